@@ -1,0 +1,20 @@
+/**
+ * The registry of diagnostic codes. The first digit is the area:
+ * 0 number formats and host arrays, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
+ * 5 command line and test helpers. A code keeps its meaning for good; retired codes are not reused.
+ */
+import { deviceCodes } from "./device.ts";
+import { formatCodes } from "./formats.ts";
+import { irCodes } from "./ir.ts";
+import { languageCodes } from "./language.ts";
+import { simulatorCodes } from "./simulator.ts";
+import { toolCodes } from "./tools.ts";
+
+export const codes = Object.freeze({
+  ...formatCodes,
+  ...languageCodes,
+  ...irCodes,
+  ...simulatorCodes,
+  ...deviceCodes,
+  ...toolCodes,
+});

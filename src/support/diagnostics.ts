@@ -1,0 +1,90 @@
+/**
+ * Diagnostics: every mistake a user can make is reported as a `TilewrightError` with a stable code,
+ * the user's line, what was expected and found, and one remedy.
+ *
+ *   TW1004: operands of add have different shapes
+ *     at kernel.ts:12:20
+ *     expected: [128, 64]
+ *     found:    [64, 128]
+ *     remedy:   transpose one of them, or broadcast it to the other's shape
+ *     note:     the left operand comes from kernel.ts:10:15
+ *
+ * Codes are registered in `codes/`, a file an area, with cause, example and remedy; the reference in
+ * docs/diagnostics.md is generated from that registry.
+ */
+import { codes } from "./codes/index.ts";
+import { captureLocation, formatPosition, userFrames } from "./location.ts";
+import type { Location, Position } from "./location.ts";
+
+export type DiagnosticCode = keyof typeof codes;
+
+/** Another place that belongs to the report: the other access of a race, the definition of a value. */
+export interface RelatedNote {
+  readonly message: string;
+  readonly location?: Location | undefined;
+}
+
+export interface DiagnosticDetails {
+  readonly code: DiagnosticCode;
+  /** One sentence, no full stop, naming the things involved. */
+  readonly message: string;
+  /** Where the user wrote it; the current call when absent. */
+  readonly location?: Location | undefined;
+  readonly expected?: string | undefined;
+  readonly found?: string | undefined;
+  /** What to do about this very case; the registered remedy when absent. */
+  readonly remedy?: string | undefined;
+  readonly notes?: readonly RelatedNote[] | undefined;
+}
+
+/** The one error class of tilewright. `message` is the whole report, ready to print. */
+export class TilewrightError extends Error {
+  override readonly name = "TilewrightError";
+  readonly code: DiagnosticCode;
+  /** The report's first line without its code. */
+  readonly summary: string;
+  readonly position: Position | undefined;
+  readonly expected: string | undefined;
+  readonly found: string | undefined;
+  readonly remedy: string;
+  readonly notes: readonly { readonly message: string; readonly position: Position | undefined }[];
+
+  constructor(details: DiagnosticDetails) {
+    super();
+    this.code = details.code;
+    this.summary = details.message;
+    this.position = (details.location ?? captureLocation()).position;
+    this.expected = details.expected;
+    this.found = details.found;
+    this.remedy = details.remedy ?? codes[details.code].remedy;
+    this.notes = (details.notes ?? []).map(({ message, location }) => ({
+      message,
+      position: location?.position,
+    }));
+    this.message = formatReport(this);
+    this.stack = [`${this.name}: ${this.message}`, ...userFrames(this.stack ?? "")].join("\n");
+  }
+
+  /** The report as plain data, for `--json`. */
+  toJSON(): Record<string, unknown> {
+    const { code, summary, position, expected, found, remedy, notes } = this;
+    return { code, summary, position, expected, found, remedy, notes };
+  }
+}
+
+function formatReport(error: TilewrightError): string {
+  const lines = [`${error.code}: ${error.summary}`];
+  if (error.position !== undefined) lines.push(`  at ${formatPosition(error.position)}`);
+  if (error.expected !== undefined) lines.push(`  expected: ${indent(error.expected)}`);
+  if (error.found !== undefined) lines.push(`  found:    ${indent(error.found)}`);
+  for (const { message, position } of error.notes) {
+    const place = position === undefined ? "" : ` (${formatPosition(position)})`;
+    lines.push(`  note:     ${indent(message)}${place}`);
+  }
+  lines.push(`  remedy:   ${indent(error.remedy)}`);
+  return lines.join("\n");
+}
+
+function indent(text: string): string {
+  return text.replaceAll("\n", "\n            ");
+}

@@ -1,0 +1,112 @@
+/**
+ * Source locations: where in the user's program something was written.
+ *
+ * Tracing creates one location an op, so capturing must be cheap. V8 records the frames when an Error
+ * is created and formats them only when `.stack` is read; a location keeps the Error and reads it the
+ * first time somebody asks.
+ *
+ *   user.ts:12   out.at(here).store(x)      <- the frame we want: first one outside the library
+ *   lang/ref.ts  Ref.store                  <- ours, skipped
+ *   ir/builder.ts                           <- ours, skipped
+ */
+
+/** A place in a source file; lines and columns count from 1. */
+export interface Position {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Location {
+  /** Where the user wrote it, or undefined where no frame is the user's. */
+  readonly position: Position | undefined;
+}
+
+export const unknownLocation: Location = Object.freeze({ position: undefined });
+
+/** A location known in advance, such as one read from IR text. */
+export function locationAt(file: string, line: number, column: number): Location {
+  return Object.freeze({ position: Object.freeze({ file, line, column }) });
+}
+
+export function formatPosition(position: Position | undefined): string {
+  return position === undefined
+    ? "<unknown>"
+    : `${position.file}:${position.line}:${position.column}`;
+}
+
+/** The folder that holds this library's own modules (`src` here, `dist` when installed). */
+const libraryRoot = new URL("../", import.meta.url).href;
+
+const framePattern = /^\s*at (?:(?<name>.*?) \()?(?<file>.+?):(?<line>\d+):(?<column>\d+)\)?$/;
+
+/** Frames of a V8 stack text as positions; lines that name no file are dropped. */
+function parseFrames(stack: string): { readonly text: string; readonly position: Position }[] {
+  const frames = [];
+  for (const text of stack.split("\n")) {
+    const groups = framePattern.exec(text)?.groups;
+    if (groups?.["file"] === undefined) continue;
+    frames.push({
+      text,
+      position: {
+        file: toPath(groups["file"]),
+        line: Number(groups["line"]),
+        column: Number(groups["column"]),
+      },
+    });
+  }
+  return frames;
+}
+
+function toPath(file: string): string {
+  if (!file.startsWith("file://")) return file;
+  const path = decodeURIComponent(new URL(file).pathname);
+  return /^\/[A-Za-z]:/.test(path) ? path.slice(1) : path;
+}
+
+const libraryPath = toPath(libraryRoot);
+
+/** Tests live beside the source they test, so a test file counts as the user's. */
+function isLibraryFile(file: string): boolean {
+  return file.startsWith(libraryPath) && !/\.test\.[jt]s$/.test(file);
+}
+
+function isHostFile(file: string): boolean {
+  return file.startsWith("node:") || file.includes("/node_modules/");
+}
+
+class CapturedLocation implements Location {
+  #trace: Error | undefined;
+  #position: Position | undefined;
+
+  constructor(trace: Error) {
+    this.#trace = trace;
+  }
+
+  get position(): Position | undefined {
+    if (this.#trace !== undefined) {
+      const frames = parseFrames(this.#trace.stack ?? "");
+      this.#position = frames.find(({ position }) => !isLibraryFile(position.file))?.position;
+      this.#trace = undefined;
+    }
+    return this.#position;
+  }
+}
+
+const captureDepth = 24;
+
+/** The location of the user's call that led here. */
+export function captureLocation(): Location {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = captureDepth;
+  const trace = new Error();
+  Error.stackTraceLimit = limit;
+  return new CapturedLocation(trace);
+}
+
+/** `stack` without the frames of this library and of the host below the user's program. */
+export function userFrames(stack: string): readonly string[] {
+  return parseFrames(stack)
+    .filter(({ position }) => !isLibraryFile(position.file) && !isHostFile(position.file))
+    .map(({ text }) => text);
+}
