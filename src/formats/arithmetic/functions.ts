@@ -1,0 +1,228 @@
+/**
+ * The names of the arithmetic functions and the formats each is defined for. The op table of the IR
+ * and the lane loops beside this file both read them, so that an op exists exactly where it can run.
+ *
+ * | domain   | formats                                     | functions                              |
+ * |----------|---------------------------------------------|----------------------------------------|
+ * | float    | f64 f32 tf32 f16 bf16                       | floor … logistic, atan2, is_nan, fma   |
+ * | integer  | i4 … i64, u4 … u64                          | clz popcount shl shr                   |
+ * | number   | float and integer                           | add … pow, neg abs sign, lt le gt ge   |
+ * | logic    | integer and bool                            | and or xor not                         |
+ * | equality | float, integer and bool                     | eq ne                                  |
+ *
+ * The 8-bit and 4-bit floats are storage formats: they feed `dot` and casts, and have no arithmetic
+ * of their own.
+ */
+import type { DType, DTypeName } from "../dtype.ts";
+import { isInteger } from "../dtype.ts";
+
+export const unaryFunctions = [
+  "neg",
+  "abs",
+  "sign",
+  "not",
+  "floor",
+  "ceil",
+  "round",
+  "trunc",
+  "sqrt",
+  "rsqrt",
+  "exp",
+  "exp2",
+  "expm1",
+  "log",
+  "log2",
+  "log1p",
+  "sin",
+  "cos",
+  "tan",
+  "tanh",
+  "erf",
+  "logistic",
+  "clz",
+  "popcount",
+] as const;
+export type UnaryFunction = (typeof unaryFunctions)[number];
+
+/** Functions from a float to bool. */
+export const classifyFunctions = ["is_nan", "is_finite"] as const;
+export type ClassifyFunction = (typeof classifyFunctions)[number];
+
+export const binaryFunctions = [
+  "add",
+  "sub",
+  "mul",
+  "div",
+  "rem",
+  "min",
+  "max",
+  "pow",
+  "atan2",
+  "and",
+  "or",
+  "xor",
+  "shl",
+  "shr",
+] as const;
+export type BinaryFunction = (typeof binaryFunctions)[number];
+
+export const comparePredicates = ["eq", "ne", "lt", "le", "gt", "ge"] as const;
+export type ComparePredicate = (typeof comparePredicates)[number];
+
+export const reduceFunctions = ["sum", "prod", "min", "max", "and", "or", "xor"] as const;
+export type ReduceFunction = (typeof reduceFunctions)[number];
+
+export const scanFunctions = ["sum", "prod", "min", "max"] as const;
+export type ScanFunction = (typeof scanFunctions)[number];
+
+export const argFunctions = ["argmin", "argmax"] as const;
+export type ArgFunction = (typeof argFunctions)[number];
+
+/** A set of formats that share their functions; see the table above. */
+export type Domain = "float" | "integer" | "number" | "logic" | "equality";
+
+/** The floats that have arithmetic. */
+export type ArithmeticFloatName = "f64" | "f32" | "tf32" | "f16" | "bf16";
+
+const arithmeticFloats: ReadonlySet<DTypeName> = new Set<ArithmeticFloatName>([
+  "f64",
+  "f32",
+  "tf32",
+  "f16",
+  "bf16",
+]);
+
+export function isArithmeticFloat(dtype: DType): dtype is DType<ArithmeticFloatName> {
+  return arithmeticFloats.has(dtype.name);
+}
+
+const domainTests: { readonly [D in Domain]: (dtype: DType) => boolean } = {
+  float: isArithmeticFloat,
+  integer: isInteger,
+  number: (dtype) => isArithmeticFloat(dtype) || isInteger(dtype),
+  logic: (dtype) => isInteger(dtype) || dtype.kind === "bool",
+  equality: (dtype) => isArithmeticFloat(dtype) || isInteger(dtype) || dtype.kind === "bool",
+};
+
+/** Whether `dtype` is a format of `domain`. */
+export function inDomain(domain: Domain, dtype: DType): boolean {
+  return domainTests[domain](dtype);
+}
+
+export const unaryDomain: { readonly [F in UnaryFunction]: Domain } = {
+  neg: "number",
+  abs: "number",
+  sign: "number",
+  not: "logic",
+  floor: "float",
+  ceil: "float",
+  round: "float",
+  trunc: "float",
+  sqrt: "float",
+  rsqrt: "float",
+  exp: "float",
+  exp2: "float",
+  expm1: "float",
+  log: "float",
+  log2: "float",
+  log1p: "float",
+  sin: "float",
+  cos: "float",
+  tan: "float",
+  tanh: "float",
+  erf: "float",
+  logistic: "float",
+  clz: "integer",
+  popcount: "integer",
+};
+
+export const classifyDomain: { readonly [F in ClassifyFunction]: Domain } = {
+  is_nan: "float",
+  is_finite: "float",
+};
+
+export const binaryDomain: { readonly [F in BinaryFunction]: Domain } = {
+  add: "number",
+  sub: "number",
+  mul: "number",
+  div: "number",
+  rem: "number",
+  min: "number",
+  max: "number",
+  pow: "number",
+  atan2: "float",
+  and: "logic",
+  or: "logic",
+  xor: "logic",
+  shl: "integer",
+  shr: "integer",
+};
+
+export const compareDomain: { readonly [P in ComparePredicate]: Domain } = {
+  eq: "equality",
+  ne: "equality",
+  lt: "number",
+  le: "number",
+  gt: "number",
+  ge: "number",
+};
+
+export const reduceDomain: { readonly [F in ReduceFunction]: Domain } = {
+  sum: "number",
+  prod: "number",
+  min: "number",
+  max: "number",
+  and: "logic",
+  or: "logic",
+  xor: "logic",
+};
+
+export const scanDomain: { readonly [F in ScanFunction]: Domain } = {
+  sum: "number",
+  prod: "number",
+  min: "number",
+  max: "number",
+};
+
+export const argDomain: { readonly [F in ArgFunction]: Domain } = {
+  argmin: "number",
+  argmax: "number",
+};
+
+export function acceptsUnary(fn: UnaryFunction, dtype: DType): boolean {
+  return inDomain(unaryDomain[fn], dtype);
+}
+
+export function acceptsClassify(fn: ClassifyFunction, dtype: DType): boolean {
+  return inDomain(classifyDomain[fn], dtype);
+}
+
+export function acceptsBinary(fn: BinaryFunction, dtype: DType): boolean {
+  return inDomain(binaryDomain[fn], dtype);
+}
+
+export function acceptsCompare(predicate: ComparePredicate, dtype: DType): boolean {
+  return inDomain(compareDomain[predicate], dtype);
+}
+
+export function acceptsReduce(fn: ReduceFunction, dtype: DType): boolean {
+  return inDomain(reduceDomain[fn], dtype);
+}
+
+export function acceptsScan(fn: ScanFunction, dtype: DType): boolean {
+  return inDomain(scanDomain[fn], dtype);
+}
+
+export function acceptsArg(fn: ArgFunction, dtype: DType): boolean {
+  return inDomain(argDomain[fn], dtype);
+}
+
+/** Formats with a fused multiply-add. */
+export function acceptsFused(dtype: DType): boolean {
+  return inDomain("float", dtype);
+}
+
+/** Formats that can be sorted. */
+export function acceptsSort(dtype: DType): boolean {
+  return inDomain("number", dtype);
+}
