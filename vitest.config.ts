@@ -1,0 +1,21 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const source = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
+
+// Tests and the snippets they run import "tilewright" as a user does; the aliases lead them to the
+// source, so that no build is needed and every test shares one instance of the library.
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^tilewright$/, replacement: source("index.ts") },
+      { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },
+    ],
+  },
+  test: {
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    exclude: ["test/.snippets/**"],
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+  },
+});
