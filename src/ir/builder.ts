@@ -1,0 +1,86 @@
+/**
+ * Builds regions op by op. Each op's result types are inferred, and thereby checked, when it is added,
+ * so a mistake is reported on the line that makes it.
+ *
+ *   builder.openRegion([types])    -> the new region's parameters
+ *   builder.add("binary", …)       -> results; appends to the innermost open region
+ *   builder.closeRegion(values)    -> the finished region, ended by a yield
+ */
+import type { Location } from "../support/location.ts";
+import { inferResults } from "./infer/index.ts";
+import type { InferContext } from "./infer/index.ts";
+import type { AnyOp, Op, Region, Value } from "./node.ts";
+import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
+import type { Type } from "./types.ts";
+
+interface OpenRegion {
+  readonly parameters: readonly Value[];
+  readonly ops: AnyOp[];
+}
+
+export class Builder {
+  readonly #context: InferContext;
+  readonly #open: OpenRegion[] = [];
+  #nextId = 0;
+
+  constructor(context: InferContext) {
+    this.#context = context;
+  }
+
+  /** How many regions are open; values are usable while their region is. */
+  get depth(): number {
+    return this.#open.length;
+  }
+
+  value<T extends Type>(type: T): Value<T> {
+    return Object.freeze({ id: this.#nextId++, type });
+  }
+
+  openRegion(types: readonly Type[]): readonly Value[] {
+    const parameters = Object.freeze(types.map((type) => this.value(type)));
+    this.#open.push({ parameters, ops: [] });
+    return parameters;
+  }
+
+  closeRegion(values: readonly Value[], location: Location): Region {
+    this.add("yield", { values }, {}, {}, location);
+    return this.#finish();
+  }
+
+  /** Leaves the innermost region unfinished, after an error in it. */
+  abandonRegion(): void {
+    this.#open.pop();
+  }
+
+  add<K extends OpKind>(
+    kind: K,
+    operands: OpOperands<K>,
+    attributes: OpAttributes<K>,
+    regions: OpRegions<K>,
+    location: Location,
+  ): readonly Value[] {
+    const draft = { kind, operands, attributes, regions, location };
+    const results = Object.freeze(
+      inferResults(draft, this.#context).map((type) => this.value(type)),
+    );
+    const op: Op<K> = Object.freeze({
+      kind,
+      operands: Object.freeze(operands),
+      attributes: Object.freeze(attributes),
+      regions: Object.freeze(regions),
+      results,
+      location,
+    });
+    const open = this.#open.at(-1);
+    if (open === undefined) throw new Error(`no region is open for ${kind}`);
+    // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
+    open.ops.push(op as unknown as AnyOp);
+    return results;
+  }
+
+  #finish(): Region {
+    const open = this.#open.pop();
+    if (open === undefined) throw new Error("no region is open");
+    return Object.freeze({ parameters: open.parameters, ops: Object.freeze(open.ops) });
+  }
+}

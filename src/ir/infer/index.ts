@@ -1,0 +1,24 @@
+/** Placeholder replaced by the inference rules. */
+import type { Location } from "../../support/location.ts";
+import type { Kernel } from "../node.ts";
+import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ops.ts";
+import type { Type } from "../types.ts";
+
+/** An op before its results exist. */
+export interface Draft<K extends OpKind = OpKind> {
+  readonly kind: K;
+  readonly operands: OpOperands<K>;
+  readonly attributes: OpAttributes<K>;
+  readonly regions: OpRegions<K>;
+  readonly location: Location;
+}
+
+/** What an op may refer to by name. */
+export type InferContext = Pick<Kernel, "grid" | "threads" | "dimensions">;
+
+export function inferResults<K extends OpKind>(
+  draft: Draft<K>,
+  context: InferContext,
+): readonly Type[] {
+  throw new Error(`${draft.kind} ${context.threads.length}`);
+}

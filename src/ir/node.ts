@@ -1,0 +1,71 @@
+/**
+ * Nodes of the tile IR. All are frozen; passes build new ones. A value is defined once, by an op or as
+ * a region's parameter, and is compared by identity.
+ *
+ *   kernel @axpy …                        Kernel
+ *     { (%0: ref…, %1: ref…)              Region, with its parameters (Values)
+ *       %2 = block_index {axis = "i"}     Op: kind, operands, attributes, results, regions, location
+ *       yield }                           every region ends with yield
+ */
+import type { Location } from "../support/location.ts";
+import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
+import type { Dimension, Size } from "./size.ts";
+import type { Type } from "./types.ts";
+
+export interface Value<T extends Type = Type> {
+  /** Unique within a kernel; printed as `%id`. */
+  readonly id: number;
+  readonly type: T;
+}
+
+export interface Op<K extends OpKind = OpKind> {
+  readonly kind: K;
+  readonly operands: OpOperands<K>;
+  readonly attributes: OpAttributes<K>;
+  readonly regions: OpRegions<K>;
+  readonly results: readonly Value[];
+  readonly location: Location;
+}
+
+/** An op of any kind, as a union that narrows on `kind`. */
+export type AnyOp = { readonly [K in OpKind]: Op<K> }[OpKind];
+
+export interface Region {
+  readonly parameters: readonly Value[];
+  /** Never empty; the last one is a yield. */
+  readonly ops: readonly AnyOp[];
+}
+
+export interface GridAxis {
+  readonly name: string;
+  readonly extent: Size;
+  /** Blocks of a cluster along this axis; 1 where the axis has none. Divides the extent. */
+  readonly cluster: number;
+}
+
+export type ParameterRole = "input" | "output" | "inout" | "scalar";
+
+/** An argument of a kernel; `value` is the matching parameter of the body. */
+export interface KernelParameter {
+  readonly name: string;
+  readonly role: ParameterRole;
+  readonly value: Value;
+  /** Strides in elements of an array that is not contiguous in row-major order. */
+  readonly strides?: readonly Size[] | undefined;
+}
+
+export interface Kernel {
+  readonly name: string;
+  /** Last axis fastest. */
+  readonly grid: readonly GridAxis[];
+  /** Names of the program threads of a block; at least one. */
+  readonly threads: readonly string[];
+  readonly dimensions: readonly Dimension[];
+  readonly parameters: readonly KernelParameter[];
+  readonly body: Region;
+  readonly location: Location;
+}
+
+export interface Module {
+  readonly kernels: readonly Kernel[];
+}

@@ -1,0 +1,49 @@
+/**
+ * The op table: every op of the tile IR, declared once. Inference, verification, simulation, cost and
+ * (later) layout rules and emission are records keyed by `OpKind`, so that a new entry here does not
+ * compile until each of them has its rule; docs/adding-an-op.md is the recipe.
+ */
+import { asynchronousOps } from "./ops/asynchronous.ts";
+import { controlOps } from "./ops/control.ts";
+import { memoryOps } from "./ops/memory.ts";
+import { synchronizationOps } from "./ops/synchronization.ts";
+import { tileOps } from "./ops/tiles.ts";
+import { valueOps } from "./ops/values.ts";
+import type { AnyOp, Op } from "./node.ts";
+import type { Attributes, Operands, OpSchema, Regions } from "./schema.ts";
+
+const table = Object.freeze({
+  ...valueOps,
+  ...tileOps,
+  ...memoryOps,
+  ...asynchronousOps,
+  ...synchronizationOps,
+  ...controlOps,
+});
+
+type Table = typeof table;
+export type OpKind = keyof Table;
+export type OpOperands<K extends OpKind> = Operands<Table[K]["operands"]>;
+export type OpAttributes<K extends OpKind> = Attributes<Table[K]["attributes"]>;
+export type OpRegions<K extends OpKind> = Regions<Table[K]["regions"]>;
+
+/** The table with its entries' form but without their literal types, for generic code. */
+export const opTable: { readonly [K in OpKind]: OpSchema } = table;
+
+export const opKinds = Object.freeze(Object.keys(table)) as readonly OpKind[];
+
+/** A record with one rule an op kind; leaving one out does not compile. */
+export type OpRules<Extra extends readonly unknown[], R> = {
+  readonly [K in OpKind]: (op: Op<K>, ...extra: Extra) => R;
+};
+
+/** Applies the rule of the op's own kind. */
+export function applyRule<Extra extends readonly unknown[], R>(
+  rules: OpRules<Extra, R>,
+  op: AnyOp,
+  ...extra: Extra
+): R {
+  // TypeScript cannot see that the rule and the op share their kind.
+  const rule = rules[op.kind] as (op: AnyOp, ...extra: Extra) => R;
+  return rule(op, ...extra);
+}

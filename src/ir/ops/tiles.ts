@@ -1,0 +1,82 @@
+/** Ops that rearrange tiles or combine elements of a tile. */
+import {
+  argFunctions,
+  reduceFunctions,
+  scanFunctions,
+} from "../../formats/arithmetic/functions.ts";
+import { defineOps } from "./define.ts";
+
+export const tileOps = defineOps({
+  broadcast: {
+    summary:
+      "Repeats a scalar or tile; input axis i becomes output axis `axes[i]`, of extent 1 or equal.",
+    operands: { source: "one" },
+    attributes: { shape: "integers", axes: "integers" },
+    regions: {},
+    effect: "none",
+  },
+  reshape: {
+    summary: "The same elements in row-major order under another shape.",
+    operands: { source: "one" },
+    attributes: { shape: "integers" },
+    regions: {},
+    effect: "none",
+  },
+  transpose: {
+    summary: "Permutes axes; output axis i is input axis `permutation[i]`.",
+    operands: { source: "one" },
+    attributes: { permutation: "integers" },
+    regions: {},
+    effect: "none",
+  },
+  slice: {
+    summary: "A static window of a tile.",
+    operands: { source: "one" },
+    attributes: { starts: "integers", sizes: "integers" },
+    regions: {},
+    effect: "none",
+  },
+  concatenate: {
+    summary: "Joins tiles along an axis.",
+    operands: { parts: "many" },
+    attributes: { axis: "integer" },
+    regions: {},
+    effect: "none",
+  },
+  reduce: {
+    summary: "Combines elements along axes, which disappear.",
+    operands: { source: "one" },
+    attributes: { fn: reduceFunctions, axes: "integers" },
+    regions: {},
+    effect: "none",
+  },
+  scan: {
+    summary: "Running combination along an axis, the element itself included.",
+    operands: { source: "one" },
+    attributes: { fn: scanFunctions, axis: "integer", reverse: "flag" },
+    regions: {},
+    effect: "none",
+  },
+  arg_reduce: {
+    summary:
+      "The i32 index of the first least or greatest element along an axis, which disappears.",
+    operands: { source: "one" },
+    attributes: { fn: argFunctions, axis: "integer" },
+    regions: {},
+    effect: "none",
+  },
+  sort: {
+    summary: "Sorts keys along an axis, stably, and moves the payloads with them.",
+    operands: { keys: "one", payloads: "many" },
+    attributes: { axis: "integer", descending: "flag" },
+    regions: {},
+    effect: "none",
+  },
+  dot: {
+    summary: "Matrix product [m, k] by [k, n], added to the accumulator where one is given.",
+    operands: { left: "one", right: "one", accumulator: "optional" },
+    attributes: { dtype: "dtype", precision: ["native", "ieee", "tf32"] },
+    regions: {},
+    effect: "none",
+  },
+});

@@ -1,0 +1,88 @@
+/** Walking over ops without knowing their kinds, in the order the op table declares operands and regions. */
+import type { AnyOp, Region, Value } from "./node.ts";
+import { opTable } from "./ops.ts";
+import type { OpKind } from "./ops.ts";
+
+type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
+type RegionRecord = { readonly [name: string]: Region | readonly Region[] };
+
+function isList<T>(item: T | readonly T[] | undefined): item is readonly T[] {
+  return Array.isArray(item);
+}
+
+/** Named slots flattened in declaration order. */
+function flatten<T>(
+  names: readonly string[],
+  record: { readonly [name: string]: T | readonly T[] | undefined },
+): T[] {
+  const flat: T[] = [];
+  for (const name of names) {
+    const item = record[name];
+    if (isList(item)) flat.push(...item);
+    else if (item !== undefined) flat.push(item);
+  }
+  return flat;
+}
+
+const slotNames = (part: "operands" | "regions"): { readonly [K in OpKind]: readonly string[] } =>
+  Object.fromEntries(
+    Object.entries(opTable).map(([kind, schema]) => [kind, Object.keys(schema[part])]),
+  ) as { [K in OpKind]: readonly string[] };
+
+const operandNames = slotNames("operands");
+const regionNames = slotNames("regions");
+
+/** The op's operands, flattened. */
+export function operandValues(op: Pick<AnyOp, "kind" | "operands">): readonly Value[] {
+  return flatten(operandNames[op.kind], op.operands as OperandRecord);
+}
+
+/** The op's regions, flattened. */
+export function regionList(op: Pick<AnyOp, "kind" | "regions">): readonly Region[] {
+  return flatten(regionNames[op.kind], op.regions as RegionRecord);
+}
+
+function mapSlots<T>(
+  record: { readonly [name: string]: T | readonly T[] | undefined },
+  change: (item: T) => T,
+): { readonly [name: string]: T | readonly T[] | undefined } {
+  const changed: { [name: string]: T | readonly T[] | undefined } = {};
+  for (const [name, item] of Object.entries(record))
+    changed[name] = isList(item)
+      ? Object.freeze(item.map(change))
+      : item === undefined
+        ? undefined
+        : change(item);
+  return Object.freeze(changed);
+}
+
+/** The operands with each value replaced by `change` of it. */
+export function mapOperands<K extends OpKind>(
+  op: Pick<Extract<AnyOp, { kind: K }>, "operands">,
+  change: (value: Value) => Value,
+): Extract<AnyOp, { kind: K }>["operands"] {
+  return mapSlots(op.operands as OperandRecord, change) as Extract<AnyOp, { kind: K }>["operands"];
+}
+
+/** The regions with each one replaced by `change` of it. */
+export function mapRegions<K extends OpKind>(
+  op: Pick<Extract<AnyOp, { kind: K }>, "regions">,
+  change: (region: Region) => Region,
+): Extract<AnyOp, { kind: K }>["regions"] {
+  return mapSlots(op.regions as RegionRecord, change) as Extract<AnyOp, { kind: K }>["regions"];
+}
+
+/** Visits every op of a region, an op before the ops in its regions. */
+export function walkOps(region: Region, visit: (op: AnyOp) => void): void {
+  for (const op of region.ops) {
+    visit(op);
+    for (const inner of regionList(op)) walkOps(inner, visit);
+  }
+}
+
+/** What a region yields. */
+export function yieldedValues(region: Region): readonly Value[] {
+  const last = region.ops.at(-1);
+  if (last?.kind !== "yield") throw new Error("a region ends with yield");
+  return last.operands.values;
+}
