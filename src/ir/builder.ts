@@ -63,14 +63,8 @@ export class Builder {
     const results = Object.freeze(
       inferResults(draft, this.#context).map((type) => this.value(type)),
     );
-    const op: Op<K> = Object.freeze({
-      kind,
-      operands: Object.freeze(operands),
-      attributes: Object.freeze(attributes),
-      regions: Object.freeze(regions),
-      results,
-      location,
-    });
+    for (const part of [operands, attributes, regions]) Object.freeze(part);
+    const op: Op<K> = Object.freeze({ ...draft, results });
     const open = this.#open.at(-1);
     if (open === undefined) throw new Error(`no region is open for ${kind}`);
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.

@@ -1,6 +1,6 @@
 /** Walking over ops without knowing their kinds, in the order the op table declares operands and regions. */
 import type { AnyOp, Region, Value } from "./node.ts";
-import { opTable } from "./ops.ts";
+import { opKinds, opTable } from "./ops.ts";
 import type { OpKind } from "./ops.ts";
 
 type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
@@ -24,22 +24,21 @@ function flatten<T>(
   return flat;
 }
 
-const slotNames = (part: "operands" | "regions"): { readonly [K in OpKind]: readonly string[] } =>
-  Object.fromEntries(
-    Object.entries(opTable).map(([kind, schema]) => [kind, Object.keys(schema[part])]),
-  ) as { [K in OpKind]: readonly string[] };
+function slotNames(part: "operands" | "regions"): ReadonlyMap<OpKind, readonly string[]> {
+  return new Map(opKinds.map((kind) => [kind, Object.keys(opTable[kind][part])]));
+}
 
 const operandNames = slotNames("operands");
 const regionNames = slotNames("regions");
 
 /** The op's operands, flattened. */
 export function operandValues(op: Pick<AnyOp, "kind" | "operands">): readonly Value[] {
-  return flatten(operandNames[op.kind], op.operands as OperandRecord);
+  return flatten(operandNames.get(op.kind) ?? [], op.operands as OperandRecord);
 }
 
 /** The op's regions, flattened. */
 export function regionList(op: Pick<AnyOp, "kind" | "regions">): readonly Region[] {
-  return flatten(regionNames[op.kind], op.regions as RegionRecord);
+  return flatten(regionNames.get(op.kind) ?? [], op.regions as RegionRecord);
 }
 
 function mapSlots<T>(
@@ -56,20 +55,16 @@ function mapSlots<T>(
   return Object.freeze(changed);
 }
 
-/** The operands with each value replaced by `change` of it. */
-export function mapOperands<K extends OpKind>(
-  op: Pick<Extract<AnyOp, { kind: K }>, "operands">,
-  change: (value: Value) => Value,
-): Extract<AnyOp, { kind: K }>["operands"] {
-  return mapSlots(op.operands as OperandRecord, change) as Extract<AnyOp, { kind: K }>["operands"];
+/** The op with each operand replaced by `change` of it. */
+export function withOperands(op: AnyOp, change: (value: Value) => Value): AnyOp {
+  const operands = mapSlots(op.operands as OperandRecord, change);
+  return Object.freeze({ ...op, operands }) as unknown as AnyOp;
 }
 
-/** The regions with each one replaced by `change` of it. */
-export function mapRegions<K extends OpKind>(
-  op: Pick<Extract<AnyOp, { kind: K }>, "regions">,
-  change: (region: Region) => Region,
-): Extract<AnyOp, { kind: K }>["regions"] {
-  return mapSlots(op.regions as RegionRecord, change) as Extract<AnyOp, { kind: K }>["regions"];
+/** The op with each region replaced by `change` of it. */
+export function withRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
+  const regions = mapSlots(op.regions as RegionRecord, change);
+  return Object.freeze({ ...op, regions }) as unknown as AnyOp;
 }
 
 /** Visits every op of a region, an op before the ops in its regions. */
