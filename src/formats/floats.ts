@@ -1,0 +1,367 @@
+/**
+ * The float formats: their parameters, and exact encoding and decoding of the ones narrower than f64.
+ *
+ * A code is a format's bit pattern as a number. Decoding reads a table; encoding rounds once, straight
+ * from the f64 that JavaScript has:
+ *
+ *   f64 value    1.00048828125000022…   just above the midpoint of two f16 numbers
+ *   via f32      1.00048828125          the midpoint; a second rounding would go to even: 0x3c00
+ *   here         f32 bits 0x3f801001    rounded to odd: inexact, so the last bit is set
+ *   f16          0x3c01                 the last bit breaks the tie the right way
+ *
+ * Rounding to odd keeps "there was more" in the last bit, and an f32 has at least two bits more than
+ * any narrower format, subnormals included, so that rounding its bits to nearest even gives what
+ * rounding the f64 itself would have given.
+ */
+import type { FloatName } from "./dtype.ts";
+
+/** The formats with codes that fit a number. */
+export type CodedFloatName = Exclude<FloatName, "f64">;
+
+/** What a float becomes that is beyond the largest finite number of an FP8 format. */
+export type Overflow = "saturate" | "nan";
+
+export interface ConversionOptions {
+  /**
+   * For f8e4m3fn and f8e5m2: "saturate" (the default) gives the largest finite number with the
+   * operand's sign, "nan" gives NaN. Other formats have one rule each.
+   */
+  readonly overflow?: Overflow | undefined;
+}
+
+export interface FloatFormat {
+  /** Whether the topmost bit is a sign. */
+  readonly signed: boolean;
+  readonly exponentBits: number;
+  readonly mantissaBits: number;
+  readonly bias: number;
+  readonly hasInfinity: boolean;
+  readonly hasZero: boolean;
+  readonly maxFinite: number;
+  /** The smallest positive number, a subnormal one where the format has them. */
+  readonly minPositive: number;
+  /** The code of the one NaN that conversions make; undefined where the format has none. */
+  readonly nan: number | undefined;
+  /** Which neighbour a number exactly halfway becomes. */
+  readonly ties: "to even" | "up";
+  /** What a number beyond `maxFinite` becomes; "chosen" is the caller's `overflow`. */
+  readonly overflow: "infinity" | "chosen" | "saturate" | "nan";
+}
+
+const ieee = {
+  signed: true,
+  hasInfinity: true,
+  hasZero: true,
+  ties: "to even",
+  overflow: "infinity",
+} as const;
+
+export const floatFormats: { readonly [N in FloatName]: FloatFormat } = Object.freeze({
+  f64: {
+    ...ieee,
+    exponentBits: 11,
+    mantissaBits: 52,
+    bias: 1023,
+    maxFinite: Number.MAX_VALUE,
+    minPositive: Number.MIN_VALUE,
+    nan: 0x7ff8000000000000,
+  },
+  f32: {
+    ...ieee,
+    exponentBits: 8,
+    mantissaBits: 23,
+    bias: 127,
+    maxFinite: (2 - 2 ** -23) * 2 ** 127,
+    minPositive: 2 ** -149,
+    nan: 0x7fc00000,
+  },
+  tf32: {
+    ...ieee,
+    exponentBits: 8,
+    mantissaBits: 10,
+    bias: 127,
+    maxFinite: (2 - 2 ** -10) * 2 ** 127,
+    minPositive: 2 ** -136,
+    nan: 0x7fc00000,
+  },
+  f16: {
+    ...ieee,
+    exponentBits: 5,
+    mantissaBits: 10,
+    bias: 15,
+    maxFinite: 65504,
+    minPositive: 2 ** -24,
+    nan: 0x7e00,
+  },
+  bf16: {
+    ...ieee,
+    exponentBits: 8,
+    mantissaBits: 7,
+    bias: 127,
+    maxFinite: (2 - 2 ** -7) * 2 ** 127,
+    minPositive: 2 ** -133,
+    nan: 0x7fc0,
+  },
+  f8e4m3fn: {
+    ...ieee,
+    exponentBits: 4,
+    mantissaBits: 3,
+    bias: 7,
+    hasInfinity: false,
+    maxFinite: 448,
+    minPositive: 2 ** -9,
+    nan: 0x7f,
+    overflow: "chosen",
+  },
+  f8e5m2: {
+    ...ieee,
+    exponentBits: 5,
+    mantissaBits: 2,
+    bias: 15,
+    maxFinite: 57344,
+    minPositive: 2 ** -16,
+    nan: 0x7e,
+    overflow: "chosen",
+  },
+  f8e8m0fnu: {
+    signed: false,
+    exponentBits: 8,
+    mantissaBits: 0,
+    bias: 127,
+    hasInfinity: false,
+    hasZero: false,
+    maxFinite: 2 ** 127,
+    minPositive: 2 ** -127,
+    nan: 0xff,
+    ties: "up",
+    overflow: "nan",
+  },
+  f4e2m1fn: {
+    ...ieee,
+    exponentBits: 2,
+    mantissaBits: 1,
+    bias: 1,
+    hasInfinity: false,
+    maxFinite: 6,
+    minPositive: 0.5,
+    nan: undefined,
+    overflow: "saturate",
+  },
+});
+
+/** One f32 seen as a number and as bits. */
+const scratchFloat = new Float32Array(1);
+const scratchBits = new Int32Array(scratchFloat.buffer);
+
+/** The bits, negative for a negative sign, of `value`, no NaN, rounded to an f32 by rounding to odd. */
+function oddFloat32Bits(value: number): number {
+  scratchFloat[0] = value;
+  const bits = scratchBits[0] as number;
+  const nearest = scratchFloat[0];
+  if (nearest === value) return bits;
+  return (Math.abs(nearest) > Math.abs(value) ? bits - 1 : bits) | 1;
+}
+
+type RoundedName = Exclude<CodedFloatName, "f32" | "f8e8m0fnu">;
+
+/** The constants with which `roundToCode` turns f32 bits into a code, one set a format. */
+interface Rounding {
+  /** Mantissa bits that an f32 has and the format has not. */
+  readonly shift: number;
+  readonly half: number;
+  /** f32 bits of the smallest normal number. */
+  readonly minNormalBits: number;
+  /** What the smaller bias takes off a shifted f32 pattern. */
+  readonly rebias: number;
+  /** Subnormal numbers times this are their codes. */
+  readonly subnormalScale: number;
+  /** The codes, without sign, of the largest finite number, of what lies beyond, and of NaN. */
+  readonly maxCode: number;
+  readonly overflowCode: number;
+  readonly nanCode: number;
+  readonly sign: number;
+  readonly overflowIsChosen: boolean;
+}
+
+function planRounding(name: RoundedName): Rounding {
+  const { exponentBits, mantissaBits, bias, hasInfinity, nan, overflow } = floatFormats[name];
+  const sign = 1 << (exponentBits + mantissaBits);
+  const infinity = ((1 << exponentBits) - 1) << mantissaBits;
+  const withoutInfinity = nan === undefined ? sign - 1 : nan - 1;
+  const maxCode = hasInfinity ? infinity - 1 : withoutInfinity;
+  const shift = 23 - mantissaBits;
+  return Object.freeze({
+    shift,
+    half: 1 << (shift - 1),
+    minNormalBits: (128 - bias) << 23,
+    rebias: (127 - bias) << mantissaBits,
+    subnormalScale: 2 ** (bias - 1 + mantissaBits),
+    maxCode,
+    overflowCode: overflow === "infinity" ? infinity : maxCode,
+    // F4E2M1FN has no NaN and takes -0 instead. A tf32 code here is without its 13 low zeros.
+    nanCode: name === "tf32" ? 0x3fe00 : (nan ?? sign),
+    sign,
+    overflowIsChosen: overflow === "chosen",
+  });
+}
+
+const roundings: { readonly [N in RoundedName]: Rounding } = {
+  tf32: planRounding("tf32"),
+  f16: planRounding("f16"),
+  bf16: planRounding("bf16"),
+  f8e4m3fn: planRounding("f8e4m3fn"),
+  f8e5m2: planRounding("f8e5m2"),
+  f4e2m1fn: planRounding("f4e2m1fn"),
+};
+
+/** Adding and subtracting this rounds a number below 2^51 to the nearest even integer. */
+const integerRounder = 2 ** 52;
+
+function roundToCode(rounding: Rounding, value: number, overflowToNaN: boolean): number {
+  if (value !== value) return rounding.nanCode;
+  const bits = oddFloat32Bits(value);
+  const magnitude = bits & 0x7fffffff;
+  let code: number;
+  if (magnitude < rounding.minNormalBits) {
+    code = Math.abs(value) * rounding.subnormalScale + integerRounder - integerRounder;
+  } else {
+    const { shift } = rounding;
+    const toEven = rounding.half - 1 + ((magnitude >>> shift) & 1);
+    code = ((magnitude + toEven) >>> shift) - rounding.rebias;
+    if (code > rounding.maxCode) {
+      if (overflowToNaN && rounding.overflowIsChosen) return rounding.nanCode;
+      code = rounding.overflowCode;
+    }
+  }
+  return bits < 0 ? code | rounding.sign : code;
+}
+
+/** tf32 lanes hold numbers, whose bits end in 13 zeros. */
+const tf32Padding = 13;
+
+function roundToTf32(value: number): number {
+  scratchBits[0] = roundToCode(roundings.tf32, value, false) << tf32Padding;
+  return scratchFloat[0] as number;
+}
+
+/** The power of two that is nearest, the larger of two; below 2^-127 that is 2^-127. */
+function encodeScale(value: number): number {
+  if (!(value > 0)) return 0xff;
+  const bits = oddFloat32Bits(value);
+  if (bits < 0x00800000) return bits < 0x00600000 ? 0 : 1;
+  return (bits + 0x00400000) >>> 23;
+}
+
+function encodeFloat32(value: number): number {
+  if (value !== value) return 0x7fc00000;
+  scratchFloat[0] = value;
+  return (scratchBits[0] as number) >>> 0;
+}
+
+/** The code of the number of the format that `value` rounds to. */
+export function encodeFloat(
+  name: CodedFloatName,
+  value: number,
+  options?: ConversionOptions,
+): number {
+  if (name === "f32") return encodeFloat32(value);
+  if (name === "f8e8m0fnu") return encodeScale(value);
+  const code = roundToCode(roundings[name], value, options?.overflow === "nan");
+  return name === "tf32" ? (code << tf32Padding) >>> 0 : code;
+}
+
+/** The number that a code stands for. */
+export function decodeFloat(name: CodedFloatName, code: number): number {
+  if (name === "f32" || name === "tf32") {
+    scratchBits[0] = code;
+    return scratchFloat[0] as number;
+  }
+  return decodeTable(name)[code] as number;
+}
+
+/** `value` rounded to a number of the format: what decoding its code gives. */
+export function roundFloat(name: FloatName, value: number, options?: ConversionOptions): number {
+  if (name === "f64") return value;
+  if (name === "f32") return Math.fround(value);
+  if (name === "tf32") return roundToTf32(value);
+  return decodeFloat(name, encodeFloat(name, value, options));
+}
+
+/** The formats whose lanes hold codes. */
+export type TableFloatName = Exclude<FloatName, "f64" | "f32" | "tf32">;
+
+const decodeTables = new Map<TableFloatName, Float32Array>();
+
+/** The numbers of all codes of a format, in order; not to be written to. */
+export function decodeTable(name: TableFloatName): Float32Array {
+  let table = decodeTables.get(name);
+  if (table === undefined) {
+    const { signed, exponentBits, mantissaBits } = floatFormats[name];
+    const codes = 1 << (exponentBits + mantissaBits + (signed ? 1 : 0));
+    table = Float32Array.from({ length: codes }, (_, code) => decodeCode(name, code));
+    decodeTables.set(name, table);
+  }
+  return table;
+}
+
+function decodeCode(name: TableFloatName, code: number): number {
+  const { signed, exponentBits, mantissaBits, bias, hasInfinity, hasZero, nan } =
+    floatFormats[name];
+  const maxExponent = (1 << exponentBits) - 1;
+  const exponent = (code >>> mantissaBits) & maxExponent;
+  const mantissa = code & ((1 << mantissaBits) - 1);
+  const sign = signed && code >>> (exponentBits + mantissaBits) !== 0 ? -1 : 1;
+  if (hasInfinity && exponent === maxExponent) return mantissa === 0 ? sign * Infinity : NaN;
+  const nanMantissa = nan === undefined ? undefined : nan & ((1 << mantissaBits) - 1);
+  if (exponent === maxExponent && mantissa === nanMantissa) return NaN;
+  const fraction = mantissa / (1 << mantissaBits);
+  if (exponent === 0 && hasZero) return sign * fraction * 2 ** (1 - bias);
+  return sign * (1 + fraction) * 2 ** (exponent - bias);
+}
+
+/** Any typed array that holds codes or, for f32, tf32 and f64, numbers. */
+export type FloatLanes = Float64Array | Float32Array | Uint16Array | Uint8Array;
+
+/** Encodes `values[0 .. count)` into lanes from `start` on. */
+export function encodeFloatLanes(
+  name: FloatName,
+  values: Float64Array,
+  target: FloatLanes,
+  start: number,
+  count: number,
+  options?: ConversionOptions,
+): void {
+  if (name === "f64" || name === "f32") {
+    for (let i = 0; i < count; i++) {
+      const value = values[i] as number;
+      // A NaN that the processor made may carry a sign; the literal does not.
+      target[start + i] = value === value ? value : NaN;
+    }
+  } else if (name === "tf32") {
+    for (let i = 0; i < count; i++) target[start + i] = roundToTf32(values[i] as number);
+  } else if (name === "f8e8m0fnu") {
+    for (let i = 0; i < count; i++) target[start + i] = encodeScale(values[i] as number);
+  } else {
+    const rounding = roundings[name];
+    const overflowToNaN = options?.overflow === "nan";
+    for (let i = 0; i < count; i++) {
+      target[start + i] = roundToCode(rounding, values[i] as number, overflowToNaN);
+    }
+  }
+}
+
+/** Decodes `count` lanes from `start` on into `values[0 .. count)`. */
+export function decodeFloatLanes(
+  name: FloatName,
+  source: FloatLanes,
+  start: number,
+  count: number,
+  values: Float64Array,
+): void {
+  if (name === "f64" || name === "f32" || name === "tf32") {
+    for (let i = 0; i < count; i++) values[i] = source[start + i] as number;
+  } else {
+    const table = decodeTable(name);
+    for (let i = 0; i < count; i++) values[i] = table[source[start + i] as number] as number;
+  }
+}
