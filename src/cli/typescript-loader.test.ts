@@ -1,0 +1,123 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackage } from "../../test/build-package.ts";
+import { importFile } from "./typescript-loader.ts";
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-loader-")));
+const installed = join(folder, "installed");
+const user = join(folder, "user");
+
+/** Imports the user's file through the built loader in a fresh process, then evaluates `report`. */
+async function runImport(file: string, report: string): Promise<unknown> {
+  const loader = pathToFileURL(join(installed, "dist/cli/typescript-loader.js")).href;
+  const program = `
+    const { importFile } = await import(${JSON.stringify(loader)});
+    const library = await import(${JSON.stringify(pathToFileURL(join(installed, "dist/index.js")).href)});
+    let module, error;
+    try { module = await importFile(${JSON.stringify(file)}); } catch (caught) { error = caught; }
+    console.log(JSON.stringify(${report}));`;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ["--input-type=module", "--eval", program],
+    { cwd: user },
+  );
+  return JSON.parse(stdout);
+}
+
+function writeUserFile(name: string, text: string): string {
+  writeFileSync(join(user, name), text);
+  return join(user, name);
+}
+
+beforeAll(async () => {
+  mkdirSync(installed);
+  mkdirSync(user);
+  await buildPackage(installed);
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+describe("importFile", () => {
+  test("a thrown error reports the line and column of the source", async () => {
+    const path = writeUserFile(
+      "throws.ts",
+      [
+        "interface Point {",
+        "  readonly größe: number;",
+        "}",
+        'const label: Record<"π", string> = { π: "round" }; throw new Error(label.π as string);',
+      ].join("\n"),
+    );
+    const frame = await runImport("throws.ts", `error.stack.split("\\n")[1].trim()`);
+    expect(frame).toBe(`at ${pathToFileURL(path).href}:4:58`);
+  });
+
+  test("imports TypeScript and JavaScript from TypeScript, types left out", async () => {
+    writeUserFile("shape.ts", "export interface Shape { n: number }\nexport const n: number = 3;");
+    writeUserFile("scale.mjs", "export const scale = 7;");
+    writeUserFile(
+      "main.ts",
+      [
+        'import { n } from "./shape.ts";',
+        'import type { Shape } from "./shape.ts";',
+        'import { scale } from "./scale.mjs";',
+        "const shape = { n } satisfies Shape;",
+        "export const result = shape.n * scale;",
+      ].join("\n"),
+    );
+    expect(await runImport("main.ts", "module")).toEqual({ result: 21 });
+  });
+
+  test("runs JavaScript as it is", async () => {
+    writeUserFile("plain.mjs", "export const result = 1 < 2 > (3);");
+    expect(await runImport("plain.mjs", "module")).toEqual({ result: false });
+  });
+
+  test("a file outside any package meets the command line's instance of the library", async () => {
+    writeUserFile("uses.ts", 'export { TilewrightError } from "tilewright";');
+    const same = "module.TilewrightError === library.TilewrightError";
+    expect(await runImport("uses.ts", same)).toBe(true);
+  });
+
+  test("an installed copy beside the file does not replace the command line's", async () => {
+    const copy = join(user, "node_modules/tilewright");
+    mkdirSync(copy, { recursive: true });
+    writeFileSync(join(copy, "package.json"), '{ "type": "module", "exports": "./index.js" }');
+    writeFileSync(join(copy, "index.js"), "export class TilewrightError {}");
+    writeUserFile("copied.ts", 'export { TilewrightError } from "tilewright";');
+    const same = "module.TilewrightError === library.TilewrightError";
+    expect(await runImport("copied.ts", same)).toBe(true);
+  });
+
+  test("syntax that cannot be erased is TW5002 at its line", async () => {
+    const path = writeUserFile("enum.ts", "const one: number = 1;\n  enum Mode { fast }\n");
+    expect(await runImport("enum.ts", "[error.code, error.position]")).toEqual([
+      "TW5002",
+      { file: path, line: 2, column: 3 },
+    ]);
+  });
+
+  test("a syntax error in TypeScript is TW5002 at its line", async () => {
+    const path = writeUserFile("syntax.ts", "const one: number = 1;\nconst = 2;\n");
+    expect(await runImport("syntax.ts", "[error.code, error.position]")).toEqual([
+      "TW5002",
+      { file: path, line: 2, column: 7 },
+    ]);
+  });
+
+  test("a missing file fails as Node reports it", async () => {
+    expect(await runImport("missing.ts", "error.code")).toBe("ERR_MODULE_NOT_FOUND");
+  });
+
+  test("under a host that runs TypeScript the host's own import is used", async () => {
+    const path = writeUserFile("hosted.ts", "export const result: number = 5;");
+    expect(await importFile(path)).toMatchObject({ result: 5 });
+  });
+});
