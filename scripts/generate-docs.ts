@@ -1,0 +1,75 @@
+/**
+ * Documentation that is derived from the source. `npm run docs` writes it, a test keeps it current.
+ *
+ *   docs/diagnostics.md  ◀── the registry of codes in src/support/codes
+ */
+import { format } from "prettier";
+import { codes } from "../src/support/codes/index.ts";
+import type { CodeEntry } from "../src/support/codes/entry.ts";
+
+/** The areas of the registry by the first digit of a code. */
+const areas: { readonly [digit: string]: string } = {
+  0: "Number formats and host arrays",
+  1: "Kernel language",
+  2: "Tile IR",
+  3: "Simulator",
+  4: "Device and runtime",
+  5: "Command line and test helpers",
+};
+
+function areaDigit(code: string): string {
+  return code.charAt("TW".length);
+}
+
+function renderEntry(code: string, entry: CodeEntry): string {
+  const lines = [
+    `### ${code}: ${entry.title}`,
+    "",
+    entry.cause,
+    "",
+    "```text",
+    entry.example,
+    "```",
+    "",
+    `Remedy: ${entry.remedy}.`,
+  ];
+  return lines.join("\n");
+}
+
+function renderArea(digit: string, entries: readonly (readonly [string, CodeEntry])[]): string {
+  const title = areas[digit];
+  if (title === undefined) throw new Error(`codes TW${digit}xxx belong to no documented area`);
+  return [`## ${title}`, ...entries.map(([code, entry]) => renderEntry(code, entry))].join("\n\n");
+}
+
+/** The reference of all diagnostics, grouped by area and ordered by code. */
+export function renderDiagnostics(): string {
+  const entries: [string, CodeEntry][] = Object.entries(codes);
+  entries.sort(([left], [right]) => (left < right ? -1 : 1));
+  const digits = [...new Set(entries.map(([code]) => areaDigit(code)))];
+  const sections = digits.map((digit) =>
+    renderArea(
+      digit,
+      entries.filter(([code]) => areaDigit(code) === digit),
+    ),
+  );
+  const introduction = [
+    "# Diagnostics",
+    "",
+    "Every mistake tilewright reports has a code that keeps its meaning for good. A report names the",
+    "code, the line in your file, what was expected and found, and one remedy. This page is generated",
+    "from the registry in `src/support/codes` by `npm run docs`.",
+  ];
+  return [introduction.join("\n"), ...sections].join("\n\n") + "\n";
+}
+
+/** Every generated page: its path, and its text in the repository's format. */
+export async function generateDocs(): Promise<readonly { path: string; text: string }[]> {
+  const pages = [{ path: "docs/diagnostics.md", text: renderDiagnostics() }];
+  return Promise.all(
+    pages.map(async ({ path, text }) => ({
+      path,
+      text: await format(text, { parser: "markdown", printWidth: 100 }),
+    })),
+  );
+}

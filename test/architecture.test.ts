@@ -1,0 +1,179 @@
+/**
+ * The shape of the source: folders import only downwards, files form no cycles, the library needs no
+ * host and no package, and files stay short enough to read.
+ */
+import { posix } from "node:path";
+import ts from "typescript";
+import { describe, expect, test } from "vitest";
+import { listFiles, readText } from "./source-files.ts";
+
+/** A folder imports only from itself and from folders before it. */
+const folderOrder = [
+  "support",
+  "formats",
+  "targets",
+  "ir",
+  "layout",
+  "lang",
+  "passes",
+  "sim",
+  "ptx",
+  "emulator",
+  "device",
+  "cuda",
+  "runtime",
+  "testing",
+  "tune",
+  "graph",
+  "collectives",
+  "kernels",
+  "cli",
+];
+const entry = "src/index.ts";
+
+/** Who may import what is not ours. */
+const outsideImports: { readonly [folder: string]: RegExp } = {
+  cli: /./,
+  cuda: /^node:/,
+  testing: /^vitest$/,
+};
+
+interface Import {
+  readonly from: string;
+  readonly specifier: string;
+  /** The imported file, for an import of ours. */
+  readonly target: string | undefined;
+  /** Whether nothing of it is left at run time. */
+  readonly typeOnly: boolean;
+}
+
+const files = listFiles("src", /\.ts$/);
+const sources = files.filter((file) => !file.endsWith(".test.ts"));
+const imports = new Map(sources.map((file) => [file, importsOf(file)]));
+const allImports = [...imports.values()].flat();
+
+function importsOf(file: string): readonly Import[] {
+  const text = readText(file);
+  const erased = erasedRanges(text);
+  return ts.preProcessFile(text, true, true).importedFiles.map(({ fileName, pos }) => ({
+    from: file,
+    specifier: fileName,
+    target: fileName.startsWith(".") ? posix.join(posix.dirname(file), fileName) : undefined,
+    typeOnly: erased.some(({ start, end }) => start <= pos && pos < end),
+  }));
+}
+
+/** Where the text imports or re-exports types alone. */
+function erasedRanges(text: string): readonly { readonly start: number; readonly end: number }[] {
+  const { statements } = ts.createSourceFile("file.ts", text, ts.ScriptTarget.ES2022);
+  return statements
+    .filter(
+      (statement) =>
+        (ts.isImportDeclaration(statement) && statement.importClause?.isTypeOnly === true) ||
+        (ts.isExportDeclaration(statement) && statement.isTypeOnly),
+    )
+    .map(({ pos, end }) => ({ start: pos, end }));
+}
+
+/** The folder below src that holds a file; "" for the files in src itself. */
+function folderOf(file: string): string {
+  const [, folder, rest] = file.split("/");
+  return rest === undefined ? "" : (folder ?? "");
+}
+
+/** The entry may import every folder but the command line's, which it comes just before. */
+function rank(file: string): number {
+  return file === entry ? folderOrder.indexOf("cli") - 0.5 : folderOrder.indexOf(folderOf(file));
+}
+
+function describeImport({ from, specifier }: Import): string {
+  return `${from} imports ${specifier}`;
+}
+
+/**
+ * The first cycle found by depth-first search, as the files along it. Types may refer to each other
+ * across files; what is evaluated may not.
+ */
+function findCycle(): readonly string[] {
+  const finished = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): readonly string[] => {
+    if (finished.has(file)) return [];
+    const start = path.indexOf(file);
+    if (start >= 0) return [...path.slice(start), file];
+    path.push(file);
+    for (const { target, typeOnly } of imports.get(file) ?? []) {
+      const cycle = target === undefined || typeOnly ? [] : visit(target);
+      if (cycle.length > 0) return cycle;
+    }
+    path.pop();
+    finished.add(file);
+    return [];
+  };
+  for (const file of sources) {
+    const cycle = visit(file);
+    if (cycle.length > 0) return cycle;
+  }
+  return [];
+}
+
+describe("architecture", () => {
+  test("every folder has its place in the order", () => {
+    const unplaced = files.filter(
+      (file) => file !== entry && !folderOrder.includes(folderOf(file)),
+    );
+    expect(unplaced).toEqual([]);
+  });
+
+  test("relative imports name existing files, with their extension", () => {
+    const unknown = allImports.filter(({ target }) => target !== undefined && !imports.has(target));
+    expect(unknown.map(describeImport)).toEqual([]);
+  });
+
+  test("folders import only downwards", () => {
+    const upward = allImports.filter(
+      ({ from, target }) => target !== undefined && rank(target) > rank(from),
+    );
+    expect(upward.map(describeImport)).toEqual([]);
+  });
+
+  test("no file imports the entry", () => {
+    expect(allImports.filter(({ target }) => target === entry).map(describeImport)).toEqual([]);
+  });
+
+  test("files form no cycles", () => {
+    expect(findCycle()).toEqual([]);
+  });
+
+  test("only the outermost folders import Node modules or packages", () => {
+    const outside = allImports.filter(
+      ({ from, specifier, target }) =>
+        target === undefined && outsideImports[folderOf(from)]?.test(specifier) !== true,
+    );
+    expect(outside.map(describeImport)).toEqual([]);
+  });
+});
+
+describe("source files", () => {
+  test("have at most 600 lines", () => {
+    const long = [...files, ...listFiles("test", /\.ts$/)]
+      .map((file) => ({ file, lines: readText(file).split("\n").length - 1 }))
+      .filter(({ lines }) => lines > 600);
+    expect(long).toEqual([]);
+  });
+
+  test("begin by saying why they exist", () => {
+    const header = /^(#!.*\n)?\/\*\*/;
+    expect(sources.filter((file) => !header.test(readText(file)))).toEqual([]);
+  });
+
+  test("name no path of a particular machine", () => {
+    // Assembled, so that this file does not match itself.
+    const places = ["work", "home", "root", "Users"].map((name) => `/${name}/`);
+    const offenders = listFiles("", /\.(ts|mjs|js|json|md|txt|ir)$/).filter((file) => {
+      const text = readText(file);
+      return places.some((place) => text.includes(place));
+    });
+    expect(offenders).toEqual([]);
+  });
+});
