@@ -4,8 +4,41 @@ import { registerCodes } from "./entry.ts";
 export const formatCodes = registerCodes({
   TW0001: {
     title: "data does not fit the shape",
-    cause: "The typed array given for a host array holds another number of elements than its shape asks for.",
+    cause:
+      "The data given for a host array holds another number of elements than its shape asks for.",
     example: "hostArray(f32, [4, 4], new Float32Array(15))",
     remedy: "give as many elements as the product of the shape",
+  },
+  TW0002: {
+    title: "wrong kind of array for the format",
+    cause:
+      "Each format is stored in one kind of typed array: the numbers themselves where JavaScript has a typed array for them, bit patterns where it has none.",
+    example: "hostArray(bf16, [2], new Float32Array([1, 2]))",
+    remedy: "use `fromNumbers`, which converts from any array of numbers",
+  },
+  TW0003: {
+    title: "not a shape",
+    cause: "A shape is a list of extents, whole numbers from zero up.",
+    example: "hostArray(f32, [4, -1])",
+    remedy: "give each extent as a whole number, zero or more",
+  },
+  TW0004: {
+    title: "not a value that a format can take",
+    cause:
+      "Elements are made from numbers, booleans, and BigInts of at most 64 bits, signed or unsigned.",
+    example: "fromNumbers(u64, [1], [2n ** 64n])",
+    remedy: "give a number, a boolean or a BigInt from -2^63 to 2^64 - 1",
+  },
+  TW0005: {
+    title: "lanes differ in length",
+    cause: "A conversion writes one target lane for each source lane.",
+    example: "convertLanes(f32, bf16, new Float32Array(8), new Uint16Array(4))",
+    remedy: "allocate as many target lanes as there are source lanes",
+  },
+  TW0006: {
+    title: "too few bytes",
+    cause: "The bytes to unpack end before the last element asked for.",
+    example: "unpackLanes(f32, new Uint8Array(15), 4)",
+    remedy: "give all the bytes that the elements take, or ask for fewer elements",
   },
 });

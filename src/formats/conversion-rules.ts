@@ -1,0 +1,188 @@
+/**
+ * What every conversion gives: the one table that `convert.ts` follows and docs/numbers.md prints.
+ *
+ * A conversion's rule depends on the classes of its two formats. Where the target is a float the
+ * format adds its own: which way ties go, and what becomes of numbers it cannot hold.
+ */
+import type { DType, FloatName } from "./dtype.ts";
+import { isFloat } from "./dtype.ts";
+import { floatFormats } from "./floats.ts";
+import type { FloatFormat } from "./floats.ts";
+
+export type NumberClass = "float" | "integer" | "bool";
+
+export interface ConversionRule {
+  readonly rounding: "once, to the nearest" | "toward zero" | "exact";
+  /** What a number outside the target's range becomes. */
+  readonly overflow: "as the target says" | "saturate" | "wrap" | "none";
+  readonly nan: "as the target says" | "0" | "true" | "none";
+  readonly zero: "keeps its sign" | "+0" | "0" | "false" | "none";
+  readonly note: string;
+}
+
+export function numberClass(dtype: DType): NumberClass {
+  if (isFloat(dtype)) return "float";
+  return dtype.kind === "bool" ? "bool" : "integer";
+}
+
+export const conversionRules: {
+  readonly [From in NumberClass]: { readonly [To in NumberClass]: ConversionRule };
+} = Object.freeze({
+  float: {
+    float: {
+      rounding: "once, to the nearest",
+      overflow: "as the target says",
+      nan: "as the target says",
+      zero: "keeps its sign",
+      note: "infinity counts as overflow where the target has none",
+    },
+    integer: {
+      rounding: "toward zero",
+      overflow: "saturate",
+      nan: "0",
+      zero: "0",
+      note: "infinities saturate",
+    },
+    bool: {
+      rounding: "exact",
+      overflow: "none",
+      nan: "true",
+      zero: "false",
+      note: "whether it differs from zero",
+    },
+  },
+  integer: {
+    float: {
+      rounding: "once, to the nearest",
+      overflow: "as the target says",
+      nan: "none",
+      zero: "+0",
+      note: "64-bit integers too are rounded once",
+    },
+    integer: {
+      rounding: "exact",
+      overflow: "wrap",
+      nan: "none",
+      zero: "0",
+      note: "low bits, read with the target's sign; signed numbers widen with their sign",
+    },
+    bool: {
+      rounding: "exact",
+      overflow: "none",
+      nan: "none",
+      zero: "false",
+      note: "whether it differs from zero",
+    },
+  },
+  bool: {
+    float: {
+      rounding: "exact",
+      overflow: "none",
+      nan: "none",
+      zero: "+0",
+      note: "false is 0, true is 1",
+    },
+    integer: {
+      rounding: "exact",
+      overflow: "none",
+      nan: "none",
+      zero: "0",
+      note: "false is 0, true is 1",
+    },
+    bool: { rounding: "exact", overflow: "none", nan: "none", zero: "false", note: "unchanged" },
+  },
+});
+
+const hexadecimal = (code: number): string => `0x${code.toString(16)}`;
+
+const overflowTexts: { readonly [K in FloatFormat["overflow"]]: (format: FloatFormat) => string } =
+  {
+    infinity: () => "infinity",
+    chosen: ({ maxFinite }) => `±${maxFinite}; NaN with \`overflow: "nan"\`; infinities too`,
+    saturate: ({ maxFinite }) => `±${maxFinite}, infinities too`,
+    nan: () => "NaN, infinity too",
+  };
+
+function describeZero({ hasZero, minPositive }: FloatFormat): string {
+  if (hasZero) return "zero, with its sign";
+  return `NaN, negative numbers too; positive ones below ${describeNumber(minPositive)} become it`;
+}
+
+/** Powers of two by exponent once decimals are no help. */
+function describeNumber(value: number): string {
+  const exponent = Math.floor(Math.log2(value));
+  if (Math.abs(exponent) < 17) return String(value);
+  const factor = value / 2 ** exponent;
+  if (factor === 1) return `2^${exponent}`;
+  return `(2 - 2^${Math.log2(2 - factor)}) · 2^${exponent}`;
+}
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) =>
+    Math.max(...all.map((row) => [...(row[column] ?? "")].length)),
+  );
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length)).join(" | ")} |`;
+  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
+  return [line(header), rule, ...rows.map(line)].join("\n");
+}
+
+const floatEntries = Object.entries(floatFormats) as readonly (readonly [FloatName, FloatFormat])[];
+
+/** The Markdown table of the float formats. */
+export function renderFloatTable(): string {
+  return table(
+    [
+      "format",
+      "sign",
+      "exponent",
+      "mantissa",
+      "bias",
+      "largest",
+      "smallest positive",
+      "infinity",
+      "NaN made",
+    ],
+    floatEntries.map(([name, format]) => [
+      name,
+      format.signed ? "1" : "0",
+      String(format.exponentBits),
+      String(format.mantissaBits),
+      String(format.bias),
+      describeNumber(format.maxFinite),
+      describeNumber(format.minPositive),
+      format.hasInfinity ? "yes" : "no",
+      format.nan === undefined ? "none" : hexadecimal(format.nan),
+    ]),
+  );
+}
+
+/** The Markdown tables of `conversionRules` and of what each float target adds to them. */
+export function renderConversionTable(): string {
+  const classes = table(
+    ["from", "to", "rounding", "overflow", "NaN", "zero", "note"],
+    Object.entries(conversionRules).flatMap(([from, targets]) =>
+      Object.entries(targets).map(([to, rule]) => [
+        from,
+        to,
+        rule.rounding,
+        rule.overflow,
+        rule.nan,
+        rule.zero,
+        rule.note,
+      ]),
+    ),
+  );
+  const targets = table(
+    ["float target", "ties", "overflow", "NaN", "zero"],
+    floatEntries.map(([name, format]) => [
+      name,
+      format.ties,
+      overflowTexts[format.overflow](format),
+      format.nan === undefined ? "-0" : `NaN (${hexadecimal(format.nan)})`,
+      describeZero(format),
+    ]),
+  );
+  return `${classes}\n\n${targets}`;
+}

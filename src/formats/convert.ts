@@ -1,0 +1,228 @@
+/**
+ * Conversion between any two formats, whole lanes at a time, by the rules of `conversion-rules.ts`.
+ *
+ * Twenty formats make four hundred pairs. Each pair goes through a small buffer of f64 numbers, so
+ * that a format needs one reader and one writer:
+ *
+ *   source lanes --read--> 1024 numbers --write--> target lanes
+ *
+ * An f64 holds every number of every format but the 64-bit integers. Those are read by what the target
+ * needs of them:
+ *
+ *   target      what is read
+ *   f64         the nearest f64: this rounding is the conversion
+ *   other float the f64 rounded to odd, whose last bit says that there was more; rounding that once
+ *               more is rounding the integer (see `floats.ts`)
+ *   integer     the low 32 bits, all that wrapping keeps
+ *   bool        the f64 rounded to odd; only zero gives zero
+ *
+ * 64-bit lanes are handled as pairs of 32-bit words, low word first as on every host JavaScript runs on.
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import { conversionRules, numberClass } from "./conversion-rules.ts";
+import { isFloat, isWide } from "./dtype.ts";
+import type { DType, DTypeName, FloatName, IntegerName, Lanes } from "./dtype.ts";
+import { decodeFloatLanes, encodeFloatLanes } from "./floats.ts";
+import type { ConversionOptions } from "./floats.ts";
+
+type WideName = "i64" | "u64";
+type NarrowIntegerName = Exclude<IntegerName, WideName>;
+
+const bufferLength = 1024;
+const buffer = new Float64Array(bufferLength);
+
+const wordRange = 2 ** 32;
+
+/** Converts all of `source` into `target`, lane by lane. The two must not share memory. */
+export function convertLanes<From extends DTypeName, To extends DTypeName>(
+  from: DType<From>,
+  to: DType<To>,
+  source: Lanes<From>,
+  target: Lanes<To>,
+  options?: ConversionOptions,
+): void {
+  if (source.length !== target.length) {
+    throw new TilewrightError({
+      code: "TW0005",
+      message: `lanes to convert from ${from.name} to ${to.name} differ in length`,
+      expected: `${source.length} target lanes`,
+      found: `${target.length}`,
+    });
+  }
+  convertRange(from, to, source, 0, target, 0, source.length, options);
+}
+
+/** Converts `count` lanes from `sourceStart` on into those from `targetStart` on. */
+export function convertRange<From extends DTypeName, To extends DTypeName>(
+  from: DType<From>,
+  to: DType<To>,
+  source: Lanes<From>,
+  sourceStart: number,
+  target: Lanes<To>,
+  targetStart: number,
+  count: number,
+  options?: ConversionOptions,
+): void {
+  if (needsNoConversion(from, to)) {
+    copyLanes(source, sourceStart, target, targetStart, count);
+    return;
+  }
+  for (let done = 0; done < count; done += bufferLength) {
+    const length = Math.min(bufferLength, count - done);
+    read(from, source, sourceStart + done, length, to);
+    write(to, target, targetStart + done, length, from, options);
+  }
+}
+
+/** Between the 64-bit integers a copy already reads the same bits with the target's sign. */
+function needsNoConversion(from: DType, to: DType): boolean {
+  return from === to || (isWide(from) && isWide(to));
+}
+
+function copyLanes(
+  source: Lanes,
+  sourceStart: number,
+  target: Lanes,
+  targetStart: number,
+  count: number,
+): void {
+  const part = source.subarray(sourceStart, sourceStart + count);
+  (target as { set(lanes: Lanes, start: number): void }).set(part, targetStart);
+}
+
+function read(from: DType, source: Lanes, start: number, count: number, to: DType): void {
+  if (isFloat(from)) {
+    decodeFloatLanes(from.name, source as Lanes<FloatName>, start, count, buffer);
+  } else if (isWide(from)) {
+    readWide(from, source as Lanes<WideName>, start, count, to);
+  } else if (from.kind === "bool") {
+    for (let i = 0; i < count; i++) buffer[i] = source[start + i] === 0 ? 0 : 1;
+  } else {
+    const lanes = source as Lanes<NarrowIntegerName>;
+    for (let i = 0; i < count; i++) buffer[i] = lanes[start + i] as number;
+  }
+}
+
+function readWide(
+  from: DType<WideName>,
+  source: Lanes<WideName>,
+  start: number,
+  count: number,
+  to: DType,
+): void {
+  const words = wordsOf(source, start, count);
+  const toInteger = numberClass(to) === "integer";
+  for (let i = 0; i < count; i++) {
+    const low = words[2 * i] as number;
+    const signedHigh = words[2 * i + 1] as number;
+    if (toInteger) {
+      buffer[i] = low;
+    } else {
+      const high = from.name === "i64" ? signedHigh : signedHigh >>> 0;
+      buffer[i] = to.name === "f64" ? high * wordRange + (low >>> 0) : joinToOdd(high, low >>> 0);
+    }
+  }
+}
+
+function wordsOf(lanes: Lanes<WideName>, start: number, count: number): Int32Array {
+  return new Int32Array(lanes.buffer, lanes.byteOffset + 8 * start, 2 * count);
+}
+
+/** high · 2^32 + low with the bits below 2^11 gathered into one where an f64 might not hold them. */
+function joinToOdd(high: number, low: number): number {
+  const negative = high < 0;
+  const lowMagnitude = negative && low !== 0 ? wordRange - low : low;
+  const highMagnitude = negative ? -high - (low === 0 ? 0 : 1) : high;
+  const inexact = highMagnitude >= 2 ** 21 && (lowMagnitude & 0x7ff) !== 0;
+  const kept = inexact ? ((lowMagnitude & ~0x7ff) | 0x800) >>> 0 : lowMagnitude;
+  const magnitude = highMagnitude * wordRange + kept;
+  return negative ? -magnitude : magnitude;
+}
+
+function write(
+  to: DType,
+  target: Lanes,
+  start: number,
+  count: number,
+  from: DType,
+  options: ConversionOptions | undefined,
+): void {
+  const saturate = conversionRules[numberClass(from)][numberClass(to)].overflow === "saturate";
+  if (isFloat(to)) {
+    encodeFloatLanes(to.name, buffer, target as Lanes<FloatName>, start, count, options);
+  } else if (isWide(to)) {
+    const words = wordsOf(target as Lanes<WideName>, start, count);
+    if (saturate) writeWideSaturated(to, words, count);
+    else writeWideWrapped(words, count);
+  } else if (to.kind === "bool") {
+    const lanes = target as Lanes<"bool">;
+    for (let i = 0; i < count; i++) lanes[start + i] = buffer[i] === 0 ? 0 : 1;
+  } else {
+    const lanes = target as Lanes<NarrowIntegerName>;
+    if (saturate) writeSaturated(to, lanes, start, count);
+    else writeWrapped(to, lanes, start, count);
+  }
+}
+
+/** The least and the greatest number of an integer format, the latter rounded up to 2^n for 64 bits. */
+function integerRange(dtype: DType): readonly [number, number] {
+  const signed = dtype.kind === "signed";
+  const span = 2 ** (signed ? dtype.bits - 1 : dtype.bits);
+  return [signed ? -span : 0, span - 1];
+}
+
+/** Typed arrays of integers truncate what is stored and take NaN as 0, so that bounding is all there is to do. */
+function writeSaturated(
+  to: DType,
+  target: Lanes<NarrowIntegerName>,
+  start: number,
+  count: number,
+): void {
+  const [least, greatest] = integerRange(to);
+  for (let i = 0; i < count; i++) {
+    const value = buffer[i] as number;
+    target[start + i] = value < least ? least : value > greatest ? greatest : value;
+  }
+}
+
+/** Typed arrays of integers wrap what is stored; only four bits are ours to cut. */
+function writeWrapped(
+  to: DType,
+  target: Lanes<NarrowIntegerName>,
+  start: number,
+  count: number,
+): void {
+  if (to.name === "i4") {
+    for (let i = 0; i < count; i++) target[start + i] = ((buffer[i] as number) << 28) >> 28;
+  } else if (to.name === "u4") {
+    for (let i = 0; i < count; i++) target[start + i] = (buffer[i] as number) & 15;
+  } else {
+    for (let i = 0; i < count; i++) target[start + i] = buffer[i] as number;
+  }
+}
+
+/** As with typed arrays of integers elsewhere, words of NaN are stored as 0. */
+function writeWideSaturated(to: DType, words: Int32Array, count: number): void {
+  const [least, greatest] = integerRange(to);
+  const greatestHigh = to.kind === "signed" ? 0x7fffffff : -1;
+  for (let i = 0; i < count; i++) {
+    const value = buffer[i] as number;
+    if (value >= greatest) {
+      words[2 * i] = -1;
+      words[2 * i + 1] = greatestHigh;
+    } else {
+      const whole = Math.trunc(value < least ? least : value);
+      const high = Math.floor(whole / wordRange);
+      words[2 * i] = whole - high * wordRange;
+      words[2 * i + 1] = high;
+    }
+  }
+}
+
+function writeWideWrapped(words: Int32Array, count: number): void {
+  for (let i = 0; i < count; i++) {
+    const value = buffer[i] as number;
+    words[2 * i] = value;
+    words[2 * i + 1] = value < 0 ? -1 : 0;
+  }
+}

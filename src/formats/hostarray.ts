@@ -1,0 +1,222 @@
+/**
+ * Host arrays: how arrays of numbers cross the API, as `{ dtype, shape, data }`.
+ *
+ *   fromNumbers(bf16, [2, 2], [1, 2, 3, 4])
+ *     -> { dtype: bf16, shape: [2, 2], data: Uint16Array [3f80, 4000, 4040, 4080] }
+ *
+ * Elements are in row-major order, as they lie in packed memory: `data` is a format's lanes, except
+ * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`).
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import { convertLanes } from "./convert.ts";
+import * as formats from "./dtype.ts";
+import { allocateLanes, packedBytes } from "./dtype.ts";
+import type { DType, DTypeName, HostValue, IntegerName, Lanes } from "./dtype.ts";
+import type { ConversionOptions } from "./floats.ts";
+import { packLanes, unpackLanes } from "./packed.ts";
+import { readLane, writeLane } from "./values.ts";
+
+/** The formats that pack two elements a byte. */
+export type PackedName = "i4" | "u4" | "f4e2m1fn";
+
+/** The typed array that holds the elements of a host array. */
+export type Storage<N extends DTypeName = DTypeName> = N extends PackedName ? Uint8Array : Lanes<N>;
+
+export interface HostArray<N extends DTypeName = DTypeName> {
+  readonly dtype: DType<N>;
+  readonly shape: readonly number[];
+  readonly data: Storage<N>;
+}
+
+/** The number of elements of a shape. */
+export function elementCount(shape: readonly number[]): number {
+  if (!shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+    throw new TilewrightError({
+      code: "TW0003",
+      message: "an extent of the shape is not a whole number from zero up",
+      found: `[${shape.join(", ")}]`,
+    });
+  }
+  return shape.reduce((count, extent) => count * extent, 1);
+}
+
+/** An array over `data`, which is kept and not copied; of zero bits when there is none. */
+export function hostArray<N extends DTypeName>(
+  dtype: DType<N>,
+  shape: readonly number[],
+  data: Storage<N> = allocateStorage(dtype, elementCount(shape)),
+): HostArray<N> {
+  const count = elementCount(shape);
+  const expected = arrayKind(allocateStorage(dtype, 0));
+  const found = arrayKind(data);
+  if (found !== expected) {
+    throw new TilewrightError({
+      code: "TW0002",
+      message: `elements of ${dtype.name} are not stored in ${found}`,
+      expected,
+      found,
+    });
+  }
+  const length = dtype.bits === 4 ? packedBytes(dtype, count) : count;
+  if (data.length !== length) {
+    throw mismatch(dtype, shape, `${expected} of ${length}`, `${data.length}`);
+  }
+  return Object.freeze({ dtype, shape: Object.freeze([...shape]), data });
+}
+
+/** The class of a typed array by its tag, which subclasses and other realms share. */
+function arrayKind(data: unknown): string {
+  return Object.prototype.toString.call(data).slice("[object ".length, -1);
+}
+
+function allocateStorage<N extends DTypeName>(dtype: DType<N>, count: number): Storage<N> {
+  const storage =
+    dtype.bits === 4 ? new Uint8Array(packedBytes(dtype, count)) : allocateLanes(dtype, count);
+  return storage as Storage<N>;
+}
+
+function mismatch(
+  dtype: DType,
+  shape: readonly number[],
+  expected: string,
+  found: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW0001",
+    message: `data does not fit ${dtype.name}[${shape.join(", ")}]`,
+    expected,
+    found,
+  });
+}
+
+/** An array of lanes, packed where the format packs; other formats keep the lanes themselves. */
+export function fromLanes<N extends DTypeName>(
+  dtype: DType<N>,
+  shape: readonly number[],
+  lanes: Lanes<N>,
+): HostArray<N> {
+  const count = elementCount(shape);
+  if (lanes.length !== count) {
+    throw mismatch(dtype, shape, `${count} lanes`, `${lanes.length}`);
+  }
+  const data = dtype.bits === 4 ? packLanes(dtype, lanes) : lanes;
+  return hostArray(dtype, shape, data as Storage<N>);
+}
+
+/** One element a lane: a fresh array where the format packs, the array's own data elsewhere. */
+export function toLanes<N extends DTypeName>(array: HostArray<N>): Lanes<N> {
+  const { dtype, shape, data } = array;
+  if (dtype.bits !== 4) return data as Lanes<N>;
+  return unpackLanes(dtype, data as Uint8Array, elementCount(shape));
+}
+
+/**
+ * An array of `values` converted by the table. A typed array counts as what it holds (an Int32Array
+ * as i32); elsewhere a number counts as f64, a boolean as bool and a BigInt as a 64-bit integer.
+ */
+export function fromNumbers<N extends DTypeName>(
+  dtype: DType<N>,
+  shape: readonly number[],
+  values: ArrayLike<number | bigint | boolean>,
+  options?: ConversionOptions,
+): HostArray<N> {
+  const count = elementCount(shape);
+  if (values.length !== count) {
+    throw mismatch(dtype, shape, `${count} values`, `${values.length}`);
+  }
+  const lanes = allocateLanes(dtype, count);
+  const source = plainFormats.get(arrayKind(values));
+  if (source !== undefined) {
+    convertLanes(source, dtype, values as Lanes, lanes, options);
+  } else if (isNumberList(values)) {
+    convertLanes(formats.f64, dtype, Float64Array.from(values), lanes, options);
+  } else {
+    for (let i = 0; i < count; i++) {
+      writeLane(dtype, lanes, i, values[i] as number | bigint | boolean, options);
+    }
+  }
+  return fromLanes(dtype, shape, lanes);
+}
+
+const plainFormats: ReadonlyMap<string, DType> = new Map<string, DType>([
+  ["Float64Array", formats.f64],
+  ["Float32Array", formats.f32],
+  ["Int8Array", formats.i8],
+  ["Int16Array", formats.i16],
+  ["Int32Array", formats.i32],
+  ["BigInt64Array", formats.i64],
+  ["Uint8Array", formats.u8],
+  ["Uint8ClampedArray", formats.u8],
+  ["Uint16Array", formats.u16],
+  ["Uint32Array", formats.u32],
+  ["BigUint64Array", formats.u64],
+]);
+
+function isNumberList(values: ArrayLike<unknown>): values is ArrayLike<number> {
+  return Array.isArray(values) && values.every((value) => typeof value === "number");
+}
+
+function convertArray<N extends DTypeName>(array: HostArray, to: DType<N>): Lanes<N> {
+  const lanes = allocateLanes(to, elementCount(array.shape));
+  convertLanes(array.dtype, to, toLanes(array), lanes);
+  return lanes;
+}
+
+/** The elements as f64; 64-bit integers beyond 2^53 are rounded. */
+export function toNumbers(array: HostArray): Float64Array {
+  return convertArray(array, formats.f64);
+}
+
+/** The elements as f32. */
+export function toFloat32(array: HostArray): Float32Array {
+  return convertArray(array, formats.f32);
+}
+
+/** The elements of an integer array, exactly. */
+export function toBigInts(array: HostArray<IntegerName | "bool">): BigInt64Array | BigUint64Array {
+  return convertArray(array, array.dtype.kind === "signed" ? formats.i64 : formats.u64);
+}
+
+/** Arrays within arrays, an innermost one a row; the value alone for an array without dimensions. */
+export type Nested<V> = V | readonly Nested<V>[];
+
+/** The elements as nested JavaScript arrays. */
+export function toNested<N extends DTypeName>(array: HostArray<N>): Nested<HostValue<N>> {
+  const lanes = toLanes(array);
+  const { dtype, shape } = array;
+  const nest = (dimension: number, start: number): Nested<HostValue<N>> => {
+    const extent = shape[dimension];
+    if (extent === undefined) return readLane(dtype, lanes, start);
+    const stride = elementCount(shape.slice(dimension + 1));
+    return Array.from({ length: extent }, (_, i) => nest(dimension + 1, start + i * stride));
+  };
+  return nest(0, 0);
+}
+
+/** Rows and columns shown at each edge of a dimension that is too long. */
+const edgeItems = 3;
+
+/** Short text for people: the format and the shape, then the elements with the middle left out. */
+export function formatArray(array: HostArray): string {
+  const lanes = toLanes(array);
+  const { dtype, shape } = array;
+  const format = (dimension: number, start: number): string => {
+    const extent = shape[dimension];
+    if (extent === undefined) return formatValue(readLane(dtype, lanes, start));
+    const stride = elementCount(shape.slice(dimension + 1));
+    const item = (index: number): string => format(dimension + 1, start + index * stride);
+    const whole = extent <= 2 * edgeItems + 1;
+    const head = Array.from({ length: whole ? extent : edgeItems }, (_, i) => item(i));
+    const tail = Array.from({ length: edgeItems }, (_, i) => item(extent - edgeItems + i));
+    const items = whole ? head : [...head, "…", ...tail];
+    const separator = dimension === shape.length - 1 ? ", " : `,\n${" ".repeat(dimension + 1)}`;
+    return `[${items.join(separator)}]`;
+  };
+  return `${dtype.name}[${shape.join(", ")}]\n${format(0, 0)}`;
+}
+
+function formatValue(value: HostValue): string {
+  if (typeof value !== "number") return String(value);
+  if (Object.is(value, -0)) return "-0";
+  return String(Number(value.toPrecision(6)));
+}

@@ -1,0 +1,90 @@
+/**
+ * Single values: how one lane is read and written as a JavaScript value.
+ *
+ * A JavaScript value is converted by the table like any other: a number as an f64, a boolean as a
+ * bool, a BigInt as the 64-bit integer that holds it.
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import { convertLanes, convertRange } from "./convert.ts";
+import { allocateLanes, bool, f64, i64, u64 } from "./dtype.ts";
+import type { DType, DTypeName, HostValue, Lanes } from "./dtype.ts";
+import { decodeTable } from "./floats.ts";
+import type { ConversionOptions, TableFloatName } from "./floats.ts";
+
+const scratchNumber = new Float64Array(1);
+const scratchSigned = new BigInt64Array(1);
+const scratchUnsigned = new BigUint64Array(1);
+const scratchBool = new Uint8Array(1);
+
+const hasCodes: { readonly [N in TableFloatName]: true } = {
+  f16: true,
+  bf16: true,
+  f8e4m3fn: true,
+  f8e5m2: true,
+  f8e8m0fnu: true,
+  f4e2m1fn: true,
+};
+
+function isTableFloat(name: DTypeName): name is TableFloatName {
+  return Object.hasOwn(hasCodes, name);
+}
+
+/** The value in a lane; `index` must be one of the lanes'. */
+export function readLane<N extends DTypeName>(
+  dtype: DType<N>,
+  lanes: Lanes<N>,
+  index: number,
+): HostValue<N>;
+export function readLane(dtype: DType, lanes: Lanes, index: number): HostValue {
+  const lane = lanes[index] as number | bigint;
+  if (isTableFloat(dtype.name)) return decodeTable(dtype.name)[lane as number] as number;
+  return dtype.kind === "bool" ? lane !== 0 : lane;
+}
+
+/** Converts `value` into the lane at `index`. */
+export function writeLane<N extends DTypeName>(
+  dtype: DType<N>,
+  lanes: Lanes<N>,
+  index: number,
+  value: number | bigint | boolean,
+  options?: ConversionOptions,
+): void {
+  if (typeof value === "number") {
+    scratchNumber[0] = value;
+    convertRange(f64, dtype, scratchNumber, 0, lanes, index, 1, options);
+  } else if (typeof value === "boolean") {
+    scratchBool[0] = value ? 1 : 0;
+    convertRange(bool, dtype, scratchBool, 0, lanes, index, 1, options);
+  } else if (isWideValue(value) && value < 0n) {
+    scratchSigned[0] = value;
+    convertRange(i64, dtype, scratchSigned, 0, lanes, index, 1, options);
+  } else if (isWideValue(value)) {
+    scratchUnsigned[0] = value;
+    convertRange(u64, dtype, scratchUnsigned, 0, lanes, index, 1, options);
+  } else {
+    throw new TilewrightError({
+      code: "TW0004",
+      message: `element ${index} of a ${dtype.name} array is not a value it can take`,
+      expected: "a number, a boolean, or a BigInt from -2^63 to 2^64 - 1",
+      found: typeof value === "bigint" ? `${value}n` : String(value),
+    });
+  }
+}
+
+function isWideValue(value: unknown): value is bigint {
+  return typeof value === "bigint" && value >= -(2n ** 63n) && value < 2n ** 64n;
+}
+
+/** `value`, first taken into `from`, converted to `to`. */
+export function convertValue<To extends DTypeName>(
+  from: DType,
+  to: DType<To>,
+  value: number | bigint | boolean,
+  options?: ConversionOptions,
+): HostValue<To> {
+  const source = allocateLanes(from, 1);
+  const target = allocateLanes(to, 1);
+  writeLane(from, source, 0, value, options);
+  convertLanes(from, to, source, target, options);
+  return readLane(to, target, 0);
+}
