@@ -14,7 +14,7 @@ import type { Size } from "./size.ts";
 /** A number as IR text can write it; bigint for 64-bit integers, boolean for bool. */
 export type Literal = number | bigint | boolean;
 
-interface AttributeForms {
+export interface AttributeForms {
   integer: number;
   integers: readonly number[];
   text: string;
@@ -31,6 +31,19 @@ export type AttributeForm = keyof AttributeForms;
 export type AttributeSchema = AttributeForm | `${AttributeForm}?` | readonly string[];
 
 export type AttributeValue = AttributeForms[AttributeForm];
+
+/** A schema taken apart: `"integer?"` is the form `integer`, optional; a list of words has no form. */
+export interface AttributeSlot {
+  readonly form: AttributeForm | undefined;
+  readonly words: readonly string[];
+  readonly optional: boolean;
+}
+
+export function attributeSlot(schema: AttributeSchema): AttributeSlot {
+  if (typeof schema !== "string") return { form: undefined, words: schema, optional: false };
+  const optional = schema.endsWith("?");
+  return { form: schema.replace("?", "") as AttributeForm, words: [], optional };
+}
 
 export type OperandArity = "one" | "optional" | "many";
 export type RegionArity = "one" | "many";

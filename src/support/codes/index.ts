@@ -8,12 +8,14 @@ import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
 import { simulatorCodes } from "./simulator.ts";
+import { textCodes } from "./text.ts";
 import { toolCodes } from "./tools.ts";
 
 export const codes = Object.freeze({
   ...formatCodes,
   ...languageCodes,
   ...irCodes,
+  ...textCodes,
   ...simulatorCodes,
   ...deviceCodes,
   ...toolCodes,

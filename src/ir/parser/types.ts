@@ -1,0 +1,104 @@
+/**
+ * Reads sizes, number formats and types.
+ *
+ *   size := factor {"*" factor}      factor := integer | dimension | "ceildiv" "(" size "," integer ")"
+ *   type := format | "tile" "<" format "," shape ">" | …     (see `../types.ts`)
+ */
+import { dtypeNames, dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { ceilDivSize, multiplySizes } from "../size.ts";
+import type { Dimension, Size } from "../size.ts";
+import {
+  barrierType,
+  inflightType,
+  refType,
+  scalarType,
+  semaphoreType,
+  tileType,
+} from "../types.ts";
+import type { Type, TypeKind } from "../types.ts";
+import type { Cursor } from "./cursor.ts";
+
+export type Dimensions = ReadonlyMap<string, Dimension>;
+
+export function parseDType(cursor: Cursor): DType {
+  return dtypes[cursor.expectWord(dtypeNames, "a number format")];
+}
+
+export function parseSize(cursor: Cursor, dimensions: Dimensions): Size {
+  const factors = [parseFactor(cursor, dimensions)];
+  while (cursor.accept("*")) factors.push(parseFactor(cursor, dimensions));
+  return multiplySizes(...factors);
+}
+
+function parseFactor(cursor: Cursor, dimensions: Dimensions): Size {
+  const token = cursor.peek();
+  if (token.kind !== "word") return cursor.expectInteger("a size");
+  cursor.take();
+  if (token.text === "ceildiv" && cursor.accept("(")) {
+    const of = parseSize(cursor, dimensions);
+    cursor.expect(",");
+    const by = parsePositive(cursor);
+    cursor.expect(")");
+    return ceilDivSize(of, by);
+  }
+  return (
+    dimensions.get(token.text) ??
+    cursor.fail("TW2507", token, `the kernel has no dimension ${token.text}`)
+  );
+}
+
+function parsePositive(cursor: Cursor): number {
+  if (cursor.peek().text === "0" || cursor.peek().text.startsWith("-"))
+    return cursor.unexpected("a positive integer");
+  return cursor.expectInteger("a positive integer");
+}
+
+export function parseSizes(cursor: Cursor, dimensions: Dimensions): readonly Size[] {
+  return cursor.list("[", "]", () => parseSize(cursor, dimensions));
+}
+
+export function parseIntegers(cursor: Cursor): readonly number[] {
+  return cursor.list("[", "]", () => cursor.expectInteger());
+}
+
+/** What stands between the angle brackets of each type; a scalar has none. */
+const typeParsers: {
+  readonly [K in Exclude<TypeKind, "scalar">]: (cursor: Cursor, dimensions: Dimensions) => Type;
+} = {
+  tile: (cursor) => tileType(...parseFormatAndShape(cursor)),
+  inflight: (cursor) => inflightType(...parseFormatAndShape(cursor)),
+  ref: (cursor, dimensions) => {
+    const space = cursor.expectWord(["gmem", "smem", "peer"], "a memory space");
+    cursor.expect(",");
+    const dtype = parseDType(cursor);
+    cursor.expect(",");
+    return refType(space, dtype, parseSizes(cursor, dimensions));
+  },
+  barrier: (cursor) => {
+    const count = cursor.expectInteger();
+    cursor.expect(",");
+    cursor.expect("arrivals");
+    cursor.expect("=");
+    return barrierType(count, cursor.expectInteger());
+  },
+  semaphore: (cursor, dimensions) => semaphoreType(parseSizes(cursor, dimensions)),
+};
+
+function parseFormatAndShape(cursor: Cursor): [DType, readonly number[]] {
+  const dtype = parseDType(cursor);
+  cursor.expect(",");
+  return [dtype, parseIntegers(cursor)];
+}
+
+const typeWords = Object.keys(typeParsers) as (keyof typeof typeParsers)[];
+
+export function parseType(cursor: Cursor, dimensions: Dimensions): Type {
+  const word = cursor.expectWord([...typeWords, ...dtypeNames], "a type");
+  const kind = typeWords.find((candidate) => candidate === word);
+  if (kind === undefined) return scalarType(dtypes[word as keyof typeof dtypes]);
+  cursor.expect("<");
+  const type = typeParsers[kind](cursor, dimensions);
+  cursor.expect(">");
+  return type;
+}

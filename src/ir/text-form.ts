@@ -1,0 +1,47 @@
+/**
+ * What printer and parser agree on beyond the op table: which operands an op writes without their
+ * names, how names and literals are spelled.
+ *
+ * | schema of the operands                    | text                                  |
+ * |-------------------------------------------|---------------------------------------|
+ * | `{ left: one, right: one }`               | `binary %0, %1`                       |
+ * | `{ ref: one, fill: optional }`            | `load %0 fill(%1)`                    |
+ * | `{ ref: one, offsets: many }`             | `slice_ref %0 offsets(%1, %2)`        |
+ * | `{ values: many }`, nothing else          | `yield %0, %1`                        |
+ */
+import type { Literal, OpSchema } from "./schema.ts";
+
+export interface OperandForm {
+  /** Written first and without names, one value each. */
+  readonly positional: readonly string[];
+  /** The only operand where that is a list, written without its name. */
+  readonly list: string | undefined;
+  /** Written as `name(values)`, left out where there are none. */
+  readonly named: readonly string[];
+}
+
+export function operandForm(schema: OpSchema): OperandForm {
+  const slots = Object.entries(schema.operands);
+  const [only] = slots;
+  if (slots.length === 1 && only?.[1] === "many")
+    return { positional: [], list: only[0], named: [] };
+  const names = (positional: boolean) =>
+    slots.filter(([, arity]) => (arity === "one") === positional).map(([name]) => name);
+  return { positional: names(true), list: undefined, named: names(false) };
+}
+
+const plainName = /^[A-Za-z_$][\w$]*$/;
+
+/** A name as a bare word where it is one, quoted elsewhere. */
+export function nameText(name: string): string {
+  return plainName.test(name) ? name : JSON.stringify(name);
+}
+
+/** `-0`, `nan`, `inf` and `-inf` are spelled out; a bigint ends in `n`. */
+export function literalText(literal: Literal): string {
+  if (typeof literal === "bigint") return `${literal}n`;
+  if (typeof literal === "boolean") return String(literal);
+  if (Number.isNaN(literal)) return "nan";
+  if (Object.is(literal, -0)) return "-0";
+  return String(literal).replace("Infinity", "inf");
+}
