@@ -1,0 +1,158 @@
+/**
+ * The package as a user meets it: packed, installed into a fresh project without the network or any
+ * install script, imported, type-checked, bundled for a browser, and run from its command.
+ */
+import { execFile } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+import ts from "typescript";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { repositoryRoot } from "./build-package.ts";
+
+interface Manifest {
+  readonly exports: {
+    readonly [subpath: string]: string | { readonly [condition: string]: string };
+  };
+  readonly bin: { readonly [command: string]: string };
+  readonly dependencies: { readonly [name: string]: string };
+}
+
+interface InstalledTree {
+  readonly packages: { readonly [path: string]: { readonly hasInstallScript?: boolean } };
+}
+
+const folder = mkdtempSync(join(tmpdir(), "tilewright-package-"));
+const stage = join(folder, "stage");
+const project = join(folder, "project");
+const manifest = readJson(join(repositoryRoot, "package.json")) as Manifest;
+let packedFiles: readonly string[] = [];
+
+function readJson(path: string): unknown {
+  return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** Runs a program without the settings that an enclosing npm leaves in the environment. */
+async function run(program: string, parameters: readonly string[], cwd: string): Promise<string> {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
+  const environment = Object.fromEntries(inherited);
+  const shell = process.platform === "win32";
+  const settings = { cwd, env: environment, shell, maxBuffer: 1 << 24 };
+  return (await promisify(execFile)(program, parameters, settings)).stdout;
+}
+
+/** Packs a build of its own, so that tests that use dist/ are not disturbed. */
+async function pack(): Promise<string> {
+  mkdirSync(stage);
+  for (const name of ["package.json", "README.md", "LICENSE", "CHANGELOG.md"]) {
+    copyFileSync(join(repositoryRoot, name), join(stage, name));
+  }
+  const compiler = join(repositoryRoot, "node_modules/typescript/bin/tsc");
+  const output = ["--outDir", join(stage, "dist")];
+  await run(process.execPath, [compiler, "-p", "tsconfig.build.json", ...output], repositoryRoot);
+  const listing = await run("npm", ["pack", "--json", "--ignore-scripts"], stage);
+  const [packed] = JSON.parse(listing) as { filename: string; files: { path: string }[] }[];
+  if (packed === undefined) throw new Error(`npm pack printed ${listing}`);
+  packedFiles = packed.files.map(({ path }) => path);
+  return join(stage, packed.filename);
+}
+
+/** Dependencies come from this repository's own installation; nothing is fetched. */
+async function install(tarball: string): Promise<void> {
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }');
+  const dependencies = Object.keys(manifest.dependencies).map((name) =>
+    join(repositoryRoot, "node_modules", name),
+  );
+  const flags = ["--offline", "--ignore-scripts", "--install-links", "--no-audit", "--no-fund"];
+  await run("npm", ["install", ...flags, tarball, ...dependencies], project);
+}
+
+beforeAll(async () => {
+  await install(await pack());
+}, 120_000);
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+describe("the packed package", () => {
+  test("holds what its manifest points to, and no tests", () => {
+    const targets = [
+      ...Object.values(manifest.exports).flatMap((target) =>
+        typeof target === "string" ? [target] : Object.values(target),
+      ),
+      ...Object.values(manifest.bin),
+      "README.md",
+      "LICENSE",
+      "CHANGELOG.md",
+    ].map((path) => path.replace(/^\.\//, ""));
+    expect(targets.filter((path) => !packedFiles.includes(path))).toEqual([]);
+    expect(packedFiles.filter((path) => path.includes(".test."))).toEqual([]);
+  });
+
+  test("imports in Node", async () => {
+    const program = 'console.log(Object.keys(await import("tilewright")).join())';
+    const names = await run(process.execPath, ["--input-type=module", "--eval", program], project);
+    expect(names.trim().split(",")).toContain("TilewrightError");
+  });
+
+  test("its command prints help", async () => {
+    const command = join(project, "node_modules/.bin/tilewright");
+    expect(await run(command, ["--help"], project)).toContain("Usage: tilewright");
+  });
+
+  test("no part of the installation has an install script", () => {
+    const tree = readJson(join(project, "node_modules/.package-lock.json")) as InstalledTree;
+    const paths = Object.keys(tree.packages);
+    expect(paths).toContain("node_modules/tilewright");
+    expect(paths.filter((path) => tree.packages[path]?.hasInstallScript === true)).toEqual([]);
+  });
+
+  test("bundles for a browser from its library files alone", async () => {
+    writeFileSync(join(project, "page.js"), 'export * from "tilewright";');
+    const { metafile } = await build({
+      absWorkingDir: project,
+      entryPoints: ["page.js"],
+      bundle: true,
+      write: false,
+      metafile: true,
+      format: "esm",
+      platform: "browser",
+      logLevel: "silent",
+    });
+    const inputs = Object.keys(metafile.inputs).filter((path) => path !== "page.js");
+    const library = /^node_modules\/tilewright\/dist\/(?!cli\/)/;
+    expect(inputs).toContain("node_modules/tilewright/dist/index.js");
+    expect(inputs.filter((path) => !library.test(path))).toEqual([]);
+  });
+
+  test.each([
+    ["bundler", ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
+    ["nodenext", ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
+  ])("its types resolve with moduleResolution %s", (name, module, moduleResolution) => {
+    const consumer = join(project, `consumer-${name}.ts`);
+    const lines = [
+      'import { f32 } from "tilewright";',
+      'export const right: "f32" = f32.name;',
+      'export const wrong: "f64" = f32.name;',
+    ];
+    writeFileSync(consumer, lines.join("\n"));
+    const program = ts.createProgram([consumer], {
+      module,
+      moduleResolution,
+      target: ts.ScriptTarget.ES2022,
+      strict: true,
+      noEmit: true,
+      types: [],
+    });
+    const found = ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => ({
+      file: file?.fileName,
+      message: ts.flattenDiagnosticMessageText(messageText, "\n"),
+    }));
+    const message = `Type '"f32"' is not assignable to type '"f64"'.`;
+    expect(found).toEqual([{ file: consumer, message }]);
+  });
+});
