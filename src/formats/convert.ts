@@ -49,45 +49,32 @@ export function convertLanes<From extends DTypeName, To extends DTypeName>(
       found: `${target.length}`,
     });
   }
-  convertRange(from, to, source, 0, target, 0, source.length, options);
+  convertInto(from, to, source, target, 0, options);
 }
 
-/** Converts `count` lanes from `sourceStart` on into those from `targetStart` on. */
-export function convertRange<From extends DTypeName, To extends DTypeName>(
+/** Converts all of `source` into the lanes of `target` from `start` on. */
+export function convertInto<From extends DTypeName, To extends DTypeName>(
   from: DType<From>,
   to: DType<To>,
   source: Lanes<From>,
-  sourceStart: number,
   target: Lanes<To>,
-  targetStart: number,
-  count: number,
+  start: number,
   options?: ConversionOptions,
 ): void {
   if (needsNoConversion(from, to)) {
-    copyLanes(source, sourceStart, target, targetStart, count);
+    (target as { set(lanes: Lanes, start: number): void }).set(source, start);
     return;
   }
-  for (let done = 0; done < count; done += bufferLength) {
-    const length = Math.min(bufferLength, count - done);
-    read(from, source, sourceStart + done, length, to);
-    write(to, target, targetStart + done, length, from, options);
+  for (let done = 0; done < source.length; done += bufferLength) {
+    const count = Math.min(bufferLength, source.length - done);
+    read(from, source, done, count, to);
+    write(to, target, start + done, count, from, options);
   }
 }
 
 /** Between the 64-bit integers a copy already reads the same bits with the target's sign. */
 function needsNoConversion(from: DType, to: DType): boolean {
   return from === to || (isWide(from) && isWide(to));
-}
-
-function copyLanes(
-  source: Lanes,
-  sourceStart: number,
-  target: Lanes,
-  targetStart: number,
-  count: number,
-): void {
-  const part = source.subarray(sourceStart, sourceStart + count);
-  (target as { set(lanes: Lanes, start: number): void }).set(part, targetStart);
 }
 
 function read(from: DType, source: Lanes, start: number, count: number, to: DType): void {

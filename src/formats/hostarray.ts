@@ -153,7 +153,9 @@ const plainFormats: ReadonlyMap<string, DType> = new Map<string, DType>([
 ]);
 
 function isNumberList(values: ArrayLike<unknown>): values is ArrayLike<number> {
-  return Array.isArray(values) && values.every((value) => typeof value === "number");
+  if (!Array.isArray(values)) return false;
+  for (const value of values) if (typeof value !== "number") return false;
+  return true;
 }
 
 function convertArray<N extends DTypeName>(array: HostArray, to: DType<N>): Lanes<N> {

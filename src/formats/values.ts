@@ -5,7 +5,7 @@
  * bool, a BigInt as the 64-bit integer that holds it.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { convertLanes, convertRange } from "./convert.ts";
+import { convertInto, convertLanes } from "./convert.ts";
 import { allocateLanes, bool, f64, i64, u64 } from "./dtype.ts";
 import type { DType, DTypeName, HostValue, Lanes } from "./dtype.ts";
 import { decodeTable } from "./floats.ts";
@@ -51,16 +51,16 @@ export function writeLane<N extends DTypeName>(
 ): void {
   if (typeof value === "number") {
     scratchNumber[0] = value;
-    convertRange(f64, dtype, scratchNumber, 0, lanes, index, 1, options);
+    convertInto(f64, dtype, scratchNumber, lanes, index, options);
   } else if (typeof value === "boolean") {
     scratchBool[0] = value ? 1 : 0;
-    convertRange(bool, dtype, scratchBool, 0, lanes, index, 1, options);
+    convertInto(bool, dtype, scratchBool, lanes, index, options);
   } else if (isWideValue(value) && value < 0n) {
     scratchSigned[0] = value;
-    convertRange(i64, dtype, scratchSigned, 0, lanes, index, 1, options);
+    convertInto(i64, dtype, scratchSigned, lanes, index, options);
   } else if (isWideValue(value)) {
     scratchUnsigned[0] = value;
-    convertRange(u64, dtype, scratchUnsigned, 0, lanes, index, 1, options);
+    convertInto(u64, dtype, scratchUnsigned, lanes, index, options);
   } else {
     throw new TilewrightError({
       code: "TW0004",
