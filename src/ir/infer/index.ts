@@ -1,24 +1,40 @@
-/** Placeholder replaced by the inference rules. */
-import type { Location } from "../../support/location.ts";
-import type { Kernel } from "../node.ts";
-import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ops.ts";
+/**
+ * Type inference: the one place where the shapes, number formats and ranks of a program are checked.
+ * While a kernel is traced each op passes through here as it is added, with the user's line in
+ * `draft.location`, so what a rule throws is what the user reads; the verifier runs the same rules
+ * over finished kernels.
+ *
+ *   binary add  tile<f32, [4]>, tile<f32, [4]>   ->  tile<f32, [4]>
+ *   binary add  tile<f32, [4]>, tile<f32, [8]>   ->  TW2004: operands of add have different shapes
+ *
+ * A rule sees types, attributes and what its regions yield, never the ops that made its operands;
+ * what depends on a value's history (linear use, visibility) is the verifier's.
+ */
+import type { OpKind } from "../ops.ts";
 import type { Type } from "../types.ts";
+import { asynchronousRules } from "./asynchronous.ts";
+import { controlRules } from "./control.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
+import { memoryRules } from "./memory.ts";
+import { synchronizationRules } from "./synchronization.ts";
+import { tileRules } from "./tiles.ts";
+import { valueRules } from "./values.ts";
 
-/** An op before its results exist. */
-export interface Draft<K extends OpKind = OpKind> {
-  readonly kind: K;
-  readonly operands: OpOperands<K>;
-  readonly attributes: OpAttributes<K>;
-  readonly regions: OpRegions<K>;
-  readonly location: Location;
-}
+export type { Draft, InferContext } from "./draft.ts";
 
-/** What an op may refer to by name. */
-export type InferContext = Pick<Kernel, "grid" | "threads" | "dimensions">;
+export const inferRules: InferRules = Object.freeze({
+  ...valueRules,
+  ...tileRules,
+  ...memoryRules,
+  ...asynchronousRules,
+  ...synchronizationRules,
+  ...controlRules,
+});
 
+/** The types of the op's results; throws where the op is not well formed. */
 export function inferResults<K extends OpKind>(
   draft: Draft<K>,
   context: InferContext,
 ): readonly Type[] {
-  throw new Error(`${draft.kind} ${context.threads.length}`);
+  return inferRules[draft.kind](draft, context);
 }

@@ -1,11 +1,20 @@
-/** Codes of the tile IR: TW2xxx. */
-import { registerCodes } from "./entry.ts";
+/**
+ * Codes of the tile IR: TW2xxx. The second and third digits say which rules:
+ * 200–201 values, 202–203 tiles, 204–205 memory, 206–207 asynchronous operations, 208 synchronization,
+ * 209–210 control, 22x the verifier. IR text has its own file.
+ */
+import { asynchronousCodes } from "./ir/asynchronous.ts";
+import { controlCodes } from "./ir/control.ts";
+import { memoryCodes } from "./ir/memory.ts";
+import { tileCodes } from "./ir/tiles.ts";
+import { valueCodes } from "./ir/values.ts";
+import { verifierCodes } from "./ir/verifier.ts";
 
-export const irCodes = registerCodes({
-  TW2001: {
-    title: "malformed operation",
-    cause: "An operation's operands, attributes or regions break the rules of its kind.",
-    example: "%1 = binary %0, %0 {fn = frobnicate}",
-    remedy: "see the operation's entry in docs/operations.md",
-  },
+export const irCodes = Object.freeze({
+  ...valueCodes,
+  ...tileCodes,
+  ...memoryCodes,
+  ...asynchronousCodes,
+  ...controlCodes,
+  ...verifierCodes,
 });

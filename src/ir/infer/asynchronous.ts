@@ -1,0 +1,248 @@
+/** Inference for asynchronous copies and products, and for what waits for them. */
+import { isFloat, packedBytes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
+import { shapeText } from "../size.ts";
+import { inflightType, tileType } from "../types.ts";
+import type { InflightType, RefType, TileType, Type } from "../types.ts";
+import {
+  fail,
+  inflightOperand,
+  refOperand,
+  requireSpace,
+  requireTileShape,
+  staticShape,
+  tileOperand,
+  tileOrRefOperand,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
+import { requireBarrierIndex } from "./synchronization.ts";
+import { wgmmaAccumulators } from "./matrix.ts";
+import { requireAccumulator } from "./tiles.ts";
+
+/** Limits of a tensor map: axes, elements along each, and the grain of the innermost one. */
+const copyRank = 5;
+const copyExtent = 256;
+const copyGrain = 16;
+
+type CopyReduction = Exclude<(typeof copyReductions)[number], "none">;
+
+const copyExtrema: readonly DTypeName[] = ["f16", "bf16", "i32", "u32", "i64", "u64"];
+const reductionFormats: { readonly [R in CopyReduction]: readonly DTypeName[] } = {
+  add: [...copyExtrema, "f32"],
+  min: copyExtrema,
+  max: copyExtrema,
+};
+
+/** Source and destination have one format and one static shape that the copy engine can walk. */
+function checkCopyWindows(draft: Draft<"copy_async">, source: RefType, destination: RefType): void {
+  if (source.dtype !== destination.dtype)
+    fail(draft, "TW2061", "an asynchronous copy cannot convert", {
+      expected: destination.dtype.name,
+      found: source.dtype.name,
+    });
+  const shape = staticShape(draft, source);
+  const target = staticShape(draft, destination);
+  if (shapeText(shape) !== shapeText(target))
+    fail(draft, "TW2062", "source and destination of copy_async have different shapes", {
+      expected: shapeText(shape),
+      found: shapeText(target),
+    });
+  if (shape.length === 0 || shape.length > copyRank)
+    fail(draft, "TW2063", `copy_async of a window with ${shape.length} axes`, {
+      expected: `1 to ${copyRank} axes`,
+      found: shapeText(shape),
+    });
+  const bytes = packedBytes(source.dtype, shape.at(-1) ?? 0);
+  if (bytes % copyGrain !== 0)
+    fail(draft, "TW2064", `unaligned copy: a row of the window takes ${bytes} bytes`, {
+      expected: `a multiple of ${copyGrain} bytes along the last axis`,
+      found: `${shape.at(-1)} elements of ${source.dtype.name}, ${bytes} bytes`,
+    });
+  const long = shape.find((extent) => extent > copyExtent);
+  if (long !== undefined)
+    fail(draft, "TW2065", `copy_async of ${long} elements along one axis`, {
+      expected: `at most ${copyExtent} along each axis`,
+      found: shapeText(shape),
+    });
+}
+
+function checkCopyIntoShared(
+  draft: Draft<"copy_async">,
+  source: RefType,
+  context: InferContext,
+): void {
+  const { barrier, index } = draft.operands;
+  const { fill, multicast, reduction } = draft.attributes;
+  if (barrier === undefined)
+    return fail(draft, "TW2066", "copy_async into shared memory needs a barrier to arrive on");
+  requireBarrierIndex(draft, barrier, index);
+  if (reduction !== "none")
+    fail(draft, "TW2070", `copy_async cannot ${reduction} into shared memory`, {
+      expected: "a destination in gmem",
+      found: "smem",
+    });
+  if (fill === "nan" && !isFloat(source.dtype))
+    fail(draft, "TW2072", `${source.dtype.name} has no NaN to fill with`, {
+      expected: '"zero"',
+      found: '"nan"',
+    });
+  for (const axis of multicast)
+    if (!context.grid.some(({ name, cluster }) => name === axis && cluster > 1))
+      fail(draft, "TW2069", `multicast along ${axis}, which has no cluster`, {
+        expected: "a grid axis with a cluster",
+        found: axis,
+      });
+}
+
+function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {
+  const { barrier, index } = draft.operands;
+  const { fill, multicast, reduction } = draft.attributes;
+  if (barrier !== undefined || index !== undefined)
+    fail(draft, "TW2067", "copy_async into global memory arrives on no barrier");
+  if (multicast.length > 0)
+    fail(draft, "TW2068", "multicast copies into shared memory only", {
+      expected: "a destination in smem",
+      found: "gmem",
+    });
+  if (fill !== "zero")
+    fail(draft, "TW2072", "a copy into global memory fills nothing: what is outside is dropped", {
+      expected: '"zero"',
+      found: `"${fill}"`,
+    });
+  if (reduction !== "none" && !reductionFormats[reduction].includes(dtype.name))
+    fail(draft, "TW2071", `copy_async cannot ${reduction} ${dtype.name}`, {
+      expected: `one of ${reductionFormats[reduction].join(", ")}`,
+      found: dtype.name,
+    });
+}
+
+function copyAsync(draft: Draft<"copy_async">, context: InferContext): readonly Type[] {
+  const source = refOperand(draft, "source", draft.operands.source);
+  const destination = refOperand(draft, "destination", draft.operands.destination);
+  const way = `${source.space} to ${destination.space}`;
+  if (way !== "gmem to smem" && way !== "smem to gmem")
+    fail(draft, "TW2060", `copy_async does not copy from ${way}`, {
+      expected: "gmem to smem, or smem to gmem",
+      found: way,
+    });
+  checkCopyWindows(draft, source, destination);
+  if (destination.space === "smem") checkCopyIntoShared(draft, source, context);
+  else checkCopyIntoGlobal(draft, source.dtype);
+  return [];
+}
+
+function requirePending(draft: AnyDraft, pending: number): void {
+  if (!Number.isInteger(pending) || pending < 0)
+    fail(draft, "TW2073", `${draft.kind} cannot leave ${pending} unfinished`, {
+      expected: "an integer of 0 or more",
+      found: String(pending),
+    });
+}
+
+const accumulatorFormats: readonly DTypeName[] = ["f32", "f16", "i32"];
+
+/** The instruction takes 64 rows and 8 to 256 columns; integers skip odd eights above 32. */
+function checkAccumulator(draft: AnyDraft, dtype: DType, shape: readonly number[]): void {
+  if (!accumulatorFormats.includes(dtype.name))
+    fail(draft, "TW2075", `wgmma does not accumulate in ${dtype.name}`, {
+      expected: accumulatorFormats.join(", "),
+      found: dtype.name,
+    });
+  requireTileShape(draft, shape);
+  const [m = 0, n = 0] = shape;
+  const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
+  if (shape.length !== 2 || m % 64 !== 0 || n % grain !== 0 || n > 256)
+    fail(draft, "TW2074", `wgmma cannot accumulate a tile of shape ${shapeText(shape)}`, {
+      expected: `[m, n] with m a multiple of 64, n a multiple of ${grain} from 8 to 256`,
+      found: shapeText(shape),
+      ...(n > 256 && { remedy: "split the columns over several accumulators of at most 256" }),
+    });
+}
+
+function checkProduct(
+  draft: Draft<"wgmma">,
+  accumulator: InflightType,
+  a: TileType | RefType,
+  b: RefType,
+): void {
+  const accumulators = wgmmaAccumulators(a.dtype, b.dtype);
+  if (accumulators === undefined)
+    return fail(draft, "TW2077", `wgmma does not multiply ${a.dtype.name} by ${b.dtype.name}`, {
+      found: `${a.dtype.name} and ${b.dtype.name}`,
+      ...(a.dtype.name === "f32" && { remedy: "declare the operands as tf32, or cast them to it" }),
+    });
+  if (!accumulators.includes(accumulator.dtype.name))
+    fail(
+      draft,
+      "TW2075",
+      `wgmma of ${a.dtype.name} does not accumulate in ${accumulator.dtype.name}`,
+      {
+        expected: accumulators.join(" or "),
+        found: accumulator.dtype.name,
+      },
+    );
+}
+
+function wgmma(draft: Draft<"wgmma">): readonly Type[] {
+  const accumulator = inflightOperand(draft, "accumulator", draft.operands.accumulator);
+  const a = tileOrRefOperand(draft, "a", draft.operands.a);
+  const b = refOperand(draft, "b", draft.operands.b);
+  if (a.kind === "ref") requireSpace(draft, "a", a, ["smem"]);
+  requireSpace(draft, "b", b, ["smem"]);
+  checkProduct(draft, accumulator, a, b);
+  const left = a.kind === "ref" ? staticShape(draft, a) : a.shape;
+  const right = staticShape(draft, b);
+  const [m, n] = accumulator.shape;
+  const k = left[1] ?? 0;
+  if (shapeText(left) !== shapeText([m ?? 0, k]) || shapeText(right) !== shapeText([k, n ?? 0]))
+    fail(draft, "TW2076", "shapes of wgmma do not fit together", {
+      expected: `[${m}, k] by [k, ${n}] for an accumulator of ${shapeText(accumulator.shape)}`,
+      found: `${shapeText(left)} by ${shapeText(right)}`,
+    });
+  if ((k * a.dtype.bits) % 256 !== 0)
+    fail(draft, "TW2078", `wgmma of ${a.dtype.name} cannot sum over ${k} elements`, {
+      expected: `k a multiple of ${256 / a.dtype.bits}`,
+      found: `k = ${k}`,
+    });
+  return [accumulator];
+}
+
+export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
+  copy_async: copyAsync,
+
+  prefetch(draft) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    requireSpace(draft, "ref", ref, ["gmem"]);
+    return [];
+  },
+
+  commit_group: () => [],
+
+  wait_group(draft) {
+    requirePending(draft, draft.attributes.pending);
+    return [];
+  },
+
+  proxy_fence: () => [],
+
+  accumulator(draft) {
+    const { dtype, shape } = draft.attributes;
+    checkAccumulator(draft, dtype, shape);
+    if (draft.operands.initial !== undefined) {
+      const initial = tileOperand(draft, "initial", draft.operands.initial);
+      requireAccumulator(draft, tileType(dtype, shape), initial);
+    }
+    return [inflightType(dtype, shape)];
+  },
+
+  wgmma,
+
+  wgmma_wait(draft) {
+    const accumulator = inflightOperand(draft, "accumulator", draft.operands.accumulator);
+    const { pending } = draft.attributes;
+    requirePending(draft, pending);
+    return [pending === 0 ? tileType(accumulator.dtype, accumulator.shape) : accumulator];
+  },
+};

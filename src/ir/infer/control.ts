@@ -1,0 +1,215 @@
+/**
+ * Inference for ops with regions. Values enter a region by being visible there or as carries, and leave
+ * it through its yield:
+ *
+ *   %r = loop %lower, %upper, %step, %initial { (%index, %carry) … yield %next }
+ *        initial, carry, next and r have one type
+ *   %r = if %condition { … yield %a } { … yield %b }
+ *        a, b and r have one type, which is not in flight
+ *
+ * Only tiles, scalars and in-flight accumulators are values that can be handed on so; refs, barriers and
+ * semaphores name memory, and a name is used where it is visible.
+ */
+import { bool, i32 } from "../../formats/dtype.ts";
+import type { Region, Value } from "../node.ts";
+import type { controlOps } from "../ops/control.ts";
+import { yieldedValues } from "../traverse.ts";
+import { isData, sameType, scalarType, typeText } from "../types.ts";
+import type { Type } from "../types.ts";
+import {
+  dataOperand,
+  fail,
+  indexOperand,
+  requireBool,
+  requireParameters,
+  sameTypeLists,
+  scalarOperand,
+  typesText,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
+
+function yieldedTypes(region: Region): readonly Type[] {
+  return yieldedValues(region).map(({ type }) => type);
+}
+
+/** Memory cannot be handed through a region's yield or a carry. */
+function requireValues(draft: AnyDraft, types: readonly Type[]): void {
+  for (const type of types)
+    if (!isData(type) && type.kind !== "inflight")
+      fail(draft, "TW2098", `${typeText(type)} cannot be a result of ${draft.kind}`, {
+        expected: "tiles and scalars",
+        found: typeText(type),
+      });
+}
+
+/** The body yields, for each carry, a value of the type it began with. */
+function requireCarries(draft: AnyDraft, initial: readonly Type[], body: Region): void {
+  const next = yieldedTypes(body);
+  if (next.length !== initial.length)
+    fail(
+      draft,
+      "TW2093",
+      `the body of ${draft.kind} yields another number of values than it carries`,
+      {
+        expected: `${initial.length} values`,
+        found: `${next.length} values`,
+      },
+    );
+  for (const [position, type] of initial.entries()) {
+    const found = next[position];
+    if (found !== undefined && !sameType(type, found))
+      fail(draft, "TW2092", `carry ${position} of ${draft.kind} changes its type`, {
+        expected: `${typeText(type)}, as it begins`,
+        found: typeText(found),
+      });
+  }
+}
+
+function carriedTypes(draft: AnyDraft, initial: readonly Value[]): readonly Type[] {
+  const types = initial.map(({ type }) => type);
+  requireValues(draft, types);
+  return types;
+}
+
+function loop(draft: Draft<"loop">): readonly Type[] {
+  const { lower, upper, step, initial } = draft.operands;
+  const index = scalarOperand(draft, "lower", lower);
+  for (const [name, bound] of Object.entries({ lower, upper, step })) {
+    const { dtype } = scalarOperand(draft, name, bound);
+    if ((dtype.name !== "i32" && dtype.name !== "i64") || dtype !== index.dtype)
+      fail(draft, "TW2090", `bounds of a loop must be scalars of one type, i32 or i64`, {
+        expected: index.dtype.name === "i64" ? "i64" : "i32",
+        found: `${name} of ${dtype.name}`,
+      });
+  }
+  const carries = carriedTypes(draft, initial);
+  requireParameters(draft, "body", draft.regions.body, [index, ...carries]);
+  requireCarries(draft, carries, draft.regions.body);
+  return carries;
+}
+
+function whileLoop(draft: Draft<"while">): readonly Type[] {
+  const { condition, body } = draft.regions;
+  const carries = carriedTypes(draft, draft.operands.initial);
+  requireParameters(draft, "condition", condition, carries);
+  requireParameters(draft, "body", body, carries);
+  const found = yieldedTypes(condition);
+  if (!sameTypeLists(found, [scalarType(bool)]))
+    fail(draft, "TW2094", "the condition of while must yield one bool scalar", {
+      expected: "(bool)",
+      found: typesText(found),
+    });
+  requireCarries(draft, carries, body);
+  return carries;
+}
+
+/** All branches yield the same types, none of them in flight. */
+function branchResults(draft: AnyDraft, branches: readonly Region[]): readonly Type[] {
+  const [first, ...others] = branches.map(yieldedTypes);
+  if (first === undefined) return fail(draft, "TW2097", `${draft.kind} has no cases`);
+  for (const branch of branches) requireParameters(draft, "branch", branch, []);
+  for (const [position, types] of others.entries())
+    if (!sameTypeLists(first, types))
+      fail(draft, "TW2095", `branches of ${draft.kind} yield different types`, {
+        expected: `${typesText(first)}, as the first branch`,
+        found: `${typesText(types)} from branch ${position + 1}`,
+      });
+  requireValues(draft, first);
+  const inflight = first.find(({ kind }) => kind === "inflight");
+  if (inflight !== undefined)
+    fail(draft, "TW2096", `${typeText(inflight)} cannot leave a branch of ${draft.kind}`, {
+      expected: "tiles and scalars",
+      found: typeText(inflight),
+    });
+  return first;
+}
+
+function onThreads(draft: Draft<"on_threads">, context: InferContext): readonly Type[] {
+  const { threads } = draft.attributes;
+  const count = context.threads.length;
+  const outside = threads.find(
+    (thread) => !Number.isInteger(thread) || thread < 0 || thread >= count,
+  );
+  if (outside !== undefined || threads.length === 0 || new Set(threads).size !== threads.length)
+    fail(draft, "TW2099", `on_threads names program threads [${threads.join(", ")}] of ${count}`, {
+      expected: `different numbers from 0 to ${count - 1}, at least one`,
+      found: `[${threads.join(", ")}]`,
+    });
+  requireParameters(draft, "body", draft.regions.body, []);
+  requireNoResults(draft, draft.regions.body);
+  return [];
+}
+
+/** What runs on some lanes only has no value that all lanes could hold. */
+function requireNoResults(draft: AnyDraft, body: Region): void {
+  const types = yieldedTypes(body);
+  if (types.length > 0)
+    fail(draft, "TW2100", `the body of ${draft.kind} cannot yield values`, {
+      expected: "()",
+      found: typesText(types),
+    });
+}
+
+export const controlRules: InferRules<keyof typeof controlOps> = {
+  loop,
+  while: whileLoop,
+
+  if(draft) {
+    const condition = scalarOperand(draft, "condition", draft.operands.condition);
+    requireBool(draft, "condition", condition.dtype);
+    return branchResults(draft, [draft.regions.then, draft.regions.otherwise]);
+  },
+
+  switch(draft) {
+    indexOperand(draft, "index", draft.operands.index);
+    return branchResults(draft, draft.regions.cases);
+  },
+
+  scoped(draft) {
+    requireParameters(draft, "body", draft.regions.body, []);
+    const types = yieldedTypes(draft.regions.body);
+    requireValues(draft, types);
+    return types;
+  },
+
+  on_threads: onThreads,
+
+  warps(draft) {
+    requireParameters(draft, "body", draft.regions.body, [scalarType(i32)]);
+    requireNoResults(draft, draft.regions.body);
+    return [];
+  },
+
+  yield: () => [],
+
+  debug_print(draft) {
+    const { values } = draft.operands;
+    for (const value of values) dataOperand(draft, "values", value);
+    const places = draft.attributes.format.split("{}").length - 1;
+    if (places !== values.length)
+      fail(draft, "TW2101", "the format takes another number of values than it is given", {
+        expected: `${places} values for "${draft.attributes.format}"`,
+        found: `${values.length} values`,
+      });
+    return [];
+  },
+
+  assert(draft) {
+    const condition = dataOperand(draft, "condition", draft.operands.condition);
+    requireBool(draft, "condition", condition.dtype);
+    return [];
+  },
+
+  debug_break(draft) {
+    const { values } = draft.operands;
+    for (const value of values) dataOperand(draft, "values", value);
+    const { names } = draft.attributes;
+    if (names.length !== values.length)
+      fail(draft, "TW2102", "debug_break needs one name for each value", {
+        expected: `${values.length} names`,
+        found: `${names.length} names`,
+      });
+    return [];
+  },
+};

@@ -1,0 +1,234 @@
+/** Inference for ops that allocate memory, make windows on it and move data synchronously. */
+import { packedBytes, u8 } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
+import { multiplySizes, sameShape, sameSize, shapeText, sizeText } from "../size.ts";
+import { dataShape, dataType, refType, typeText } from "../types.ts";
+import type { DataType, RefType, Type } from "../types.ts";
+import {
+  dataOperand,
+  elementCount,
+  fail,
+  indexOperand,
+  isPositiveInteger,
+  permute,
+  refOperand,
+  requireAxes,
+  requireCluster,
+  requirePermutation,
+  requireSizes,
+  requireSpace,
+  requireTileShape,
+  scalarOperand,
+  staticShape,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
+
+type AtomicFunction = (typeof atomicFunctions)[number];
+
+const wholeWords: readonly DTypeName[] = ["i32", "u32", "i64", "u64"];
+const extrema: readonly DTypeName[] = [...wholeWords, "f16", "bf16"];
+const words: readonly DTypeName[] = [...wholeWords, "f32", "tf32", "f64"];
+
+/** The formats that the hardware updates atomically. */
+const atomicFormats: { readonly [F in AtomicFunction | "compare_exchange"]: readonly DTypeName[] } =
+  {
+    add: [...wholeWords, "f16", "bf16", "f32", "f64"],
+    min: extrema,
+    max: extrema,
+    and: wholeWords,
+    or: wholeWords,
+    xor: wholeWords,
+    exchange: words,
+    // Equality of floats is not equality of bits, which is what the hardware compares.
+    compare_exchange: ["i16", "u16", ...wholeWords],
+  };
+
+function requireAtomic(
+  draft: AnyDraft,
+  fn: AtomicFunction | "compare_exchange",
+  dtype: DType,
+): void {
+  const formats = atomicFormats[fn];
+  if (!formats.includes(dtype.name))
+    fail(draft, "TW2045", `there is no atomic ${fn} on ${dtype.name}`, {
+      expected: `one of ${formats.join(", ")}`,
+      found: dtype.name,
+    });
+}
+
+/** A value written to a window has its dtype and its shape. */
+function requireStorable(draft: AnyDraft, ref: RefType, value: DataType): void {
+  if (value.dtype !== ref.dtype)
+    fail(draft, "TW2042", `${draft.kind} of ${value.dtype.name} into memory of ${ref.dtype.name}`, {
+      expected: ref.dtype.name,
+      found: value.dtype.name,
+      remedy: `convert the value with .cast(${ref.dtype.name})`,
+    });
+  const shape = staticShape(draft, ref);
+  if (!sameShape(shape, dataShape(value)))
+    fail(draft, "TW2043", `${draft.kind} of a value of another shape than the window`, {
+      expected: shapeText(shape),
+      found: shapeText(dataShape(value)),
+    });
+}
+
+function requireSharedShape(draft: Draft<"alloc">): void {
+  const size = draft.attributes.shape.find((extent) => typeof extent !== "number");
+  if (size !== undefined)
+    fail(draft, "TW2041", `shared memory cannot have extent ${sizeText(size)}, known at launch`, {
+      expected: "extents that are numbers",
+      found: shapeText(draft.attributes.shape),
+    });
+}
+
+function unionMember(draft: Draft<"union_member">): readonly Type[] {
+  const { group, offset, dtype, shape } = draft.attributes;
+  const union = refOperand(draft, "union", draft.operands.union);
+  requireSpace(draft, "union", union, ["smem"]);
+  requireTileExtents(draft, shape);
+  const [bytes = 0] = staticShape(draft, union);
+  const end = offset + packedBytes(dtype, elementCount(shape));
+  if (!Number.isInteger(group) || group < 0 || union.dtype !== u8 || union.shape.length !== 1)
+    fail(draft, "TW2001", "union_member needs a union and a group from 0", {
+      expected: "the result of alloc_union",
+      found: `group ${group} of ${typeText(union)}`,
+    });
+  if (!Number.isInteger(offset) || offset < 0 || end > bytes)
+    fail(draft, "TW2051", "the member lies outside its union", {
+      expected: `bytes from 0 to ${bytes}`,
+      found: `bytes from ${offset} to ${end}`,
+    });
+  const alignment = Math.max(1, dtype.bits / 8);
+  if (offset % alignment !== 0)
+    fail(draft, "TW2052", `a member of ${dtype.name} starts at byte ${offset} of its union`, {
+      expected: `a multiple of ${alignment}`,
+      found: String(offset),
+    });
+  return [refType("smem", dtype, shape)];
+}
+
+function requireTileExtents(draft: AnyDraft, shape: readonly number[]): void {
+  if (!shape.every(isPositiveInteger))
+    fail(draft, "TW2008", `extents must be positive integers, not ${shapeText(shape)}`, {
+      expected: "positive integers",
+      found: shapeText(shape),
+    });
+}
+
+function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Type[] {
+  const ref = refOperand(draft, "ref", draft.operands.ref);
+  const { offsets } = draft.operands;
+  const { sizes, dropped } = draft.attributes;
+  for (const offset of offsets) indexOperand(draft, "offsets", offset);
+  const rank = ref.shape.length;
+  if (offsets.length !== rank || sizes.length !== rank)
+    fail(draft, "TW2046", `a window on ${typeText(ref)} needs one index or slice for each axis`, {
+      expected: `${rank} offsets and sizes`,
+      found: `${offsets.length} offsets and ${sizes.length} sizes`,
+    });
+  requireSizes(draft, sizes, context);
+  requireAxes(draft, dropped, rank);
+  for (const axis of dropped) {
+    const size = sizes[axis];
+    if (size !== 1)
+      fail(draft, "TW2047", `axis ${axis} cannot be dropped from the window`, {
+        expected: "size 1",
+        found: `size ${sizeText(size ?? 0)}`,
+      });
+  }
+  const shape = sizes.filter((_, axis) => !dropped.includes(axis));
+  return [refType(ref.space, ref.dtype, shape)];
+}
+
+function load(draft: Draft<"load">): readonly Type[] {
+  const ref = refOperand(draft, "ref", draft.operands.ref);
+  const shape = staticShape(draft, ref);
+  requireTileShape(draft, shape);
+  if (draft.operands.fill !== undefined) {
+    const fill = scalarOperand(draft, "fill", draft.operands.fill);
+    if (fill.dtype !== ref.dtype)
+      fail(draft, "TW2044", `the fill value of a load of ${ref.dtype.name} is ${fill.dtype.name}`, {
+        expected: ref.dtype.name,
+        found: fill.dtype.name,
+      });
+  }
+  return [dataType(ref.dtype, shape)];
+}
+
+export const memoryRules: InferRules<keyof typeof memoryOps> = {
+  alloc(draft, context) {
+    const { space, dtype, shape } = draft.attributes;
+    requireSizes(draft, shape, context);
+    if (space === "smem") requireSharedShape(draft);
+    return [refType(space, dtype, shape)];
+  },
+
+  alloc_union(draft) {
+    const { bytes } = draft.attributes;
+    requireTileExtents(draft, [bytes]);
+    return [refType("smem", u8, [bytes])];
+  },
+
+  union_member: unionMember,
+  slice_ref: sliceRef,
+
+  transpose_ref(draft) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const { permutation } = draft.attributes;
+    requirePermutation(draft, permutation, ref.shape.length);
+    return [refType(ref.space, ref.dtype, permute(ref.shape, permutation))];
+  },
+
+  reshape_ref(draft, context) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const { shape } = draft.attributes;
+    requireSizes(draft, shape, context);
+    const [from, to] = [multiplySizes(...ref.shape), multiplySizes(...shape)];
+    if (!sameSize(from, to))
+      fail(
+        draft,
+        "TW2024",
+        `reshape of ${typeText(ref)} to ${shapeText(shape)} changes the number of elements`,
+        {
+          expected: `${sizeText(from)} elements`,
+          found: `${sizeText(to)} elements`,
+        },
+      );
+    return [refType(ref.space, ref.dtype, shape)];
+  },
+
+  peer_ref(draft, context) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    requireSpace(draft, "ref", ref, ["smem"]);
+    indexOperand(draft, "rank", draft.operands.rank);
+    requireCluster(draft, context);
+    return [refType("peer", ref.dtype, ref.shape)];
+  },
+
+  load,
+
+  store(draft) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    requireStorable(draft, ref, dataOperand(draft, "value", draft.operands.value));
+    return [];
+  },
+
+  atomic(draft) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const value = dataOperand(draft, "value", draft.operands.value);
+    requireStorable(draft, ref, value);
+    requireAtomic(draft, draft.attributes.fn, ref.dtype);
+    return [value];
+  },
+
+  atomic_compare_exchange(draft) {
+    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const value = dataOperand(draft, "value", draft.operands.value);
+    requireStorable(draft, ref, dataOperand(draft, "expected", draft.operands.expected));
+    requireStorable(draft, ref, value);
+    requireAtomic(draft, "compare_exchange", ref.dtype);
+    return [value];
+  },
+};

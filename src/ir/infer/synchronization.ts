@@ -1,0 +1,103 @@
+/** Inference for ops by which program threads and blocks order themselves. */
+import type { Value } from "../node.ts";
+import type { synchronizationOps } from "../ops/synchronization.ts";
+import { barrierType, semaphoreType, typeText } from "../types.ts";
+import type { Type } from "../types.ts";
+import {
+  barrierOperand,
+  fail,
+  indexOperand,
+  isPositiveInteger,
+  requireCluster,
+  requireSizes,
+  semaphoreOperand,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { Draft, InferContext, InferRules } from "./draft.ts";
+
+/** An mbarrier counts arrivals in 20 bits. */
+const mostArrivals = 2 ** 20 - 1;
+
+/** One barrier of an array is named by an index; a single barrier needs none. */
+export function requireBarrierIndex(
+  draft: AnyDraft,
+  barrier: Value,
+  index: Value | undefined,
+): void {
+  const type = barrierOperand(draft, "barrier", barrier);
+  if (index === undefined && type.count > 1)
+    fail(draft, "TW2080", `${draft.kind} on an array of ${type.count} barriers needs an index`, {
+      expected: "an i32 index",
+      found: "none",
+    });
+  if (index !== undefined && type.count === 1)
+    fail(draft, "TW2081", `${draft.kind} indexes a single barrier`, {
+      expected: "no index",
+      found: typeText(index.type),
+    });
+  if (index !== undefined) indexOperand(draft, "index", index);
+}
+
+function barrierArrive(draft: Draft<"barrier_arrive">, context: InferContext): readonly Type[] {
+  const { barrier, index, peer } = draft.operands;
+  requireBarrierIndex(draft, barrier, index);
+  if (peer !== undefined) {
+    indexOperand(draft, "peer", peer);
+    requireCluster(draft, context);
+  }
+  return [];
+}
+
+function requireSemaphore(draft: Draft<"semaphore_signal" | "semaphore_wait">): void {
+  const type = semaphoreOperand(draft, "semaphore", draft.operands.semaphore);
+  const { indices } = draft.operands;
+  if (indices.length !== type.shape.length)
+    fail(draft, "TW2083", `${draft.kind} names one counter of ${typeText(type)}`, {
+      expected: `${type.shape.length} indices`,
+      found: `${indices.length}`,
+    });
+  for (const index of indices) indexOperand(draft, "indices", index);
+}
+
+export const synchronizationRules: InferRules<keyof typeof synchronizationOps> = {
+  alloc_barrier(draft) {
+    const { count, arrivals } = draft.attributes;
+    if (!isPositiveInteger(count) || !isPositiveInteger(arrivals) || arrivals > mostArrivals)
+      fail(draft, "TW2082", `there is no barrier array of ${count} with ${arrivals} arrivals`, {
+        expected: `a count of at least 1 and arrivals from 1 to ${mostArrivals}`,
+        found: `count ${count}, arrivals ${arrivals}`,
+      });
+    return [barrierType(count, arrivals)];
+  },
+
+  barrier_arrive: barrierArrive,
+
+  barrier_wait(draft) {
+    const { barrier, index, parity } = draft.operands;
+    requireBarrierIndex(draft, barrier, index);
+    if (parity !== undefined) indexOperand(draft, "parity", parity);
+    return [];
+  },
+
+  block_sync: () => [],
+  cluster_arrive: () => [],
+  cluster_wait: () => [],
+
+  alloc_semaphore(draft, context) {
+    const { shape } = draft.attributes;
+    requireSizes(draft, shape, context);
+    return [semaphoreType(shape)];
+  },
+
+  semaphore_signal(draft) {
+    requireSemaphore(draft);
+    indexOperand(draft, "increment", draft.operands.increment);
+    return [];
+  },
+
+  semaphore_wait(draft) {
+    requireSemaphore(draft);
+    indexOperand(draft, "value", draft.operands.value);
+    return [];
+  },
+};

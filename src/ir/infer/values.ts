@@ -1,0 +1,179 @@
+/** Inference for ops that make values and compute on them element by element. */
+import {
+  acceptsBinary,
+  acceptsClassify,
+  acceptsCompare,
+  acceptsFused,
+  acceptsUnary,
+  inDomain,
+} from "../../formats/arithmetic/functions.ts";
+import { bool, i32, isFloat, isInteger, isWide } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { valueOps } from "../ops/values.ts";
+import type { Literal } from "../schema.ts";
+import { dataShape, dataType, scalarType } from "../types.ts";
+import type { Type } from "../types.ts";
+import {
+  dataOperand,
+  fail,
+  listText,
+  requireAxis,
+  requireBool,
+  requireDimension,
+  requireFunction,
+  requireTileShape,
+  sameShapes,
+  sameTypes,
+} from "./checks.ts";
+import type { AnyDraft } from "./checks.ts";
+import type { InferContext, InferRules } from "./draft.ts";
+
+/** The least and greatest value of an integer format. */
+function integerRange(dtype: DType): readonly [bigint, bigint] {
+  const bits = BigInt(dtype.bits);
+  return dtype.kind === "signed"
+    ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
+    : [0n, (1n << bits) - 1n];
+}
+
+function fitsInteger(dtype: DType, value: bigint): boolean {
+  const [least, greatest] = integerRange(dtype);
+  return value >= least && value <= greatest;
+}
+
+function literalFits(dtype: DType, value: Literal): boolean {
+  if (dtype.kind === "bool") return typeof value === "boolean";
+  if (isFloat(dtype)) return typeof value === "number";
+  if (isWide(dtype)) return typeof value === "bigint" && fitsInteger(dtype, value);
+  return typeof value === "number" && Number.isInteger(value) && fitsInteger(dtype, BigInt(value));
+}
+
+/** What a literal of the format looks like. */
+function literalText(dtype: DType): string {
+  if (dtype.kind === "bool") return "true or false";
+  if (isFloat(dtype)) return "a number";
+  const [least, greatest] = integerRange(dtype);
+  return `${isWide(dtype) ? "a bigint" : "an integer"} from ${least} to ${greatest}`;
+}
+
+function gridScalar(
+  draft: AnyDraft & { readonly attributes: { readonly axis: string } },
+  context: InferContext,
+): readonly Type[] {
+  const { axis } = draft.attributes;
+  if (!context.grid.some(({ name }) => name === axis))
+    fail(draft, "TW2010", `the grid has no axis ${axis}`, {
+      expected: listText(context.grid.map(({ name }) => name)),
+      found: axis,
+    });
+  return [scalarType(i32)];
+}
+
+export const valueRules: InferRules<keyof typeof valueOps> = {
+  constant(draft) {
+    const { value, dtype, shape } = draft.attributes;
+    if (!literalFits(dtype, value))
+      fail(draft, "TW2007", `${String(value)} is not a value of ${dtype.name}`, {
+        expected: literalText(dtype),
+        found: `${typeof value} ${String(value)}`,
+      });
+    requireTileShape(draft, shape);
+    return [dataType(dtype, shape)];
+  },
+
+  block_index: gridScalar,
+  grid_size: gridScalar,
+  cluster_rank: gridScalar,
+  thread_index: () => [scalarType(i32)],
+
+  dimension_size(draft, context) {
+    requireDimension(draft, draft.attributes.name, context);
+    return [scalarType(i32)];
+  },
+
+  iota(draft) {
+    const { dtype, shape, axis } = draft.attributes;
+    requireFunction(draft, "iota", dtype, inDomain("number", dtype));
+    requireTileShape(draft, shape);
+    requireAxis(draft, axis, shape.length);
+    const last = (shape[axis] ?? 1) - 1;
+    if (isInteger(dtype) && !fitsInteger(dtype, BigInt(last)))
+      fail(draft, "TW2007", `iota counts to ${last}, which ${dtype.name} cannot hold`, {
+        expected: literalText(dtype),
+        found: String(last),
+      });
+    return [dataType(dtype, shape)];
+  },
+
+  unary(draft) {
+    const source = dataOperand(draft, "source", draft.operands.source);
+    const { fn } = draft.attributes;
+    requireFunction(draft, fn, source.dtype, acceptsUnary(fn, source.dtype));
+    return [source];
+  },
+
+  classify(draft) {
+    const source = dataOperand(draft, "source", draft.operands.source);
+    const { fn } = draft.attributes;
+    requireFunction(draft, fn, source.dtype, acceptsClassify(fn, source.dtype));
+    return [dataType(bool, dataShape(source))];
+  },
+
+  binary(draft) {
+    const left = dataOperand(draft, "left", draft.operands.left);
+    const right = dataOperand(draft, "right", draft.operands.right);
+    const { fn } = draft.attributes;
+    sameTypes(draft, fn, left, right);
+    requireFunction(draft, fn, left.dtype, acceptsBinary(fn, left.dtype));
+    return [left];
+  },
+
+  compare(draft) {
+    const left = dataOperand(draft, "left", draft.operands.left);
+    const right = dataOperand(draft, "right", draft.operands.right);
+    const { predicate } = draft.attributes;
+    sameTypes(draft, predicate, left, right);
+    requireFunction(draft, predicate, left.dtype, acceptsCompare(predicate, left.dtype));
+    return [dataType(bool, dataShape(left))];
+  },
+
+  fma(draft) {
+    const a = dataOperand(draft, "a", draft.operands.a);
+    const b = dataOperand(draft, "b", draft.operands.b);
+    const c = dataOperand(draft, "c", draft.operands.c);
+    sameTypes(draft, "fma", a, b);
+    sameTypes(draft, "fma", a, c);
+    requireFunction(draft, "fma", a.dtype, acceptsFused(a.dtype));
+    return [a];
+  },
+
+  select(draft) {
+    const condition = dataOperand(draft, "condition", draft.operands.condition);
+    const ifTrue = dataOperand(draft, "ifTrue", draft.operands.ifTrue);
+    const ifFalse = dataOperand(draft, "ifFalse", draft.operands.ifFalse);
+    requireBool(draft, "condition", condition.dtype);
+    sameTypes(draft, "select", ifTrue, ifFalse);
+    sameShapes(draft, "select", dataShape(ifTrue), dataShape(condition));
+    return [ifTrue];
+  },
+
+  cast(draft) {
+    const source = dataOperand(draft, "source", draft.operands.source);
+    return [dataType(draft.attributes.dtype, dataShape(source))];
+  },
+
+  bitcast(draft) {
+    const source = dataOperand(draft, "source", draft.operands.source);
+    const { dtype } = draft.attributes;
+    if (source.dtype.kind === "bool" || dtype.kind === "bool")
+      fail(draft, "TW2013", "bool has no bits to reinterpret", {
+        found: `${source.dtype.name} as ${dtype.name}`,
+      });
+    if (source.dtype.bits !== dtype.bits)
+      fail(draft, "TW2012", `${source.dtype.name} and ${dtype.name} differ in width`, {
+        expected: `a format of ${source.dtype.bits} bits`,
+        found: `${dtype.name}, of ${dtype.bits} bits`,
+      });
+    return [dataType(dtype, dataShape(source))];
+  },
+};

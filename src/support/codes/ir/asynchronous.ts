@@ -1,0 +1,148 @@
+/** Codes of asynchronous operations and synchronization: TW206x to TW208x. */
+import { registerCodes } from "../entry.ts";
+
+export const asynchronousCodes = registerCodes({
+  TW2060: {
+    title: "copy between other memories",
+    cause: "The copy engine moves data between global memory and the block's own shared memory.",
+    example: "copyAsync(a, b, barrier)  // both in shared memory",
+    remedy: "load and store instead",
+  },
+  TW2061: {
+    title: "copy that would convert",
+    cause: "The copy engine moves bytes as they are.",
+    example: "copyAsync(x.at(here), buffer, barrier)  // x is f32, buffer is bf16",
+    remedy: "copy into memory of the same dtype and cast after loading",
+  },
+  TW2062: {
+    title: "copy between different shapes",
+    cause: "Source and destination of a copy have the same extents.",
+    example: "copyAsync(x.at(slice(i, 64)), buffer, barrier)  // buffer has shape [128]",
+    remedy: "take windows of one shape",
+  },
+  TW2063: {
+    title: "copy of too many axes",
+    cause: "The copy engine walks windows of one to five axes.",
+    example: "copyAsync(x, buffer, barrier)  // x has six axes",
+    remedy: "index some axes, or reshape the windows",
+  },
+  TW2064: {
+    title: "unaligned copy",
+    cause: "The copy engine moves rows of whole 16-byte pieces.",
+    example: "copyAsync(x.at(slice(i, 3)), buffer, barrier)  // 3 f32 are 12 bytes",
+    remedy: "make the last extent a multiple of 16 bytes, or load and store instead",
+  },
+  TW2065: {
+    title: "copy too long",
+    cause: "The copy engine moves at most 256 elements along each axis at a time.",
+    example: "copyAsync(x.at(slice(i, 1024)), buffer, barrier)",
+    remedy: "split the copy, or reshape both windows to more axes",
+  },
+  TW2066: {
+    title: "copy without a barrier",
+    cause: "A copy into shared memory tells that it has landed by arriving on a barrier.",
+    example: "copyAsync(x.at(here), buffer)",
+    remedy: "pass a barrier and wait on it before reading",
+  },
+  TW2067: {
+    title: "copy into global memory with a barrier",
+    cause: "Copies out of shared memory are awaited as groups; they arrive on no barrier.",
+    example: "copyAsync(buffer, out.at(here), barrier)",
+    remedy: "leave the barrier out and wait with commitGroup and waitGroup",
+  },
+  TW2068: {
+    title: "multicast into global memory",
+    cause: "Multicast writes the shared memory of several blocks at once.",
+    example: 'copyAsync(buffer, out.at(here), { multicast: ["i"] })',
+    remedy: "leave multicast out",
+  },
+  TW2069: {
+    title: "multicast along an axis without a cluster",
+    cause: "Multicast reaches the blocks of one cluster along the named grid axes.",
+    example: 'copyAsync(x, buffer, { barrier, multicast: ["i"] })  // no cluster along i',
+    remedy: "give the axis a cluster in the kernel's options, or leave multicast out",
+  },
+  TW2070: {
+    title: "reduction into shared memory",
+    cause: "Only copies into global memory can combine with what is there.",
+    example: 'copyAsync(x, buffer, { barrier, reduction: "add" })',
+    remedy: "copy, wait, and combine after loading",
+  },
+  TW2071: {
+    title: "reduction of this dtype",
+    cause:
+      "Copies add f16, bf16, f32 and 32- and 64-bit integers, and take minima and maxima of the same without f32.",
+    example: 'copyAsync(buffer, out, { reduction: "max" })  // f32',
+    remedy: "use another dtype, or an atomic update",
+  },
+  TW2072: {
+    title: "fill that the copy does not have",
+    cause:
+      "Elements out of bounds can be filled with NaN where the dtype is a float and the copy is into shared memory.",
+    example: 'copyAsync(x, buffer, { barrier, fill: "nan" })  // i32',
+    remedy: "fill with zero",
+  },
+  TW2073: {
+    title: "negative number of pending operations",
+    cause: "A wait names how many operations may remain unfinished: none, or a positive number.",
+    example: "waitGroup(-1)",
+    remedy: "give 0 to wait for all",
+  },
+  TW2074: {
+    title: "accumulator shape that wgmma does not have",
+    cause:
+      "wgmma computes 64 rows by 8 to 256 columns, in steps of 8; with integers in steps of 16 above 32.",
+    example: "accumulator([64, 512], f32)",
+    remedy: "split the product into accumulators of allowed shapes",
+  },
+  TW2075: {
+    title: "accumulator dtype that wgmma does not have",
+    cause:
+      "wgmma accumulates floats in f32 (f16 and 8-bit floats also in f16) and integers in i32.",
+    example: "accumulator([64, 128], bf16)",
+    remedy: "accumulate in f32 or i32 and cast the result",
+  },
+  TW2076: {
+    title: "shapes of wgmma do not fit together",
+    cause: "An accumulator of [m, n] takes a of [m, k] and b of [k, n].",
+    example: "wgmma(accumulator, a, b)  // b is [n, k]",
+    remedy: "transpose the window, or take another one",
+  },
+  TW2077: {
+    title: "dtypes that wgmma does not multiply",
+    cause:
+      "wgmma multiplies f16, bf16 or tf32 by the same, and 8-bit floats or integers by each other.",
+    example: "wgmma(accumulator, a, b)  // both f32",
+    remedy: "cast the operands to one of these pairs",
+  },
+  TW2078: {
+    title: "inner extent that wgmma does not have",
+    cause: "One wgmma sums over 32 bytes of each row.",
+    example: "wgmma(accumulator, a, b)  // bf16, k = 24",
+    remedy: "make k a multiple of 32 bytes",
+  },
+  TW2080: {
+    title: "barrier array without an index",
+    cause: "An array holds several barriers; an operation is on one of them.",
+    example: "barriers.wait()  // an array of 2",
+    remedy: "pick one, for example barriers.at(i)",
+  },
+  TW2081: {
+    title: "single barrier with an index",
+    cause: "A barrier that is not an array has nothing to pick from.",
+    example: "barrier.at(0).wait()",
+    remedy: "leave the index out, or allocate an array of barriers",
+  },
+  TW2082: {
+    title: "impossible barrier",
+    cause: "An array has at least one barrier, and the hardware counts up to 1048575 arrivals.",
+    example: "barrier({ arrivals: 0 })",
+    remedy: "give a count and arrivals of at least 1",
+  },
+  TW2083: {
+    title: "semaphore indices",
+    cause: "One counter of a semaphore array is named by one index an axis.",
+    example: "semaphore.signal()  // of shape [4]",
+    remedy: "give one index for each axis",
+  },
+});

@@ -1,0 +1,94 @@
+/** Codes of values and elementwise operations: TW200x and TW201x. */
+import { registerCodes } from "../entry.ts";
+
+export const valueCodes = registerCodes({
+  TW2001: {
+    title: "malformed operation",
+    cause: "An operation's operands, attributes or regions break the rules of its kind.",
+    example: "%1 = binary %0, %0 {fn = frobnicate}",
+    remedy: "see the operation's entry in docs/operations.md",
+  },
+  TW2002: {
+    title: "operand of another kind",
+    cause:
+      "The operation computes on another kind of thing: tiles and scalars are numbers, refs are windows on memory, barriers and semaphores are neither.",
+    example: "x.at(here).add(1)  // x.at(here) is a window, not its contents",
+    remedy: "pass a value of the expected kind",
+  },
+  TW2003: {
+    title: "operands of different dtypes",
+    cause: "Operands are never converted silently; an operation computes in one number format.",
+    example: "a.add(b)  // f32 and bf16",
+    remedy: "cast one of the operands",
+  },
+  TW2004: {
+    title: "operands of different shapes",
+    cause: "An elementwise operation needs operands of one shape.",
+    example: "a.add(b)  // [128, 64] and [64, 128]",
+    remedy: "transpose, reshape or broadcast one of the operands to the other's shape",
+  },
+  TW2005: {
+    title: "function not defined for the dtype",
+    cause:
+      "The function has no meaning in this number format, or the format is for storage and has no arithmetic of its own.",
+    example: "counts.exp()  // i32",
+    remedy: "cast to a format that has the function first, for example with .cast(f32)",
+  },
+  TW2006: {
+    title: "condition is not bool",
+    cause: "Conditions are values of type bool; numbers do not convert to it.",
+    example: "select(i, a, b)  // i is i32",
+    remedy: "compare first, for example with .ne(0)",
+  },
+  TW2007: {
+    title: "literal outside the dtype",
+    cause:
+      "An integer must lie in its format's range, a 64-bit integer is written as a bigint, and bool as true or false.",
+    example: "full([64], 300, u8)",
+    remedy: "write a value that the dtype holds, or choose another dtype",
+  },
+  TW2008: {
+    title: "extent is not a positive integer",
+    cause: "Every extent of a tile, window or allocation is a whole number of at least 1.",
+    example: "zeros([0, 64], f32)",
+    remedy: "give positive integers",
+  },
+  TW2009: {
+    title: "tile too large",
+    cause:
+      "A tile lives in the registers of a program thread's 128 lanes, of which each has at most 255.",
+    example: "zeros([4096, 4096], f32)",
+    remedy: "use smaller tiles: split the work over more blocks or a loop",
+  },
+  TW2010: {
+    title: "unknown grid axis",
+    cause: "The kernel's grid has no axis of this name.",
+    example: 'blockIndex("j")  // grid: { i: 8 }',
+    remedy: "use a name from the kernel's grid",
+  },
+  TW2011: {
+    title: "unknown dimension",
+    cause:
+      "The named dimension belongs to no argument of this kernel, so no launch gives it a value.",
+    example: "scratch(gmem, f32, [dim('k')])  // no argument has extent k",
+    remedy: "use a dimension of one of the kernel's arguments",
+  },
+  TW2012: {
+    title: "bitcast between different widths",
+    cause: "A bitcast keeps the bits, so both formats have the same number of them.",
+    example: "x.bitcast(i16)  // x is f32",
+    remedy: "choose a format of the same width, or cast",
+  },
+  TW2013: {
+    title: "bitcast of bool",
+    cause: "bool has two values and no bit pattern to reinterpret.",
+    example: "mask.bitcast(u8)",
+    remedy: "cast instead",
+  },
+  TW2014: {
+    title: "index is not i32",
+    cause: "Offsets, indices, ranks, parities and counts are scalars of i32.",
+    example: "x.at(row)  // row is i64",
+    remedy: "cast the index with .cast(i32)",
+  },
+});
