@@ -34,7 +34,7 @@ export const conversionRules: {
       overflow: "as the target says",
       nan: "as the target says",
       zero: "keeps its sign",
-      note: "infinity counts as overflow where the target has none",
+      note: "infinities as the target says",
     },
     integer: {
       rounding: "toward zero",
@@ -103,18 +103,21 @@ const overflowTexts: { readonly [K in FloatFormat["overflow"]]: (format: FloatFo
     nan: () => "NaN, infinity too",
   };
 
-function describeZero({ hasZero, minPositive }: FloatFormat): string {
-  if (hasZero) return "zero, with its sign";
-  return `NaN, negative numbers too; positive ones below ${describeNumber(minPositive)} become it`;
+function describeZero(format: FloatFormat): string {
+  if (format.hasZero) return "zero, with its sign";
+  const least = describeLeast(format);
+  return `NaN, negative numbers too; positive numbers below ${least} become ${least}`;
 }
 
-/** Powers of two by exponent once decimals are no help. */
-function describeNumber(value: number): string {
-  const exponent = Math.floor(Math.log2(value));
-  if (Math.abs(exponent) < 17) return String(value);
-  const factor = value / 2 ** exponent;
-  if (factor === 1) return `2^${exponent}`;
-  return `(2 - 2^${Math.log2(2 - factor)}) · 2^${exponent}`;
+/** Numbers of a few digits as they are, others by their exponent. */
+function describeGreatest({ mantissaBits, bias, maxFinite }: FloatFormat): string {
+  if (maxFinite < 2 ** 17) return String(maxFinite);
+  return mantissaBits === 0 ? `2^${bias}` : `(2 - 2^-${mantissaBits}) · 2^${bias}`;
+}
+
+/** Formats with a zero have subnormals below the exponent of their least normal number. */
+function describeLeast({ mantissaBits, bias, hasZero }: FloatFormat): string {
+  return hasZero ? `2^${1 - bias - mantissaBits}` : `2^-${bias}`;
 }
 
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -150,8 +153,8 @@ export function renderFloatTable(): string {
       String(format.exponentBits),
       String(format.mantissaBits),
       String(format.bias),
-      describeNumber(format.maxFinite),
-      describeNumber(format.minPositive),
+      describeGreatest(format),
+      describeLeast(format),
       format.hasInfinity ? "yes" : "no",
       format.nan === undefined ? "none" : hexadecimal(format.nan),
     ]),
