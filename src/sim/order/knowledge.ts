@@ -1,0 +1,129 @@
+/**
+ * What a program thread may rely on. Ordinary accesses and asynchronous operations (the copy engine,
+ * wgmma) see memory through different proxies, so a thread keeps three clocks:
+ *
+ * | clock   | who relies on it                                  | grows by                              |
+ * |---------|---------------------------------------------------|---------------------------------------|
+ * | generic | the thread's own ordinary accesses                | every step, every acquire             |
+ * | shared  | asynchronous operations it issues, in shared memory | fence("smem"), acquire, completion  |
+ * | global  | the same in global memory                         | fence("gmem"), acquire, completion    |
+ *
+ * A thread that writes shared memory and hands it to a copy issued by another thread:
+ *
+ *   writer  store (agent 1, count 4)   fence("smem")           publish --\
+ *                                      shared.get(1) = 4                  \
+ *   issuer                                                     acquire: its shared clock includes (1, 4)
+ *
+ * Without the fence only the issuer's generic clock would, and the copy would race with the store.
+ * Both other clocks are always covered by `generic`.
+ */
+import { Clock } from "./clock.ts";
+
+/** A step of an agent; accesses belong to the step they are made in. */
+export interface Epoch {
+  readonly agent: number;
+  readonly count: number;
+}
+
+export class Knowledge {
+  static readonly none = new Knowledge(Clock.empty, Clock.empty, Clock.empty);
+
+  readonly generic: Clock;
+  readonly shared: Clock;
+  readonly global: Clock;
+
+  constructor(generic: Clock, shared: Clock, global: Clock) {
+    this.generic = generic;
+    this.shared = shared;
+    this.global = global;
+  }
+
+  /** What either knows; this one or `other` itself where that one covers both. */
+  join(other: Knowledge): Knowledge {
+    if (this === other) return this;
+    const generic = this.generic.join(other.generic);
+    const shared = this.shared.join(other.shared);
+    const global = this.global.join(other.global);
+    for (const input of [this, other])
+      if (input.generic === generic && input.shared === shared && input.global === global)
+        return input;
+    return new Knowledge(generic, shared, global);
+  }
+
+  /** With a finished asynchronous operation known: no proxy stands between it and anything later. */
+  withFinished({ agent, count }: Epoch): Knowledge {
+    return new Knowledge(
+      this.generic.with(agent, count),
+      this.shared.with(agent, count),
+      this.global.with(agent, count),
+    );
+  }
+}
+
+/**
+ * What the completion of an asynchronous operation tells: the operation itself and what it relied on
+ * when it was issued. Not all the issuer knew: it does not wait for the issuer's ordinary accesses.
+ */
+export function completion(atIssue: Knowledge, finished: readonly Epoch[]): Knowledge {
+  const { shared, global } = atIssue;
+  return finished.reduce(
+    (known, epoch) => known.withFinished(epoch),
+    new Knowledge(shared.join(global), shared, global),
+  );
+}
+
+/** The life of one agent: its current step and what it knows. */
+export class Timeline implements Epoch {
+  readonly agent: number;
+  #count = 1;
+  #knowledge: Knowledge;
+
+  constructor(agent: number, start: Knowledge = Knowledge.none) {
+    this.agent = agent;
+    this.#knowledge = start;
+    this.#know(start.generic.with(agent, this.#count), start.shared, start.global);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get knowledge(): Knowledge {
+    return this.#knowledge;
+  }
+
+  #know(generic: Clock, shared: Clock, global: Clock): void {
+    this.#knowledge = new Knowledge(generic, shared, global);
+  }
+
+  /** Begins the next step. */
+  tick(): void {
+    this.#count += 1;
+    const { generic, shared, global } = this.#knowledge;
+    this.#know(generic.with(this.agent, this.#count), shared, global);
+  }
+
+  /** Releases: what is known now, this step included; later accesses belong to the next step. */
+  publish(): Knowledge {
+    const published = this.#knowledge;
+    this.tick();
+    return published;
+  }
+
+  acquire(knowledge: Knowledge): void {
+    this.#knowledge = this.#knowledge.join(knowledge);
+  }
+
+  /** Learns that an asynchronous operation has finished. */
+  finish(epoch: Epoch): void {
+    this.#knowledge = this.#knowledge.withFinished(epoch);
+  }
+
+  /** Lets asynchronous operations rely on this agent's own accesses so far to one memory. */
+  fence(space: "smem" | "gmem"): void {
+    const { generic, shared, global } = this.#knowledge;
+    if (space === "smem") this.#know(generic, shared.with(this.agent, this.#count), global);
+    else this.#know(generic, shared, global.with(this.agent, this.#count));
+    this.tick();
+  }
+}

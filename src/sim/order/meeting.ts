@@ -1,0 +1,62 @@
+/**
+ * Meetings of a fixed set of agents (block_sync, the cluster's barrier): each arrives and then waits
+ * until all have arrived; everything before any arrival is known after every wait.
+ *
+ *   agent 0   arrive -------- wait | passes here
+ *   agent 1        arrive -- wait  | passes here
+ *   agent 2                 arrive | wait
+ */
+import type { Origin } from "./access.ts";
+import { Knowledge } from "./knowledge.ts";
+
+export class MeetingState {
+  /** How many agents meet. */
+  readonly needed: number;
+  #meeting = 0;
+  #arrived: Origin[] = [];
+  #gathered = Knowledge.none;
+  #concluded = Knowledge.none;
+  /** The meeting an agent has arrived for and not yet waited for. */
+  readonly #attending = new Map<number, number>();
+
+  constructor(needed: number) {
+    this.needed = needed;
+  }
+
+  /** Who has arrived for the running meeting. */
+  get arrived(): readonly Origin[] {
+    return this.#arrived;
+  }
+
+  /** Whether the agent has arrived and not yet waited; it must wait before it arrives again. */
+  isAttending(agent: number): boolean {
+    return this.#attending.has(agent);
+  }
+
+  /** Arrives; true where this was the last arrival, so that waiters may go on. */
+  arrive(agent: number, knowledge: Knowledge, origin: Origin): boolean {
+    if (this.isAttending(agent)) throw new Error(`agent ${agent} arrived twice without waiting`);
+    this.#attending.set(agent, this.#meeting);
+    this.#arrived.push(origin);
+    this.#gathered = this.#gathered.join(knowledge);
+    if (this.#arrived.length < this.needed) return false;
+    this.#meeting += 1;
+    this.#concluded = this.#gathered;
+    this.#arrived = [];
+    this.#gathered = Knowledge.none;
+    return true;
+  }
+
+  /** Whether all have arrived for the meeting the agent attends. */
+  isConcluded(agent: number): boolean {
+    const meeting = this.#attending.get(agent);
+    return meeting !== undefined && meeting < this.#meeting;
+  }
+
+  /** Ends the agent's wait with what all knew. The next meeting cannot conclude without this agent. */
+  leave(agent: number): Knowledge {
+    if (!this.isConcluded(agent)) throw new Error(`agent ${agent} left before all arrived`);
+    this.#attending.delete(agent);
+    return this.#concluded;
+  }
+}

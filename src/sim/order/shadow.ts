@@ -1,0 +1,278 @@
+/**
+ * Finds unordered accesses to one allocation. Each granule (the smallest element that is accessed; a
+ * byte in general) carries the number of a state; a state holds what later accesses can conflict with:
+ *
+ *   last write W, atomics since (a1, a2 …), reads since (r1, r2 …)
+ *
+ * | access | must come after        | new state                              |
+ * |--------|------------------------|----------------------------------------|
+ * | read   | write, atomics         | the same with the read added           |
+ * | atomic | write, reads           | the same with the atomic added         |
+ * | write  | write, atomics, reads  | only the write                         |
+ *
+ * That is enough: everything before W is ordered before W, or was reported when W came. A state is
+ * made once for each state an access meets, so a run over granules that share a state is a loop that
+ * compares and stores integers:
+ *
+ *   granules    0 0 0 0 0 0 0 0
+ *   write A     1 1 1 1 1 1 1 1        1: W = A
+ *   read B        2 2 2 2              2: W = A, reads (B)
+ *   read C      3 4 4 4 4 3            3: W = A, reads (C)    4: W = A, reads (C, B)
+ *
+ * A read that a later read stands for is dropped: whoever is ordered after the later one is ordered
+ * after it too. For that the later one's *asynchronous* clock must include it, since a copy may rely
+ * on the later reader's fence without knowing of the earlier reader's; agents stand for themselves.
+ */
+import type { Access } from "./access.ts";
+import type { Clock } from "./clock.ts";
+import type { Knowledge } from "./knowledge.ts";
+
+export type Conflict =
+  | {
+      readonly kind: "race";
+      readonly earlier: Access;
+      readonly current: Access;
+      readonly granule: number;
+      /** `fence`: ordinary accesses would be ordered; the earlier agent's proxy fence is missing. */
+      readonly missing: "order" | "fence";
+    }
+  | { readonly kind: "uninitialised"; readonly current: Access; readonly granule: number }
+  | {
+      readonly kind: "union";
+      readonly earlier: Access;
+      readonly current: Access;
+      readonly granule: number;
+    };
+
+/** Accesses of one kind since the last write, newest first. */
+interface History {
+  readonly access: Access;
+  readonly older: History | undefined;
+  readonly size: number;
+  /** The size at which to look for members that others stand for; doubles when few are. */
+  readonly bound: number;
+}
+
+const smallestBound = 8;
+
+interface State {
+  readonly write: Access | undefined;
+  readonly atomics: History | undefined;
+  readonly reads: History | undefined;
+}
+
+export interface ShadowOptions {
+  readonly granules: number;
+  readonly space: "smem" | "gmem";
+  /** Whether reading a granule nobody has written is right. */
+  readonly initialised: boolean;
+}
+
+const untouched: State = { write: undefined, atomics: undefined, reads: undefined };
+
+export class ShadowMemory {
+  readonly #options: ShadowOptions;
+  #granules: Int32Array | undefined;
+  #states: State[] = [untouched];
+  /** How many states make a collection worth its scan of the granules. */
+  #collectAt: number;
+
+  constructor(options: ShadowOptions) {
+    this.#options = options;
+    this.#collectAt = this.#statesBeforeCollection(0);
+  }
+
+  /** How many states are held, for tests of its growth. */
+  get stateCount(): number {
+    return this.#states.length;
+  }
+
+  /** Starts an access by an agent (or on behalf of the issuer of a copy) that knows `knowledge`. */
+  begin(access: Access, knowledge: Knowledge): ShadowCursor {
+    const { granules, space, initialised } = this.#options;
+    this.#granules ??= new Int32Array(granules);
+    if (this.#states.length > this.#collectAt) this.#collect(this.#granules);
+    const asynchronous = space === "smem" ? knowledge.shared : knowledge.global;
+    const step = new Step(access, knowledge.generic, asynchronous, initialised);
+    return new ShadowCursor(this.#granules, this.#states, step);
+  }
+
+  /** Forgets everything: the memory of a new block. */
+  clear(): void {
+    if (this.#states.length === 1) return;
+    this.#granules?.fill(0);
+    this.#states = [untouched];
+    this.#collectAt = this.#statesBeforeCollection(0);
+  }
+
+  #statesBeforeCollection(live: number): number {
+    return 1024 + 2 * live + (this.#options.granules >>> 4);
+  }
+
+  /** Drops the states no granule has any more. */
+  #collect(granules: Int32Array): void {
+    const renumbered = new Int32Array(this.#states.length);
+    const live: State[] = [untouched];
+    for (let granule = 0; granule < granules.length; granule++) {
+      const old = granules[granule] as number;
+      if (old === 0) continue;
+      let renamed = renumbered[old] as number;
+      if (renamed === 0) {
+        renamed = live.length;
+        renumbered[old] = renamed;
+        live.push(this.#states[old] ?? untouched);
+      }
+      granules[granule] = renamed;
+    }
+    this.#states = live;
+    this.#collectAt = this.#statesBeforeCollection(live.length);
+  }
+}
+
+/** One access on its way through the granules it touches. Not to be used after the next `begin`. */
+export class ShadowCursor {
+  readonly #granules: Int32Array;
+  readonly #states: State[];
+  readonly #step: Step;
+  readonly #following = new Map<number, number>();
+  #lastMet = -1;
+  #lastFollowing = 0;
+
+  constructor(granules: Int32Array, states: State[], step: Step) {
+    this.#granules = granules;
+    this.#states = states;
+    this.#step = step;
+  }
+
+  /** What was found so far; a pair of ops once, at the first granule. */
+  get conflicts(): readonly Conflict[] {
+    return this.#step.conflicts;
+  }
+
+  /** Touches `length` granules from `start`. */
+  run(start: number, length: number): void {
+    const end = start + length;
+    const granules = this.#granules;
+    if (start < 0 || end > granules.length)
+      throw new Error(`granules ${start} to ${end} of ${granules.length}`);
+    let met = this.#lastMet;
+    let following = this.#lastFollowing;
+    for (let granule = start; granule < end; granule++) {
+      const state = granules[granule] as number;
+      if (state !== met) {
+        met = state;
+        following = this.#follow(state, granule);
+      }
+      granules[granule] = following;
+    }
+    this.#lastMet = met;
+    this.#lastFollowing = following;
+  }
+
+  #follow(met: number, granule: number): number {
+    const known = this.#following.get(met);
+    if (known !== undefined) return known;
+    const state = this.#states[met] ?? untouched;
+    const next = this.#step.from(state, granule);
+    let following = met;
+    if (next !== state) {
+      following = this.#states.length;
+      this.#states.push(next);
+      // An access may touch a granule twice, and the second time changes nothing.
+      this.#following.set(following, following);
+    }
+    this.#following.set(met, following);
+    return following;
+  }
+}
+
+/** The rules of the table above for one access. */
+class Step {
+  readonly conflicts: Conflict[] = [];
+  readonly #access: Access;
+  readonly #generic: Clock;
+  readonly #asynchronous: Clock;
+  /** What the access must find its predecessors in. */
+  readonly #clock: Clock;
+  readonly #initialised: boolean;
+  readonly #written: State;
+
+  constructor(access: Access, generic: Clock, asynchronous: Clock, initialised: boolean) {
+    this.#access = access;
+    this.#generic = generic;
+    this.#asynchronous = asynchronous;
+    this.#clock = access.proxy === "generic" ? generic : asynchronous;
+    this.#initialised = initialised;
+    this.#written = { write: access, atomics: undefined, reads: undefined };
+  }
+
+  from(state: State, granule: number): State {
+    const { mode } = this.#access;
+    if (state.write !== undefined) this.#order(state.write, granule);
+    if (mode !== "atomic") this.#orderAll(state.atomics, granule);
+    if (mode !== "read") this.#orderAll(state.reads, granule);
+    if (mode === "write") return this.#written;
+    this.#checkContents(state, granule);
+    return mode === "read"
+      ? { ...state, reads: this.#added(state.reads) }
+      : { ...state, atomics: this.#added(state.atomics) };
+  }
+
+  #orderAll(history: History | undefined, granule: number): void {
+    for (let link = history; link !== undefined; link = link.older)
+      this.#order(link.access, granule);
+  }
+
+  #order(earlier: Access, granule: number): void {
+    const { agent, count } = earlier;
+    if (agent === this.#access.agent || this.#clock.includes(agent, count)) return;
+    const missing = this.#generic.includes(agent, count) ? "fence" : "order";
+    this.#report({ kind: "race", earlier, current: this.#access, granule, missing });
+  }
+
+  /** A reader wants something there, written under its own name. */
+  #checkContents({ write, atomics }: State, granule: number): void {
+    const current = this.#access;
+    const last = atomics?.access ?? write;
+    if (last === undefined) {
+      if (!this.#initialised) this.#report({ kind: "uninitialised", current, granule });
+    } else if (last.member !== 0 && current.member !== 0 && last.member !== current.member)
+      this.#report({ kind: "union", earlier: last, current, granule });
+  }
+
+  #report(conflict: Conflict): void {
+    const opOf = (one: Conflict) => (one.kind === "uninitialised" ? undefined : one.earlier.op);
+    const known = this.conflicts.some(
+      (other) => other.kind === conflict.kind && opOf(other) === opOf(conflict),
+    );
+    if (!known) this.conflicts.push(conflict);
+  }
+
+  #standsFor({ agent, count }: Access): boolean {
+    return agent === this.#access.agent || this.#asynchronous.includes(agent, count);
+  }
+
+  #added(history: History | undefined): History {
+    let older = history;
+    while (older !== undefined && this.#standsFor(older.access)) older = older.older;
+    if (older !== undefined && older.size >= older.bound) older = this.#pruned(older);
+    return {
+      access: this.#access,
+      older,
+      size: (older?.size ?? 0) + 1,
+      bound: older?.bound ?? smallestBound,
+    };
+  }
+
+  /** Looking at all members only when their number has doubled keeps an addition O(1) on average. */
+  #pruned(history: History): History | undefined {
+    const kept: Access[] = [];
+    for (let link: History | undefined = history; link !== undefined; link = link.older)
+      if (!this.#standsFor(link.access)) kept.push(link.access);
+    const bound = Math.max(smallestBound, 2 * kept.length);
+    return kept.reduceRight<History | undefined>(
+      (older, access) => ({ access, older, size: (older?.size ?? 0) + 1, bound }),
+      undefined,
+    );
+  }
+}
