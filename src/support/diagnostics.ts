@@ -24,6 +24,12 @@ export interface RelatedNote {
   readonly location?: Location | undefined;
 }
 
+/** A note with its place looked up. */
+interface Note {
+  readonly message: string;
+  readonly position: Position | undefined;
+}
+
 export interface DiagnosticDetails {
   readonly code: DiagnosticCode;
   /** One sentence, no full stop, naming the things involved. */
@@ -47,7 +53,7 @@ export class TilewrightError extends Error {
   readonly expected: string | undefined;
   readonly found: string | undefined;
   readonly remedy: string;
-  readonly notes: readonly { readonly message: string; readonly position: Position | undefined }[];
+  readonly notes: readonly Note[];
 
   constructor(details: DiagnosticDetails) {
     super();
@@ -63,6 +69,15 @@ export class TilewrightError extends Error {
     }));
     this.message = formatReport(this);
     this.stack = [`${this.name}: ${this.message}`, ...userFrames(this.stack ?? "")].join("\n");
+  }
+
+  /** The same report with further notes. */
+  withNotes(notes: readonly RelatedNote[]): TilewrightError {
+    const { code, summary, expected, found, remedy } = this;
+    const own = this.notes.map((note) => ({ message: note.message, location: note }));
+    const location = { position: this.position };
+    const details = { code, message: summary, location, expected, found, remedy };
+    return new TilewrightError({ ...details, notes: [...own, ...notes] });
   }
 
   /** The report as plain data, for `--json`. */

@@ -8,4 +8,86 @@ export const deviceCodes = registerCodes({
     example: "device.dispose(); await device.run(kernel, inputs);",
     remedy: "dispose of the device after its last use",
   },
+  TW4002: {
+    title: "missing or unknown argument",
+    cause: "A launch needs exactly the kernel's inputs, and its in-out arrays, by name.",
+    example: "await device.run(axpy, { x }); // axpy also takes y",
+    remedy: "give each of the kernel's arguments under its own name",
+  },
+  TW4003: {
+    title: "argument of another number format",
+    cause: "The array's format is not the one the kernel declares; nothing is converted silently.",
+    example: "await device.run(axpy, { x: fromNumbers(f64, [4], values), y });",
+    remedy: "make the array in the kernel's format, for instance with fromNumbers",
+  },
+  TW4004: {
+    title: "argument of another shape",
+    cause: "The array's shape is not the one the kernel declares.",
+    example: "kernel over array(f32, [1024]), launched with an array of 1000 elements",
+    remedy: "give an array of the declared shape, or declare the extent as dim(...)",
+  },
+  TW4005: {
+    title: "dimension with two values",
+    cause:
+      "Two arguments, or an argument and the launch's dimensions, give a named dimension different values.",
+    example: "x: array(f32, [n]) and y: array(f32, [n]) launched with 100 and 200 elements",
+    remedy: "make the extents agree, or declare two dimensions",
+  },
+  TW4006: {
+    title: "unknown dimension",
+    cause: "The launch gives a value to a dimension that the kernel does not have.",
+    example: "device.run(axpy, inputs, { dimensions: { m: 3 } })",
+    remedy: "use the names given to dim(...) in the kernel",
+  },
+  TW4007: {
+    title: "illegal value of a dimension",
+    cause:
+      "A dimension is a whole number below 2^31 and keeps the multiple that the kernel was promised.",
+    example: 'dim("n", { multipleOf: 8 }) launched with n = 12',
+    remedy: "pad the array to the multiple, or drop multipleOf from the declaration",
+  },
+  TW4008: {
+    title: "dimension without a value",
+    cause: "No input's shape names the dimension, so its value is unknown at launch.",
+    example: "a kernel whose only array of extent n is an output",
+    remedy: "pass { dimensions: { … } } with the launch",
+  },
+  TW4009: {
+    title: "blocks do not fill clusters",
+    cause: "The number of blocks along a clustered axis is no multiple of the cluster's size.",
+    example: "grid: { i: cdiv(n, 128) }, cluster: { i: 2 } launched with 3 blocks",
+    remedy: "round the grid's extent up to a multiple of the cluster",
+  },
+  TW4010: {
+    title: "array used after its disposal",
+    cause: "The array's memory has been given back.",
+    example: "x.dispose(); await device.download(x);",
+    remedy: "dispose of an array after its last use",
+  },
+  TW4011: {
+    title: "array of another device",
+    cause: "Memory of one device cannot be used by another.",
+    example: "first.launch(kernel, { x: await second.upload(x) })",
+    remedy: "download the array and upload it to the device that runs the kernel",
+  },
+  TW4012: {
+    title: "unknown device",
+    cause: "open() was asked for a kind of device that this version does not have.",
+    example: 'open("quantum")',
+    remedy: "ask for one of the devices that the message lists",
+  },
+  TW4013: {
+    title: "argument of the wrong kind",
+    cause:
+      "An array was given for a scalar, a number for an array, or a value that the scalar's format cannot hold.",
+    example: "await device.run(axpy, { x: 3, y })",
+    remedy: "give arrays as { dtype, shape, data } and scalars as numbers of their format",
+  },
+  TW4014: {
+    title: "same array for an output and another argument",
+    cause:
+      "The kernel writes one argument while it reads the other; only in-out arrays may be both.",
+    example: "device.launch(axpy, { x, y, out: x })",
+    remedy: "give the output memory of its own, or declare the array under inouts",
+  },
 });

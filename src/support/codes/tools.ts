@@ -15,4 +15,18 @@ export const toolCodes = registerCodes({
     example: "enum Mode { fast }",
     remedy: "use syntax that disappears with the types, such as a union of string literals",
   },
+  TW5101: {
+    title: "result differs from its reference",
+    cause: "Elements lie further from the reference than the arithmetic allows.",
+    example: "compareWithReference(out, (index) => ({ value: wanted[index], bound: 0 }))",
+    remedy:
+      "look at the worst elements first: whole rows or tiles point at indexing, scattered ones at rounding",
+  },
+  TW5102: {
+    title: "result depends on the schedule",
+    cause:
+      "Two interleavings of the same kernel gave different bits although no race was found, as atomic updates of floats do.",
+    example: "out.atomicAdd(partial); // floats added in the order the blocks arrive",
+    remedy: "order the updates, or pass { deterministic: false } and compare within a bound",
+  },
 });

@@ -1,0 +1,128 @@
+/** Sorting a launch's arguments into arrays and scalars, each checked against its parameter. */
+import { dtypes } from "../formats/dtype.ts";
+import type { DType, HostValue } from "../formats/dtype.ts";
+import type { Kernel, KernelParameter } from "../ir/node.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
+import { DeviceArray } from "./device-array.ts";
+
+/** What a launch takes for one parameter. */
+export type ArgumentValue = DeviceArray | HostValue;
+
+export interface CollectedArguments {
+  readonly arrays: ReadonlyMap<string, DeviceArray>;
+  readonly scalars: ReadonlyMap<string, HostValue>;
+  readonly dimensions: ReadonlyMap<string, number>;
+}
+
+export function collectArguments(
+  kernel: Kernel,
+  args: { readonly [name: string]: ArgumentValue },
+  explicitDimensions: { readonly [name: string]: number },
+): CollectedArguments {
+  requireNames(kernel, args);
+  const arrays = new Map<string, DeviceArray>();
+  const scalars = new Map<string, HostValue>();
+  for (const parameter of kernel.parameters) {
+    const value = args[parameter.name];
+    if (parameter.role === "scalar")
+      scalars.set(parameter.name, requireScalar(kernel, parameter, value));
+    else arrays.set(parameter.name, requireArray(kernel, parameter, value));
+  }
+  const dimensions = bindDimensions(kernel, arrays, explicitDimensions);
+  for (const parameter of arrayParameters(kernel)) {
+    const array = arrays.get(parameter.name);
+    if (array !== undefined) checkArray(kernel, parameter, array, dimensions);
+  }
+  requireSeparateOutputs(kernel, arrays);
+  checkGrid(kernel, dimensions);
+  return { arrays, scalars, dimensions };
+}
+
+function requireNames(kernel: Kernel, args: { readonly [name: string]: unknown }): void {
+  const expected = kernel.parameters.map(({ name }) => name);
+  const missing = expected.filter((name) => args[name] === undefined);
+  const unknown = Object.keys(args).filter((name) => !expected.includes(name));
+  if (missing.length === 0 && unknown.length === 0) return;
+  const problem =
+    missing.length > 0
+      ? `kernel ${kernel.name} misses ${missing.join(", ")}`
+      : `kernel ${kernel.name} does not take ${unknown.join(", ")}`;
+  throw new TilewrightError({
+    code: "TW4002",
+    message: problem,
+    expected: expected.join(", "),
+    found: Object.keys(args).join(", ") || "nothing",
+    notes: [{ message: "the kernel is declared here", location: kernel.location }],
+  });
+}
+
+function requireArray(kernel: Kernel, parameter: KernelParameter, value: unknown): DeviceArray {
+  if (value instanceof DeviceArray) return value;
+  throw wrongKind(kernel, parameter, "an array", value);
+}
+
+function requireScalar(kernel: Kernel, parameter: KernelParameter, value: unknown): HostValue {
+  const { type } = parameter.value;
+  if (type.kind !== "scalar") throw new Error(`${parameter.name} is declared scalar`);
+  if (isValueOf(type.dtype, value)) return value;
+  throw wrongKind(kernel, parameter, describeValues(type.dtype), value);
+}
+
+/** Whether a JavaScript value is one that the format's scalars are written as. */
+function isValueOf(dtype: DType, value: unknown): value is HostValue {
+  if (dtype.kind === "bool") return typeof value === "boolean";
+  if (dtype.kind === "float") return typeof value === "number";
+  const [lowest, highest] = integerRange(dtype);
+  if (dtype === dtypes.i64 || dtype === dtypes.u64)
+    return typeof value === "bigint" && value >= lowest && value <= highest;
+  return (
+    Number.isInteger(value) &&
+    BigInt(value as number) >= lowest &&
+    BigInt(value as number) <= highest
+  );
+}
+
+function integerRange(dtype: DType): readonly [bigint, bigint] {
+  const bits = BigInt(dtype.bits);
+  return dtype.kind === "signed"
+    ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
+    : [0n, (1n << bits) - 1n];
+}
+
+function describeValues(dtype: DType): string {
+  if (dtype.kind === "bool") return "a boolean";
+  if (dtype.kind === "float") return `a number, for ${dtype.name}`;
+  const [lowest, highest] = integerRange(dtype);
+  const host = dtype.bits === 64 ? "a BigInt" : "a whole number";
+  return `${host} from ${lowest} to ${highest}, for ${dtype.name}`;
+}
+
+function wrongKind(
+  kernel: Kernel,
+  parameter: KernelParameter,
+  expected: string,
+  value: unknown,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4013",
+    message: `argument ${parameter.name} of kernel ${kernel.name} is not ${expected.split(",")[0] ?? expected}`,
+    expected,
+    found: typeof value === "object" ? "an object" : `${typeof value} ${String(value)}`,
+  });
+}
+
+/** An output that is also another argument would be read and written unordered. */
+function requireSeparateOutputs(kernel: Kernel, arrays: ReadonlyMap<string, DeviceArray>): void {
+  for (const { name, role } of kernel.parameters) {
+    if (role !== "output" && role !== "inout") continue;
+    const twin = [...arrays].find(([other, array]) => other !== name && array === arrays.get(name));
+    if (twin === undefined) continue;
+    throw new TilewrightError({
+      code: "TW4014",
+      message: `kernel ${kernel.name} is given one array for ${name} and for ${twin[0]}`,
+      expected: "two arrays",
+      found: "the same array twice",
+    });
+  }
+}

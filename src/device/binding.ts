@@ -1,0 +1,226 @@
+/**
+ * Binding: matching a launch's arguments to a kernel's parameters. Named dimensions take their values
+ * from the shapes of the arrays that are given, or from the launch's `dimensions`; everything else is
+ * then a number and must agree.
+ *
+ *   parameters x: [n], w: [n, m]      arguments x: f32[100], w: f32[100, 8]
+ *     n = 100 (from x), w's first extent agrees, m = 8 (from w)
+ */
+import type { DType, HostValue } from "../formats/dtype.ts";
+import type { Kernel, KernelParameter } from "../ir/node.ts";
+import { dimensionsOf, evaluateSize, shapeText, sizeText } from "../ir/size.ts";
+import type { Size } from "../ir/size.ts";
+import type { RefType } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+
+/** What an array argument must say about itself. */
+export interface ArrayDescription {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+export type Argument = ArrayDescription | HostValue;
+
+/** A kernel's array parameter. */
+export interface ArrayParameter extends KernelParameter {
+  readonly type: RefType;
+}
+
+export function arrayParameters(kernel: Kernel): readonly ArrayParameter[] {
+  return kernel.parameters.flatMap((parameter) => {
+    const { type } = parameter.value;
+    return type.kind === "ref" ? [{ ...parameter, type }] : [];
+  });
+}
+
+/** The dimensions of a launch, from explicit values and from the arrays' shapes. */
+export function bindDimensions(
+  kernel: Kernel,
+  arrays: ReadonlyMap<string, ArrayDescription>,
+  explicit: { readonly [name: string]: number },
+): ReadonlyMap<string, number> {
+  const values = new Map<string, number>();
+  const sources = new Map<string, string>();
+  for (const [name, value] of Object.entries(explicit)) {
+    requireDeclared(kernel, name);
+    bind(kernel, values, sources, name, value, "the launch's dimensions");
+  }
+  for (const parameter of arrayParameters(kernel)) {
+    const array = arrays.get(parameter.name);
+    if (array === undefined || parameter.strides !== undefined) continue;
+    requireRank(kernel, parameter, array);
+    parameter.type.shape.forEach((size, axis) => {
+      if (typeof size !== "number" && size.kind === "dimension")
+        bind(
+          kernel,
+          values,
+          sources,
+          size.name,
+          array.shape[axis] ?? 0,
+          `axis ${axis} of ${parameter.name}`,
+        );
+    });
+  }
+  for (const { name } of kernel.dimensions)
+    if (!values.has(name)) throw unboundDimension(kernel, name);
+  return values;
+}
+
+function requireDeclared(kernel: Kernel, name: string): void {
+  if (kernel.dimensions.some((dimension) => dimension.name === name)) return;
+  throw new TilewrightError({
+    code: "TW4006",
+    message: `kernel ${kernel.name} has no dimension ${name}`,
+    expected: kernel.dimensions.map((dimension) => dimension.name).join(", ") || "no dimensions",
+    found: name,
+  });
+}
+
+function bind(
+  kernel: Kernel,
+  values: Map<string, number>,
+  sources: Map<string, string>,
+  name: string,
+  value: number,
+  source: string,
+): void {
+  const bound = values.get(name);
+  if (bound === undefined) {
+    requireLegal(kernel, name, value, source);
+    values.set(name, value);
+    sources.set(name, source);
+  } else if (bound !== value) {
+    throw new TilewrightError({
+      code: "TW4005",
+      message: `dimension ${name} of kernel ${kernel.name} has two values`,
+      expected: `${bound}, from ${sources.get(name) ?? ""}`,
+      found: `${value}, from ${source}`,
+    });
+  }
+}
+
+function requireLegal(kernel: Kernel, name: string, value: number, source: string): void {
+  const multiple = kernel.dimensions.find((dimension) => dimension.name === name)?.multipleOf ?? 1;
+  if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31 && value % multiple === 0)
+    return;
+  throw new TilewrightError({
+    code: "TW4007",
+    message: `${value} is no value for dimension ${name} of kernel ${kernel.name} (${source})`,
+    expected:
+      multiple === 1
+        ? "a whole number from 0 below 2^31"
+        : `a whole multiple of ${multiple} below 2^31`,
+    found: String(value),
+  });
+}
+
+function unboundDimension(kernel: Kernel, name: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW4008",
+    message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
+    expected: `an input whose shape names ${name}, or { dimensions: { ${name}: … } }`,
+  });
+}
+
+function requireRank(kernel: Kernel, parameter: ArrayParameter, array: ArrayDescription): void {
+  if (array.shape.length === parameter.type.shape.length) return;
+  throw shapeMismatch(kernel, parameter, array);
+}
+
+function shapeMismatch(
+  kernel: Kernel,
+  parameter: ArrayParameter,
+  array: ArrayDescription,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4004",
+    message: `argument ${parameter.name} of kernel ${kernel.name} has another shape`,
+    expected: shapeText(parameter.type.shape),
+    found: shapeText(array.shape),
+    notes: [{ message: "the kernel is declared here", location: kernel.location }],
+  });
+}
+
+/** Checks one array argument once all dimensions are known. */
+export function checkArray(
+  kernel: Kernel,
+  parameter: ArrayParameter,
+  array: ArrayDescription,
+  dimensions: ReadonlyMap<string, number>,
+): void {
+  if (array.dtype !== parameter.type.dtype)
+    throw new TilewrightError({
+      code: "TW4003",
+      message: `argument ${parameter.name} of kernel ${kernel.name} has another number format`,
+      expected: parameter.type.dtype.name,
+      found: array.dtype.name,
+      notes: [{ message: "the kernel is declared here", location: kernel.location }],
+    });
+  if (parameter.strides !== undefined) return checkSpan(kernel, parameter, array, dimensions);
+  requireRank(kernel, parameter, array);
+  const shape = evaluateShape(parameter.type.shape, dimensions);
+  if (!shape.every((extent, axis) => extent === array.shape[axis]))
+    throw shapeMismatch(kernel, parameter, array);
+}
+
+export function evaluateShape(
+  shape: readonly Size[],
+  dimensions: ReadonlyMap<string, number>,
+): readonly number[] {
+  return shape.map((size) => evaluateSize(size, dimensions));
+}
+
+/** An array with strides takes any array that holds every element the strides reach. */
+function checkSpan(
+  kernel: Kernel,
+  parameter: ArrayParameter,
+  array: ArrayDescription,
+  dimensions: ReadonlyMap<string, number>,
+): void {
+  const span = spanElements(parameter, dimensions);
+  const held = array.shape.reduce((count, extent) => count * extent, 1);
+  if (held >= span) return;
+  throw new TilewrightError({
+    code: "TW4004",
+    message: `argument ${parameter.name} of kernel ${kernel.name} is smaller than its strides reach`,
+    expected: `at least ${span} elements`,
+    found: `${held} elements`,
+  });
+}
+
+/** Elements from the first to the last that a parameter reaches, both included. */
+export function spanElements(
+  parameter: ArrayParameter,
+  dimensions: ReadonlyMap<string, number>,
+): number {
+  const shape = evaluateShape(parameter.type.shape, dimensions);
+  if (parameter.strides === undefined) return shape.reduce((count, extent) => count * extent, 1);
+  if (shape.includes(0)) return 0;
+  const strides = evaluateShape(parameter.strides, dimensions);
+  return shape.reduce((reach, extent, axis) => reach + (extent - 1) * (strides[axis] ?? 0), 1);
+}
+
+/** The shape an output is allocated with. */
+export function outputShape(
+  parameter: ArrayParameter,
+  dimensions: ReadonlyMap<string, number>,
+): readonly number[] {
+  return parameter.strides === undefined
+    ? evaluateShape(parameter.type.shape, dimensions)
+    : [spanElements(parameter, dimensions)];
+}
+
+/** Checks that the grid of this launch exists and is covered by whole clusters. */
+export function checkGrid(kernel: Kernel, dimensions: ReadonlyMap<string, number>): void {
+  for (const { name, extent, cluster } of kernel.grid) {
+    const blocks = evaluateSize(extent, dimensions);
+    if (blocks % cluster === 0) continue;
+    throw new TilewrightError({
+      code: "TW4009",
+      message: `axis ${name} of kernel ${kernel.name} has ${blocks} blocks, which are no whole number of clusters`,
+      expected: `a multiple of ${cluster}`,
+      found: dimensionsOf(extent).length === 0 ? String(blocks) : `${sizeText(extent)} = ${blocks}`,
+      notes: [{ message: "the kernel is declared here", location: kernel.location }],
+    });
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * A device: where kernels run, whichever back end is behind it. This class does once what every back end
+ * needs: it checks and binds arguments (mistakes are thrown at the call), compiles a kernel the first
+ * time it is launched, keeps work in order, and remembers what has not been given back.
+ *
+ *   launch ──▶ queue ──▶ back end        synchronize() resolves when the queue is empty and
+ *   launch ──▶   │                       rejects with the first failure since the last time;
+ *   download ────┘                       after that the device is usable again.
+ */
+import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
+import { elementCount } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import type { Kernel } from "../ir/node.ts";
+import type { KernelDefinition, KernelInputs, KernelOutputs } from "../lang/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Target } from "../targets/target.ts";
+import { collectArguments } from "./arguments.ts";
+import type { ArgumentValue } from "./arguments.ts";
+import type { Backend, Launch } from "./backend.ts";
+import { arrayParameters, bindDimensions, outputShape } from "./binding.ts";
+import type { ArrayDescription } from "./binding.ts";
+import { CompilationCache } from "./compilation.ts";
+import type { CompilationRecord } from "./compilation.ts";
+import { ArrayRegistry, DeviceArray, disposeSymbol, formatLeaks } from "./device-array.ts";
+import type { Leak } from "./device-array.ts";
+import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
+
+export interface LaunchOptions {
+  /** Values of named dimensions that no argument's shape gives. */
+  readonly dimensions?: { readonly [name: string]: number };
+}
+
+export interface DeviceOptions {
+  /** Hears of arrays that were never disposed of; by default they are written to the console. */
+  readonly onLeak?: (leaks: readonly Leak[]) => void;
+  /** Hears of every compilation, with its reason. */
+  readonly onCompile?: (record: CompilationRecord) => void;
+}
+
+export class Device {
+  readonly #backend: Backend;
+  readonly #arrays: ArrayRegistry;
+  readonly #compilations: CompilationCache;
+  readonly #onLeak: (leaks: readonly Leak[]) => void;
+  #queue: Promise<void> = Promise.resolve();
+  #failure: { readonly error: unknown } | undefined;
+  #disposed = false;
+
+  constructor(backend: Backend, options: DeviceOptions = {}) {
+    this.#backend = backend;
+    this.#arrays = new ArrayRegistry((allocation) => {
+      backend.release(allocation);
+    });
+    this.#compilations = new CompilationCache(backend.name, options.onCompile);
+    this.#onLeak = options.onLeak ?? warnOfLeaks;
+  }
+
+  get name(): string {
+    return this.#backend.name;
+  }
+
+  get target(): Target {
+    return this.#backend.target;
+  }
+
+  /** What was compiled on this device, and why. */
+  get compilations(): readonly CompilationRecord[] {
+    return this.#compilations.records;
+  }
+
+  /** Arrays made on this device and not yet disposed of. */
+  get leaks(): readonly Leak[] {
+    return this.#arrays.leaks();
+  }
+
+  /** An uninitialised array. */
+  allocate<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): DeviceArray<N> {
+    this.#requireOpen();
+    elementCount(shape);
+    return this.#arrays.add(dtype, shape, this.#backend.allocate(dtype, shape));
+  }
+
+  /** A copy of a host array on the device. */
+  async upload<N extends DTypeName>(array: HostArray<N>): Promise<DeviceArray<N>> {
+    const uploaded = this.allocate(array.dtype, array.shape);
+    await this.#enqueue(() =>
+      this.#backend.upload(array as unknown as HostArray, uploaded.allocationFor(this.#arrays)),
+    );
+    return uploaded;
+  }
+
+  /** A copy of a device array on the host, after all work launched so far; `synchronize` tells whether that succeeded. */
+  async download<N extends DTypeName>(array: DeviceArray<N>): Promise<HostArray<N>> {
+    this.#requireOpen();
+    const allocation = array.allocationFor(this.#arrays);
+    return this.#enqueue(() => this.#backend.download(array.dtype, array.shape, allocation));
+  }
+
+  /** Queues a kernel on arrays of this device. Outputs are given like inputs. */
+  launch<K extends KernelDefinition>(
+    definition: K,
+    args: DeviceArguments<K>,
+    options: LaunchOptions = {},
+  ): void {
+    this.#requireOpen();
+    const launch = this.#prepare(definition.kernel, args, options);
+    this.#enqueue(() => this.#backend.launch(launch)).catch((error: unknown) => {
+      this.#failure ??= { error };
+    });
+  }
+
+  /** Waits for all queued work; rejects with the first failure since the last call. */
+  async synchronize(): Promise<void> {
+    this.#requireOpen();
+    await this.#queue;
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
+  }
+
+  /**
+   * Uploads the inputs, runs the kernel, and downloads its outputs and in-out arrays. Arrays already on
+   * the device are used as they are.
+   */
+  async run<K extends KernelDefinition>(
+    definition: K,
+    inputs: RunArguments<K>,
+    options: LaunchOptions = {},
+  ): Promise<HostResults<K>> {
+    this.#requireOpen();
+    const { kernel } = definition;
+    const temporary: DeviceArray[] = [];
+    try {
+      const args = await this.#materialize(kernel, inputs, options, temporary);
+      const launch = this.#prepare(kernel, args, options);
+      await this.#enqueue(() => this.#backend.launch(launch));
+      return (await this.#results(kernel, args)) as HostResults<K>;
+    } finally {
+      for (const array of temporary) array.dispose();
+    }
+  }
+
+  /** Gives everything back and reports what was forgotten. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    const leaks = this.#arrays.leaks();
+    if (leaks.length > 0) this.#onLeak(leaks);
+    this.#arrays.disposeAll();
+    this.#backend.dispose();
+  }
+
+  [disposeSymbol](): void {
+    this.dispose();
+  }
+
+  #requireOpen(): void {
+    if (!this.#disposed) return;
+    throw new TilewrightError({
+      code: "TW4001",
+      message: `the device ${this.name} was disposed of before this use`,
+    });
+  }
+
+  /** Runs `work` after everything queued before it, whether that failed or not. */
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work);
+    this.#queue = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    return result;
+  }
+
+  #prepare(
+    kernel: Kernel,
+    args: { readonly [name: string]: ArgumentValue },
+    options: LaunchOptions,
+  ): Launch {
+    const collected = collectArguments(kernel, args, options.dimensions ?? {});
+    const arrays = new Map(
+      [...collected.arrays].map(([name, array]) => [name, array.allocationFor(this.#arrays)]),
+    );
+    const { scalars, dimensions } = collected;
+    return { kernel: this.#compilations.compile(kernel), arrays, scalars, dimensions };
+  }
+
+  /** Device arrays for host arrays among the inputs, and fresh ones for the outputs. */
+  async #materialize(
+    kernel: Kernel,
+    inputs: { readonly [name: string]: HostArray | ArgumentValue },
+    options: LaunchOptions,
+    temporary: DeviceArray[],
+  ): Promise<{ readonly [name: string]: ArgumentValue }> {
+    const args: { [name: string]: ArgumentValue } = {};
+    const shapes = new Map<string, ArrayDescription>();
+    for (const [name, value] of Object.entries(inputs)) {
+      if (isHostArray(value)) {
+        const uploaded = await this.upload(value);
+        temporary.push(uploaded);
+        args[name] = uploaded;
+      } else args[name] = value;
+      if (args[name] instanceof DeviceArray) shapes.set(name, args[name]);
+    }
+    const dimensions = bindDimensions(kernel, shapes, options.dimensions ?? {});
+    for (const parameter of arrayParameters(kernel)) {
+      if (parameter.role !== "output") continue;
+      const output = this.allocate(parameter.type.dtype, outputShape(parameter, dimensions));
+      temporary.push(output);
+      args[parameter.name] = output;
+    }
+    return args;
+  }
+
+  async #results(
+    kernel: Kernel,
+    args: { readonly [name: string]: ArgumentValue },
+  ): Promise<{ readonly [name: string]: HostArray }> {
+    const results: { [name: string]: HostArray } = {};
+    for (const { name, role } of kernel.parameters) {
+      const array = args[name];
+      if ((role === "output" || role === "inout") && array instanceof DeviceArray)
+        results[name] = await this.download(array);
+    }
+    return results;
+  }
+}
+
+function isHostArray(value: HostArray | ArgumentValue): value is HostArray {
+  return typeof value === "object" && !(value instanceof DeviceArray);
+}
+
+function warnOfLeaks(leaks: readonly Leak[]): void {
+  // A leak has no caller to throw at: the program is about to end.
+  console.warn(formatLeaks(leaks));
+}

@@ -1,0 +1,105 @@
+/** The simulator as a device: memory is host memory, and a launch is a simulated run with all checks. */
+import type { Allocation, Backend, Launch } from "../device/backend.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import { hostArray } from "../formats/hostarray.ts";
+import type { HostArray, Storage } from "../formats/hostarray.ts";
+import { simulate } from "../sim/index.ts";
+import type { Schedule, SimulatedBuffer } from "../sim/index.ts";
+import type { TilewrightError } from "../support/diagnostics.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+
+export interface SimulatorOptions {
+  /** The GPU whose limits hold; sm_90a unless given. */
+  readonly target?: Target;
+  /** How threads and asynchronous operations take turns; "fixed" unless given. */
+  readonly schedule?: Schedule;
+  /** Decides the turns of the "random" and "adversarial" schedules; 0 unless given. */
+  readonly seed?: number;
+  /** Look for races, reads of uninitialised memory and the rest; true unless given. */
+  readonly checks?: boolean;
+  /** Takes what `debugPrint` prints; the console unless given. */
+  readonly onPrint?: (line: string) => void;
+}
+
+interface SimulatorAllocation extends Allocation {
+  readonly buffer: SimulatedBuffer;
+}
+
+export class SimulatorBackend implements Backend<SimulatorAllocation> {
+  readonly name = "simulator";
+  readonly target: Target;
+  readonly #options: SimulatorOptions;
+
+  constructor(options: SimulatorOptions = {}) {
+    this.target = options.target ?? defaultTarget;
+    this.#options = options;
+  }
+
+  allocate(dtype: DType, shape: readonly number[]): SimulatorAllocation {
+    const { data } = hostArray(dtype, shape);
+    return { bytes: data.byteLength, buffer: { dtype, data, initialised: false } };
+  }
+
+  release(): void {
+    // The garbage collector takes host memory back.
+  }
+
+  upload(array: HostArray, { buffer }: SimulatorAllocation): Promise<void> {
+    copyStorage(array.data, buffer.data);
+    buffer.initialised = true;
+    return Promise.resolve();
+  }
+
+  download<N extends DTypeName>(
+    dtype: DType<N>,
+    shape: readonly number[],
+    { buffer }: SimulatorAllocation,
+  ): Promise<HostArray<N>> {
+    const array = hostArray(dtype, shape);
+    copyStorage(buffer.data, array.data as Storage);
+    return Promise.resolve(array);
+  }
+
+  async launch({
+    kernel,
+    arrays,
+    scalars,
+    dimensions,
+  }: Launch<SimulatorAllocation>): Promise<void> {
+    const buffers = new Map([...arrays].map(([name, { buffer }]) => [name, buffer]));
+    const { findings } = await simulate(
+      kernel,
+      { arrays: buffers, scalars, dimensions },
+      { ...this.#options, target: this.target, onPrint: this.#options.onPrint ?? printLine },
+    );
+    const [first, ...others] = findings;
+    if (first !== undefined) throw combine(first, others);
+    // Parts that the kernel did not write keep the zeros they were allocated with.
+    for (const { name, role } of kernel.parameters) {
+      const buffer = buffers.get(name);
+      if (buffer !== undefined && role !== "input") buffer.initialised = true;
+    }
+  }
+
+  dispose(): void {
+    // Nothing is held besides host memory.
+  }
+}
+
+function copyStorage(source: Storage, target: Storage): void {
+  const bytes = (array: Storage): Uint8Array =>
+    new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  bytes(target).set(bytes(source));
+}
+
+/** One error that stands for all findings of a launch: the first, with a note for each other one. */
+function combine(first: TilewrightError, others: readonly TilewrightError[]): TilewrightError {
+  return first.withNotes(
+    others.map((other) => ({ message: `also ${other.code}: ${other.summary}`, location: other })),
+  );
+}
+
+function printLine(line: string): void {
+  console.log(line);
+}

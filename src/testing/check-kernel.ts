@@ -1,0 +1,99 @@
+/**
+ * Testing a kernel under many schedules. One call runs it with every check of the simulator under the
+ * fixed schedule and under seeded random and adversarial ones, and requires the same bits each time:
+ * what only some interleavings show is found here and reported with the seed that shows it.
+ */
+import type { HostResults, RunArguments } from "../device/types.ts";
+import type { LaunchOptions } from "../device/device.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import type { KernelDefinition } from "../lang/index.ts";
+import { open } from "../runtime/open.ts";
+import type { OpenOptions } from "../runtime/open.ts";
+import type { Schedule } from "../sim/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Target } from "../targets/target.ts";
+
+export interface CheckOptions extends LaunchOptions {
+  /** How many schedules besides the fixed one; half are random, half adversarial. 20 unless given. */
+  readonly schedules?: number;
+  /** The first seed; each schedule takes the next one. 1 unless given. */
+  readonly seed?: number;
+  readonly target?: Target;
+  /** False for kernels whose results may depend on the order of atomic updates; true unless given. */
+  readonly deterministic?: boolean;
+}
+
+interface Turn {
+  readonly schedule: Schedule;
+  readonly seed: number;
+}
+
+function turns({ schedules = 20, seed = 1 }: CheckOptions): readonly Turn[] {
+  const seeded = Array.from({ length: schedules }, (_, index): Turn => ({
+    schedule: index % 2 === 0 ? "random" : "adversarial",
+    seed: seed + index,
+  }));
+  return [{ schedule: "fixed", seed }, ...seeded];
+}
+
+/** Runs the kernel under every schedule and gives its results; throws what any of them finds. */
+export async function checkKernel<K extends KernelDefinition>(
+  definition: K,
+  inputs: RunArguments<K>,
+  options: CheckOptions = {},
+): Promise<HostResults<K>> {
+  let first: HostResults<K> | undefined;
+  for (const turn of turns(options)) {
+    const results = await runTurn(definition, inputs, turn, options);
+    if (first === undefined) first = results;
+    else if (options.deterministic ?? true) requireSame(definition, turn, first, results);
+  }
+  if (first === undefined) throw new Error("the fixed schedule always runs");
+  return first;
+}
+
+async function runTurn<K extends KernelDefinition>(
+  definition: K,
+  inputs: RunArguments<K>,
+  turn: Turn,
+  { target, dimensions }: CheckOptions,
+): Promise<HostResults<K>> {
+  const settings: OpenOptions = target === undefined ? { ...turn } : { ...turn, target };
+  const device = await open("simulator", settings);
+  try {
+    return await device.run(definition, inputs, dimensions === undefined ? {} : { dimensions });
+  } catch (error) {
+    throw error instanceof TilewrightError ? error.withNotes([{ message: describe(turn) }]) : error;
+  } finally {
+    device.dispose();
+  }
+}
+
+function describe({ schedule, seed }: Turn): string {
+  return `found under the ${schedule} schedule, seed ${seed}`;
+}
+
+function requireSame(
+  { name }: KernelDefinition,
+  turn: Turn,
+  first: { readonly [name: string]: HostArray },
+  results: { readonly [name: string]: HostArray },
+): void {
+  for (const [output, array] of Object.entries(first)) {
+    const other = results[output];
+    if (other !== undefined && sameBytes(array, other)) continue;
+    throw new TilewrightError({
+      code: "TW5102",
+      message: `output ${output} of kernel ${name} depends on the schedule`,
+      expected: "the same bits as under the fixed schedule",
+      found: `other bits under the ${turn.schedule} schedule, seed ${turn.seed}`,
+    });
+  }
+}
+
+function sameBytes(left: HostArray, right: HostArray): boolean {
+  const bytes = ({ data }: HostArray): Uint8Array =>
+    new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const [a, b] = [bytes(left), bytes(right)];
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}

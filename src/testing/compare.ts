@@ -1,0 +1,98 @@
+/**
+ * Comparing a result with a reference, element by element, within bounds that the reference derives from
+ * the arithmetic. A mismatch lists the worst elements:
+ *
+ *   TW5101: 3 of 1024 elements of out differ from the reference
+ *     found:    element           found        expected      error / bound
+ *               [0, 17]           1.25         1.5           4.2
+ */
+import type { HostArray } from "../formats/hostarray.ts";
+import { toNumbers } from "../formats/hostarray.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+
+/** A reference value and how far a correct result may lie from it. */
+export interface Reference {
+  readonly value: number;
+  readonly bound: number;
+}
+
+export interface Comparison {
+  readonly elements: number;
+  /** The largest error as a fraction of its bound; at most 1. */
+  readonly worst: number;
+}
+
+interface Mismatch extends Reference {
+  readonly index: number;
+  readonly found: number;
+  readonly ratio: number;
+}
+
+const listed = 8;
+
+/** Compares every element with its reference; throws TW5101 where any lies outside its bound. */
+export function compareWithReference(
+  result: HostArray,
+  reference: (index: number) => Reference,
+  name = "the result",
+): Comparison {
+  const numbers = toNumbers(result);
+  const mismatches: Mismatch[] = [];
+  let worst = 0;
+  numbers.forEach((found, index) => {
+    const { value, bound } = reference(index);
+    const ratio = errorRatio(found, value, bound);
+    if (ratio <= 1) worst = Math.max(worst, ratio);
+    else mismatches.push({ index, found, value, bound, ratio });
+  });
+  if (mismatches.length > 0) throw mismatchError(result, mismatches, name);
+  return { elements: numbers.length, worst };
+}
+
+/** The error in units of its bound: 0 where the result is the reference, NaN and infinities included. */
+function errorRatio(found: number, value: number, bound: number): number {
+  if (Object.is(found, value) || found === value) return 0;
+  const ratio = Math.abs(found - value) / bound;
+  return Number.isNaN(ratio) ? Infinity : ratio;
+}
+
+function mismatchError(
+  result: HostArray,
+  mismatches: readonly Mismatch[],
+  name: string,
+): TilewrightError {
+  const worstFirst = [...mismatches].sort((left, right) => right.ratio - left.ratio);
+  const rows = worstFirst
+    .slice(0, listed)
+    .map(({ index, found, value, ratio }) => [
+      `[${coordinates(index, result.shape).join(", ")}]`,
+      String(found),
+      String(value),
+      ratio.toPrecision(3),
+    ]);
+  const table = [["element", "found", "expected", "error / bound"], ...rows]
+    .map((cells) =>
+      cells
+        .map((cell) => cell.padEnd(22))
+        .join("")
+        .trimEnd(),
+    )
+    .join("\n");
+  const more = mismatches.length > listed ? `\n… and ${mismatches.length - listed} more` : "";
+  const count = toNumbers(result).length;
+  return new TilewrightError({
+    code: "TW5101",
+    message: `${mismatches.length} of ${count} elements of ${name} differ from the reference`,
+    found: table + more,
+  });
+}
+
+function coordinates(index: number, shape: readonly number[]): readonly number[] {
+  const place: number[] = [];
+  let rest = index;
+  for (const extent of [...shape].reverse()) {
+    place.unshift(rest % extent);
+    rest = Math.floor(rest / extent);
+  }
+  return place;
+}

@@ -1,0 +1,5 @@
+/** `tilewright/testing`: helpers for kernel tests, in vitest or any other runner, without a GPU. */
+export { checkKernel } from "./check-kernel.ts";
+export type { CheckOptions } from "./check-kernel.ts";
+export { compareWithReference } from "./compare.ts";
+export type { Comparison, Reference } from "./compare.ts";
