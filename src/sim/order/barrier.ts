@@ -15,6 +15,7 @@ import type { Origin } from "./access.ts";
 import { Knowledge } from "./knowledge.ts";
 import type { Epoch } from "./knowledge.ts";
 
+/** A wait that passed, with the step `Timeline.passWait` gave it. */
 export interface Wait extends Epoch, Origin {}
 
 /** A wait that may miss its phase, because the next one can complete before it. */

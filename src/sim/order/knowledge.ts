@@ -16,6 +16,10 @@
  *
  * Without the fence only the issuer's generic clock would, and the copy would race with the store.
  * Both other clocks are always covered by `generic`.
+ *
+ * That a thread has *passed a wait* is no access, and no proxy hides it: a copy issued after the wait
+ * tells whoever awaits the copy. Waits are therefore steps of a second agent of the thread, which is
+ * known to all three clocks at once.
  */
 import { Clock } from "./clock.ts";
 
@@ -72,16 +76,19 @@ export function completion(atIssue: Knowledge, finished: readonly Epoch[]): Know
   );
 }
 
-/** The life of one agent: its current step and what it knows. */
+/** The life of one thread: its current step and what it knows. */
 export class Timeline implements Epoch {
   readonly agent: number;
+  readonly #newAgent: () => number;
   #count = 1;
   #knowledge: Knowledge;
+  #lastWait: Epoch | undefined;
 
-  constructor(agent: number, start: Knowledge = Knowledge.none) {
-    this.agent = agent;
+  constructor(newAgent: () => number, start: Knowledge = Knowledge.none) {
+    this.#newAgent = newAgent;
+    this.agent = newAgent();
     this.#knowledge = start;
-    this.#know(start.generic.with(agent, this.#count), start.shared, start.global);
+    this.#know(start.generic.with(this.agent, this.#count), start.shared, start.global);
   }
 
   get count(): number {
@@ -112,6 +119,14 @@ export class Timeline implements Epoch {
 
   acquire(knowledge: Knowledge): void {
     this.#knowledge = this.#knowledge.join(knowledge);
+  }
+
+  /** Notes that a wait has passed: the step by which others can tell that it did. */
+  passWait(): Epoch {
+    const agent = this.#lastWait?.agent ?? this.#newAgent();
+    this.#lastWait = { agent, count: (this.#lastWait?.count ?? 0) + 1 };
+    this.finish(this.#lastWait);
+    return this.#lastWait;
   }
 
   /** Learns that an asynchronous operation has finished. */
