@@ -223,7 +223,7 @@ function roundToCode(rounding: Rounding, value: number, overflowToNaN: boolean):
   const magnitude = bits & 0x7fffffff;
   let code: number;
   if (magnitude < rounding.minNormalBits) {
-    code = Math.abs(value) * rounding.subnormalScale + integerRounder - integerRounder;
+    code = (Math.abs(value) * rounding.subnormalScale + integerRounder - integerRounder) | 0;
   } else {
     const { shift } = rounding;
     const toEven = rounding.half - 1 + ((magnitude >>> shift) & 1);
@@ -290,17 +290,25 @@ export function roundFloat(name: FloatName, value: number, options?: ConversionO
 /** The formats whose lanes hold codes. */
 export type TableFloatName = Exclude<FloatName, "f64" | "f32" | "tf32">;
 
-const decodeTables = new Map<TableFloatName, Float32Array>();
+const decodeTables: { [N in TableFloatName]: Float32Array | undefined } = {
+  f16: undefined,
+  bf16: undefined,
+  f8e4m3fn: undefined,
+  f8e5m2: undefined,
+  f8e8m0fnu: undefined,
+  f4e2m1fn: undefined,
+};
 
 /** The numbers of all codes of a format, in order; not to be written to. */
 export function decodeTable(name: TableFloatName): Float32Array {
-  let table = decodeTables.get(name);
-  if (table === undefined) {
-    const { signed, exponentBits, mantissaBits } = floatFormats[name];
-    const codes = 1 << (exponentBits + mantissaBits + (signed ? 1 : 0));
-    table = Float32Array.from({ length: codes }, (_, code) => decodeCode(name, code));
-    decodeTables.set(name, table);
-  }
+  return decodeTables[name] ?? buildDecodeTable(name);
+}
+
+function buildDecodeTable(name: TableFloatName): Float32Array {
+  const { signed, exponentBits, mantissaBits } = floatFormats[name];
+  const codes = 1 << (exponentBits + mantissaBits + (signed ? 1 : 0));
+  const table = Float32Array.from({ length: codes }, (_, code) => decodeCode(name, code));
+  decodeTables[name] = table;
   return table;
 }
 
@@ -331,22 +339,43 @@ export function encodeFloatLanes(
   count: number,
   options?: ConversionOptions,
 ): void {
-  if (name === "f64" || name === "f32") {
-    for (let i = 0; i < count; i++) {
-      const value = values[i] as number;
-      // A NaN that the processor made may carry a sign; the literal does not.
-      target[start + i] = value === value ? value : NaN;
-    }
-  } else if (name === "tf32") {
-    for (let i = 0; i < count; i++) target[start + i] = roundToTf32(values[i] as number);
-  } else if (name === "f8e8m0fnu") {
-    for (let i = 0; i < count; i++) target[start + i] = encodeScale(values[i] as number);
-  } else {
-    const rounding = roundings[name];
-    const overflowToNaN = options?.overflow === "nan";
-    for (let i = 0; i < count; i++) {
-      target[start + i] = roundToCode(rounding, values[i] as number, overflowToNaN);
-    }
+  if (name === "f64" || name === "f32") storeNumbers(values, target, start, count);
+  else if (name === "tf32") storeTf32(values, target, start, count);
+  else if (name === "f8e8m0fnu") storeScales(values, target, start, count);
+  else storeCodes(roundings[name], values, target, start, count, options?.overflow === "nan");
+}
+
+function storeNumbers(
+  values: Float64Array,
+  target: FloatLanes,
+  start: number,
+  count: number,
+): void {
+  for (let i = 0; i < count; i++) {
+    const value = values[i] as number;
+    // A NaN that the processor made may carry a sign; the literal does not.
+    target[start + i] = value === value ? value : NaN;
+  }
+}
+
+function storeTf32(values: Float64Array, target: FloatLanes, start: number, count: number): void {
+  for (let i = 0; i < count; i++) target[start + i] = roundToTf32(values[i] as number);
+}
+
+function storeScales(values: Float64Array, target: FloatLanes, start: number, count: number): void {
+  for (let i = 0; i < count; i++) target[start + i] = encodeScale(values[i] as number);
+}
+
+function storeCodes(
+  rounding: Rounding,
+  values: Float64Array,
+  target: FloatLanes,
+  start: number,
+  count: number,
+  overflowToNaN: boolean,
+): void {
+  for (let i = 0; i < count; i++) {
+    target[start + i] = roundToCode(rounding, values[i] as number, overflowToNaN);
   }
 }
 
