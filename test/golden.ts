@@ -5,8 +5,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect } from "vitest";
-import { repositoryRoot } from "./build-package.ts";
-import { readText } from "./source-files.ts";
+import { readText, repositoryRoot } from "./source-files.ts";
 
 /** Compares `text` with the file at `path`, relative to the root, or writes it when updating. */
 export function expectGolden(path: string, text: string): void {

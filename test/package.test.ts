@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { repositoryRoot } from "./build-package.ts";
+import { repositoryRoot } from "./source-files.ts";
 
 interface Manifest {
   readonly exports: {

@@ -10,8 +10,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "typescript";
 import { describe, expect, test, vi } from "vitest";
-import { repositoryRoot } from "./build-package.ts";
-import { listFiles, readText } from "./source-files.ts";
+import { listFiles, readText, repositoryRoot } from "./source-files.ts";
 
 interface Snippet {
   /** The page and the line of the block's first line: "docs/guide.md:12". */

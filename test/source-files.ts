@@ -4,7 +4,9 @@
  */
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { repositoryRoot } from "./build-package.ts";
+import { fileURLToPath } from "node:url";
+
+export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url));
 
 const skippedFolders = new Set(["node_modules", "dist", "coverage", ".git", ".snippets"]);
 
