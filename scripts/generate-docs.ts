@@ -2,8 +2,10 @@
  * Documentation that is derived from the source. `npm run docs` writes it, a test keeps it current.
  *
  *   docs/diagnostics.md  ◀── the registry of codes in src/support/codes
+ *   docs/operations.md   ◀── the op table in src/ir/ops
  */
 import { format } from "prettier";
+import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";
 
@@ -65,7 +67,10 @@ export function renderDiagnostics(): string {
 
 /** Every generated page: its path, and its text in the repository's format. */
 export async function generateDocs(): Promise<readonly { path: string; text: string }[]> {
-  const pages = [{ path: "docs/diagnostics.md", text: renderDiagnostics() }];
+  const pages = [
+    { path: "docs/diagnostics.md", text: renderDiagnostics() },
+    { path: "docs/operations.md", text: renderOperationReference() },
+  ];
   return Promise.all(
     pages.map(async ({ path, text }) => ({
       path,

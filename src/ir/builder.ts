@@ -18,6 +18,15 @@ interface OpenRegion {
   readonly ops: AnyOp[];
 }
 
+/** A frozen copy whose lists are frozen copies too, so that no caller can change them later. */
+function freezeSlots<T extends object>(slots: T): T {
+  const entries = Object.entries(slots).map(([name, item]: [string, unknown]) => [
+    name,
+    Array.isArray(item) ? Object.freeze([...(item as readonly unknown[])]) : item,
+  ]);
+  return Object.freeze(Object.fromEntries(entries) as T);
+}
+
 export class Builder {
   readonly #context: InferContext;
   readonly #open: OpenRegion[] = [];
@@ -59,11 +68,16 @@ export class Builder {
     regions: OpRegions<K>,
     location: Location,
   ): readonly Value[] {
-    const draft = { kind, operands, attributes, regions, location };
+    const draft = {
+      kind,
+      operands: freezeSlots(operands),
+      attributes: freezeSlots(attributes),
+      regions: freezeSlots(regions),
+      location,
+    };
     const results = Object.freeze(
       inferResults(draft, this.#context).map((type) => this.value(type)),
     );
-    for (const part of [operands, attributes, regions]) Object.freeze(part);
     const op: Op<K> = Object.freeze({ ...draft, results });
     const open = this.#open.at(-1);
     if (open === undefined) throw new Error(`no region is open for ${kind}`);

@@ -1,0 +1,119 @@
+/**
+ * Verifies that ops have the form the op table declares: the named operands, attributes and regions,
+ * frozen nodes, and one yield at the end of every region. The other checks rely on it.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { AnyOp, Region } from "../node.ts";
+import { opTable } from "../ops.ts";
+import type { AttributeForm, AttributeSchema, OpSchema } from "../schema.ts";
+import { regionList } from "../traverse.ts";
+import type { Location } from "../../support/location.ts";
+import { reject } from "./report.ts";
+
+type Slots = { readonly [name: string]: unknown };
+
+function isList(item: unknown): item is readonly unknown[] {
+  return Array.isArray(item);
+}
+
+function isListOf(item: unknown, test: (element: unknown) => boolean): boolean {
+  return isList(item) && item.every(test);
+}
+
+function isObject(item: unknown): item is object {
+  return typeof item === "object" && item !== null;
+}
+
+function isText(item: unknown): boolean {
+  return typeof item === "string";
+}
+
+const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } = {
+  integer: Number.isInteger,
+  integers: (item) => isListOf(item, Number.isInteger),
+  text: isText,
+  texts: (item) => isListOf(item, isText),
+  flag: (item) => typeof item === "boolean",
+  literal: (item) => ["number", "bigint", "boolean"].includes(typeof item),
+  dtype: (item) => Object.values<unknown>(dtypes).includes(item),
+  sizes: (item) =>
+    isListOf(item, (size) => Number.isInteger(size) || (isObject(size) && "kind" in size)),
+};
+
+function attributeFits(schema: AttributeSchema, item: unknown): boolean {
+  if (typeof schema !== "string") return schema.some((word) => word === item);
+  const optional = schema.endsWith("?");
+  if (optional && item === undefined) return true;
+  return formTests[(optional ? schema.slice(0, -1) : schema) as AttributeForm](item);
+}
+
+function schemaText(schema: AttributeSchema): string {
+  return typeof schema === "string" ? schema : `one of ${schema.join(", ")}`;
+}
+
+/** A value or region, by its arity; what it is exactly, TypeScript has seen to. */
+function slotFits(arity: "one" | "optional" | "many", item: unknown): boolean {
+  if (arity === "many") return isListOf(item, isObject);
+  return (arity === "optional" && item === undefined) || (isObject(item) && !isList(item));
+}
+
+function verifyNames(op: AnyOp, part: string, found: Slots, declared: object): void {
+  for (const name of Object.keys(found))
+    if (!(name in declared))
+      reject(op, "TW2001", `${op.kind} has no ${part} ${name}`, {
+        expected: Object.keys(declared).join(", ") || "none",
+        found: name,
+      });
+}
+
+function verifySlots(op: AnyOp, schema: OpSchema): void {
+  const operands: Slots = op.operands;
+  const attributes: Slots = op.attributes;
+  const regions: Slots = op.regions;
+  verifyNames(op, "operand", operands, schema.operands);
+  verifyNames(op, "attribute", attributes, schema.attributes);
+  verifyNames(op, "region", regions, schema.regions);
+  for (const [part, slots, arities] of [
+    ["operand", operands, schema.operands],
+    ["region", regions, schema.regions],
+  ] as const)
+    for (const [name, arity] of Object.entries(arities))
+      if (!slotFits(arity, slots[name]))
+        reject(op, "TW2001", `${part} ${name} of ${op.kind} is missing or not ${arity}`, {
+          expected: arity,
+          found: slots[name] === undefined ? "nothing" : isList(slots[name]) ? "a list" : "one",
+        });
+  for (const [name, form] of Object.entries(schema.attributes))
+    if (!attributeFits(form, attributes[name]))
+      reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${schemaText(form)}`, {
+        expected: schemaText(form),
+        found: String(attributes[name]),
+      });
+}
+
+function verifyFrozen(owner: { readonly location: Location }, what: string, node: object): void {
+  const parts: unknown[] = Object.values(node);
+  const loose = [node, ...parts.filter(isList)].some((part) => !Object.isFrozen(part));
+  if (loose) reject(owner, "TW2201", `${what} is not frozen`);
+}
+
+function verifyOp(op: AnyOp): void {
+  const schema = (opTable as { readonly [kind: string]: OpSchema | undefined })[op.kind];
+  if (schema === undefined) return reject(op, "TW2001", `there is no operation ${String(op.kind)}`);
+  verifySlots(op, schema);
+  for (const part of [op, op.operands, op.attributes, op.regions, ...op.results])
+    verifyFrozen(op, `${op.kind}`, part);
+  for (const region of regionList(op)) verifyForm(region, op);
+}
+
+/** Checks a region and everything in it; `owner` says where the region was written. */
+export function verifyForm(region: Region, owner: { readonly location: Location }): void {
+  verifyFrozen(owner, "a region", region);
+  const last = region.ops.length - 1;
+  for (const [position, op] of region.ops.entries()) {
+    if (op.kind === "yield" && position !== last)
+      reject(op, "TW2202", "a yield stands before the end of its region");
+    verifyOp(op);
+  }
+  if (region.ops.at(-1)?.kind !== "yield") reject(owner, "TW2202", "a region ends without a yield");
+}

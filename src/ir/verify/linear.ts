@@ -1,0 +1,94 @@
+/**
+ * Verifies that in-flight accumulators are linear: each is consumed exactly once, by the next wgmma, by
+ * a wait, or by being carried into or around a loop, in the region that defines it. The accumulator can
+ * then keep its registers from the first wgmma to the last wait.
+ *
+ *   %1 = accumulator
+ *   %2 = wgmma %1, …        consumes %1
+ *   %3 = loop …, %2 {       consumes %2
+ *     (%i, %4)
+ *     %5 = wgmma %4, …      consumes %4
+ *     yield %5 }            consumes %5
+ *   %6 = wgmma_wait %3      consumes %3
+ *
+ * A scoped body runs once, wherever it stands, and counts as part of the region around it. The
+ * condition of a while loop sees the carries but leaves them to the body.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../node.ts";
+import { operandValues, regionList } from "../traverse.ts";
+import { typeText } from "../types.ts";
+import { reject } from "./report.ts";
+import type { Definitions } from "./visibility.ts";
+
+/** The in-flight values of one straight-line region, each with the op that consumed it. */
+type Uses = Map<Value, AnyOp | undefined>;
+
+function isInflight(value: Value): boolean {
+  return value.type.kind === "inflight";
+}
+
+class LinearVerifier {
+  readonly #definitions: Definitions;
+
+  constructor(definitions: Definitions) {
+    this.#definitions = definitions;
+  }
+
+  /** A region that runs on its own: what it defines it consumes, and nothing from outside. */
+  verifyRegion(region: Region): void {
+    const uses: Uses = new Map();
+    this.#define(region.parameters, uses);
+    this.#visitOps(region, uses);
+    for (const [value, consumer] of uses) if (consumer === undefined) this.#rejectUnused(value);
+  }
+
+  #visitOps(region: Region, uses: Uses): void {
+    for (const op of region.ops) {
+      for (const value of operandValues(op)) if (isInflight(value)) this.#consume(op, value, uses);
+      for (const inner of regionList(op))
+        if (op.kind === "scoped") this.#visitOps(inner, uses);
+        else if (op.kind === "while" && inner === op.regions.condition)
+          this.verifyRegion({ parameters: [], ops: inner.ops });
+        else this.verifyRegion(inner);
+      this.#define(op.results, uses);
+    }
+  }
+
+  #define(values: readonly Value[], uses: Uses): void {
+    for (const value of values) if (isInflight(value)) uses.set(value, undefined);
+  }
+
+  #consume(op: AnyOp, value: Value, uses: Uses): void {
+    if (!uses.has(value))
+      reject(op, "TW2208", `${op.kind} consumes ${typeText(value.type)} of a region around it`, {
+        expected: "an accumulator of this region or one carried into it",
+        found: `%${value.id}`,
+        notes: this.#definitionNote(value),
+      });
+    const before = uses.get(value);
+    if (before !== undefined)
+      reject(op, "TW2207", `${op.kind} consumes ${typeText(value.type)} a second time`, {
+        notes: [
+          ...this.#definitionNote(value),
+          { message: `first consumed by ${before.kind}`, location: before.location },
+        ],
+      });
+    uses.set(value, op);
+  }
+
+  #definitionNote(value: Value) {
+    return [{ message: "the accumulator is defined here", location: this.#definitions.get(value) }];
+  }
+
+  #rejectUnused(value: Value): never {
+    const location = this.#definitions.get(value);
+    if (location === undefined) throw new Error(`%${value.id} has no definition`);
+    return reject({ location }, "TW2206", `${typeText(value.type)} is never waited for`, {
+      notes: this.#definitionNote(value),
+    });
+  }
+}
+
+export function verifyLinear(kernel: Kernel, definitions: Definitions): void {
+  new LinearVerifier(definitions).verifyRegion(kernel.body);
+}

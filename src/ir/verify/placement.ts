@@ -1,0 +1,112 @@
+/**
+ * Verifies that ops stand where they can run.
+ *
+ * | op                                       | kernel body | scoped | loop, if … | on_threads | warps |
+ * |------------------------------------------|-------------|--------|------------|------------|-------|
+ * | alloc smem, alloc_union, alloc_barrier   | yes         | yes    | no         | no         | no    |
+ * | alloc gmem, alloc_semaphore              | yes         | no     | no         | no         | no    |
+ * | block_sync, cluster_arrive, cluster_wait | yes         | yes    | yes        | of all     | no    |
+ * | scoped, warps                            | yes         | yes    | yes        | yes        | no    |
+ * | on_threads                               | yes         | yes    | yes        | of a subset| no    |
+ * | accumulator, wgmma, wgmma_wait           | yes         | yes    | yes        | yes        | no    |
+ *
+ * `scoped` inside `on_threads` is entered by those threads alone, so it is not collective there.
+ */
+import type { AnyOp, Kernel, Region } from "../node.ts";
+import type { OpKind } from "../ops.ts";
+import { regionList } from "../traverse.ts";
+import { reject } from "./report.ts";
+
+interface Surroundings {
+  /** The op whose region this is; the kernel's body has none. */
+  readonly owner: AnyOp | undefined;
+  /** The program threads that run here. */
+  readonly threads: readonly number[];
+  /** The innermost on_threads around. */
+  readonly selection: AnyOp | undefined;
+  readonly warps: AnyOp | undefined;
+}
+
+const collective: ReadonlySet<OpKind> = new Set<OpKind>([
+  "block_sync",
+  "cluster_arrive",
+  "cluster_wait",
+]);
+const wholeThread: ReadonlySet<OpKind> = new Set<OpKind>([
+  ...collective,
+  "scoped",
+  "warps",
+  "on_threads",
+  "accumulator",
+  "wgmma",
+  "wgmma_wait",
+]);
+const allocations: ReadonlySet<OpKind> = new Set<OpKind>([
+  "alloc",
+  "alloc_union",
+  "alloc_barrier",
+  "alloc_semaphore",
+]);
+
+function isGlobalAllocation(op: AnyOp): boolean {
+  return op.kind === "alloc_semaphore" || (op.kind === "alloc" && op.attributes.space === "gmem");
+}
+
+function verifyAllocation(op: AnyOp, { owner }: Surroundings): void {
+  if (owner === undefined || (owner.kind === "scoped" && !isGlobalAllocation(op))) return;
+  reject(op, "TW2211", `${op.kind} stands inside ${owner.kind}`, {
+    expected: isGlobalAllocation(op) ? "the kernel's body" : "the kernel's body or a scoped body",
+    found: `the body of ${owner.kind}`,
+    notes: [{ message: `the ${owner.kind} is here`, location: owner.location }],
+  });
+}
+
+function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
+  const { threads, selection, warps } = place;
+  if (warps !== undefined && wholeThread.has(op.kind))
+    reject(op, "TW2209", `${op.kind} needs the whole program thread, not one warp`, {
+      notes: [{ message: "the warps split up here", location: warps.location }],
+    });
+  if (collective.has(op.kind) && threads.length < kernel.threads.length)
+    reject(op, "TW2210", `not all program threads reach ${op.kind}`, {
+      expected: `all of ${kernel.threads.join(", ")}`,
+      found: threads.map((thread) => kernel.threads[thread]).join(", "),
+      ...(selection !== undefined && {
+        notes: [{ message: "the other threads are left out here", location: selection.location }],
+      }),
+    });
+  if (op.kind === "on_threads") {
+    const outside = op.attributes.threads.find((thread) => !threads.includes(thread));
+    if (outside !== undefined)
+      reject(op, "TW2212", `program thread ${kernel.threads[outside]} does not get here`, {
+        expected: `some of ${threads.map((thread) => kernel.threads[thread]).join(", ")}`,
+        found: op.attributes.threads.map((thread) => kernel.threads[thread]).join(", "),
+        ...(selection !== undefined && {
+          notes: [{ message: "it is left out here", location: selection.location }],
+        }),
+      });
+  }
+  if (allocations.has(op.kind)) verifyAllocation(op, place);
+}
+
+function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void {
+  for (const op of region.ops) {
+    verifyPlace(op, kernel, place);
+    const inside: Surroundings = {
+      owner: op,
+      threads: op.kind === "on_threads" ? op.attributes.threads : place.threads,
+      selection: op.kind === "on_threads" ? op : place.selection,
+      warps: op.kind === "warps" ? op : place.warps,
+    };
+    for (const inner of regionList(op)) verifyRegion(inner, kernel, inside);
+  }
+}
+
+export function verifyPlacement(kernel: Kernel): void {
+  verifyRegion(kernel.body, kernel, {
+    owner: undefined,
+    threads: kernel.threads.map((_, thread) => thread),
+    selection: undefined,
+    warps: undefined,
+  });
+}

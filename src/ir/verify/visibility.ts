@@ -1,0 +1,81 @@
+/**
+ * Verifies that values are defined once and used only where they are visible: after their definition,
+ * in the same region or in one inside it.
+ *
+ *   %0 = …
+ *   loop … { (%1)
+ *     %2 = unary %0        visible: defined before, outside
+ *     yield }
+ *   %3 = unary %2          not visible: %2 belongs to the loop's body
+ */
+import type { Location } from "../../support/location.ts";
+import { formatPosition } from "../../support/location.ts";
+import type { AnyOp, Kernel, Region, Value } from "../node.ts";
+import { operandValues, regionList, walkOps } from "../traverse.ts";
+import { typeText } from "../types.ts";
+import { reject } from "./report.ts";
+
+/** Where each value of a kernel is defined: at its op, or at the op whose region it is a parameter of. */
+export type Definitions = ReadonlyMap<Value, Location>;
+
+interface Owner {
+  readonly location: Location;
+}
+
+/** Collects all definitions; an id or a value that stands twice is rejected. */
+export function collectDefinitions(kernel: Kernel): Definitions {
+  const definitions = new Map<Value, Location>();
+  const ids = new Map<number, Location>();
+  const define = (value: Value, owner: Owner): void => {
+    const before = ids.get(value.id);
+    if (before !== undefined)
+      reject(owner, "TW2203", `%${value.id} is defined twice`, {
+        notes: [{ message: "first defined here", location: before }],
+      });
+    ids.set(value.id, owner.location);
+    definitions.set(value, owner.location);
+  };
+  for (const value of kernel.body.parameters) define(value, kernel);
+  walkOps(kernel.body, (op) => {
+    for (const value of op.results) define(value, op);
+    for (const region of regionList(op)) for (const value of region.parameters) define(value, op);
+  });
+  return definitions;
+}
+
+function verifyUse(op: AnyOp, value: Value, visible: ReadonlySet<Value>, all: Definitions): void {
+  if (visible.has(value)) return;
+  const definition = all.get(value);
+  reject(
+    op,
+    "TW2204",
+    `${op.kind} uses %${value.id}: ${typeText(value.type)} where it is not visible`,
+    {
+      expected: "a value defined earlier in this region or in one around it",
+      found:
+        definition === undefined
+          ? "a value of no operation of this kernel"
+          : `a value defined at ${formatPosition(definition.position)}`,
+      ...(definition !== undefined && {
+        notes: [{ message: "defined here", location: definition }],
+      }),
+    },
+  );
+}
+
+/** Checks the uses in a region; `visible` holds what is visible where the region stands. */
+export function verifyVisibility(
+  region: Region,
+  definitions: Definitions,
+  visible: Set<Value> = new Set(),
+): void {
+  const own = [...region.parameters];
+  for (const value of own) visible.add(value);
+  for (const op of region.ops) {
+    for (const value of operandValues(op)) verifyUse(op, value, visible, definitions);
+    for (const inner of regionList(op)) verifyVisibility(inner, definitions, visible);
+    for (const value of op.results) visible.add(value);
+    own.push(...op.results);
+  }
+  for (const value of own) visible.delete(value);
+}
