@@ -109,7 +109,7 @@ export function inDomain(domain: Domain, dtype: DType): boolean {
   return domainTests[domain](dtype);
 }
 
-export const unaryDomain: { readonly [F in UnaryFunction]: Domain } = {
+export const unaryDomain = {
   neg: "number",
   abs: "number",
   sign: "number",
@@ -134,14 +134,19 @@ export const unaryDomain: { readonly [F in UnaryFunction]: Domain } = {
   logistic: "float",
   clz: "integer",
   popcount: "integer",
-};
+} as const satisfies { readonly [F in UnaryFunction]: Domain };
+
+/** The unary functions of the domains `D`. */
+export type UnaryIn<D extends Domain> = {
+  [F in UnaryFunction]: (typeof unaryDomain)[F] extends D ? F : never;
+}[UnaryFunction];
 
 export const classifyDomain: { readonly [F in ClassifyFunction]: Domain } = {
   is_nan: "float",
   is_finite: "float",
 };
 
-export const binaryDomain: { readonly [F in BinaryFunction]: Domain } = {
+export const binaryDomain = {
   add: "number",
   sub: "number",
   mul: "number",
@@ -156,7 +161,12 @@ export const binaryDomain: { readonly [F in BinaryFunction]: Domain } = {
   xor: "logic",
   shl: "integer",
   shr: "integer",
-};
+} as const satisfies { readonly [F in BinaryFunction]: Domain };
+
+/** The binary functions of the domains `D`. */
+export type BinaryIn<D extends Domain> = {
+  [F in BinaryFunction]: (typeof binaryDomain)[F] extends D ? F : never;
+}[BinaryFunction];
 
 export const compareDomain: { readonly [P in ComparePredicate]: Domain } = {
   eq: "equality",

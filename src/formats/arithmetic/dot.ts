@@ -1,0 +1,349 @@
+/**
+ * Matrix multiply-accumulate: C[m,n] += Σ_k A[m,k]·B[k,n]. This is the one place that says how `dot`
+ * and `wgmma` accumulate.
+ *
+ * The k of a product are walked in order, in **steps**. Within a step products are exact and are added
+ * to the accumulator one after the other in f64; at the end of a step the accumulator is rounded to its
+ * format, to nearest even. A step is what one tensor-core instruction takes in: 32 bytes of an operand.
+ *
+ * | operands                   | accumulator | step | rounded to at the end of a step      |
+ * |----------------------------|-------------|------|--------------------------------------|
+ * | f16                        | f32, f16    | 16   | the accumulator's format             |
+ * | bf16                       | f32         | 16   | f32                                  |
+ * | f8e4m3fn, f8e5m2, mixed    | f32, f16    | 32   | the accumulator's format             |
+ * | f4e2m1fn                   | f32         | 64   | f32                                  |
+ * | tf32, f32 as "tf32"        | f32         | 8    | f32; f32 operands rounded to tf32    |
+ * | f32 as "ieee"              | f32         | 1    | f32                                  |
+ * | f64                        | f64         | all  | nothing: every sum is one of f64     |
+ * | i8, u8 or i4, u4, mixed    | i32         | all  | nothing: exact, wraps at the end     |
+ *
+ * A last step may be shorter. How the tensor cores of a given GPU truncate and align products is not
+ * modelled.
+ *
+ * The work is done in blocks of 128 × 128 × 64. Operands are decoded to f64 and packed in groups of
+ * four rows of A and four columns of B, k by k, so that the kernel reads both in order and keeps 4 × 4
+ * sums in local variables:
+ *
+ *   panel of A   a[0,0] a[1,0] a[2,0] a[3,0]   a[0,1] a[1,1] a[2,1] a[3,1]   …
+ *   panel of B   b[0,0] b[0,1] b[0,2] b[0,3]   b[1,0] b[1,1] b[1,2] b[1,3]   …
+ */
+import { f16, tf32 } from "../dtype.ts";
+import type { DType, DTypeName, Lanes } from "../dtype.ts";
+import { narrowLanes, widenLanes } from "./registers.ts";
+import type { NumberLanes } from "./registers.ts";
+
+/** How f32 operands are multiplied: as they are, or rounded to tf32. */
+export type DotPrecision = "ieee" | "tf32";
+
+export interface DotShape {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly operand: DType;
+  /** B's format, where it differs from A's. */
+  readonly operandB?: DType | undefined;
+  readonly accumulator: DType;
+  /** Matters for f32 operands alone; "ieee" when absent. */
+  readonly precision?: DotPrecision | undefined;
+}
+
+interface OperandRule {
+  readonly accumulators: readonly DTypeName[];
+  /** The formats that the other operand may have. */
+  readonly partners: readonly DTypeName[];
+  /** Lanes of k between two roundings of the accumulator. */
+  readonly step: number;
+}
+
+const fp8: readonly DTypeName[] = ["f8e4m3fn", "f8e5m2"];
+const bytes: readonly DTypeName[] = ["i8", "u8"];
+const nibbles: readonly DTypeName[] = ["i4", "u4"];
+
+const operandRules: { readonly [N in DTypeName]?: OperandRule } = {
+  f64: { accumulators: ["f64"], partners: ["f64"], step: Infinity },
+  f32: { accumulators: ["f32"], partners: ["f32"], step: 1 },
+  tf32: { accumulators: ["f32"], partners: ["tf32"], step: 8 },
+  f16: { accumulators: ["f32", "f16"], partners: ["f16"], step: 16 },
+  bf16: { accumulators: ["f32"], partners: ["bf16"], step: 16 },
+  f8e4m3fn: { accumulators: ["f32", "f16"], partners: fp8, step: 32 },
+  f8e5m2: { accumulators: ["f32", "f16"], partners: fp8, step: 32 },
+  f4e2m1fn: { accumulators: ["f32"], partners: ["f4e2m1fn"], step: 64 },
+  i8: { accumulators: ["i32"], partners: bytes, step: Infinity },
+  u8: { accumulators: ["i32"], partners: bytes, step: Infinity },
+  i4: { accumulators: ["i32"], partners: nibbles, step: Infinity },
+  u4: { accumulators: ["i32"], partners: nibbles, step: Infinity },
+};
+
+/** Whether products of these operands can be accumulated in that format. */
+export function acceptsDot(operand: DType, operandB: DType, accumulator: DType): boolean {
+  const rule = operandRules[operand.name];
+  return (
+    rule !== undefined &&
+    rule.partners.includes(operandB.name) &&
+    rule.accumulators.includes(accumulator.name)
+  );
+}
+
+/** Lanes of k between two roundings of the accumulator; Infinity where it is not rounded. */
+export function dotStep(operand: DType, precision: DotPrecision = "ieee"): number {
+  const name = operand.name === "f32" && precision === "tf32" ? "tf32" : operand.name;
+  const rule = operandRules[name];
+  if (rule === undefined) throw new Error(`dot is not defined for ${operand.name}`);
+  return rule.step;
+}
+
+const blockRows = 128;
+const blockColumns = 128;
+const blockDepth = 64;
+
+const leftPanels = new Float64Array(blockRows * blockDepth);
+const rightPanels = new Float64Array(blockColumns * blockDepth);
+const sums = new Float64Array(blockRows * blockColumns);
+const halfSums = new Uint16Array(sums.length);
+
+/** c += a·b; a is m × k, b is k × n and c is m × n, by rows. */
+export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
+  const { m, n, k, operand, accumulator, precision = "ieee" } = shape;
+  const operandB = shape.operandB ?? operand;
+  if (!acceptsDot(operand, operandB, accumulator)) {
+    throw new Error(`dot of ${operand.name} and ${operandB.name} in ${accumulator.name}`);
+  }
+  if (a.length !== m * k || b.length !== k * n || c.length !== m * n) {
+    throw new Error(`dot of ${a.length} and ${b.length} lanes in ${c.length}`);
+  }
+  const rounded = precision === "tf32" && operand.name === "f32";
+  const left = decodeOperand(operand, a, rounded);
+  const right = decodeOperand(operandB, b, rounded);
+  const step = dotStep(operand, precision);
+  for (let column = 0; column < n; column += blockColumns) {
+    const columns = Math.min(blockColumns, n - column);
+    for (let row = 0; row < m; row += blockRows) {
+      const rows = Math.min(blockRows, m - row);
+      loadSums(accumulator, c, row * n + column, rows, columns, n);
+      for (let depth = 0; depth < k; depth += blockDepth) {
+        const depths = Math.min(blockDepth, k - depth);
+        packLeft(left, row * k + depth, rows, depths, k);
+        packRight(right, depth * n + column, depths, columns, n);
+        multiplyBlock(rows, columns, depths, step, accumulator);
+      }
+      storeSums(accumulator, c, row * n + column, rows, columns, n);
+    }
+  }
+}
+
+function decodeOperand(dtype: DType, lanes: Lanes, roundedToTf32: boolean): Float64Array {
+  const values = new Float64Array(lanes.length);
+  if (dtype.kind !== "float") {
+    values.set(lanes as NumberLanes);
+    return values;
+  }
+  widenLanes(dtype, lanes, 0, lanes.length, values);
+  if (roundedToTf32) {
+    const rounded = new Float32Array(lanes.length);
+    narrowLanes(tf32, values, rounded);
+    values.set(rounded);
+  }
+  return values;
+}
+
+/** Packs `rows` rows of A from `start` on, `stride` apart; a last group of fewer than four leaves the rest as it was. */
+function packLeft(
+  source: Float64Array,
+  start: number,
+  rows: number,
+  depths: number,
+  stride: number,
+): void {
+  for (let row = 0; row < rows; row++) {
+    let write = (row >> 2) * 4 * depths + (row & 3);
+    const read = start + row * stride;
+    for (let k = 0; k < depths; k++) {
+      leftPanels[write] = source[read + k] as number;
+      write += 4;
+    }
+  }
+}
+
+function packRight(
+  source: Float64Array,
+  start: number,
+  depths: number,
+  columns: number,
+  stride: number,
+): void {
+  for (let k = 0; k < depths; k++) {
+    const read = start + k * stride;
+    for (let column = 0; column < columns; column++) {
+      rightPanels[((column >> 2) * depths + k) * 4 + (column & 3)] = source[
+        read + column
+      ] as number;
+    }
+  }
+}
+
+function loadSums(
+  accumulator: DType,
+  c: Lanes,
+  start: number,
+  rows: number,
+  columns: number,
+  stride: number,
+): void {
+  for (let row = 0; row < rows; row++) {
+    const target = sums.subarray(row * blockColumns, row * blockColumns + columns);
+    if (accumulator.kind === "float") {
+      widenLanes(accumulator, c, start + row * stride, columns, target);
+    } else {
+      const from = start + row * stride;
+      target.set((c as Int32Array).subarray(from, from + columns));
+    }
+  }
+}
+
+function storeSums(
+  accumulator: DType,
+  c: Lanes,
+  start: number,
+  rows: number,
+  columns: number,
+  stride: number,
+): void {
+  for (let row = 0; row < rows; row++) {
+    const source = sums.subarray(row * blockColumns, row * blockColumns + columns);
+    const from = start + row * stride;
+    const target = c.subarray(from, from + columns);
+    // An Int32Array wraps the exact sums that it is given.
+    if (accumulator.kind === "float") narrowLanes(accumulator, source, target);
+    else (target as Int32Array).set(source);
+  }
+}
+
+/** Adds the product of the packed panels to the sums, in steps. */
+function multiplyBlock(
+  rows: number,
+  columns: number,
+  depths: number,
+  step: number,
+  accumulator: DType,
+): void {
+  const toFloat32 = accumulator.name === "f32";
+  // Rounding to f16 is not for the kernel: it gets one step at a time.
+  const perCall = accumulator.name === "f16" ? Math.min(step, depths) : depths;
+  for (let depth = 0; depth < depths; depth += perCall) {
+    const end = Math.min(depth + perCall, depths);
+    for (let column = 0; column < columns; column += 4) {
+      const right = (column * depths + 4 * depth) | 0;
+      for (let row = 0; row < rows; row += 4) {
+        const left = row * depths + 4 * depth;
+        const corner = row * blockColumns + column;
+        multiplyPanels(left, right, corner, end - depth, Math.min(step, depths), toFloat32);
+      }
+    }
+    if (accumulator.name === "f16") {
+      narrowLanes(f16, sums, halfSums);
+      widenLanes(f16, halfSums, 0, sums.length, sums);
+    }
+  }
+}
+
+/**
+ * Adds the product of a panel of A at `left` and one of B at `right` to the 4 × 4 sums at `corner`,
+ * rounding them to f32 after every `step` of the `depths`.
+ */
+// Sixteen sums in local variables take a line each to load, to add to, to round and to store.
+// eslint-disable-next-line max-lines-per-function
+function multiplyPanels(
+  left: number,
+  right: number,
+  corner: number,
+  depths: number,
+  step: number,
+  toFloat32: boolean,
+): void {
+  const row0 = corner;
+  const row1 = corner + blockColumns;
+  const row2 = corner + 2 * blockColumns;
+  const row3 = corner + 3 * blockColumns;
+  let c00 = sums[row0] as number;
+  let c01 = sums[row0 + 1] as number;
+  let c02 = sums[row0 + 2] as number;
+  let c03 = sums[row0 + 3] as number;
+  let c10 = sums[row1] as number;
+  let c11 = sums[row1 + 1] as number;
+  let c12 = sums[row1 + 2] as number;
+  let c13 = sums[row1 + 3] as number;
+  let c20 = sums[row2] as number;
+  let c21 = sums[row2 + 1] as number;
+  let c22 = sums[row2 + 2] as number;
+  let c23 = sums[row2 + 3] as number;
+  let c30 = sums[row3] as number;
+  let c31 = sums[row3 + 1] as number;
+  let c32 = sums[row3 + 2] as number;
+  let c33 = sums[row3 + 3] as number;
+  let a = left;
+  let b = right;
+  const end = left + 4 * depths;
+  while (a < end) {
+    const stepEnd = Math.min(a + 4 * step, end);
+    for (; a < stepEnd; a += 4, b += 4) {
+      const b0 = rightPanels[b] as number;
+      const b1 = rightPanels[b + 1] as number;
+      const b2 = rightPanels[b + 2] as number;
+      const b3 = rightPanels[b + 3] as number;
+      const a0 = leftPanels[a] as number;
+      c00 += a0 * b0;
+      c01 += a0 * b1;
+      c02 += a0 * b2;
+      c03 += a0 * b3;
+      const a1 = leftPanels[a + 1] as number;
+      c10 += a1 * b0;
+      c11 += a1 * b1;
+      c12 += a1 * b2;
+      c13 += a1 * b3;
+      const a2 = leftPanels[a + 2] as number;
+      c20 += a2 * b0;
+      c21 += a2 * b1;
+      c22 += a2 * b2;
+      c23 += a2 * b3;
+      const a3 = leftPanels[a + 3] as number;
+      c30 += a3 * b0;
+      c31 += a3 * b1;
+      c32 += a3 * b2;
+      c33 += a3 * b3;
+    }
+    if (toFloat32) {
+      c00 = Math.fround(c00);
+      c01 = Math.fround(c01);
+      c02 = Math.fround(c02);
+      c03 = Math.fround(c03);
+      c10 = Math.fround(c10);
+      c11 = Math.fround(c11);
+      c12 = Math.fround(c12);
+      c13 = Math.fround(c13);
+      c20 = Math.fround(c20);
+      c21 = Math.fround(c21);
+      c22 = Math.fround(c22);
+      c23 = Math.fround(c23);
+      c30 = Math.fround(c30);
+      c31 = Math.fround(c31);
+      c32 = Math.fround(c32);
+      c33 = Math.fround(c33);
+    }
+  }
+  sums[row0] = c00;
+  sums[row0 + 1] = c01;
+  sums[row0 + 2] = c02;
+  sums[row0 + 3] = c03;
+  sums[row1] = c10;
+  sums[row1 + 1] = c11;
+  sums[row1 + 2] = c12;
+  sums[row1 + 3] = c13;
+  sums[row2] = c20;
+  sums[row2 + 1] = c21;
+  sums[row2 + 2] = c22;
+  sums[row2 + 3] = c23;
+  sums[row3] = c30;
+  sums[row3 + 1] = c31;
+  sums[row3 + 2] = c32;
+  sums[row3 + 3] = c33;
+}

@@ -1,0 +1,176 @@
+/**
+ * Float functions as loops over the float registers: f64 numbers in, f64 numbers out, and the store
+ * rounds them to the format.
+ *
+ * Rounding twice, to f64 here and to p ≤ 24 bits at the store, gives what rounding once would give.
+ * It could only differ where the exact result is no midpoint of the format but its f64 is one; and a
+ * midpoint m has at most p + 1 bits, also among the subnormals, where it has fewer:
+ *
+ *   add, sub   either exact in 53 bits, or the smaller operand is below 2^-28 of the larger, which is a
+ *              number of the format: then the result is nowhere near half a unit away from it
+ *   mul        exact: 48 bits
+ *   div        x/y ≠ m means |x - m·y| is at least one unit of m·y's 2p + 1 bits: a relative distance
+ *              of 2^-49 or more, where the f64 is within 2^-53
+ *   sqrt       √x ≠ m since m² has more than p bits, and |x - m²| is at least one unit of its 2p + 2
+ *              bits: a relative distance of 2^-51 or more
+ *   rem        the result of fmod is a number of the format, and JavaScript's % is fmod
+ *
+ * The transcendental functions are within about one unit in the last place of f64; `special.ts` says
+ * what that leaves of correct rounding.
+ */
+import type { BinaryIn, ClassifyFunction, UnaryIn } from "./functions.ts";
+import { flagRegister, floatRegisters, registerLanes } from "./registers.ts";
+import { errorFunction, exponential2, logistic, power, roundHalfEven } from "./special.ts";
+
+const lanes = floatRegisters;
+const flags = flagRegister;
+const second = registerLanes;
+
+/** A loop over the first `count` lanes of the registers; the result replaces the first operand. */
+export type FloatLoop = (count: number) => void;
+
+/** Negation and magnitude act on bits, NaN included, and are not here. */
+export type FloatUnaryFunction = Exclude<UnaryIn<"float" | "number">, "neg" | "abs">;
+
+export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } = {
+  sign(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.sign(lanes[i] as number);
+  },
+  floor(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.floor(lanes[i] as number);
+  },
+  ceil(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.ceil(lanes[i] as number);
+  },
+  round(count) {
+    for (let i = 0; i < count; i++) lanes[i] = roundHalfEven(lanes[i] as number);
+  },
+  trunc(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.trunc(lanes[i] as number);
+  },
+  sqrt(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.sqrt(lanes[i] as number);
+  },
+  rsqrt(count) {
+    for (let i = 0; i < count; i++) lanes[i] = 1 / Math.sqrt(lanes[i] as number);
+  },
+  exp(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.exp(lanes[i] as number);
+  },
+  exp2(count) {
+    for (let i = 0; i < count; i++) lanes[i] = exponential2(lanes[i] as number);
+  },
+  expm1(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.expm1(lanes[i] as number);
+  },
+  log(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.log(lanes[i] as number);
+  },
+  log2(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.log2(lanes[i] as number);
+  },
+  log1p(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.log1p(lanes[i] as number);
+  },
+  sin(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.sin(lanes[i] as number);
+  },
+  cos(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.cos(lanes[i] as number);
+  },
+  tan(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.tan(lanes[i] as number);
+  },
+  tanh(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.tanh(lanes[i] as number);
+  },
+  erf(count) {
+    for (let i = 0; i < count; i++) lanes[i] = errorFunction(lanes[i] as number);
+  },
+  logistic(count) {
+    for (let i = 0; i < count; i++) lanes[i] = logistic(lanes[i] as number);
+  },
+};
+
+export type FloatBinaryFunction = BinaryIn<"float" | "number">;
+
+export const floatBinaryLoops: { readonly [F in FloatBinaryFunction]: FloatLoop } = {
+  add(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) + (lanes[second + i] as number);
+    }
+  },
+  sub(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) - (lanes[second + i] as number);
+    }
+  },
+  mul(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) * (lanes[second + i] as number);
+    }
+  },
+  div(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) / (lanes[second + i] as number);
+    }
+  },
+  rem(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) % (lanes[second + i] as number);
+    }
+  },
+  min(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.min(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  max(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.max(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  pow(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = power(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  atan2(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.atan2(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+};
+
+/** Results go to the flag register. */
+export const classifyLoops: { readonly [F in ClassifyFunction]: FloatLoop } = {
+  is_nan(count) {
+    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[i] ? 1 : 0;
+  },
+  is_finite(count) {
+    // Infinite numbers and NaN alone give NaN.
+    for (let i = 0; i < count; i++) flags[i] = (lanes[i] as number) * 0 === 0 ? 1 : 0;
+  },
+};
+
+/** The predicates that loops exist for: `gt` and `ge` are these with the operands exchanged. */
+export type LoopPredicate = "eq" | "ne" | "lt" | "le";
+
+export const floatCompareLoops: { readonly [P in LoopPredicate]: FloatLoop } = {
+  eq(count) {
+    for (let i = 0; i < count; i++) flags[i] = lanes[i] === lanes[second + i] ? 1 : 0;
+  },
+  ne(count) {
+    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[second + i] ? 1 : 0;
+  },
+  lt(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) < (lanes[second + i] as number) ? 1 : 0;
+    }
+  },
+  le(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) <= (lanes[second + i] as number) ? 1 : 0;
+    }
+  },
+};

@@ -1,0 +1,242 @@
+/**
+ * Integer functions of formats up to 32 bits, as loops over the integer registers.
+ *
+ * A register holds a lane extended to 32 bits, by its sign or by zeros. What comes out is right in the
+ * format's own bits and arbitrary above them; the store cuts those off:
+ *
+ *   i8   100 + 100  =  200   stored as  -56
+ *   u4     9 · 9    =   81   stored as    1
+ *   i8  -128 / -1   =  128   stored as -128
+ *
+ * So one loop serves all formats, except that a u32 fills the register and looks like an i32: where
+ * the sign matters it has loops of its own.
+ */
+import type { LoopPredicate } from "./float-loops.ts";
+import type { BinaryIn, UnaryIn } from "./functions.ts";
+import { flagRegister, integerRegisters, registerLanes } from "./registers.ts";
+
+const lanes = integerRegisters;
+const flags = flagRegister;
+const second = registerLanes;
+
+/** A loop over the first `count` lanes of the registers, which hold a format of `width` bits. */
+export type IntegerLoop = (count: number, width: number) => void;
+
+export type IntegerUnaryFunction = UnaryIn<"integer" | "number" | "logic">;
+
+/** Ones in the format's bits. */
+function widthMask(width: number): number {
+  return width === 32 ? -1 : (1 << width) - 1;
+}
+
+export const integerUnaryLoops: { readonly [F in IntegerUnaryFunction]: IntegerLoop } = {
+  neg(count) {
+    for (let i = 0; i < count; i++) lanes[i] = -(lanes[i] as number) | 0;
+  },
+  abs(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.abs(lanes[i] as number) | 0;
+  },
+  sign(count) {
+    for (let i = 0; i < count; i++) {
+      const value = lanes[i] as number;
+      lanes[i] = (value >> 31) | (-value >>> 31);
+    }
+  },
+  not(count) {
+    for (let i = 0; i < count; i++) lanes[i] = ~(lanes[i] as number);
+  },
+  clz(count, width) {
+    const mask = widthMask(width);
+    const surplus = 32 - width;
+    for (let i = 0; i < count; i++) lanes[i] = Math.clz32((lanes[i] as number) & mask) - surplus;
+  },
+  popcount(count, width) {
+    const mask = widthMask(width);
+    for (let i = 0; i < count; i++) {
+      let sums = (lanes[i] as number) & mask;
+      sums -= (sums >>> 1) & 0x55555555;
+      sums = (sums & 0x33333333) + ((sums >>> 2) & 0x33333333);
+      sums = (sums + (sums >>> 4)) & 0x0f0f0f0f;
+      lanes[i] = Math.imul(sums, 0x01010101) >>> 24;
+    }
+  },
+};
+
+export const unsignedUnaryLoops: { readonly [F in IntegerUnaryFunction]: IntegerLoop } = {
+  ...integerUnaryLoops,
+  abs() {
+    // Nothing to do: an unsigned number is its own magnitude.
+  },
+  sign(count) {
+    for (let i = 0; i < count; i++) lanes[i] = lanes[i] === 0 ? 0 : 1;
+  },
+};
+
+/** bool holds 0 and 1 and nothing else. */
+export function invertBools(count: number): void {
+  for (let i = 0; i < count; i++) lanes[i] = (lanes[i] as number) ^ 1;
+}
+
+export type IntegerBinaryFunction = BinaryIn<"integer" | "number" | "logic">;
+
+/** `base` to the power of `exponent`, an unsigned 32-bit number, modulo 2^32. */
+function integerPower(base: number, exponent: number): number {
+  let result = 1;
+  let square = base;
+  for (let rest = exponent; rest !== 0; rest >>>= 1) {
+    if ((rest & 1) !== 0) result = Math.imul(result, square);
+    square = Math.imul(square, square);
+  }
+  return result;
+}
+
+/** A negative power is a fraction, which becomes 0, except for those of 1 and -1. */
+function signedPower(base: number, exponent: number): number {
+  if (exponent >= 0) return integerPower(base, exponent);
+  if (base === -1) return (exponent & 1) === 0 ? 1 : -1;
+  return base === 1 ? 1 : 0;
+}
+
+export const integerBinaryLoops: { readonly [F in IntegerBinaryFunction]: IntegerLoop } = {
+  add(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = ((lanes[i] as number) + (lanes[second + i] as number)) | 0;
+    }
+  },
+  sub(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = ((lanes[i] as number) - (lanes[second + i] as number)) | 0;
+    }
+  },
+  mul(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.imul(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  div(count) {
+    for (let i = 0; i < count; i++) {
+      const divisor = lanes[second + i] as number;
+      lanes[i] = divisor === 0 ? -1 : ((lanes[i] as number) / divisor) | 0;
+    }
+  },
+  rem(count) {
+    for (let i = 0; i < count; i++) {
+      const divisor = lanes[second + i] as number;
+      if (divisor !== 0) lanes[i] = ((lanes[i] as number) % divisor) | 0;
+    }
+  },
+  min(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.min(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  max(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.max(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  pow(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = signedPower(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
+  and(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) & (lanes[second + i] as number);
+    }
+  },
+  or(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) | (lanes[second + i] as number);
+    }
+  },
+  xor(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = (lanes[i] as number) ^ (lanes[second + i] as number);
+    }
+  },
+  shl(count, width) {
+    const mask = widthMask(width);
+    for (let i = 0; i < count; i++) {
+      const amount = ((lanes[second + i] as number) & mask) >>> 0;
+      lanes[i] = amount < width ? (lanes[i] as number) << amount : 0;
+    }
+  },
+  shr(count, width) {
+    const mask = widthMask(width);
+    for (let i = 0; i < count; i++) {
+      const amount = ((lanes[second + i] as number) & mask) >>> 0;
+      lanes[i] = (lanes[i] as number) >> (amount < width ? amount : 31);
+    }
+  },
+};
+
+export const unsignedBinaryLoops: { readonly [F in IntegerBinaryFunction]: IntegerLoop } = {
+  ...integerBinaryLoops,
+  div(count) {
+    for (let i = 0; i < count; i++) {
+      const divisor = (lanes[second + i] as number) >>> 0;
+      lanes[i] = divisor === 0 ? -1 : (((lanes[i] as number) >>> 0) / divisor) | 0;
+    }
+  },
+  rem(count) {
+    for (let i = 0; i < count; i++) {
+      const divisor = (lanes[second + i] as number) >>> 0;
+      if (divisor !== 0) lanes[i] = (((lanes[i] as number) >>> 0) % divisor) | 0;
+    }
+  },
+  min(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.min((lanes[i] as number) >>> 0, (lanes[second + i] as number) >>> 0) | 0;
+    }
+  },
+  max(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = Math.max((lanes[i] as number) >>> 0, (lanes[second + i] as number) >>> 0) | 0;
+    }
+  },
+  pow(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = integerPower(lanes[i] as number, (lanes[second + i] as number) >>> 0);
+    }
+  },
+  shr(count) {
+    for (let i = 0; i < count; i++) {
+      const amount = (lanes[second + i] as number) >>> 0;
+      lanes[i] = amount < 32 ? (lanes[i] as number) >>> amount : 0;
+    }
+  },
+};
+
+export const integerCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop } = {
+  eq(count) {
+    for (let i = 0; i < count; i++) flags[i] = lanes[i] === lanes[second + i] ? 1 : 0;
+  },
+  ne(count) {
+    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[second + i] ? 1 : 0;
+  },
+  lt(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) < (lanes[second + i] as number) ? 1 : 0;
+    }
+  },
+  le(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) <= (lanes[second + i] as number) ? 1 : 0;
+    }
+  },
+};
+
+export const unsignedCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop } = {
+  ...integerCompareLoops,
+  lt(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) >>> 0 < (lanes[second + i] as number) >>> 0 ? 1 : 0;
+    }
+  },
+  le(count) {
+    for (let i = 0; i < count; i++) {
+      flags[i] = (lanes[i] as number) >>> 0 <= (lanes[second + i] as number) >>> 0 ? 1 : 0;
+    }
+  },
+};
