@@ -52,7 +52,13 @@ function raise(tree: Tree | undefined, height: number, agent: number, count: num
   return { leaf: false, children };
 }
 
-function joinLeaves(left: Leaf, right: Leaf): Leaf {
+/**
+ * Two trees may be equal without being one. A join must say so: were it to name either, its parent
+ * could not tell that both sides cover each other there.
+ */
+type Joined<T> = T | "equal";
+
+function joinLeaves(left: Leaf, right: Leaf): Joined<Leaf> {
   let leftCovers = true;
   let rightCovers = true;
   for (let slot = 0; slot < ways; slot++) {
@@ -61,13 +67,13 @@ function joinLeaves(left: Leaf, right: Leaf): Leaf {
     if (ours < theirs) leftCovers = false;
     else if (theirs < ours) rightCovers = false;
   }
-  if (leftCovers) return left;
+  if (leftCovers) return rightCovers ? "equal" : left;
   if (rightCovers) return right;
   const counts = left.counts.map((count, slot) => Math.max(count, right.counts[slot] ?? 0));
   return { leaf: true, counts };
 }
 
-function joinBranches(left: Branch, right: Branch): Branch {
+function joinBranches(left: Branch, right: Branch): Joined<Branch> {
   let leftCovers = true;
   let rightCovers = true;
   const children: (Tree | undefined)[] = emptyChildren.slice();
@@ -75,18 +81,23 @@ function joinBranches(left: Branch, right: Branch): Branch {
     const ours = left.children[slot];
     const theirs = right.children[slot];
     const joined = joinTrees(ours, theirs);
+    if (joined === "equal") {
+      children[slot] = ours;
+      continue;
+    }
     if (joined !== ours) leftCovers = false;
     if (joined !== theirs) rightCovers = false;
     children[slot] = joined;
   }
-  if (leftCovers) return left;
+  if (leftCovers) return rightCovers ? "equal" : left;
   if (rightCovers) return right;
   return { leaf: false, children };
 }
 
 /** The join of two trees of the same height: one of them where it covers the other. */
-function joinTrees(left: Tree | undefined, right: Tree | undefined): Tree | undefined {
-  if (left === right || right === undefined) return left;
+function joinTrees(left: Tree | undefined, right: Tree | undefined): Joined<Tree | undefined> {
+  if (left === right) return "equal";
+  if (right === undefined) return left;
   if (left === undefined) return right;
   if (left.leaf && right.leaf) return joinLeaves(left, right);
   if (!left.leaf && !right.leaf) return joinBranches(left, right);
@@ -149,7 +160,7 @@ export class Clock {
     const left = lift(this.#root, this.#height, height);
     const right = lift(other.#root, other.#height, height);
     const joined = joinTrees(left, right);
-    if (joined === left) return this.#height === height ? this : other;
+    if (joined === "equal" || joined === left) return this;
     if (joined === right) return other;
     return new Clock(joined, height);
   }

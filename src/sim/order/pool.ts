@@ -12,7 +12,7 @@ import type { Clock } from "./clock.ts";
 import type { Epoch } from "./knowledge.ts";
 
 /** How many agents are looked at before a new one is made. */
-const probes = 4;
+const probes = 32;
 
 /** Unfinished and finished operations, the longest unused first. */
 class AgentQueue {
