@@ -20,6 +20,8 @@ export interface SimulatorOptions {
   readonly checks?: boolean;
   /** Takes what `debugPrint` prints; the console unless given. */
   readonly onPrint?: (line: string) => void;
+  /** Hears of everything that a launch found, before the launch fails with the first of it. */
+  readonly onFindings?: (findings: readonly TilewrightError[]) => void;
 }
 
 interface SimulatorAllocation extends Allocation {
@@ -74,7 +76,10 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
       { ...this.#options, target: this.target, onPrint: this.#options.onPrint ?? printLine },
     );
     const [first, ...others] = findings;
-    if (first !== undefined) throw combine(first, others);
+    if (first !== undefined) {
+      this.#options.onFindings?.(findings);
+      throw combine(first, others);
+    }
     // Parts that the kernel did not write keep the zeros they were allocated with.
     for (const { name, role } of kernel.parameters) {
       const buffer = buffers.get(name);

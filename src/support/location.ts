@@ -38,7 +38,8 @@ export function formatPosition(position: Position | undefined): string {
 /** The folder that holds this library's own modules (`src` here, `dist` when installed). */
 const libraryRoot = new URL("../", import.meta.url).href;
 
-const framePattern = /^\s*at (?:(?<name>.*?) \()?(?<file>.+?):(?<line>\d+):(?<column>\d+)\)?$/;
+const framePattern =
+  /^\s*at (?:async )?(?:(?<name>.*?) \()?(?<file>.+?):(?<line>\d+):(?<column>\d+)\)?$/;
 
 /** Frames of a V8 stack text as positions; lines that name no file are dropped. */
 function parseFrames(stack: string): { readonly text: string; readonly position: Position }[] {
@@ -72,7 +73,16 @@ function isLibraryFile(file: string): boolean {
 }
 
 function isHostFile(file: string): boolean {
-  return file.startsWith("node:") || file.includes("/node_modules/");
+  return file.startsWith("node:");
+}
+
+/** A kernel may come from a package, so what lies in node_modules can be where a mistake is. */
+function isUserFile(file: string): boolean {
+  return !isLibraryFile(file) && !isHostFile(file);
+}
+
+function isPackageFile(file: string): boolean {
+  return file.includes("/node_modules/");
 }
 
 class CapturedLocation implements Location {
@@ -86,7 +96,7 @@ class CapturedLocation implements Location {
   get position(): Position | undefined {
     if (this.#trace !== undefined) {
       const frames = parseFrames(this.#trace.stack ?? "");
-      this.#position = frames.find(({ position }) => !isLibraryFile(position.file))?.position;
+      this.#position = frames.find(({ position: { file } }) => isUserFile(file))?.position;
       this.#trace = undefined;
     }
     return this.#position;
@@ -104,9 +114,9 @@ export function captureLocation(): Location {
   return new CapturedLocation(trace);
 }
 
-/** `stack` without the frames of this library and of the host below the user's program. */
+/** `stack` without the frames of this library, of packages and of the host below the user's program. */
 export function userFrames(stack: string): readonly string[] {
   return parseFrames(stack)
-    .filter(({ position }) => !isLibraryFile(position.file) && !isHostFile(position.file))
+    .filter(({ position: { file } }) => isUserFile(file) && !isPackageFile(file))
     .map(({ text }) => text);
 }

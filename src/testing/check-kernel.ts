@@ -23,14 +23,19 @@ export interface CheckOptions extends LaunchOptions {
   readonly deterministic?: boolean;
 }
 
-interface Turn {
+/** One schedule to run under. */
+export interface Turn {
   readonly schedule: Schedule;
   readonly seed: number;
 }
 
-function turns({ schedules = 20, seed = 1 }: CheckOptions): readonly Turn[] {
+/** The fixed schedule, then seeded ones; a seed alone decides its kind, so that it can be run again. */
+export function turns({
+  schedules = 20,
+  seed = 1,
+}: Pick<CheckOptions, "schedules" | "seed">): readonly Turn[] {
   const seeded = Array.from({ length: schedules }, (_, index): Turn => ({
-    schedule: index % 2 === 0 ? "random" : "adversarial",
+    schedule: (seed + index) % 2 === 0 ? "adversarial" : "random",
     seed: seed + index,
   }));
   return [{ schedule: "fixed", seed }, ...seeded];
@@ -63,14 +68,16 @@ async function runTurn<K extends KernelDefinition>(
   try {
     return await device.run(definition, inputs, dimensions === undefined ? {} : { dimensions });
   } catch (error) {
-    throw error instanceof TilewrightError ? error.withNotes([{ message: describe(turn) }]) : error;
+    throw error instanceof TilewrightError
+      ? error.withNotes([{ message: describeTurn(turn) }])
+      : error;
   } finally {
     device.dispose();
   }
 }
 
-function describe({ schedule, seed }: Turn): string {
-  return `found under the ${schedule} schedule, seed ${seed}`;
+export function describeTurn({ schedule, seed }: Turn): string {
+  return `found under the ${schedule} schedule${schedule === "fixed" ? "" : `, seed ${seed}`}`;
 }
 
 function requireSame(
