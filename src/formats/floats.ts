@@ -2,16 +2,15 @@
  * The float formats: their parameters, and exact encoding and decoding of the ones narrower than f64.
  *
  * A code is a format's bit pattern as a number. Decoding reads a table; encoding rounds once, straight
- * from the f64 that JavaScript has:
+ * from the pattern of the f64 that JavaScript has:
  *
  *   f64 value    1.00048828125000022…   just above the midpoint of two f16 numbers
  *   via f32      1.00048828125          the midpoint; a second rounding would go to even: 0x3c00
- *   here         f32 bits 0x3f801001    rounded to odd: inexact, so the last bit is set
+ *   here         high word 0x3ff00200, low word not zero: 0x3ff00201
  *   f16          0x3c01                 the last bit breaks the tie the right way
  *
- * Rounding to odd keeps "there was more" in the last bit, and an f32 has at least two bits more than
- * any narrower format, subnormals included, so that rounding its bits to nearest even gives what
- * rounding the f64 itself would have given.
+ * The high word holds every bit that a narrower format keeps and the first that it drops. Of the low
+ * word it only matters whether anything is there, and a last bit says that.
  */
 import type { FloatName } from "./dtype.ts";
 
@@ -149,29 +148,23 @@ export const floatFormats: { readonly [N in FloatName]: FloatFormat } = Object.f
   },
 });
 
+/** One f64 seen as a number and as its low and high word. */
+const scratchNumber = new Float64Array(1);
+const scratchWords = new Int32Array(scratchNumber.buffer);
 /** One f32 seen as a number and as bits. */
 const scratchFloat = new Float32Array(1);
 const scratchBits = new Int32Array(scratchFloat.buffer);
 
-/** The bits, negative for a negative sign, of `value`, no NaN, rounded to an f32 by rounding to odd. */
-function oddFloat32Bits(value: number): number {
-  scratchFloat[0] = value;
-  const bits = scratchBits[0] as number;
-  const nearest = scratchFloat[0];
-  if (nearest === value) return bits;
-  return (Math.abs(nearest) > Math.abs(value) ? bits - 1 : bits) | 1;
-}
-
 type RoundedName = Exclude<CodedFloatName, "f32" | "f8e8m0fnu">;
 
-/** The constants with which `roundToCode` turns f32 bits into a code, one set a format. */
+/** The constants with which `roundToCode` turns the words of an f64 into a code, one set a format. */
 interface Rounding {
-  /** Mantissa bits that an f32 has and the format has not. */
+  /** Mantissa bits that the high word has and the format has not. */
   readonly shift: number;
-  readonly half: number;
-  /** f32 bits of the smallest normal number. */
-  readonly minNormalBits: number;
-  /** What the smaller bias takes off a shifted f32 pattern. */
+  readonly belowHalf: number;
+  /** The high word of the smallest normal number. */
+  readonly minNormal: number;
+  /** What the smaller bias takes off a shifted high word. */
   readonly rebias: number;
   /** Subnormal numbers times this are their codes. */
   readonly subnormalScale: number;
@@ -189,12 +182,12 @@ function planRounding(name: RoundedName): Rounding {
   const infinity = ((1 << exponentBits) - 1) << mantissaBits;
   const withoutInfinity = nan === undefined ? sign - 1 : nan - 1;
   const maxCode = hasInfinity ? infinity - 1 : withoutInfinity;
-  const shift = 23 - mantissaBits;
+  const shift = 20 - mantissaBits;
   return Object.freeze({
     shift,
-    half: 1 << (shift - 1),
-    minNormalBits: (128 - bias) << 23,
-    rebias: (127 - bias) << mantissaBits,
+    belowHalf: (1 << (shift - 1)) - 1,
+    minNormal: (1024 - bias) << 20,
+    rebias: (1023 - bias) << mantissaBits,
     subnormalScale: 2 ** (bias - 1 + mantissaBits),
     maxCode,
     overflowCode: overflow === "infinity" ? infinity : maxCode,
@@ -217,39 +210,40 @@ const roundings: { readonly [N in RoundedName]: Rounding } = {
 /** Adding and subtracting this rounds a number below 2^51 to the nearest even integer. */
 const integerRounder = 2 ** 52;
 
-function roundToCode(rounding: Rounding, value: number, overflowToNaN: boolean): number {
+/** The code, without the zeros below it for tf32, of the number with these words. */
+function roundToCode(
+  rounding: Rounding,
+  low: number,
+  high: number,
+  value: number,
+  overflowToNaN: boolean,
+): number {
   if (value !== value) return rounding.nanCode;
-  const bits = oddFloat32Bits(value);
-  const magnitude = bits & 0x7fffffff;
+  const magnitude = high & 0x7fffffff;
   let code: number;
-  if (magnitude < rounding.minNormalBits) {
+  if (magnitude < rounding.minNormal) {
     code = (Math.abs(value) * rounding.subnormalScale + integerRounder - integerRounder) | 0;
   } else {
     const { shift } = rounding;
-    const toEven = rounding.half - 1 + ((magnitude >>> shift) & 1);
-    code = ((magnitude + toEven) >>> shift) - rounding.rebias;
+    const kept = low === 0 ? magnitude : magnitude | 1;
+    const toEven = rounding.belowHalf + ((kept >>> shift) & 1);
+    code = ((kept + toEven) >>> shift) - rounding.rebias;
     if (code > rounding.maxCode) {
       if (overflowToNaN && rounding.overflowIsChosen) return rounding.nanCode;
       code = rounding.overflowCode;
     }
   }
-  return bits < 0 ? code | rounding.sign : code;
+  return high < 0 ? code | rounding.sign : code;
 }
 
 /** tf32 lanes hold numbers, whose bits end in 13 zeros. */
 const tf32Padding = 13;
 
-function roundToTf32(value: number): number {
-  scratchBits[0] = roundToCode(roundings.tf32, value, false) << tf32Padding;
-  return scratchFloat[0] as number;
-}
-
 /** The power of two that is nearest, the larger of two; below 2^-127 that is 2^-127. */
-function encodeScale(value: number): number {
+function roundToScale(high: number, value: number): number {
   if (!(value > 0)) return 0xff;
-  const bits = oddFloat32Bits(value);
-  if (bits < 0x00800000) return bits < 0x00600000 ? 0 : 1;
-  return (bits + 0x00400000) >>> 23;
+  const code = ((high + 0x80000) >> 20) - (1023 - 127);
+  return code < 0 ? 0 : Math.min(code, 0xff);
 }
 
 function encodeFloat32(value: number): number {
@@ -265,8 +259,11 @@ export function encodeFloat(
   options?: ConversionOptions,
 ): number {
   if (name === "f32") return encodeFloat32(value);
-  if (name === "f8e8m0fnu") return encodeScale(value);
-  const code = roundToCode(roundings[name], value, options?.overflow === "nan");
+  scratchNumber[0] = value;
+  const low = scratchWords[0] as number;
+  const high = scratchWords[1] as number;
+  if (name === "f8e8m0fnu") return roundToScale(high, value);
+  const code = roundToCode(roundings[name], low, high, value, options?.overflow === "nan");
   return name === "tf32" ? (code << tf32Padding) >>> 0 : code;
 }
 
@@ -283,7 +280,6 @@ export function decodeFloat(name: CodedFloatName, code: number): number {
 export function roundFloat(name: FloatName, value: number, options?: ConversionOptions): number {
   if (name === "f64") return value;
   if (name === "f32") return Math.fround(value);
-  if (name === "tf32") return roundToTf32(value);
   return decodeFloat(name, encodeFloat(name, value, options));
 }
 
@@ -339,10 +335,18 @@ export function encodeFloatLanes(
   count: number,
   options?: ConversionOptions,
 ): void {
-  if (name === "f64" || name === "f32") storeNumbers(values, target, start, count);
-  else if (name === "tf32") storeTf32(values, target, start, count);
-  else if (name === "f8e8m0fnu") storeScales(values, target, start, count);
-  else storeCodes(roundings[name], values, target, start, count, options?.overflow === "nan");
+  if (name === "f64" || name === "f32") {
+    storeNumbers(values, target, start, count);
+  } else if (name === "f8e8m0fnu") {
+    storeScales(values, target, start, count);
+  } else if (name === "tf32") {
+    const bits = new Int32Array(target.buffer, target.byteOffset + 4 * start, count);
+    storeCodes(roundings.tf32, values, bits, false);
+    for (let i = 0; i < count; i++) bits[i] = (bits[i] as number) << tf32Padding;
+  } else {
+    const codes = target.subarray(start, start + count);
+    storeCodes(roundings[name], values, codes, options?.overflow === "nan");
+  }
 }
 
 function storeNumbers(
@@ -358,25 +362,29 @@ function storeNumbers(
   }
 }
 
-function storeTf32(values: Float64Array, target: FloatLanes, start: number, count: number): void {
-  for (let i = 0; i < count; i++) target[start + i] = roundToTf32(values[i] as number);
-}
-
 function storeScales(values: Float64Array, target: FloatLanes, start: number, count: number): void {
-  for (let i = 0; i < count; i++) target[start + i] = encodeScale(values[i] as number);
+  const words = wordsOf(values);
+  for (let i = 0; i < count; i++) {
+    target[start + i] = roundToScale(words[2 * i + 1] as number, values[i] as number);
+  }
 }
 
 function storeCodes(
   rounding: Rounding,
   values: Float64Array,
-  target: FloatLanes,
-  start: number,
-  count: number,
+  target: FloatLanes | Int32Array,
   overflowToNaN: boolean,
 ): void {
-  for (let i = 0; i < count; i++) {
-    target[start + i] = roundToCode(rounding, values[i] as number, overflowToNaN);
+  const words = wordsOf(values);
+  for (let i = 0; i < target.length; i++) {
+    const low = words[2 * i] as number;
+    const high = words[2 * i + 1] as number;
+    target[i] = roundToCode(rounding, low, high, values[i] as number, overflowToNaN);
   }
+}
+
+function wordsOf(values: Float64Array): Int32Array {
+  return new Int32Array(values.buffer, values.byteOffset, 2 * values.length);
 }
 
 /** Decodes `count` lanes from `start` on into `values[0 .. count)`. */
