@@ -72,8 +72,8 @@ const attributeTexts: { readonly [F in AttributeForm]: (value: AttributeForms[F]
 
 function attributeText(schema: AttributeSchema, value: AttributeValue): string {
   const { form } = attributeSlot(schema);
-  if (form === undefined) return String(value as string);
-  return (attributeTexts[form] as (value: AttributeValue) => string)(value);
+  if (form === undefined && typeof value === "string") return value;
+  return (attributeTexts[form ?? "text"] as (value: AttributeValue) => string)(value);
 }
 
 function axisText({ name, extent, cluster }: GridAxis): string {

@@ -65,7 +65,7 @@ type Parts<T> = { [name: string]: T | readonly T[] | undefined };
 class KernelParser {
   readonly #cursor: Cursor;
   readonly #dimensions = new Map<string, Dimension>();
-  readonly #scopes: Map<string, Value>[] = [new Map()];
+  readonly #scopes = [new Map<string, Value>()];
   #context: InferContext = { grid: [], threads: [], dimensions: [] };
   #nextId = 0;
 

@@ -1,0 +1,58 @@
+/**
+ * What running something costs, in numbers that do not depend on a GPU: arithmetic, calls of
+ * transcendental functions, and bytes moved.
+ *
+ *   axpy of n f32:    2n flops,  gmem read 8n, written 4n
+ *   matmul m, n, k:   2mnk flops; each block reads its rows of a and columns of b
+ */
+
+export interface Traffic {
+  readonly read: number;
+  readonly written: number;
+}
+
+export interface Cost {
+  /** Additions, multiplications, comparisons of floats, and those of matrix products in any format. */
+  readonly flops: number;
+  /** Values of functions that the hardware approximates in steps: exp, log, sin, sqrt … */
+  readonly transcendentals: number;
+  /** Windows count whole, also where they reach out of bounds. */
+  readonly bytes: { readonly gmem: Traffic; readonly smem: Traffic };
+}
+
+const noTraffic: Traffic = Object.freeze({ read: 0, written: 0 });
+
+export const noCost: Cost = Object.freeze({
+  flops: 0,
+  transcendentals: 0,
+  bytes: Object.freeze({ gmem: noTraffic, smem: noTraffic }),
+});
+
+/** Combines two costs number by number. */
+function combine(left: Cost, right: Cost, combination: (a: number, b: number) => number): Cost {
+  const traffic = (a: Traffic, b: Traffic): Traffic => ({
+    read: combination(a.read, b.read),
+    written: combination(a.written, b.written),
+  });
+  return {
+    flops: combination(left.flops, right.flops),
+    transcendentals: combination(left.transcendentals, right.transcendentals),
+    bytes: {
+      gmem: traffic(left.bytes.gmem, right.bytes.gmem),
+      smem: traffic(left.bytes.smem, right.bytes.smem),
+    },
+  };
+}
+
+export function addCosts(costs: readonly Cost[]): Cost {
+  return costs.reduce((total, cost) => combine(total, cost, (a, b) => a + b), noCost);
+}
+
+export function scaleCost(cost: Cost, factor: number): Cost {
+  return combine(cost, noCost, (a) => a * factor);
+}
+
+/** Each number of the costliest. */
+export function largestCost(costs: readonly Cost[]): Cost {
+  return costs.reduce((total, cost) => combine(total, cost, Math.max), noCost);
+}

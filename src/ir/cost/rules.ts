@@ -1,0 +1,168 @@
+/** The cost of one op, once, its regions left out: one rule a kind. */
+import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
+import { isFloat, packedBytes } from "../../formats/dtype.ts";
+import type { GridAxis, Value } from "../node.ts";
+import type { OpRules } from "../ops.ts";
+import { evaluateSize, multiplySizes } from "../size.ts";
+import type { DimensionValues } from "../size.ts";
+import { isData } from "../types.ts";
+import { addCosts, noCost, scaleCost } from "./cost.ts";
+import type { Cost } from "./cost.ts";
+
+/** What the sizes in a kernel depend on. */
+export interface CostContext {
+  readonly dimensions: DimensionValues;
+  readonly grid: readonly GridAxis[];
+}
+
+const transcendental: ReadonlySet<UnaryFunction | BinaryFunction> = new Set([
+  "sqrt",
+  "rsqrt",
+  "exp",
+  "exp2",
+  "expm1",
+  "log",
+  "log2",
+  "log1p",
+  "sin",
+  "cos",
+  "tan",
+  "tanh",
+  "erf",
+  "logistic",
+  "pow",
+  "atan2",
+]);
+
+/** Elements of a tile, a scalar or an accumulator. */
+function elements({ type }: Value): number {
+  if (type.kind !== "tile" && type.kind !== "inflight") return 1;
+  return type.shape.reduce((product, extent) => product * extent, 1);
+}
+
+function flops(count: number): Cost {
+  return { ...noCost, flops: count };
+}
+
+/** `count` operations on numbers of the value's format; integers cost no flops. */
+function floatFlops(value: Value, count: number): Cost {
+  return isData(value.type) && isFloat(value.type.dtype) ? flops(count) : noCost;
+}
+
+function functionCost(fn: UnaryFunction | BinaryFunction, source: Value): Cost {
+  const count = elements(source);
+  return transcendental.has(fn) ? { ...noCost, transcendentals: count } : floatFlops(source, count);
+}
+
+/** Reading or writing a whole window. */
+function access(ref: Value, way: "read" | "written", { dimensions }: CostContext): Cost {
+  const { type } = ref;
+  if (type.kind !== "ref") throw new Error("only windows are read and written");
+  const bytes = packedBytes(type.dtype, evaluateSize(multiplySizes(...type.shape), dimensions));
+  const space = type.space === "gmem" ? "gmem" : "smem";
+  const traffic = { ...noCost.bytes[space], [way]: bytes };
+  return { ...noCost, bytes: { ...noCost.bytes, [space]: traffic } };
+}
+
+function readAndWrite(ref: Value, context: CostContext): Cost {
+  return addCosts([access(ref, "read", context), access(ref, "written", context)]);
+}
+
+/** The sum index of a product [m, k] by [k, n]. */
+function innerExtent({ type }: Value): number {
+  const extent = type.kind === "tile" || type.kind === "ref" ? type.shape[1] : undefined;
+  return typeof extent === "number" ? extent : 1;
+}
+
+const free = () => noCost;
+
+export const costRules: OpRules<[CostContext], Cost> = {
+  constant: free,
+  block_index: free,
+  grid_size: free,
+  cluster_rank: free,
+  thread_index: free,
+  dimension_size: free,
+  iota: free,
+  unary: ({ operands, attributes }) => functionCost(attributes.fn, operands.source),
+  classify: ({ operands }) => floatFlops(operands.source, elements(operands.source)),
+  binary: ({ operands, attributes }) => functionCost(attributes.fn, operands.left),
+  compare: ({ operands }) => floatFlops(operands.left, elements(operands.left)),
+  fma: ({ operands }) => flops(2 * elements(operands.a)),
+  select: free,
+  cast: free,
+  bitcast: free,
+
+  broadcast: free,
+  reshape: free,
+  transpose: free,
+  slice: free,
+  concatenate: free,
+  reduce: ({ operands: { source }, results }) =>
+    floatFlops(source, elements(source) - results.reduce((sum, one) => sum + elements(one), 0)),
+  scan: ({ operands: { source } }) => floatFlops(source, elements(source)),
+  arg_reduce: ({ operands: { source } }) => floatFlops(source, elements(source)),
+  sort: ({ operands: { keys }, attributes }) => {
+    const extent = keys.type.kind === "tile" ? (keys.type.shape[attributes.axis] ?? 1) : 1;
+    return floatFlops(keys, elements(keys) * Math.ceil(Math.log2(extent)));
+  },
+  dot: ({ operands: { left }, results }) =>
+    flops(2 * innerExtent(left) * results.reduce((sum, one) => sum + elements(one), 0)),
+
+  alloc: free,
+  alloc_union: free,
+  union_member: free,
+  slice_ref: free,
+  transpose_ref: free,
+  reshape_ref: free,
+  peer_ref: free,
+  load: ({ operands }, context) => access(operands.ref, "read", context),
+  store: ({ operands }, context) => access(operands.ref, "written", context),
+  atomic: ({ operands }, context) => readAndWrite(operands.ref, context),
+  atomic_compare_exchange: ({ operands }, context) => readAndWrite(operands.ref, context),
+
+  copy_async: ({ operands, attributes }, context) => {
+    const receivers = context.grid
+      .filter(({ name }) => attributes.multicast.includes(name))
+      .reduce((product, { cluster }) => product * cluster, 1);
+    return addCosts([
+      access(operands.source, "read", context),
+      scaleCost(access(operands.destination, "written", context), receivers),
+    ]);
+  },
+  // The load that follows is charged for the bytes.
+  prefetch: free,
+  commit_group: free,
+  wait_group: free,
+  proxy_fence: free,
+  accumulator: free,
+  wgmma: ({ operands: { accumulator, a, b } }, context) =>
+    addCosts([
+      flops(2 * innerExtent(a) * elements(accumulator)),
+      a.type.kind === "ref" ? access(a, "read", context) : noCost,
+      access(b, "read", context),
+    ]),
+  wgmma_wait: free,
+
+  alloc_barrier: free,
+  barrier_arrive: free,
+  barrier_wait: free,
+  block_sync: free,
+  cluster_arrive: free,
+  cluster_wait: free,
+  alloc_semaphore: free,
+  semaphore_signal: free,
+  semaphore_wait: free,
+
+  loop: free,
+  while: free,
+  if: free,
+  switch: free,
+  scoped: free,
+  on_threads: free,
+  warps: free,
+  yield: free,
+  debug_print: free,
+  assert: free,
+  debug_break: free,
+};

@@ -1,0 +1,44 @@
+/**
+ * Rebuilding frozen nodes with some values replaced. Whatever does not change is kept as the same
+ * object, so a pass that changes nothing returns the kernel it was given, and `===` tells.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../node.ts";
+import { operandValues, regionList, withOperands, withRegions } from "../traverse.ts";
+
+export type Substitution = ReadonlyMap<Value, Value>;
+
+/** The op with its operands replaced; its regions stay as they are. */
+export function substituteOperands(op: AnyOp, substitution: Substitution): AnyOp {
+  if (!operandValues(op).some((value) => substitution.has(value))) return op;
+  return withOperands(op, (value) => substitution.get(value) ?? value);
+}
+
+/** The op with each region replaced by `change` of it. */
+export function changeRegions(op: AnyOp, change: (region: Region) => Region): AnyOp {
+  const changed = new Map(regionList(op).map((region) => [region, change(region)]));
+  if ([...changed].every(([before, after]) => before === after)) return op;
+  return withRegions(op, (region) => changed.get(region) ?? region);
+}
+
+/** The region with other ops; `ops` ends with a yield. */
+export function changeOps(region: Region, ops: readonly AnyOp[]): Region {
+  const same =
+    ops.length === region.ops.length && ops.every((op, index) => op === region.ops[index]);
+  return same ? region : Object.freeze({ ...region, ops: Object.freeze(ops) });
+}
+
+/** The kernel with another body. */
+export function changeBody(kernel: Kernel, body: Region): Kernel {
+  return body === kernel.body ? kernel : Object.freeze({ ...kernel, body });
+}
+
+/** The region with values replaced in its ops and in the regions inside. */
+export function substituteRegion(region: Region, substitution: Substitution): Region {
+  if (substitution.size === 0) return region;
+  const ops = region.ops.map((op) =>
+    changeRegions(substituteOperands(op, substitution), (inner) =>
+      substituteRegion(inner, substitution),
+    ),
+  );
+  return changeOps(region, ops);
+}

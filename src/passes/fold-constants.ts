@@ -1,0 +1,192 @@
+/**
+ * Computes ops whose operands are constants. The computation is the simulator's own, on lanes of one
+ * element, so a folded constant has the bits that running the op would give:
+ *
+ *   %0 = constant {value = 1, dtype = bf16, shape = [64]}
+ *   %1 = constant {value = 3, dtype = bf16, shape = [64]}
+ *   %2 = binary %0, %1 {fn = div}        =>   constant {value = 0.333984375, dtype = bf16, …}
+ *
+ * A result that a literal cannot say exactly, such as a NaN with a payload, is left alone. What the
+ * kernel's grid fixes is constant too: the index along an axis of one block, the one thread's index.
+ */
+import {
+  binaryLanes,
+  classifyLanes,
+  compareLanes,
+  unaryLanes,
+} from "../formats/arithmetic/elementwise.ts";
+import { fusedMultiplyAddLanes } from "../formats/arithmetic/fused.ts";
+import { convertLanes } from "../formats/convert.ts";
+import { allocateLanes } from "../formats/dtype.ts";
+import type { DType, Lanes } from "../formats/dtype.ts";
+import { packLanes, unpackLanes } from "../formats/packed.ts";
+import { readLane, writeLane } from "../formats/values.ts";
+import type { GridAxis, Kernel, Op, Value } from "../ir/node.ts";
+import type { OpKind } from "../ir/ops.ts";
+import { rewriteKernel } from "../ir/rewrite/engine.ts";
+import { defineRules, rule } from "../ir/rewrite/rules.ts";
+import type { RewriteContext, Rule } from "../ir/rewrite/rules.ts";
+import type { Literal } from "../ir/schema.ts";
+import { isData } from "../ir/types.ts";
+
+interface Operand {
+  readonly dtype: DType;
+  readonly lanes: Lanes;
+}
+
+function laneOf(dtype: DType, literal: Literal): Lanes {
+  const lanes = allocateLanes(dtype, 1);
+  writeLane(dtype, lanes, 0, literal);
+  return lanes;
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: Lanes): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** The lane as a literal, where writing the literal gives the lane's bits back. */
+function literalOf(dtype: DType, lanes: Lanes): Literal | undefined {
+  const literal = readLane(dtype, lanes, 0);
+  const again = bytesOf(laneOf(dtype, literal));
+  return bytesOf(lanes).every((byte, index) => byte === again[index]) ? literal : undefined;
+}
+
+function constantOperand(value: Value, context: RewriteContext): Operand | undefined {
+  const literal = context.literal(value);
+  if (literal === undefined || !isData(value.type)) return undefined;
+  const { dtype } = value.type;
+  return { dtype, lanes: laneOf(dtype, literal) };
+}
+
+/** A rule that computes the op's one result from the lanes of its operands. */
+function fold<K extends OpKind>(
+  kind: K,
+  operands: (op: Op<K>) => readonly Value[],
+  compute: (op: Op<K>, operands: readonly Operand[], target: Operand) => void,
+): Rule<K> {
+  return rule(kind, (op, context) => {
+    const constants = operands(op).flatMap((value) => constantOperand(value, context) ?? []);
+    const [result] = op.results;
+    if (constants.length !== operands(op).length || !result || !isData(result.type))
+      return undefined;
+    const { dtype } = result.type;
+    const target = { dtype, lanes: allocateLanes(dtype, 1) };
+    compute(op, constants, target);
+    const literal = literalOf(dtype, target.lanes);
+    return literal === undefined ? undefined : context.createConstant(literal, result.type);
+  });
+}
+
+type OneOperand = readonly [Operand];
+type TwoOperands = readonly [Operand, Operand];
+type ThreeOperands = readonly [Operand, Operand, Operand];
+
+const foldUnary = fold(
+  "unary",
+  ({ operands }) => [operands.source],
+  ({ attributes }, operands, target) => {
+    const [source] = operands as OneOperand;
+    unaryLanes(attributes.fn, source.dtype, source.lanes, target.lanes);
+  },
+);
+
+const foldClassify = fold(
+  "classify",
+  ({ operands }) => [operands.source],
+  ({ attributes }, operands, target) => {
+    const [source] = operands as OneOperand;
+    classifyLanes(attributes.fn, source.dtype, source.lanes, target.lanes as Uint8Array);
+  },
+);
+
+const foldBinary = fold(
+  "binary",
+  ({ operands }) => [operands.left, operands.right],
+  ({ attributes }, operands, target) => {
+    const [left, right] = operands as TwoOperands;
+    binaryLanes(attributes.fn, left.dtype, left.lanes, right.lanes, target.lanes);
+  },
+);
+
+const foldCompare = fold(
+  "compare",
+  ({ operands }) => [operands.left, operands.right],
+  ({ attributes }, operands, target) => {
+    const [left, right] = operands as TwoOperands;
+    const flags = target.lanes as Uint8Array;
+    compareLanes(attributes.predicate, left.dtype, left.lanes, right.lanes, flags);
+  },
+);
+
+const foldFused = fold(
+  "fma",
+  ({ operands }) => [operands.a, operands.b, operands.c],
+  (_, operands, target) => {
+    const [a, b, c] = operands as ThreeOperands;
+    fusedMultiplyAddLanes(a.dtype, a.lanes, b.lanes, c.lanes, target.lanes);
+  },
+);
+
+const foldCast = fold(
+  "cast",
+  ({ operands }) => [operands.source],
+  ({ attributes: { overflow } }, operands, target) => {
+    const [source] = operands as OneOperand;
+    convertLanes(source.dtype, target.dtype, source.lanes, target.lanes, { overflow });
+  },
+);
+
+const foldBitcast = fold(
+  "bitcast",
+  ({ operands }) => [operands.source],
+  (_, operands, target) => {
+    const [source] = operands as OneOperand;
+    const bytes = packLanes(source.dtype, source.lanes);
+    bytesOf(target.lanes).set(bytesOf(unpackLanes(target.dtype, bytes, 1)));
+  },
+);
+
+const elementwise = defineRules("fold", {
+  unary: foldUnary,
+  classify: foldClassify,
+  binary: foldBinary,
+  compare: foldCompare,
+  fma: foldFused,
+  cast: foldCast,
+  bitcast: foldBitcast,
+});
+
+/** A rule for a scalar that the grid may fix. */
+function fixedByGrid<K extends "block_index" | "grid_size" | "cluster_rank">(
+  kind: K,
+  fixed: (axis: GridAxis) => number | undefined,
+): Rule<K> {
+  return rule(kind, ({ attributes, results: [result] }, context) => {
+    const { axis } = attributes as Op<"block_index">["attributes"];
+    const found = context.kernel.grid.find(({ name }) => name === axis);
+    const value = found && fixed(found);
+    if (value === undefined || !result || !isData(result.type)) return undefined;
+    return context.createConstant(value, result.type);
+  });
+}
+
+const launch = defineRules("fold", {
+  "index of the only block": fixedByGrid("block_index", ({ extent }) =>
+    extent === 1 ? 0 : undefined,
+  ),
+  "size of a static grid": fixedByGrid("grid_size", ({ extent }) =>
+    typeof extent === "number" ? extent : undefined,
+  ),
+  "rank without a cluster": fixedByGrid("cluster_rank", ({ cluster }) =>
+    cluster === 1 ? 0 : undefined,
+  ),
+  "index of the only thread": rule("thread_index", ({ results: [result] }, context) =>
+    context.kernel.threads.length === 1 && result && isData(result.type)
+      ? context.createConstant(0, result.type)
+      : undefined,
+  ),
+});
+
+export function foldConstants(kernel: Kernel): Kernel {
+  return rewriteKernel(kernel, [...elementwise, ...launch]);
+}

@@ -1,0 +1,44 @@
+/**
+ * Moves what a loop computes anew each time, with the same result, in front of the loop.
+ *
+ *   loop … body(%i) {                        %2 = binary %0, %1 {fn = mul}
+ *     %2 = binary %0, %1 {fn = mul}     =>   loop … body(%i) {
+ *     … }                                      … }
+ *
+ * Ops that only compute cannot fail, so it does not matter that a loop of no trip now computes them.
+ * Inner loops come first: what leaves one may leave the loop around it as well. Ops inside a branch
+ * stay there, where they run only when they are needed.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
+import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { operandValues } from "../ir/traverse.ts";
+import { onlyComputes } from "./effects.ts";
+
+export function hoistInvariants(kernel: Kernel): Kernel {
+  return changeBody(kernel, hoistWithin(kernel.body));
+}
+
+function hoistWithin(region: Region): Region {
+  const ops: AnyOp[] = [];
+  for (const op of region.ops) {
+    const inner = changeRegions(op, hoistWithin);
+    if (inner.kind !== "loop" && inner.kind !== "while") ops.push(inner);
+    else ops.push(changeRegions(inner, (body) => splitInvariants(body, ops)));
+  }
+  return changeOps(region, ops);
+}
+
+/** The region without its invariant ops, which go to the end of `outside`. */
+function splitInvariants(region: Region, outside: AnyOp[]): Region {
+  const inside = new Set<Value>(region.parameters);
+  const kept: AnyOp[] = [];
+  for (const op of region.ops) {
+    if (onlyComputes(op) && !operandValues(op).some((value) => inside.has(value))) {
+      outside.push(op);
+      continue;
+    }
+    kept.push(op);
+    for (const result of op.results) inside.add(result);
+  }
+  return changeOps(region, kept);
+}
