@@ -15,8 +15,10 @@ function naiveCovers(left: Naive, right: Naive): boolean {
 }
 
 function expectEqual(clock: Clock, naive: Naive, agents: readonly number[], label: string): void {
-  for (const agent of agents)
-    expect(clock.get(agent), `${label}, agent ${agent}`).toBe(naive.get(agent) ?? 0);
+  expect(
+    agents.map((agent) => clock.get(agent)),
+    `${label}, agents ${agents.join(" ")}`,
+  ).toEqual(agents.map((agent) => naive.get(agent) ?? 0));
 }
 
 describe("a clock", () => {
