@@ -27,3 +27,20 @@ export {
   u8,
 } from "./formats/dtype.ts";
 export type { DType, DTypeName, HostValue, Lanes } from "./formats/dtype.ts";
+export { decodeFloat, encodeFloat } from "./formats/floats.ts";
+export type { CodedFloatName, ConversionOptions } from "./formats/floats.ts";
+export { convertLanes } from "./formats/convert.ts";
+export { convertValue } from "./formats/values.ts";
+export { packLanes, unpackLanes } from "./formats/packed.ts";
+export {
+  formatArray,
+  fromLanes,
+  fromNumbers,
+  hostArray,
+  toBigInts,
+  toFloat32,
+  toLanes,
+  toNested,
+  toNumbers,
+} from "./formats/hostarray.ts";
+export type { HostArray, Nested, Storage } from "./formats/hostarray.ts";
