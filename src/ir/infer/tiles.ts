@@ -161,7 +161,7 @@ function dot(draft: Draft<"dot">): readonly Type[] {
 /** The tile that a product is added to has the product's type. */
 export function requireAccumulator(draft: AnyDraft, wanted: TileType, found: TileType): void {
   if (!sameType(wanted, found))
-    fail(draft, "TW2034", `the accumulator of ${draft.kind} has another type than the result`, {
+    fail(draft, "TW2034", `what ${draft.kind} begins with has another type than the result`, {
       expected: typeText(wanted),
       found: typeText(found),
     });

@@ -1,0 +1,281 @@
+import { describe, expect, test } from "vitest";
+import {
+  barrier,
+  infer,
+  ref,
+  region,
+  regionOf,
+  scalar,
+  testMistakes,
+  tile,
+} from "../../../test/ir-fixtures.ts";
+import type { Mistake } from "../../../test/ir-fixtures.ts";
+import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
+import { controlCodes } from "../../support/codes/ir/control.ts";
+import type { Region, Value } from "../node.ts";
+import { barrierType, inflightType, refType, scalarType, tileType } from "../types.ts";
+import type { Type } from "../types.ts";
+
+const index = scalarType(i32);
+const sum = tileType(f32, [64]);
+const narrow = tileType(bf16, [64]);
+const buffer = refType("smem", f32, [64]);
+const accumulator = inflightType(f32, [64, 8]);
+
+const zero = scalar(i32);
+const flag = scalar(bool);
+const empty = regionOf([], []);
+
+function loop(initial: readonly Value[], body: Region): unknown {
+  return infer("loop", { lower: zero, upper: zero, step: zero, initial }, {}, { body });
+}
+
+function branch(then: readonly Type[], otherwise: readonly Type[]): unknown {
+  return infer(
+    "if",
+    { condition: flag },
+    {},
+    { then: regionOf([], then), otherwise: regionOf([], otherwise) },
+  );
+}
+
+const mistakes: readonly Mistake[] = [
+  {
+    name: "loop to a float",
+    code: "TW2090",
+    make: () =>
+      infer(
+        "loop",
+        { lower: zero, upper: scalar(f32), step: zero, initial: [] },
+        {},
+        { body: regionOf([index], []) },
+      ),
+    message: "bounds of a loop must be scalars of one type, i32 or i64",
+    expected: "i32",
+    found: "upper of f32",
+  },
+  {
+    name: "loop with a step of another type",
+    code: "TW2090",
+    make: () =>
+      infer(
+        "loop",
+        { lower: scalar(i64), upper: scalar(i64), step: zero, initial: [] },
+        {},
+        { body: regionOf([scalarType(i64)], []) },
+      ),
+    message: "bounds of a loop must be scalars of one type, i32 or i64",
+    expected: "i64",
+    found: "step of i32",
+  },
+  {
+    name: "loop to a tile",
+    code: "TW2002",
+    make: () =>
+      infer(
+        "loop",
+        { lower: zero, upper: tile(i32, 4), step: zero, initial: [] },
+        {},
+        { body: regionOf([index], []) },
+      ),
+    message: "operand upper of loop must be a scalar",
+  },
+  {
+    name: "body without the index",
+    code: "TW2001",
+    make: () => loop([], empty),
+    message: "region body of loop takes other parameters than it is given",
+    expected: "(i32)",
+    found: "()",
+  },
+  {
+    name: "carry that changes its type",
+    code: "TW2092",
+    make: () => loop([zero, tile(f32, 64)], regionOf([index, index, sum], [index, narrow])),
+    message: "carry 1 of loop changes its type",
+    expected: "tile<f32, [64]>, as it begins",
+    found: "tile<bf16, [64]>",
+  },
+  {
+    name: "carry of while that changes its type",
+    code: "TW2092",
+    make: () =>
+      infer(
+        "while",
+        { initial: [zero] },
+        {},
+        { condition: regionOf([index], [scalarType(bool)]), body: regionOf([index], [sum]) },
+      ),
+    message: "carry 0 of while changes its type",
+  },
+  {
+    name: "carry that is dropped",
+    code: "TW2093",
+    make: () => loop([tile(f32, 64)], regionOf([index, sum], [])),
+    message: "the body of loop yields another number of values than it carries",
+    expected: "1 values",
+    found: "0 values",
+  },
+  {
+    name: "condition of while that yields a number",
+    code: "TW2094",
+    make: () =>
+      infer(
+        "while",
+        { initial: [zero] },
+        {},
+        { condition: regionOf([index], [index]), body: regionOf([index], [index]) },
+      ),
+    message: "the condition of while must yield one bool scalar",
+    found: "(i32)",
+  },
+  {
+    name: "branches of different types",
+    code: "TW2095",
+    make: () => branch([sum], [narrow]),
+    message: "branches of if yield different types",
+    expected: "(tile<f32, [64]>), as the first branch",
+    found: "(tile<bf16, [64]>) from branch 1",
+  },
+  {
+    name: "branch that yields nothing",
+    code: "TW2095",
+    make: () => branch([sum], []),
+    message: "branches of if yield different types",
+  },
+  {
+    name: "cases of different types",
+    code: "TW2095",
+    make: () =>
+      infer("switch", { index: zero }, {}, { cases: [empty, empty, regionOf([], [sum])] }),
+    message: "branches of switch yield different types",
+    found: "(tile<f32, [64]>) from branch 2",
+  },
+  {
+    name: "accumulator in flight through a branch",
+    code: "TW2096",
+    make: () => branch([accumulator], [accumulator]),
+    message: "inflight<f32, [64, 8]> cannot leave a branch of if",
+    remedy: "wait for the accumulator",
+  },
+  {
+    name: "accumulator in flight through a case",
+    code: "TW2096",
+    make: () => infer("switch", { index: zero }, {}, { cases: [regionOf([], [accumulator])] }),
+    message: "inflight<f32, [64, 8]> cannot leave a branch of switch",
+  },
+  {
+    name: "branch by a number",
+    code: "TW2006",
+    make: () => infer("if", { condition: zero }, {}, { then: empty, otherwise: empty }),
+    message: "operand condition of if must be bool",
+  },
+  {
+    name: "branch by a tile",
+    code: "TW2002",
+    make: () => infer("if", { condition: tile(bool, 4) }, {}, { then: empty, otherwise: empty }),
+    message: "operand condition of if must be a scalar",
+  },
+  {
+    name: "switch without cases",
+    code: "TW2097",
+    make: () => infer("switch", { index: zero }, {}, { cases: [] }),
+    message: "switch has no cases",
+  },
+  {
+    name: "memory that leaks out of its scope",
+    code: "TW2098",
+    make: () => infer("scoped", {}, {}, { body: regionOf([], [buffer]) }),
+    message: "ref<smem, f32, [64]> cannot be a result of scoped",
+    remedy: "load the contents",
+  },
+  {
+    name: "barrier that leaks out of its scope",
+    code: "TW2098",
+    make: () => infer("scoped", {}, {}, { body: regionOf([], [barrierType(1, 1)]) }),
+    message: "barrier<1, arrivals=1> cannot be a result of scoped",
+  },
+  {
+    name: "carried memory",
+    code: "TW2098",
+    make: () => loop([ref("smem", f32, 64)], regionOf([index, buffer], [buffer])),
+    message: "ref<smem, f32, [64]> cannot be a result of loop",
+  },
+  {
+    name: "memory chosen by a branch",
+    code: "TW2098",
+    make: () => branch([buffer], [buffer]),
+    message: "ref<smem, f32, [64]> cannot be a result of if",
+  },
+  {
+    name: "program thread that does not exist",
+    code: "TW2099",
+    make: () => infer("on_threads", {}, { threads: [0, 2] }, { body: empty }),
+    message: "on_threads names program threads [0, 2] of 2",
+    expected: "different numbers from 0 to 1, at least one",
+  },
+  {
+    name: "program thread named twice",
+    code: "TW2099",
+    make: () => infer("on_threads", {}, { threads: [1, 1] }, { body: empty }),
+    message: "on_threads names program threads [1, 1] of 2",
+  },
+  {
+    name: "no program thread",
+    code: "TW2099",
+    make: () => infer("on_threads", {}, { threads: [] }, { body: empty }),
+    message: "on_threads names program threads [] of 2",
+  },
+  {
+    name: "result of some threads",
+    code: "TW2100",
+    make: () => infer("on_threads", {}, { threads: [0] }, { body: regionOf([], [sum]) }),
+    message: "the body of on_threads cannot yield values",
+    found: "(tile<f32, [64]>)",
+  },
+  {
+    name: "result of warps",
+    code: "TW2100",
+    make: () => infer("warps", {}, {}, { body: regionOf([index], [index]) }),
+    message: "the body of warps cannot yield values",
+  },
+  {
+    name: "warps without their index",
+    code: "TW2001",
+    make: () => infer("warps", {}, {}, { body: empty }),
+    message: "region body of warps takes other parameters than it is given",
+  },
+  {
+    name: "format that takes fewer values",
+    code: "TW2101",
+    make: () => infer("debug_print", { values: [zero, zero] }, { format: "i = {}" }),
+    message: "the format takes another number of values than it is given",
+    expected: '1 values for "i = {}"',
+    found: "2 values",
+  },
+  {
+    name: "print of a barrier",
+    code: "TW2002",
+    make: () => infer("debug_print", { values: [barrier()] }, { format: "{}" }),
+    message: "operand values of debug_print must be a tile or a scalar",
+  },
+  {
+    name: "breakpoint with a name missing",
+    code: "TW2102",
+    make: () => infer("debug_break", { values: [zero] }, { names: [] }),
+    message: "debug_break needs one name for each value",
+    expected: "1 names",
+    found: "0 names",
+  },
+];
+
+describe("control", () => testMistakes(mistakes));
+
+test("a region without its yield is an error of whoever built it, not a diagnostic", () => {
+  expect(() => loop([], region([zero], []))).toThrow("a region ends with yield");
+});
+
+test("every code of control has a test", () => {
+  const tested = new Set<string>(mistakes.map(({ code }) => code));
+  expect(Object.keys(controlCodes).filter((code) => !tested.has(code))).toEqual([]);
+});
