@@ -5,7 +5,7 @@ export const toolCodes = registerCodes({
   TW5001: {
     title: "no kernel in the file",
     cause: "The module exports nothing that tilewright can run.",
-    example: "tilewright run empty.ts",
+    example: "tilewright compile empty.ts",
     remedy: "export a kernel made with `kernel(...)`",
   },
   TW5002: {
@@ -14,6 +14,43 @@ export const toolCodes = registerCodes({
       "Types are erased before a file runs. The file has a syntax error, or uses TypeScript syntax that would have to be compiled: an enum, a namespace, a parameter property.",
     example: "enum Mode { fast }",
     remedy: "use syntax that disappears with the types, such as a union of string literals",
+  },
+  TW5003: {
+    title: "no such file",
+    cause: "The path named on the command line leads to no file.",
+    example: "tilewright run missing.ts",
+    remedy: "check the path; it is relative to the working directory",
+  },
+  TW5004: {
+    title: "file of another kind",
+    cause: "Only TypeScript and JavaScript modules can be imported.",
+    example: "tilewright run kernel.py",
+    remedy: "give a file whose name ends in .ts, .mts, .js, .mjs or .cjs",
+  },
+  TW5005: {
+    title: "no kernel of this name in the file",
+    cause: "Neither an export nor a kernel of the file has the name given with --kernel.",
+    example: "tilewright compile axpy.ts --kernel apxy",
+    remedy: "use one of the names that the message lists",
+  },
+  TW5006: {
+    title: "dimension that nothing takes",
+    cause:
+      "--dim gives a value to a dimension that none of the kernels to run has; `main` chooses its own sizes.",
+    example: "tilewright run axpy.ts --kernel axpy --dim m=8",
+    remedy: "use the names given to dim(...), and --kernel where the file exports main",
+  },
+  TW5007: {
+    title: "command line not understood",
+    cause: "A command, an option or its value is not one that tilewright knows.",
+    example: "tilewright simulate axpy.ts --schedules many",
+    remedy: "see tilewright --help, or --help after a command",
+  },
+  TW5008: {
+    title: "file cannot be written",
+    cause: "The system refused to write the output file.",
+    example: "tilewright compile axpy.ts --out missing/axpy.ir",
+    remedy: "give --out a path in a folder that exists and may be written to",
   },
   TW5101: {
     title: "result differs from its reference",

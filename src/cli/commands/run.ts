@@ -1,0 +1,101 @@
+/** `tilewright run`: a file's `main` on a device, or its kernels on random inputs. */
+import type { Device } from "../../device/device.ts";
+import { formatArray, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { open } from "../../runtime/open.ts";
+import type { DeviceName } from "../../runtime/open.ts";
+import { formatTime } from "../output.ts";
+import type { Output } from "../output.ts";
+import { runUserCode } from "../program-output.ts";
+import { chooseDimensions, randomInputs, requireTaken } from "../random-inputs.ts";
+import type { Dimensions } from "../random-inputs.ts";
+import { loadUserModule, selectKernels } from "../user-module.ts";
+import type { ExportedKernel, UserModule } from "../user-module.ts";
+
+export interface RunSettings {
+  readonly file: string;
+  /** What the program finds in `process.argv` after its own name. */
+  readonly programArguments: readonly string[];
+  readonly device: DeviceName;
+  readonly kernel: string | undefined;
+  readonly dimensions: Dimensions;
+  readonly seed: number;
+}
+
+export async function runCommand(settings: RunSettings, output: Output): Promise<number> {
+  const { file, programArguments, kernel, dimensions } = settings;
+  const module = await runUserCode(output, () => loadUserModule(file, programArguments));
+  const callsMain = module.main !== undefined && kernel === undefined;
+  const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
+  const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
+  requireTaken(dimensions, kernels);
+  const device = await open(settings.device, { seed: settings.seed });
+  try {
+    const document = callsMain
+      ? { result: await runMain(module, device, output) }
+      : { kernels: await runKernels(kernels, device, settings, output) };
+    output.document({ file, device: device.name, ...document });
+  } finally {
+    device.dispose();
+  }
+  return 0;
+}
+
+async function runMain({ main }: UserModule, device: Device, output: Output): Promise<unknown> {
+  const result = await runUserCode(output, async () => main?.(device));
+  return isPlainObject(result) ? result : null;
+}
+
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+async function runKernels(
+  kernels: readonly ExportedKernel[],
+  device: Device,
+  settings: RunSettings,
+  output: Output,
+): Promise<readonly unknown[]> {
+  const documents = [];
+  for (const kernel of kernels) documents.push(await runKernel(kernel, device, settings, output));
+  return documents;
+}
+
+async function runKernel(
+  { name, definition }: ExportedKernel,
+  device: Device,
+  { seed, dimensions: given }: RunSettings,
+  output: Output,
+): Promise<unknown> {
+  const { kernel } = definition;
+  const dimensions = chooseDimensions(kernel, given);
+  const inputs = randomInputs(kernel, dimensions, seed);
+  const start = performance.now();
+  const results: { readonly [name: string]: HostArray } = await runUserCode(output, () =>
+    device.run(definition, inputs, { dimensions }),
+  );
+  const milliseconds = performance.now() - start;
+  const sizes = Object.entries(dimensions).map(([dimension, extent]) => `${dimension} = ${extent}`);
+  const facts = [...sizes, `seed ${seed}`, `${formatTime(milliseconds)} on the ${device.name}`];
+  output.line(`${output.styled("bold", name)}: ${facts.join(", ")}`);
+  for (const [result, array] of Object.entries(results))
+    output.line(`${result} = ${formatArray(array)}`);
+  return { name, kernel: kernel.name, dimensions, seed, milliseconds, outputs: summaries(results) };
+}
+
+const listedElements = 16;
+
+function summaries(results: { readonly [name: string]: HostArray }): unknown {
+  return Object.fromEntries(
+    Object.entries(results).map(([name, array]) => [
+      name,
+      {
+        dtype: array.dtype.name,
+        shape: array.shape,
+        first: toNumbers(array).subarray(0, listedElements),
+      },
+    ]),
+  );
+}

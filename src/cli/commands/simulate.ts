@@ -1,0 +1,158 @@
+/**
+ * `tilewright simulate`: a file's `main`, or each of its kernels on random inputs, under the fixed
+ * schedule and under seeded ones, with every check. What several schedules find is one finding.
+ *
+ *   brokenHandoff: schedule 4 of 21                         progress, on a terminal
+ *
+ *   TW3001: …                                               each finding in full, once
+ *     note: found under the random schedule, seed 3
+ *
+ *   kernel         schedules  findings  time                then the table
+ *   brokenHandoff  21         1         840 ms
+ */
+import { open } from "../../runtime/open.ts";
+import type { Device } from "../../device/device.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Target } from "../../targets/target.ts";
+import { describeTurn, turns } from "../../testing/check-kernel.ts";
+import type { Turn } from "../../testing/check-kernel.ts";
+import { FindingList } from "../finding-list.ts";
+import { formatTable, formatTime } from "../output.ts";
+import type { Output } from "../output.ts";
+import { redirectOutput, runUserCode } from "../program-output.ts";
+import { chooseDimensions, randomInputs, requireTaken } from "../random-inputs.ts";
+import type { Dimensions } from "../random-inputs.ts";
+import { loadUserModule, selectKernels } from "../user-module.ts";
+import type { ExportedKernel, UserModule } from "../user-module.ts";
+
+export interface SimulateSettings {
+  readonly file: string;
+  readonly kernel: string | undefined;
+  readonly dimensions: Dimensions;
+  readonly seed: number;
+  readonly schedules: number;
+  readonly checks: boolean;
+  readonly target: Target;
+}
+
+/** Something to run once a schedule. */
+interface Subject {
+  readonly name: string;
+  run(device: Device): Promise<unknown>;
+}
+
+interface SubjectReport {
+  readonly name: string;
+  readonly schedules: number;
+  readonly milliseconds: number;
+  readonly findings: readonly TilewrightError[];
+}
+
+export async function simulateCommand(settings: SimulateSettings, output: Output): Promise<number> {
+  const { file } = settings;
+  const module = await runUserCode(output, () => loadUserModule(file));
+  const reports: SubjectReport[] = [];
+  for (const subject of subjectsOf(module, settings))
+    reports.push(await simulateSubject(subject, settings, output));
+  output.line();
+  for (const line of formatTable([
+    ["kernel", "schedules", "findings", "time"],
+    ...reports.map(({ name, schedules, findings, milliseconds }) => [
+      name,
+      String(schedules),
+      findings.length === 0 ? "none" : String(findings.length),
+      formatTime(milliseconds),
+    ]),
+  ]))
+    output.line(line);
+  const clean = reports.every(({ findings }) => findings.length === 0);
+  const { target, checks, seed } = settings;
+  output.document({ file, target: target.name, checks, seed, clean, kernels: reports });
+  return clean ? 0 : 1;
+}
+
+function subjectsOf(module: UserModule, settings: SimulateSettings): readonly Subject[] {
+  const { main } = module;
+  const { kernel, dimensions } = settings;
+  if (main !== undefined && kernel === undefined) {
+    requireTaken(dimensions, []);
+    return [{ name: "main", run: async (device) => main(device) }];
+  }
+  const kernels = selectKernels(module, kernel);
+  requireTaken(dimensions, kernels);
+  return kernels.map((exported) => kernelSubject(exported, settings));
+}
+
+function kernelSubject(
+  { name, definition }: ExportedKernel,
+  { dimensions: given, seed }: SimulateSettings,
+): Subject {
+  const dimensions = chooseDimensions(definition.kernel, given);
+  const inputs = randomInputs(definition.kernel, dimensions, seed);
+  return { name, run: (device) => device.run(definition, inputs, { dimensions }) };
+}
+
+async function simulateSubject(
+  subject: Subject,
+  settings: SimulateSettings,
+  output: Output,
+): Promise<SubjectReport> {
+  const list = new FindingList();
+  const planned = turns(settings);
+  const start = performance.now();
+  for (const [index, turn] of planned.entries()) {
+    output.progress(`${subject.name}: schedule ${index + 1} of ${planned.length}`);
+    const found = await simulateTurn(subject, turn, list, settings, output);
+    if (found.length > 0) output.clearProgress();
+    for (const finding of found) output.line(`\n${finding.message}`);
+  }
+  output.clearProgress();
+  return {
+    name: subject.name,
+    schedules: planned.length,
+    milliseconds: performance.now() - start,
+    findings: list.findings,
+  };
+}
+
+/** Runs one schedule and gives what it is the first to find. */
+async function simulateTurn(
+  subject: Subject,
+  turn: Turn,
+  list: FindingList,
+  { target, checks }: SimulateSettings,
+  output: Output,
+): Promise<readonly TilewrightError[]> {
+  const launchFindings: TilewrightError[] = [];
+  const onFindings = (findings: readonly TilewrightError[]): void => {
+    launchFindings.push(...findings);
+  };
+  const device = await open("simulator", { ...turn, target, checks, onFindings });
+  let printed = "";
+  const take = (text: string): void => {
+    printed += text;
+  };
+  let thrown: TilewrightError | undefined;
+  try {
+    await redirectOutput(take, () => subject.run(device));
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    thrown = error;
+  } finally {
+    device.dispose();
+  }
+  const found = list.addAll(withThrown(launchFindings, thrown), describeTurn(turn));
+  // The same text under every schedule would bury the findings.
+  if (turn.schedule === "fixed" || found.length > 0) output.text(printed);
+  return found;
+}
+
+/** A launch throws its first finding; what else a program throws is a finding too. */
+function withThrown(
+  findings: readonly TilewrightError[],
+  thrown: TilewrightError | undefined,
+): readonly TilewrightError[] {
+  const isKnown = ({ code, summary }: TilewrightError): boolean =>
+    findings.some((finding) => finding.code === code && finding.summary === summary);
+  return thrown === undefined || isKnown(thrown) ? findings : [...findings, thrown];
+}

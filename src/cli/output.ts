@@ -1,0 +1,113 @@
+/**
+ * What a command prints. People get text on standard output and reports on standard error; with
+ * `--json`, standard output carries exactly one document and everything else moves to standard error.
+ *
+ *              people                    --json
+ *   stdout     text, tables              one document
+ *   stderr     reports, progress         what the user's program prints
+ */
+
+/** The parts of a process's stream that are used here. */
+export interface Stream {
+  readonly isTTY?: boolean | undefined;
+  write(text: string): unknown;
+}
+
+export interface OutputSettings {
+  readonly stdout: Stream;
+  readonly stderr: Stream;
+  readonly json: boolean;
+  readonly environment: { readonly [name: string]: string | undefined };
+}
+
+export type Style = "bold" | "green" | "red" | "yellow" | "dim";
+
+const styleCodes: { readonly [S in Style]: readonly [on: number, off: number] } = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+};
+
+/** A command's way to its two streams. */
+export class Output {
+  readonly json: boolean;
+  readonly #stdout: Stream;
+  readonly #stderr: Stream;
+  readonly #coloured: boolean;
+  #progressShown = false;
+
+  constructor({ stdout, stderr, json, environment }: OutputSettings) {
+    this.json = json;
+    this.#stdout = stdout;
+    this.#stderr = stderr;
+    this.#coloured = stdout.isTTY === true && (environment["NO_COLOR"] ?? "") === "";
+  }
+
+  /** A line for people; nothing with --json. */
+  line(text = ""): void {
+    if (!this.json) this.#stdout.write(`${text}\n`);
+  }
+
+  /** Text for people as it is, such as what a program printed. */
+  text(text: string): void {
+    (this.json ? this.#stderr : this.#stdout).write(text);
+  }
+
+  report(text: string): void {
+    this.#stderr.write(`${text}\n`);
+  }
+
+  /** The one document of --json; nothing for people. */
+  document(value: unknown): void {
+    if (this.json) this.#stdout.write(`${JSON.stringify(value, jsonValue, 2)}\n`);
+  }
+
+  /** Replaces the line that tells how far a command is; only a terminal can show one. */
+  progress(text: string): void {
+    if (this.#stderr.isTTY !== true) return;
+    this.#stderr.write(`\r\u001B[2K${text}`);
+    this.#progressShown = true;
+  }
+
+  clearProgress(): void {
+    if (this.#progressShown) this.#stderr.write("\r\u001B[2K");
+    this.#progressShown = false;
+  }
+
+  styled(style: Style, text: string): string {
+    const [on, off] = styleCodes[style];
+    return this.#coloured ? `\u001B[${on}m${text}\u001B[${off}m` : text;
+  }
+}
+
+/** What JSON has no form for: wide integers and non-finite numbers as strings, typed arrays as lists. */
+function jsonValue(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  if (ArrayBuffer.isView(value) && !(value instanceof DataView))
+    return Array.from(value as unknown as ArrayLike<unknown>);
+  return value;
+}
+
+/** Columns two spaces apart, each as wide as its widest cell; the first row is the heading. */
+export function formatTable(rows: readonly (readonly string[])[]): readonly string[] {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+/** A time as people read it. */
+export function formatTime(milliseconds: number): string {
+  return milliseconds < 1000
+    ? `${Math.round(milliseconds)} ms`
+    : `${(milliseconds / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,215 @@
+/**
+ * The grammar of the command line. Parsing only chooses a command with its settings; running it comes
+ * after, so that no frame of the parser stands between the user's program and its caller.
+ *
+ *   ["simulate", "axpy.ts", "--seed", "7"]  ─▶  (output) => simulateCommand({ file: "axpy.ts", seed: 7, … }, output)
+ */
+import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { deviceNames } from "../runtime/open.ts";
+import type { DeviceName } from "../runtime/open.ts";
+import { defaultTarget, targets } from "../targets/target.ts";
+import type { TargetName } from "../targets/target.ts";
+import { compileCommand, emitted } from "./commands/compile.ts";
+import { doctorCommand } from "./commands/doctor.ts";
+import { runCommand } from "./commands/run.ts";
+import { simulateCommand } from "./commands/simulate.ts";
+import type { Output } from "./output.ts";
+import { probe, thisMachine } from "./probes.ts";
+import type { Dimensions } from "./random-inputs.ts";
+
+/** A command with its settings; gives the exit status. */
+export type ChosenCommand = (output: Output) => Promise<number>;
+
+interface CommonOptions {
+  readonly kernel?: string;
+  readonly dim: Dimensions;
+  readonly seed: number;
+  readonly target: TargetName;
+}
+
+type RunOptions = CommonOptions & { readonly device: DeviceName };
+type CompileOptions = CommonOptions & { readonly passes: boolean; readonly out?: string };
+type SimulateOptions = CommonOptions & { readonly schedules: number; readonly checks: boolean };
+
+export function buildProgram(version: string, choose: (command: ChosenCommand) => void): Command {
+  const program = new Command("tilewright")
+    .description("Runs, checks and prints GPU kernels written in TypeScript.")
+    .version(version, "--version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand(false)
+    .exitOverride()
+    .showHelpAfterError("(--help lists what there is)");
+  addRun(program, choose);
+  addCompile(program, choose);
+  addSimulate(program, choose);
+  addDoctor(program, choose);
+  return program.addHelpText(
+    "after",
+    examples([
+      ["tilewright run axpy.ts", "run the file's main, or its kernels on random inputs"],
+      ["tilewright simulate axpy.ts", "look for races and deadlocks under many schedules"],
+      ["tilewright compile axpy.ts --emit ir", "print the tile IR"],
+      ["tilewright doctor", "what this machine has and what will be used"],
+    ]) + "\n\nExit status: 0 fine, 1 something was found or failed, 2 the command line is wrong.",
+  );
+}
+
+function addRun(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("run")
+    .summary("run a file's main, or its kernels on random inputs")
+    .description(
+      "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on\n" +
+        "seeded random inputs and prints its outputs. A file with neither is a plain script.",
+    )
+    .addArgument(fileArgument())
+    .argument("[arguments...]", "what the program finds in process.argv, after --")
+    .addOption(
+      new Option("--device <name>", "where to run").choices(deviceNames).default("simulator"),
+    )
+    .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
+    .addOption(dimensionOption())
+    .addOption(seedOption("decides the random inputs"))
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright run axpy.ts", "run main, or each kernel"],
+        ["tilewright run axpy.ts --kernel axpy --dim n=5000", "one kernel, on 5000 elements"],
+        ["tilewright run bench.ts -- --size 512", "pass --size 512 on to the program"],
+      ]),
+    )
+    .action((file: string, programArguments: readonly string[], options: RunOptions) => {
+      const { device, kernel, dim: dimensions, seed } = options;
+      choose((output) =>
+        runCommand({ file, programArguments, device, kernel, dimensions, seed }, output),
+      );
+    });
+}
+
+function addCompile(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("compile")
+    .summary("print what a file's kernels compile to")
+    .description("Prints every exported kernel of FILE, compiled as far as --emit says.")
+    .addArgument(fileArgument())
+    .addOption(new Option("--emit <form>", "what to print").choices(emitted).default("ir"))
+    .addOption(kernelOption("only this kernel"))
+    .option("--no-passes", "as traced, before any pass")
+    .addOption(targetOption())
+    .option("--out <path>", "write to a file instead of standard output")
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright compile axpy.ts --emit ir", "the IR after the passes"],
+        ["tilewright compile axpy.ts --no-passes", "the IR as traced"],
+        ["tilewright compile gemm.ts --kernel gemm --target sm_80", "does it fit an A100?"],
+      ]),
+    )
+    .action((file: string, options: CompileOptions) => {
+      const { kernel, passes, out } = options;
+      const target = targets[options.target];
+      choose((output) => compileCommand({ file, kernel, passes, target, out }, output));
+    });
+}
+
+function addSimulate(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("simulate")
+    .summary("look for races and deadlocks under many schedules")
+    .description(
+      "Runs main, or every exported kernel on random inputs, under the fixed schedule and under\n" +
+        "seeded random and adversarial ones, with every check of the simulator. Prints each finding\n" +
+        "once and exits with status 1 if there is any.",
+    )
+    .addArgument(fileArgument())
+    .addOption(kernelOption("only this kernel, on random inputs, even where there is a main"))
+    .addOption(dimensionOption())
+    .addOption(seedOption("the first schedule's seed; also decides the random inputs"))
+    .addOption(
+      new Option("--schedules <count>", "how many schedules besides the fixed one")
+        .argParser(parseCount)
+        .default(20),
+    )
+    .option("--no-checks", "only run; do not look for races and the like")
+    .addOption(targetOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright simulate axpy.ts", "21 schedules"],
+        ["tilewright simulate axpy.ts --schedules 500", "a longer search"],
+        ["tilewright simulate axpy.ts --seed 7 --schedules 1", "the schedule of seed 7 again"],
+        ["tilewright simulate axpy.ts --json", "findings as data, for an editor or a CI job"],
+      ]),
+    )
+    .action((file: string, options: SimulateOptions) => {
+      const { kernel, dim: dimensions, seed, schedules, checks } = options;
+      const target = targets[options.target];
+      choose((output) =>
+        simulateCommand({ file, kernel, dimensions, seed, schedules, checks, target }, output),
+      );
+    });
+}
+
+function addDoctor(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("doctor")
+    .summary("what this machine has and what will be used")
+    .description("Lists Node, driver, GPU and tools, and says what open() will use and why.")
+    .addOption(jsonOption())
+    .addHelpText("after", examples([["tilewright doctor --json", "the same as data"]]))
+    .action(() => {
+      choose((output) => doctorCommand(probe(thisMachine()), output));
+    });
+}
+
+function fileArgument(): Argument {
+  return new Argument("<file>", "a TypeScript or JavaScript module");
+}
+
+function jsonOption(): Option {
+  return new Option("--json", "print one JSON document on standard output");
+}
+
+function kernelOption(description: string): Option {
+  return new Option("--kernel <name>", description);
+}
+
+function seedOption(description: string): Option {
+  return new Option("--seed <number>", description).argParser(parseCount).default(1);
+}
+
+function targetOption(): Option {
+  return new Option("--target <name>", "the GPU whose limits hold")
+    .choices(Object.keys(targets))
+    .default(defaultTarget.name);
+}
+
+function dimensionOption(): Option {
+  return new Option("--dim <name=extent>", "the extent of a named dimension; may be repeated")
+    .argParser(parseDimension)
+    .default({}, "1000 each, rounded up to the promised multiple");
+}
+
+/** A whole number that is exact, from zero up. */
+export function parseCount(text: string): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError("It must be a whole number from 0 up.");
+}
+
+export function parseDimension(text: string, before: Dimensions): Dimensions {
+  const [, name, extent] = /^([^=]+)=(.*)$/.exec(text) ?? [];
+  if (name === undefined || extent === undefined)
+    throw new InvalidArgumentError("It must look like n=1000.");
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+  return { ...before, [name]: parseCount(extent) };
+}
+
+function examples(rows: readonly (readonly [command: string, purpose: string])[]): string {
+  const width = Math.max(...rows.map(([command]) => command.length));
+  const lines = rows.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}`);
+  return ["\nExamples:", ...lines].join("\n");
+}

@@ -1,0 +1,91 @@
+/**
+ * Inputs for a kernel that nobody wrote inputs for: every named dimension gets a value, every array and
+ * scalar seeded random numbers. One seed gives the same inputs on every machine.
+ *
+ *   dim("n")                       1000, or --dim n=…
+ *   dim("n", { multipleOf: 64 })   1024: rounded up to what the kernel was promised
+ *   floats                         standard normal
+ *   integers                       -8 … 7, or 0 … 15: what every format can hold
+ */
+import { arrayParameters, outputShape } from "../device/binding.ts";
+import { dtypes } from "../formats/dtype.ts";
+import type { DType, HostValue } from "../formats/dtype.ts";
+import { elementCount, fromNumbers } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { convertValue } from "../formats/values.ts";
+import type { Kernel } from "../ir/node.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
+import { Random } from "../support/random.ts";
+import type { ExportedKernel } from "./user-module.ts";
+
+export type Dimensions = { readonly [name: string]: number };
+
+const defaultExtent = 1000;
+
+/** The value of every dimension of the kernel. */
+export function chooseDimensions(kernel: Kernel, given: Dimensions): Dimensions {
+  return Object.fromEntries(
+    kernel.dimensions.map(({ name, multipleOf }) => [
+      name,
+      given[name] ?? Math.ceil(defaultExtent / multipleOf) * multipleOf,
+    ]),
+  );
+}
+
+/** Refuses values for dimensions that no kernel has. */
+export function requireTaken(given: Dimensions, kernels: readonly ExportedKernel[]): void {
+  const known = kernels.flatMap(({ definition }) =>
+    definition.kernel.dimensions.map(({ name }) => name),
+  );
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  throw new TilewrightError({
+    code: "TW5006",
+    message: `no kernel to run has a dimension ${unknown}`,
+    location: unknownLocation,
+    expected: [...new Set(known)].join(", ") || "no --dim",
+    found: unknown,
+  });
+}
+
+/** Random inputs and in-out arrays for a launch with these dimensions. */
+export function randomInputs(
+  kernel: Kernel,
+  dimensions: Dimensions,
+  seed: number,
+): { readonly [name: string]: HostArray | HostValue } {
+  const random = new Random(seed);
+  const values = new Map(Object.entries(dimensions));
+  const arrays = new Map(arrayParameters(kernel).map((array) => [array.name, array]));
+  const inputs: { [name: string]: HostArray | HostValue } = {};
+  for (const { name, role, value } of kernel.parameters) {
+    const array = arrays.get(name);
+    if (array !== undefined && role !== "output")
+      inputs[name] = randomArray(array.type.dtype, outputShape(array, values), random);
+    if (value.type.kind === "scalar") inputs[name] = randomValue(value.type.dtype, random);
+  }
+  return inputs;
+}
+
+function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
+  const numbers = Float64Array.from({ length: elementCount(shape) }, () =>
+    randomNumber(dtype, random),
+  );
+  return fromNumbers(dtype, shape, numbers);
+}
+
+function randomValue(dtype: DType, random: Random): HostValue {
+  return convertValue(dtypes.f64, dtype, randomNumber(dtype, random));
+}
+
+function randomNumber(dtype: DType, random: Random): number {
+  const numbers: { readonly [K in DType["kind"]]: () => number } = {
+    // The scale format has no sign.
+    float: () => (dtype.name === "f8e8m0fnu" ? Math.abs(random.normal()) : random.normal()),
+    signed: () => random.below(16) - 8,
+    unsigned: () => random.below(16),
+    bool: () => random.below(2),
+  };
+  return numbers[dtype.kind]();
+}

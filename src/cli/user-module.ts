@@ -1,0 +1,95 @@
+/**
+ * A file named on the command line, as what can be done with it.
+ *
+ *   export async function main(device) { … }    main: called with a device
+ *   export const axpy = kernel(…)               kernels: run on random inputs, or compiled
+ *   neither                                     a script: its top-level code has run
+ */
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Device } from "../device/device.ts";
+import { isKernelDefinition } from "../lang/index.ts";
+import type { KernelDefinition } from "../lang/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
+import { importFile } from "./typescript-loader.ts";
+
+/** A kernel and the name it is exported under, which tells variants of one kernel apart. */
+export interface ExportedKernel {
+  readonly name: string;
+  readonly definition: KernelDefinition;
+}
+
+export interface UserModule {
+  readonly path: string;
+  readonly main: ((device: Device) => unknown) | undefined;
+  readonly kernels: readonly ExportedKernel[];
+}
+
+/** Imports the file; its code finds the program's arguments in `process.argv`, as under `node`. */
+export async function loadUserModule(
+  path: string,
+  programArguments: readonly string[] = [],
+): Promise<UserModule> {
+  requireModuleFile(path);
+  process.argv = [process.execPath, resolve(path), ...programArguments];
+  return describeModule(path, await importFile(path));
+}
+
+function requireModuleFile(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `there is no file ${path}`,
+      location: unknownLocation,
+    });
+  if (!/\.(?:[mc]?js|m?ts)$/.test(path))
+    throw new TilewrightError({
+      code: "TW5004",
+      message: `${path} is neither TypeScript nor JavaScript`,
+      location: unknownLocation,
+    });
+}
+
+export function describeModule(
+  path: string,
+  exports: { readonly [name: string]: unknown },
+): UserModule {
+  const { main } = exports;
+  const kernels = Object.entries(exports).flatMap(([name, value]) =>
+    isKernelDefinition(value) ? [{ name, definition: value }] : [],
+  );
+  return {
+    path,
+    main: typeof main === "function" ? (main as (device: Device) => unknown) : undefined,
+    kernels: kernels.filter(
+      ({ definition }, index) =>
+        kernels.findIndex((other) => other.definition === definition) === index,
+    ),
+  };
+}
+
+/** The exported kernels, or those of the given name; it may be an export's or a kernel's. */
+export function selectKernels(
+  { path, kernels }: UserModule,
+  name: string | undefined,
+): readonly ExportedKernel[] {
+  if (kernels.length === 0)
+    throw new TilewrightError({
+      code: "TW5001",
+      message: `${path} exports no kernel`,
+      location: unknownLocation,
+    });
+  if (name === undefined) return kernels;
+  const exported = kernels.filter((kernel) => kernel.name === name);
+  const selected =
+    exported.length > 0 ? exported : kernels.filter((kernel) => kernel.definition.name === name);
+  if (selected.length > 0) return selected;
+  throw new TilewrightError({
+    code: "TW5005",
+    message: `${path} exports no kernel ${name}`,
+    location: unknownLocation,
+    expected: kernels.map((kernel) => kernel.name).join(", "),
+    found: name,
+  });
+}
