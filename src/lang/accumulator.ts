@@ -1,0 +1,96 @@
+/**
+ * Accumulators of wgmma. Tensor cores may still be writing one, so it is linear: each object is used
+ * once, by the next wgmma, as a carry, or by a wait, and gives a new object.
+ *
+ *   let sum = accumulator(f32, [64, 128]);
+ *   sum = wgmma(sum, a, b);        // the first object is used up
+ *   const tile = sum.wait();       // so is the second
+ */
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
+import { typeText } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { isPositiveInteger } from "./sizes.ts";
+import { Tile } from "./tile.ts";
+import { emitOrigin } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
+
+/** The sum of products that tensor cores may still be adding to. */
+export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
+  /** Tells an accumulator from other traced objects. */
+  readonly kind = "accumulator";
+  /** The number format of the sums. */
+  readonly dtype: DType<D>;
+  /** The extents: rows and columns. */
+  readonly shape: readonly number[];
+  #usedAt: Location | undefined;
+
+  /** @internal */
+  constructor(made: Origin) {
+    super(made);
+    const { type } = made.value;
+    if (type.kind !== "inflight") throw new Error(`${typeText(type)} is not in flight`);
+    this.dtype = type.dtype as DType<D>;
+    this.shape = type.shape;
+  }
+
+  /** Waits for all products and gives the sums. */
+  wait(): Tile<D> {
+    const location = captureLocation();
+    const operands = { accumulator: this.consume(location) };
+    return new Tile(emitOrigin("wgmma_wait", operands, { pending: 0 }, location));
+  }
+
+  /** Waits until at most `pending` of the thread's wgmma are unfinished. */
+  waitPending(pending: number): Accumulator<D> {
+    const location = captureLocation();
+    if (!isPositiveInteger(pending)) {
+      throw new TilewrightError({
+        code: "TW1019",
+        message: `waitPending cannot leave ${describe(pending)} unfinished`,
+        location,
+        expected: "a positive whole number",
+        found: describe(pending),
+        remedy: pending === 0 ? "write wait(), which gives the tile" : undefined,
+      });
+    }
+    const operands = { accumulator: this.consume(location) };
+    return new Accumulator(emitOrigin("wgmma_wait", operands, { pending }, location));
+  }
+
+  /** @internal The IR value, for its one use. */
+  consume(location: Location): Value {
+    if (this.#usedAt !== undefined) {
+      throw new TilewrightError({
+        code: "TW1011",
+        message: `${describe(this)} was used twice`,
+        location,
+        expected: "one use of each accumulator object",
+        found: "a second use",
+        notes: [
+          { message: "the first use is here", location: this.#usedAt },
+          { message: "the accumulator is made here", location: this[origin].location },
+        ],
+      });
+    }
+    const value = useValue(this, location);
+    this.#usedAt = location;
+    return value;
+  }
+}
+
+/** An accumulator for wgmma, of zeros or of the elements of a tile. */
+export function accumulator<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  initial?: Tile<D>,
+): Accumulator<D> {
+  const location = captureLocation();
+  if (initial !== undefined && !(initial instanceof Tile))
+    wrongKind("the initial value of an accumulator", "a tile", initial, location);
+  const operands = initial === undefined ? {} : { initial: useValue(initial, location) };
+  return new Accumulator(emitOrigin("accumulator", operands, { dtype, shape }, location));
+}

@@ -1,0 +1,102 @@
+/**
+ * From descriptions of scratch to the ops that allocate it and the objects the body gets.
+ *
+ * A union is one allocation. Members of a group lie side by side, each at a multiple of 128 bytes, as
+ * copies and tensor cores need it; the groups lie on top of each other:
+ *
+ *   union({ a: smem(f32, [10]), b: smem(f32, [64]) }, { c: smem(f32, [100]) })
+ *
+ *     byte   0        40       128               384   400
+ *     group  a ………………         b ……………………………………
+ *            c …………………………………………………………………………………………      512 bytes in all
+ */
+import { packedBytes } from "../formats/dtype.ts";
+import type { DType } from "../formats/dtype.ts";
+import type { Size } from "../ir/size.ts";
+import type { Location } from "../support/location.ts";
+import type {
+  BarrierSpec,
+  MemorySpec,
+  ScratchSpec,
+  SemaphoreSpec,
+  UnionSpec,
+} from "./arguments.ts";
+import { Ref, refObject } from "./ref.ts";
+import { Barrier, Semaphore } from "./sync.ts";
+import { emitOrigin, emitValue } from "./trace.ts";
+
+/** What a description of scratch is in the body. */
+export type ScratchObject<S> =
+  S extends MemorySpec<infer D>
+    ? Ref<D>
+    : S extends BarrierSpec
+      ? Barrier
+      : S extends SemaphoreSpec
+        ? Semaphore
+        : S extends UnionSpec<infer Members>
+          ? { readonly [N in keyof Members]: ScratchObject<Members[N]> }
+          : never;
+
+export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> };
+
+const memberAlignment = 128;
+
+/** Emits the allocation that `spec` describes. */
+export function allocate(spec: ScratchSpec): unknown {
+  switch (spec.kind) {
+    case "memory": {
+      const { space, dtype, shape, location } = spec;
+      return new Ref(emitOrigin("alloc", {}, { space, dtype, shape }, location));
+    }
+    case "barrier": {
+      const { count, arrivals, location } = spec;
+      return new Barrier(emitOrigin("alloc_barrier", {}, { count, arrivals }, location));
+    }
+    case "semaphore": {
+      const { shape, location } = spec;
+      return new Semaphore(emitOrigin("alloc_semaphore", {}, { shape }, location));
+    }
+    case "union":
+      return allocateUnion(spec);
+  }
+}
+
+interface Member {
+  readonly name: string;
+  readonly group: number;
+  readonly offset: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly location: Location;
+}
+
+function allocateUnion({ groups, location }: UnionSpec): { readonly [name: string]: Ref } {
+  const members: Member[] = [];
+  let bytes = 0;
+  for (const [group, specs] of groups.entries()) {
+    let offset = 0;
+    for (const [name, { dtype, shape: sizes, location: place }] of Object.entries(specs)) {
+      const shape = numbersOf(sizes);
+      members.push({ name, group, offset, dtype, shape, location: place });
+      const elements = shape.reduce((count, extent) => count * extent, 1);
+      offset += alignUp(packedBytes(dtype, elements));
+    }
+    bytes = Math.max(bytes, offset);
+  }
+  const union = emitValue("alloc_union", {}, { bytes }, location);
+  return Object.fromEntries(
+    members.map(({ name, group, offset, dtype, shape, location: place }) => {
+      const attributes = { group, offset, dtype, shape };
+      return [name, refObject(emitValue("union_member", { union }, attributes, place), place)];
+    }),
+  );
+}
+
+/** The types allow nothing else for shared memory; `smem` is called from JavaScript too. */
+function numbersOf(sizes: readonly Size[]): readonly number[] {
+  return sizes.map((size) => (typeof size === "number" ? size : NaN));
+}
+
+function alignUp(bytes: number): number {
+  return Math.ceil(bytes / memberAlignment) * memberAlignment;
+}

@@ -1,0 +1,257 @@
+/**
+ * What a kernel's specification is made of: descriptions of arrays, scalars, scratch memory and
+ * synchronisation objects. They are plain frozen data, made before any tracing, and carry the dtype in
+ * their type, from which the types of the body's argument follow:
+ *
+ * | written                        | in the body            |
+ * |--------------------------------|------------------------|
+ * | `array(f32, [n])`              | `Ref<"f32">`           |
+ * | `scalar(f32)`                  | `Scalar<"f32">`        |
+ * | `smem(bf16, [64, 64])`         | `Ref<"bf16">`          |
+ * | `barrier({ count: 2 })`        | `Barrier`              |
+ * | `semaphore([4])`               | `Semaphore`            |
+ * | `union({ a: smem(…) }, { … })` | `{ a: Ref<…>, … }`     |
+ */
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import { dtypes } from "../formats/dtype.ts";
+import { shapeText } from "../ir/size.ts";
+import type { Size } from "../ir/size.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { isExtent, isPositiveInteger } from "./sizes.ts";
+import { describe, wrongKind } from "./traced.ts";
+
+/** An array argument. */
+export interface ArraySpec<D extends DTypeName = DTypeName> {
+  readonly kind: "array";
+  readonly dtype: DType<D>;
+  readonly shape: readonly Size[];
+  readonly strides: readonly Size[] | undefined;
+}
+
+/** A scalar argument. */
+export interface ScalarSpec<D extends DTypeName = DTypeName> {
+  readonly kind: "scalar";
+  readonly dtype: DType<D>;
+}
+
+/** Scratch memory. */
+export interface MemorySpec<
+  D extends DTypeName = DTypeName,
+  Space extends "smem" | "gmem" = "smem" | "gmem",
+> {
+  readonly kind: "memory";
+  readonly space: Space;
+  readonly dtype: DType<D>;
+  readonly shape: readonly Size[];
+  readonly location: Location;
+}
+
+/** A barrier, or an array of them. */
+export interface BarrierSpec {
+  readonly kind: "barrier";
+  readonly arrivals: number;
+  readonly count: number;
+  readonly location: Location;
+}
+
+/** Counters shared by the grid. */
+export interface SemaphoreSpec {
+  readonly kind: "semaphore";
+  readonly shape: readonly Size[];
+  readonly location: Location;
+}
+
+/** Members of a group of a union, by name. */
+export interface UnionGroup {
+  readonly [name: string]: MemorySpec<DTypeName, "smem">;
+}
+
+/** Shared memory that groups of windows take turns in. */
+export interface UnionSpec<Members extends UnionGroup = UnionGroup> {
+  readonly kind: "union";
+  readonly groups: readonly UnionGroup[];
+  readonly location: Location;
+  /** The members of all groups; exists in the types only. */
+  readonly members?: Members;
+}
+
+export type ScratchSpec = MemorySpec | BarrierSpec | SemaphoreSpec | UnionSpec;
+
+/** Scratch that lives within a block and can therefore be allocated in its middle. */
+export type ScopedSpec = MemorySpec<DTypeName, "smem"> | BarrierSpec | UnionSpec;
+
+/** An array argument of a kernel; contiguous in row-major order unless `strides` are given. */
+export function array<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly Size[],
+  options: { readonly strides?: readonly Size[] } = {},
+): ArraySpec<D> {
+  const location = captureLocation();
+  requireDType(dtype, location);
+  requireShape("an array", shape, location);
+  const { strides } = options;
+  if (strides !== undefined) requireStrides(shape, strides, location);
+  return Object.freeze({
+    kind: "array",
+    dtype,
+    shape: Object.freeze([...shape]),
+    strides: strides && Object.freeze([...strides]),
+  });
+}
+
+/** A scalar argument of a kernel. */
+export function scalar<D extends DTypeName>(dtype: DType<D>): ScalarSpec<D> {
+  requireDType(dtype, captureLocation());
+  return Object.freeze({ kind: "scalar", dtype });
+}
+
+/** Shared memory of the block, uninitialised. */
+export function smem<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+): MemorySpec<D, "smem"> {
+  return memory("smem", dtype, shape);
+}
+
+/** Global memory shared by the grid, uninitialised. */
+export function gmem<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly Size[],
+): MemorySpec<D, "gmem"> {
+  return memory("gmem", dtype, shape);
+}
+
+function memory<D extends DTypeName, Space extends "smem" | "gmem">(
+  space: Space,
+  dtype: DType<D>,
+  shape: readonly Size[],
+): MemorySpec<D, Space> {
+  const location = captureLocation();
+  requireDType(dtype, location);
+  requireShape(space, shape, location);
+  return Object.freeze({
+    kind: "memory",
+    space,
+    dtype,
+    shape: Object.freeze([...shape]),
+    location,
+  });
+}
+
+/** `count` barriers, each of which completes a phase after `arrivals` arrivals. */
+export function barrier(
+  options: { readonly arrivals?: number; readonly count?: number } = {},
+): BarrierSpec {
+  const location = captureLocation();
+  const { arrivals = 1, count = 1 } = options;
+  for (const [name, item] of Object.entries({ arrivals, count }))
+    if (!isPositiveInteger(item))
+      wrongKind(`${name} of a barrier`, "a positive whole number", item, location);
+  return Object.freeze({ kind: "barrier", arrivals, count, location });
+}
+
+/** Counters in global memory, shared by the grid and 0 at launch; one without a shape. */
+export function semaphore(shape: readonly Size[] = []): SemaphoreSpec {
+  const location = captureLocation();
+  requireShape("a semaphore", shape, location);
+  return Object.freeze({ kind: "semaphore", shape: Object.freeze([...shape]), location });
+}
+
+type Intersect<U> = (U extends unknown ? (item: U) => void : never) extends (item: infer I) => void
+  ? I
+  : never;
+type Flatten<T> = { readonly [K in keyof T]: T[K] };
+
+/** Shared memory for groups that are never alive together: members of one group lie side by side. */
+export function union<const Groups extends readonly UnionGroup[]>(
+  ...groups: Groups
+): UnionSpec<Flatten<Intersect<Groups[number]>> & UnionGroup> {
+  const location = captureLocation();
+  const owners = new Map<string, number>();
+  for (const [position, group] of groups.entries()) {
+    for (const [name, member] of Object.entries(group)) {
+      if (!isSpec(member, ["memory"]) || member.space !== "smem") {
+        throw new TilewrightError({
+          code: "TW1031",
+          message: `member ${name} of a union must be shared memory`,
+          location,
+          expected: "smem(dtype, shape)",
+          found: describeSpec(member),
+        });
+      }
+      if (owners.has(name)) {
+        throw new TilewrightError({
+          code: "TW1021",
+          message: `${name} names members of group ${owners.get(name)} and of group ${position}`,
+          location,
+          expected: "a name for each member",
+          found: `${name} twice`,
+        });
+      }
+      owners.set(name, position);
+    }
+  }
+  if (owners.size === 0) wrongKind("a union", "groups with members", undefined, location);
+  return Object.freeze({ kind: "union", groups: Object.freeze([...groups]), location });
+}
+
+type AnySpec = ArraySpec | ScalarSpec | ScratchSpec;
+
+/** Whether `item` is a description of one of `kinds`. */
+export function isSpec<K extends AnySpec["kind"]>(
+  item: unknown,
+  kinds: readonly K[],
+): item is Extract<AnySpec, { readonly kind: K }> {
+  if (typeof item !== "object" || item === null || !("kind" in item)) return false;
+  return (kinds as readonly unknown[]).includes(item.kind);
+}
+
+const specNames: { readonly [K in AnySpec["kind"]]: string } = {
+  array: "array(…)",
+  scalar: "scalar(…)",
+  memory: "smem(…) or gmem(…)",
+  barrier: "barrier(…)",
+  semaphore: "semaphore(…)",
+  union: "union(…)",
+};
+
+const specKinds = Object.keys(specNames) as readonly AnySpec["kind"][];
+
+/** A description in words, for messages. */
+export function describeSpec(item: unknown): string {
+  if (!isSpec(item, specKinds)) return describe(item);
+  return item.kind === "memory" ? `${item.space}(…)` : specNames[item.kind];
+}
+
+function requireDType(dtype: unknown, location: Location): void {
+  if (!Object.values(dtypes).some((known) => known === dtype))
+    wrongKind("a dtype", "one of the number formats, such as f32", dtype, location);
+}
+
+function requireShape(what: string, shape: unknown, location: Location): void {
+  if (Array.isArray(shape) && shape.every(isExtent)) return;
+  throw new TilewrightError({
+    code: "TW1029",
+    message: `${what} has a shape that is not a list of sizes`,
+    location,
+    expected: "positive whole numbers and named dimensions",
+    found: Array.isArray(shape) ? `[${shape.map(sizeOrItem).join(", ")}]` : describe(shape),
+  });
+}
+
+function sizeOrItem(item: unknown): string {
+  return isExtent(item) ? shapeText([item]).slice(1, -1) : describe(item);
+}
+
+function requireStrides(shape: readonly Size[], strides: unknown, location: Location): void {
+  if (Array.isArray(strides) && strides.length === shape.length && strides.every(isExtent)) return;
+  throw new TilewrightError({
+    code: "TW1030",
+    message: `strides do not fit an array of shape ${shapeText(shape)}`,
+    location,
+    expected: `${shape.length} positive strides, in elements`,
+    found: Array.isArray(strides) ? `[${strides.map(sizeOrItem).join(", ")}]` : describe(strides),
+  });
+}

@@ -1,0 +1,97 @@
+/**
+ * Asynchronous copies and products. Each function starts something and returns at once; the program
+ * goes on to use the result only after the wait that belongs to it:
+ *
+ * | started by                     | done when                                                     |
+ * |--------------------------------|---------------------------------------------------------------|
+ * | `copyAsync` into shared memory | `barrier.wait()`, the copy having arrived on it               |
+ * | `copyAsync` into global memory | `commitGroup()`, then `waitGroup()`                           |
+ * | `wgmma`                        | `accumulator.wait()`                                          |
+ */
+import type { DTypeName } from "../formats/dtype.ts";
+import type { copyReductions } from "../ir/ops/asynchronous.ts";
+import { captureLocation } from "../support/location.ts";
+import { Accumulator } from "./accumulator.ts";
+import { Ref } from "./ref.ts";
+import { barrierOperands } from "./sync.ts";
+import type { Barrier } from "./sync.ts";
+import { Tile } from "./tile.ts";
+import { emit, emitOrigin } from "./trace.ts";
+import { useValue, wrongKind } from "./traced.ts";
+
+export interface CopyOptions {
+  /** Where the copy arrives when it has landed; needed for a copy into shared memory. */
+  readonly barrier?: Barrier;
+  /** What stands where the source overhangs its array; zeros unless told otherwise. */
+  readonly fill?: "zero" | "nan";
+  /** Grid axes along which every block of the cluster receives the copy. */
+  readonly multicast?: readonly string[];
+  /** Combines with what is in global memory instead of overwriting it. */
+  readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
+}
+
+/** Starts a copy between global and shared memory. */
+export function copyAsync<D extends DTypeName>(
+  source: Ref<D>,
+  destination: Ref<NoInfer<D>>,
+  options: CopyOptions = {},
+): void {
+  const location = captureLocation();
+  for (const [role, ref] of Object.entries({ source, destination }))
+    if (!(ref instanceof Ref)) wrongKind(`the ${role} of a copy`, "a ref", ref, location);
+  const { barrier, fill = "zero", multicast = [], reduction = "none" } = options;
+  const operands = {
+    source: useValue(source, location),
+    destination: useValue(destination, location),
+    ...(barrier !== undefined && barrierOperands(barrier, location)),
+  };
+  emit("copy_async", operands, { fill, multicast: [...multicast], reduction }, location);
+}
+
+/** Closes the thread's open group of copies into global memory. */
+export function commitGroup(): void {
+  emit("commit_group", {}, {}, captureLocation());
+}
+
+/**
+ * Waits until at most `pending` of the thread's groups are unfinished; with `read`, only until their
+ * shared memory may be overwritten.
+ */
+export function waitGroup(pending = 0, options: { readonly read?: boolean } = {}): void {
+  const { read = false } = options;
+  emit("wait_group", {}, { pending, read }, captureLocation());
+}
+
+/** Asks for a window on global memory to be brought nearer. */
+export function prefetch(ref: Ref): void {
+  const location = captureLocation();
+  if (!(ref instanceof Ref)) wrongKind("what prefetch takes", "a ref", ref, location);
+  emit("prefetch", { ref: useValue(ref, location) }, {}, location);
+}
+
+/** Makes this thread's accesses to shared memory visible to copies and wgmma ordered after it. */
+export function commitShared(): void {
+  emit("proxy_fence", {}, { space: "smem" }, captureLocation());
+}
+
+/** Makes this thread's accesses to global memory visible to copies ordered after it. */
+export function commitGlobal(): void {
+  emit("proxy_fence", {}, { space: "gmem" }, captureLocation());
+}
+
+/** Starts adding the product of `a`, [m, k], and `b`, [k, n], to an accumulator, [m, n]. */
+export function wgmma<D extends DTypeName>(
+  accumulator: Accumulator<D>,
+  a: Ref | Tile,
+  b: Ref,
+): Accumulator<D> {
+  const location = captureLocation();
+  if (!(accumulator instanceof Accumulator))
+    wrongKind("the first operand of wgmma", "an accumulator", accumulator, location);
+  if (!(a instanceof Ref) && !(a instanceof Tile))
+    wrongKind("the left factor of wgmma", "a ref or a tile", a, location);
+  if (!(b instanceof Ref)) wrongKind("the right factor of wgmma", "a ref", b, location);
+  const factors = { a: useValue(a, location), b: useValue(b, location) };
+  const operands = { accumulator: accumulator.consume(location), ...factors };
+  return new Accumulator(emitOrigin("wgmma", operands, {}, location));
+}

@@ -1,0 +1,278 @@
+/**
+ * Control flow that happens in the kernel. JavaScript's own `for` and `if` run while tracing: a `for`
+ * unrolls, an `if` chooses what is traced. These record regions instead.
+ *
+ *   const total = loop({ to: n, carry: zero }, (k, sum) => sum.add(x.at(k).loadScalar()));
+ *   const sign = when(total.lt(0), () => constant(f32, -1), () => constant(f32, 1));
+ */
+import { i32 } from "../formats/dtype.ts";
+import { dtypes } from "../formats/dtype.ts";
+import type { Region, Value } from "../ir/node.ts";
+import { scalarType } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { allocate } from "./allocate.ts";
+import type { ScratchObjects } from "./allocate.ts";
+import { describeSpec, isSpec } from "./arguments.ts";
+import type { ScopedSpec } from "./arguments.ts";
+import { indexValue, isIndex } from "./indices.ts";
+import type { Index } from "./indices.ts";
+import { Scalar } from "./scalar.ts";
+import { isPositiveInteger } from "./sizes.ts";
+import { activeTrace, originOf } from "./trace.ts";
+import type { Trace } from "./trace.ts";
+import { callBody, describe, useValue, wrongKind } from "./traced.ts";
+import { flattenTree, rebuildTree, requireSameTree } from "./tree.ts";
+import type { FlatTree, Tree } from "./tree.ts";
+
+export interface LoopBounds {
+  /** The first index; 0 unless given. */
+  readonly from?: Index;
+  /** The index before which the loop ends. */
+  readonly to: Index;
+  /** What is added to the index each time; 1 unless given. */
+  readonly step?: Index;
+}
+
+/** A loop that carries values from one iteration to the next. */
+export interface CarryingLoop<C> extends LoopBounds {
+  /** The values that the first iteration starts with. */
+  readonly carry: C;
+}
+
+/** Repeats `body` in the kernel, and gives what the last iteration hands on. */
+export function loop<const C extends Tree>(
+  options: CarryingLoop<C>,
+  body: (index: Scalar<"i32">, carry: C) => NoInfer<C>,
+): C;
+export function loop(options: Index | LoopBounds, body: (index: Scalar<"i32">) => void): void;
+export function loop(
+  options: Index | (LoopBounds & { readonly carry?: unknown }),
+  body: (index: Scalar<"i32">, carry: unknown) => unknown,
+): unknown {
+  const location = captureLocation();
+  const trace = activeTrace("loop", location);
+  const { from = 0, to, step = 1, carry } = isIndex(options) ? { to: options } : options;
+  if (typeof step === "number" && !isPositiveInteger(step)) {
+    throw new TilewrightError({
+      code: "TW1014",
+      message: `a loop cannot count by ${step}`,
+      location,
+      expected: "a positive whole number",
+      found: String(step),
+    });
+  }
+  const lower = indexValue("the start of a loop", from, location);
+  const upper = indexValue("the end of a loop", to, location);
+  const stride = indexValue("the step of a loop", step, location);
+  const initial = flattenTree("carry", carry, location);
+  const types = [scalarType(i32), ...initial.values.map(({ type }) => type)];
+  const region = trace.region("the body of loop", types, location, ([index, ...values]) => {
+    if (index === undefined) throw new Error("a loop has no index");
+    const counter = new Scalar<"i32">(originOf(index, location));
+    const carried = carry === undefined ? undefined : rebuildTree(initial.shape, values, location);
+    const next = callBody("the body of loop", location, () => body(counter, carried));
+    return carry === undefined ? [] : nextCarry(initial, next, location);
+  });
+  const operands = { lower, upper, step: stride, initial: initial.values };
+  const results = trace.add("loop", operands, {}, { body: region }, location);
+  return carry === undefined ? undefined : rebuildTree(initial.shape, results, location);
+}
+
+/** What the body hands on has the form of what it was given. */
+function nextCarry(initial: FlatTree, next: unknown, location: Location): readonly Value[] {
+  const flat = flattenTree("carry", next, location);
+  requireSameTree("changes in the body", initial, flat, location);
+  return flat.values;
+}
+
+/** Repeats `body` while `condition` of the carried values is true; gives the last ones. */
+export function whileLoop<const C extends Tree>(
+  carry: C,
+  condition: (carry: C) => Scalar<"bool">,
+  body: (carry: C) => NoInfer<C>,
+): C;
+export function whileLoop(
+  carry: unknown,
+  condition: (carry: unknown) => Scalar<"bool">,
+  body: (carry: unknown) => unknown,
+): unknown {
+  const location = captureLocation();
+  const trace = activeTrace("whileLoop", location);
+  const initial = flattenTree("carry", carry, location);
+  const types = initial.values.map(({ type }) => type);
+  const test = trace.region("the condition of whileLoop", types, location, (values) => {
+    const carried = rebuildTree(initial.shape, values, location);
+    const result = callBody("the condition of whileLoop", location, () => condition(carried));
+    return [conditionValue("the condition of whileLoop", result, location)];
+  });
+  const region = trace.region("the body of whileLoop", types, location, (values) => {
+    const carried = rebuildTree(initial.shape, values, location);
+    const next = callBody("the body of whileLoop", location, () => body(carried));
+    return nextCarry(initial, next, location);
+  });
+  const regions = { condition: test, body: region };
+  const results = trace.add("while", { initial: initial.values }, {}, regions, location);
+  return rebuildTree(initial.shape, results, location);
+}
+
+function conditionValue(role: string, condition: unknown, location: Location): Value {
+  if (condition instanceof Scalar && condition.dtype === dtypes.bool)
+    return useValue(condition, location);
+  const remedy =
+    typeof condition === "boolean"
+      ? "decide it while tracing, with JavaScript's own if"
+      : "compare with eq, lt, … and reduce a tile with all() or any()";
+  return wrongKind(role, "a bool scalar", condition, location, remedy);
+}
+
+/** A branch as a region, and the tree it gives. */
+function branch(
+  trace: Trace,
+  label: string,
+  body: () => unknown,
+  location: Location,
+): { readonly region: Region; readonly result: FlatTree } {
+  let result = flattenTree("result", undefined, location);
+  const region = trace.region(label, [], location, () => {
+    result = flattenTree("result", callBody(label, location, body), location);
+    return result.values;
+  });
+  return { region, result };
+}
+
+/** Runs one of two functions in the kernel, and gives what it returns. */
+export function when<const R extends Tree>(
+  condition: Scalar<"bool">,
+  then: () => R,
+  otherwise: () => NoInfer<R>,
+): R;
+export function when(condition: Scalar<"bool">, then: () => void, otherwise?: () => void): void;
+export function when(
+  condition: Scalar<"bool">,
+  then: () => unknown,
+  otherwise?: () => unknown,
+): unknown {
+  const location = captureLocation();
+  const trace = activeTrace("when", location);
+  const operands = { condition: conditionValue("the condition of when", condition, location) };
+  const first = branch(trace, "the first branch of when", then, location);
+  if (otherwise === undefined && first.result.values.length > 0) {
+    throw new TilewrightError({
+      code: "TW1013",
+      message: "when gives a result and has only one branch",
+      location,
+      expected: "a second branch that gives the same",
+      found: "none",
+    });
+  }
+  const nothing = (): undefined => undefined;
+  const second = branch(trace, "the second branch of when", otherwise ?? nothing, location);
+  requireSameTree("differs between the branches of when", first.result, second.result, location);
+  const regions = { then: first.region, otherwise: second.region };
+  const results = trace.add("if", operands, {}, regions, location);
+  return results.length === 0 ? undefined : rebuildTree(first.result.shape, results, location);
+}
+
+/** Runs the function that `index` picks, the last one if there are fewer; gives what it returns. */
+export function switchCase<const R extends Tree>(index: Index, cases: readonly (() => R)[]): R;
+export function switchCase(index: Index, cases: readonly (() => void)[]): void;
+export function switchCase(index: Index, cases: readonly (() => unknown)[]): unknown {
+  const location = captureLocation();
+  const trace = activeTrace("switchCase", location);
+  const operands = { index: indexValue("the index of switchCase", index, location) };
+  if (!Array.isArray(cases) || cases.length === 0)
+    wrongKind("the cases of switchCase", "a list of at least one function", cases, location);
+  const branches = cases.map((body: () => unknown, position) =>
+    branch(trace, `case ${position} of switchCase`, body, location),
+  );
+  const [first, ...others] = branches.map(({ result }) => result);
+  if (first === undefined) throw new Error("a switch has no cases");
+  for (const other of others)
+    requireSameTree("differs between the cases of switchCase", first, other, location);
+  const regions = { cases: branches.map(({ region }) => region) };
+  const results = trace.add("switch", operands, {}, regions, location);
+  return results.length === 0 ? undefined : rebuildTree(first.shape, results, location);
+}
+
+/** Allocates shared memory and barriers for as long as `body` runs; gives what it returns. */
+export function scoped<const S extends { readonly [name: string]: ScopedSpec }, R>(
+  specs: S,
+  body: (objects: ScratchObjects<S>) => R,
+): R;
+export function scoped(
+  specs: { readonly [name: string]: ScopedSpec },
+  body: (objects: ScratchObjects<{ readonly [name: string]: ScopedSpec }>) => unknown,
+): unknown {
+  const location = captureLocation();
+  const trace = activeTrace("scoped", location);
+  for (const [name, spec] of Object.entries(specs)) requireScoped(name, spec, location);
+  const { region, result } = branch(
+    trace,
+    "the body of scoped",
+    () => {
+      const objects = Object.entries(specs).map(([name, spec]) => [name, allocate(spec)]);
+      return body(Object.fromEntries(objects) as Parameters<typeof body>[0]);
+    },
+    location,
+  );
+  const results = trace.add("scoped", {}, {}, { body: region }, location);
+  return results.length === 0 ? undefined : rebuildTree(result.shape, results, location);
+}
+
+function requireScoped(name: string, spec: unknown, location: Location): void {
+  const isLocal = isSpec(spec, ["barrier", "union"]);
+  if (isLocal || (isSpec(spec, ["memory"]) && spec.space === "smem")) return;
+  throw new TilewrightError({
+    code: "TW1031",
+    message: `${name} cannot be allocated by scoped`,
+    location,
+    expected: "smem(…), barrier(…) or union(…)",
+    found: describeSpec(spec),
+  });
+}
+
+/** Each of the program thread's four warps runs `body` on its own. */
+export function warps(body: (warp: Scalar<"i32">) => void): void {
+  const location = captureLocation();
+  const trace = activeTrace("warps", location);
+  const region = trace.region("the body of warps", [scalarType(i32)], location, ([index]) => {
+    if (index === undefined) throw new Error("warps have no index");
+    const warp = new Scalar<"i32">(originOf(index, location));
+    callBody("the body of warps", location, () => body(warp));
+    return [];
+  });
+  trace.add("warps", {}, {}, { body: region }, location);
+}
+
+/** Code that only one program thread runs. */
+export function onThread(
+  trace: Trace,
+  name: string,
+  thread: number,
+  body: () => void,
+  location: Location,
+): void {
+  const outer = trace.thread;
+  if (outer !== undefined) {
+    throw new TilewrightError({
+      code: "TW1026",
+      message: `code of thread ${name} stands within code of thread ${outer}`,
+      location,
+      expected: `${describe(name)} called outside ${outer}'s code`,
+      found: "called within it",
+    });
+  }
+  trace.thread = name;
+  try {
+    const label = `the code of thread ${name}`;
+    const region = trace.region(label, [], location, () => {
+      callBody(label, location, body);
+      return [];
+    });
+    trace.add("on_threads", {}, { threads: [thread] }, { body: region }, location);
+  } finally {
+    trace.thread = outer;
+  }
+}

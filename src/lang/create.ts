@@ -1,0 +1,119 @@
+/** Functions that make tiles and scalars from nothing, or one tile from several. */
+import { dtypes, isInteger } from "../formats/dtype.ts";
+import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { constantValue, isPlain } from "./constants.ts";
+import { Scalar } from "./scalar.ts";
+import { Tile } from "./tile.ts";
+import { emitOrigin, originOf } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { useValue, wrongKind } from "./traced.ts";
+
+function constantOrigin(
+  dtype: DType,
+  shape: readonly number[],
+  value: unknown,
+  location: Location,
+): Origin {
+  if (!isPlain(value)) wrongKind("a constant", "a plain JavaScript value", value, location);
+  return originOf(constantValue(dtype, shape, value, location), location);
+}
+
+/** A scalar with a value that is known now. */
+export function constant<D extends DTypeName>(
+  dtype: DType<D>,
+  value: number | HostValue<D>,
+): Scalar<D> {
+  return new Scalar(constantOrigin(dtype, [], value, captureLocation()));
+}
+
+/** A tile with the same value everywhere. */
+export function full<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  value: number | HostValue<D>,
+): Tile<D> {
+  const location = captureLocation();
+  requireAxes("full", shape, location);
+  return new Tile(constantOrigin(dtype, shape, value, location));
+}
+
+/** A tile of zeros; of bools, false. */
+export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly number[]): Tile<D> {
+  const location = captureLocation();
+  requireAxes("zeros", shape, location);
+  return new Tile(constantOrigin(dtype, shape, dtype.kind === "bool" ? false : 0, location));
+}
+
+/** A tile whose elements count 0, 1, 2 … along one axis. */
+export function iota<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  axis: number,
+): Tile<D> {
+  const location = captureLocation();
+  return new Tile(emitOrigin("iota", {}, { dtype, shape, axis }, location));
+}
+
+function requireAxes(label: string, shape: readonly number[], location: Location): void {
+  if (shape.length === 0)
+    wrongKind(
+      `the shape of ${label}`,
+      "one axis or more",
+      shape,
+      location,
+      "use constant(dtype, value) for a scalar",
+    );
+}
+
+/** The tiles one after the other along an axis. */
+export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis: number): Tile<D> {
+  const location = captureLocation();
+  const parts = tiles.map((tile: unknown) =>
+    tile instanceof Tile
+      ? useValue(tile, location)
+      : wrongKind("what concatenate takes", "tiles", tile, location),
+  );
+  return new Tile(emitOrigin("concatenate", { parts }, { axis }, location));
+}
+
+/** The format in which products of `D` are summed when nothing else is said. */
+export type DotDType<D extends DTypeName> = D extends "f64"
+  ? "f64"
+  : D extends IntegerName
+    ? "i32"
+    : "f32";
+
+export interface DotOptions<R extends DTypeName> {
+  /** A tile that the product is added to. */
+  readonly accumulator?: Tile<R>;
+  /** How f32 is multiplied: exactly as f32, the default, or rounded to tf32 first. */
+  readonly precision?: "ieee" | "tf32";
+  /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */
+  readonly dtype?: DType<R>;
+}
+
+/** The matrix product of tiles [m, k] and [k, n]. */
+export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
+  left: Tile<A>,
+  right: Tile,
+  options: DotOptions<R> = {},
+): Tile<R> {
+  const location = captureLocation();
+  const { accumulator, dtype = dotDType(left.dtype) } = options;
+  for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
+    if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
+  const { precision = left.dtype.name === "f32" ? "ieee" : "native" } = options;
+  const operands = {
+    left: useValue(left, location),
+    right: useValue(right, location),
+    ...(accumulator !== undefined && { accumulator: useValue(accumulator, location) }),
+  };
+  return new Tile(emitOrigin("dot", operands, { dtype, precision }, location));
+}
+
+function dotDType(dtype: DType): DType {
+  if (dtype.name === "f64") return dtype;
+  return isInteger(dtype) ? dtypes.i32 : dtypes.f32;
+}

@@ -1,0 +1,41 @@
+/** Means for finding mistakes in kernels. They cost nothing on a device that does not run them. */
+import type { Value } from "../ir/node.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { isDataObject } from "./operands.ts";
+import type { Scalar } from "./scalar.ts";
+import type { Tile } from "./tile.ts";
+import { emit } from "./trace.ts";
+import { useValue, wrongKind } from "./traced.ts";
+
+function dataValue(role: string, item: unknown, location: Location): Value {
+  if (!isDataObject(item)) return wrongKind(role, "a tile or a scalar", item, location);
+  return useValue(item, location);
+}
+
+/** Prints when the kernel runs; each `{}` of the text takes the next value. */
+export function debugPrint(format: string, ...values: readonly (Scalar | Tile)[]): void {
+  const location = captureLocation();
+  const operands = {
+    values: values.map((value) => dataValue("a value of debugPrint", value, location)),
+  };
+  emit("debug_print", operands, { format }, location);
+}
+
+/** Stops the kernel with `message` where the condition is false, in any element of a tile. */
+export function assert(condition: Scalar<"bool"> | Tile<"bool">, message: string): void {
+  const location = captureLocation();
+  const operands = { condition: dataValue("the condition of assert", condition, location) };
+  emit("assert", operands, { message }, location);
+}
+
+/** Stops the simulator in the debugger, with the named values in sight. */
+export function debugBreak(values: { readonly [name: string]: Scalar | Tile } = {}): void {
+  const location = captureLocation();
+  const operands = {
+    values: Object.values(values).map((value) =>
+      dataValue("a value of debugBreak", value, location),
+    ),
+  };
+  emit("debug_break", operands, { names: Object.keys(values) }, location);
+}

@@ -1,0 +1,412 @@
+/**
+ * What tiles and scalars have in common: arithmetic, element by element. The class is written once for
+ * both; its parameter `K` says which of the two a result is, and `D` is the dtype, so that
+ *
+ *   Tile<"f32">.lt(number)          is a Tile<"bool">
+ *   Scalar<"f32">.mul(Tile<"f32">)  is a Tile<"f32">
+ *   Tile<"f32">.add(Tile<"f16">)    does not compile
+ */
+import type { BinaryFunction, ComparePredicate } from "../formats/arithmetic/functions.ts";
+import type { ClassifyFunction, UnaryFunction } from "../formats/arithmetic/functions.ts";
+import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
+import type { Overflow } from "../formats/floats.ts";
+import type { Value } from "../ir/node.ts";
+import type { SymbolicSize } from "../ir/size.ts";
+import { isData } from "../ir/types.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { commonDType, isTile, resolveOperands } from "./operands.ts";
+import type { Scalar } from "./scalar.ts";
+import type { Tile } from "./tile.ts";
+import { activeTrace, emitValue, originOf } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { Traced, useValue } from "./traced.ts";
+
+export type DataKind = "scalar" | "tile";
+
+interface DataKinds<D extends DTypeName> {
+  scalar: Scalar<D>;
+  tile: Tile<D>;
+}
+
+/** A scalar or a tile, by its kind. */
+export type DataOf<K extends DataKind, D extends DTypeName> = DataKinds<D>[K];
+
+/**
+ * What may stand beside a value of dtype `D`: a plain number becomes a constant of that dtype, and a
+ * size that is known at launch an i32 scalar.
+ */
+export type Operand<D extends DTypeName> =
+  number | HostValue<D> | Scalar<D> | Tile<D> | (D extends "i32" ? SymbolicSize : never);
+
+/** The result of combining a `K` with operands `O`: a tile if any of them is one. */
+export type Combined<K extends DataKind, O, D extends DTypeName> = [
+  Extract<O, { readonly kind: "tile" }>,
+] extends [never]
+  ? DataOf<K, D>
+  : Tile<D>;
+
+/** Makes the object for a result. */
+export const make = Symbol("make");
+
+export abstract class Elementwise<K extends DataKind, D extends DTypeName> extends Traced {
+  abstract readonly kind: K;
+  /** The number format of the elements. */
+  readonly dtype: DType<D>;
+
+  /** @internal */
+  constructor(made: Origin) {
+    super(made);
+    const { type } = made.value;
+    if (!isData(type)) throw new Error(`${type.kind} is not a value`);
+    this.dtype = type.dtype as DType<D>;
+  }
+
+  /** @internal The scalar or tile for a result of this value and smaller ones. */
+  abstract [make](made: Origin): DataOf<K, DTypeName>;
+
+  /** Sum. */
+  add<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("add", other);
+  }
+
+  /** Difference. */
+  sub<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("sub", other);
+  }
+
+  /** Product. */
+  mul<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("mul", other);
+  }
+
+  /** Quotient; of integers rounded towards zero. */
+  div<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("div", other);
+  }
+
+  /** Remainder with the sign of the dividend, as `%` in JavaScript. */
+  rem<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("rem", other);
+  }
+
+  /** The lesser of two elements; NaN if either is. */
+  minimum<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("min", other);
+  }
+
+  /** The greater of two elements; NaN if either is. */
+  maximum<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("max", other);
+  }
+
+  /** This value raised to `exponent`. */
+  pow<O extends Operand<D>>(exponent: O): Combined<K, O, D> {
+    return this.#binary("pow", exponent);
+  }
+
+  /** The angle of the point with this value as y and `x` as x. */
+  atan2<O extends Operand<D>>(x: O): Combined<K, O, D> {
+    return this.#binary("atan2", x);
+  }
+
+  /** Bitwise and; of bools, logical and. */
+  and<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("and", other);
+  }
+
+  /** Bitwise or; of bools, logical or. */
+  or<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("or", other);
+  }
+
+  /** Bitwise exclusive or; of bools, inequality. */
+  xor<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("xor", other);
+  }
+
+  /** Shifted left by `count` bits. */
+  shl<O extends Operand<D>>(count: O): Combined<K, O, D> {
+    return this.#binary("shl", count);
+  }
+
+  /** Shifted right by `count` bits; signed integers keep their sign. */
+  shr<O extends Operand<D>>(count: O): Combined<K, O, D> {
+    return this.#binary("shr", count);
+  }
+
+  /** Whether equal. */
+  eq<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("eq", other);
+  }
+
+  /** Whether different. */
+  ne<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("ne", other);
+  }
+
+  /** Whether less than `other`. */
+  lt<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("lt", other);
+  }
+
+  /** Whether less than or equal to `other`. */
+  le<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("le", other);
+  }
+
+  /** Whether greater than `other`. */
+  gt<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("gt", other);
+  }
+
+  /** Whether greater than or equal to `other`. */
+  ge<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
+    return this.#compare("ge", other);
+  }
+
+  /** Negation. */
+  neg(): DataOf<K, D> {
+    return this.#unary("neg");
+  }
+
+  /** Magnitude. */
+  abs(): DataOf<K, D> {
+    return this.#unary("abs");
+  }
+
+  /** -1, 0 or 1. */
+  sign(): DataOf<K, D> {
+    return this.#unary("sign");
+  }
+
+  /** All bits inverted; of bools, logical not. */
+  not(): DataOf<K, D> {
+    return this.#unary("not");
+  }
+
+  /** Rounded down. */
+  floor(): DataOf<K, D> {
+    return this.#unary("floor");
+  }
+
+  /** Rounded up. */
+  ceil(): DataOf<K, D> {
+    return this.#unary("ceil");
+  }
+
+  /** Rounded to the nearest whole number, ties to even. */
+  round(): DataOf<K, D> {
+    return this.#unary("round");
+  }
+
+  /** Rounded towards zero. */
+  trunc(): DataOf<K, D> {
+    return this.#unary("trunc");
+  }
+
+  /** Square root. */
+  sqrt(): DataOf<K, D> {
+    return this.#unary("sqrt");
+  }
+
+  /** One over the square root. */
+  rsqrt(): DataOf<K, D> {
+    return this.#unary("rsqrt");
+  }
+
+  /** e to this power. */
+  exp(): DataOf<K, D> {
+    return this.#unary("exp");
+  }
+
+  /** 2 to this power. */
+  exp2(): DataOf<K, D> {
+    return this.#unary("exp2");
+  }
+
+  /** e to this power, minus 1, exact near 0. */
+  expm1(): DataOf<K, D> {
+    return this.#unary("expm1");
+  }
+
+  /** Natural logarithm. */
+  log(): DataOf<K, D> {
+    return this.#unary("log");
+  }
+
+  /** Logarithm to base 2. */
+  log2(): DataOf<K, D> {
+    return this.#unary("log2");
+  }
+
+  /** Natural logarithm of 1 plus this, exact near 0. */
+  log1p(): DataOf<K, D> {
+    return this.#unary("log1p");
+  }
+
+  /** Sine, of radians. */
+  sin(): DataOf<K, D> {
+    return this.#unary("sin");
+  }
+
+  /** Cosine, of radians. */
+  cos(): DataOf<K, D> {
+    return this.#unary("cos");
+  }
+
+  /** Tangent, of radians. */
+  tan(): DataOf<K, D> {
+    return this.#unary("tan");
+  }
+
+  /** Hyperbolic tangent. */
+  tanh(): DataOf<K, D> {
+    return this.#unary("tanh");
+  }
+
+  /** Error function. */
+  erf(): DataOf<K, D> {
+    return this.#unary("erf");
+  }
+
+  /** 1 / (1 + exp(-x)). */
+  logistic(): DataOf<K, D> {
+    return this.#unary("logistic");
+  }
+
+  /** How many zero bits lead. */
+  clz(): DataOf<K, D> {
+    return this.#unary("clz");
+  }
+
+  /** How many bits are one. */
+  popcount(): DataOf<K, D> {
+    return this.#unary("popcount");
+  }
+
+  /** Whether NaN. */
+  isNan(): DataOf<K, "bool"> {
+    return this.#classify("is_nan");
+  }
+
+  /** Whether neither NaN nor infinite. */
+  isFinite(): DataOf<K, "bool"> {
+    return this.#classify("is_finite");
+  }
+
+  /** This times `b`, plus `c`, rounded once. */
+  fma<B extends Operand<D>, C extends Operand<D>>(b: B, c: C): Combined<K, B | C, D> {
+    const location = captureLocation();
+    const [first, second, third] = resolveOperands("fma", this.dtype, [this, b, c], location);
+    const value = emitValue("fma", { a: first, b: second, c: third }, {}, location);
+    return combine(this, [b, c], value, location);
+  }
+
+  /** Converted to another dtype by the conversion table; FP8 saturates unless told otherwise. */
+  cast<E extends DTypeName>(
+    dtype: DType<E>,
+    options: { readonly overflow?: Overflow } = {},
+  ): DataOf<K, E> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    const { overflow = "saturate" } = options;
+    return this.#same(emitValue("cast", { source }, { dtype, overflow }, location), location);
+  }
+
+  /** The same bits as a dtype of the same width. */
+  bitcast<E extends DTypeName>(dtype: DType<E>): DataOf<K, E> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    return this.#same(emitValue("bitcast", { source }, { dtype }, location), location);
+  }
+
+  /** `ifTrue` where this bool is true, `ifFalse` elsewhere. */
+  select<E extends DTypeName>(
+    this: Elementwise<K, "bool">,
+    ifTrue: Tile<E>,
+    ifFalse: Operand<NoInfer<E>>,
+  ): Tile<E>;
+  select<E extends DTypeName>(
+    this: Elementwise<K, "bool">,
+    ifTrue: Operand<NoInfer<E>>,
+    ifFalse: Tile<E>,
+  ): Tile<E>;
+  select<E extends DTypeName>(
+    this: Elementwise<K, "bool">,
+    ifTrue: Scalar<E>,
+    ifFalse: number | HostValue<NoInfer<E>> | Scalar<NoInfer<E>>,
+  ): DataOf<K, E>;
+  select<E extends DTypeName>(
+    this: Elementwise<K, "bool">,
+    ifTrue: number | HostValue<NoInfer<E>>,
+    ifFalse: Scalar<E>,
+  ): DataOf<K, E>;
+  select(
+    this: Elementwise<K, "bool">,
+    ifTrue: Operand<DTypeName>,
+    ifFalse: Operand<DTypeName>,
+  ): Scalar | Tile {
+    const location = captureLocation();
+    const dtype = commonDType("select", [ifTrue, ifFalse], location);
+    const items = [ifTrue, ifFalse, this] as const;
+    const [first, second, condition] = resolveOperands("select", dtype, items, location);
+    const operands = { condition, ifTrue: first, ifFalse: second };
+    return combine(this, [ifTrue, ifFalse], emitValue("select", operands, {}, location), location);
+  }
+
+  #unary(fn: UnaryFunction): DataOf<K, D> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    return this.#same(
+      noteCondition(emitValue("unary", { source }, { fn }, location), fn, location),
+      location,
+    );
+  }
+
+  #classify(fn: ClassifyFunction): DataOf<K, "bool"> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    return this.#same(
+      noteCondition(emitValue("classify", { source }, { fn }, location), fn, location),
+      location,
+    );
+  }
+
+  #binary<O extends Operand<D>>(fn: BinaryFunction, other: O): Combined<K, O, D> {
+    const location = captureLocation();
+    const [left, right] = resolveOperands(fn, this.dtype, [this, other], location);
+    const value = emitValue("binary", { left, right }, { fn }, location);
+    return combine(this, [other], noteCondition(value, fn, location), location);
+  }
+
+  #compare<O extends Operand<D>>(predicate: ComparePredicate, other: O): Combined<K, O, "bool"> {
+    const location = captureLocation();
+    const [left, right] = resolveOperands(predicate, this.dtype, [this, other], location);
+    const value = emitValue("compare", { left, right }, { predicate }, location);
+    return combine(this, [other], noteCondition(value, predicate, location), location);
+  }
+
+  /** A result of this value's own kind. */
+  #same<E extends DTypeName>(value: Value, location: Location): DataOf<K, E> {
+    return this[make](originOf(value, location)) as DataOf<K, E>;
+  }
+}
+
+/** A result of `self` and `others`, made by the one of them that is a tile, if any. */
+function combine<R extends Scalar | Tile>(
+  self: Elementwise<DataKind, DTypeName>,
+  others: readonly unknown[],
+  value: Value,
+  location: Location,
+): R {
+  const maker = [self, ...others].find(isTile) ?? self;
+  return maker[make](originOf(value, location)) as R;
+}
+
+/** Remembers a bool until something in the kernel uses it. */
+export function noteCondition(value: Value, made: string, location: Location): Value {
+  if (isData(value.type) && value.type.dtype.kind === "bool")
+    activeTrace(made, location).expectUse(value, { made, location });
+  return value;
+}

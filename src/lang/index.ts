@@ -1,0 +1,59 @@
+/** The public names of the kernel language. */
+export { accumulator } from "./accumulator.ts";
+export type { Accumulator } from "./accumulator.ts";
+export { array, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
+export type {
+  ArraySpec,
+  BarrierSpec,
+  MemorySpec,
+  ScalarSpec,
+  ScopedSpec,
+  ScratchSpec,
+  SemaphoreSpec,
+  UnionSpec,
+} from "./arguments.ts";
+export {
+  commitGlobal,
+  commitGroup,
+  commitShared,
+  copyAsync,
+  prefetch,
+  waitGroup,
+  wgmma,
+} from "./async.ts";
+export type { CopyOptions } from "./async.ts";
+export { loop, scoped, switchCase, warps, when, whileLoop } from "./control.ts";
+export type { CarryingLoop, LoopBounds } from "./control.ts";
+export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
+export type { DotDType, DotOptions } from "./create.ts";
+export { assert, debugBreak, debugPrint } from "./debug.ts";
+export type { Operand } from "./elementwise.ts";
+export type { Index } from "./indices.ts";
+export { isKernelDefinition, kernel } from "./kernel.ts";
+export type { KernelDefinition } from "./kernel.ts";
+export type { AtomicFunction, Ref } from "./ref.ts";
+export type { Scalar } from "./scalar.ts";
+export { cdiv, dim } from "./sizes.ts";
+export type {
+  ArraySpecs,
+  GridSpec,
+  InputSpecs,
+  KernelInputs,
+  KernelOutputs,
+  KernelSpec,
+  ScratchSpecs,
+} from "./spec.ts";
+export {
+  blockSync,
+  clusterArrive,
+  clusterRank,
+  clusterSync,
+  clusterWait,
+  gridSize,
+  threadIndex,
+} from "./sync.ts";
+export type { Barrier, Semaphore } from "./sync.ts";
+export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";
+export type { Tree } from "./tree.ts";
+export { all, slice } from "./window.ts";
+export type { All, Slice, WindowIndex } from "./window.ts";

@@ -1,0 +1,21 @@
+/** Positions and counts in a kernel, which may be known while tracing, at launch, or only as it runs. */
+import type { Value } from "../ir/node.ts";
+import type { Size } from "../ir/size.ts";
+import type { Location } from "../support/location.ts";
+import { Scalar } from "./scalar.ts";
+import { isSize, sizeValue } from "./sizes.ts";
+import { useValue, wrongKind } from "./traced.ts";
+
+/** A position or a count: a number, a size known at launch, or a scalar. */
+export type Index = Size | Scalar<"i32">;
+
+export function isIndex(item: unknown): item is Index {
+  return item instanceof Scalar || isSize(item);
+}
+
+/** An index as a scalar value of the kernel. */
+export function indexValue(role: string, index: unknown, location: Location): Value {
+  if (index instanceof Scalar) return useValue(index, location);
+  if (isSize(index)) return sizeValue(index, location);
+  return wrongKind(role, "a number, an i32 scalar or a size", index, location);
+}

@@ -1,0 +1,201 @@
+/**
+ * `kernel`: runs a body once, recording what it does, and gives the finished kernel.
+ *
+ *   specification ──check──▶ names, grid, dimensions
+ *                 ──trace──▶ parameters, scratch, then whatever the body does
+ *                 ──verify─▶ linear accumulators, placement, …
+ */
+import type { Kernel, KernelParameter, ParameterRole, Value } from "../ir/node.ts";
+import { printKernel } from "../ir/printer.ts";
+import { refType, scalarType } from "../ir/types.ts";
+import type { Type } from "../ir/types.ts";
+import { verifyKernel } from "../ir/verify/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { allocate } from "./allocate.ts";
+import type { ArraySpec, ScalarSpec } from "./arguments.ts";
+import { onThread } from "./control.ts";
+import { Ref } from "./ref.ts";
+import { Scalar } from "./scalar.ts";
+import { checkSpec } from "./spec.ts";
+import type {
+  ArraySpecs,
+  BodyArgument,
+  CheckedSpec,
+  Empty,
+  GridSpec,
+  InputSpecs,
+  KernelSpec,
+  ScratchSpecs,
+  Signature,
+} from "./spec.ts";
+import { emitOrigin, originOf, Trace, withTrace } from "./trace.ts";
+import { callBody } from "./traced.ts";
+
+/** A traced kernel, ready to be run on a device; its type knows the names and dtypes of its arguments. */
+export class KernelDefinition<
+  Inputs extends InputSpecs = InputSpecs,
+  Outputs extends ArraySpecs = ArraySpecs,
+  Inouts extends ArraySpecs = ArraySpecs,
+> implements Signature<Inputs, Outputs, Inouts> {
+  /** The kernel's tile IR. */
+  readonly kernel: Kernel;
+  /** What the specification said of the arguments that the kernel reads. */
+  readonly inputs: Inputs;
+  /** What it said of the arrays that the kernel makes. */
+  readonly outputs: Outputs;
+  /** What it said of the arrays that the kernel updates. */
+  readonly inouts: Inouts;
+
+  /** @internal */
+  constructor(kernel: Kernel, { inputs, outputs, inouts }: Signature<Inputs, Outputs, Inouts>) {
+    this.kernel = kernel;
+    this.inputs = inputs;
+    this.outputs = outputs;
+    this.inouts = inouts;
+    Object.freeze(this);
+  }
+
+  /** The kernel's name. */
+  get name(): string {
+    return this.kernel.name;
+  }
+
+  /** The kernel's tile IR as text. */
+  toString(): string {
+    return printKernel(this.kernel);
+  }
+}
+
+/** Whether a value is what `kernel(…)` returns. */
+export function isKernelDefinition(value: unknown): value is KernelDefinition {
+  return value instanceof KernelDefinition;
+}
+
+/** Traces a kernel: `body` runs once, now, and what it does is recorded. */
+export function kernel<
+  const Grid extends GridSpec = Empty,
+  const Threads extends readonly string[] = readonly [],
+  const Inputs extends InputSpecs = Empty,
+  const Outputs extends ArraySpecs = Empty,
+  const Inouts extends ArraySpecs = Empty,
+  const Scratch extends ScratchSpecs = Empty,
+>(
+  spec: KernelSpec<Grid, Threads, Inputs, Outputs, Inouts, Scratch>,
+  body: (argument: BodyArgument<Grid, Threads, Inputs, Outputs, Inouts, Scratch>) => unknown,
+): KernelDefinition<Inputs, Outputs, Inouts> {
+  const location = captureLocation();
+  const checked = checkSpec(spec, location);
+  const run = body as (argument: { readonly [name: string]: unknown }) => unknown;
+  const traced = traceKernel(checked, run, location);
+  verifyKernel(traced);
+  // The specification's records are the type's own; where one is missing its type has no names.
+  const signature = checked as unknown as Signature<Inputs, Outputs, Inouts>;
+  return new KernelDefinition(traced, signature);
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly role: ParameterRole;
+  readonly spec: ArraySpec | ScalarSpec;
+}
+
+function parametersOf({ inputs, outputs, inouts }: CheckedSpec): readonly Parameter[] {
+  const list = (role: "input" | "output" | "inout", specs: InputSpecs): readonly Parameter[] =>
+    Object.entries(specs).map(([name, spec]) => ({
+      name,
+      role: spec.kind === "scalar" ? "scalar" : role,
+      spec,
+    }));
+  return [...list("input", inputs), ...list("output", outputs), ...list("inout", inouts)];
+}
+
+function parameterType(spec: ArraySpec | ScalarSpec): Type {
+  if (spec.kind === "scalar") return scalarType(spec.dtype);
+  return refType("gmem", spec.dtype, spec.shape);
+}
+
+function traceKernel(
+  checked: CheckedSpec,
+  body: (argument: { readonly [name: string]: unknown }) => unknown,
+  location: Location,
+): Kernel {
+  const { name, grid, threads, dimensions } = checked;
+  const trace = new Trace(name, { grid, threads, dimensions });
+  const parameters = parametersOf(checked);
+  const types = parameters.map(({ spec }) => parameterType(spec));
+  const label = `the body of kernel ${name}`;
+  const region = withTrace(trace, () =>
+    trace.region(label, types, location, (values) => {
+      const argument = bodyArgument(trace, checked, parameters, values, location);
+      callBody(label, location, () => body(argument));
+      return [];
+    }),
+  );
+  trace.requireUsedConditions();
+  return Object.freeze({
+    name,
+    grid: Object.freeze([...grid]),
+    threads: Object.freeze([...threads]),
+    dimensions: Object.freeze([...dimensions]),
+    parameters: Object.freeze(
+      parameters.flatMap((parameter, position) => {
+        const value = region.parameters[position];
+        return value === undefined ? [] : [irParameter(parameter, value)];
+      }),
+    ),
+    body: region,
+    location,
+  });
+}
+
+function irParameter({ name, role, spec }: Parameter, value: Value): KernelParameter {
+  const strides = spec.kind === "array" ? spec.strides : undefined;
+  return Object.freeze({ name, role, value, ...(strides !== undefined && { strides }) });
+}
+
+/** Everything the specification names, as the objects that the body works with. */
+function bodyArgument(
+  trace: Trace,
+  { grid, threads, hasThreads, scratch, name: kernelName, names }: CheckedSpec,
+  parameters: readonly Parameter[],
+  values: readonly Value[],
+  location: Location,
+): { readonly [name: string]: unknown } {
+  const argument: { [name: string]: unknown } = {};
+  for (const [position, { name, spec }] of parameters.entries()) {
+    const value = values[position];
+    if (value === undefined) throw new Error(`parameter ${name} has no value`);
+    const made = originOf(value, location);
+    argument[name] = spec.kind === "scalar" ? new Scalar(made) : new Ref(made);
+  }
+  for (const { name } of grid)
+    argument[name] = new Scalar(emitOrigin("block_index", {}, { axis: name }, location));
+  for (const [name, spec] of Object.entries(scratch)) argument[name] = allocate(spec);
+  if (hasThreads)
+    for (const [position, name] of threads.entries())
+      argument[name] = (body: () => void) => {
+        onThread(trace, name, position, body, captureLocation());
+      };
+  return refuseUnknownNames(argument, kernelName, names);
+}
+
+/** A name that the specification does not have is a mistake, not `undefined`. */
+function refuseUnknownNames(
+  argument: { readonly [name: string]: unknown },
+  kernelName: string,
+  names: readonly string[],
+): { readonly [name: string]: unknown } {
+  return new Proxy(argument, {
+    get(target, name) {
+      if (typeof name === "symbol" || Object.hasOwn(target, name)) return Reflect.get(target, name);
+      throw new TilewrightError({
+        code: "TW1022",
+        message: `kernel ${kernelName} has nothing called ${name}`,
+        expected: `one of ${names.join(", ") || "no names"}`,
+        found: name,
+      });
+    },
+  }) as { readonly [name: string]: unknown };
+}

@@ -1,0 +1,86 @@
+/**
+ * From what the user wrote beside a value to operands of one shape: plain numbers become constants,
+ * smaller values are broadcast.
+ *
+ *   tile<f32, [128, 64]> .mul( tile<f32, [64]> )     the right one is broadcast to [128, 64]
+ *   tile<f32, [128, 64]> .mul( 2 )                   a constant of f32, [128, 64]
+ */
+import type { DType } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
+import { isData } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { broadcastValue, joinShapes, shapeOf } from "./broadcast.ts";
+import { constantValue, isPlain } from "./constants.ts";
+import type { Scalar } from "./scalar.ts";
+import { isSize, sizeValue } from "./sizes.ts";
+import type { Tile } from "./tile.ts";
+import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
+
+/** Whether `item` is a scalar or a tile of some trace. */
+export function isDataObject(item: unknown): item is Scalar | Tile {
+  return item instanceof Traced && isData(item[origin].value.type);
+}
+
+/** Whether `item` is a tile. */
+export function isTile(item: unknown): item is Tile {
+  return item instanceof Traced && item[origin].value.type.kind === "tile";
+}
+
+const remedies: { readonly [kind: string]: string } = {
+  ref: "load the window first, with `.load()`",
+  inflight: "wait for the accumulator first, with `.wait()`",
+};
+
+/** Refuses what is neither traced data nor a plain number. */
+export function wrongOperand(label: string, item: unknown, location: Location): never {
+  const remedy = item instanceof Traced ? remedies[item[origin].value.type.kind] : undefined;
+  return wrongKind(
+    `an operand of ${label}`,
+    "a tile, a scalar or a number",
+    item,
+    location,
+    remedy,
+  );
+}
+
+/** The operands as values of `dtype` and of one shape; a constant takes both from the others. */
+export function resolveOperands<const T extends readonly unknown[]>(
+  label: string,
+  dtype: DType,
+  items: T,
+  location: Location,
+): { readonly [I in keyof T]: Value };
+export function resolveOperands(
+  label: string,
+  dtype: DType,
+  items: readonly unknown[],
+  location: Location,
+): readonly Value[] {
+  const found = items.map((item) => {
+    if (isDataObject(item)) return useValue(item, location);
+    if (isPlain(item)) return item;
+    return isSize(item) ? sizeValue(item, location) : wrongOperand(label, item, location);
+  });
+  const shapes = found.flatMap((item) => (isPlain(item) ? [] : [shapeOf(item)]));
+  const shape = joinShapes(label, shapes, location);
+  return found.map((item) =>
+    isPlain(item)
+      ? constantValue(dtype, shape, item, location)
+      : broadcastValue(item, shape, location),
+  );
+}
+
+/** The dtype that plain numbers among `items` take: that of a traced one. */
+export function commonDType(label: string, items: readonly unknown[], location: Location): DType {
+  const traced = items.find(isDataObject);
+  if (traced !== undefined) return traced.dtype;
+  for (const item of items) if (!isPlain(item)) wrongOperand(label, item, location);
+  throw new TilewrightError({
+    code: "TW1009",
+    message: `${label} of plain values alone has no dtype`,
+    location,
+    expected: "at least one tile or scalar",
+    found: items.map(describe).join(" and "),
+  });
+}

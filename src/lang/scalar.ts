@@ -1,0 +1,14 @@
+/** One number of a kernel, the same in all lanes of a program thread. */
+import type { DTypeName } from "../formats/dtype.ts";
+import { Elementwise, make } from "./elementwise.ts";
+import type { Origin } from "./trace.ts";
+
+export class Scalar<D extends DTypeName = DTypeName> extends Elementwise<"scalar", D> {
+  /** Tells a scalar from a tile. */
+  readonly kind = "scalar";
+
+  /** @internal */
+  [make](made: Origin): Scalar {
+    return new Scalar(made);
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Sizes as the user writes them. A size is a number, a named dimension or a quotient of
+ * one; used as an index in a kernel's body it becomes a scalar:
+ *
+ *   cdiv(n, 128)  ->  %0 = dimension_size {name = "n"}
+ *                     %1 = binary %0, 127 {fn = add}
+ *                     %2 = binary %1, 128 {fn = div}
+ */
+import { i32 } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
+import { ceilDivSize, dimension, sizeText } from "../ir/size.ts";
+import type { Dimension, Size } from "../ir/size.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { constantValue } from "./constants.ts";
+import { requireName } from "./names.ts";
+import { emitValue } from "./trace.ts";
+import { describe } from "./traced.ts";
+
+/** A dimension whose extent is an argument of the launch, the same wherever the name stands. */
+export function dim(name: string, options: { readonly multipleOf?: number } = {}): Dimension {
+  const location = captureLocation();
+  const { multipleOf = 1 } = options;
+  requireName("a dimension", name, location);
+  if (!isPositiveInteger(multipleOf))
+    refuseSize(
+      `dimension ${name} cannot be a multiple of ${describe(multipleOf)}`,
+      multipleOf,
+      location,
+    );
+  return dimension(name, multipleOf);
+}
+
+/** How many blocks of `by` cover `size`. */
+export function cdiv(size: Size, by: number): Size {
+  const location = captureLocation();
+  if (!isSize(size) || !isPositiveInteger(by))
+    refuseSize("cdiv takes a size and a positive whole number", isSize(size) ? by : size, location);
+  return ceilDivSize(size, by);
+}
+
+function refuseSize(message: string, found: unknown, location: Location): never {
+  throw new TilewrightError({
+    code: "TW1027",
+    message,
+    location,
+    expected: "a positive whole number",
+    found: describe(found),
+  });
+}
+
+export function isPositiveInteger(item: unknown): item is number {
+  return Number.isSafeInteger(item) && (item as number) > 0;
+}
+
+/** Whether `item` is a number or a size known at launch; a number is not yet checked. */
+export function isSize(item: unknown): item is Size {
+  if (typeof item === "number") return true;
+  if (typeof item !== "object" || item === null || !("kind" in item)) return false;
+  return item.kind === "dimension" || item.kind === "ceildiv" || item.kind === "product";
+}
+
+/** Whether `item` is a size that an array can have. */
+export function isExtent(item: unknown): item is Size {
+  return isSize(item) && (typeof item !== "number" || isPositiveInteger(item));
+}
+
+/** A size as a scalar value of the kernel. */
+export function sizeValue(size: Size, location: Location): Value {
+  if (typeof size === "number") return constantValue(i32, [], size, location);
+  if (size.kind === "dimension")
+    return emitValue("dimension_size", {}, { name: size.name }, location);
+  if (size.kind === "ceildiv") {
+    const rounded = addOp("add", sizeValue(size.of, location), size.by - 1, location);
+    return addOp("div", rounded, size.by, location);
+  }
+  const [first, ...others] = size.factors.map((factor) => sizeValue(factor, location));
+  if (first === undefined) throw new Error(`size ${sizeText(size)} has no factors`);
+  const product = others.reduce(
+    (left, right) => emitValue("binary", { left, right }, { fn: "mul" }, location),
+    first,
+  );
+  return size.coefficient === 1 ? product : addOp("mul", product, size.coefficient, location);
+}
+
+function addOp(fn: "add" | "mul" | "div", left: Value, by: number, location: Location): Value {
+  const right = constantValue(i32, [], by, location);
+  return emitValue("binary", { left, right }, { fn }, location);
+}

@@ -1,0 +1,275 @@
+/**
+ * A kernel's specification: its types, and the checks that can be made before its body is traced.
+ *
+ *   { name, grid, cluster, threads, inputs, outputs, inouts, scratch }
+ *     -> axes and dimensions of the IR kernel, every name in use once
+ */
+import type { HostValue } from "../formats/dtype.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import type { GridAxis } from "../ir/node.ts";
+import { dimensionsOf, sizeText } from "../ir/size.ts";
+import type { Dimension, Size } from "../ir/size.ts";
+import { lanesPerThread, targets } from "../targets/target.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import type { ScratchObject } from "./allocate.ts";
+import { describeSpec, isSpec } from "./arguments.ts";
+import type { ArraySpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
+import { NameRegister, requireName } from "./names.ts";
+import type { Ref } from "./ref.ts";
+import type { Scalar } from "./scalar.ts";
+import { isExtent, isPositiveInteger } from "./sizes.ts";
+import { describe } from "./traced.ts";
+
+export interface GridSpec {
+  readonly [axis: string]: Size;
+}
+export interface InputSpecs {
+  readonly [name: string]: ArraySpec | ScalarSpec;
+}
+export interface ArraySpecs {
+  readonly [name: string]: ArraySpec;
+}
+export interface ScratchSpecs {
+  readonly [name: string]: ScratchSpec;
+}
+
+/** No names. */
+export type Empty = Readonly<Record<never, never>>;
+
+/** What `kernel` is given besides the body. */
+export interface KernelSpec<
+  Grid extends GridSpec = GridSpec,
+  Threads extends readonly string[] = readonly string[],
+  Inputs extends InputSpecs = InputSpecs,
+  Outputs extends ArraySpecs = ArraySpecs,
+  Inouts extends ArraySpecs = ArraySpecs,
+  Scratch extends ScratchSpecs = ScratchSpecs,
+> {
+  readonly name: string;
+  /** Number of blocks along each named axis, the last axis fastest; one block without it. */
+  readonly grid?: Grid;
+  /** Blocks of a cluster along some of the grid's axes. */
+  readonly cluster?: { readonly [A in keyof Grid]?: number };
+  /** Names of the program threads of a block; one, `main`, without it. */
+  readonly threads?: Threads;
+  /** Arguments that the kernel reads. */
+  readonly inputs?: Inputs;
+  /** Arrays that the kernel makes. */
+  readonly outputs?: Outputs;
+  /** Arrays that the kernel updates in place. */
+  readonly inouts?: Inouts;
+  /** Memory, barriers and semaphores for the time of the kernel. */
+  readonly scratch?: Scratch;
+}
+
+type Argument<S> =
+  S extends ArraySpec<infer D> ? Ref<D> : S extends ScalarSpec<infer D> ? Scalar<D> : never;
+
+/** The body's argument: everything the specification names. */
+export type BodyArgument<
+  Grid extends GridSpec,
+  Threads extends readonly string[],
+  Inputs extends InputSpecs,
+  Outputs extends ArraySpecs,
+  Inouts extends ArraySpecs,
+  Scratch extends ScratchSpecs,
+> = { readonly [A in keyof Grid]: Scalar<"i32"> } & {
+  readonly [T in Threads[number]]: (body: () => void) => void;
+} & { readonly [N in keyof Inputs]: Argument<Inputs[N]> } & {
+  readonly [N in keyof Outputs]: Argument<Outputs[N]>;
+} & { readonly [N in keyof Inouts]: Argument<Inouts[N]> } & {
+  readonly [N in keyof Scratch]: ScratchObject<Scratch[N]>;
+};
+
+type HostArgument<S> =
+  S extends ArraySpec<infer D>
+    ? HostArray<D>
+    : S extends ScalarSpec<infer D>
+      ? HostValue<D>
+      : never;
+
+/** What carries a kernel's signature in its type. */
+export interface Signature<
+  Inputs extends InputSpecs = InputSpecs,
+  Outputs extends ArraySpecs = ArraySpecs,
+  Inouts extends ArraySpecs = ArraySpecs,
+> {
+  readonly inputs: Inputs;
+  readonly outputs: Outputs;
+  readonly inouts: Inouts;
+}
+
+/** What a launch of kernel `K` is given: its inputs and the arrays it updates. */
+export type KernelInputs<K extends Signature> = {
+  readonly [N in keyof K["inputs"]]: HostArgument<K["inputs"][N]>;
+} & { readonly [N in keyof K["inouts"]]: HostArgument<K["inouts"][N]> };
+
+/** What a launch of kernel `K` gives: its outputs and the arrays it updated. */
+export type KernelOutputs<K extends Signature> = {
+  readonly [N in keyof K["outputs"]]: HostArgument<K["outputs"][N]>;
+} & { readonly [N in keyof K["inouts"]]: HostArgument<K["inouts"][N]> };
+
+/** A specification with everything in place. */
+export interface CheckedSpec {
+  readonly name: string;
+  readonly grid: readonly GridAxis[];
+  readonly threads: readonly string[];
+  /** Whether the specification names threads, so that the body gets a function for each. */
+  readonly hasThreads: boolean;
+  readonly dimensions: readonly Dimension[];
+  readonly inputs: InputSpecs;
+  readonly outputs: ArraySpecs;
+  readonly inouts: ArraySpecs;
+  readonly scratch: ScratchSpecs;
+  readonly names: readonly string[];
+}
+
+export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
+  const { name, threads, inputs = {}, outputs = {}, inouts = {}, scratch = {} } = spec;
+  requireName("a kernel", name, location);
+  const register = new NameRegister();
+  const grid = checkGrid(spec, register, location);
+  checkThreads(threads, register, location);
+  checkEntries("an input", inputs, ["array", "scalar"], register, location);
+  checkEntries("an output", outputs, ["array"], register, location);
+  checkEntries("an inout", inouts, ["array"], register, location);
+  checkEntries("scratch", scratch, ["memory", "barrier", "semaphore", "union"], register, location);
+  const arrays = [inputs, outputs, inouts].flatMap((specs) => Object.values(specs));
+  const sizes = [
+    ...arrays.flatMap((array) => (array.kind === "array" ? arraySizes(array) : [])),
+    ...grid.map(({ extent }) => extent),
+    ...Object.values(scratch).flatMap(scratchSizes),
+  ];
+  return {
+    name,
+    grid,
+    threads: threads ?? ["main"],
+    hasThreads: threads !== undefined,
+    dimensions: collectDimensions(sizes, location),
+    inputs,
+    outputs,
+    inouts,
+    scratch,
+    names: register.names,
+  };
+}
+
+function checkGrid(
+  { grid = {}, cluster = {} }: KernelSpec,
+  register: NameRegister,
+  location: Location,
+): readonly GridAxis[] {
+  for (const [axis, extent] of Object.entries(grid)) {
+    register.claim("a grid axis", axis, location);
+    if (!isExtent(extent)) {
+      throw new TilewrightError({
+        code: "TW1023",
+        message: `the grid cannot have ${describe(extent)} blocks along ${axis}`,
+        location,
+        expected: "a positive whole number or a size known at launch",
+        found: describe(extent),
+      });
+    }
+  }
+  for (const [axis, count] of Object.entries(cluster)) checkCluster(grid, axis, count, location);
+  return Object.entries(grid).map(([axis, extent]) =>
+    Object.freeze({ name: axis, extent, cluster: cluster[axis] ?? 1 }),
+  );
+}
+
+function checkCluster(grid: GridSpec, axis: string, count: unknown, location: Location): void {
+  const refuse = (message: string, expected: string, found: string): never => {
+    throw new TilewrightError({ code: "TW1024", message, location, expected, found });
+  };
+  const extent = grid[axis];
+  if (extent === undefined)
+    return refuse(
+      `the cluster names ${axis}, which is not an axis of the grid`,
+      `one of ${Object.keys(grid).join(", ") || "no axes"}`,
+      axis,
+    );
+  if (!isPositiveInteger(count))
+    return refuse(
+      `a cluster cannot have ${describe(count)} blocks along ${axis}`,
+      "a positive whole number",
+      describe(count),
+    );
+  if (typeof extent === "number" && extent % count !== 0)
+    refuse(
+      `clusters of ${count} blocks do not divide the ${extent} blocks along ${axis}`,
+      `a divisor of ${extent}`,
+      String(count),
+    );
+}
+
+/** A block has at most this many lanes on every target, and a thread is 128 of them. */
+const mostThreads = targets.sm_90a.lanesPerBlock / lanesPerThread;
+
+function checkThreads(
+  threads: readonly string[] | undefined,
+  register: NameRegister,
+  location: Location,
+): void {
+  if (threads === undefined) return;
+  if (threads.length === 0 || threads.length > mostThreads) {
+    throw new TilewrightError({
+      code: "TW1025",
+      message: `a block cannot have ${threads.length} program threads`,
+      location,
+      expected: `1 to ${mostThreads}, each being ${lanesPerThread} lanes`,
+      found: String(threads.length),
+    });
+  }
+  for (const thread of threads) register.claim("a program thread", thread, location);
+}
+
+function checkEntries(
+  what: string,
+  specs: { readonly [name: string]: unknown },
+  kinds: readonly (ArraySpec | ScalarSpec | ScratchSpec)["kind"][],
+  register: NameRegister,
+  location: Location,
+): void {
+  for (const [name, spec] of Object.entries(specs)) {
+    register.claim(what, name, location);
+    if (!isSpec(spec, kinds)) {
+      throw new TilewrightError({
+        code: "TW1031",
+        message: `${name} cannot be ${what}`,
+        location,
+        expected: kinds
+          .map((kind) => (kind === "memory" ? "smem(…), gmem(…)" : `${kind}(…)`))
+          .join(", "),
+        found: describeSpec(spec),
+      });
+    }
+  }
+}
+
+function arraySizes({ shape, strides }: ArraySpec): readonly Size[] {
+  return [...shape, ...(strides ?? [])];
+}
+
+function scratchSizes(spec: ScratchSpec): readonly Size[] {
+  return spec.kind === "memory" || spec.kind === "semaphore" ? spec.shape : [];
+}
+
+/** The named dimensions in the order they appear, each with one promise. */
+function collectDimensions(sizes: readonly Size[], location: Location): readonly Dimension[] {
+  const found = new Map<string, Dimension>();
+  for (const dimension of sizes.flatMap(dimensionsOf)) {
+    const known = found.get(dimension.name);
+    if (known === undefined) found.set(dimension.name, dimension);
+    else if (known.multipleOf !== dimension.multipleOf) {
+      throw new TilewrightError({
+        code: "TW1028",
+        message: `dimension ${sizeText(dimension)} is said to be a multiple of ${known.multipleOf} and of ${dimension.multipleOf}`,
+        location,
+        expected: `multipleOf: ${known.multipleOf} everywhere`,
+        found: `multipleOf: ${dimension.multipleOf}`,
+      });
+    }
+  }
+  return [...found.values()];
+}

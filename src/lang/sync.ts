@@ -1,0 +1,163 @@
+/**
+ * How program threads and blocks order themselves: barriers, semaphores, and the points where all
+ * threads of a block or a cluster meet.
+ */
+import type { Value } from "../ir/node.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { indexValue } from "./indices.ts";
+import type { Index } from "./indices.ts";
+import { Scalar } from "./scalar.ts";
+import { emit, emitOrigin } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { origin, Traced, useValue, wrongKind } from "./traced.ts";
+
+/** The operands that name one barrier. */
+export interface BarrierOperands {
+  readonly barrier: Value;
+  readonly index?: Value;
+}
+
+/** A barrier in shared memory, or an array of them. */
+export class Barrier extends Traced {
+  /** Tells a barrier from other traced objects. */
+  readonly kind = "barrier";
+  readonly #index: Index | undefined;
+
+  /** @internal */
+  constructor(made: Origin, index?: Index) {
+    super(made);
+    this.#index = index;
+  }
+
+  /** One barrier of the array. */
+  at(index: Index): Barrier {
+    return new Barrier(this[origin], index);
+  }
+
+  /** Arrives once; on the barrier of another block of the cluster where `peer` is given. */
+  arrive(options: { readonly peer?: Index } = {}): void {
+    const location = captureLocation();
+    const { peer } = options;
+    const operands = {
+      ...barrierOperands(this, location),
+      ...(peer !== undefined && { peer: indexValue("the rank of a peer", peer, location) }),
+    };
+    emit("barrier_arrive", operands, {}, location);
+  }
+
+  /** Waits for the next phase that this thread has not waited for, or for the phase of a parity. */
+  wait(options: { readonly parity?: Index } = {}): void {
+    const location = captureLocation();
+    const { parity } = options;
+    const operands = {
+      ...barrierOperands(this, location),
+      ...(parity !== undefined && { parity: indexValue("a parity", parity, location) }),
+    };
+    emit("barrier_wait", operands, {}, location);
+  }
+
+  /** @internal */
+  get index(): Index | undefined {
+    return this.#index;
+  }
+}
+
+/** The barrier and its index, if it has one, as operands. */
+export function barrierOperands(barrier: unknown, location: Location): BarrierOperands {
+  if (!(barrier instanceof Barrier)) return wrongKind("a barrier", "a barrier", barrier, location);
+  const value = useValue(barrier, location);
+  const { index } = barrier;
+  const isSingle = value.type.kind === "barrier" && value.type.count === 1;
+  // Code that is written for any number of barriers may name the only one by its index.
+  if (index === undefined || (index === 0 && isSingle)) return { barrier: value };
+  return { barrier: value, index: indexValue("the index of a barrier", index, location) };
+}
+
+/** Counters in global memory that all blocks share. */
+export class Semaphore extends Traced {
+  /** Tells a semaphore from other traced objects. */
+  readonly kind = "semaphore";
+  readonly #indices: readonly Index[];
+
+  /** @internal */
+  constructor(made: Origin, indices: readonly Index[] = []) {
+    super(made);
+    this.#indices = indices;
+  }
+
+  /** One counter. */
+  at(...indices: readonly Index[]): Semaphore {
+    return new Semaphore(this[origin], [...this.#indices, ...indices]);
+  }
+
+  /** Adds to the counter; whoever waits for the sum sees what this thread did before. */
+  signal(increment: Index = 1): void {
+    const location = captureLocation();
+    const operands = {
+      ...this.#operands(location),
+      increment: indexValue("an increment", increment, location),
+    };
+    emit("semaphore_signal", operands, {}, location);
+  }
+
+  /** Waits until the counter is at least `value`; with `decrement`, then subtracts it. */
+  wait(value: Index, options: { readonly decrement?: boolean } = {}): void {
+    const location = captureLocation();
+    const operands = {
+      ...this.#operands(location),
+      value: indexValue("the value of a wait", value, location),
+    };
+    const { decrement = false } = options;
+    emit("semaphore_wait", operands, { decrement }, location);
+  }
+
+  #operands(location: Location): {
+    readonly semaphore: Value;
+    readonly indices: readonly Value[];
+  } {
+    return {
+      semaphore: useValue(this, location),
+      indices: this.#indices.map((index) =>
+        indexValue("the index of a semaphore", index, location),
+      ),
+    };
+  }
+}
+
+/** All program threads of the block meet here. */
+export function blockSync(): void {
+  emit("block_sync", {}, {}, captureLocation());
+}
+
+/** Tells the cluster that this thread has come here, without waiting. */
+export function clusterArrive(): void {
+  emit("cluster_arrive", {}, {}, captureLocation());
+}
+
+/** Waits until every program thread of the cluster has called `clusterArrive`. */
+export function clusterWait(): void {
+  emit("cluster_wait", {}, {}, captureLocation());
+}
+
+/** All program threads of the cluster meet here. */
+export function clusterSync(): void {
+  const location = captureLocation();
+  emit("cluster_arrive", {}, {}, location);
+  emit("cluster_wait", {}, {}, location);
+}
+
+/** The block's position in its cluster along a grid axis. */
+export function clusterRank(axis: string): Scalar<"i32"> {
+  return new Scalar(emitOrigin("cluster_rank", {}, { axis }, captureLocation()));
+}
+
+/** The number of blocks along a grid axis. */
+export function gridSize(axis: string): Scalar<"i32"> {
+  return new Scalar(emitOrigin("grid_size", {}, { axis }, captureLocation()));
+}
+
+/** The index of the program thread in its block. */
+export function threadIndex(): Scalar<"i32"> {
+  return new Scalar(emitOrigin("thread_index", {}, {}, captureLocation()));
+}

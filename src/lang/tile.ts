@@ -1,0 +1,281 @@
+/**
+ * Tiles: immutable blocks of numbers in the registers of a program thread. What they share with
+ * scalars is in `elementwise.ts`; here are the methods that know of axes.
+ */
+import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arithmetic/functions.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
+import { shapeText } from "../ir/size.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
+import { Elementwise, make, noteCondition } from "./elementwise.ts";
+import { Scalar } from "./scalar.ts";
+import { emit, emitValue, originOf } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { useValue, wrongKind } from "./traced.ts";
+
+/** How a reduction along an axis leaves the shape. */
+export interface ReduceOptions {
+  /** Keeps the axis, with extent 1. */
+  readonly keep?: boolean;
+}
+
+/** In which direction a running combination goes. */
+export interface ScanOptions {
+  /** From the last element to the first. */
+  readonly reverse?: boolean;
+}
+
+/** The order of a sort. */
+export interface SortOptions {
+  /** Greatest first. */
+  readonly descending?: boolean;
+}
+
+type Tiles<T extends readonly DTypeName[]> = { readonly [I in keyof T]: Tile<T[I]> };
+
+export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D> {
+  /** Tells a tile from a scalar. */
+  readonly kind = "tile";
+  /** The extents of its axes. */
+  readonly shape: readonly number[];
+
+  /** @internal */
+  constructor(made: Origin) {
+    super(made);
+    this.shape = shapeOf(made.value);
+  }
+
+  /** @internal */
+  [make](made: Origin): Tile {
+    return new Tile(made);
+  }
+
+  /** The same elements, in row-major order, under another shape. */
+  reshape(shape: readonly number[]): Tile<D> {
+    const location = captureLocation();
+    return this.#reshape(shape, location);
+  }
+
+  /** Output axis i is this tile's axis `permutation[i]`; all axes reversed without one. */
+  transpose(permutation: readonly number[] = this.shape.map((_, axis) => axis).reverse()): Tile<D> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    return this.#tile(emitValue("transpose", { source }, { permutation }, location), location);
+  }
+
+  /** The window of `sizes` elements from `starts`. */
+  slice(starts: readonly number[], sizes: readonly number[]): Tile<D> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    return this.#tile(emitValue("slice", { source }, { starts, sizes }, location), location);
+  }
+
+  /** Repeated to `shape`, by the rule of implicit broadcasting. */
+  broadcastTo(shape: readonly number[]): Tile<D> {
+    const location = captureLocation();
+    if (!broadcasts(this.shape, shape)) {
+      throw new TilewrightError({
+        code: "TW1010",
+        message: `a tile of shape ${shapeText(this.shape)} does not broadcast to ${shapeText(shape)}`,
+        location,
+        expected: `extents that are 1 or those of ${shapeText(shape)}, aligned at the last axis`,
+        found: shapeText(this.shape),
+      });
+    }
+    return this.#tile(broadcastValue(useValue(this, location), shape, location), location);
+  }
+
+  /** With a new axis of extent 1 at position `axis`. */
+  expand(axis: number): Tile<D> {
+    const location = captureLocation();
+    if (!Number.isInteger(axis) || axis < 0 || axis > this.shape.length)
+      wrongKind("the axis of expand", `an axis from 0 to ${this.shape.length}`, axis, location);
+    return this.#reshape(this.shape.toSpliced(axis, 0, 1), location);
+  }
+
+  /** Sum of all elements, or along one axis. */
+  sum(): Scalar<D>;
+  sum(axis: number, options?: ReduceOptions): Tile<D>;
+  sum(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("sum", "sum", axis, options);
+  }
+
+  /** Product of all elements, or along one axis. */
+  prod(): Scalar<D>;
+  prod(axis: number, options?: ReduceOptions): Tile<D>;
+  prod(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("prod", "prod", axis, options);
+  }
+
+  /** Least element of all, or along one axis. */
+  min(): Scalar<D>;
+  min(axis: number, options?: ReduceOptions): Tile<D>;
+  min(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("min", "min", axis, options);
+  }
+
+  /** Greatest element of all, or along one axis. */
+  max(): Scalar<D>;
+  max(axis: number, options?: ReduceOptions): Tile<D>;
+  max(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("max", "max", axis, options);
+  }
+
+  /** Whether all elements are true, or all along one axis. */
+  all(this: Tile<"bool">): Scalar<"bool">;
+  all(this: Tile<"bool">, axis: number, options?: ReduceOptions): Tile<"bool">;
+  all(this: Tile<"bool">, axis?: number, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+    return this.#reduce("all", "and", axis, options);
+  }
+
+  /** Whether any element is true, or any along one axis. */
+  any(this: Tile<"bool">): Scalar<"bool">;
+  any(this: Tile<"bool">, axis: number, options?: ReduceOptions): Tile<"bool">;
+  any(this: Tile<"bool">, axis?: number, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+    return this.#reduce("any", "or", axis, options);
+  }
+
+  /** All elements combined bit by bit, or those along one axis. */
+  reduce(fn: "and" | "or" | "xor"): Scalar<D>;
+  reduce(fn: "and" | "or" | "xor", axis: number, options?: ReduceOptions): Tile<D>;
+  reduce(fn: "and" | "or" | "xor", axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+    return this.#reduce("reduce", fn, axis, options);
+  }
+
+  /** Running sum along an axis. */
+  cumsum(axis: number, options?: ScanOptions): Tile<D> {
+    return this.#scan("sum", axis, options);
+  }
+
+  /** Running product along an axis. */
+  cumprod(axis: number, options?: ScanOptions): Tile<D> {
+    return this.#scan("prod", axis, options);
+  }
+
+  /** Least element so far along an axis. */
+  cummin(axis: number, options?: ScanOptions): Tile<D> {
+    return this.#scan("min", axis, options);
+  }
+
+  /** Greatest element so far along an axis. */
+  cummax(axis: number, options?: ScanOptions): Tile<D> {
+    return this.#scan("max", axis, options);
+  }
+
+  /** Index of the first least element along an axis; a scalar without axis, of a tile with one. */
+  argmin(): Scalar<"i32">;
+  argmin(axis: number): Tile<"i32">;
+  argmin(axis?: number): Scalar<"i32"> | Tile<"i32"> {
+    return this.#arg("argmin", axis);
+  }
+
+  /** Index of the first greatest element along an axis; a scalar without axis, of a tile with one. */
+  argmax(): Scalar<"i32">;
+  argmax(axis: number): Tile<"i32">;
+  argmax(axis?: number): Scalar<"i32"> | Tile<"i32"> {
+    return this.#arg("argmax", axis);
+  }
+
+  /** Sorted along an axis; equal elements keep their order. */
+  sort(axis: number, options?: SortOptions): Tile<D> {
+    const [keys] = this.#sort(axis, [], options);
+    return keys;
+  }
+
+  /** Sorted along an axis, with tiles whose elements move along: `[keys, ...payloads]`. */
+  sortWith<const P extends readonly DTypeName[]>(
+    axis: number,
+    payloads: Tiles<P>,
+    options?: SortOptions,
+  ): readonly [Tile<D>, ...Tiles<P>] {
+    return this.#sort(axis, payloads, options);
+  }
+
+  #sort<const P extends readonly DTypeName[]>(
+    axis: number,
+    payloads: Tiles<P>,
+    options: SortOptions = {},
+  ): readonly [Tile<D>, ...Tiles<P>] {
+    const location = captureLocation();
+    const keys = useValue(this, location);
+    const operands = {
+      keys,
+      payloads: payloads.map((payload: unknown) =>
+        payload instanceof Tile
+          ? useValue(payload, location)
+          : wrongKind("a payload of sortWith", "a tile", payload, location),
+      ),
+    };
+    const { descending = false } = options;
+    const results = emit("sort", operands, { axis, descending }, location);
+    const tiles = results.map((value) => this.#tile(value, location));
+    return tiles as unknown as readonly [Tile<D>, ...Tiles<P>];
+  }
+
+  #reduce<E extends DTypeName>(
+    this: Tile<E>,
+    method: string,
+    fn: ReduceFunction,
+    axis: number | undefined,
+    options: ReduceOptions = {},
+  ): Scalar<E> | Tile<E> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    const { keep = false } = options;
+    const axes = axis === undefined ? this.shape.map((_, position) => position) : [axis];
+    if (axis !== undefined && !keep) this.#requireOtherAxis(method, axis, location);
+    const value = emitValue("reduce", { source }, { fn, axes }, location);
+    const shape = this.shape.map((extent, position) => (position === axis ? 1 : extent));
+    const result = keep ? emitValue("reshape", { source: value }, { shape }, location) : value;
+    noteCondition(result, method, location);
+    return dataObject(result, location) as Scalar<E> | Tile<E>;
+  }
+
+  /** A tile has at least one axis, so the only one cannot be reduced away. */
+  #requireOtherAxis(method: string, axis: number, location: Location): void {
+    if (this.shape.length > 1) return;
+    throw new TilewrightError({
+      code: "TW1015",
+      message: `${method}(${axis}) along the only axis leaves no tile`,
+      location,
+      expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape [1]`,
+      found: `a tile of shape ${shapeText(this.shape)}`,
+      remedy: `write ${method}()`,
+    });
+  }
+
+  #scan(fn: ScanFunction, axis: number, options: ScanOptions = {}): Tile<D> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    const { reverse = false } = options;
+    return this.#tile(emitValue("scan", { source }, { fn, axis, reverse }, location), location);
+  }
+
+  #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    if (axis !== undefined) this.#requireOtherAxis(fn, axis, location);
+    else if (this.shape.length > 1)
+      wrongKind(`the axis of ${fn}`, `an axis from 0 to ${this.shape.length - 1}`, axis, location);
+    const value = emitValue("arg_reduce", { source }, { fn, axis: axis ?? 0 }, location);
+    return dataObject(value, location) as Scalar<"i32"> | Tile<"i32">;
+  }
+
+  #reshape(shape: readonly number[], location: Location): Tile<D> {
+    const source = useValue(this, location);
+    return this.#tile(emitValue("reshape", { source }, { shape }, location), location);
+  }
+
+  #tile(value: Value, location: Location): Tile<D> {
+    return new Tile(originOf(value, location));
+  }
+}
+
+/** The scalar or tile that stands for a value made just now. */
+export function dataObject(value: Value, location: Location): Scalar | Tile {
+  const made = originOf(value, location);
+  return value.type.kind === "scalar" ? new Scalar(made) : new Tile(made);
+}

@@ -1,0 +1,179 @@
+/**
+ * The active trace: the kernel whose body is running now, and the regions open in it.
+ *
+ *   kernel(…, ({ i, x }) => {          scope 0 opens
+ *     const t = x.at(…).load();          t belongs to scope 0
+ *     loop(4, (k) => {                   scope 1 opens; k belongs to it
+ *       const u = t.add(k);                t is visible, scope 0 being open
+ *     });                                scope 1 closes; u may not be used any more
+ *   });                                scope 0 closes
+ *
+ * Traces form a stack, because a kernel's body may build another kernel.
+ */
+import { Builder } from "../ir/builder.ts";
+import type { InferContext } from "../ir/infer/index.ts";
+import type { Region, Value } from "../ir/node.ts";
+import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
+import type { Type } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+
+/** A region of the program being traced; its values are usable while it is open. */
+export interface Scope {
+  readonly trace: Trace;
+  /** What the region is, for messages: "the body of loop". */
+  readonly label: string;
+  open: boolean;
+}
+
+/** Which IR value a traced object stands for, and where it was made. */
+export interface Origin {
+  readonly value: Value;
+  readonly scope: Scope;
+  readonly location: Location;
+}
+
+/** A condition that nothing has used yet. */
+interface PendingCondition {
+  readonly location: Location;
+  readonly made: string;
+}
+
+export class Trace {
+  readonly kernelName: string;
+  readonly context: InferContext;
+  /** The program thread whose code is being traced; undefined where all of them run it. */
+  thread: string | undefined = undefined;
+  readonly #builder: Builder;
+  readonly #scopes: Scope[] = [];
+  readonly #conditions = new Map<Value, PendingCondition>();
+
+  constructor(kernelName: string, context: InferContext) {
+    this.kernelName = kernelName;
+    this.context = context;
+    this.#builder = new Builder(context);
+  }
+
+  get scope(): Scope {
+    const scope = this.#scopes.at(-1);
+    if (scope === undefined) throw new Error("the trace has no open region");
+    return scope;
+  }
+
+  add<K extends OpKind>(
+    kind: K,
+    operands: OpOperands<K>,
+    attributes: OpAttributes<K>,
+    regions: OpRegions<K>,
+    location: Location,
+  ): readonly Value[] {
+    return this.#builder.add(kind, operands, attributes, regions, location);
+  }
+
+  /** Traces a region; what `body` returns is what the region yields. */
+  region(
+    label: string,
+    types: readonly Type[],
+    location: Location,
+    body: (parameters: readonly Value[]) => readonly Value[],
+  ): Region {
+    const scope: Scope = { trace: this, label, open: true };
+    const parameters = this.#builder.openRegion(types);
+    this.#scopes.push(scope);
+    let region: Region | undefined;
+    try {
+      region = this.#builder.closeRegion(body(parameters), location);
+      return region;
+    } finally {
+      scope.open = false;
+      this.#scopes.pop();
+      if (region === undefined) this.#builder.abandonRegion();
+    }
+  }
+
+  /** Remembers a condition until it is used. */
+  expectUse(value: Value, condition: PendingCondition): void {
+    this.#conditions.set(value, condition);
+  }
+
+  noteUse(value: Value): void {
+    this.#conditions.delete(value);
+  }
+
+  /** Reports the conditions that only JavaScript has seen. */
+  requireUsedConditions(): void {
+    const [first, ...others] = this.#conditions.values();
+    if (first === undefined) return;
+    throw new TilewrightError({
+      code: "TW1006",
+      message: `the condition made by ${first.made} is never used`,
+      location: first.location,
+      notes: others.map(({ made, location }) => ({
+        message: `the condition made by ${made} is not used either`,
+        location,
+      })),
+    });
+  }
+}
+
+const traces: Trace[] = [];
+
+/** The trace that `name`, a function of the language, records into. */
+export function activeTrace(name: string, location?: Location): Trace {
+  const trace = traces.at(-1);
+  if (trace === undefined) {
+    throw new TilewrightError({
+      code: "TW1002",
+      message: `${name} was used outside a kernel's body`,
+      location,
+    });
+  }
+  return trace;
+}
+
+/** Runs `body` with `trace` active. */
+export function withTrace<T>(trace: Trace, body: () => T): T {
+  traces.push(trace);
+  try {
+    return body();
+  } finally {
+    traces.pop();
+  }
+}
+
+/** Adds an op without regions to the active trace. */
+export function emit<K extends OpKind>(
+  kind: K,
+  operands: OpOperands<K>,
+  attributes: OpAttributes<K>,
+  location: Location,
+): readonly Value[] {
+  return activeTrace(kind, location).add(kind, operands, attributes, {} as OpRegions<K>, location);
+}
+
+/** Adds an op of one result, and gives the result with its origin. */
+export function emitOrigin<K extends OpKind>(
+  kind: K,
+  operands: OpOperands<K>,
+  attributes: OpAttributes<K>,
+  location: Location,
+): Origin {
+  return originOf(emitValue(kind, operands, attributes, location), location);
+}
+
+/** Adds an op of one result. */
+export function emitValue<K extends OpKind>(
+  kind: K,
+  operands: OpOperands<K>,
+  attributes: OpAttributes<K>,
+  location: Location,
+): Value {
+  const [value] = emit(kind, operands, attributes, location);
+  if (value === undefined) throw new Error(`${kind} has no result`);
+  return value;
+}
+
+/** The origin of a value that was made just now. */
+export function originOf(value: Value, location: Location): Origin {
+  return { value, scope: activeTrace("a value", location).scope, location };
+}

@@ -1,0 +1,140 @@
+/**
+ * Trees: what a loop carries and what a branch gives may be a single value, or arrays and records of
+ * them to any depth. The IR has flat lists; a tree is taken apart in a fixed order and put together
+ * again around other values.
+ *
+ *   { sum: a, pair: [b, c] }   <->   carry.sum: a,  carry.pair[0]: b,  carry.pair[1]: c
+ */
+import type { Value } from "../ir/node.ts";
+import { sameType, typeText } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { Accumulator } from "./accumulator.ts";
+import { isPlain } from "./constants.ts";
+import { isDataObject } from "./operands.ts";
+import type { Scalar } from "./scalar.ts";
+import { dataObject } from "./tile.ts";
+import type { Tile } from "./tile.ts";
+import { originOf } from "./trace.ts";
+import { describe, Traced, useValue, wrongKind } from "./traced.ts";
+
+/** A value that can be carried around a loop or given by a branch. */
+export type Leaf = Scalar | Tile | Accumulator;
+
+/** Values in arrays and records. */
+export type Tree = Leaf | readonly Tree[] | { readonly [name: string]: Tree };
+
+/** The tree's form, without its values. */
+export type TreeShape =
+  | { readonly kind: "leaf" }
+  | { readonly kind: "array"; readonly items: readonly TreeShape[] }
+  | { readonly kind: "record"; readonly entries: readonly (readonly [string, TreeShape])[] };
+
+export interface FlatTree {
+  readonly shape: TreeShape;
+  readonly paths: readonly string[];
+  readonly values: readonly Value[];
+}
+
+/** The tree of a body that gives nothing. */
+const nothing: FlatTree = { shape: { kind: "array", items: [] }, paths: [], values: [] };
+
+/** Takes a tree apart, using each of its values; `label` begins the paths: "carry". */
+export function flattenTree(label: string, tree: unknown, location: Location): FlatTree {
+  if (tree === undefined) return nothing;
+  const paths: string[] = [];
+  const values: Value[] = [];
+  const visit = (item: unknown, path: string): TreeShape => {
+    if (item instanceof Accumulator || isDataObject(item)) {
+      paths.push(path);
+      values.push(item instanceof Accumulator ? item.consume(location) : useValue(item, location));
+      return { kind: "leaf" };
+    }
+    if (Array.isArray(item)) {
+      const items = item.map((part: unknown, position) => visit(part, `${path}[${position}]`));
+      return { kind: "array", items };
+    }
+    if (!isRecord(item)) return refuseLeaf(path, item, location);
+    const entries = Object.entries(item).map(
+      ([name, part]) => [name, visit(part, `${path}.${name}`)] as const,
+    );
+    return { kind: "record", entries };
+  };
+  return { shape: visit(tree, label), paths, values };
+}
+
+function isRecord(item: unknown): item is { readonly [name: string]: unknown } {
+  if (typeof item !== "object" || item === null || item instanceof Traced) return false;
+  const prototype: unknown = Object.getPrototypeOf(item);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function refuseLeaf(path: string, item: unknown, location: Location): never {
+  if (isPlain(item)) {
+    throw new TilewrightError({
+      code: "TW1009",
+      message: `${path} is a plain JavaScript value and has no dtype`,
+      location,
+      expected: "a tile, a scalar or an accumulator",
+      found: describe(item),
+      remedy: `write constant(dtype, ${String(item)})`,
+    });
+  }
+  return wrongKind(path, "a tile, a scalar or an accumulator", item, location);
+}
+
+/** Puts a tree of the given form together around values made just now. */
+export function rebuildTree(
+  shape: TreeShape,
+  values: readonly Value[],
+  location: Location,
+): unknown {
+  let position = 0;
+  const build = (part: TreeShape): unknown => {
+    if (part.kind === "array") return part.items.map(build);
+    if (part.kind === "record")
+      return Object.fromEntries(part.entries.map(([name, item]) => [name, build(item)]));
+    const value = values[position++];
+    if (value === undefined) throw new Error("a tree has more leaves than values");
+    return value.type.kind === "inflight"
+      ? new Accumulator(originOf(value, location))
+      : dataObject(value, location);
+  };
+  return build(shape);
+}
+
+/** Refuses a tree that differs from the one it must match, in form or in the types of its values. */
+export function requireSameTree(
+  what: string,
+  wanted: FlatTree,
+  found: FlatTree,
+  location: Location,
+): void {
+  const wantedLeaves = leafTexts(wanted);
+  const foundLeaves = leafTexts(found);
+  const paths = new Set([...wantedLeaves.keys(), ...foundLeaves.keys()]);
+  for (const path of paths) {
+    const before = wantedLeaves.get(path);
+    const after = foundLeaves.get(path);
+    if (before !== undefined && after !== undefined && sameType(before, after)) continue;
+    const [expected, actual] = [before, after].map((type) =>
+      type === undefined ? "nothing" : typeText(type),
+    );
+    throw new TilewrightError({
+      code: "TW1012",
+      message: `${path} ${what}: ${expected} became ${actual}`,
+      location,
+      expected,
+      found: actual,
+    });
+  }
+}
+
+function leafTexts({ paths, values }: FlatTree): ReadonlyMap<string, Value["type"]> {
+  return new Map(
+    paths.flatMap((path, position) => {
+      const value = values[position];
+      return value === undefined ? [] : [[path, value.type] as const];
+    }),
+  );
+}

@@ -1,0 +1,122 @@
+/**
+ * Windows: how the indices given to `ref.at(…)` become offsets and sizes, one for each axis.
+ *
+ *   x: [n, 512]    x.at(slice(i.mul(64), 64), 3)
+ *
+ *   | axis | index            | offset | size | dropped |
+ *   |------|------------------|--------|------|---------|
+ *   | 0    | slice(64 i, 64)  | 64 i   | 64   | no      |
+ *   | 1    | 3                | 3      | 1    | yes     |
+ *
+ * What is out of bounds for certain is refused here; the rest the simulator sees.
+ */
+import { sizeText } from "../ir/size.ts";
+import type { Size } from "../ir/size.ts";
+import type { RefType } from "../ir/types.ts";
+import { typeText } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { isIndex } from "./indices.ts";
+import type { Index } from "./indices.ts";
+import { isExtent } from "./sizes.ts";
+import { wrongKind } from "./traced.ts";
+
+/** `size` elements of an axis, from `start` on. */
+export interface Slice {
+  readonly kind: "slice";
+  readonly start: Index;
+  readonly size: Size;
+}
+
+/** A whole axis. */
+export interface All {
+  readonly kind: "all";
+}
+
+/** What `at` takes for one axis; an index drops the axis. */
+export type WindowIndex = Index | Slice | All;
+
+/** A whole axis of a window. */
+export const all: All = Object.freeze({ kind: "all" });
+
+/** `size` elements of an axis, from `start` on. */
+export function slice(start: Index, size: Size): Slice {
+  const location = captureLocation();
+  if (!isIndex(start))
+    wrongKind("the start of a slice", "a number, an i32 scalar or a size", start, location);
+  if (!isExtent(size)) wrongKind("the size of a slice", "a positive whole number", size, location);
+  return Object.freeze({ kind: "slice", start, size });
+}
+
+export interface Window {
+  readonly offsets: readonly Index[];
+  readonly sizes: readonly Size[];
+  readonly dropped: readonly number[];
+}
+
+function isForm<K extends "slice" | "all">(
+  item: unknown,
+  kind: K,
+): item is Extract<Slice | All, { readonly kind: K }> {
+  return typeof item === "object" && item !== null && "kind" in item && item.kind === kind;
+}
+
+export function resolveWindow(
+  type: RefType,
+  indices: readonly unknown[],
+  location: Location,
+): Window {
+  if (indices.length > type.shape.length) {
+    throw new TilewrightError({
+      code: "TW1017",
+      message: `${indices.length} indices for ${typeText(type)}`,
+      location,
+      expected: `at most ${type.shape.length}`,
+      found: `${indices.length}`,
+    });
+  }
+  const dropped: number[] = [];
+  const parts = type.shape.map((extent, axis): Slice => {
+    const item = axis < indices.length ? indices[axis] : all;
+    if (isForm(item, "all")) return { kind: "slice", start: 0, size: extent };
+    if (isForm(item, "slice")) {
+      // A window on global memory may overhang; it loads fill values and stores are clipped.
+      requireInside(type, axis, item, type.space === "gmem", location);
+      return item;
+    }
+    if (!isIndex(item))
+      return wrongKind("an index", "a number, an i32 scalar, a slice or `all`", item, location);
+    const element: Slice = { kind: "slice", start: item, size: 1 };
+    requireInside(type, axis, element, false, location);
+    dropped.push(axis);
+    return element;
+  });
+  return {
+    offsets: parts.map(({ start }) => start),
+    sizes: parts.map(({ size }) => size),
+    dropped,
+  };
+}
+
+function requireInside(
+  type: RefType,
+  axis: number,
+  { start, size }: Slice,
+  mayOverhang: boolean,
+  location: Location,
+): void {
+  const extent = type.shape[axis] ?? 0;
+  const first = typeof start === "number" ? start : 0;
+  const isPosition = Number.isInteger(first) && first >= 0;
+  const isKnown = typeof extent === "number" && typeof size === "number";
+  if (isPosition && (mayOverhang || !isKnown || first + size <= extent)) return;
+  const place = size === 1 ? `element ${first}` : `${sizeText(size)} elements from ${first}`;
+  throw new TilewrightError({
+    code: "TW1016",
+    message: `axis ${axis} of ${typeText(type)} has no ${place}`,
+    location,
+    expected: mayOverhang ? "a whole number from 0" : `within 0 to ${sizeText(extent)}`,
+    found: place,
+  });
+}
