@@ -105,12 +105,15 @@ class Trial {
     let next = 0;
     const newAgent = () => next++;
     const noSets = () => ({ generic: new Set<Access>(), asynchronous: new Set<Access>() });
-    this.#threads = Array.from({ length: 2 + this.#random.below(4) }, () => ({
-      timeline: new Timeline(newAgent),
-      agents: new AsyncAgents(newAgent),
-      sets: noSets(),
-      own: new Set<Access>(),
-    }));
+    this.#threads = Array.from(
+      { length: 2 + this.#random.below(this.#writes < 5 ? 14 : 4) },
+      () => ({
+        timeline: new Timeline(newAgent),
+        agents: new AsyncAgents(newAgent),
+        sets: noSets(),
+        own: new Set<Access>(),
+      }),
+    );
     this.#channels = [0, 1].map(() => ({ knowledge: Knowledge.none, sets: noSets() }));
   }
 

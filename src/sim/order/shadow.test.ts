@@ -24,9 +24,9 @@ function newOp(): AnyOp {
 function accessBy(
   { agent, count }: Epoch,
   mode: AccessMode,
-  { op = newOp(), proxy = "generic" as Proxy, member = 0 } = {},
+  options: { readonly op?: AnyOp; readonly proxy?: Proxy; readonly member?: number } = {},
 ): Access {
-  return { agent, count, mode, proxy, op, place, member };
+  return { agent, count, mode, proxy: "generic", op: newOp(), place, member: 0, ...options };
 }
 
 function memory(options: { granules?: number; initialised?: boolean } = {}): ShadowMemory {
@@ -220,18 +220,30 @@ describe("proxies", () => {
     }
   });
 
-  test("a fenced reader does not stand for an earlier one that has no fence", () => {
+  test("a fenced reader does not stand for earlier ones that have no fence", () => {
     const thread = threads();
-    const [first, second] = [thread(), thread()];
+    const readers = Array.from({ length: 40 }, thread);
     const shadow = memory();
-    act(shadow, first, "read");
-    second.acquire(first.publish());
-    act(shadow, second, "read");
-    second.fence("smem");
+    let handed = Knowledge.none;
+    for (const reader of readers) {
+      reader.acquire(handed);
+      act(shadow, reader, "read");
+      if (reader === readers.at(-1)) reader.fence("smem");
+      handed = reader.publish();
+    }
     const copy = accessBy(operation, "write", { proxy: "async" });
-    expect(touch(shadow, copy, second.knowledge)).toMatchObject([
-      { earlier: { agent: first.agent }, missing: "fence" },
-    ]);
+    const conflicts = touch(shadow, copy, handed);
+    expect(conflicts).toHaveLength(readers.length - 1);
+    for (const conflict of conflicts) expect(conflict).toMatchObject({ missing: "fence" });
+  });
+
+  test("the accesses of one operation do not conflict with each other", () => {
+    const issuer = threads()();
+    const shadow = memory();
+    for (const mode of ["write", "read", "atomic", "write"] as const) {
+      const access = accessBy(operation, mode, { proxy: "async" });
+      expect(touch(shadow, access, issuer.knowledge)).toEqual([]);
+    }
   });
 
   test("an ordinary access needs the completion of a copy", () => {

@@ -129,6 +129,22 @@ export class ShadowMemory {
   }
 }
 
+/** Replaces a state from `start` on; where another one, or the end, is met. */
+function replaceWhile(
+  granules: Int32Array,
+  start: number,
+  end: number,
+  met: number,
+  following: number,
+): number {
+  let granule = start;
+  while (granule < end && granules[granule] === met) {
+    granules[granule] = following;
+    granule += 1;
+  }
+  return granule;
+}
+
 /** One access on its way through the granules it touches. Not to be used after the next `begin`. */
 export class ShadowCursor {
   readonly #granules: Int32Array;
@@ -155,18 +171,14 @@ export class ShadowCursor {
     const granules = this.#granules;
     if (start < 0 || end > granules.length)
       throw new Error(`granules ${start} to ${end} of ${granules.length}`);
-    let met = this.#lastMet;
-    let following = this.#lastFollowing;
-    for (let granule = start; granule < end; granule++) {
-      const state = granules[granule] as number;
-      if (state !== met) {
-        met = state;
-        following = this.#follow(state, granule);
-      }
-      granules[granule] = following;
+    let granule = replaceWhile(granules, start, end, this.#lastMet, this.#lastFollowing);
+    while (granule < end) {
+      const met = granules[granule] as number;
+      const following = this.#follow(met, granule);
+      this.#lastMet = met;
+      this.#lastFollowing = following;
+      granule = replaceWhile(granules, granule, end, met, following);
     }
-    this.#lastMet = met;
-    this.#lastFollowing = following;
   }
 
   #follow(met: number, granule: number): number {
@@ -213,9 +225,10 @@ class Step {
     if (mode !== "read") this.#orderAll(state.reads, granule);
     if (mode === "write") return this.#written;
     this.#checkContents(state, granule);
+    const { write, atomics, reads } = state;
     return mode === "read"
-      ? { ...state, reads: this.#added(state.reads) }
-      : { ...state, atomics: this.#added(state.atomics) };
+      ? { write, atomics, reads: this.#added(reads) }
+      : { write, atomics: this.#added(atomics), reads };
   }
 
   #orderAll(history: History | undefined, granule: number): void {
