@@ -42,6 +42,7 @@ export type {
   KernelOutputs,
   KernelSpec,
   ScratchSpecs,
+  Signature,
 } from "./spec.ts";
 export {
   blockSync,

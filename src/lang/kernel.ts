@@ -188,7 +188,7 @@ function refuseUnknownNames(
   names: readonly string[],
 ): { readonly [name: string]: unknown } {
   return new Proxy(argument, {
-    get(target, name) {
+    get(target, name): unknown {
       if (typeof name === "symbol" || Object.hasOwn(target, name)) return Reflect.get(target, name);
       throw new TilewrightError({
         code: "TW1022",
@@ -197,5 +197,5 @@ function refuseUnknownNames(
         found: name,
       });
     },
-  }) as { readonly [name: string]: unknown };
+  });
 }

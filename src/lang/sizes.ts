@@ -33,6 +33,8 @@ export function dim(name: string, options: { readonly multipleOf?: number } = {}
 }
 
 /** How many blocks of `by` cover `size`. */
+export function cdiv(size: number, by: number): number;
+export function cdiv(size: Size, by: number): Size;
 export function cdiv(size: Size, by: number): Size {
   const location = captureLocation();
   if (!isSize(size) || !isPositiveInteger(by))
