@@ -13,7 +13,7 @@ import { userFrames } from "../support/location.ts";
 /** The text for people. */
 export function failureText(error: unknown): string {
   if (error instanceof TilewrightError) return error.message;
-  if (!(error instanceof Error)) return `the program threw ${inspect(error)}`;
+  if (!(error instanceof Error)) return `a thrown ${inspect(error)}`;
   const own = [heading(error), ...userFrames(error.stack ?? "")].join("\n");
   return error.cause === undefined ? own : `${own}\ncaused by ${failureText(error.cause)}`;
 }

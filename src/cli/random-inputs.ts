@@ -8,12 +8,14 @@
  *   integers                       -8 … 7, or 0 … 15: what every format can hold
  */
 import { arrayParameters, outputShape } from "../device/binding.ts";
+import type { RunArguments } from "../device/types.ts";
 import { dtypes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import { elementCount, fromNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { convertValue } from "../formats/values.ts";
 import type { Kernel } from "../ir/node.ts";
+import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import { Random } from "../support/random.ts";
@@ -54,7 +56,7 @@ export function randomInputs(
   kernel: Kernel,
   dimensions: Dimensions,
   seed: number,
-): { readonly [name: string]: HostArray | HostValue } {
+): RunArguments<KernelDefinition> {
   const random = new Random(seed);
   const values = new Map(Object.entries(dimensions));
   const arrays = new Map(arrayParameters(kernel).map((array) => [array.name, array]));
@@ -65,7 +67,8 @@ export function randomInputs(
       inputs[name] = randomArray(array.type.dtype, outputShape(array, values), random);
     if (value.type.kind === "scalar") inputs[name] = randomValue(value.type.dtype, random);
   }
-  return inputs;
+  // The types of a kernel that is only known now cannot say which names are scalars.
+  return inputs as RunArguments<KernelDefinition>;
 }
 
 function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
