@@ -133,7 +133,7 @@ class KernelPrinter {
   /** The operands in the order of the text: positional ones, then named ones. */
   #operands(op: AnyOp): readonly string[] {
     const record = op.operands as { readonly [name: string]: Value | readonly Value[] | undefined };
-    const { positional, list, named } = operandForm(opTable[op.kind]);
+    const { positional, list, named } = operandForm(op.kind);
     const values = (name: string) =>
       [record[name] ?? []]
         .flat()

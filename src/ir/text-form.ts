@@ -9,6 +9,8 @@
  * | `{ ref: one, offsets: many }`             | `slice_ref %0 offsets(%1, %2)`        |
  * | `{ values: many }`, nothing else          | `yield %0, %1`                        |
  */
+import { opKinds, opTable } from "./ops.ts";
+import type { OpKind } from "./ops.ts";
 import type { Literal, OpSchema } from "./schema.ts";
 
 export interface OperandForm {
@@ -20,7 +22,7 @@ export interface OperandForm {
   readonly named: readonly string[];
 }
 
-export function operandForm(schema: OpSchema): OperandForm {
+function formOf(schema: OpSchema): OperandForm {
   const slots = Object.entries(schema.operands);
   const [only] = slots;
   if (slots.length === 1 && only?.[1] === "many")
@@ -28,6 +30,14 @@ export function operandForm(schema: OpSchema): OperandForm {
   const names = (positional: boolean) =>
     slots.filter(([, arity]) => (arity === "one") === positional).map(([name]) => name);
   return { positional: names(true), list: undefined, named: names(false) };
+}
+
+const forms = Object.freeze(
+  Object.fromEntries(opKinds.map((kind) => [kind, formOf(opTable[kind])])),
+) as { readonly [K in OpKind]: OperandForm };
+
+export function operandForm(kind: OpKind): OperandForm {
+  return forms[kind];
 }
 
 const plainName = /^[A-Za-z_$][\w$]*$/;

@@ -1,15 +1,19 @@
 /** A position in the tokens, and the ways a parser moves it: look, accept, expect, or fail. */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode } from "../../support/diagnostics.ts";
+import { locationAt } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import { tokenize } from "./lexer.ts";
 import type { Token, TokenKind } from "./lexer.ts";
 
 export class Cursor {
   readonly #tokens: readonly Token[];
+  readonly #file: string;
   #position = 0;
 
   constructor(text: string, file: string) {
     this.#tokens = tokenize(text, file);
+    this.#file = file;
   }
 
   /** The token `ahead` of the next one; past the end, the end. */
@@ -17,6 +21,11 @@ export class Cursor {
     const token = this.#tokens[this.#position + ahead] ?? this.#tokens.at(-1);
     if (token === undefined) throw new Error("the tokens have an end");
     return token;
+  }
+
+  /** The token's place in the text. */
+  locationOf({ line, column }: Token): Location {
+    return locationAt(this.#file, line, column);
   }
 
   take(): Token {
@@ -71,7 +80,7 @@ export class Cursor {
       throw new TilewrightError({
         code: "TW2502",
         message: `${token.text} holds an escape that JSON does not know`,
-        location: token.location,
+        location: this.locationOf(token),
       });
     }
   }
@@ -112,6 +121,12 @@ export class Cursor {
     expected?: string,
     found?: string,
   ): never {
-    throw new TilewrightError({ code, message, location: token.location, expected, found });
+    throw new TilewrightError({
+      code,
+      message,
+      location: this.locationOf(token),
+      expected,
+      found,
+    });
   }
 }

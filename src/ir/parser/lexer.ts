@@ -12,24 +12,20 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { locationAt } from "../../support/location.ts";
-import type { Location } from "../../support/location.ts";
 
 export type TokenKind = "word" | "value" | "number" | "string" | "sign" | "end";
 
 export interface Token {
   readonly kind: TokenKind;
   readonly text: string;
-  readonly location: Location;
+  readonly line: number;
+  readonly column: number;
 }
 
-const patterns: readonly (readonly [TokenKind | "space", RegExp])[] = [
-  ["space", /\s+/y],
-  ["value", /%\w+/y],
-  ["word", /[A-Za-z_$][\w$]*/y],
-  ["number", /-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?|-inf\b/y],
-  ["string", /"(?:[^"\\\n]|\\.)*"/y],
-  ["sign", /[(){}[\]<>,:=*@]/y],
-];
+/** One group a kind, in the order of `kinds`. */
+const pattern =
+  /(\s+)|([A-Za-z_$][\w$]*)|(%\w+)|([(){}[\]<>,:=*@])|(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?|-inf\b)|("(?:[^"\\\n]|\\.)*")/y;
+const kinds = ["space", "word", "value", "sign", "number", "string"] as const;
 
 export function tokenize(text: string, file: string): readonly Token[] {
   const tokens: Token[] = [];
@@ -37,30 +33,25 @@ export function tokenize(text: string, file: string): readonly Token[] {
   let line = 1;
   let lineStart = 0;
   while (offset < text.length) {
-    const location = locationAt(file, line, offset - lineStart + 1);
-    const [kind, found] = match(text, offset, location);
+    pattern.lastIndex = offset;
+    const match = pattern.exec(text);
+    const column = offset - lineStart + 1;
+    if (match === null) return reject(text.charAt(offset), file, line, column);
+    const found = match[0];
+    const kind = kinds[match.indexOf(found, 1) - 1];
     if (kind === "space") {
       const breaks = found.split("\n").length - 1;
       line += breaks;
       if (breaks > 0) lineStart = offset + found.lastIndexOf("\n") + 1;
-    } else tokens.push({ kind, text: found, location });
+    } else if (kind !== undefined) tokens.push({ kind, text: found, line, column });
     offset += found.length;
   }
-  const location = locationAt(file, line, offset - lineStart + 1);
-  return [...tokens, { kind: "end", text: "", location }];
+  tokens.push({ kind: "end", text: "", line, column: offset - lineStart + 1 });
+  return tokens;
 }
 
-function match(
-  text: string,
-  offset: number,
-  location: Location,
-): readonly [TokenKind | "space", string] {
-  for (const [kind, pattern] of patterns) {
-    pattern.lastIndex = offset;
-    const found = pattern.exec(text)?.[0];
-    if (found !== undefined) return [kind, found];
-  }
-  const character = text.charAt(offset);
+function reject(character: string, file: string, line: number, column: number): never {
+  const location = locationAt(file, line, column);
   if (character === '"')
     throw new TilewrightError({
       code: "TW2502",

@@ -163,7 +163,7 @@ class KernelParser {
     const regions = this.#regions(kind, start);
     const written = cursor.accept(":") ? this.#types() : [];
     const location = parseLocation(cursor);
-    const draft = { kind, operands, attributes, regions, location: start.location };
+    const draft = { kind, operands, attributes, regions, location: cursor.locationOf(start) };
     // The parts follow the kind's schema, which TypeScript cannot see.
     const inferred = inferResults(draft as unknown as AnyOp, this.#context);
     this.#checkResults(start, names.length, inferred, written);
@@ -186,7 +186,7 @@ class KernelParser {
 
   #operands(kind: OpKind, start: Token): Parts<Value> {
     const cursor = this.#cursor;
-    const { positional, list, named } = operandForm(opTable[kind]);
+    const { positional, list, named } = operandForm(kind);
     const parts: Parts<Value> = {};
     for (const name of [...named, list ?? []].flat())
       if (opTable[kind].operands[name] === "many") parts[name] = Object.freeze([]);
@@ -270,7 +270,7 @@ class KernelParser {
     throw new TilewrightError({
       code: "TW2509",
       message: `the results of ${start.text} are not the written ones`,
-      location: start.location,
+      location: this.#cursor.locationOf(start),
       expected: text(inferred),
       found: `${text(written)}${counted}`,
     });
@@ -278,7 +278,7 @@ class KernelParser {
 
   #use(expected: string): Value {
     const token = this.#cursor.expectKind("value", expected);
-    for (const scope of this.#scopes.toReversed()) {
+    for (const scope of this.#scopes) {
       const value = scope.get(token.text);
       if (value !== undefined) return value;
     }

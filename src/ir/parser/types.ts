@@ -92,9 +92,10 @@ function parseFormatAndShape(cursor: Cursor): [DType, readonly number[]] {
 }
 
 const typeWords = Object.keys(typeParsers) as (keyof typeof typeParsers)[];
+const firstWords = [...typeWords, ...dtypeNames];
 
 export function parseType(cursor: Cursor, dimensions: Dimensions): Type {
-  const word = cursor.expectWord([...typeWords, ...dtypeNames], "a type");
+  const word = cursor.expectWord(firstWords, "a type");
   const kind = typeWords.find((candidate) => candidate === word);
   if (kind === undefined) return scalarType(dtypes[word as keyof typeof dtypes]);
   cursor.expect("<");

@@ -125,7 +125,7 @@ class Sweep implements RewriteContext {
     regions: OpRegions<K>,
   ): readonly Value[] => {
     const draft = { kind, operands, attributes, regions, location: this.#location };
-    for (const part of [operands, attributes, regions]) Object.freeze(part);
+    for (const part of [operands, attributes, regions]) freezePart(part);
     const types = inferResults(draft, this.kernel);
     const results = types.map((type) => Object.freeze({ id: this.#nextId++, type }));
     const op: Op<K> = Object.freeze({ ...draft, results: Object.freeze(results) });
@@ -160,4 +160,10 @@ class Sweep implements RewriteContext {
     this.#location = location;
     return yieldedValues(region).map((value) => this.#substitution.get(value) ?? value);
   };
+}
+
+/** Freezes the operands, attributes or regions of a new op and the lists among them. */
+function freezePart(part: object): void {
+  for (const item of Object.values(part) as unknown[]) if (Array.isArray(item)) Object.freeze(item);
+  Object.freeze(part);
 }
