@@ -1,0 +1,146 @@
+/**
+ * Agents: what runs a program. A program thread is one, and inside `warps` so is each of its warps. An
+ * agent is a position in the code and its slots; between any two steps it can be put aside.
+ *
+ *   ready --> running --blocked--> waiting --woken--> ready
+ *                     --ended---->
+ */
+import { warpsPerThread } from "../targets/target.ts";
+import { CopyGroups, ProductQueue } from "./asynchronous.ts";
+import type { BarrierElement } from "./barriers.ts";
+import type { Block } from "./block.ts";
+import type { Machine } from "./machine.ts";
+import type { Access, AccessMode, Origin, Place } from "./order/access.ts";
+import { Knowledge, Timeline } from "./order/knowledge.ts";
+import { AsyncAgents } from "./order/pool.ts";
+import type { Outcome, Site } from "./program.ts";
+import type { SlotValue } from "./values.ts";
+import { WaitList } from "./waiting.ts";
+
+/** What a warp takes over from its thread. */
+interface Inheritance {
+  readonly parent: Agent;
+  readonly warp: number;
+}
+
+export class Agent {
+  readonly machine: Machine;
+  readonly block: Block;
+  readonly thread: number;
+  readonly warp: number | undefined;
+  readonly parent: Agent | undefined;
+  readonly slots: SlotValue[];
+  position = 0;
+  ended = false;
+  /** Where a blocked agent's wait is described, for a report of deadlock. */
+  waitingFor: (() => string) | undefined;
+  /** The adversarial scheduler's liking for it. */
+  priority = 0;
+  /** Without checks there is no timeline. */
+  readonly timeline: Timeline | undefined;
+  readonly asyncAgents: AsyncAgents;
+  /** How many phases of each barrier this agent has waited for. */
+  readonly phases: Map<BarrierElement, number>;
+  readonly groups = new CopyGroups();
+  readonly products = new ProductQueue();
+  /** Its own scoped allocations, by their number. */
+  readonly allocated: SlotValue[] = [];
+  warps: readonly Agent[] = [];
+  /** Woken when something this agent started is done: a copy, a wgmma, a warp. */
+  readonly ownWork = new WaitList();
+
+  constructor(block: Block, thread: number, inheritance?: Inheritance) {
+    const { machine } = block;
+    const parent = inheritance?.parent;
+    this.machine = machine;
+    this.block = block;
+    this.thread = thread;
+    this.parent = parent;
+    this.warp = inheritance?.warp;
+    this.slots =
+      parent === undefined
+        ? new Array<SlotValue>(machine.program.slots).fill(undefined)
+        : parent.slots.slice();
+    this.phases = new Map(parent?.phases);
+    this.timeline = machine.checks
+      ? new Timeline(() => machine.newAgentNumber(), parent?.timeline?.knowledge)
+      : undefined;
+    this.asyncAgents = new AsyncAgents(() => machine.newAgentNumber());
+  }
+
+  /** The step that is running, or that a blocked agent will repeat. */
+  get site(): Site {
+    const site = this.machine.program.sites[this.position - 1];
+    if (site === undefined) throw new Error("the agent is not running");
+    return site;
+  }
+
+  place(): Place {
+    const { kernel } = this.machine.program;
+    return {
+      thread: kernel.threads[this.thread] ?? String(this.thread),
+      axes: this.machine.axes,
+      block: this.block.coordinates,
+      iterations: this.site.loops.map((slot) => Number(this.slots[slot])),
+      warp: this.warp,
+    };
+  }
+
+  origin(): Origin {
+    return { op: this.site.op, place: this.place() };
+  }
+
+  /** An ordinary access by this agent in its present step. */
+  access(timeline: Timeline, mode: AccessMode, member: number): Access {
+    const { agent, count } = timeline;
+    return { agent, count, ...this.origin(), mode, proxy: "generic", member };
+  }
+
+  /** Releases what this agent knows. */
+  publish(): Knowledge {
+    return this.timeline?.publish() ?? Knowledge.none;
+  }
+
+  acquire(knowledge: Knowledge): void {
+    this.timeline?.acquire(knowledge);
+  }
+
+  /** Puts the agent aside until `list` is woken; the step will run again. */
+  wait(list: WaitList, describe: () => string): Outcome {
+    this.waitingFor = describe;
+    list.add(this);
+    return "blocked";
+  }
+
+  resume(): void {
+    this.waitingFor = undefined;
+    this.position -= 1;
+    this.machine.ready(this);
+  }
+
+  /** Starts the warps at the present position with all this agent knows. */
+  fork(indexSlot: number): void {
+    // The step after this one belongs to the warps.
+    const start = this.position;
+    this.warps = Array.from({ length: warpsPerThread }, (_, warp) => {
+      const agent = new Agent(this.block, this.thread, { parent: this, warp });
+      agent.position = start;
+      agent.slots[indexSlot] = warp;
+      return agent;
+    });
+    this.timeline?.tick();
+    for (const agent of this.warps) this.machine.ready(agent);
+  }
+
+  /** Takes over what the warps know once all have ended; false before. */
+  join(): boolean {
+    if (!this.warps.every(({ ended }) => ended)) return false;
+    for (const warp of this.warps) {
+      this.acquire(warp.publish());
+      for (const [element, phase] of warp.phases)
+        this.phases.set(element, Math.max(phase, this.phases.get(element) ?? 0));
+    }
+    this.warps = [];
+    return true;
+  }
+}

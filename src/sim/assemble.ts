@@ -1,0 +1,20 @@
+/** Assembles a kernel for one launch; see `program.ts` for what comes out. */
+import type { Kernel } from "../ir/node.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import { Assembler } from "./program.ts";
+import type { Program } from "./program.ts";
+import { simulationRules } from "./rules/index.ts";
+
+export function assemble(kernel: Kernel, dimensions: DimensionValues): Program {
+  const code = new Assembler(kernel, simulationRules, dimensions);
+  code.region(kernel.body);
+  const ending = kernel.body.ops.at(-1);
+  if (ending === undefined) throw new Error("a region ends with yield");
+  code.emit(ending, (agent) => {
+    agent.ended = true;
+    agent.machine.checker?.agentEnded(agent);
+    agent.block.threadEnded(agent, ending);
+    return "ended";
+  });
+  return code.finish();
+}

@@ -1,0 +1,120 @@
+/**
+ * Operations that run beside the thread that started them, and what threads keep to wait for them.
+ *
+ * Accesses are checked when the operation is issued: by then everything it may rely on has happened, and
+ * nothing that relies on it has. Data moves when the scheduler completes the operation.
+ *
+ *   thread      copy_async ──────────────────── wait_group
+ *                  │ checked here                   ▲ blocked until done
+ *   operation      └─ ─ ─ ─ ─ ─ data moves here ────┘
+ */
+import type { Agent } from "./agent.ts";
+import type { Epoch } from "./order/knowledge.ts";
+import type { Origin } from "./order/access.ts";
+
+/** What the scheduler completes. Of one agent's wgmma the oldest completes first, whichever is picked. */
+export interface AsyncOperation {
+  readonly issuer: Agent;
+  complete(): void;
+}
+
+/** An operation as its issuer waits for it. */
+export interface Work {
+  readonly origin: Origin;
+  readonly reads: Epoch | undefined;
+  readonly writes: Epoch | undefined;
+  done: boolean;
+}
+
+/** A queue whose front moves on, without moving the rest each time. */
+class Front<T> {
+  #items: T[] = [];
+
+  push(item: T): void {
+    this.#items.push(item);
+  }
+
+  get length(): number {
+    return this.#items.length;
+  }
+
+  slice(from: number, to: number): readonly T[] {
+    return this.#items.slice(from, to);
+  }
+
+  drop(count: number): void {
+    if (count > 0) this.#items = this.#items.slice(count);
+  }
+}
+
+/** A thread's groups of copies into global memory. */
+export class CopyGroups {
+  #open: Work[] = [];
+  readonly #groups = new Front<readonly Work[]>();
+  /** How many of the oldest groups have been awaited with `read`. */
+  #read = 0;
+
+  add(work: Work): void {
+    this.#open.push(work);
+  }
+
+  commit(): void {
+    this.#groups.push(this.#open);
+    this.#open = [];
+  }
+
+  /** The copies that a wait must see done: those of all groups but the newest `pending`. */
+  awaited(pending: number, read: boolean): readonly Work[] {
+    const end = Math.max(0, this.#groups.length - pending);
+    return this.#groups.slice(read ? this.#read : 0, end).flat();
+  }
+
+  /** Notes that such a wait has passed. */
+  settle(pending: number, read: boolean): void {
+    const end = Math.max(0, this.#groups.length - pending);
+    if (read) {
+      this.#read = Math.max(this.#read, end);
+      return;
+    }
+    this.#groups.drop(end);
+    this.#read = Math.max(0, this.#read - end);
+  }
+
+  /** Copies that nobody waited for in any way. */
+  leftovers(): readonly Work[] {
+    return [...this.#groups.slice(this.#read, this.#groups.length).flat(), ...this.#open];
+  }
+}
+
+/** A wgmma that has been started. */
+export interface Product extends Work {
+  compute(): void;
+}
+
+/** A thread's wgmma, which complete in the order in which they were issued. */
+export class ProductQueue {
+  #issued: Product[] = [];
+
+  push(product: Product): void {
+    this.#issued.push(product);
+  }
+
+  completeOldest(): void {
+    const product = this.#issued.find(({ done }) => !done);
+    if (product === undefined) return;
+    product.compute();
+    product.done = true;
+  }
+
+  awaited(pending: number): readonly Product[] {
+    return this.#issued.slice(0, Math.max(0, this.#issued.length - pending));
+  }
+
+  settle(pending: number): void {
+    this.#issued = this.#issued.slice(Math.max(0, this.#issued.length - pending));
+  }
+
+  leftovers(): readonly Product[] {
+    return this.#issued;
+  }
+}

@@ -1,0 +1,45 @@
+/** Arrays of mbarriers as they lie in the shared memory of a block. */
+import type { Op } from "../ir/node.ts";
+import { BarrierState } from "./order/barrier.ts";
+import { ShadowMemory } from "./order/shadow.ts";
+import type { Block } from "./block.ts";
+import { WaitList } from "./waiting.ts";
+
+export class BarrierElement {
+  readonly index: number;
+  readonly state: BarrierState;
+  readonly waiters = new WaitList();
+
+  constructor(index: number, arrivals: number) {
+    this.index = index;
+    this.state = new BarrierState(arrivals);
+  }
+}
+
+export class BarrierArray {
+  readonly op: Op<"alloc_barrier">;
+  readonly block: Block;
+  readonly site: number;
+  readonly elements: readonly BarrierElement[];
+  /** Arrivals from other blocks, which must be over when the block exits; only in clusters. */
+  readonly shadow: ShadowMemory | undefined;
+
+  constructor(op: Op<"alloc_barrier">, block: Block, site: number, watched: boolean) {
+    this.op = op;
+    this.block = block;
+    this.site = site;
+    const { count, arrivals } = op.attributes;
+    this.elements = Array.from(
+      { length: count },
+      (_, index) => new BarrierElement(index, arrivals),
+    );
+    this.shadow = watched
+      ? new ShadowMemory({ granules: count, space: "smem", initialised: true })
+      : undefined;
+  }
+
+  /** How reports name one barrier of the array. */
+  nameOf(element: BarrierElement): string {
+    return this.elements.length === 1 ? "the barrier" : `barrier ${element.index}`;
+  }
+}

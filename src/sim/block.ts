@@ -1,0 +1,105 @@
+/**
+ * Blocks and clusters at run time: their allocations, where their threads meet, and what is left to
+ * check when they end. The blocks of a cluster start together; their memory stays until all of them
+ * have ended, so that an access that comes too late is seen.
+ */
+import type { AnyOp } from "../ir/node.ts";
+import { u8 } from "../formats/dtype.ts";
+import { Agent } from "./agent.ts";
+import { BarrierArray } from "./barriers.ts";
+import type { Machine } from "./machine.ts";
+import { Knowledge } from "./order/knowledge.ts";
+import { MeetingState } from "./order/meeting.ts";
+import type { SlotValue } from "./values.ts";
+import { wholeView } from "./view.ts";
+import { WaitList } from "./waiting.ts";
+
+/** A set of agents that meet, and who waits for the others. */
+export class Meeting {
+  readonly name: string;
+  readonly state: MeetingState;
+  readonly waiters = new WaitList();
+
+  constructor(name: string, needed: number) {
+    this.name = name;
+    this.state = new MeetingState(needed);
+  }
+}
+
+export class Cluster {
+  readonly blocks: readonly Block[];
+  readonly meeting: Meeting;
+
+  constructor(machine: Machine, blocks: readonly (readonly number[])[]) {
+    const threads = machine.program.kernel.threads.length;
+    this.meeting = new Meeting("the cluster's barrier", blocks.length * threads);
+    this.blocks = blocks.map((coordinates, rank) => new Block(machine, this, coordinates, rank));
+  }
+
+  get ended(): boolean {
+    return this.blocks.every(({ ended }) => ended);
+  }
+}
+
+export class Block {
+  readonly machine: Machine;
+  readonly cluster: Cluster;
+  readonly coordinates: readonly number[];
+  readonly rank: number;
+  readonly meeting: Meeting;
+  /** Allocations by their number in the program. */
+  readonly allocated: SlotValue[] = [];
+  readonly agents: readonly Agent[];
+  /** What all threads that have ended knew. */
+  #endKnowledge = Knowledge.none;
+  #running: number;
+
+  constructor(machine: Machine, cluster: Cluster, coordinates: readonly number[], rank: number) {
+    const { threads } = machine.program.kernel;
+    this.machine = machine;
+    this.cluster = cluster;
+    this.coordinates = coordinates;
+    this.rank = rank;
+    this.meeting = new Meeting("block_sync", threads.length);
+    this.agents = threads.map((_, thread) => new Agent(this, thread));
+    this.#running = threads.length;
+  }
+
+  get ended(): boolean {
+    return this.#running === 0;
+  }
+
+  /** The allocation of a number, made when first asked for. */
+  allocation(site: number): SlotValue {
+    return (this.allocated[site] ??= this.makeAllocation(site));
+  }
+
+  makeAllocation(site: number): SlotValue {
+    const { machine } = this;
+    const { op } = machine.allocation(site);
+    if (op.kind === "alloc_barrier")
+      return new BarrierArray(op, this, site, machine.checks && this.cluster.blocks.length > 1);
+    const memory = machine.takeShared(site);
+    memory.renew(this);
+    if (op.kind === "alloc_union") return wholeView(memory, u8, [op.attributes.bytes]);
+    if (op.kind === "alloc")
+      return wholeView(memory, op.attributes.dtype, op.attributes.shape.map(Number));
+    throw new Error(`${op.kind} is not in shared memory`);
+  }
+
+  /** Ends one thread of the block; the last one ends the block. */
+  threadEnded(agent: Agent, ending: AnyOp): void {
+    this.#endKnowledge = this.#endKnowledge.join(agent.publish());
+    this.#running -= 1;
+    if (this.#running > 0) return;
+    this.machine.checker?.blockEnded(this, agent, ending, this.#endKnowledge);
+    if (this.cluster.ended) this.machine.clusterEnded(this.cluster);
+  }
+
+  /** Gives the memory back. */
+  release(): void {
+    for (const [site, value] of this.allocated.entries())
+      if (value !== undefined) this.machine.giveShared(site, value);
+    this.allocated.length = 0;
+  }
+}

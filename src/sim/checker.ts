@@ -1,0 +1,122 @@
+/**
+ * The checker: takes every access to the shadow of its memory, and turns what the shadow finds into
+ * reports. A thread's end, a block's end and the end of a scope count as writes to all of the memory
+ * that goes away: whatever is not ordered before them might still be using it.
+ */
+import type { AnyOp } from "../ir/node.ts";
+import type { Agent } from "./agent.ts";
+import { BarrierArray } from "./barriers.ts";
+import type { Block } from "./block.ts";
+import { reportConflict, reportLateUse, reportLeftovers, reportUnawaited } from "./conflicts.ts";
+import type { Memory } from "./memory.ts";
+import type { Access, AccessMode, Origin } from "./order/access.ts";
+import type { Epoch, Knowledge } from "./order/knowledge.ts";
+import type { ShadowCursor } from "./order/shadow.ts";
+import type { Findings } from "./reports.ts";
+import { inMemoryOrder, isView, visitRuns } from "./view.ts";
+import type { View } from "./view.ts";
+
+export class Checker {
+  readonly #findings: Findings;
+
+  constructor(findings: Findings) {
+    this.#findings = findings;
+  }
+
+  /** An ordinary access by the agent's running step. */
+  ordinary(agent: Agent, view: View, mode: AccessMode): void {
+    const { timeline } = agent;
+    if (timeline === undefined) return;
+    if (view.memory.owner !== undefined && view.memory.owner !== agent.block)
+      view.memory.usedFromOutside = true;
+    this.#touch(view, agent.access(timeline, mode, view.member), timeline.knowledge);
+  }
+
+  /** An access by an asynchronous operation whose issuer knows `knowledge`. */
+  asynchronous(
+    origin: Origin,
+    epoch: Epoch,
+    knowledge: Knowledge,
+    view: View,
+    mode: AccessMode,
+  ): void {
+    view.memory.usedFromOutside = true;
+    const { agent, count } = epoch;
+    const access: Access = { agent, count, ...origin, mode, proxy: "async", member: view.member };
+    this.#touch(view, access, knowledge);
+  }
+
+  #touch(view: View, access: Access, knowledge: Knowledge): void {
+    const { memory } = view;
+    if (memory.shadow === undefined) return;
+    const cursor = memory.shadow.begin(access, knowledge);
+    visitGranules(view, memory, cursor);
+    for (const conflict of cursor.conflicts) reportConflict(this.#findings, memory, conflict);
+  }
+
+  /** The memory goes away when `ending` is done, by an agent that knows `knowledge`. */
+  release(memory: Memory, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {
+    const { timeline } = agent;
+    if (timeline === undefined || memory.shadow === undefined || !memory.usedFromOutside) return;
+    const access: Access = { ...agent.access(timeline, "write", 0), op: ending };
+    const cursor = memory.shadow.begin(access, knowledge);
+    cursor.run(0, memory.bytes.length / memory.granuleBytes);
+    for (const conflict of cursor.conflicts)
+      if (conflict.kind === "race")
+        reportLateUse(this.#findings, memory.description.name, conflict.earlier, access);
+  }
+
+  /** What an agent must not leave behind when it ends. */
+  agentEnded(agent: Agent): void {
+    for (const { origin } of agent.groups.leftovers()) reportUnawaited(this.#findings, origin);
+    for (const { origin } of agent.products.leftovers()) reportUnawaited(this.#findings, origin);
+  }
+
+  blockEnded(block: Block, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {
+    for (const value of block.allocated) {
+      if (value instanceof BarrierArray) this.barriersEnded(value, agent, ending, knowledge);
+      else if (isView(value)) this.release(value.memory, agent, ending, knowledge);
+    }
+  }
+
+  barriersEnded(barriers: BarrierArray, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {
+    const { timeline } = agent;
+    for (const element of barriers.elements)
+      reportLeftovers(this.#findings, barriers, element, element.state.leftovers());
+    if (timeline === undefined || barriers.shadow === undefined) return;
+    const access: Access = { ...agent.access(timeline, "write", 0), op: ending };
+    const cursor = barriers.shadow.begin(access, knowledge);
+    cursor.run(0, barriers.elements.length);
+    for (const conflict of cursor.conflicts)
+      if (conflict.kind === "race")
+        reportLateUse(this.#findings, "a barrier", conflict.earlier, access);
+  }
+
+  /** An arrival from another block of the cluster. */
+  remoteArrival(agent: Agent, barriers: BarrierArray, index: number): void {
+    const { timeline } = agent;
+    if (timeline === undefined || barriers.shadow === undefined) return;
+    const access = agent.access(timeline, "atomic", 0);
+    const cursor = barriers.shadow.begin(access, timeline.knowledge);
+    cursor.run(index, 1);
+    for (const conflict of cursor.conflicts)
+      if (conflict.kind === "race")
+        reportLateUse(this.#findings, "a barrier", access, conflict.earlier);
+  }
+}
+
+/** Takes the cursor over the granules of the view's elements. */
+function visitGranules(view: View, memory: Memory, cursor: ShadowCursor): void {
+  if (view.dtype.bits === 4) {
+    visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
+      if (stride === 1) cursor.run(element >> 1, ((element + length + 1) >> 1) - (element >> 1));
+      else for (let i = 0; i < length; i++) cursor.run((element + i * stride) >> 1, 1);
+    });
+    return;
+  }
+  const scale = view.dtype.bits / 8 / memory.granuleBytes;
+  visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
+    if (stride === 1) cursor.run(element * scale, length * scale);
+    else for (let i = 0; i < length; i++) cursor.run((element + i * stride) * scale, scale);
+  });
+}

@@ -1,0 +1,213 @@
+/** The words for what the shadow memories and barriers find. */
+import { formatPosition } from "../support/location.ts";
+import type { RelatedNote } from "../support/diagnostics.ts";
+import type { BarrierArray, BarrierElement } from "./barriers.ts";
+import type { Memory } from "./memory.ts";
+import { placeText } from "./order/access.ts";
+import type { Access, AccessMode, Origin } from "./order/access.ts";
+import type { Leftovers, Overrun } from "./order/barrier.ts";
+import type { Conflict } from "./order/shadow.ts";
+import type { Findings } from "./reports.ts";
+
+type Race = Extract<Conflict, { kind: "race" }>;
+
+const verbs: { readonly [M in AccessMode]: string } = {
+  read: "reads",
+  write: "writes",
+  atomic: "updates",
+};
+
+function accessText({ op, mode, place }: Access): string {
+  return `${op.kind} ${verbs[mode]} it in ${placeText(place)}`;
+}
+
+function originNote({ op, place }: Origin, what: string): RelatedNote {
+  return { message: `${what}: ${op.kind} in ${placeText(place)}`, location: op.location };
+}
+
+/** Where the memory was allocated, for reports about what is in it. */
+function memoryNote({ description }: Memory): readonly RelatedNote[] {
+  const { name, location } = description;
+  return location === undefined ? [] : [{ message: `${name} is allocated here`, location }];
+}
+
+export function reportConflict(findings: Findings, memory: Memory, conflict: Conflict): void {
+  if (conflict.kind === "race") reportRace(findings, memory, conflict);
+  else if (conflict.kind === "uninitialised") reportUninitialised(findings, memory, conflict);
+  else reportUnion(findings, memory, conflict);
+}
+
+function reportRace(findings: Findings, memory: Memory, race: Race): void {
+  const { earlier, current, granule } = race;
+  findings.add(
+    {
+      code: "TW3001",
+      message: `data race on ${memory.description.name}: ${current.op.kind} and ${earlier.op.kind} are not ordered`,
+      location: current.op.location,
+      expected: "one of them ordered before the other by a barrier, a wait or a fence",
+      found: `${accessText(current)}, first at byte ${granule * memory.granuleBytes}`,
+      remedy: raceRemedy(memory, race),
+      notes: [
+        { message: accessText(earlier), location: earlier.op.location },
+        ...memoryNote(memory),
+      ],
+    },
+    earlier.op,
+    current.op,
+  );
+}
+
+function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string {
+  const fence = memory.description.space === "smem" ? "commitShared()" : "commitGlobal()";
+  if (missing === "fence")
+    return `call ${fence} in thread ${earlier.place.thread} after its ${earlier.op.kind}, before what orders it with ${current.op.kind}`;
+  const waits: readonly Access[] = [earlier, current].filter(({ proxy }) => proxy === "async");
+  if (waits.some(({ op }) => op.kind === "wgmma"))
+    return "wait for the wgmma before its operands are changed";
+  if (waits.length > 0)
+    return "wait for the copy before the other access, or order the copy after it";
+  return sameBlock(earlier, current)
+    ? "let one thread arrive on a barrier after its access and the other wait for it before its own"
+    : "order the blocks with a semaphore, or let each write a part of its own";
+}
+
+function reportUninitialised(
+  findings: Findings,
+  memory: Memory,
+  { current, granule }: Extract<Conflict, { kind: "uninitialised" }>,
+): void {
+  findings.add(
+    {
+      code: "TW3002",
+      message: `${current.op.kind} of memory that nobody has written`,
+      location: current.op.location,
+      expected: `${memory.description.name} written before it is read`,
+      found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
+      notes: memoryNote(memory),
+    },
+    current.op,
+  );
+}
+
+function reportUnion(
+  findings: Findings,
+  memory: Memory,
+  { earlier, current, granule }: Extract<Conflict, { kind: "union" }>,
+): void {
+  findings.add(
+    {
+      code: "TW3003",
+      message: `${current.op.kind} of union bytes that another member wrote`,
+      location: current.op.location,
+      expected: "bytes written through the member that is read",
+      found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
+      notes: [
+        { message: `${earlier.op.kind} through the other member`, location: earlier.op.location },
+      ],
+    },
+    earlier.op,
+    current.op,
+  );
+}
+
+function sameBlock(left: Origin, right: Origin): boolean {
+  return left.place.block.every((index, axis) => index === right.place.block[axis]);
+}
+
+/** `use` of memory is not ordered before `ending`, after which the memory is gone. */
+export function reportLateUse(findings: Findings, name: string, use: Access, ending: Access): void {
+  if (sameBlock(use, ending)) {
+    reportUnawaited(findings, use);
+    return;
+  }
+  findings.add(
+    {
+      code: "TW3010",
+      message: `a block can end while ${use.op.kind} of another block still uses ${name} of it`,
+      location: use.op.location,
+      expected: "the use ordered before the block's end",
+      found: `${use.op.kind} in ${placeText(use.place)}`,
+      notes: [
+        {
+          message: `ends here: ${placeText(ending.place)}`,
+          location: ending.op.location,
+        },
+      ],
+    },
+    use.op,
+  );
+}
+
+/** An asynchronous operation that can still be under way when what it uses is gone. */
+export function reportUnawaited(findings: Findings, { op, place }: Origin): void {
+  findings.add(
+    {
+      code: "TW3009",
+      message: `${op.kind} is not awaited`,
+      location: op.location,
+      expected: "a wait for it before its memory goes away",
+      found: `${op.kind} issued in ${placeText(place)} can still be under way`,
+    },
+    op,
+  );
+}
+
+export function reportLeftovers(
+  findings: Findings,
+  barriers: BarrierArray,
+  element: BarrierElement,
+  { arrivals, unawaited }: Leftovers,
+): void {
+  const [first] = arrivals;
+  if (first !== undefined)
+    findings.add(
+      {
+        code: "TW3008",
+        message: `arrivals are left over on ${barriers.nameOf(element)}`,
+        location: first.op.location,
+        expected: `${element.state.needed} arrivals, which complete phase ${element.state.phase}`,
+        found: `${arrivals.length} when its block ended`,
+        notes: [
+          ...arrivals.slice(0, 4).map((arrival) => originNote(arrival, "arrived")),
+          { message: "the barrier is allocated here", location: barriers.op.location },
+        ],
+      },
+      barriers.op,
+      first.op,
+    );
+  const copy = unawaited?.arrivals.find(({ op }) => op.kind === "copy_async");
+  if (copy !== undefined) reportUnawaited(findings, copy);
+}
+
+export function reportOverrun(
+  findings: Findings,
+  barriers: BarrierArray,
+  element: BarrierElement,
+  { phase, wait, overrunBy }: Overrun,
+): void {
+  const [first] = overrunBy;
+  findings.add(
+    {
+      code: "TW3007",
+      message: `${barriers.nameOf(element)} can complete phase ${phase + 1} before a wait for phase ${phase} has passed`,
+      location: wait.op.location,
+      expected: "each wait ordered before an arrival of the next phase",
+      found: `the wait in ${placeText(wait.place)} is not`,
+      notes: [
+        ...overrunBy
+          .slice(0, 4)
+          .map((arrival) => originNote(arrival, `arrived in phase ${phase + 1}`)),
+        { message: "the barrier is allocated here", location: barriers.op.location },
+      ],
+    },
+    wait.op,
+    ...(first === undefined ? [] : [first.op]),
+  );
+}
+
+export function arrivalsText(arrivals: readonly Origin[]): string {
+  if (arrivals.length === 0) return "none";
+  return arrivals
+    .map(({ op, place }) => `${placeText(place)} at ${formatPosition(op.location.position)}`)
+    .join("; ");
+}

@@ -1,0 +1,54 @@
+/**
+ * Deadlock: nobody can go on, and not everybody has ended. The report is the wait-for graph: each
+ * waiting agent with its line, what it waits for, and who of those that could have come did come.
+ */
+import type { RelatedNote } from "../support/diagnostics.ts";
+import type { Agent } from "./agent.ts";
+import type { Machine } from "./machine.ts";
+import { placeText } from "./order/access.ts";
+
+/** More waits than this make a report longer, not clearer. */
+const shownWaits = 12;
+
+export function reportDeadlock(machine: Machine): never {
+  const waiting = [...machine.running].flatMap(({ blocks }) =>
+    blocks.flatMap(({ agents }) => agents.flatMap(waitingAgents)),
+  );
+  const [first] = waiting;
+  if (first === undefined) throw new Error("a cluster is left with nobody in it");
+  const notes: RelatedNote[] = waiting.slice(0, shownWaits).map((agent) => ({
+    message: waitText(agent),
+    location: agent.site.op.location,
+  }));
+  if (waiting.length > shownWaits)
+    notes.push({ message: `and ${waiting.length - shownWaits} more wait` });
+  const { blocksNotStarted } = machine;
+  const cause =
+    blocksNotStarted === 0
+      ? ""
+      : `; ${blocksNotStarted} blocks have not started, since no more fit on the GPU at once`;
+  return machine.findings.stop(
+    {
+      code: "TW3011",
+      message: "deadlock: every program thread that has not ended waits",
+      location: first.site.op.location,
+      expected: "somebody left who can end the wait",
+      found: `${waiting.length} waiting${cause}`,
+      ...(blocksNotStarted > 0 && {
+        remedy: "let blocks wait only for blocks before them, or launch no more than fit at once",
+      }),
+      notes,
+    },
+    first.site.op,
+  );
+}
+
+/** The agent itself, or the warps it waits for. */
+function waitingAgents(agent: Agent): readonly Agent[] {
+  if (agent.ended) return [];
+  return agent.warps.length === 0 ? [agent] : agent.warps.flatMap(waitingAgents);
+}
+
+function waitText(agent: Agent): string {
+  return `${placeText(agent.place())} waits for ${agent.waitingFor?.() ?? "its turn"}`;
+}

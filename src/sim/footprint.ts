@@ -1,0 +1,113 @@
+/**
+ * How much shared memory a block needs, before anything runs.
+ *
+ *   kernel level      a  b                        always there
+ *   scoped (all)      c  | d e                    one after the other: the larger counts
+ *   scoped (thread)   one for each thread of `on_threads`, four in `warps`, at the same time
+ *
+ * Allocations start at multiples of 128 bytes, which copies and wgmma need; barriers take 8 bytes each.
+ */
+import { packedBytes } from "../formats/dtype.ts";
+import type { AnyOp, Kernel, Region } from "../ir/node.ts";
+import { regionList } from "../ir/traverse.ts";
+import { warpsPerThread } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { product } from "./view.ts";
+
+const alignment = 128;
+const barrierBytes = 8;
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / alignment) * alignment;
+}
+
+/** Bytes of shared memory that the op itself allocates. */
+export function sharedBytesOf(op: AnyOp): number {
+  if (op.kind === "alloc_union") return aligned(op.attributes.bytes);
+  if (op.kind === "alloc_barrier") return op.attributes.count * barrierBytes;
+  if (op.kind === "alloc" && op.attributes.space === "smem")
+    return aligned(packedBytes(op.attributes.dtype, product(op.attributes.shape.map(Number))));
+  return 0;
+}
+
+/** What a region needs at most: its own allocations, and scopes that others or its threads enter. */
+interface Need {
+  /** Allocated directly in the region. */
+  own: number;
+  /** The largest scope that all threads enter together. */
+  together: number;
+  /** The largest scope each thread enters alone. */
+  alone: number[];
+}
+
+interface Context {
+  /** The threads that run the region, each for itself; undefined while all run together. */
+  readonly threads: readonly number[] | undefined;
+  readonly copies: number;
+}
+
+function measure(region: Region, context: Context, need: Need): Need {
+  for (const op of region.ops) measureOp(op, context, need);
+  return need;
+}
+
+function measureOp(op: AnyOp, context: Context, need: Need): void {
+  need.own += sharedBytesOf(op);
+  if (op.kind === "on_threads")
+    measure(op.regions.body, { ...context, threads: op.attributes.threads }, need);
+  else if (op.kind === "warps")
+    measure(op.regions.body, { ...context, copies: warpsPerThread }, need);
+  else if (op.kind === "scoped") measureScope(op.regions.body, context, need);
+  else for (const region of regionList(op)) measure(region, context, need);
+}
+
+function measureScope(body: Region, context: Context, need: Need): void {
+  const inner = measure(body, context, { own: 0, together: 0, alone: need.alone.map(() => 0) });
+  if (context.threads === undefined && context.copies === 1) {
+    need.together = Math.max(need.together, total(inner));
+    return;
+  }
+  const threads = context.threads ?? need.alone.keys();
+  for (const thread of threads) {
+    const bytes = inner.own * context.copies + (inner.alone[thread] ?? 0);
+    need.alone[thread] = Math.max(need.alone[thread] ?? 0, bytes);
+  }
+}
+
+function total({ own, together, alone }: Need): number {
+  const apart = alone.reduce((sum, bytes) => sum + bytes, 0);
+  return own + Math.max(together, apart);
+}
+
+/** Bytes of shared memory a block of the kernel takes at most. */
+export function sharedFootprint(kernel: Kernel): number {
+  const alone = kernel.threads.map(() => 0);
+  return total(
+    measure(kernel.body, { threads: undefined, copies: 1 }, { own: 0, together: 0, alone }),
+  );
+}
+
+/** Throws where the kernel does not fit the target's shared memory. */
+export function requireSharedMemory(kernel: Kernel, target: Target): number {
+  const bytes = sharedFootprint(kernel);
+  const limit = target.sharedMemoryPerBlock;
+  if (bytes <= limit) return bytes;
+  const notes: { message: string; location: AnyOp["location"] }[] = [];
+  const visit = (region: Region): void => {
+    for (const op of region.ops) {
+      const own = sharedBytesOf(op);
+      if (own > 0) notes.push({ message: `${own} bytes: ${op.kind}`, location: op.location });
+      regionList(op).forEach(visit);
+    }
+  };
+  visit(kernel.body);
+  throw new TilewrightError({
+    code: "TW3013",
+    message: `kernel ${kernel.name} needs ${bytes} bytes of shared memory`,
+    location: kernel.location,
+    expected: `at most ${limit} bytes in a block of ${target.name}`,
+    found: `${bytes} bytes`,
+    notes,
+  });
+}

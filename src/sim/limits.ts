@@ -1,0 +1,37 @@
+/** What a target cannot hold is reported before anything runs. */
+import type { Kernel } from "../ir/node.ts";
+import { lanesPerThread } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { requireSharedMemory } from "./footprint.ts";
+
+/** Throws where a block or cluster of the kernel does not fit the target. */
+export function requireLimits(kernel: Kernel, target: Target): void {
+  requireThreads(kernel, target);
+  requireClusterSize(kernel, target);
+  requireSharedMemory(kernel, target);
+}
+
+function requireThreads({ threads, name, location }: Kernel, target: Target): void {
+  const most = Math.floor(target.lanesPerBlock / lanesPerThread);
+  if (threads.length <= most) return;
+  throw new TilewrightError({
+    code: "TW3016",
+    message: `kernel ${name} has more program threads than a block of ${target.name} can run`,
+    location,
+    expected: `at most ${most}, of ${lanesPerThread} lanes each`,
+    found: String(threads.length),
+  });
+}
+
+function requireClusterSize({ grid, name, location }: Kernel, target: Target): void {
+  const size = grid.reduce((total, { cluster }) => total * cluster, 1);
+  if (size <= target.clusterSize) return;
+  throw new TilewrightError({
+    code: "TW3017",
+    message: `kernel ${name} has larger clusters than ${target.name} can place`,
+    location,
+    expected: `at most ${target.clusterSize} blocks`,
+    found: `${size} blocks`,
+  });
+}

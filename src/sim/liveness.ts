@@ -1,0 +1,68 @@
+/**
+ * Which tiles are dead after which op, so that their lanes can be used again.
+ *
+ *   %2 = load …          made here
+ *   %3 = unary %2        last use: %2's lanes are free from here on
+ *   store %3             last use of %3
+ *   yield                what is yielded, carried or renamed lives on under another name: never freed
+ *
+ * A use inside an op's regions counts as a use by that op, which ends after all its iterations.
+ */
+import type { AnyOp, Region, Value } from "../ir/node.ts";
+import type { OpKind } from "../ir/ops.ts";
+import { operandValues, regionList } from "../ir/traverse.ts";
+
+/** Ops whose results, or what they start, keep using their operands' lanes. */
+const renaming: ReadonlySet<OpKind> = new Set<OpKind>([
+  "yield",
+  "reshape",
+  "bitcast",
+  "loop",
+  "while",
+  "wgmma",
+  "wgmma_wait",
+]);
+
+/** Ops whose results are lanes that others may hold too. */
+const sharing: ReadonlySet<OpKind> = new Set<OpKind>([
+  "constant",
+  "iota",
+  "reshape",
+  "bitcast",
+  "loop",
+  "while",
+  "if",
+  "switch",
+  "scoped",
+  "wgmma_wait",
+]);
+
+interface Use {
+  last: number;
+  kept: boolean;
+}
+
+/** For each op of the region, by position, the tiles that are dead once it is done. */
+export function deadAfter(region: Region): readonly (readonly Value[])[] {
+  const uses = new Map<Value, Use>();
+  for (const [position, op] of region.ops.entries()) {
+    recordUses(op, position, uses);
+    if (sharing.has(op.kind)) continue;
+    for (const value of op.results)
+      if (value.type.kind === "tile") uses.set(value, { last: position, kept: false });
+  }
+  const dead: Value[][] = region.ops.map(() => []);
+  for (const [value, { last, kept }] of uses) if (!kept) dead[last]?.push(value);
+  return dead;
+}
+
+function recordUses(op: AnyOp, position: number, uses: Map<Value, Use>): void {
+  for (const value of operandValues(op)) {
+    const use = uses.get(value);
+    if (use === undefined) continue;
+    use.last = position;
+    if (renaming.has(op.kind)) use.kept = true;
+  }
+  for (const region of regionList(op))
+    for (const inner of region.ops) recordUses(inner, position, uses);
+}

@@ -1,0 +1,236 @@
+/**
+ * The machine: a grid on its way through a simulated GPU. Clusters start in order while there is room
+ * for them; the schedule decides which agent or asynchronous operation goes on; the run ends when
+ * nothing can happen any more, which is a deadlock unless everything has ended.
+ */
+import { packedBytes } from "../formats/dtype.ts";
+import { residentBlocks } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { Random } from "../support/random.ts";
+import { Agent } from "./agent.ts";
+import type { AsyncOperation } from "./asynchronous.ts";
+import { Cluster } from "./block.ts";
+import { Checker } from "./checker.ts";
+import { reportDeadlock } from "./deadlock.ts";
+import { sharedFootprint } from "./footprint.ts";
+import { Grid } from "./grid.ts";
+import { Memory } from "./memory.ts";
+import { SemaphoreArray } from "./semaphores.ts";
+import type { Allocation, Program } from "./program.ts";
+import { Findings, RunStopped } from "./reports.ts";
+import { createSchedule } from "./scheduler.ts";
+import type { Schedule, ScheduleName } from "./scheduler.ts";
+import type { SlotValue } from "./values.ts";
+import { isView, product, wholeView } from "./view.ts";
+
+export interface MachineOptions {
+  readonly target: Target;
+  readonly schedule: ScheduleName;
+  readonly seed: number;
+  readonly checks: boolean;
+  readonly maxFindings: number;
+  readonly onPrint: (line: string) => void;
+}
+
+/** What a run did, counted. */
+export interface Statistics {
+  /** Steps of agents; an op takes one or a few. */
+  steps: number;
+  blocks: number;
+  /** Asynchronous copies. */
+  copies: number;
+  /** Bytes that loads, stores and copies moved. */
+  bytes: number;
+  /** How often another agent was chosen. */
+  switches: number;
+}
+
+/** How many steps are taken between two looks at the time. */
+const stepsPerLook = 4;
+
+export class Machine {
+  readonly program: Program;
+  readonly grid: Grid;
+  readonly axes: readonly string[];
+  readonly checks: boolean;
+  readonly checker: Checker | undefined;
+  readonly findings: Findings;
+  readonly print: (line: string) => void;
+  readonly statistics: Statistics = { steps: 0, blocks: 0, copies: 0, bytes: 0, switches: 0 };
+  readonly #schedule: Schedule;
+  readonly #parameters: readonly SlotValue[];
+  readonly #gridAllocated: SlotValue[];
+  readonly #freeShared: Memory[][] = [];
+  /** How many clusters fit at once. */
+  readonly #room: number;
+  readonly #running = new Set<Cluster>();
+  #started = 0;
+  #agents = 0;
+  #current: Agent | undefined;
+
+  constructor(
+    program: Program,
+    grid: Grid,
+    parameters: readonly SlotValue[],
+    options: MachineOptions,
+  ) {
+    this.program = program;
+    this.grid = grid;
+    this.axes = program.kernel.grid.map(({ name }) => name);
+    this.checks = options.checks;
+    this.findings = new Findings(options.maxFindings);
+    this.checker = options.checks ? new Checker(this.findings) : undefined;
+    this.print = options.onPrint;
+    this.#schedule = createSchedule(options.schedule, new Random(options.seed));
+    this.#parameters = parameters;
+    this.#gridAllocated = program.allocations.map((allocation, site) =>
+      allocation.sharing === "grid" ? this.#allocateGlobal(allocation, site) : undefined,
+    );
+    const { kernel } = program;
+    const resident = residentBlocks(options.target, kernel.threads.length, sharedFootprint(kernel));
+    this.#room = Math.max(1, Math.floor(resident / grid.blocksPerCluster));
+  }
+
+  /** Runs until everything has ended (true) or the time is up (false). */
+  run(deadline: number): boolean {
+    try {
+      while (this.#advance()) if (performance.now() >= deadline) return false;
+      if (this.#running.size > 0) reportDeadlock(this);
+    } catch (error) {
+      if (!(error instanceof RunStopped)) throw error;
+    }
+    return true;
+  }
+
+  /** Takes a few steps; false where nothing is left to do. */
+  #advance(): boolean {
+    const agent = this.#current ?? this.#choose();
+    if (agent === undefined) return false;
+    this.#current = agent === "none" ? undefined : this.#runSteps(agent);
+    return true;
+  }
+
+  /** The agent to run; "none" where something else happened instead. */
+  #choose(): Agent | "none" | undefined {
+    const choice = this.#schedule.next(this.#canStart());
+    if (choice === undefined) return undefined;
+    if (choice === "start") this.#startCluster();
+    else if (choice instanceof Agent) {
+      this.statistics.switches += 1;
+      return choice;
+    } else choice.complete();
+    return "none";
+  }
+
+  /** Runs the agent a few steps; gives it back where it may go on. */
+  #runSteps(agent: Agent): Agent | undefined {
+    const { steps } = this.program;
+    for (let taken = 0; taken < stepsPerLook; taken++) {
+      const step = steps[agent.position++];
+      if (step === undefined) throw new Error("the program has no end");
+      this.statistics.steps += 1;
+      const outcome = step(agent);
+      if (outcome === "proceed") continue;
+      if (outcome === "blocked" || outcome === "ended") return undefined;
+      if (this.#schedule.interrupts(agent)) {
+        this.#schedule.ready(agent);
+        return undefined;
+      }
+    }
+    return agent;
+  }
+
+  #canStart(): boolean {
+    return this.#started < this.grid.clusters && this.#running.size < this.#room;
+  }
+
+  #startCluster(): void {
+    const cluster = new Cluster(this, this.grid.clusterBlocks(this.#started++));
+    this.#running.add(cluster);
+    this.statistics.blocks += cluster.blocks.length;
+    const { parameterSlots } = this.program;
+    for (const block of cluster.blocks)
+      for (const agent of block.agents) {
+        for (const [position, slot] of parameterSlots.entries())
+          agent.slots[slot] = this.#parameters[position];
+        this.#schedule.ready(agent);
+      }
+  }
+
+  clusterEnded(cluster: Cluster): void {
+    this.#running.delete(cluster);
+    for (const block of cluster.blocks) block.release();
+  }
+
+  /** Clusters that have started and not ended. */
+  get running(): ReadonlySet<Cluster> {
+    return this.#running;
+  }
+
+  /** How many blocks have not started. */
+  get blocksNotStarted(): number {
+    return (this.grid.clusters - this.#started) * this.grid.blocksPerCluster;
+  }
+
+  newAgentNumber(): number {
+    return this.#agents++;
+  }
+
+  ready(agent: Agent): void {
+    this.#schedule.ready(agent);
+  }
+
+  issue(operation: AsyncOperation): void {
+    if (this.#schedule.immediate) operation.complete();
+    else this.#schedule.issue(operation);
+  }
+
+  allocation(site: number): Allocation {
+    const allocation = this.program.allocations[site];
+    if (allocation === undefined) throw new Error(`there is no allocation ${site}`);
+    return allocation;
+  }
+
+  gridAllocation(site: number): SlotValue {
+    return this.#gridAllocated[site];
+  }
+
+  #allocateGlobal({ op, shape }: Allocation, site: number): SlotValue {
+    if (op.kind === "alloc_semaphore") return new SemaphoreArray(op, shape);
+    if (op.kind !== "alloc") throw new Error(`${op.kind} is not in global memory`);
+    const { dtype } = op.attributes;
+    const bytes = new Uint8Array(packedBytes(dtype, product(shape)));
+    const description = {
+      name: "the gmem scratch",
+      space: "gmem",
+      location: op.location,
+      site,
+    } as const;
+    const granuleBytes = Math.max(1, dtype.bits / 8);
+    const memory = new Memory(
+      description,
+      bytes,
+      this.checks ? { granuleBytes, initialised: false } : undefined,
+    );
+    bytes.fill(255);
+    return wholeView(memory, dtype, shape);
+  }
+
+  /** Shared memory for an allocation, used before or new. */
+  takeShared(site: number): Memory {
+    const used = this.#freeShared[site]?.pop();
+    if (used !== undefined) return used;
+    const { op, bytes, granuleBytes } = this.allocation(site);
+    const name = op.kind === "alloc_union" ? "the union" : "the smem buffer";
+    return new Memory(
+      { name, space: "smem", location: op.location, site },
+      new Uint8Array(bytes),
+      this.checks ? { granuleBytes, initialised: false } : undefined,
+    );
+  }
+
+  giveShared(site: number, value: SlotValue): void {
+    if (!isView(value)) return;
+    (this.#freeShared[site] ??= []).push(value.memory);
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * Memories: the bytes behind refs, and the movement between them and lanes.
+ *
+ * A memory is one allocation: an argument in gmem, a buffer in smem, the bytes of a union. Elements are
+ * moved as words of their width, never as floating-point numbers, so that the bits of a NaN survive.
+ *
+ *   load    memory words --gather--> lanes     what is out of bounds is filled first
+ *   store   lanes --scatter--> memory words    what is out of bounds is skipped
+ *
+ * Formats of 4 bits pack two elements a byte in memory and take a lane each in registers.
+ */
+import { allocateLanes } from "../formats/dtype.ts";
+import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
+import type { Location } from "../support/location.ts";
+import type { Block } from "./block.ts";
+import { ShadowMemory } from "./order/shadow.ts";
+import { isFullyValid, product, visitRuns } from "./view.ts";
+import type { View } from "./view.ts";
+
+export type Words = Uint8Array | Uint16Array | Uint32Array;
+
+/** 64-bit elements move as two words of 32. */
+const wordsPerElement: { readonly [B in DType["bits"]]: number } = {
+  4: 1,
+  8: 1,
+  16: 1,
+  32: 1,
+  64: 2,
+};
+
+const laneArrays: {
+  readonly [N in DTypeName]: new (
+    buffer: ArrayBufferLike,
+    offset: number,
+    length: number,
+  ) => Lanes<N>;
+} = {
+  f64: Float64Array,
+  f32: Float32Array,
+  tf32: Float32Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  f8e4m3fn: Uint8Array,
+  f8e5m2: Uint8Array,
+  f8e8m0fnu: Uint8Array,
+  f4e2m1fn: Uint8Array,
+  i4: Int8Array,
+  i8: Int8Array,
+  i16: Int16Array,
+  i32: Int32Array,
+  i64: BigInt64Array,
+  u4: Uint8Array,
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  u64: BigUint64Array,
+  bool: Uint8Array,
+};
+
+/** How finely accesses are checked, and whether reading before writing is right. */
+export interface Shadow {
+  /** Bytes of the smallest element that is accessed. */
+  readonly granuleBytes: number;
+  readonly initialised: boolean;
+}
+
+/** Where an allocation came from and who may use it. */
+export interface MemoryDescription {
+  /** How reports name it: the argument's name, or the kind of allocation. */
+  readonly name: string;
+  readonly space: "gmem" | "smem";
+  readonly location: Location | undefined;
+  /** The allocation's number in the program; −1 for arguments. */
+  readonly site: number;
+}
+
+export class Memory {
+  readonly description: MemoryDescription;
+  readonly bytes: Uint8Array;
+  /** What the checker knows about each granule; absent without checks. */
+  readonly shadow: ShadowMemory | undefined;
+  readonly granuleBytes: number;
+  /** The block whose shared memory it is. */
+  owner: Block | undefined;
+  /** Whether anything but the owner's threads, at once, has used it: a copy, wgmma, another block. */
+  usedFromOutside = false;
+  readonly #words = new Map<number, Words>();
+
+  constructor(description: MemoryDescription, bytes: Uint8Array, shadow?: Shadow) {
+    this.description = description;
+    this.bytes = bytes;
+    this.granuleBytes = shadow?.granuleBytes ?? 1;
+    this.shadow =
+      shadow &&
+      new ShadowMemory({
+        granules: bytes.length / this.granuleBytes,
+        space: description.space,
+        initialised: shadow.initialised,
+      });
+  }
+
+  /** Makes it the fresh memory of another block: all bits set, which is NaN for every float. */
+  renew(owner: Block): void {
+    this.owner = owner;
+    this.usedFromOutside = false;
+    this.bytes.fill(255);
+    this.shadow?.clear();
+  }
+
+  /** The bytes as words of the width in which elements of `dtype` move. */
+  words(dtype: DType): Words {
+    const { bits } = dtype;
+    let words = this.#words.get(bits);
+    if (words === undefined) {
+      words = wordsOf(this.bytes, bits);
+      this.#words.set(bits, words);
+    }
+    return words;
+  }
+}
+
+export function wordsOf(array: Lanes, bits: DType["bits"]): Words {
+  const { buffer, byteOffset, byteLength } = array;
+  if (bits <= 8) return new Uint8Array(buffer, byteOffset, byteLength);
+  if (bits === 16) return new Uint16Array(buffer, byteOffset, byteLength >> 1);
+  return new Uint32Array(buffer, byteOffset, byteLength >> 2);
+}
+
+/** The same bits as lanes of another format of the same width. */
+export function bitcastLanes<N extends DTypeName>(lanes: Lanes, dtype: DType<N>): Lanes<N> {
+  return new laneArrays[dtype.name](lanes.buffer, lanes.byteOffset, lanes.length);
+}
+
+/** Runs shorter than this are faster to copy word by word. */
+const shortRun = 16;
+
+/** Reads the view into `lanes`, which it fills with `fill` where it is out of bounds. */
+export function gather(view: View, lanes: Lanes, fill: number | bigint): void {
+  const { dtype, memory } = view;
+  if (!isFullyValid(view)) fillLanes(lanes, fill);
+  if (dtype.bits === 4) {
+    gatherNibbles(view, lanes as Int8Array);
+    return;
+  }
+  const source = memory.words(dtype);
+  const target = wordsOf(lanes, dtype.bits);
+  const unit = wordsPerElement[dtype.bits];
+  visitRuns(view, (element, lane, length, stride) => {
+    copyRun(source, element * unit, stride * unit, target, lane * unit, unit, length, unit);
+  });
+}
+
+/** Writes `lanes` to the view where it is in bounds. */
+export function scatter(view: View, lanes: Lanes): void {
+  const { dtype, memory } = view;
+  if (dtype.bits === 4) {
+    scatterNibbles(view, lanes as Int8Array);
+    return;
+  }
+  const source = wordsOf(lanes, dtype.bits);
+  const target = memory.words(dtype);
+  const unit = wordsPerElement[dtype.bits];
+  visitRuns(view, (element, lane, length, stride) => {
+    copyRun(source, lane * unit, unit, target, element * unit, stride * unit, length, unit);
+  });
+}
+
+export function fillLanes(lanes: Lanes, value: number | bigint): void {
+  (lanes as { fill(value: number | bigint): void }).fill(value);
+}
+
+/** Copies `length` elements of `unit` words each between words at given distances. */
+function copyRun(
+  source: Words,
+  from: number,
+  sourceStride: number,
+  target: Words,
+  to: number,
+  targetStride: number,
+  length: number,
+  unit: number,
+): void {
+  const contiguous = sourceStride === unit && targetStride === unit;
+  if (contiguous && length > shortRun) {
+    target.set(source.subarray(from, from + length * unit), to);
+    return;
+  }
+  for (let word = 0; word < unit; word++) {
+    let read = from + word;
+    let write = to + word;
+    for (let i = 0; i < length; i++) {
+      target[write] = source[read] as number;
+      read += sourceStride;
+      write += targetStride;
+    }
+  }
+}
+
+function gatherNibbles(view: View, lanes: Int8Array | Uint8Array): void {
+  const { bytes } = view.memory;
+  const signed = view.dtype.kind === "signed";
+  visitRuns(view, (element, lane, length, stride) => {
+    for (let i = 0; i < length; i++) {
+      const at = element + i * stride;
+      const nibble = ((bytes[at >> 1] as number) >> ((at & 1) << 2)) & 15;
+      lanes[lane + i] = signed ? (nibble << 28) >> 28 : nibble;
+    }
+  });
+}
+
+function scatterNibbles(view: View, lanes: Int8Array | Uint8Array): void {
+  const { bytes } = view.memory;
+  visitRuns(view, (element, lane, length, stride) => {
+    for (let i = 0; i < length; i++) {
+      const at = element + i * stride;
+      const shift = (at & 1) << 2;
+      const kept = (bytes[at >> 1] as number) & (240 >> shift);
+      bytes[at >> 1] = kept | (((lanes[lane + i] as number) & 15) << shift);
+    }
+  });
+}
+
+/** A fresh copy of the view's elements. */
+export function readView(view: View, fill: number | bigint): Lanes {
+  const lanes = allocateLanes(view.dtype, product(view.sizes));
+  gather(view, lanes, fill);
+  return lanes;
+}

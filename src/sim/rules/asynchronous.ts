@@ -1,0 +1,299 @@
+/** Simulation of asynchronous copies and products, and of what waits for them and orders them. */
+import { binaryLanes, dotLanes } from "../../formats/arithmetic/index.ts";
+import type { DotShape } from "../../formats/arithmetic/index.ts";
+import { allocateLanes } from "../../formats/dtype.ts";
+import type { DType, Lanes } from "../../formats/dtype.ts";
+import { writeLane } from "../../formats/values.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
+import { requireUsable } from "../access.ts";
+import type { Agent } from "../agent.ts";
+import type { Product, Work } from "../asynchronous.ts";
+import type { BarrierArray, BarrierElement } from "../barriers.ts";
+import { gather, readView, scatter } from "../memory.ts";
+import type { Origin } from "../order/access.ts";
+import { completion, Knowledge } from "../order/knowledge.ts";
+import type { Epoch } from "../order/knowledge.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import { barrierAt, inflightAt, lanesAt, toScalar, viewAt } from "../values.ts";
+import type { Inflight, ScalarValue } from "../values.ts";
+import { product } from "../view.ts";
+import type { View } from "../view.ts";
+import { peerView, zeroOf } from "./memory.ts";
+import { arriveOn, barrierReader, peerBarriers } from "./synchronization.ts";
+
+/** An asynchronous operation's two sides, its issuer's knowledge and its place. */
+interface Issue {
+  readonly origin: Origin;
+  readonly reads: Epoch | undefined;
+  readonly writes: Epoch | undefined;
+  readonly knowledge: Knowledge;
+}
+
+/** Gives the operation agents of its own; the issuer's later accesses belong to its next step. */
+function beginIssue(agent: Agent, sides: { readonly writes: boolean }): Issue {
+  const origin = agent.origin();
+  const { timeline, asyncAgents } = agent;
+  if (timeline === undefined)
+    return { origin, reads: undefined, writes: undefined, knowledge: Knowledge.none };
+  const { knowledge } = timeline;
+  const reads = asyncAgents.take("read", knowledge.shared);
+  const writes = sides.writes ? asyncAgents.take("write", knowledge.shared) : undefined;
+  timeline.tick();
+  return { origin, reads, writes, knowledge };
+}
+
+function checkRead(agent: Agent, { origin, reads, knowledge }: Issue, view: View): void {
+  requireUsable(agent, view);
+  if (reads !== undefined)
+    agent.machine.checker?.asynchronous(origin, reads, knowledge, view, "read");
+}
+
+function checkWrite(agent: Agent, issue: Issue, view: View, mode: "write" | "atomic"): void {
+  requireUsable(agent, view);
+  const { origin, writes, knowledge } = issue;
+  if (writes !== undefined)
+    agent.machine.checker?.asynchronous(origin, writes, knowledge, view, mode);
+}
+
+function fillValue(dtype: DType, fill: "zero" | "nan"): ScalarValue {
+  if (fill === "zero") return zeroOf(dtype);
+  const lanes = allocateLanes(dtype, 1);
+  writeLane(dtype, lanes, 0, NaN);
+  return toScalar(lanes);
+}
+
+function countCopy(agent: Agent, view: View): void {
+  const { statistics } = agent.machine;
+  statistics.copies += 1;
+  statistics.bytes += (2 * product(view.sizes) * view.dtype.bits) / 8;
+}
+
+/** Where a copy into shared memory lands: a window and a barrier in each receiving block. */
+interface Landing {
+  readonly view: View;
+  readonly barriers: BarrierArray;
+  readonly element: BarrierElement;
+}
+
+function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): void {
+  const [source, destination] = [code.slot(op.operands.source), code.slot(op.operands.destination)];
+  const { fill, multicast } = op.attributes;
+  const barrierSlot = code.slot(barrier);
+  const find = barrierReader(code, op.operands.index);
+  const axes = multicast.map((name) => code.kernel.grid.findIndex((axis) => axis.name === name));
+  const landings = (agent: Agent): readonly Landing[] => {
+    const view = viewAt(agent, destination);
+    const barriers = barrierAt(agent, barrierSlot);
+    if (axes.length === 0) return [{ view, barriers, element: find(agent, barriers) }];
+    const { grid } = agent.machine;
+    return grid.ranksAlong(agent.block.rank, axes).map((rank) => {
+      const received = peerBarriers(agent, barriers, rank);
+      return {
+        view: peerView(view, received.block),
+        barriers: received,
+        element: find(agent, received),
+      };
+    });
+  };
+  code.emit(op, (agent) => {
+    const from = viewAt(agent, source);
+    const into = landings(agent);
+    const issue = beginIssue(agent, { writes: true });
+    checkRead(agent, issue, from);
+    for (const { view } of into) checkWrite(agent, issue, view, "write");
+    countCopy(agent, from);
+    agent.machine.issue({
+      issuer: agent,
+      complete() {
+        const lanes = readView(from, fillValue(from.dtype, fill));
+        const known = completionOf(issue);
+        for (const { view, barriers, element } of into) {
+          scatter(view, lanes);
+          arriveOn(barriers, element, known, issue.origin);
+        }
+      },
+    });
+    return "switch";
+  });
+}
+
+function completionOf({ reads, writes, knowledge }: Issue): Knowledge {
+  if (reads === undefined || writes === undefined) return Knowledge.none;
+  return completion(knowledge, [reads, writes]);
+}
+
+function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
+  const [source, destination] = [code.slot(op.operands.source), code.slot(op.operands.destination)];
+  const { reduction } = op.attributes;
+  code.emit(op, (agent) => {
+    const from = viewAt(agent, source);
+    const into = viewAt(agent, destination);
+    const issue = beginIssue(agent, { writes: true });
+    checkRead(agent, issue, from);
+    checkWrite(agent, issue, into, reduction === "none" ? "write" : "atomic");
+    countCopy(agent, from);
+    const work: Work = { ...issue, done: false };
+    agent.groups.add(work);
+    agent.machine.issue({
+      issuer: agent,
+      complete() {
+        const lanes = readView(from, zeroOf(from.dtype));
+        if (reduction !== "none") combine(reduction, into, lanes);
+        scatter(into, lanes);
+        work.done = true;
+        agent.ownWork.wake();
+      },
+    });
+    return "switch";
+  });
+}
+
+/** Replaces the lanes by their combination with what the view holds. */
+function combine(reduction: "add" | "min" | "max", view: View, lanes: Lanes): void {
+  const old = allocateLanes(view.dtype, lanes.length);
+  gather(view, old, zeroOf(view.dtype));
+  binaryLanes(reduction, view.dtype, old, lanes, lanes);
+}
+
+function waitGroup(op: Op<"wait_group">, code: Assembler): void {
+  const { pending, read } = op.attributes;
+  code.emit(op, (agent) => {
+    const awaited = agent.groups.awaited(pending, read);
+    if (awaited.some(({ done }) => !done))
+      return agent.wait(agent.ownWork, () => "its own copies into global memory");
+    for (const { reads, writes } of awaited) {
+      if (reads !== undefined) agent.timeline?.finish(reads);
+      if (writes !== undefined && !read) agent.timeline?.finish(writes);
+    }
+    agent.groups.settle(pending, read);
+    return "switch";
+  });
+}
+
+/** Reads an operand of wgmma when it completes: a window then, a tile as it was. */
+function operandReader(code: Assembler, value: Value): (agent: Agent) => () => Lanes {
+  const slot = code.slot(value);
+  if (value.type.kind !== "ref")
+    return (agent) => {
+      const lanes = lanesAt(agent, slot);
+      return () => lanes;
+    };
+  return (agent) => {
+    const view = viewAt(agent, slot);
+    return () => readView(view, zeroOf(view.dtype));
+  };
+}
+
+function dtypeOfOperand({ type }: Value): DType {
+  if (type.kind === "barrier" || type.kind === "semaphore") throw new Error("no operand of wgmma");
+  return type.dtype;
+}
+
+function wgmma(op: Op<"wgmma">, code: Assembler): void {
+  const { accumulator, a, b } = op.operands;
+  const { type } = accumulator;
+  if (type.kind !== "inflight" || b.type.kind !== "ref") throw new Error("malformed wgmma");
+  const [m = 0, n = 0] = type.shape;
+  const [k = 0] = b.type.shape.map(Number);
+  const shape: DotShape = {
+    m,
+    n,
+    k,
+    operand: dtypeOfOperand(a),
+    operandB: b.type.dtype,
+    accumulator: type.dtype,
+  };
+  const [slot, target] = [code.slot(accumulator), code.result(op)];
+  const [left, right] = [operandReader(code, a), operandReader(code, b)];
+  const windows = code.slotsOf([a, b].filter((value) => value.type.kind === "ref"));
+  code.emit(op, (agent) => {
+    const { lanes } = inflightAt(agent, slot);
+    const issue = beginIssue(agent, { writes: false });
+    for (const window of windows) checkRead(agent, issue, viewAt(agent, window));
+    const [readLeft, readRight] = [left(agent), right(agent)];
+    const started: Product = {
+      ...issue,
+      done: false,
+      compute: () => {
+        dotLanes(shape, readLeft(), readRight(), lanes);
+      },
+    };
+    agent.products.push(started);
+    agent.machine.issue({
+      issuer: agent,
+      complete() {
+        agent.products.completeOldest();
+        agent.ownWork.wake();
+      },
+    });
+    agent.slots[target] = agent.slots[slot];
+    return "switch";
+  });
+}
+
+function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
+  const { pending } = op.attributes;
+  const [slot, target] = [code.slot(op.operands.accumulator), code.result(op)];
+  code.emit(op, (agent) => {
+    const awaited = agent.products.awaited(pending);
+    if (awaited.some(({ done }) => !done)) return agent.wait(agent.ownWork, () => "its own wgmma");
+    for (const { reads } of awaited) if (reads !== undefined) agent.timeline?.finish(reads);
+    agent.products.settle(pending);
+    const accumulator = inflightAt(agent, slot);
+    agent.slots[target] = pending === 0 ? accumulator.lanes : accumulator;
+    return "switch";
+  });
+}
+
+function makeAccumulator(op: Op<"accumulator">, code: Assembler): void {
+  const { dtype, shape } = op.attributes;
+  const { initial } = op.operands;
+  const start = initial === undefined ? undefined : code.slot(initial);
+  const target = code.result(op);
+  const count = product(shape);
+  code.emit(op, (agent) => {
+    // Never from the pool: a product still pending may write to them after the tile is dead.
+    const lanes = start === undefined ? allocateLanes(dtype, count) : lanesAt(agent, start).slice();
+    const accumulator: Inflight = { lanes };
+    agent.slots[target] = accumulator;
+    return "proceed";
+  });
+}
+
+export const asynchronousRules: Pick<SimulationRules, keyof typeof asynchronousOps> = {
+  copy_async(op, code) {
+    const { barrier } = op.operands;
+    if (barrier === undefined) copyIntoGlobal(op, code);
+    else copyIntoShared(op, code, barrier);
+  },
+
+  prefetch(op, code) {
+    const slot = code.slot(op.operands.ref);
+    code.emit(op, (agent) => {
+      requireUsable(agent, viewAt(agent, slot));
+      return "proceed";
+    });
+  },
+
+  commit_group(op, code) {
+    code.emit(op, (agent) => {
+      agent.groups.commit();
+      return "proceed";
+    });
+  },
+
+  wait_group: waitGroup,
+
+  proxy_fence(op, code) {
+    const { space } = op.attributes;
+    code.emit(op, (agent) => {
+      agent.timeline?.fence(space);
+      return "proceed";
+    });
+  },
+
+  accumulator: makeAccumulator,
+  wgmma,
+  wgmma_wait: wgmmaWait,
+};

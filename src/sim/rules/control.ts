@@ -1,0 +1,298 @@
+/** Simulation of ops with regions, and of ops for finding mistakes. */
+import { formatArray, fromLanes } from "../../formats/hostarray.ts";
+import type { Lanes } from "../../formats/dtype.ts";
+import type { Op, Region, Value } from "../../ir/node.ts";
+import type { controlOps } from "../../ir/ops/control.ts";
+import type { Agent } from "../agent.ts";
+import { breakHere } from "../debugger.ts";
+import { placeText } from "../order/access.ts";
+import { moveSlots } from "../program.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import { decodeValue, numberAt, scalarAt } from "../values.ts";
+import type { SlotValue } from "../values.ts";
+import { isView } from "../view.ts";
+import { BarrierArray } from "../barriers.ts";
+import { emitMeeting } from "./meetings.ts";
+
+function loop(op: Op<"loop">, code: Assembler): void {
+  const { lower, upper, step, initial } = op.operands;
+  const [index = -1, ...carries] = code.slotsOf(op.regions.body.parameters);
+  const [from, to, by] = [code.slot(lower), code.slot(upper), code.slot(step)];
+  const begin = moveSlots(code.slotsOf(initial), carries);
+  code.emit(op, (agent) => {
+    requirePositiveStep(agent, op, by);
+    begin(agent);
+    agent.slots[index] = agent.slots[from];
+    return "proceed";
+  });
+  const exit = code.label();
+  const head = code.steps.length;
+  code.emit(op, (agent) => {
+    if (scalarAt(agent, index) >= scalarAt(agent, to)) agent.position = exit.position;
+    return "proceed";
+  });
+  const advance = moveSlots(code.loopRegion(index, op.regions.body), carries);
+  code.emit(op, (agent) => {
+    advance(agent);
+    // Both are bigint where the bounds are i64.
+    agent.slots[index] = numberAt(agent, index) + numberAt(agent, by);
+    agent.position = head;
+    return "proceed";
+  });
+  code.place(exit);
+  emitMoves(code, op, carries);
+}
+
+function requirePositiveStep(agent: Agent, op: Op<"loop">, slot: number): void {
+  const step = scalarAt(agent, slot);
+  if (step > 0) return;
+  agent.machine.findings.stop(
+    {
+      code: "TW3014",
+      message: `the step of the loop is ${step}`,
+      location: op.location,
+      expected: "a step of at least 1",
+      found: `${step} in ${placeText(agent.place())}`,
+    },
+    op,
+  );
+}
+
+/** Gives the op's results the values in `slots`. */
+function emitMoves(
+  code: Assembler,
+  op: Op<"loop"> | Op<"while"> | Op<"if"> | Op<"switch"> | Op<"scoped">,
+  slots: readonly number[],
+): void {
+  if (slots.length === 0) return;
+  const move = moveSlots(slots, code.slotsOf(op.results));
+  code.emit(op, (agent) => {
+    move(agent);
+    return "proceed";
+  });
+}
+
+function whileLoop(op: Op<"while">, code: Assembler): void {
+  const { condition, body } = op.regions;
+  const tested = code.slotsOf(condition.parameters);
+  const carries = code.slotsOf(body.parameters);
+  const begin = moveSlots(code.slotsOf(op.operands.initial), tested);
+  const count = code.spareSlot();
+  code.emit(op, (agent) => {
+    begin(agent);
+    agent.slots[count] = 0;
+    return "proceed";
+  });
+  const head = code.steps.length;
+  const exit = code.label();
+  const [flag = -1] = code.loopRegion(count, condition);
+  const enter = moveSlots(tested, carries);
+  code.emit(op, (agent) => {
+    if (agent.slots[flag] === 0) agent.position = exit.position;
+    else enter(agent);
+    return "proceed";
+  });
+  const advance = moveSlots(code.loopRegion(count, body), tested);
+  code.emit(op, (agent) => {
+    advance(agent);
+    agent.slots[count] = numberAt(agent, count) + 1;
+    agent.position = head;
+    return "proceed";
+  });
+  code.place(exit);
+  emitMoves(code, op, tested);
+}
+
+/** Regions of which the step `enter` chooses one, by setting the position to one of the starts. */
+function branches(
+  op: Op<"if"> | Op<"switch">,
+  code: Assembler,
+  regions: readonly Region[],
+  choose: (agent: Agent) => number,
+): void {
+  const starts = regions.map(() => code.label());
+  const exit = code.label();
+  code.emit(op, (agent) => {
+    agent.position = starts[choose(agent)]?.position ?? exit.position;
+    return "proceed";
+  });
+  for (const [position, region] of regions.entries()) {
+    const start = starts[position];
+    if (start !== undefined) code.place(start);
+    emitMoves(code, op, code.region(region));
+    code.emit(op, (agent) => {
+      agent.position = exit.position;
+      return "proceed";
+    });
+  }
+  code.place(exit);
+}
+
+/** Ends the life of what the scope allocated, by whoever comes first. */
+function releaseScope(
+  agent: Agent,
+  op: Op<"scoped">,
+  allocated: SlotValue[],
+  sites: readonly number[],
+): void {
+  const { checker } = agent.machine;
+  for (const site of sites) {
+    const value = allocated[site];
+    if (value === undefined) continue;
+    allocated[site] = undefined;
+    if (checker !== undefined && agent.timeline !== undefined) {
+      const { knowledge } = agent.timeline;
+      if (value instanceof BarrierArray) checker.barriersEnded(value, agent, op, knowledge);
+      else if (isView(value)) checker.release(value.memory, agent, op, knowledge);
+    }
+    agent.machine.giveShared(site, value);
+  }
+}
+
+function scoped(op: Op<"scoped">, code: Assembler): void {
+  const together = code.company === "together";
+  if (together) emitMeeting(code, op);
+  const { yielded, sites } = code.scopeRegion(op.regions.body);
+  emitMoves(code, op, yielded);
+  if (together) emitMeeting(code, op);
+  code.emit(op, (agent) => {
+    releaseScope(agent, op, together ? agent.block.allocated : agent.allocated, sites);
+    return "proceed";
+  });
+}
+
+function onThreads(op: Op<"on_threads">, code: Assembler): void {
+  const runs = code.kernel.threads.map((_, thread) => op.attributes.threads.includes(thread));
+  const exit = code.label();
+  code.emit(op, (agent) => {
+    if (runs[agent.thread] !== true) agent.position = exit.position;
+    return "proceed";
+  });
+  code.companyRegion("alone", op.regions.body);
+  code.place(exit);
+}
+
+function warps(op: Op<"warps">, code: Assembler): void {
+  const [index = -1] = code.slotsOf(op.regions.body.parameters);
+  const join = code.label();
+  code.emit(op, (agent) => {
+    agent.fork(index);
+    agent.position = join.position;
+    return "switch";
+  });
+  code.companyRegion("alone", op.regions.body);
+  code.emit(op, (agent) => {
+    agent.ended = true;
+    agent.machine.checker?.agentEnded(agent);
+    if (agent.parent?.warps.every(({ ended }) => ended) === true) agent.parent.ownWork.wake();
+    return "ended";
+  });
+  code.place(join);
+  code.emit(op, (agent) =>
+    agent.join() ? "proceed" : agent.wait(agent.ownWork, () => "its warps"),
+  );
+}
+
+/** A value as printed: numbers by themselves, tiles with their shape. */
+function valueText(value: Value, held: SlotValue): string {
+  const { type } = value;
+  return type.kind === "tile"
+    ? formatArray(fromLanes(type.dtype, type.shape, held as Lanes))
+    : String(decodeValue(value, held));
+}
+
+function debugPrint(op: Op<"debug_print">, code: Assembler): void {
+  const { values } = op.operands;
+  const slots = code.slotsOf(values);
+  const parts = op.attributes.format.split("{}");
+  code.emit(op, (agent) => {
+    const text = parts.map((part, position) => {
+      const value = values[position - 1];
+      if (value === undefined) return part;
+      return valueText(value, agent.slots[slots[position - 1] ?? -1]) + part;
+    });
+    agent.machine.print(`[${placeText(agent.place())}] ${text.join("")}`);
+    return "proceed";
+  });
+}
+
+/** The first index at which a tile of flags is false. */
+function firstFalse(lanes: Lanes, shape: readonly number[]): string {
+  let rest = (lanes as Uint8Array).indexOf(0);
+  const index = shape.map(() => 0);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const extent = shape[axis] ?? 1;
+    index[axis] = rest % extent;
+    rest = Math.floor(rest / extent);
+  }
+  return `[${index.join(", ")}]`;
+}
+
+function assertion(op: Op<"assert">, code: Assembler): void {
+  const { condition } = op.operands;
+  const slot = code.slot(condition);
+  const { type } = condition;
+  code.emit(op, (agent) => {
+    const held = agent.slots[slot];
+    const holds = type.kind === "tile" ? !(held as Uint8Array).includes(0) : held !== 0;
+    if (holds) return "proceed";
+    const where = type.kind === "tile" ? ` at ${firstFalse(held as Lanes, type.shape)}` : "";
+    return agent.machine.findings.stop(
+      {
+        code: "TW3012",
+        message: `assertion failed: ${op.attributes.message}`,
+        location: op.location,
+        expected: "a condition that is true everywhere",
+        found: `false${where} in ${placeText(agent.place())}`,
+      },
+      op,
+    );
+  });
+}
+
+function debugBreak(op: Op<"debug_break">, code: Assembler): void {
+  const { values } = op.operands;
+  const slots = code.slotsOf(values);
+  code.emit(op, (agent) => {
+    const { thread, block, iterations } = agent.place();
+    const named = op.attributes.names.map((name, position) => {
+      const value = values[position];
+      const held = agent.slots[slots[position] ?? -1];
+      return [name, value === undefined ? undefined : decodeValue(value, held)] as const;
+    });
+    breakHere(Object.fromEntries(named), thread, block, iterations);
+    return "proceed";
+  });
+}
+
+export const controlRules: Pick<SimulationRules, keyof typeof controlOps> = {
+  loop,
+  while: whileLoop,
+
+  if(op, code) {
+    const slot = code.slot(op.operands.condition);
+    branches(op, code, [op.regions.then, op.regions.otherwise], (agent) =>
+      agent.slots[slot] === 0 ? 1 : 0,
+    );
+  },
+
+  switch(op, code) {
+    const slot = code.slot(op.operands.index);
+    const last = op.regions.cases.length - 1;
+    branches(op, code, op.regions.cases, (agent) =>
+      Math.min(last, Math.max(0, numberAt(agent, slot))),
+    );
+  },
+
+  scoped,
+  on_threads: onThreads,
+  warps,
+
+  yield() {
+    throw new Error("a yield belongs to its region");
+  },
+
+  debug_print: debugPrint,
+  assert: assertion,
+  debug_break: debugBreak,
+};

@@ -1,0 +1,17 @@
+/** The simulation rules: one an op kind, so that an op without one does not compile. */
+import type { SimulationRules } from "../program.ts";
+import { asynchronousRules } from "./asynchronous.ts";
+import { controlRules } from "./control.ts";
+import { memoryRules } from "./memory.ts";
+import { synchronizationRules } from "./synchronization.ts";
+import { tileRules } from "./tiles.ts";
+import { valueRules } from "./values.ts";
+
+export const simulationRules: SimulationRules = Object.freeze({
+  ...valueRules,
+  ...tileRules,
+  ...memoryRules,
+  ...asynchronousRules,
+  ...synchronizationRules,
+  ...controlRules,
+});

@@ -1,0 +1,282 @@
+/** Simulation of ops that allocate memory, make windows on it, and move data synchronously. */
+import { binaryLanes, compareLanes, selectLanes } from "../../formats/arithmetic/index.ts";
+import type { BinaryFunction } from "../../formats/arithmetic/index.ts";
+import { allocateLanes, isWide } from "../../formats/dtype.ts";
+import type { DType, Lanes } from "../../formats/dtype.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import type { atomicFunctions, memoryOps } from "../../ir/ops/memory.ts";
+import { requireUsable } from "../access.ts";
+import type { Agent } from "../agent.ts";
+import type { Block } from "../block.ts";
+import { gather, scatter } from "../memory.ts";
+import type { AccessMode } from "../order/access.ts";
+import { placeText } from "../order/access.ts";
+import type { Allocation, Assembler, SimulationRules } from "../program.ts";
+import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
+import type { SlotValue } from "../values.ts";
+import { isView, reshapeView, sliceView, transposeView, wholeView } from "../view.ts";
+import type { View, ViewFault } from "../view.ts";
+import { countOf, dtypeOf } from "./elementwise.ts";
+
+/** Emits the step of an allocation, which gives whoever shares it the same value. */
+export function emitAllocation(code: Assembler, op: Allocation["op"]): void {
+  const site = code.allocate(op);
+  const target = code.result(op);
+  const sharing = code.allocations[site]?.sharing;
+  const find = (agent: Agent): SlotValue => {
+    if (sharing === "grid") return agent.machine.gridAllocation(site);
+    if (sharing === "block") return agent.block.allocation(site);
+    return (agent.allocated[site] ??= agent.block.makeAllocation(site));
+  };
+  code.emit(op, (agent) => {
+    agent.slots[target] = find(agent);
+    return "proceed";
+  });
+}
+
+export function zeroOf(dtype: DType): number | bigint {
+  return isWide(dtype) ? 0n : 0;
+}
+
+/** The block of the running agent's cluster with the given rank. */
+export function peerBlock(agent: Agent, rank: number): Block {
+  const { blocks } = agent.block.cluster;
+  const block = blocks[rank];
+  if (block !== undefined) return block;
+  const { op } = agent.site;
+  return agent.machine.findings.stop(
+    {
+      code: "TW3019",
+      message: `there is no block of rank ${rank} in the cluster`,
+      location: op.location,
+      expected: `a rank from 0 to ${blocks.length - 1}`,
+      found: `${rank} in ${placeText(agent.place())}`,
+    },
+    op,
+  );
+}
+
+/** The same window on the shared memory of another block. */
+export function peerView(view: View, block: Block): View {
+  const value = block.allocation(view.memory.description.site);
+  if (!isView(value)) throw new Error("the peer has no such memory");
+  return { ...view, memory: value.memory };
+}
+
+/** What is wrong with a window that must lie inside its source: any in smem, an index anywhere. */
+function faultOf(
+  op: Op<"slice_ref">,
+  view: View,
+  starts: readonly number[],
+  sizes: readonly number[],
+  dropped: readonly boolean[],
+): ViewFault | undefined {
+  const shared = view.memory.description.space === "smem";
+  for (let axis = 0; axis < sizes.length; axis++) {
+    const isIndex = dropped[axis] === true;
+    if (!shared && !isIndex) continue;
+    const start = starts[axis] as number;
+    const size = sizes[axis] as number;
+    const inside =
+      start >= (view.lower[axis] as number) && start + size <= (view.upper[axis] as number);
+    if (!inside)
+      return {
+        kind: isIndex ? "index" : "window",
+        op,
+        axis,
+        start,
+        size,
+        extent: view.upper[axis] as number,
+      };
+  }
+  return undefined;
+}
+
+function sliceRef(op: Op<"slice_ref">, code: Assembler): void {
+  const source = code.slot(op.operands.ref);
+  const offsets = code.slotsOf(op.operands.offsets);
+  const target = code.result(op);
+  const sizes = op.attributes.sizes.map((size) => code.size(size));
+  const dropped = sizes.map((_, axis) => op.attributes.dropped.includes(axis));
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, source);
+    const starts = offsets.map((slot) => numberAt(agent, slot));
+    const window = sliceView(view, starts, sizes, dropped);
+    const fault = view.fault ?? faultOf(op, view, starts, sizes, dropped);
+    agent.slots[target] = fault === undefined ? window : { ...window, fault };
+    return "proceed";
+  });
+}
+
+/** Checks and counts an access of the running step. */
+function touch(agent: Agent, view: View, mode: AccessMode, bytes: number): void {
+  if (view.fault !== undefined) requireUsable(agent, view);
+  agent.machine.checker?.ordinary(agent, view, mode);
+  agent.machine.statistics.bytes += bytes;
+}
+
+function bytesOf(value: Value): number {
+  return (countOf(value) * dtypeOf(value).bits) / 8;
+}
+
+function load(op: Op<"load">, code: Assembler): void {
+  const [result] = op.results;
+  if (result === undefined) throw new Error("load has no result");
+  const dtype = dtypeOf(result);
+  const [source, target] = [code.slot(op.operands.ref), code.slot(result)];
+  const { fill } = op.operands;
+  const fillSlot = fill === undefined ? undefined : code.slot(fill);
+  const zero = zeroOf(dtype);
+  const pool = code.pool(dtype, countOf(result));
+  const isScalar = result.type.kind === "scalar";
+  const bytes = bytesOf(result);
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, source);
+    touch(agent, view, "read", bytes);
+    const lanes = pool.take();
+    gather(view, lanes, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
+    agent.slots[target] = isScalar ? toScalar(lanes) : lanes;
+    if (isScalar) pool.give(lanes);
+    return "switch";
+  });
+}
+
+/** Reads a data operand as lanes; a scalar as one lane that the next call overwrites. */
+function laneReader(code: Assembler, value: Value): (agent: Agent) => Lanes {
+  const slot = code.slot(value);
+  if (value.type.kind === "tile") return (agent) => lanesAt(agent, slot);
+  const one = allocateLanes(dtypeOf(value), 1);
+  return (agent) => {
+    one[0] = scalarAt(agent, slot);
+    return one;
+  };
+}
+
+function store(op: Op<"store">, code: Assembler): void {
+  const { ref, value } = op.operands;
+  const target = code.slot(ref);
+  const read = laneReader(code, value);
+  const bytes = bytesOf(value);
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, target);
+    touch(agent, view, "write", bytes);
+    scatter(view, read(agent));
+    return "switch";
+  });
+}
+
+type AtomicFunction = (typeof atomicFunctions)[number];
+
+const updates: { readonly [F in Exclude<AtomicFunction, "exchange">]: BinaryFunction } = {
+  add: "add",
+  min: "min",
+  max: "max",
+  and: "and",
+  or: "or",
+  xor: "xor",
+};
+
+/** Emits a step that replaces elements by `update` of the old ones and gives those. */
+function emitUpdate(
+  code: Assembler,
+  op: Op<"atomic"> | Op<"atomic_compare_exchange">,
+  prepare: (agent: Agent) => (old: Lanes, target: Lanes) => void,
+): void {
+  const { ref, value } = op.operands;
+  const dtype = dtypeOf(value);
+  const [slot, result] = [code.slot(ref), code.result(op)];
+  const pool = code.pool(dtype, countOf(value));
+  const isScalar = value.type.kind === "scalar";
+  const bytes = 2 * bytesOf(value);
+  code.emit(op, (agent) => {
+    const view = viewAt(agent, slot);
+    touch(agent, view, "atomic", bytes);
+    const old = pool.take();
+    const updated = pool.take();
+    gather(view, old, zeroOf(dtype));
+    prepare(agent)(old, updated);
+    scatter(view, updated);
+    agent.slots[result] = isScalar ? toScalar(old) : old;
+    if (isScalar) pool.give(old);
+    pool.give(updated);
+    return "switch";
+  });
+}
+
+function atomic(op: Op<"atomic">, code: Assembler): void {
+  const { value } = op.operands;
+  const { fn } = op.attributes;
+  const dtype = dtypeOf(value);
+  const read = laneReader(code, value);
+  emitUpdate(code, op, (agent) => (old, updated) => {
+    if (fn === "exchange") updated.set(read(agent) as never);
+    else binaryLanes(updates[fn], dtype, old, read(agent), updated);
+  });
+}
+
+function compareExchange(op: Op<"atomic_compare_exchange">, code: Assembler): void {
+  const { expected, value } = op.operands;
+  const dtype = dtypeOf(value);
+  const [wanted, replacement] = [laneReader(code, expected), laneReader(code, value)];
+  const flags = new Uint8Array(countOf(value));
+  emitUpdate(code, op, (agent) => (old, updated) => {
+    compareLanes("eq", dtype, old, wanted(agent), flags);
+    selectLanes(flags, replacement(agent), old, updated);
+  });
+}
+
+/** Emits a step that makes another view of a view. */
+function emitView(
+  code: Assembler,
+  op: AnyOp,
+  source: Value,
+  change: (view: View, agent: Agent) => View,
+): void {
+  const [slot, target] = [code.slot(source), code.result(op)];
+  code.emit(op, (agent) => {
+    agent.slots[target] = change(viewAt(agent, slot), agent);
+    return "proceed";
+  });
+}
+
+export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
+  alloc(op, code) {
+    emitAllocation(code, op);
+  },
+
+  alloc_union(op, code) {
+    emitAllocation(code, op);
+  },
+
+  union_member(op, code) {
+    const { offset, dtype, shape } = op.attributes;
+    const placement = { offset: (offset * 8) / dtype.bits, member: code.newMember() };
+    emitView(code, op, op.operands.union, ({ memory }) =>
+      wholeView(memory, dtype, shape, placement),
+    );
+  },
+
+  slice_ref: sliceRef,
+
+  transpose_ref(op, code) {
+    const { permutation } = op.attributes;
+    emitView(code, op, op.operands.ref, (view) => transposeView(view, permutation));
+  },
+
+  reshape_ref(op, code) {
+    const shape = op.attributes.shape.map((size) => code.size(size));
+    emitView(code, op, op.operands.ref, (view) => reshapeView(view, shape));
+  },
+
+  peer_ref(op, code) {
+    const rank = code.slot(op.operands.rank);
+    emitView(code, op, op.operands.ref, (view, agent) =>
+      peerView(view, peerBlock(agent, numberAt(agent, rank))),
+    );
+  },
+
+  load,
+  store,
+  atomic,
+  atomic_compare_exchange: compareExchange,
+};

@@ -1,0 +1,210 @@
+/** Simulation of ops by which program threads and blocks order themselves. */
+import type { Op, Value } from "../../ir/node.ts";
+import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
+import { formatPosition } from "../../support/location.ts";
+import type { Agent } from "../agent.ts";
+import { BarrierArray } from "../barriers.ts";
+import type { BarrierElement } from "../barriers.ts";
+import { arrivalsText, reportOverrun } from "../conflicts.ts";
+import { placeText } from "../order/access.ts";
+import type { Origin } from "../order/access.ts";
+import type { Knowledge } from "../order/knowledge.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import type { Semaphore } from "../semaphores.ts";
+import { barrierAt, numberAt, semaphoreAt } from "../values.ts";
+import { arriveAt, emitMeeting, waitAt } from "./meetings.ts";
+import { emitAllocation, peerBlock } from "./memory.ts";
+
+/** Finds the barrier that an op names; stops the run where its index is out of range. */
+export function barrierReader(
+  code: Assembler,
+  index: Value | undefined,
+): (agent: Agent, barriers: BarrierArray) => BarrierElement {
+  const slot = index === undefined ? undefined : code.slot(index);
+  return (agent, barriers) => {
+    const position = slot === undefined ? 0 : numberAt(agent, slot);
+    const element = barriers.elements[position];
+    if (element !== undefined) return element;
+    const { op } = agent.site;
+    return agent.machine.findings.stop(
+      {
+        code: "TW3006",
+        message: `${op.kind} on barrier ${position} of ${barriers.elements.length}`,
+        location: op.location,
+        expected: `an index from 0 to ${barriers.elements.length - 1}`,
+        found: `${position} in ${placeText(agent.place())}`,
+        notes: [{ message: "the barriers are allocated here", location: barriers.op.location }],
+      },
+      op,
+    );
+  };
+}
+
+/** The same barriers in another block. */
+export function peerBarriers(agent: Agent, barriers: BarrierArray, rank: number): BarrierArray {
+  const value = peerBlock(agent, rank).allocation(barriers.site);
+  if (!(value instanceof BarrierArray)) throw new Error("the peer has no such barriers");
+  return value;
+}
+
+/** One arrival, with what it hands on. */
+export function arriveOn(
+  barriers: BarrierArray,
+  element: BarrierElement,
+  knowledge: Knowledge,
+  origin: Origin,
+): void {
+  const completion = element.state.arrive(knowledge, origin);
+  if (completion === undefined) return;
+  const { machine } = barriers.block;
+  if (machine.checks)
+    for (const overrun of completion.overruns)
+      reportOverrun(machine.findings, barriers, element, overrun);
+  element.waiters.wake();
+}
+
+function barrierArrive(op: Op<"barrier_arrive">, code: Assembler): void {
+  const { barrier, index, peer } = op.operands;
+  const slot = code.slot(barrier);
+  const find = barrierReader(code, index);
+  const rank = peer === undefined ? undefined : code.slot(peer);
+  code.emit(op, (agent) => {
+    const own = barrierAt(agent, slot);
+    const barriers = rank === undefined ? own : peerBarriers(agent, own, numberAt(agent, rank));
+    const element = find(agent, barriers);
+    if (barriers.block !== agent.block)
+      agent.machine.checker?.remoteArrival(agent, barriers, element.index);
+    arriveOn(barriers, element, agent.publish(), agent.origin());
+    return "switch";
+  });
+}
+
+function barrierText(barriers: BarrierArray, element: BarrierElement, phase: string): string {
+  const { state } = element;
+  const place = formatPosition(barriers.op.location.position);
+  return `${barriers.nameOf(element)} (allocated at ${place}), ${phase}: it is in phase ${state.phase} with ${state.arrived.length} of ${state.needed} arrivals: ${arrivalsText(state.arrived)}`;
+}
+
+function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
+  const { barrier, index, parity } = op.operands;
+  const slot = code.slot(barrier);
+  const find = barrierReader(code, index);
+  const paritySlot = parity === undefined ? undefined : code.slot(parity);
+  code.emit(op, (agent) => {
+    const barriers = barrierAt(agent, slot);
+    const element = find(agent, barriers);
+    const phase =
+      paritySlot === undefined
+        ? countedPhase(agent, element)
+        : element.state.passingPhase(numberAt(agent, paritySlot));
+    if (phase === undefined) {
+      const wanted =
+        paritySlot === undefined
+          ? `phase ${agent.phases.get(element) ?? 0}`
+          : `parity ${numberAt(agent, paritySlot) & 1}`;
+      return agent.wait(element.waiters, () => barrierText(barriers, element, wanted));
+    }
+    agent.phases.set(element, phase + 1);
+    passBarrier(agent, barriers, element, phase);
+    return "switch";
+  });
+}
+
+/** The phase that this agent waits for next, once it has completed. */
+function countedPhase(agent: Agent, element: BarrierElement): number | undefined {
+  const phase = agent.phases.get(element) ?? 0;
+  return element.state.hasCompleted(phase) ? phase : undefined;
+}
+
+function passBarrier(
+  agent: Agent,
+  barriers: BarrierArray,
+  element: BarrierElement,
+  phase: number,
+): void {
+  const { timeline, machine } = agent;
+  if (timeline === undefined) return;
+  agent.acquire(element.state.phaseKnowledge(phase));
+  const wait = { ...timeline.passWait(), ...agent.origin() };
+  const overrun = element.state.recordWait(phase, wait);
+  if (overrun !== undefined) reportOverrun(machine.findings, barriers, element, overrun);
+}
+
+/** Finds the counter that an op names; stops the run where an index is out of range. */
+function semaphoreReader(
+  code: Assembler,
+  op: Op<"semaphore_signal"> | Op<"semaphore_wait">,
+): (agent: Agent) => Semaphore {
+  const slot = code.slot(op.operands.semaphore);
+  const slots = code.slotsOf(op.operands.indices);
+  return (agent) => {
+    const array = semaphoreAt(agent, slot);
+    const indices = slots.map((index) => numberAt(agent, index));
+    const semaphore = array.at(indices);
+    if (semaphore !== undefined) return semaphore;
+    return agent.machine.findings.stop(
+      {
+        code: "TW3005",
+        message: `${op.kind} with an index out of bounds`,
+        location: op.location,
+        expected: `indices within [${array.shape.join(", ")}]`,
+        found: `[${indices.join(", ")}] in ${placeText(agent.place())}`,
+        notes: [{ message: "the semaphores are allocated here", location: array.op.location }],
+      },
+      op,
+    );
+  };
+}
+
+function semaphoreSignal(op: Op<"semaphore_signal">, code: Assembler): void {
+  const find = semaphoreReader(code, op);
+  const increment = code.slot(op.operands.increment);
+  code.emit(op, (agent) => {
+    const semaphore = find(agent);
+    semaphore.state.signal(agent.publish(), numberAt(agent, increment));
+    semaphore.waiters.wake();
+    return "switch";
+  });
+}
+
+function semaphoreWait(op: Op<"semaphore_wait">, code: Assembler): void {
+  const find = semaphoreReader(code, op);
+  const slot = code.slot(op.operands.value);
+  const { decrement } = op.attributes;
+  code.emit(op, (agent) => {
+    const { state, waiters } = find(agent);
+    const value = numberAt(agent, slot);
+    if (!state.hasReached(value))
+      return agent.wait(waiters, () => `a semaphore to reach ${value}: it is at ${state.value}`);
+    agent.acquire(state.pass(value, decrement));
+    return "switch";
+  });
+}
+
+export const synchronizationRules: Pick<SimulationRules, keyof typeof synchronizationOps> = {
+  alloc_barrier(op, code) {
+    emitAllocation(code, op);
+  },
+
+  barrier_arrive: barrierArrive,
+  barrier_wait: barrierWait,
+
+  block_sync(op, code) {
+    emitMeeting(code, op);
+  },
+
+  cluster_arrive(op, code) {
+    code.emit(op, (agent) => arriveAt(agent, agent.block.cluster.meeting));
+  },
+
+  cluster_wait(op, code) {
+    code.emit(op, (agent) => waitAt(agent, agent.block.cluster.meeting));
+  },
+
+  alloc_semaphore(op, code) {
+    emitAllocation(code, op);
+  },
+
+  semaphore_signal: semaphoreSignal,
+  semaphore_wait: semaphoreWait,
+};

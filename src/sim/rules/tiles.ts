@@ -1,0 +1,236 @@
+/** Simulation of ops that rearrange tiles or combine elements of a tile. */
+import {
+  argLanes,
+  dotLanes,
+  reduceLanes,
+  scanLanes,
+  sortLanes,
+} from "../../formats/arithmetic/index.ts";
+import type { DotShape } from "../../formats/arithmetic/index.ts";
+import type { Lanes } from "../../formats/dtype.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import type { tileOps } from "../../ir/ops/tiles.ts";
+import { fillLanes } from "../memory.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import { lanesAt, scalarAt, toLanes, toScalar } from "../values.ts";
+import { product, rowMajorStrides } from "../view.ts";
+import { axisOf, countOf, dtypeOf, shapeOf } from "./elementwise.ts";
+import { rearrangement } from "./rearrange.ts";
+import type { Rearrangement } from "./rearrange.ts";
+
+/** Emits the step of an op whose result is computed from one tile or scalar as lanes. */
+function emitFromLanes(
+  code: Assembler,
+  op: AnyOp,
+  source: Value,
+  compute: (source: Lanes, target: Lanes) => void,
+): void {
+  const [result] = op.results;
+  if (result === undefined) throw new Error(`${op.kind} has no result`);
+  const [slot, target] = [code.slot(source), code.slot(result)];
+  const pool = code.pool(dtypeOf(result), countOf(result));
+  const fromScalar = source.type.kind === "scalar";
+  const toScalarResult = result.type.kind === "scalar";
+  const dtype = dtypeOf(source);
+  code.emit(op, (agent) => {
+    const lanes = pool.take();
+    compute(fromScalar ? toLanes(dtype, scalarAt(agent, slot)) : lanesAt(agent, slot), lanes);
+    agent.slots[target] = toScalarResult ? toScalar(lanes) : lanes;
+    if (toScalarResult) pool.give(lanes);
+    return "proceed";
+  });
+}
+
+/** Emits a step that moves elements without changing them. */
+function emitRearrangement(code: Assembler, op: AnyOp, source: Value, moves: Rearrangement): void {
+  emitFromLanes(code, op, source, rearrangement(dtypeOf(source), moves));
+}
+
+function broadcast(op: Op<"broadcast">, code: Assembler): void {
+  const { source } = op.operands;
+  const { shape, axes } = op.attributes;
+  const from = shapeOf(source);
+  if (countOf(source) === 1) {
+    emitFromLanes(code, op, source, (lanes, target) => {
+      fillLanes(target, toScalar(lanes));
+    });
+    return;
+  }
+  const fromStrides = rowMajorStrides(from);
+  const strides = shape.map(() => 0);
+  for (const [position, axis] of axes.entries())
+    if (from[position] !== 1) strides[axis] = fromStrides[position] ?? 0;
+  emitRearrangement(code, op, source, { shape, strides, offset: 0 });
+}
+
+/** A reshape renames lanes; only between a tile and a scalar does it change what a slot holds. */
+function reshape(op: Op<"reshape">, code: Assembler): void {
+  const { source } = op.operands;
+  const [slot, target] = [code.slot(source), code.result(op)];
+  const dtype = dtypeOf(source);
+  const wasScalar = source.type.kind === "scalar";
+  const becomesScalar = op.attributes.shape.length === 0;
+  code.emit(op, (agent) => {
+    const lanes = wasScalar ? toLanes(dtype, scalarAt(agent, slot)) : lanesAt(agent, slot);
+    agent.slots[target] = becomesScalar ? toScalar(lanes) : lanes;
+    return "proceed";
+  });
+}
+
+function concatenate(op: Op<"concatenate">, code: Assembler): void {
+  const { parts } = op.operands;
+  const { axis } = op.attributes;
+  const slots = code.slotsOf(parts);
+  const target = code.result(op);
+  const [result] = op.results;
+  if (result === undefined) throw new Error("concatenate has no result");
+  const pool = code.pool(dtypeOf(result), countOf(result));
+  const { outer, length, inner } = axisOf(shapeOf(result), [axis]);
+  const runs = parts.map((part) => (shapeOf(part)[axis] ?? 0) * inner);
+  code.emit(op, (agent) => {
+    const lanes = pool.take();
+    let start = 0;
+    for (const [position, slot] of slots.entries()) {
+      const run = runs[position] ?? 0;
+      const part = lanesAt(agent, slot);
+      for (let row = 0; row < outer; row++)
+        lanes.set(part.subarray(row * run, (row + 1) * run) as never, row * length * inner + start);
+      start += run;
+    }
+    agent.slots[target] = lanes;
+    return "proceed";
+  });
+}
+
+/** Reduced axes that are no neighbours are first brought together, behind the others. */
+function reduce(op: Op<"reduce">, code: Assembler): void {
+  const { source } = op.operands;
+  const { fn, axes } = op.attributes;
+  const dtype = dtypeOf(source);
+  const shape = shapeOf(source);
+  const sorted = [...axes].sort((a, b) => a - b);
+  const neighbours = sorted.every((axis, i) => i === 0 || axis === (sorted[i - 1] ?? 0) + 1);
+  if (neighbours) {
+    const axis = axisOf(shape, sorted);
+    emitFromLanes(code, op, source, (lanes, target) => {
+      reduceLanes(fn, dtype, lanes, axis, target);
+    });
+    return;
+  }
+  const order = [...shape.keys()].filter((axis) => !axes.includes(axis)).concat(sorted);
+  const strides = rowMajorStrides(shape);
+  const gather = rearrangement(dtype, {
+    shape: order.map((axis) => shape[axis] ?? 1),
+    strides: order.map((axis) => strides[axis] ?? 0),
+    offset: 0,
+  });
+  const length = product(sorted.map((axis) => shape[axis] ?? 1));
+  const axis = { outer: countOf(source) / length, length, inner: 1 };
+  const pool = code.pool(dtype, countOf(source));
+  emitFromLanes(code, op, source, (lanes, target) => {
+    const together = pool.take();
+    gather(lanes, together);
+    reduceLanes(fn, dtype, together, axis, target);
+    pool.give(together);
+  });
+}
+
+function sort(op: Op<"sort">, code: Assembler): void {
+  const { keys, payloads } = op.operands;
+  const { axis, descending } = op.attributes;
+  const dtype = dtypeOf(keys);
+  const slots = code.slotsOf([keys, ...payloads]);
+  const targets = code.slotsOf(op.results);
+  const pools = op.results.map((value) => code.pool(dtypeOf(value), countOf(value)));
+  const along = axisOf(shapeOf(keys), [axis]);
+  code.emit(op, (agent) => {
+    const copies = pools.map((pool, position) => {
+      const lanes = pool.take();
+      lanes.set(lanesAt(agent, slots[position] ?? 0) as never);
+      agent.slots[targets[position] ?? 0] = lanes;
+      return lanes;
+    });
+    const [first, ...others] = copies;
+    if (first !== undefined) sortLanes(dtype, first, others, along, descending);
+    return "proceed";
+  });
+}
+
+function dot(op: Op<"dot">, code: Assembler): void {
+  const { left, right, accumulator } = op.operands;
+  const { dtype, precision } = op.attributes;
+  const [m = 0, k = 0] = shapeOf(left);
+  const n = shapeOf(right)[1] ?? 0;
+  const shape: DotShape = {
+    m,
+    n,
+    k,
+    operand: dtypeOf(left),
+    operandB: dtypeOf(right),
+    accumulator: dtype,
+    precision: precision === "native" ? undefined : precision,
+  };
+  const [a, b] = [code.slot(left), code.slot(right)];
+  const start = accumulator === undefined ? undefined : code.slot(accumulator);
+  const target = code.result(op);
+  const pool = code.pool(dtype, m * n);
+  code.emit(op, (agent) => {
+    const lanes = pool.take();
+    if (start === undefined) lanes.fill(0 as never);
+    else lanes.set(lanesAt(agent, start) as never);
+    dotLanes(shape, lanesAt(agent, a), lanesAt(agent, b), lanes);
+    agent.slots[target] = lanes;
+    return "proceed";
+  });
+}
+
+export const tileRules: Pick<SimulationRules, keyof typeof tileOps> = {
+  broadcast,
+  reshape,
+
+  transpose(op, code) {
+    const { source } = op.operands;
+    const { permutation } = op.attributes;
+    const from = shapeOf(source);
+    const strides = rowMajorStrides(from);
+    emitRearrangement(code, op, source, {
+      shape: permutation.map((axis) => from[axis] ?? 1),
+      strides: permutation.map((axis) => strides[axis] ?? 0),
+      offset: 0,
+    });
+  },
+
+  slice(op, code) {
+    const { source } = op.operands;
+    const { starts, sizes } = op.attributes;
+    const strides = rowMajorStrides(shapeOf(source));
+    const offset = starts.reduce((sum, start, axis) => sum + start * (strides[axis] ?? 0), 0);
+    emitRearrangement(code, op, source, { shape: sizes, strides, offset });
+  },
+
+  concatenate,
+  reduce,
+
+  scan(op, code) {
+    const { source } = op.operands;
+    const { fn, axis, reverse } = op.attributes;
+    const dtype = dtypeOf(source);
+    const along = axisOf(shapeOf(source), [axis]);
+    emitFromLanes(code, op, source, (lanes, target) => {
+      scanLanes(fn, dtype, lanes, along, target, reverse);
+    });
+  },
+
+  arg_reduce(op, code) {
+    const { source } = op.operands;
+    const { fn, axis } = op.attributes;
+    const dtype = dtypeOf(source);
+    const along = axisOf(shapeOf(source), [axis]);
+    emitFromLanes(code, op, source, (lanes, target) => {
+      argLanes(fn, dtype, lanes, along, target as Int32Array);
+    });
+  },
+
+  sort,
+  dot,
+};

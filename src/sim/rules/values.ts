@@ -1,0 +1,229 @@
+/** Simulation of ops that make values and compute on them element by element. */
+import {
+  binaryLanes,
+  classifyLanes,
+  compareLanes,
+  fusedMultiplyAddLanes,
+  selectLanes,
+  unaryLanes,
+} from "../../formats/arithmetic/index.ts";
+import { convertLanes } from "../../formats/convert.ts";
+import { allocateLanes, i32 } from "../../formats/dtype.ts";
+import type { DType, Lanes } from "../../formats/dtype.ts";
+import { writeLane } from "../../formats/values.ts";
+import type { AnyOp, Op } from "../../ir/node.ts";
+import type { valueOps } from "../../ir/ops/values.ts";
+import { bitcastLanes, fillLanes } from "../memory.ts";
+import type { Assembler, SimulationRules } from "../program.ts";
+import { lanesAt, scalarAt, toLanes, toScalar } from "../values.ts";
+import type { SlotValue } from "../values.ts";
+import { product } from "../view.ts";
+import {
+  axisOf,
+  dtypeOf,
+  emitElementwise,
+  indexFunctions,
+  indexPredicates,
+  indexStep,
+} from "./elementwise.ts";
+
+function gridAxis(code: Assembler, name: string): number {
+  const axis = code.kernel.grid.findIndex((candidate) => candidate.name === name);
+  if (axis < 0) throw new Error(`there is no grid axis ${name}`);
+  return axis;
+}
+
+/** Emits a step that gives the result a value known while assembling. */
+function emitKnown(code: Assembler, op: AnyOp, value: SlotValue): void {
+  const target = code.result(op);
+  code.emit(op, (agent) => {
+    agent.slots[target] = value;
+    return "proceed";
+  });
+}
+
+function constant(op: Op<"constant">, code: Assembler): void {
+  const { dtype, shape, value } = op.attributes;
+  const one = allocateLanes(dtype, 1);
+  writeLane(dtype, one, 0, value);
+  if (shape.length === 0) {
+    emitKnown(code, op, toScalar(one));
+    return;
+  }
+  const lanes = allocateLanes(dtype, product(shape));
+  fillLanes(lanes, toScalar(one));
+  emitKnown(code, op, lanes);
+}
+
+/** Counts along the axis, wrapped or rounded as a conversion from i32 does. */
+function iotaLanes(dtype: DType, shape: readonly number[], axis: number): Lanes {
+  const { length, inner } = axisOf(shape, [axis]);
+  const counts = Int32Array.from(
+    { length: product(shape) },
+    (_, lane) => Math.floor(lane / inner) % length,
+  );
+  const lanes = allocateLanes(dtype, counts.length);
+  convertLanes(i32, dtype, counts, lanes);
+  return lanes;
+}
+
+function binary(op: Op<"binary">, code: Assembler): void {
+  const { left, right } = op.operands;
+  const { fn } = op.attributes;
+  const dtype = dtypeOf(left);
+  const direct = indexFunctions[fn];
+  if (left.type.kind === "scalar" && dtype === i32 && direct !== undefined)
+    code.emit(op, indexStep(code.result(op), code.slot(left), code.slot(right), direct));
+  else
+    emitElementwise(code, op, [left, right], (target, a, b) => {
+      binaryLanes(fn, dtype, a, b, target);
+    });
+}
+
+function compare(op: Op<"compare">, code: Assembler): void {
+  const { left, right } = op.operands;
+  const { predicate } = op.attributes;
+  const dtype = dtypeOf(left);
+  if (left.type.kind === "scalar" && dtype === i32)
+    code.emit(
+      op,
+      indexStep(code.result(op), code.slot(left), code.slot(right), indexPredicates[predicate]),
+    );
+  else
+    emitElementwise(code, op, [left, right], (target, a, b) => {
+      compareLanes(predicate, dtype, a, b, target as Uint8Array);
+    });
+}
+
+/** A scalar condition chooses a whole tile; elsewhere each element has its own. */
+function select(op: Op<"select">, code: Assembler): void {
+  const { condition, ifTrue, ifFalse } = op.operands;
+  if (condition.type.kind === "tile") {
+    emitElementwise(code, op, [condition, ifTrue, ifFalse], (target, flags, a, b) => {
+      selectLanes(flags as Uint8Array, a, b, target);
+    });
+    return;
+  }
+  const [flag, a, b] = [code.slot(condition), code.slot(ifTrue), code.slot(ifFalse)];
+  const target = code.result(op);
+  const isTile = ifTrue.type.kind === "tile";
+  code.emit(op, ({ slots }) => {
+    const chosen = slots[flag] === 0 ? slots[b] : slots[a];
+    // A copy, since the lanes that were chosen belong to the other value.
+    slots[target] = isTile ? (chosen as Lanes).slice() : chosen;
+    return "proceed";
+  });
+}
+
+function bitcast(op: Op<"bitcast">, code: Assembler): void {
+  const { source } = op.operands;
+  const [from, to] = [dtypeOf(source), op.attributes.dtype];
+  const [slot, target] = [code.slot(source), code.result(op)];
+  const isTile = source.type.kind === "tile";
+  // Lanes of i4 carry their sign beyond the four bits that the formats share.
+  const narrow = from.bits === 4;
+  const convert = (lanes: Lanes): Lanes => {
+    if (!narrow) return bitcastLanes(lanes, to);
+    const nibbles = allocateLanes(to, lanes.length);
+    for (let i = 0; i < lanes.length; i++) {
+      const bits = (lanes[i] as number) & 15;
+      nibbles[i] = to.kind === "signed" ? (bits << 28) >> 28 : bits;
+    }
+    return nibbles;
+  };
+  code.emit(op, (agent) => {
+    agent.slots[target] = isTile
+      ? convert(lanesAt(agent, slot))
+      : toScalar(convert(toLanes(from, scalarAt(agent, slot))));
+    return "proceed";
+  });
+}
+
+export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
+  constant,
+
+  block_index(op, code) {
+    const axis = gridAxis(code, op.attributes.axis);
+    const target = code.result(op);
+    code.emit(op, (agent) => {
+      agent.slots[target] = agent.block.coordinates[axis];
+      return "proceed";
+    });
+  },
+
+  grid_size(op, code) {
+    const axis = code.kernel.grid[gridAxis(code, op.attributes.axis)];
+    emitKnown(code, op, code.size(axis?.extent ?? 0));
+  },
+
+  cluster_rank(op, code) {
+    const axis = gridAxis(code, op.attributes.axis);
+    const target = code.result(op);
+    code.emit(op, (agent) => {
+      const { machine, block } = agent;
+      agent.slots[target] = machine.grid.positionInCluster(block.rank)[axis];
+      return "proceed";
+    });
+  },
+
+  thread_index(op, code) {
+    const target = code.result(op);
+    code.emit(op, (agent) => {
+      agent.slots[target] = agent.thread;
+      return "proceed";
+    });
+  },
+
+  dimension_size(op, code) {
+    const dimension = code.kernel.dimensions.find(({ name }) => name === op.attributes.name);
+    if (dimension === undefined) throw new Error(`there is no dimension ${op.attributes.name}`);
+    emitKnown(code, op, code.size(dimension));
+  },
+
+  iota(op, code) {
+    const { dtype, shape, axis } = op.attributes;
+    emitKnown(code, op, iotaLanes(dtype, shape, axis));
+  },
+
+  unary(op, code) {
+    const { source } = op.operands;
+    const { fn } = op.attributes;
+    const dtype = dtypeOf(source);
+    emitElementwise(code, op, [source], (target, lanes) => {
+      unaryLanes(fn, dtype, lanes, target);
+    });
+  },
+
+  classify(op, code) {
+    const { source } = op.operands;
+    const { fn } = op.attributes;
+    const dtype = dtypeOf(source);
+    emitElementwise(code, op, [source], (target, lanes) => {
+      classifyLanes(fn, dtype, lanes, target as Uint8Array);
+    });
+  },
+
+  binary,
+  compare,
+
+  fma(op, code) {
+    const { a, b, c } = op.operands;
+    const dtype = dtypeOf(a);
+    emitElementwise(code, op, [a, b, c], (target, x, y, z) => {
+      fusedMultiplyAddLanes(dtype, x, y, z, target);
+    });
+  },
+
+  select,
+
+  cast(op, code) {
+    const { source } = op.operands;
+    const { dtype: to, overflow } = op.attributes;
+    const from = dtypeOf(source);
+    emitElementwise(code, op, [source], (target, lanes) => {
+      convertLanes(from, to, lanes, target, { overflow });
+    });
+  },
+
+  bitcast,
+};

@@ -1,0 +1,159 @@
+/**
+ * The simulator's entry: runs a kernel on arguments, in slices of time, so that a page or a server goes
+ * on responding meanwhile.
+ *
+ *   kernel --assemble--> program --Machine--> arrays written in place, findings
+ */
+import { allocateLanes } from "../formats/dtype.ts";
+import type { DType, HostValue, Lanes } from "../formats/dtype.ts";
+import { writeLane } from "../formats/values.ts";
+import type { Kernel, KernelParameter } from "../ir/node.ts";
+import { evaluateSize } from "../ir/size.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import type { TilewrightError } from "../support/diagnostics.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { assemble } from "./assemble.ts";
+import { Grid } from "./grid.ts";
+import { requireLimits } from "./limits.ts";
+import { Machine } from "./machine.ts";
+import type { Statistics } from "./machine.ts";
+import { Memory } from "./memory.ts";
+import type { ScheduleName } from "./scheduler.ts";
+import { toScalar } from "./values.ts";
+import type { SlotValue } from "./values.ts";
+import { wholeView } from "./view.ts";
+
+/** An array of global memory in packed form: lanes, or two elements a byte for 4-bit formats. */
+export interface SimulatedBuffer {
+  readonly dtype: DType;
+  readonly data: Lanes;
+  /** Whether the kernel may read it before writing it. */
+  readonly initialised: boolean;
+}
+
+export interface SimulationArguments {
+  readonly arrays: ReadonlyMap<string, SimulatedBuffer>;
+  readonly scalars: ReadonlyMap<string, HostValue>;
+  readonly dimensions: DimensionValues;
+}
+
+export interface SimulationOptions {
+  readonly target?: Target | undefined;
+  readonly schedule?: ScheduleName | undefined;
+  readonly seed?: number | undefined;
+  /** Whether to look for races and the like; true where absent. */
+  readonly checks?: boolean | undefined;
+  readonly onPrint?: ((line: string) => void) | undefined;
+  /** The run stops at this many findings. */
+  readonly maxFindings?: number | undefined;
+}
+
+export interface SimulationResult {
+  readonly findings: readonly TilewrightError[];
+  readonly statistics: Readonly<Statistics>;
+}
+
+/** Milliseconds between two breaks for the host. */
+const slice = 15;
+
+const defaultMaxFindings = 20;
+
+export async function simulate(
+  kernel: Kernel,
+  args: SimulationArguments,
+  options: SimulationOptions = {},
+): Promise<SimulationResult> {
+  const checks = options.checks ?? true;
+  const target = options.target ?? defaultTarget;
+  requireLimits(kernel, target);
+  const machine = new Machine(
+    assemble(kernel, args.dimensions),
+    new Grid(kernel, args.dimensions),
+    bindParameters(kernel, args, checks),
+    {
+      target,
+      schedule: options.schedule ?? "fixed",
+      seed: options.seed ?? 0,
+      checks,
+      maxFindings: options.maxFindings ?? defaultMaxFindings,
+      onPrint: options.onPrint ?? ignore,
+    },
+  );
+  await runInSlices(machine);
+  return { findings: machine.findings.errors, statistics: machine.statistics };
+}
+
+function ignore(): void {
+  // Printing is for those who ask for it.
+}
+
+/** A message to oneself lets the host go first, without the delay that timers have. */
+async function runInSlices(machine: Machine): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  try {
+    while (!machine.run(performance.now() + slice))
+      await new Promise<void>((resolve) => {
+        port1.onmessage = () => {
+          resolve();
+        };
+        port2.postMessage(undefined);
+      });
+  } finally {
+    port1.close();
+    port2.close();
+  }
+}
+
+function bindParameters(
+  kernel: Kernel,
+  args: SimulationArguments,
+  checks: boolean,
+): readonly SlotValue[] {
+  // An array passed twice is one memory.
+  const memories = new Map<Lanes, Memory>();
+  return kernel.parameters.map((parameter) =>
+    parameter.value.type.kind === "ref"
+      ? bindArray(parameter, args, checks, memories)
+      : bindScalar(parameter, args),
+  );
+}
+
+function bindScalar({ name, value }: KernelParameter, { scalars }: SimulationArguments): SlotValue {
+  const given = scalars.get(name);
+  if (value.type.kind !== "scalar" || given === undefined)
+    throw new Error(`argument ${name} is missing`);
+  const lanes = allocateLanes(value.type.dtype, 1);
+  writeLane(value.type.dtype, lanes, 0, given);
+  return toScalar(lanes);
+}
+
+function bindArray(
+  { name, value, strides }: KernelParameter,
+  { arrays, dimensions }: SimulationArguments,
+  checks: boolean,
+  memories: Map<Lanes, Memory>,
+): SlotValue {
+  const given = arrays.get(name);
+  if (value.type.kind !== "ref" || given === undefined)
+    throw new Error(`argument ${name} is missing`);
+  const { dtype, shape } = value.type;
+  const { buffer, byteOffset, byteLength } = given.data;
+  const granuleBytes = Math.max(1, dtype.bits / 8);
+  const { initialised } = given;
+  let memory = memories.get(given.data);
+  if (memory === undefined) {
+    memory = new Memory(
+      { name, space: "gmem", location: undefined, site: -1 },
+      new Uint8Array(buffer, byteOffset, byteLength),
+      checks ? { granuleBytes, initialised } : undefined,
+    );
+    memories.set(given.data, memory);
+  }
+  const sizes = shape.map((size) => evaluateSize(size, dimensions));
+  return wholeView(memory, dtype, sizes, {
+    ...(strides !== undefined && {
+      strides: strides.map((stride) => evaluateSize(stride, dimensions)),
+    }),
+  });
+}
