@@ -128,3 +128,16 @@ export type {
   WindowIndex,
 } from "./lang/index.ts";
 export type { Dimension, Size } from "./ir/size.ts";
+
+export { Device } from "./device/device.ts";
+export type { DeviceOptions, LaunchOptions } from "./device/device.ts";
+export { DeviceArray, formatLeaks } from "./device/device-array.ts";
+export type { Leak } from "./device/device-array.ts";
+export type { CompilationRecord } from "./device/compilation.ts";
+export type { DeviceArguments, HostResults, RunArguments } from "./device/types.ts";
+export { deviceNames, open } from "./runtime/open.ts";
+export type { DeviceName, OpenOptions } from "./runtime/open.ts";
+export type { SimulatorOptions } from "./runtime/simulator-backend.ts";
+export type { ScheduleName } from "./sim/index.ts";
+export { defaultTarget, targets } from "./targets/target.ts";
+export type { Feature, Target, TargetName } from "./targets/target.ts";

@@ -7,11 +7,11 @@
  *   launch ──▶   │                       rejects with the first failure since the last time;
  *   download ────┘                       after that the device is usable again.
  */
-import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
-import type { KernelDefinition, KernelInputs, KernelOutputs } from "../lang/index.ts";
+import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments } from "./arguments.ts";

@@ -4,7 +4,7 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import { simulate } from "../sim/index.ts";
-import type { Schedule, SimulatedBuffer } from "../sim/index.ts";
+import type { ScheduleName, SimulatedBuffer } from "../sim/index.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
@@ -13,7 +13,7 @@ export interface SimulatorOptions {
   /** The GPU whose limits hold; sm_90a unless given. */
   readonly target?: Target;
   /** How threads and asynchronous operations take turns; "fixed" unless given. */
-  readonly schedule?: Schedule;
+  readonly schedule?: ScheduleName;
   /** Decides the turns of the "random" and "adversarial" schedules; 0 unless given. */
   readonly seed?: number;
   /** Look for races, reads of uninitialised memory and the rest; true unless given. */
@@ -25,7 +25,8 @@ export interface SimulatorOptions {
 }
 
 interface SimulatorAllocation extends Allocation {
-  readonly buffer: SimulatedBuffer;
+  /** Replaced once its contents are known. */
+  buffer: SimulatedBuffer;
 }
 
 export class SimulatorBackend implements Backend<SimulatorAllocation> {
@@ -47,9 +48,9 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
     // The garbage collector takes host memory back.
   }
 
-  upload(array: HostArray, { buffer }: SimulatorAllocation): Promise<void> {
-    copyStorage(array.data, buffer.data);
-    buffer.initialised = true;
+  upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
+    copyStorage(array.data, allocation.buffer.data);
+    allocation.buffer = { ...allocation.buffer, initialised: true };
     return Promise.resolve();
   }
 
@@ -82,8 +83,9 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
     }
     // Parts that the kernel did not write keep the zeros they were allocated with.
     for (const { name, role } of kernel.parameters) {
-      const buffer = buffers.get(name);
-      if (buffer !== undefined && role !== "input") buffer.initialised = true;
+      const allocation = arrays.get(name);
+      if (allocation !== undefined && role !== "input")
+        allocation.buffer = { ...allocation.buffer, initialised: true };
     }
   }
 

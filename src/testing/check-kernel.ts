@@ -9,7 +9,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import type { OpenOptions } from "../runtime/open.ts";
-import type { Schedule } from "../sim/index.ts";
+import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
 
@@ -25,7 +25,7 @@ export interface CheckOptions extends LaunchOptions {
 
 /** One schedule to run under. */
 export interface Turn {
-  readonly schedule: Schedule;
+  readonly schedule: ScheduleName;
   readonly seed: number;
 }
 
