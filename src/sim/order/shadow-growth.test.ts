@@ -21,6 +21,21 @@ function begin(shadow: ShadowMemory, agent: number, mode: AccessMode, knowledge:
   return shadow.begin({ agent, count: 1, mode, proxy: "generic", op, place, member: 0 }, knowledge);
 }
 
+/** Milliseconds of the fastest of a few runs. */
+function fastest(work: () => void): number {
+  let least = Infinity;
+  for (let attempt = 0; attempt < 4; attempt++) {
+    const start = performance.now();
+    work();
+    least = Math.min(least, performance.now() - start);
+  }
+  return least;
+}
+
+function increment(numbers: Int32Array): void {
+  for (let index = 0; index < numbers.length; index++) numbers[index] = (numbers[index] ?? 0) + 1;
+}
+
 describe("shadow memory", () => {
   test("touches a granule in nanoseconds", () => {
     const width = 64;
@@ -34,15 +49,17 @@ describe("shadow memory", () => {
       return cursor.conflicts.length;
     };
     pass("write");
-    let fastest = Infinity;
-    for (let attempt = 0; attempt < 4; attempt++) {
-      const start = performance.now();
+    // 64 passes over 262144 granules: 16.8 million touches.
+    const touches = fastest(() => {
       for (let round = 0; round < 32; round++)
         for (const mode of ["write", "read"] as const) expect(pass(mode)).toBe(0);
-      fastest = Math.min(fastest, performance.now() - start);
-    }
-    // 64 passes over 262144 granules: 16.8 million touches.
-    expect(fastest).toBeLessThan(150);
+    });
+    const plain = new Int32Array(width * rows);
+    const bare = fastest(() => {
+      for (let round = 0; round < 64; round++) increment(plain);
+    });
+    // The bare loop is the measure of a machine that is slow or busy with other things.
+    expect(touches).toBeLessThan(Math.max(150, 5 * bare));
   });
 
   test("takes many unordered readers, and a writer ordered after all", () => {

@@ -325,6 +325,17 @@ describe("a cursor", () => {
     expect(conflicts.map(({ granule }) => granule)).toEqual([0, 5]);
   });
 
+  test.each(modes)("merges granules that differ no more after a %s", (mode) => {
+    const thread = threads()();
+    const shadow = memory();
+    touch(shadow, accessBy(thread, "write"), thread.knowledge, [0, 16]);
+    for (const start of [0, 3, 5, 8])
+      touch(shadow, accessBy(thread, mode), thread.knowledge, [start, 6]);
+    const before = shadow.stateCount;
+    touch(shadow, accessBy(thread, mode), thread.knowledge, [0, 16]);
+    expect(shadow.stateCount).toBe(before + 1);
+  });
+
   test("may touch a granule twice", () => {
     const thread = threads();
     const operation = { agent: 1000, count: 1 };

@@ -129,6 +129,21 @@ export class ShadowMemory {
   }
 }
 
+/** How many states are compared with a new one. Merging keeps memory from falling into ever smaller runs. */
+const recentStates = 8;
+
+function sameState(left: State, right: State): boolean {
+  return (
+    left.write === right.write &&
+    sameHistory(left.atomics, right.atomics) &&
+    sameHistory(left.reads, right.reads)
+  );
+}
+
+function sameHistory(left: History | undefined, right: History | undefined): boolean {
+  return left === right || (left?.access === right?.access && left?.older === right?.older);
+}
+
 /** Replaces a state from `start` on; where another one, or the end, is met. */
 function replaceWhile(
   granules: Int32Array,
@@ -185,16 +200,20 @@ export class ShadowCursor {
     const known = this.#following.get(met);
     if (known !== undefined) return known;
     const state = this.#states[met] ?? untouched;
-    const next = this.#step.from(state, granule);
-    let following = met;
-    if (next !== state) {
-      following = this.#states.length;
-      this.#states.push(next);
-      // An access may touch a granule twice, and the second time changes nothing.
-      this.#following.set(following, following);
-    }
+    const following = this.#numberOf(this.#step.from(state, granule));
     this.#following.set(met, following);
+    // An access may touch a granule twice, and the second time changes nothing.
+    this.#following.set(following, following);
     return following;
+  }
+
+  /** The number of a state, the one it has where this access led to the same before. */
+  #numberOf(state: State): number {
+    const states = this.#states;
+    const oldest = Math.max(1, states.length - recentStates);
+    for (let number = states.length - 1; number >= oldest; number--)
+      if (sameState(states[number] ?? untouched, state)) return number;
+    return states.push(state) - 1;
   }
 }
 
