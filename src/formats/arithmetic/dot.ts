@@ -112,27 +112,40 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
     throw new Error(`dot of ${a.length} and ${b.length} lanes in ${c.length}`);
   }
   const rounded = precision === "tf32" && operand.name === "f32";
-  const left = decodeOperand(operand, a, rounded);
-  const right = decodeOperand(operandB, b, rounded);
+  const left = decodeOperand(0, operand, a, rounded);
+  const right = decodeOperand(1, operandB, b, rounded);
   const step = dotStep(operand, precision);
   for (let column = 0; column < n; column += blockColumns) {
     const columns = Math.min(blockColumns, n - column);
     for (let row = 0; row < m; row += blockRows) {
       const rows = Math.min(blockRows, m - row);
-      loadSums(accumulator, c, row * n + column, rows, columns, n);
+      const block = { start: row * n + column, rows, columns, stride: n };
+      loadSums(accumulator, c, block);
       for (let depth = 0; depth < k; depth += blockDepth) {
         const depths = Math.min(blockDepth, k - depth);
         packLeft(left, row * k + depth, rows, depths, k);
         packRight(right, depth * n + column, depths, columns, n);
-        multiplyBlock(rows, columns, depths, step, accumulator);
+        multiplyBlock(block, depths, step, accumulator);
       }
-      storeSums(accumulator, c, row * n + column, rows, columns, n);
+      storeSums(accumulator, c, block);
     }
   }
 }
 
-function decodeOperand(dtype: DType, lanes: Lanes, roundedToTf32: boolean): Float64Array {
-  const values = new Float64Array(lanes.length);
+/** The numbers of both operands, kept from call to call since a call has so many. */
+const operandValues = [new Float64Array(0), new Float64Array(0)];
+
+function decodeOperand(
+  operand: 0 | 1,
+  dtype: DType,
+  lanes: Lanes,
+  roundedToTf32: boolean,
+): Float64Array {
+  let values = operandValues[operand];
+  if (values?.length !== lanes.length) {
+    values = new Float64Array(lanes.length);
+    operandValues[operand] = values;
+  }
   if (dtype.kind !== "float") {
     values.set(lanes as NumberLanes);
     return values;
@@ -181,67 +194,70 @@ function packRight(
   }
 }
 
-function loadSums(
-  accumulator: DType,
-  c: Lanes,
-  start: number,
-  rows: number,
-  columns: number,
-  stride: number,
-): void {
-  for (let row = 0; row < rows; row++) {
-    const target = sums.subarray(row * blockColumns, row * blockColumns + columns);
-    if (accumulator.kind === "float") {
-      widenLanes(accumulator, c, start + row * stride, columns, target);
-    } else {
-      const from = start + row * stride;
-      target.set((c as Int32Array).subarray(from, from + columns));
-    }
-  }
+/** A block of the rows of C. */
+interface Block {
+  readonly start: number;
+  readonly rows: number;
+  readonly columns: number;
+  readonly stride: number;
 }
 
-function storeSums(
-  accumulator: DType,
-  c: Lanes,
-  start: number,
-  rows: number,
-  columns: number,
-  stride: number,
-): void {
-  for (let row = 0; row < rows; row++) {
-    const source = sums.subarray(row * blockColumns, row * blockColumns + columns);
-    const from = start + row * stride;
-    const target = c.subarray(from, from + columns);
+/** Distance of rows in the sums: a multiple of the four that the kernel writes. */
+function sumStride({ columns }: Block): number {
+  return (columns + 3) & ~3;
+}
+
+/** Calls `move` for each run of lanes that lie together in both C and the sums. */
+function forEachRun(block: Block, move: (lane: number, sum: number, count: number) => void): void {
+  const { start, rows, columns, stride } = block;
+  const apart = sumStride(block);
+  if (apart === stride) {
+    move(start, 0, rows * columns);
+    return;
+  }
+  for (let row = 0; row < rows; row++) move(start + row * stride, row * apart, columns);
+}
+
+function loadSums(accumulator: DType, c: Lanes, block: Block): void {
+  forEachRun(block, (lane, sum, count) => {
+    const target = sums.subarray(sum, sum + count);
+    if (accumulator.kind === "float") widenLanes(accumulator, c, lane, count, target);
+    else target.set((c as Int32Array).subarray(lane, lane + count));
+  });
+}
+
+function storeSums(accumulator: DType, c: Lanes, block: Block): void {
+  forEachRun(block, (lane, sum, count) => {
+    const source = sums.subarray(sum, sum + count);
+    const target = c.subarray(lane, lane + count);
     // An Int32Array wraps the exact sums that it is given.
     if (accumulator.kind === "float") narrowLanes(accumulator, source, target);
     else (target as Int32Array).set(source);
-  }
+  });
 }
 
 /** Adds the product of the packed panels to the sums, in steps. */
-function multiplyBlock(
-  rows: number,
-  columns: number,
-  depths: number,
-  step: number,
-  accumulator: DType,
-): void {
+function multiplyBlock(block: Block, depths: number, step: number, accumulator: DType): void {
+  const { rows, columns } = block;
+  const stride = sumStride(block);
   const toFloat32 = accumulator.name === "f32";
+  const stepDepths = Math.min(step, depths);
   // Rounding to f16 is not for the kernel: it gets one step at a time.
-  const perCall = accumulator.name === "f16" ? Math.min(step, depths) : depths;
+  const perCall = accumulator.name === "f16" ? stepDepths : depths;
   for (let depth = 0; depth < depths; depth += perCall) {
     const end = Math.min(depth + perCall, depths);
     for (let column = 0; column < columns; column += 4) {
-      const right = (column * depths + 4 * depth) | 0;
+      const right = column * depths + 4 * depth;
       for (let row = 0; row < rows; row += 4) {
         const left = row * depths + 4 * depth;
-        const corner = row * blockColumns + column;
-        multiplyPanels(left, right, corner, end - depth, Math.min(step, depths), toFloat32);
+        const corner = row * stride + column;
+        multiplyPanels(left, right, corner, stride, end - depth, stepDepths, toFloat32);
       }
     }
     if (accumulator.name === "f16") {
-      narrowLanes(f16, sums, halfSums);
-      widenLanes(f16, halfSums, 0, sums.length, sums);
+      const used = sums.subarray(0, rows * stride);
+      narrowLanes(f16, used, halfSums);
+      widenLanes(f16, halfSums, 0, used.length, used);
     }
   }
 }
@@ -256,14 +272,15 @@ function multiplyPanels(
   left: number,
   right: number,
   corner: number,
+  stride: number,
   depths: number,
   step: number,
   toFloat32: boolean,
 ): void {
   const row0 = corner;
-  const row1 = corner + blockColumns;
-  const row2 = corner + 2 * blockColumns;
-  const row3 = corner + 3 * blockColumns;
+  const row1 = corner + stride;
+  const row2 = corner + 2 * stride;
+  const row3 = corner + 3 * stride;
   let c00 = sums[row0] as number;
   let c01 = sums[row0 + 1] as number;
   let c02 = sums[row0 + 2] as number;

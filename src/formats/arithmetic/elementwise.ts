@@ -120,19 +120,22 @@ function integerUnaryLoop(fn: IntegerUnaryFunction, dtype: DType): IntegerLoop {
 function changeSigns(fn: "neg" | "abs", dtype: DType, source: Lanes, target: Lanes): void {
   const sourceBits = laneBits(source);
   const targetBits = laneBits(target);
-  const isWideFloat = dtype.bits === 64;
-  const wordsPerLane = isWideFloat ? 2 : 1;
+  const wordsPerLane = dtype.bits === 64 ? 2 : 1;
   const sign = dtype.bits === 16 ? 0x8000 : 0x80000000;
   const flip = fn === "neg" ? sign : 0;
   const keep = fn === "neg" ? -1 : ~sign;
   forEachPiece(targetBits.length, (start, count) => {
     loadIntegers(sourceBits, start, count, 0);
-    // The sign of an f64 is in its second word.
-    for (let i = wordsPerLane - 1; i < count; i += wordsPerLane) {
-      integers[i] = ((integers[i] as number) & keep) ^ flip;
-    }
+    changeWords(count, wordsPerLane, keep, flip);
     storeWords(targetBits, start, count);
   });
+}
+
+/** The sign of an f64 is in its second word. */
+function changeWords(count: number, wordsPerLane: number, keep: number, flip: number): void {
+  for (let i = wordsPerLane - 1; i < count; i += wordsPerLane) {
+    integers[i] = ((integers[i] as number) & keep) ^ flip;
+  }
 }
 
 /** `fn` of every lane. */
@@ -290,15 +293,19 @@ export function compareLanes(
 /* ---- selection ---- */
 
 function selectWords(count: number): void {
-  for (let i = 0; i < count; i++) if (flags[i] === 0) integers[i] = integers[second + i] as number;
+  for (let i = 0; i < count; i++) {
+    const other = integers[second + i] as number;
+    integers[i] = other ^ ((other ^ (integers[i] as number)) & -Number(flags[i] !== 0));
+  }
 }
 
 function selectWides(count: number): void {
   for (let i = 0; i < count; i++) {
-    if (flags[i] === 0) {
-      wides[2 * i] = wides[secondWide + 2 * i] as number;
-      wides[2 * i + 1] = wides[secondWide + 2 * i + 1] as number;
-    }
+    const taken = -Number(flags[i] !== 0);
+    const low = wides[secondWide + 2 * i] as number;
+    const high = wides[secondWide + 2 * i + 1] as number;
+    wides[2 * i] = low ^ ((low ^ (wides[2 * i] as number)) & taken);
+    wides[2 * i + 1] = high ^ ((high ^ (wides[2 * i + 1] as number)) & taken);
   }
 }
 

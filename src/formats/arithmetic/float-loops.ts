@@ -145,11 +145,11 @@ export const floatBinaryLoops: { readonly [F in FloatBinaryFunction]: FloatLoop 
 /** Results go to the flag register. */
 export const classifyLoops: { readonly [F in ClassifyFunction]: FloatLoop } = {
   is_nan(count) {
-    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[i] ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[i]);
   },
   is_finite(count) {
     // Infinite numbers and NaN alone give NaN.
-    for (let i = 0; i < count; i++) flags[i] = (lanes[i] as number) * 0 === 0 ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number((lanes[i] as number) * 0 === 0);
   },
 };
 
@@ -158,19 +158,19 @@ export type LoopPredicate = "eq" | "ne" | "lt" | "le";
 
 export const floatCompareLoops: { readonly [P in LoopPredicate]: FloatLoop } = {
   eq(count) {
-    for (let i = 0; i < count; i++) flags[i] = lanes[i] === lanes[second + i] ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] === lanes[second + i]);
   },
   ne(count) {
-    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[second + i] ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[second + i]);
   },
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) < (lanes[second + i] as number) ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) < (lanes[second + i] as number));
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) <= (lanes[second + i] as number) ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) <= (lanes[second + i] as number));
     }
   },
 };

@@ -68,7 +68,7 @@ export const unsignedUnaryLoops: { readonly [F in IntegerUnaryFunction]: Integer
     // Nothing to do: an unsigned number is its own magnitude.
   },
   sign(count) {
-    for (let i = 0; i < count; i++) lanes[i] = lanes[i] === 0 ? 0 : 1;
+    for (let i = 0; i < count; i++) lanes[i] = Number(lanes[i] !== 0);
   },
 };
 
@@ -127,12 +127,16 @@ export const integerBinaryLoops: { readonly [F in IntegerBinaryFunction]: Intege
   },
   min(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.min(lanes[i] as number, lanes[second + i] as number);
+      const left = lanes[i] as number;
+      const right = lanes[second + i] as number;
+      lanes[i] = left ^ ((left ^ right) & -Number(right < left));
     }
   },
   max(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.max(lanes[i] as number, lanes[second + i] as number);
+      const left = lanes[i] as number;
+      const right = lanes[second + i] as number;
+      lanes[i] = left ^ ((left ^ right) & -Number(right > left));
     }
   },
   pow(count) {
@@ -187,12 +191,16 @@ export const unsignedBinaryLoops: { readonly [F in IntegerBinaryFunction]: Integ
   },
   min(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.min((lanes[i] as number) >>> 0, (lanes[second + i] as number) >>> 0) | 0;
+      const left = lanes[i] as number;
+      const right = lanes[second + i] as number;
+      lanes[i] = left ^ ((left ^ right) & -Number(right >>> 0 < left >>> 0));
     }
   },
   max(count) {
     for (let i = 0; i < count; i++) {
-      lanes[i] = Math.max((lanes[i] as number) >>> 0, (lanes[second + i] as number) >>> 0) | 0;
+      const left = lanes[i] as number;
+      const right = lanes[second + i] as number;
+      lanes[i] = left ^ ((left ^ right) & -Number(right >>> 0 > left >>> 0));
     }
   },
   pow(count) {
@@ -210,19 +218,19 @@ export const unsignedBinaryLoops: { readonly [F in IntegerBinaryFunction]: Integ
 
 export const integerCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop } = {
   eq(count) {
-    for (let i = 0; i < count; i++) flags[i] = lanes[i] === lanes[second + i] ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] === lanes[second + i]);
   },
   ne(count) {
-    for (let i = 0; i < count; i++) flags[i] = lanes[i] !== lanes[second + i] ? 1 : 0;
+    for (let i = 0; i < count; i++) flags[i] = Number(lanes[i] !== lanes[second + i]);
   },
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) < (lanes[second + i] as number) ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) < (lanes[second + i] as number));
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) <= (lanes[second + i] as number) ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) <= (lanes[second + i] as number));
     }
   },
 };
@@ -231,12 +239,12 @@ export const unsignedCompareLoops: { readonly [P in LoopPredicate]: IntegerLoop 
   ...integerCompareLoops,
   lt(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) >>> 0 < (lanes[second + i] as number) >>> 0 ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) >>> 0 < (lanes[second + i] as number) >>> 0);
     }
   },
   le(count) {
     for (let i = 0; i < count; i++) {
-      flags[i] = (lanes[i] as number) >>> 0 <= (lanes[second + i] as number) >>> 0 ? 1 : 0;
+      flags[i] = Number((lanes[i] as number) >>> 0 <= (lanes[second + i] as number) >>> 0);
     }
   },
 };

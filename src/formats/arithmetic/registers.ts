@@ -19,7 +19,8 @@
  * The registers are constants of the module on purpose. A loop over typed arrays that it receives as
  * arguments reloads their lengths and addresses in every turn, which costs three times the arithmetic;
  * over constant arrays the compiled loop has the addresses in it. Imported names are not constant in
- * that sense, so a file of loops begins with aliases of its own.
+ * that sense, so a file of loops begins with aliases of its own. And `Number(a < b)` is free of the jump
+ * that `a < b ? 1 : 0` makes, which the processor guesses wrong for half of random lanes.
  *
  * Every NaN that arithmetic makes is stored as the format's one NaN, whatever sign and payload the
  * host's processor gave it.
@@ -64,6 +65,20 @@ function piece<T extends Lanes>(lanes: T, start: number, count: number): T {
 
 /** Below this many lanes a loop is faster than a call of `set`. */
 const fewLanes = 16;
+
+function moveIn(
+  source: NumberLanes,
+  start: number,
+  count: number,
+  register: NumberLanes,
+  offset: number,
+): void {
+  if (count <= fewLanes) {
+    for (let i = 0; i < count; i++) register[offset + i] = source[start + i] as number;
+  } else {
+    register.set(piece(source, start, count), offset);
+  }
+}
 
 function moveOut(staged: NumberLanes, target: NumberLanes, start: number, count: number): void {
   if (count <= fewLanes) {
@@ -112,13 +127,13 @@ export function loadFloats(
 ): void {
   const offset = register * lanesPerRegister;
   if (hasCodes(dtype.name)) {
-    staged16.set(piece(source as Uint16Array, start, count));
+    moveIn(source as Uint16Array, start, count, staged16, 0);
     const base = codeBase(dtype.name);
     for (let i = 0; i < count; i++) {
       floats[offset + i] = codeValues[base + (staged16[i] as number)] as number;
     }
   } else {
-    floats.set(piece(source as Float32Array | Float64Array, start, count), offset);
+    moveIn(source as Float32Array | Float64Array, start, count, floats, offset);
   }
 }
 
@@ -147,18 +162,32 @@ const floatStores: { readonly [N in ArithmeticFloatName]: (count: number) => voi
   bf16: (count) => stage16("bf16", count),
 };
 
+/**
+ * `check` becomes NaN where a number is infinite or NaN. To add up is cheaper than to ask for each: the
+ * lanes are looked at again only where it did.
+ */
 function stage64(count: number): void {
+  let check = 0;
   for (let i = 0; i < count; i++) {
     const value = floats[i] as number;
-    staged64[i] = value === value ? value : NaN;
+    staged64[i] = value;
+    check += value * 0;
   }
+  if (check !== 0) replaceNaNs(staged64, count);
 }
 
 function stage32(count: number): void {
+  let check = 0;
   for (let i = 0; i < count; i++) {
     const value = floats[i] as number;
-    staged32[i] = value === value ? value : NaN;
+    staged32[i] = value;
+    check += value * 0;
   }
+  if (check !== 0) replaceNaNs(staged32, count);
+}
+
+function replaceNaNs(staged: Float32Array | Float64Array, count: number): void {
+  for (let i = 0; i < count; i++) if (staged[i] !== staged[i]) staged[i] = NaN;
 }
 
 /**
@@ -199,14 +228,25 @@ const narrowRoundings: { readonly [N in NarrowName]: NarrowRounding } = {
  */
 function stage16(name: NarrowName, count: number): void {
   const { lowest, beyond, rebias, shift, belowHalf } = narrowRoundings[name];
+  const range = beyond - lowest;
+  let exceptions = 0;
   for (let i = 0; i < count; i++) {
     const high = floatWords[2 * i + 1] as number;
     const magnitude = high & 0x7fffffff;
-    if (magnitude >= lowest && magnitude < beyond) {
-      const kept = (magnitude - rebias) | (floatWords[2 * i] !== 0 ? 1 : 0);
-      const code = (kept + belowHalf + ((kept >>> shift) & 1)) >>> shift;
-      staged16[i] = code | ((high >>> 16) & 0x8000);
-    } else {
+    const kept = (magnitude - rebias) | Number(floatWords[2 * i] !== 0);
+    const code = (kept + belowHalf + ((kept >>> shift) & 1)) >>> shift;
+    staged16[i] = code | ((high >>> 16) & 0x8000);
+    exceptions |= Number((magnitude - lowest) >>> 0 >= range);
+  }
+  if (exceptions !== 0) encodeExceptions(name, count);
+}
+
+/** Subnormal, infinite, too large and no numbers, and zeros: what `stage16` got wrong. */
+function encodeExceptions(name: NarrowName, count: number): void {
+  const { lowest, beyond } = narrowRoundings[name];
+  for (let i = 0; i < count; i++) {
+    const magnitude = (floatWords[2 * i + 1] as number) & 0x7fffffff;
+    if (magnitude < lowest || magnitude >= beyond) {
       staged16[i] = encodeFloat(name, floats[i] as number);
     }
   }
@@ -226,7 +266,7 @@ function roundToTf32(count: number): void {
       if (value > 0) floats[i] = value + tf32Subnormal - tf32Subnormal;
       else if (value < 0) floats[i] = -(tf32Subnormal - value - tf32Subnormal);
     } else if (magnitude < beyondTf32) {
-      const kept = high | (floatWords[2 * i] !== 0 ? 1 : 0);
+      const kept = high | Number(floatWords[2 * i] !== 0);
       floatWords[2 * i + 1] = (kept + 0x1ff + ((kept >>> 10) & 1)) & ~0x3ff;
       floatWords[2 * i] = 0;
     }
@@ -257,7 +297,7 @@ export function loadIntegers(
   count: number,
   register: Register,
 ): void {
-  integers.set(piece(source as Int32Array, start, count), register * lanesPerRegister);
+  moveIn(source as NumberLanes, start, count, integers, register * lanesPerRegister);
 }
 
 /** Wraps the first integer register to the format's width and stores it. */
@@ -285,7 +325,7 @@ export function loadWides(
   count: number,
   register: Register,
 ): void {
-  wides.set(piece(words, 2 * start, 2 * count), 2 * register * lanesPerRegister);
+  moveIn(words, 2 * start, 2 * count, wides, 2 * register * lanesPerRegister);
 }
 
 export function storeWides(words: NumberLanes, start: number, count: number): void {
@@ -295,7 +335,7 @@ export function storeWides(words: NumberLanes, start: number, count: number): vo
 /* ---- flags ---- */
 
 export function loadFlags(source: Uint8Array, start: number, count: number): void {
-  flagRegister.set(piece(source, start, count));
+  moveIn(source, start, count, flagRegister, 0);
 }
 
 export function storeFlags(target: Uint8Array, start: number, count: number): void {

@@ -6,14 +6,23 @@
  * of a tie (for f32; 2^-40 and less for the others).
  */
 
-const halfway = 2 ** 52;
+/** Adding this leaves no room for a fraction, of numbers of either sign below 2^51. */
+const integerRounder = 1.5 * 2 ** 52;
+const alwaysIntegerFrom = 2 ** 52;
 
 /** To the nearest integer, halves to even. */
 export function roundHalfEven(value: number): number {
-  const magnitude = Math.abs(value);
-  if (!(magnitude < halfway) || magnitude === 0) return value;
-  const rounded = magnitude + halfway - halfway;
-  return value < 0 ? -rounded : rounded;
+  if (!(Math.abs(value) < alwaysIntegerFrom / 2)) return roundLarge(value);
+  const rounded = value + integerRounder - integerRounder;
+  // A zero keeps the sign of the number that it came from.
+  return rounded === 0 ? value * 0 : rounded;
+}
+
+/** From 2^51 on a number has at most one bit of fraction; NaN comes here too. */
+function roundLarge(value: number): number {
+  const whole = Math.trunc(value);
+  if (whole === value || value !== value) return value;
+  return whole % 2 === 0 ? whole : whole + Math.sign(value);
 }
 
 /** C's `pow`: a base of 1, or an exponent of 0, gives 1 even where the other is NaN. */
@@ -23,10 +32,19 @@ export function power(base: number, exponent: number): number {
   return Math.pow(base, exponent);
 }
 
-/** 2^integer, subnormal ones included, as a product of two powers that an f64 has. */
+const leastExponent = -1074;
+const greatestExponent = 1023;
+/** 2^n for all n that an f64 has. */
+const powersOfTwo = Float64Array.from(
+  { length: greatestExponent - leastExponent + 1 },
+  (_, index) => 2 ** (index + leastExponent),
+);
+
+/** `value` · 2^`integer`, rounded once: what the exponent has beyond an f64's goes to the value first. */
 function scaleByPower(value: number, integer: number): number {
-  const half = Math.trunc(integer / 2);
-  return value * 2 ** half * 2 ** (integer - half);
+  const exponent = Math.max(leastExponent, Math.min(greatestExponent, integer));
+  const scaled = value * (powersOfTwo[integer - exponent - leastExponent] as number);
+  return scaled * (powersOfTwo[exponent - leastExponent] as number);
 }
 
 export function exponential2(value: number): number {
@@ -106,29 +124,29 @@ function fromFixed(value: bigint): number {
   return Number(value) / 2 ** Number(fixedBits);
 }
 
-let erfTable: Float64Array | undefined;
+const erfCenters = erfIsOne / erfSpacing + 1;
+const erfTable = new Float64Array(erfCenters * erfStride);
+let erfTableIsFilled = false;
 
-function buildErfTable(): Float64Array {
-  const centers = erfIsOne / erfSpacing + 1;
-  const table = new Float64Array(centers * erfStride);
+function fillErfTable(): void {
+  erfTableIsFilled = true;
   const slope = fromFixed(fixedTwoOverRootPi());
-  for (let index = 0; index < centers; index++) {
+  for (let index = 0; index < erfCenters; index++) {
     const center = index * erfSpacing;
     const exact = fixedErf(index);
     const base = index * erfStride;
     const leading = fromFixed(exact);
-    table[base] = leading;
-    table[base + erfTerms] = fromFixed(exact - BigInt(leading * 2 ** 64) * 2n ** 64n);
+    erfTable[base] = leading;
+    erfTable[base + erfTerms] = fromFixed(exact - BigInt(leading * 2 ** 64) * 2n ** 64n);
     let before = 0;
     let current = slope * Math.exp(-center * center);
     for (let n = 1; n < erfTerms; n++) {
-      table[base + n] = current;
+      erfTable[base + n] = current;
       const next = (-2 * center * n * current - 2 * (n - 1) * before) / ((n + 1) * n);
       before = current;
       current = next;
     }
   }
-  return table;
 }
 
 /** 2/√π - 1, and further coefficients of erf(x)/x in x². */
@@ -150,7 +168,7 @@ export function errorFunction(value: number): number {
   if (magnitude >= erfIsOne) return value < 0 ? -1 : 1;
   // NaN goes this way too.
   if (!(magnitude > erfSpacing / 2)) return erfNearZero(value);
-  erfTable ??= buildErfTable();
+  if (!erfTableIsFilled) fillErfTable();
   const index = Math.round(magnitude / erfSpacing);
   const t = magnitude - index * erfSpacing;
   const base = index * erfStride;

@@ -30,7 +30,7 @@ function orderFlip(signed: boolean): number {
 function negateLane(low: number): void {
   const value = -(words[low] as number) | 0;
   words[low] = value;
-  words[low + 1] = (~(words[low + 1] as number) + (value === 0 ? 1 : 0)) | 0;
+  words[low + 1] = (~(words[low + 1] as number) + Number(value === 0)) | 0;
 }
 
 function countOnes(word: number): number {
@@ -52,7 +52,7 @@ export const wideUnaryLoops: { readonly [F in IntegerUnaryFunction]: WideLoop } 
     for (let i = 0; i < 2 * count; i += 2) {
       const high = words[i + 1] as number;
       const fill = signed ? high >> 31 : 0;
-      words[i] = fill | (((words[i] as number) | high) !== 0 ? 1 : 0);
+      words[i] = fill | Number(((words[i] as number) | high) !== 0);
       words[i + 1] = fill;
     }
   },
@@ -90,17 +90,18 @@ function multiplyHigh(left: number, right: number): number {
 /** Keeps the lesser lane in the first register, or the greater one. */
 function keepExtreme(count: number, signed: boolean, greater: boolean): void {
   const flip = orderFlip(signed);
+  const whenLess = Number(!greater);
   for (let i = 0; i < 2 * count; i += 2) {
-    const leftHigh = (words[i + 1] as number) ^ flip;
-    const rightHigh = (words[second + i + 1] as number) ^ flip;
+    const left = words[i] as number;
+    const right = words[second + i] as number;
+    const leftHigh = words[i + 1] as number;
+    const rightHigh = words[second + i + 1] as number;
     const rightIsGreater =
-      leftHigh === rightHigh
-        ? (words[i] as number) >>> 0 < (words[second + i] as number) >>> 0
-        : leftHigh < rightHigh;
-    if (rightIsGreater === greater) {
-      words[i] = words[second + i] as number;
-      words[i + 1] = words[second + i + 1] as number;
-    }
+      Number((leftHigh ^ flip) < (rightHigh ^ flip)) |
+      (Number(leftHigh === rightHigh) & Number(left >>> 0 < right >>> 0));
+    const taken = -(rightIsGreater ^ whenLess);
+    words[i] = left ^ ((left ^ right) & taken);
+    words[i + 1] = leftHigh ^ ((leftHigh ^ rightHigh) & taken);
   }
 }
 
@@ -142,7 +143,7 @@ export const wideBinaryLoops: { readonly [F in IntegerBinaryFunction]: WideLoop 
       const left = (words[i] as number) >>> 0;
       const sum = (left + (words[second + i] as number)) >>> 0;
       words[i] = sum;
-      const carry = sum < left ? 1 : 0;
+      const carry = Number(sum < left);
       words[i + 1] = ((words[i + 1] as number) + (words[second + i + 1] as number) + carry) | 0;
     }
   },
@@ -151,7 +152,7 @@ export const wideBinaryLoops: { readonly [F in IntegerBinaryFunction]: WideLoop 
       const left = (words[i] as number) >>> 0;
       const right = (words[second + i] as number) >>> 0;
       words[i] = (left - right) | 0;
-      const borrow = left < right ? 1 : 0;
+      const borrow = Number(left < right);
       words[i + 1] = ((words[i + 1] as number) - (words[second + i + 1] as number) - borrow) | 0;
     }
   },
@@ -230,22 +231,24 @@ export const wideBinaryLoops: { readonly [F in IntegerBinaryFunction]: WideLoop 
 /** Sets flags where the first operand is the lesser, or equal where `orEqual`. */
 function flagOrder(count: number, signed: boolean, orEqual: boolean): void {
   const flip = orderFlip(signed);
+  const whenEqual = Number(orEqual);
   for (let i = 0; i < count; i++) {
     const leftHigh = (words[2 * i + 1] as number) ^ flip;
     const rightHigh = (words[second + 2 * i + 1] as number) ^ flip;
     const left = (words[2 * i] as number) >>> 0;
     const right = (words[second + 2 * i] as number) >>> 0;
-    const holds =
-      leftHigh === rightHigh ? (orEqual ? left <= right : left < right) : leftHigh < rightHigh;
-    flags[i] = holds ? 1 : 0;
+    const below = Number(left < right) | (whenEqual & Number(left === right));
+    flags[i] = Number(leftHigh < rightHigh) | (Number(leftHigh === rightHigh) & below);
   }
 }
 
 /** Sets flags to `whenEqual` where the operands are equal, else to its opposite. */
 function flagEquality(count: number, whenEqual: 0 | 1): void {
-  for (let i = 0; i < 2 * count; i += 2) {
-    const same = words[i] === words[second + i] && words[i + 1] === words[second + i + 1];
-    flags[i >> 1] = same ? whenEqual : 1 - whenEqual;
+  const flip = 1 - whenEqual;
+  for (let i = 0; i < count; i++) {
+    const low = (words[2 * i] as number) ^ (words[second + 2 * i] as number);
+    const high = (words[2 * i + 1] as number) ^ (words[second + 2 * i + 1] as number);
+    flags[i] = Number((low | high) === 0) ^ flip;
   }
 }
 
