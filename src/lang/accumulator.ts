@@ -16,7 +16,7 @@ import { isPositiveInteger } from "./sizes.ts";
 import { Tile } from "./tile.ts";
 import { emitOrigin } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
+import { describe, numberList, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
 /** The sum of products that tensor cores may still be adding to. */
 export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
@@ -92,5 +92,6 @@ export function accumulator<D extends DTypeName>(
   if (initial !== undefined && !(initial instanceof Tile))
     wrongKind("the initial value of an accumulator", "a tile", initial, location);
   const operands = initial === undefined ? {} : { initial: useValue(initial, location) };
-  return new Accumulator(emitOrigin("accumulator", operands, { dtype, shape }, location));
+  const attributes = { dtype, shape: numberList("the shape of an accumulator", shape, location) };
+  return new Accumulator(emitOrigin("accumulator", operands, attributes, location));
 }

@@ -5,8 +5,7 @@
  *   const total = loop({ to: n, carry: zero }, (k, sum) => sum.add(x.at(k).loadScalar()));
  *   const sign = when(total.lt(0), () => constant(f32, -1), () => constant(f32, 1));
  */
-import { i32 } from "../formats/dtype.ts";
-import { dtypes } from "../formats/dtype.ts";
+import { bool, i32 } from "../formats/dtype.ts";
 import type { Region, Value } from "../ir/node.ts";
 import { scalarType } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -22,8 +21,8 @@ import { Scalar } from "./scalar.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { activeTrace, originOf } from "./trace.ts";
 import type { Trace } from "./trace.ts";
-import { callBody, describe, useValue, wrongKind } from "./traced.ts";
-import { flattenTree, rebuildTree, requireSameTree } from "./tree.ts";
+import { callBody, useValue, wrongKind } from "./traced.ts";
+import { emptyTree, flattenTree, matchTree, rebuildTree, valuesOf } from "./tree.ts";
 import type { FlatTree, Tree } from "./tree.ts";
 
 export interface LoopBounds {
@@ -53,7 +52,7 @@ export function loop(
 ): unknown {
   const location = captureLocation();
   const trace = activeTrace("loop", location);
-  const { from = 0, to, step = 1, carry } = isIndex(options) ? { to: options } : options;
+  const { from = 0, to, step = 1, carry } = loopBounds(options, location);
   if (typeof step === "number" && !isPositiveInteger(step)) {
     throw new TilewrightError({
       code: "TW1014",
@@ -67,7 +66,7 @@ export function loop(
   const upper = indexValue("the end of a loop", to, location);
   const stride = indexValue("the step of a loop", step, location);
   const initial = flattenTree("carry", carry, location);
-  const types = [scalarType(i32), ...initial.values.map(({ type }) => type)];
+  const types = [scalarType(i32), ...valuesOf(initial).map(({ type }) => type)];
   const region = trace.region("the body of loop", types, location, ([index, ...values]) => {
     if (index === undefined) throw new Error("a loop has no index");
     const counter = new Scalar<"i32">(originOf(index, location));
@@ -75,16 +74,30 @@ export function loop(
     const next = callBody("the body of loop", location, () => body(counter, carried));
     return carry === undefined ? [] : nextCarry(initial, next, location);
   });
-  const operands = { lower, upper, step: stride, initial: initial.values };
+  const operands = { lower, upper, step: stride, initial: valuesOf(initial) };
   const results = trace.add("loop", operands, {}, { body: region }, location);
   return carry === undefined ? undefined : rebuildTree(initial.shape, results, location);
 }
 
+function loopBounds(
+  options: Index | (LoopBounds & { readonly carry?: unknown }),
+  location: Location,
+): LoopBounds & { readonly carry?: unknown } {
+  if (isIndex(options)) return { to: options };
+  if (typeof options === "object" && options !== null) return options;
+  return wrongKind(
+    "what a loop counts to",
+    "a count or { from, to, step, carry }",
+    options,
+    location,
+  );
+}
+
 /** What the body hands on has the form of what it was given. */
 function nextCarry(initial: FlatTree, next: unknown, location: Location): readonly Value[] {
-  const flat = flattenTree("carry", next, location);
-  requireSameTree("changes in the body", initial, flat, location);
-  return flat.values;
+  const change = (path: string, before: string, after: string): string =>
+    `${path}: ${before} became ${after}`;
+  return matchTree(initial, flattenTree("carry", next, location), change, location);
 }
 
 /** Repeats `body` while `condition` of the carried values is true; gives the last ones. */
@@ -101,7 +114,7 @@ export function whileLoop(
   const location = captureLocation();
   const trace = activeTrace("whileLoop", location);
   const initial = flattenTree("carry", carry, location);
-  const types = initial.values.map(({ type }) => type);
+  const types = valuesOf(initial).map(({ type }) => type);
   const test = trace.region("the condition of whileLoop", types, location, (values) => {
     const carried = rebuildTree(initial.shape, values, location);
     const result = callBody("the condition of whileLoop", location, () => condition(carried));
@@ -113,13 +126,12 @@ export function whileLoop(
     return nextCarry(initial, next, location);
   });
   const regions = { condition: test, body: region };
-  const results = trace.add("while", { initial: initial.values }, {}, regions, location);
+  const results = trace.add("while", { initial: valuesOf(initial) }, {}, regions, location);
   return rebuildTree(initial.shape, results, location);
 }
 
 function conditionValue(role: string, condition: unknown, location: Location): Value {
-  if (condition instanceof Scalar && condition.dtype === dtypes.bool)
-    return useValue(condition, location);
+  if (condition instanceof Scalar && condition.dtype === bool) return useValue(condition, location);
   const remedy =
     typeof condition === "boolean"
       ? "decide it while tracing, with JavaScript's own if"
@@ -127,17 +139,20 @@ function conditionValue(role: string, condition: unknown, location: Location): V
   return wrongKind(role, "a bool scalar", condition, location, remedy);
 }
 
-/** A branch as a region, and the tree it gives. */
+/** A branch as a region, and the tree it gives, which is that of the first branch if there is one. */
 function branch(
   trace: Trace,
   label: string,
   body: () => unknown,
+  first: FlatTree | undefined,
   location: Location,
 ): { readonly region: Region; readonly result: FlatTree } {
-  let result = flattenTree("result", undefined, location);
+  let result = emptyTree;
+  const difference = (path: string, before: string, after: string): string =>
+    `${path} differs between the branches: ${before} and, in ${label}, ${after}`;
   const region = trace.region(label, [], location, () => {
     result = flattenTree("result", callBody(label, location, body), location);
-    return result.values;
+    return matchTree(first ?? result, result, difference, location);
   });
   return { region, result };
 }
@@ -157,8 +172,8 @@ export function when(
   const location = captureLocation();
   const trace = activeTrace("when", location);
   const operands = { condition: conditionValue("the condition of when", condition, location) };
-  const first = branch(trace, "the first branch of when", then, location);
-  if (otherwise === undefined && first.result.values.length > 0) {
+  const first = branch(trace, "the first branch of when", then, undefined, location);
+  if (otherwise === undefined && first.result.leaves.length > 0) {
     throw new TilewrightError({
       code: "TW1013",
       message: "when gives a result and has only one branch",
@@ -167,9 +182,8 @@ export function when(
       found: "none",
     });
   }
-  const nothing = (): undefined => undefined;
-  const second = branch(trace, "the second branch of when", otherwise ?? nothing, location);
-  requireSameTree("differs between the branches of when", first.result, second.result, location);
+  const other = otherwise ?? ((): undefined => undefined);
+  const second = branch(trace, "the second branch of when", other, first.result, location);
   const regions = { then: first.region, otherwise: second.region };
   const results = trace.add("if", operands, {}, regions, location);
   return results.length === 0 ? undefined : rebuildTree(first.result.shape, results, location);
@@ -184,23 +198,32 @@ export function switchCase(index: Index, cases: readonly (() => unknown)[]): unk
   const operands = { index: indexValue("the index of switchCase", index, location) };
   if (!Array.isArray(cases) || cases.length === 0)
     wrongKind("the cases of switchCase", "a list of at least one function", cases, location);
-  const branches = cases.map((body: () => unknown, position) =>
-    branch(trace, `case ${position} of switchCase`, body, location),
-  );
-  const [first, ...others] = branches.map(({ result }) => result);
-  if (first === undefined) throw new Error("a switch has no cases");
-  for (const other of others)
-    requireSameTree("differs between the cases of switchCase", first, other, location);
-  const regions = { cases: branches.map(({ region }) => region) };
-  const results = trace.add("switch", operands, {}, regions, location);
-  return results.length === 0 ? undefined : rebuildTree(first.shape, results, location);
+  let first: FlatTree | undefined;
+  const branches = cases.map((body: () => unknown, position) => {
+    const { region, result } = branch(
+      trace,
+      `case ${position} of switchCase`,
+      body,
+      first,
+      location,
+    );
+    first ??= result;
+    return region;
+  });
+  const results = trace.add("switch", operands, {}, { cases: branches }, location);
+  const { shape } = first ?? emptyTree;
+  return results.length === 0 ? undefined : rebuildTree(shape, results, location);
 }
 
 /** Allocates shared memory and barriers for as long as `body` runs; gives what it returns. */
-export function scoped<const S extends { readonly [name: string]: ScopedSpec }, R>(
+export function scoped<
+  const S extends { readonly [name: string]: ScopedSpec },
+  const R extends Tree,
+>(specs: S, body: (objects: ScratchObjects<S>) => R): R;
+export function scoped<const S extends { readonly [name: string]: ScopedSpec }>(
   specs: S,
-  body: (objects: ScratchObjects<S>) => R,
-): R;
+  body: (objects: ScratchObjects<S>) => void,
+): void;
 export function scoped(
   specs: { readonly [name: string]: ScopedSpec },
   body: (objects: ScratchObjects<{ readonly [name: string]: ScopedSpec }>) => unknown,
@@ -215,6 +238,7 @@ export function scoped(
       const objects = Object.entries(specs).map(([name, spec]) => [name, allocate(spec)]);
       return body(Object.fromEntries(objects) as Parameters<typeof body>[0]);
     },
+    undefined,
     location,
   );
   const results = trace.add("scoped", {}, {}, { body: region }, location);
@@ -254,14 +278,22 @@ export function onThread(
   body: () => void,
   location: Location,
 ): void {
+  const active = activeTrace(name, location);
+  if (active !== trace) {
+    throw new TilewrightError({
+      code: "TW1003",
+      message: `thread ${name} belongs to kernel ${trace.kernelName}, not to kernel ${active.kernelName}`,
+      location,
+    });
+  }
   const outer = trace.thread;
   if (outer !== undefined) {
     throw new TilewrightError({
       code: "TW1026",
       message: `code of thread ${name} stands within code of thread ${outer}`,
       location,
-      expected: `${describe(name)} called outside ${outer}'s code`,
-      found: "called within it",
+      expected: "code that all threads reach",
+      found: `the code of thread ${outer}`,
     });
   }
   trace.thread = name;

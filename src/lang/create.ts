@@ -8,7 +8,7 @@ import { Scalar } from "./scalar.ts";
 import { Tile } from "./tile.ts";
 import { emitOrigin, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { useValue, wrongKind } from "./traced.ts";
+import { numberList, useValue, wrongKind } from "./traced.ts";
 
 function constantOrigin(
   dtype: DType,
@@ -35,15 +35,14 @@ export function full<D extends DTypeName>(
   value: number | HostValue<D>,
 ): Tile<D> {
   const location = captureLocation();
-  requireAxes("full", shape, location);
-  return new Tile(constantOrigin(dtype, shape, value, location));
+  return new Tile(constantOrigin(dtype, tileShape("full", shape, location), value, location));
 }
 
 /** A tile of zeros; of bools, false. */
 export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly number[]): Tile<D> {
   const location = captureLocation();
-  requireAxes("zeros", shape, location);
-  return new Tile(constantOrigin(dtype, shape, dtype.kind === "bool" ? false : 0, location));
+  const zero = dtype.kind === "bool" ? false : 0;
+  return new Tile(constantOrigin(dtype, tileShape("zeros", shape, location), zero, location));
 }
 
 /** A tile whose elements count 0, 1, 2 … along one axis. */
@@ -53,18 +52,16 @@ export function iota<D extends DTypeName>(
   axis: number,
 ): Tile<D> {
   const location = captureLocation();
-  return new Tile(emitOrigin("iota", {}, { dtype, shape, axis }, location));
+  const attributes = { dtype, shape: tileShape("iota", shape, location), axis };
+  return new Tile(emitOrigin("iota", {}, attributes, location));
 }
 
-function requireAxes(label: string, shape: readonly number[], location: Location): void {
-  if (shape.length === 0)
-    wrongKind(
-      `the shape of ${label}`,
-      "one axis or more",
-      shape,
-      location,
-      "use constant(dtype, value) for a scalar",
-    );
+/** The shape of a tile, which has at least one axis. */
+function tileShape(label: string, shape: unknown, location: Location): readonly number[] {
+  const extents = numberList(`the shape of ${label}`, shape, location);
+  if (extents.length > 0) return extents;
+  const remedy = "write constant(dtype, value) for a scalar";
+  return wrongKind(`the shape of ${label}`, "at least one extent", shape, location, remedy);
 }
 
 /** The tiles one after the other along an axis. */

@@ -22,10 +22,11 @@ import { indexValue } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { isDataObject, wrongOperand } from "./operands.ts";
 import { Scalar } from "./scalar.ts";
+import { isSize } from "./sizes.ts";
 import { dataObject, Tile } from "./tile.ts";
 import { emit, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { origin, Traced, useValue } from "./traced.ts";
+import { numberList, origin, Traced, useValue, wrongKind } from "./traced.ts";
 import { resolveWindow } from "./window.ts";
 import type { WindowIndex } from "./window.ts";
 
@@ -79,14 +80,17 @@ export class Ref<D extends DTypeName = DTypeName> extends Traced {
   transpose(permutation: readonly number[] = this.shape.map((_, axis) => axis).reverse()): Ref<D> {
     const location = captureLocation();
     const ref = useValue(this, location);
-    return new Ref(emitOrigin("transpose_ref", { ref }, { permutation }, location));
+    const axes = numberList("the permutation of transpose", permutation, location);
+    return new Ref(emitOrigin("transpose_ref", { ref }, { permutation: axes }, location));
   }
 
   /** The same elements, in row-major order, under another shape. */
   reshape(shape: readonly Size[]): Ref<D> {
     const location = captureLocation();
     const ref = useValue(this, location);
-    return new Ref(emitOrigin("reshape_ref", { ref }, { shape }, location));
+    if (!Array.isArray(shape) || !shape.every(isSize))
+      wrongKind("the shape of reshape", "a list of sizes", shape, location);
+    return new Ref(emitOrigin("reshape_ref", { ref }, { shape: [...shape] }, location));
   }
 
   /** The same shared memory in the block of the cluster with the given rank. */

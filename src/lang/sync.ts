@@ -5,12 +5,12 @@
 import type { Value } from "../ir/node.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { indexValue } from "./indices.ts";
+import { indexValue, requireWithin } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { Scalar } from "./scalar.ts";
 import { emit, emitOrigin } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { origin, Traced, useValue, wrongKind } from "./traced.ts";
+import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
 /** The operands that name one barrier. */
 export interface BarrierOperands {
@@ -68,9 +68,10 @@ export function barrierOperands(barrier: unknown, location: Location): BarrierOp
   if (!(barrier instanceof Barrier)) return wrongKind("a barrier", "a barrier", barrier, location);
   const value = useValue(barrier, location);
   const { index } = barrier;
-  const isSingle = value.type.kind === "barrier" && value.type.count === 1;
+  const count = value.type.kind === "barrier" ? value.type.count : 1;
+  requireWithin(describe(barrier), index, count, location);
   // Code that is written for any number of barriers may name the only one by its index.
-  if (index === undefined || (index === 0 && isSingle)) return { barrier: value };
+  if (index === undefined || (index === 0 && count === 1)) return { barrier: value };
   return { barrier: value, index: indexValue("the index of a barrier", index, location) };
 }
 
@@ -116,8 +117,12 @@ export class Semaphore extends Traced {
     readonly semaphore: Value;
     readonly indices: readonly Value[];
   } {
+    const semaphore = useValue(this, location);
+    const shape = semaphore.type.kind === "semaphore" ? semaphore.type.shape : [];
+    for (const [axis, index] of this.#indices.entries())
+      requireWithin(`axis ${axis} of ${describe(this)}`, index, shape[axis], location);
     return {
-      semaphore: useValue(this, location),
+      semaphore,
       indices: this.#indices.map((index) =>
         indexValue("the index of a semaphore", index, location),
       ),

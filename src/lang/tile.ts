@@ -14,7 +14,7 @@ import { Elementwise, make, noteCondition } from "./elementwise.ts";
 import { Scalar } from "./scalar.ts";
 import { emit, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
-import { useValue, wrongKind } from "./traced.ts";
+import { numberList, useValue, wrongKind } from "./traced.ts";
 
 /** How a reduction along an axis leaves the shape. */
 export interface ReduceOptions {
@@ -56,27 +56,36 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   /** The same elements, in row-major order, under another shape. */
   reshape(shape: readonly number[]): Tile<D> {
     const location = captureLocation();
-    return this.#reshape(shape, location);
+    return this.#reshape(numberList("the shape of reshape", shape, location), location);
   }
 
   /** Output axis i is this tile's axis `permutation[i]`; all axes reversed without one. */
   transpose(permutation: readonly number[] = this.shape.map((_, axis) => axis).reverse()): Tile<D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    return this.#tile(emitValue("transpose", { source }, { permutation }, location), location);
+    const axes = numberList("the permutation of transpose", permutation, location);
+    return this.#tile(
+      emitValue("transpose", { source }, { permutation: axes }, location),
+      location,
+    );
   }
 
   /** The window of `sizes` elements from `starts`. */
   slice(starts: readonly number[], sizes: readonly number[]): Tile<D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    return this.#tile(emitValue("slice", { source }, { starts, sizes }, location), location);
+    const attributes = {
+      starts: numberList("the starts of slice", starts, location),
+      sizes: numberList("the sizes of slice", sizes, location),
+    };
+    return this.#tile(emitValue("slice", { source }, attributes, location), location);
   }
 
   /** Repeated to `shape`, by the rule of implicit broadcasting. */
   broadcastTo(shape: readonly number[]): Tile<D> {
     const location = captureLocation();
-    if (!broadcasts(this.shape, shape)) {
+    const wanted = numberList("the shape of broadcastTo", shape, location);
+    if (!broadcasts(this.shape, wanted)) {
       throw new TilewrightError({
         code: "TW1010",
         message: `a tile of shape ${shapeText(this.shape)} does not broadcast to ${shapeText(shape)}`,
@@ -85,7 +94,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
         found: shapeText(this.shape),
       });
     }
-    return this.#tile(broadcastValue(useValue(this, location), shape, location), location);
+    return this.#tile(broadcastValue(useValue(this, location), wanted, location), location);
   }
 
   /** With a new axis of extent 1 at position `axis`. */

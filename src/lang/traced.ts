@@ -111,6 +111,13 @@ export function wrongKind(
   });
 }
 
+/** A frozen copy of a list of numbers that the user gave: a shape, axes, starts. */
+export function numberList(role: string, list: unknown, location: Location): readonly number[] {
+  if (!Array.isArray(list) || !list.every((item) => typeof item === "number"))
+    return wrongKind(role, "a list of numbers", list, location);
+  return Object.freeze([...list]);
+}
+
 /** Runs a function that the user gave; it may neither be asynchronous nor a generator. */
 export function callBody<T>(label: string, location: Location, body: () => T): T {
   if (typeof body !== "function") wrongKind(label, "a function", body, location);

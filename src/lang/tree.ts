@@ -16,7 +16,7 @@ import type { Scalar } from "./scalar.ts";
 import { dataObject } from "./tile.ts";
 import type { Tile } from "./tile.ts";
 import { originOf } from "./trace.ts";
-import { describe, Traced, useValue, wrongKind } from "./traced.ts";
+import { describe, origin, Traced, useValue, wrongKind } from "./traced.ts";
 
 /** A value that can be carried around a loop or given by a branch. */
 export type Leaf = Scalar | Tile | Accumulator;
@@ -32,22 +32,33 @@ export type TreeShape =
 
 export interface FlatTree {
   readonly shape: TreeShape;
-  readonly paths: readonly string[];
-  readonly values: readonly Value[];
+  readonly leaves: readonly FlatLeaf[];
+}
+
+export interface FlatLeaf {
+  /** Where in the tree: `carry.pair[0]`. */
+  readonly path: string;
+  readonly value: Value;
+  /** Where the user's program made the value. */
+  readonly made: Location;
 }
 
 /** The tree of a body that gives nothing. */
-const nothing: FlatTree = { shape: { kind: "array", items: [] }, paths: [], values: [] };
+export const emptyTree: FlatTree = { shape: { kind: "array", items: [] }, leaves: [] };
+
+export function valuesOf({ leaves }: FlatTree): readonly Value[] {
+  return leaves.map(({ value }) => value);
+}
 
 /** Takes a tree apart, using each of its values; `label` begins the paths: "carry". */
 export function flattenTree(label: string, tree: unknown, location: Location): FlatTree {
-  if (tree === undefined) return nothing;
-  const paths: string[] = [];
-  const values: Value[] = [];
+  if (tree === undefined) return emptyTree;
+  const leaves: FlatLeaf[] = [];
   const visit = (item: unknown, path: string): TreeShape => {
     if (item instanceof Accumulator || isDataObject(item)) {
-      paths.push(path);
-      values.push(item instanceof Accumulator ? item.consume(location) : useValue(item, location));
+      const { location: made } = item[origin];
+      const value = item instanceof Accumulator ? item.consume(location) : useValue(item, location);
+      leaves.push({ path, value, made });
       return { kind: "leaf" };
     }
     if (Array.isArray(item)) {
@@ -60,7 +71,7 @@ export function flattenTree(label: string, tree: unknown, location: Location): F
     );
     return { kind: "record", entries };
   };
-  return { shape: visit(tree, label), paths, values };
+  return { shape: visit(tree, label), leaves };
 }
 
 function isRecord(item: unknown): item is { readonly [name: string]: unknown } {
@@ -103,38 +114,45 @@ export function rebuildTree(
   return build(shape);
 }
 
-/** Refuses a tree that differs from the one it must match, in form or in the types of its values. */
-export function requireSameTree(
-  what: string,
+/**
+ * The values of `found` in the order of `wanted`, which it must match in form and in the types of its
+ * values; `describeChange` words the message for a leaf that differs.
+ */
+export function matchTree(
   wanted: FlatTree,
   found: FlatTree,
+  describeChange: (path: string, wanted: string, found: string) => string,
   location: Location,
-): void {
-  const wantedLeaves = leafTexts(wanted);
-  const foundLeaves = leafTexts(found);
-  const paths = new Set([...wantedLeaves.keys(), ...foundLeaves.keys()]);
-  for (const path of paths) {
-    const before = wantedLeaves.get(path);
-    const after = foundLeaves.get(path);
-    if (before !== undefined && after !== undefined && sameType(before, after)) continue;
-    const [expected, actual] = [before, after].map((type) =>
-      type === undefined ? "nothing" : typeText(type),
-    );
+): readonly Value[] {
+  const before = new Map(wanted.leaves.map((leaf) => [leaf.path, leaf]));
+  const after = new Map(found.leaves.map((leaf) => [leaf.path, leaf]));
+  for (const path of new Set([...before.keys(), ...after.keys()])) {
+    const [first, second] = [before.get(path), after.get(path)];
+    if (
+      first !== undefined &&
+      second !== undefined &&
+      sameType(first.value.type, second.value.type)
+    )
+      continue;
     throw new TilewrightError({
       code: "TW1012",
-      message: `${path} ${what}: ${expected} became ${actual}`,
+      message: describeChange(path, leafText(first), leafText(second)),
       location,
-      expected,
-      found: actual,
+      expected: leafText(first),
+      found: leafText(second),
+      notes: [
+        ...(first === undefined
+          ? []
+          : [{ message: "the first is made here", location: first.made }]),
+        ...(second === undefined
+          ? []
+          : [{ message: "the second is made here", location: second.made }]),
+      ],
     });
   }
+  return wanted.leaves.flatMap(({ path }) => after.get(path)?.value ?? []);
 }
 
-function leafTexts({ paths, values }: FlatTree): ReadonlyMap<string, Value["type"]> {
-  return new Map(
-    paths.flatMap((path, position) => {
-      const value = values[position];
-      return value === undefined ? [] : [[path, value.type] as const];
-    }),
-  );
+function leafText(leaf: FlatLeaf | undefined): string {
+  return leaf === undefined ? "nothing" : typeText(leaf.value.type);
 }
