@@ -9,6 +9,7 @@ import {
   array,
   barrier,
   cdiv,
+  commitShared,
   copyAsync,
   dim,
   f32,
@@ -66,7 +67,10 @@ export const makeHandoff = ({ refillTooEarly = false }: Mistake = {}) =>
           full.at(slot).wait();
           const value = ring.at(slot).load();
           // The last tiles are not refilled, so nobody waits for their buffers.
-          when(tile.lt(tilesPerBlock - slots), () => empty.at(slot).arrive());
+          when(tile.lt(tilesPerBlock - slots), () => {
+            commitShared(); // the copy engine will overwrite what was read here
+            empty.at(slot).arrive();
+          });
           const positive = value.maximum(0);
           out.at(slice(first.add(tile.mul(length)), length)).store(positive.sqrt());
         });
