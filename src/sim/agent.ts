@@ -136,7 +136,7 @@ export class Agent {
   join(): boolean {
     if (!this.warps.every(({ ended }) => ended)) return false;
     for (const warp of this.warps) {
-      this.acquire(warp.publish());
+      if (warp.timeline !== undefined) this.timeline?.absorb(warp.timeline);
       for (const [element, phase] of warp.phases)
         this.phases.set(element, Math.max(phase, this.phases.get(element) ?? 0));
     }

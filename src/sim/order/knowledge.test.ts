@@ -46,6 +46,22 @@ describe("a timeline", () => {
     expect(thread.count).toBe(before + 1);
   });
 
+  test("fences the accesses of its own parts too, once it has taken them over", () => {
+    const newAgent = numbering();
+    const thread = new Timeline(newAgent);
+    const warp = new Timeline(newAgent, thread.publish());
+    const written = warp.count;
+    thread.fence("smem");
+    expect(thread.knowledge.generic.includes(warp.agent, written)).toBe(false);
+    thread.absorb(warp);
+    expect(thread.knowledge.generic.includes(warp.agent, written)).toBe(true);
+    expect(thread.knowledge.shared.includes(warp.agent, written)).toBe(false);
+    thread.fence("smem");
+    expect(thread.knowledge.shared.includes(warp.agent, written)).toBe(true);
+    expect(thread.knowledge.shared.includes(warp.agent, warp.count)).toBe(false);
+    expect(thread.knowledge.global.includes(warp.agent, written)).toBe(false);
+  });
+
   test("hands a fenced access on to the asynchronous operations of others", () => {
     const newAgent = numbering();
     const writer = new Timeline(newAgent);

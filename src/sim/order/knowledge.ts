@@ -83,6 +83,8 @@ export class Timeline implements Epoch {
   #count = 1;
   #knowledge: Knowledge;
   #lastWait: Epoch | undefined;
+  /** Accesses by parts of this thread that ran as agents of their own. */
+  #absorbed = Clock.empty;
 
   constructor(newAgent: () => number, start: Knowledge = Knowledge.none) {
     this.#newAgent = newAgent;
@@ -121,6 +123,12 @@ export class Timeline implements Epoch {
     this.#knowledge = this.#knowledge.join(knowledge);
   }
 
+  /** Takes over the end of a part of this thread (a warp), whose accesses now count as its own. */
+  absorb(part: Timeline): void {
+    this.#absorbed = this.#absorbed.join(part.#absorbed).with(part.agent, part.count);
+    this.acquire(part.publish());
+  }
+
   /** Notes that a wait has passed: the step by which others can tell that it did. */
   passWait(): Epoch {
     const agent = this.#lastWait?.agent ?? this.#newAgent();
@@ -137,8 +145,9 @@ export class Timeline implements Epoch {
   /** Lets asynchronous operations rely on this agent's own accesses so far to one memory. */
   fence(space: "smem" | "gmem"): void {
     const { generic, shared, global } = this.#knowledge;
-    if (space === "smem") this.#know(generic, shared.with(this.agent, this.#count), global);
-    else this.#know(generic, shared, global.with(this.agent, this.#count));
+    const own = this.#absorbed.with(this.agent, this.#count);
+    if (space === "smem") this.#know(generic, shared.join(own), global);
+    else this.#know(generic, shared, global.join(own));
     this.tick();
   }
 }
