@@ -54,7 +54,6 @@ export async function simulateCommand(settings: SimulateSettings, output: Output
   const reports: SubjectReport[] = [];
   for (const subject of subjectsOf(module, settings))
     reports.push(await simulateSubject(subject, settings, output));
-  output.line();
   for (const line of formatTable([
     ["kernel", "schedules", "findings", "time"],
     ...reports.map(({ name, schedules, findings, milliseconds }) => [
@@ -104,7 +103,7 @@ async function simulateSubject(
     output.progress(`${subject.name}: schedule ${index + 1} of ${planned.length}`);
     const found = await simulateTurn(subject, turn, list, settings, output);
     if (found.length > 0) output.clearProgress();
-    for (const finding of found) output.line(`\n${finding.message}`);
+    for (const finding of found) output.line(`${finding.message}\n`);
   }
   output.clearProgress();
   return {

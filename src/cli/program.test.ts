@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { buildProgram, parseCount, parseDimension } from "./program.ts";
+
+/** Parses a command line; gives whether a command was chosen. */
+function choose(...parameters: readonly string[]): boolean {
+  let chosen = false;
+  const program = buildProgram("1.2.3", () => {
+    chosen = true;
+  });
+  for (const command of [program, ...program.commands])
+    command.configureOutput({ writeOut: () => undefined, writeErr: () => undefined });
+  program.parse(parameters, { from: "user" });
+  return chosen;
+}
+
+describe("the grammar", () => {
+  test.each([
+    [["run", "a.ts"]],
+    [["run", "a.ts", "--device", "simulator", "--dim", "n=1", "--dim", "m=2", "--json"]],
+    [["run", "a.ts", "--", "--unknown", "x"]],
+    [["compile", "a.ts", "--emit", "ir", "--no-passes", "--target", "sm_90a", "--out", "b.ir"]],
+    [["simulate", "a.ts", "--seed", "7", "--schedules", "0", "--no-checks"]],
+    [["doctor", "--json"]],
+  ])("takes %j", (parameters) => {
+    expect(choose(...parameters)).toBe(true);
+  });
+
+  test.each([
+    [["frobnicate"], "unknown command 'frobnicate'"],
+    [["run"], "missing required argument 'file'"],
+    [["run", "a.ts", "--device", "abacus"], "Allowed choices are simulator"],
+    [["run", "a.ts", "--unknown"], "unknown option '--unknown'"],
+    [["compile", "a.ts", "--emit", "ptx"], "Allowed choices are ir"],
+    [["compile", "a.ts", "--target", "sm_1"], "Allowed choices are sm_80, sm_90a, sm_100a"],
+    [["simulate", "a.ts", "--seed", "many"], "It must be a whole number"],
+    [["simulate", "a.ts", "--dim", "n=1", "--dim", "n=2"], "n is given twice"],
+  ])("refuses %j", (parameters, message) => {
+    expect(() => choose(...parameters)).toThrow(message);
+  });
+
+  test("every command has help with examples", () => {
+    const { commands } = buildProgram("1.2.3", () => undefined);
+    expect(commands.map((command) => command.name())).toEqual([
+      "run",
+      "compile",
+      "simulate",
+      "doctor",
+    ]);
+    for (const command of commands) {
+      let help = "";
+      command.configureOutput({ writeOut: (text) => (help += text) });
+      command.outputHelp();
+      expect(help).toContain(`Usage: tilewright ${command.name()}`);
+      expect(help).toContain(`Examples:\n  tilewright ${command.name()}`);
+      expect(help).toContain("--json");
+    }
+  });
+});
+
+describe("values of options", () => {
+  test.each(["0", "7", "9007199254740991"])("%s is a count", (text) => {
+    expect(parseCount(text)).toBe(Number(text));
+  });
+
+  test.each(["", "-1", "1.5", "1e3", "0x10", "9007199254740992", "many"])(
+    "%j is no count",
+    (text) => {
+      expect(() => parseCount(text)).toThrow("whole number");
+    },
+  );
+
+  test("a dimension is a name and an extent", () => {
+    expect(parseDimension("n=1000", { m: 8 })).toEqual({ m: 8, n: 1000 });
+  });
+
+  test.each(["n", "=5", "n=", "n=x", "n=1=2"])("%j is no dimension", (text) => {
+    expect(() => parseDimension(text, {})).toThrow(/must/);
+  });
+});

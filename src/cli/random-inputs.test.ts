@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { dtypes } from "../formats/dtype.ts";
+import type { DType } from "../formats/dtype.ts";
+import { elementCount, toNumbers } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { array, cdiv, dim, kernel, scalar } from "../lang/index.ts";
+import { chooseDimensions, randomInputs, requireTaken } from "./random-inputs.ts";
+
+const n = dim("n");
+const m = dim("m", { multipleOf: 64 });
+
+/** A kernel that does nothing, over arrays of every role. */
+function idle(dtype: DType) {
+  return kernel(
+    {
+      name: "idle",
+      grid: { i: cdiv(n, 64) },
+      inputs: { x: array(dtype, [n, m]), factor: scalar(dtype) },
+      outputs: { out: array(dtype, [m]) },
+      inouts: { total: array(dtype, [3, m], { strides: [128, 1] }) },
+    },
+    () => undefined,
+  ).kernel;
+}
+
+function numbersOf(value: unknown): Float64Array {
+  return toNumbers(value as HostArray);
+}
+
+describe("dimensions", () => {
+  test("are 1000, rounded up to the promised multiple, unless given", () => {
+    expect(chooseDimensions(idle(dtypes.f32), {})).toEqual({ n: 1000, m: 1024 });
+    expect(chooseDimensions(idle(dtypes.f32), { n: 7 })).toEqual({ n: 7, m: 1024 });
+  });
+
+  test("that no kernel has are TW5006", () => {
+    const definition = kernel(
+      { name: "k", inputs: { x: array(dtypes.f32, [n]) } },
+      () => undefined,
+    );
+    const kernels = [{ name: "k", definition }];
+    expect(() => {
+      requireTaken({ n: 3 }, kernels);
+    }).not.toThrow();
+    expect(() => {
+      requireTaken({ n: 3, m: 8 }, kernels);
+    }).toThrow(expect.objectContaining({ code: "TW5006", expected: "n", found: "m" }));
+    expect(() => {
+      requireTaken({ n: 3 }, []);
+    }).toThrow(expect.objectContaining({ code: "TW5006", expected: "no --dim" }));
+  });
+});
+
+describe("random inputs", () => {
+  test("are the kernel's inputs and in-out arrays, in its shapes", () => {
+    const inputs = randomInputs(idle(dtypes.f32), { n: 5, m: 64 }, 1);
+    expect(Object.keys(inputs)).toEqual(["x", "factor", "total"]);
+    expect(inputs["x"]).toMatchObject({ dtype: dtypes.f32, shape: [5, 64] });
+    // Two rows 128 apart and the 64 elements of the third.
+    expect(inputs["total"]).toMatchObject({ shape: [320] });
+  });
+
+  test("follow the seed", () => {
+    const make = (seed: number) => randomInputs(idle(dtypes.bf16), { n: 5, m: 64 }, seed);
+    expect(make(3)).toEqual(make(3));
+    expect(make(3)).not.toEqual(make(4));
+  });
+
+  test("of floats are standard normal", () => {
+    const numbers = numbersOf(randomInputs(idle(dtypes.f32), { n: 500, m: 64 }, 9)["x"]);
+    const mean = numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+    const variance = numbers.reduce((sum, x) => sum + x * x, 0) / numbers.length - mean ** 2;
+    // Six standard errors of 32000 samples, seed 9.
+    expect(Math.abs(mean)).toBeLessThan(6 / Math.sqrt(32_000));
+    expect(Math.abs(variance - 1)).toBeLessThan((6 * Math.SQRT2) / Math.sqrt(32_000));
+  });
+
+  test.each(Object.values(dtypes))("of $name are values that the format has", (dtype: DType) => {
+    const inputs = randomInputs(idle(dtype), { n: 5, m: 64 }, 2);
+    const numbers = numbersOf(inputs["x"]);
+    expect(numbers.length).toBe(elementCount([5, 64]));
+    expect(numbers.every(Number.isFinite), "every number is finite").toBe(true);
+    expect(new Set(numbers).size, "the numbers differ").toBeGreaterThan(1);
+    const limits: { readonly [K in DType["kind"]]: readonly [number, number] } = {
+      float: [-6, 6],
+      signed: [-8, 7],
+      unsigned: [0, 15],
+      bool: [0, 1],
+    };
+    const [least, most] = limits[dtype.kind];
+    expect(Math.min(...numbers)).toBeGreaterThanOrEqual(least);
+    expect(Math.max(...numbers)).toBeLessThanOrEqual(most);
+  });
+
+  test.each([
+    [dtypes.f32, "number"],
+    [dtypes.i32, "number"],
+    [dtypes.i64, "bigint"],
+    [dtypes.bool, "boolean"],
+  ] as const)("a scalar of $name is a JavaScript %s", (dtype, type) => {
+    expect(typeof randomInputs(idle(dtype), { n: 5, m: 64 }, 2)["factor"]).toBe(type);
+  });
+});
