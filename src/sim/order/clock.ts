@@ -164,8 +164,4 @@ export class Clock {
     if (joined === right) return other;
     return new Clock(joined, height);
   }
-
-  covers(other: Clock): boolean {
-    return this.join(other) === this;
-  }
 }
