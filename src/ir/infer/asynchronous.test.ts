@@ -11,7 +11,7 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, f16, f32, f64, i32, i64, i8, tf32, u8 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f64, i32, i4, i64, i8, tf32, u8 } from "../../formats/dtype.ts";
 import { asynchronousCodes } from "../../support/codes/ir/asynchronous.ts";
 import type { OpAttributes, OpOperands } from "../ops.ts";
 
@@ -270,6 +270,17 @@ const productMistakes: readonly Mistake[] = [
     code: "TW2077",
     make: () => multiply({ a: tile(tf32, 64, 16) }),
     message: "wgmma does not multiply tf32 by bf16",
+  },
+  {
+    name: "wgmma of a format that only dot has",
+    code: "TW2077",
+    make: () =>
+      multiply({
+        accumulator: inflight(i32, 64, 32),
+        a: tile(i4, 64, 64),
+        b: ref("smem", i4, 64, 32),
+      }),
+    message: "wgmma does not multiply i4 by i4",
   },
   {
     name: "inner extent of 24 bf16",

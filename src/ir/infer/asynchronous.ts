@@ -168,8 +168,8 @@ function checkProduct(
   b: RefType,
 ): void {
   const accumulators = wgmmaAccumulators(a.dtype, b.dtype);
-  if (accumulators === undefined)
-    return fail(draft, "TW2077", `wgmma does not multiply ${a.dtype.name} by ${b.dtype.name}`, {
+  if (accumulators.length === 0)
+    fail(draft, "TW2077", `wgmma does not multiply ${a.dtype.name} by ${b.dtype.name}`, {
       found: `${a.dtype.name} and ${b.dtype.name}`,
       ...(a.dtype.name === "f32" && { remedy: "declare the operands as tf32, or cast them to it" }),
     });

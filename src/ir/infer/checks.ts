@@ -19,7 +19,7 @@ import type { Draft, InferContext } from "./draft.ts";
 export const largestTile = 2 ** 20;
 
 /** The draft of any kind: what a shared check needs of it. */
-export type AnyDraft = Pick<Draft, "kind" | "location">;
+export type AnyDraft = Pick<Draft, "kind" | "attributes" | "location">;
 
 type Details = Pick<DiagnosticDetails, "expected" | "found" | "remedy" | "notes">;
 
@@ -30,6 +30,13 @@ export function fail(
   details: Details = {},
 ): never {
   throw new TilewrightError({ code, message, location: draft.location, ...details });
+}
+
+/** What a user calls the op: the function it applies where it has one. */
+function opName({ kind, attributes }: AnyDraft): string {
+  const { fn, predicate }: { readonly fn?: unknown; readonly predicate?: unknown } = attributes;
+  if (typeof fn === "string") return kind === "atomic" ? `atomic ${fn}` : fn;
+  return typeof predicate === "string" ? predicate : kind;
 }
 
 const kindNames: { readonly [K in TypeKind]: string } = {
@@ -51,7 +58,7 @@ function operandOf<K extends TypeKind>(
   const { type } = value;
   if (isOneOf(type, kinds)) return type;
   const wanted = kinds.map((kind) => kindNames[kind]).join(" or ");
-  return fail(draft, "TW2002", `operand ${name} of ${draft.kind} must be ${wanted}`, {
+  return fail(draft, "TW2002", `operand ${name} of ${opName(draft)} must be ${wanted}`, {
     expected: wanted,
     found: typeText(type),
     ...(type.kind === "ref" && { remedy: "load the window first" }),
@@ -180,7 +187,7 @@ export function elementCount(shape: readonly number[]): number {
 
 export function requireAxis(draft: AnyDraft, axis: number, rank: number): void {
   if (!Number.isInteger(axis) || axis < 0 || axis >= rank)
-    fail(draft, "TW2020", `${draft.kind} has no axis ${axis}`, {
+    fail(draft, "TW2020", `${opName(draft)} has no axis ${axis}`, {
       expected: rank === 0 ? "a tile, which has axes" : `an axis from 0 to ${rank - 1}`,
       found: String(axis),
     });
@@ -190,7 +197,9 @@ export function requireAxis(draft: AnyDraft, axis: number, rank: number): void {
 export function requireAxes(draft: AnyDraft, axes: readonly number[], rank: number): void {
   for (const axis of axes) requireAxis(draft, axis, rank);
   if (new Set(axes).size !== axes.length)
-    fail(draft, "TW2021", `${draft.kind} names an axis twice`, { found: `[${axes.join(", ")}]` });
+    fail(draft, "TW2021", `${opName(draft)} names an axis twice`, {
+      found: `[${axes.join(", ")}]`,
+    });
 }
 
 export function requirePermutation(

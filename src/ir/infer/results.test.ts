@@ -199,6 +199,15 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     ["tile<f64, [4, 2]>"],
   ],
   [
+    "dot",
+    infer(
+      "dot",
+      { left: tile(f4e2m1fn, 4, 8), right: tile(f4e2m1fn, 8, 2) },
+      { dtype: f32, precision: "native" },
+    ),
+    ["tile<f32, [4, 2]>"],
+  ],
+  [
     "alloc",
     infer("alloc", {}, { space: "smem", dtype: f4e2m1fn, shape: [3, 4] }),
     ["ref<smem, f4e2m1fn, [3, 4]>"],

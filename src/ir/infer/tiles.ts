@@ -105,15 +105,10 @@ function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): TileType {
 function checkDotFormats(draft: Draft<"dot">, left: TileType, right: TileType): void {
   const { dtype, precision } = draft.attributes;
   const accumulators = dotAccumulators(left.dtype, right.dtype);
-  if (accumulators === undefined)
-    return fail(
-      draft,
-      "TW2031",
-      `dot does not multiply ${left.dtype.name} by ${right.dtype.name}`,
-      {
-        found: `${left.dtype.name} and ${right.dtype.name}`,
-      },
-    );
+  if (accumulators.length === 0)
+    fail(draft, "TW2031", `dot does not multiply ${left.dtype.name} by ${right.dtype.name}`, {
+      found: `${left.dtype.name} and ${right.dtype.name}`,
+    });
   if (left.dtype === f32 && precision === "native")
     fail(draft, "TW2032", "dot of f32 must say with which precision it multiplies", {
       expected: '"ieee" or "tf32"',

@@ -5,37 +5,37 @@ export const asynchronousCodes = registerCodes({
   TW2060: {
     title: "copy between other memories",
     cause: "The copy engine moves data between global memory and the block's own shared memory.",
-    example: "copyAsync(a, b, barrier)  // both in shared memory",
+    example: "copyAsync(a, b, { barrier })  // both in shared memory",
     remedy: "load and store instead",
   },
   TW2061: {
     title: "copy that would convert",
     cause: "The copy engine moves bytes as they are.",
-    example: "copyAsync(x.at(here), buffer, barrier)  // x is f32, buffer is bf16",
+    example: "copyAsync(x.at(here), buffer, { barrier })  // x is f32, buffer is bf16",
     remedy: "copy into memory of the same dtype and cast after loading",
   },
   TW2062: {
     title: "copy between different shapes",
     cause: "Source and destination of a copy have the same extents.",
-    example: "copyAsync(x.at(slice(i, 64)), buffer, barrier)  // buffer has shape [128]",
+    example: "copyAsync(x.at(slice(i, 64)), buffer, { barrier })  // buffer has shape [128]",
     remedy: "take windows of one shape",
   },
   TW2063: {
     title: "copy of too many axes",
     cause: "The copy engine walks windows of one to five axes.",
-    example: "copyAsync(x, buffer, barrier)  // x has six axes",
+    example: "copyAsync(x, buffer, { barrier })  // x has six axes",
     remedy: "index some axes, or reshape the windows",
   },
   TW2064: {
     title: "unaligned copy",
     cause: "The copy engine moves rows of whole 16-byte pieces.",
-    example: "copyAsync(x.at(slice(i, 3)), buffer, barrier)  // 3 f32 are 12 bytes",
+    example: "copyAsync(x.at(slice(i, 3)), buffer, { barrier })  // 3 f32 are 12 bytes",
     remedy: "make the last extent a multiple of 16 bytes, or load and store instead",
   },
   TW2065: {
     title: "copy too long",
     cause: "The copy engine moves at most 256 elements along each axis at a time.",
-    example: "copyAsync(x.at(slice(i, 1024)), buffer, barrier)",
+    example: "copyAsync(x.at(slice(i, 1024)), buffer, { barrier })",
     remedy: "split the copy, or reshape both windows to more axes",
   },
   TW2066: {
@@ -47,7 +47,7 @@ export const asynchronousCodes = registerCodes({
   TW2067: {
     title: "copy into global memory with a barrier",
     cause: "Copies out of shared memory are awaited as groups; they arrive on no barrier.",
-    example: "copyAsync(buffer, out.at(here), barrier)",
+    example: "copyAsync(buffer, out.at(here), { barrier })",
     remedy: "leave the barrier out and wait with commitGroup and waitGroup",
   },
   TW2068: {
@@ -92,14 +92,14 @@ export const asynchronousCodes = registerCodes({
     title: "accumulator shape that wgmma does not have",
     cause:
       "wgmma computes 64 rows by 8 to 256 columns, in steps of 8; with integers in steps of 16 above 32.",
-    example: "accumulator([64, 512], f32)",
+    example: "accumulator(f32, [64, 512])",
     remedy: "split the product into accumulators of allowed shapes",
   },
   TW2075: {
     title: "accumulator dtype that wgmma does not have",
     cause:
       "wgmma accumulates floats in f32 (f16 and 8-bit floats also in f16) and integers in i32.",
-    example: "accumulator([64, 128], bf16)",
+    example: "accumulator(bf16, [64, 128])",
     remedy: "accumulate in f32 or i32 and cast the result",
   },
   TW2076: {
@@ -136,7 +136,7 @@ export const asynchronousCodes = registerCodes({
   TW2082: {
     title: "impossible barrier",
     cause: "An array has at least one barrier, and the hardware counts up to 1048575 arrivals.",
-    example: "barrier({ arrivals: 0 })",
+    example: "barrier({ arrivals: 2 ** 20 })",
     remedy: "give a count and arrivals of at least 1",
   },
   TW2083: {

@@ -5,19 +5,19 @@ export const controlCodes = registerCodes({
   TW2090: {
     title: "loop bounds of another type",
     cause: "A loop counts in i32 or i64, and its start, end and step have that one type.",
-    example: "loop(0, length, body)  // length is f32",
+    example: "loop(length, body)  // length is f32",
     remedy: "cast the bounds to i32",
   },
   TW2092: {
     title: "carry of another type",
     cause: "A value carried around a loop has the same type before, during and after it.",
-    example: "loop(0, 8, zeros([64], f32), (i, sum) => sum.cast(bf16))",
+    example: "loop({ to: 8, carry: zeros(f32, [64]) }, (i, sum) => sum.cast(bf16))",
     remedy: "cast what the body returns, or begin with a value of that type",
   },
   TW2093: {
     title: "another number of carries",
     cause: "The body of a loop gives back one value for each that it carries.",
-    example: "loop(0, 8, [a, b], (i, [a, b]) => [a])",
+    example: "loop({ to: 8, carry: [a, b] }, (i, [a, b]) => [a])",
     remedy: "return as many values as the loop begins with",
   },
   TW2094: {
@@ -49,19 +49,19 @@ export const controlCodes = registerCodes({
     title: "memory leaking out of its region",
     cause:
       "Refs, barriers and semaphores name memory where they are visible; they cannot be carried or returned, and what a scope allocates is gone when it ends.",
-    example: "const leaked = scoped({ buffer: shared(f32, [64]) }, ({ buffer }) => buffer)",
+    example: "const leaked = scoped({ buffer: smem(f32, [64]) }, ({ buffer }) => buffer)",
     remedy: "load the contents and return them, or allocate outside",
   },
   TW2099: {
     title: "no such program thread",
     cause: "The body runs on some of the program threads that the kernel declares.",
-    example: "onThreads([2], body)  // two threads: 0 and 1",
+    example: "on_threads {threads = [2]} { yield }  // two threads: 0 and 1",
     remedy: "name threads that the kernel declares, each once",
   },
   TW2100: {
     title: "results of a body that not everyone runs",
     cause: "What some program threads or warps compute on their own is no value of the others.",
-    example: 'onThread("producer", () => x.load())',
+    example: "on_threads {threads = [0]} { yield %1 }",
     remedy: "hand the value over through shared memory and a barrier",
   },
   TW2101: {
@@ -73,7 +73,7 @@ export const controlCodes = registerCodes({
   TW2102: {
     title: "names and values differ in number",
     cause: "Each value shown in the debugger has a name.",
-    example: '%break = debug_break %0, %1 {names = ["x"]}',
+    example: 'debug_break %0, %1 {names = ["x"]}',
     remedy: "give one name for each value",
   },
 });

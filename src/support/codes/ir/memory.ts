@@ -12,7 +12,7 @@ export const memoryCodes = registerCodes({
   TW2041: {
     title: "shared memory of run-time extent",
     cause: "Shared memory is laid out when the kernel is compiled.",
-    example: "shared(f32, [n])",
+    example: "scratch: { buffer: smem(f32, [n]) }",
     remedy: "give a number, and loop over the dimension",
   },
   TW2042: {
@@ -37,13 +37,13 @@ export const memoryCodes = registerCodes({
     title: "no such atomic update",
     cause:
       "The hardware adds 32- and 64-bit numbers and 16-bit floats, takes minima and maxima of integers and 16-bit floats, combines bits of integers, exchanges 32 and 64 bits and compares integers.",
-    example: 'counts.atomic("add", x)  // i8',
+    example: "counts.atomicAdd(x)  // i8",
     remedy: "use memory of a dtype that has the update",
   },
   TW2046: {
     title: "window of another rank",
     cause: "A window has one index or slice for each axis of what it is taken from.",
-    example: "x.at(i)  // x has shape [m, n]",
+    example: "%2 = slice_ref %0, %1 {sizes = [1], dropped = [0]}  // %0 has two axes",
     remedy: "give one index or slice for each axis",
   },
   TW2047: {

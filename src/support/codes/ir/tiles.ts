@@ -11,7 +11,7 @@ export const tileCodes = registerCodes({
   TW2021: {
     title: "axis named twice",
     cause: "An operation along several axes takes each of them once.",
-    example: "x.sum([1, 1])",
+    example: "%1 = reduce %0 {fn = sum, axes = [1, 1]}",
     remedy: "name each axis once",
   },
   TW2022: {
@@ -24,7 +24,7 @@ export const tileCodes = registerCodes({
     title: "shape does not broadcast",
     cause:
       "Each source axis lands on one result axis, in order, and has extent 1 or the extent of that axis.",
-    example: "row.broadcast([128, 64])  // row has shape [32]",
+    example: "row.broadcastTo([128, 64])  // row has shape [32]",
     remedy: "make the extents equal, or insert axes of extent 1 with reshape",
   },
   TW2024: {
@@ -67,7 +67,7 @@ export const tileCodes = registerCodes({
   TW2031: {
     title: "dtypes do not multiply",
     cause:
-      "Tensor cores multiply two operands of f16, bf16, tf32 or f64, two of the 8-bit floats, or two of i8 and u8; f32 multiplies f32.",
+      "Products take two operands of f64, f32, tf32, f16, bf16 or f4e2m1fn, two 8-bit floats, two 8-bit integers or two 4-bit integers.",
     example: "dot(a, b)  // f16 and bf16",
     remedy: "cast the operands to one of these pairs",
   },
@@ -75,7 +75,7 @@ export const tileCodes = registerCodes({
     title: "f32 product without a precision",
     cause:
       "Tensor cores have no f32 multiplication: it is either computed exactly on the ordinary cores or rounded to tf32, and neither is chosen silently.",
-    example: "dot(a, b)  // both f32",
+    example: "%2 = dot %0, %1 {dtype = f32, precision = native}",
     remedy: 'say precision "ieee" for exact f32, or "tf32" for the tensor cores',
   },
   TW2033: {

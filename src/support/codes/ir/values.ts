@@ -37,40 +37,40 @@ export const valueCodes = registerCodes({
   TW2006: {
     title: "condition is not bool",
     cause: "Conditions are values of type bool; numbers do not convert to it.",
-    example: "select(i, a, b)  // i is i32",
+    example: "count.select(a, b)  // count is i32",
     remedy: "compare first, for example with .ne(0)",
   },
   TW2007: {
     title: "literal outside the dtype",
     cause:
       "An integer must lie in its format's range, a 64-bit integer is written as a bigint, and bool as true or false.",
-    example: "full([64], 300, u8)",
+    example: "full(u8, [64], 300)",
     remedy: "write a value that the dtype holds, or choose another dtype",
   },
   TW2008: {
     title: "extent is not a positive integer",
     cause: "Every extent of a tile, window or allocation is a whole number of at least 1.",
-    example: "zeros([0, 64], f32)",
+    example: "zeros(f32, [0, 64])",
     remedy: "give positive integers",
   },
   TW2009: {
     title: "tile too large",
     cause:
       "A tile lives in the registers of a program thread's 128 lanes, of which each has at most 255.",
-    example: "zeros([4096, 4096], f32)",
+    example: "zeros(f32, [4096, 4096])",
     remedy: "use smaller tiles: split the work over more blocks or a loop",
   },
   TW2010: {
     title: "unknown grid axis",
     cause: "The kernel's grid has no axis of this name.",
-    example: 'blockIndex("j")  // grid: { i: 8 }',
+    example: 'gridSize("j")  // grid: { i: 8 }',
     remedy: "use a name from the kernel's grid",
   },
   TW2011: {
     title: "unknown dimension",
     cause:
       "The named dimension belongs to no argument of this kernel, so no launch gives it a value.",
-    example: "scratch(gmem, f32, [dim('k')])  // no argument has extent k",
+    example: 'scratch: { sums: gmem(f32, [dim("k")]) }  // no argument has extent k',
     remedy: "use a dimension of one of the kernel's arguments",
   },
   TW2012: {

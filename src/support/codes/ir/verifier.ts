@@ -51,7 +51,7 @@ export const verifierCodes = registerCodes({
     title: "accumulator captured from outside",
     cause:
       "A body that may run several times, or not at all, cannot consume an in-flight accumulator from outside exactly once.",
-    example: "loop(0, 8, () => { wgmma(accumulator, a, b); })",
+    example: "loop(8, () => { accumulator.wait(); })",
     remedy: "carry the accumulator through the loop, or wait for it before the branch",
   },
   TW2209: {
@@ -63,26 +63,26 @@ export const verifierCodes = registerCodes({
   TW2210: {
     title: "not all threads reach a collective operation",
     cause: "A block or cluster barrier waits for every program thread, and some are left out here.",
-    example: 'onThread("producer", () => { blockSync(); })',
+    example: "producer(() => { blockSync(); })",
     remedy: "move it where all threads pass, or use a barrier with arrivals",
   },
   TW2211: {
     title: "allocation in the wrong place",
     cause:
       "Memory is laid out at compile time: shared memory and barriers belong to the kernel or to a scope, global scratch and semaphores to the kernel.",
-    example: "loop(0, 8, () => { shared(f32, [64]); })",
+    example: "loop %0, %1, %2 { (%3) %4 = alloc {space = smem, dtype = f32, shape = [64]} yield }",
     remedy: "allocate before the loop or branch, or in a scope of its own",
   },
   TW2212: {
     title: "thread that does not get here",
     cause: "Inside code for some program threads only those can be selected again.",
-    example: 'onThread("producer", () => onThread("consumer", body))',
+    example: "producer(() => { consumer(body); })",
     remedy: "select the threads side by side instead of one inside the other",
   },
   TW2213: {
     title: "kernel with results",
     cause: "A kernel gives its results by writing outputs; its body yields nothing.",
-    example: "kernel(options, ({ x }) => x.load())",
+    example: "kernel @k … { %0 = thread_index yield %0 }",
     remedy: "declare an output and store to it",
   },
   TW2214: {
@@ -107,7 +107,7 @@ export const verifierCodes = registerCodes({
     title: "impossible program threads",
     cause:
       "A block has 1 to 8 program threads with different names; each is 128 of its at most 1024 lanes.",
-    example: "threads: 16",
+    example: 'threads: ["worker", "worker"]',
     remedy: "declare fewer threads, each with a name of its own",
   },
   TW2218: {
