@@ -42,12 +42,21 @@ describe("dimensions", () => {
     expect(() => {
       requireTaken({ n: 3 }, kernels);
     }).not.toThrow();
-    expect(() => {
+    const refusal = (work: () => void): unknown => {
+      try {
+        return work();
+      } catch (error) {
+        return error;
+      }
+    };
+    const unknown = refusal(() => {
       requireTaken({ n: 3, m: 8 }, kernels);
-    }).toThrow(expect.objectContaining({ code: "TW5006", expected: "n", found: "m" }));
-    expect(() => {
+    });
+    expect(unknown).toMatchObject({ code: "TW5006", expected: "n", found: "m" });
+    const useless = refusal(() => {
       requireTaken({ n: 3 }, []);
-    }).toThrow(expect.objectContaining({ code: "TW5006", expected: "no --dim" }));
+    });
+    expect(useless).toMatchObject({ code: "TW5006", expected: "no --dim" });
   });
 });
 

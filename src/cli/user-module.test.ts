@@ -14,6 +14,14 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+function refusal(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
+
 describe("describeModule", () => {
   test("finds main and the kernels, each once", () => {
     const main = () => undefined;
@@ -41,19 +49,19 @@ describe("selectKernels", () => {
   });
 
   test("an unknown name is TW5005 and lists the exports", () => {
-    expect(() => select("fourth")).toThrow(
-      expect.objectContaining({
-        code: "TW5005",
-        expected: "first, second, third",
-        position: undefined,
-      }),
-    );
+    expect(refusal(() => select("fourth"))).toMatchObject({
+      code: "TW5005",
+      expected: "first, second, third",
+      position: undefined,
+    });
   });
 
   test("a file without kernels is TW5001", () => {
-    expect(() => selectKernels(describeModule("a.ts", {}), undefined)).toThrow(
-      expect.objectContaining({ code: "TW5001", summary: "a.ts exports no kernel" }),
-    );
+    const empty = describeModule("a.ts", {});
+    expect(refusal(() => selectKernels(empty, undefined))).toMatchObject({
+      code: "TW5001",
+      summary: "a.ts exports no kernel",
+    });
   });
 });
 

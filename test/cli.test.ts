@@ -1,0 +1,331 @@
+/**
+ * The command line as its users meet it: built, in a process of its own, on files that lie outside the
+ * package.
+ */
+import { execFile } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseModule } from "../src/ir/parser/parser.ts";
+import { buildPackage } from "./build-package.ts";
+import { repositoryRoot } from "./source-files.ts";
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-cli-")));
+const installed = join(folder, "installed");
+const user = join(folder, "user");
+
+interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `tilewright` with these parameters in the user's folder. */
+function tilewright(...parameters: readonly string[]): Promise<Ended> {
+  const main = join(installed, "dist/cli/main.js");
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, ...parameters], { cwd: user }, (error, stdout, stderr) => {
+      const status = typeof error?.code === "number" ? error.code : error === null ? 0 : -1;
+      resolve({ status, stdout, stderr });
+    });
+  });
+}
+
+/** The one JSON document of a run, whatever its status. */
+async function json(...parameters: readonly string[]): Promise<unknown> {
+  return JSON.parse((await tilewright(...parameters, "--json")).stdout);
+}
+
+function writeUserFile(name: string, lines: readonly string[]): string {
+  writeFileSync(join(user, name), lines.join("\n"));
+  return join(user, name);
+}
+
+function lineOf(lines: readonly string[], text: string): number {
+  return lines.findIndex((line) => line.includes(text)) + 1;
+}
+
+const scaleLines = [
+  'import { array, cdiv, debugPrint, dim, f32, kernel, slice } from "tilewright";',
+  "const n = dim('n', { multipleOf: 16 });",
+  "export const double = kernel(",
+  "  { name: 'scale', grid: { i: cdiv(n, 256) }, inputs: { x: array(f32, [n]) }, outputs: { out: array(f32, [n]) } },",
+  "  ({ i, x, out }) => {",
+  "    const here = slice(i.mul(256), 256);",
+  "    debugPrint('block {}', i);",
+  "    out.at(here).store(x.at(here).load().mul(2));",
+  "  },",
+  ");",
+];
+
+// Two threads share a buffer and nothing orders the load after the store.
+const raceLines = [
+  'import { array, f32, kernel, smem } from "tilewright";',
+  'import type { Device } from "tilewright";',
+  "export const handover = kernel(",
+  "  {",
+  "    name: 'handover',",
+  "    threads: ['writer', 'reader'],",
+  "    inputs: { x: array(f32, [64]) },",
+  "    outputs: { out: array(f32, [64]) },",
+  "    scratch: { buffer: smem(f32, [64]) },",
+  "  },",
+  "  ({ x, out, buffer, writer, reader }) => {",
+  "    writer(() => {",
+  "      buffer.store(x.load());",
+  "    });",
+  "    reader(() => {",
+  "      out.store(buffer.load());",
+  "    });",
+  "  },",
+  ");",
+];
+
+beforeAll(async () => {
+  mkdirSync(installed);
+  mkdirSync(user);
+  await buildPackage(installed);
+  writeUserFile("scale.ts", scaleLines);
+  writeUserFile("race.ts", raceLines);
+});
+
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+describe.concurrent("run", () => {
+  test("calls main, silently unless asked for JSON", async () => {
+    const example = join(repositoryRoot, "examples/axpy.ts");
+    expect(await tilewright("run", example)).toEqual({ status: 0, stdout: "", stderr: "" });
+    expect(await json("run", example)).toMatchObject({
+      file: example,
+      device: "simulator",
+      result: { elements: 100_003 },
+    });
+  });
+
+  test("runs kernels on random inputs and prints their outputs", async () => {
+    const { status, stdout, stderr } = await tilewright("run", "scale.ts", "--dim", "n=32");
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(
+      /^.*block 0\ndouble: n = 32, seed 1, \d+ ms on the simulator\nout = f32\[32\]\n\[/,
+    );
+  });
+
+  test("prints one JSON document, whatever the kernel prints", async () => {
+    const { stdout, stderr } = await tilewright("run", "scale.ts", "--seed", "5", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      kernels: [
+        {
+          name: "double",
+          kernel: "scale",
+          dimensions: { n: 1008 },
+          seed: 5,
+          outputs: { out: { dtype: "f32", shape: [1008] } },
+        },
+      ],
+    });
+    expect(stderr).toContain("block 3");
+  });
+
+  test("a file with neither is a script with arguments of its own", async () => {
+    writeUserFile("script.ts", [
+      "const text: string = process.argv.slice(2).join();",
+      "console.log(text);",
+    ]);
+    const ended = await tilewright("run", "script.ts", "--", "--size", "512");
+    expect(ended).toEqual({ status: 0, stdout: "--size,512\n", stderr: "" });
+  });
+
+  test("disposes of the device, which reports what main forgot", async () => {
+    const lines = [
+      'import { f32 } from "tilewright";',
+      "export function main(device) {",
+      "  device.allocate(f32, [4]);",
+      "}",
+    ];
+    const path = writeUserFile("leak.mjs", lines);
+    const { status, stderr } = await tilewright("run", "leak.mjs");
+    expect([status, stderr]).toEqual([0, expect.stringContaining(`made at ${path}:3:10`)]);
+  });
+
+  test("a finding is its report alone, with both lines", async () => {
+    const { status, stdout, stderr } = await tilewright("run", "race.ts");
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^TW3001: /);
+    expect(stderr).not.toContain(installed);
+    for (const text of ["buffer.store", "buffer.load"])
+      expect(stderr).toContain(`race.ts:${lineOf(raceLines, text)}:`);
+  });
+
+  test("an error of the program keeps the program's frames", async () => {
+    const lines = ["export function main(): void {", '  throw new RangeError("boom");', "}"];
+    const path = writeUserFile("throws.ts", lines);
+    const { status, stderr } = await tilewright("run", "throws.ts");
+    expect(status).toBe(1);
+    expect(stderr.split("\n")).toEqual([
+      "RangeError: boom",
+      expect.stringMatching(new RegExp(`^ {4}at .*main.*${path}:2:9`)),
+      "",
+    ]);
+    expect(await json("run", "throws.ts")).toMatchObject({
+      error: { name: "RangeError", summary: "boom", frames: [expect.stringContaining(":2:9")] },
+    });
+  });
+
+  test("a mistake while tracing names the user's line", async () => {
+    writeUserFile("wrong.ts", [
+      ...scaleLines.slice(0, 7),
+      "    out.at(here).store(x.at(i, i));",
+      ...scaleLines.slice(8),
+    ]);
+    expect(await json("run", "wrong.ts")).toMatchObject({
+      error: {
+        code: expect.stringMatching(/^TW[12]/) as string,
+        position: { file: join(user, "wrong.ts"), line: 8 },
+      },
+    });
+  });
+
+  test("a missing file is TW5003, for people and as JSON", async () => {
+    const { status, stdout, stderr } = await tilewright("run", "missing.ts");
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^TW5003: there is no file missing\.ts\n {2}remedy: /);
+    expect(await json("run", "missing.ts")).toMatchObject({ error: { code: "TW5003" } });
+  });
+});
+
+describe.concurrent("compile", () => {
+  test("prints IR that parses, with fewer operations after the passes", async () => {
+    const { status, stdout } = await tilewright("compile", "scale.ts", "--emit", "ir");
+    expect(status).toBe(0);
+    const traced = await tilewright("compile", "scale.ts", "--no-passes");
+    const count = (text: string) => parseModule(text).kernels[0]?.body.ops.length ?? 0;
+    expect(count(stdout)).toBeGreaterThan(0);
+    expect(count(stdout)).toBeLessThanOrEqual(count(traced.stdout));
+  });
+
+  test("writes a file and says so", async () => {
+    const { stdout } = await tilewright("compile", "scale.ts", "--out", "scale.ir");
+    expect(stdout).toBe("wrote double to scale.ir\n");
+    const [written] = parseModule(readFileSync(join(user, "scale.ir"), "utf8")).kernels;
+    expect(written?.name).toBe("scale");
+  });
+
+  test("a file that cannot be written is TW5008", async () => {
+    const out = "no/such/folder/scale.ir";
+    expect(await json("compile", "scale.ts", "--out", out)).toMatchObject({
+      error: { code: "TW5008", summary: `${out} cannot be written` },
+    });
+    expect(existsSync(join(user, out))).toBe(false);
+  });
+
+  test("checks the target's limits", async () => {
+    const kilobytes = 200;
+    writeUserFile("large.ts", [
+      'import { f32, kernel, smem } from "tilewright";',
+      `const scratch = { buffer: smem(f32, [${kilobytes * 256}]) };`,
+      "export const large = kernel({ name: 'large', scratch }, ({ buffer }) => buffer.store(1));",
+    ]);
+    expect((await tilewright("compile", "large.ts", "--target", "sm_90a")).status).toBe(0);
+    expect(await json("compile", "large.ts", "--target", "sm_80")).toMatchObject({
+      error: { code: expect.stringMatching(/^TW3/) as string },
+    });
+  });
+
+  test("other forms and targets are named as unknown, with those that exist", async () => {
+    const form = await tilewright("compile", "scale.ts", "--emit", "ptx");
+    expect([form.status, form.stderr]).toEqual([
+      2,
+      expect.stringContaining("Allowed choices are ir."),
+    ]);
+    expect(await json("compile", "scale.ts", "--target", "sm_1")).toMatchObject({
+      error: { code: "TW5007", summary: expect.stringContaining("sm_90a") as string },
+    });
+  });
+});
+
+describe.concurrent("simulate", () => {
+  test("reports a race once, with both lines, and exits with 1", async () => {
+    const { status, stdout, stderr } = await tilewright("simulate", "race.ts", "--schedules", "6");
+    expect([status, stderr]).toEqual([1, ""]);
+    expect(stdout.match(/^TW3001: /gm)).toHaveLength(1);
+    for (const text of ["buffer.store", "buffer.load"])
+      expect(stdout).toContain(`race.ts:${lineOf(raceLines, text)}:`);
+    expect(stdout).toMatch(/\nkernel +schedules +findings +time\nhandover +7 +\d+ /);
+  });
+
+  test("gives findings as data", async () => {
+    expect(await json("simulate", "race.ts", "--schedules", "2", "--seed", "4")).toMatchObject({
+      clean: false,
+      seed: 4,
+      kernels: [{ name: "handover", schedules: 3, findings: [{ code: "TW3001" }] }],
+    });
+  });
+
+  test("a clean kernel exits with 0 and prints its own lines once", async () => {
+    const { status, stdout } = await tilewright(
+      ...["simulate", "scale.ts", "--schedules", "3", "--dim", "n=32"],
+    );
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^.*block 0\nkernel +schedules +findings +time\ndouble +4 +none /);
+  });
+
+  test("runs main under every schedule; what it throws is a finding", async () => {
+    const lines = [
+      "let runs = 0;",
+      "export async function main(device: Device): Promise<void> {",
+      "  runs += 1;",
+      "  console.log(`run ${runs}`);",
+      "  if (runs === 3) await device.run(handover, {} as never);",
+      "}",
+    ];
+    writeUserFile("main.ts", [...raceLines, ...lines]);
+    const { status, stdout } = await tilewright("simulate", "main.ts", "--schedules", "4");
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^run 1\nrun 3\nTW4002: /);
+    expect(stdout).toContain("found under the adversarial schedule, seed 2");
+    expect(stdout).toMatch(/\nmain +5 +1 /);
+  });
+
+  test("without checks a race goes unseen", async () => {
+    const ended = await tilewright("simulate", "race.ts", "--schedules", "0", "--no-checks");
+    expect(ended.stdout).not.toContain("TW3001");
+  });
+});
+
+describe.concurrent("the command itself", () => {
+  test("prints the package's version", async () => {
+    const { version } = JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as {
+      version: string;
+    };
+    expect(await tilewright("--version")).toEqual({
+      status: 0,
+      stdout: `${version}\n`,
+      stderr: "",
+    });
+  });
+
+  test("doctor finds Node and says what will be used", async () => {
+    const { status, stdout } = await tilewright("doctor");
+    expect(status).toBe(0);
+    expect(stdout).toContain(process.version);
+    expect(stdout).toContain("open() uses the simulator: this version has no GPU back end.");
+    expect(await json("doctor")).toMatchObject({ open: { device: "simulator" } });
+  });
+
+  test("a wrong command line is status 2 and a report", async () => {
+    const { status, stdout, stderr } = await tilewright("frobnicate");
+    expect([status, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain("unknown command 'frobnicate'");
+  });
+});
