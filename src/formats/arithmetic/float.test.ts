@@ -1,0 +1,468 @@
+import { describe, expect, test } from "vitest";
+import {
+  add,
+  divide,
+  fixedFunctions,
+  fixedOf,
+  isExactName,
+  lanesOfNumbers,
+  multiply,
+  numbersOfLanes,
+  pairs,
+  randomNumbers,
+  rationalOf,
+  rationalOfFixed,
+  roundNumber,
+  roundRational,
+  specialNumbers,
+} from "../../../test/exact-reference.ts";
+import type { ExactName, Rational } from "../../../test/exact-reference.ts";
+import { nanCode, referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
+import { Random } from "../../support/random.ts";
+import { allocateLanes, bf16, dtypes, f16, f32, f64, tf32 } from "../dtype.ts";
+import type { DType } from "../dtype.ts";
+import { binaryLanes, classifyLanes, compareLanes, unaryLanes } from "./elementwise.ts";
+import type { ComparePredicate, UnaryFunction } from "./functions.ts";
+import { comparePredicates, unaryDomain, unaryFunctions } from "./functions.ts";
+
+const floats = [f64, f32, tf32, f16, bf16] as const;
+const narrow = [f16, bf16] as const;
+
+/** Halves to even, by BigInt. */
+function roundedInteger(value: number, choose: (floor: bigint, isHalf: number) => bigint): number {
+  if (!Number.isFinite(value) || value === 0) return value;
+  const { numerator, denominator } = rationalOf(value);
+  const rest = ((numerator % denominator) + denominator) % denominator;
+  const floor = (numerator - rest) / denominator;
+  const doubled = 2n * rest;
+  const side = rest === 0n ? -2 : doubled < denominator ? -1 : doubled > denominator ? 1 : 0;
+  const integer = choose(floor, side);
+  return integer === 0n && value < 0 ? -0 : Number(integer);
+}
+
+function exactSquareRoot(name: ExactName, value: number): number {
+  if (value === 0 || Number.isNaN(value)) return value;
+  if (value < 0) return NaN;
+  if (value === Infinity) return value;
+  // 200 bits, and one more where there is a rest, which is below any tie.
+  const scale = 1n << 600n;
+  const { numerator, denominator } = rationalOf(value);
+  const square = (numerator * scale * scale) / denominator;
+  let root = 1n << BigInt((square.toString(2).length + 1) >> 1);
+  for (let next = (root + square / root) >> 1n; next < root; next = (root + square / root) >> 1n) {
+    root = next;
+  }
+  const rest = root * root === square ? 0n : 1n;
+  return roundRational(name, { numerator: 2n * root + rest, denominator: 2n * scale });
+}
+
+/** What f64 gives, for the functions that are defined by it. */
+const hostFunctions: { readonly [F in UnaryFunction]?: (value: number) => number } = {
+  rsqrt: (value) => 1 / Math.sqrt(value),
+  exp: Math.exp,
+  exp2: (value) => Math.pow(2, value),
+  expm1: Math.expm1,
+  log: Math.log,
+  log2: Math.log2,
+  log1p: Math.log1p,
+  sin: Math.sin,
+  cos: Math.cos,
+  tan: Math.tan,
+  tanh: Math.tanh,
+  logistic: (value) => 1 / (1 + Math.exp(-value)),
+};
+
+function referenceUnary(fn: UnaryFunction, name: ExactName, value: number): number | undefined {
+  if (fn === "sqrt") return exactSquareRoot(name, value);
+  if (fn === "sign") return value > 0 ? 1 : value < 0 ? -1 : value;
+  if (fn === "floor") return roundedInteger(value, (floor) => floor);
+  if (fn === "ceil")
+    return roundedInteger(value, (floor, side) => (side === -2 ? floor : floor + 1n));
+  if (fn === "trunc") {
+    return roundedInteger(value, (floor, side) => (value > 0 || side === -2 ? floor : floor + 1n));
+  }
+  if (fn === "round") {
+    return roundedInteger(value, (floor, side) =>
+      side > 0 || (side === 0 && floor % 2n !== 0n) ? floor + 1n : floor,
+    );
+  }
+  const host = hostFunctions[fn];
+  return host === undefined ? undefined : roundNumber(name, host(value));
+}
+
+const floatFunctions = unaryFunctions.filter(
+  (fn) => unaryDomain[fn] === "float" || unaryDomain[fn] === "number",
+);
+
+describe("functions of one float", () => {
+  for (const dtype of narrow) {
+    const codes = Uint16Array.from({ length: 65536 }, (_, code) => code);
+    const values = Array.from(codes, (code) => referenceDecode(dtype.name, code));
+
+    test.each(floatFunctions.filter((fn) => referenceUnary(fn, "f16", 1) !== undefined))(
+      `%s of every ${dtype.name}`,
+      (fn) => {
+        const found = new Uint16Array(65536);
+        unaryLanes(fn, dtype, codes, found);
+        const wrong: string[] = [];
+        for (const [code, value] of values.entries()) {
+          const exact = referenceUnary(fn, dtype.name, value) ?? NaN;
+          const expected = referenceEncode(dtype.name, exact);
+          if (found[code] !== expected)
+            wrong.push(`${fn}(${value}): ${found[code]}, not ${expected}`);
+        }
+        expect(wrong.slice(0, 5)).toEqual([]);
+      },
+    );
+
+    test(`neg and abs of every ${dtype.name} change the sign bit alone`, () => {
+      const found = new Uint16Array(65536);
+      unaryLanes("neg", dtype, codes, found);
+      expect(found.every((code, i) => code === (i ^ 0x8000))).toBe(true);
+      unaryLanes("abs", dtype, codes, found);
+      expect(found.every((code, i) => code === (i & 0x7fff))).toBe(true);
+    });
+  }
+
+  test.each([f32, f64])("neg and abs keep the payload of a NaN: $name", (dtype) => {
+    const lanes = allocateLanes(dtype, 2);
+    const words = new Uint32Array(lanes.buffer);
+    const top = words.length / 2 - 1;
+    words[top] = dtype === f32 ? 0xffc12345 : 0xfff81234;
+    words[words.length - 1] = 0x80000000;
+    const target = allocateLanes(dtype, 2);
+    const found = new Uint32Array(target.buffer);
+    unaryLanes("neg", dtype, lanes, target);
+    expect(found[top]).toBe((words[top] ?? 0) & 0x7fffffff);
+    expect(Array.from(target)[1]).toBe(0);
+    unaryLanes("abs", dtype, lanes, target);
+    expect(found[top]).toBe((words[top] ?? 0) & 0x7fffffff);
+    unaryLanes("neg", dtype, target, target);
+    expect(found[top]).toBe(words[top]);
+  });
+
+  test.each([f32, tf32, f64])("exact functions of $name", (dtype) => {
+    const seed = 11;
+    const values = [
+      ...specialNumbers(dtype.name),
+      ...randomNumbers(dtype.name, 3000, new Random(seed)),
+    ];
+    const source = lanesOfNumbers(dtype, values);
+    const target = allocateLanes(dtype, values.length);
+    for (const fn of ["sign", "floor", "ceil", "round", "trunc", "sqrt"] as const) {
+      unaryLanes(fn, dtype, source, target);
+      const found = numbersOfLanes(dtype, target);
+      for (const [i, value] of values.entries()) {
+        const expected = referenceUnary(fn, dtype.name, value);
+        expect(found[i], `${fn}(${value}), seed ${seed}`).toBe(expected);
+      }
+    }
+  });
+
+  test("halves of f64 beyond 2^51 round to even", () => {
+    const source = Float64Array.of(2 ** 51 + 0.5, 2 ** 51 + 1.5, -(2 ** 51) - 1.5, 0.5, -0.5, -2.5);
+    const target = new Float64Array(source.length);
+    unaryLanes("round", f64, source, target);
+    const expected = [2 ** 51, 2 ** 51 + 2, -(2 ** 51) - 2, 0, -0, -2];
+    expect(Array.from(target)).toEqual(expected);
+  });
+});
+
+/** Arguments for which a function is neither trivial nor extreme. */
+const argumentRanges: { readonly [F in keyof typeof fixedFunctions]: readonly [number, number] } = {
+  exp: [-40, 40],
+  exp2: [-40, 40],
+  expm1: [-20, 20],
+  log: [2 ** -14, 2 ** 15],
+  log2: [2 ** -14, 2 ** 15],
+  log1p: [-0.999, 100],
+  sin: [-50, 50],
+  cos: [-50, 50],
+  tan: [-50, 50],
+  tanh: [-10, 10],
+  erf: [-5, 5],
+  logistic: [-30, 30],
+  rsqrt: [2 ** -14, 2 ** 15],
+  sqrt: [2 ** -14, 2 ** 15],
+};
+
+describe("transcendental functions against series of 200 bits", () => {
+  test.each(Object.keys(fixedFunctions) as (keyof typeof fixedFunctions)[])("%s", (fn) => {
+    const seed = 12;
+    const random = new Random(seed);
+    const [low, high] = argumentRanges[fn];
+    for (const dtype of floats) {
+      const values = Array.from({ length: 150 }, (_, i) => {
+        const value = low + random.uniform() * (high - low);
+        // Half of the arguments near zero, where relative errors show.
+        return roundNumber(dtype.name, i % 2 === 0 || low > 0 ? value : value / 1000);
+      });
+      const target = allocateLanes(dtype, values.length);
+      unaryLanes(fn, dtype, lanesOfNumbers(dtype, values), target);
+      for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+        const value = values[i] ?? NaN;
+        const exact = rationalOfFixed(fixedFunctions[fn](fixedOf(value)));
+        const message = `${fn}(${value}) in ${dtype.name}, seed ${seed}`;
+        if (dtype === f64) expect(unitsApart(found, exact), message).toBeLessThan(1.6);
+        else expect(found, message).toBe(roundRational(dtype.name, exact));
+      }
+    }
+  });
+
+  test("erf is within a unit of f64", () => {
+    const seed = 13;
+    const random = new Random(seed);
+    const values = Float64Array.from({ length: 2000 }, () => (random.uniform() - 0.5) * 8);
+    const target = new Float64Array(values.length);
+    unaryLanes("erf", f64, values, target);
+    for (const [i, value] of values.entries()) {
+      const exact = rationalOfFixed(fixedFunctions.erf(fixedOf(value)));
+      expect(unitsApart(target[i] ?? NaN, exact), `erf(${value}), seed ${seed}`).toBeLessThan(1);
+    }
+  });
+
+  test("values at the ends", () => {
+    const ends: readonly (readonly [UnaryFunction, number, number])[] = [
+      ["erf", 0, 0],
+      ["erf", -0, -0],
+      ["erf", Infinity, 1],
+      ["erf", -Infinity, -1],
+      ["erf", 5.95, 1],
+      ["erf", NaN, NaN],
+      ["exp2", -1074, 2 ** -1074],
+      ["exp2", -1074.9, 2 ** -1074],
+      ["exp2", -1076, 0],
+      ["exp2", 1023, 2 ** 1023],
+      ["exp2", 1024, Infinity],
+      ["exp2", -Infinity, 0],
+      ["exp2", NaN, NaN],
+      ["logistic", -Infinity, 0],
+      ["logistic", Infinity, 1],
+      ["logistic", -745, 5e-324],
+      ["rsqrt", 0, Infinity],
+      ["rsqrt", -0, -Infinity],
+      ["rsqrt", Infinity, 0],
+      ["rsqrt", -1, NaN],
+      ["log", 0, -Infinity],
+      ["log", -1, NaN],
+      ["log1p", -1, -Infinity],
+      ["expm1", -0, -0],
+      ["sin", -0, -0],
+      ["sin", Infinity, NaN],
+      ["tanh", -Infinity, -1],
+    ];
+    for (const [fn, value, expected] of ends) {
+      const lanes = Float64Array.of(value);
+      unaryLanes(fn, f64, lanes, lanes);
+      expect(lanes[0], `${fn}(${value})`).toBe(expected);
+    }
+  });
+});
+
+/** How many units in the last place of f64 lie between a number and the exact value. */
+function unitsApart(found: number, exact: Rational): number {
+  const difference = add(rationalOf(-found), exact);
+  const { numerator, denominator } = exact;
+  const size = roundRational("f64", {
+    numerator: numerator < 0n ? -numerator : numerator,
+    denominator,
+  });
+  const unit = 2 ** Math.max(Math.floor(Math.log2(size)) - 52, -1074);
+  return Math.abs(roundRational("f64", divide(difference, rationalOf(unit))));
+}
+
+type ExactFunction = "add" | "sub" | "mul" | "div" | "rem" | "min" | "max";
+
+function referenceBinary(fn: ExactFunction, name: ExactName, left: number, right: number): number {
+  if (Number.isNaN(left) || Number.isNaN(right)) return NaN;
+  if (fn === "min" || fn === "max") {
+    const leftIsLess = left < right || (left === right && Object.is(left, -0));
+    return leftIsLess === (fn === "min") ? left : right;
+  }
+  const special = !Number.isFinite(left) || !Number.isFinite(right) || left === 0 || right === 0;
+  if (fn === "rem") return special ? left % right : exactRemainder(left, right);
+  const host = { add: left + right, sub: left - right, mul: left * right, div: left / right }[fn];
+  // With an operand that is infinite or zero the host's f64 rounds nothing.
+  if (special) return host;
+  const x = rationalOf(left);
+  const y = rationalOf(right);
+  if (fn === "add") return roundRational(name, add(x, y));
+  if (fn === "sub") return roundRational(name, add(x, rationalOf(-right)));
+  return roundRational(name, fn === "mul" ? multiply(x, y) : divide(x, y));
+}
+
+function exactRemainder(left: number, right: number): number {
+  const { numerator: a, denominator: b } = rationalOf(left);
+  const { numerator: c, denominator: d } = rationalOf(right);
+  const remainder = (a * d) % (c * b);
+  const result = roundRational("f64", { numerator: remainder, denominator: b * d });
+  return result === 0 && left < 0 ? -0 : result;
+}
+
+describe("functions of two floats", () => {
+  test.each(floats)("exact functions of $name", (dtype) => {
+    const seed = 21;
+    const random = new Random(seed);
+    const operands = [
+      ...pairs(specialNumbers(dtype.name)),
+      ...randomNumbers(dtype.name, 2500, random).map(
+        (left, _, all) => [left, all[random.below(all.length)] ?? 0] as const,
+      ),
+    ];
+    const left = lanesOfNumbers(
+      dtype,
+      operands.map(([value]) => value),
+    );
+    const right = lanesOfNumbers(
+      dtype,
+      operands.map(([, value]) => value),
+    );
+    const target = allocateLanes(dtype, operands.length);
+    for (const fn of ["add", "sub", "mul", "div", "rem", "min", "max"] as const) {
+      binaryLanes(fn, dtype, left, right, target);
+      const wrong: string[] = [];
+      for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+        const [x, y] = operands[i] ?? [NaN, NaN];
+        const expected = referenceBinary(fn, dtype.name, x, y);
+        if (!Object.is(found, expected)) wrong.push(`${fn}(${x}, ${y}): ${found}, not ${expected}`);
+      }
+      expect(wrong.slice(0, 5), `seed ${seed}`).toEqual([]);
+    }
+  });
+
+  test.each(narrow)("products and quotients of $name that are subnormal round once", (dtype) => {
+    const seed = 22;
+    const random = new Random(seed);
+    const smallest = dtype === f16 ? 2 ** -24 : 2 ** -133;
+    const operands = Array.from({ length: 4000 }, () => {
+      const left = roundNumber(dtype.name, (1 + random.uniform()) * 2 ** (random.below(6) - 3));
+      const right = roundNumber(dtype.name, smallest * (1 + random.below(255)));
+      return [left, right] as const;
+    });
+    const left = lanesOfNumbers(
+      dtype,
+      operands.map(([value]) => value),
+    );
+    const right = lanesOfNumbers(
+      dtype,
+      operands.map(([, value]) => value),
+    );
+    const target = allocateLanes(dtype, operands.length);
+    binaryLanes("mul", dtype, left, right, target);
+    for (const [i, found] of numbersOfLanes(dtype, target).entries()) {
+      const [x, y] = operands[i] ?? [NaN, NaN];
+      expect(found, `${x} · ${y}, seed ${seed}`).toBe(referenceBinary("mul", dtype.name, x, y));
+    }
+  });
+
+  test("pow follows C, and is rounded once", () => {
+    const cases: readonly (readonly [number, number, number])[] = [
+      [1, NaN, 1],
+      [NaN, 0, 1],
+      [-1, Infinity, 1],
+      [-1, -Infinity, 1],
+      [1, Infinity, 1],
+      [-2, 3, -8],
+      [-8, 1 / 3, NaN],
+      [0, -1, Infinity],
+      [-0, -3, -Infinity],
+      [2, -1074, 2 ** -1074],
+      [Infinity, -1, 0],
+    ];
+    const left = Float64Array.from(cases, ([base]) => base);
+    const right = Float64Array.from(cases, ([, exponent]) => exponent);
+    binaryLanes("pow", f64, left, right, left);
+    expect(Array.from(left)).toEqual(cases.map(([, , result]) => result));
+
+    const seed = 23;
+    const random = new Random(seed);
+    for (let i = 0; i < 500; i++) {
+      const base = Math.fround(0.5 + random.uniform());
+      const exponent = 1 + random.below(12);
+      let exact = rationalOf(1);
+      for (let n = 0; n < exponent; n++) exact = multiply(exact, rationalOf(base));
+      const lanes = Float32Array.of(base);
+      binaryLanes("pow", f32, lanes, Float32Array.of(exponent), lanes);
+      expect(lanes[0], `${base}^${exponent}, seed ${seed}`).toBe(roundRational("f32", exact));
+    }
+  });
+
+  test("atan2 knows the signs of zeros", () => {
+    const left = Float32Array.of(0, -0, 0, -0, 1, NaN);
+    const right = Float32Array.of(0, 0, -0, -0, 0, 1);
+    binaryLanes("atan2", f32, left, right, left);
+    const pi = Math.fround(Math.PI);
+    expect(Array.from(left)).toEqual([0, -0, pi, -pi, Math.fround(Math.PI / 2), NaN]);
+  });
+
+  test.each(floats)("a NaN that arithmetic makes is the one NaN of $name", (dtype) => {
+    const left = lanesOfNumbers(dtype, [Infinity, 0, -1]);
+    const right = lanesOfNumbers(dtype, [Infinity, 0, NaN]);
+    const target = allocateLanes(dtype, 3);
+    for (const fn of ["sub", "rem", "div"] as const) {
+      binaryLanes(fn, dtype, left, right, target);
+      const bits = new Uint8Array(target.buffer);
+      const expected = lanesOfNumbers(dtype, [NaN]);
+      if (isExactName(dtype.name) && dtype.bits === 16) {
+        expect(Array.from(target as Uint16Array)).toContain(nanCode(dtype.name as "f16"));
+      }
+      const size = bits.length / 3;
+      expect(Array.from(bits.subarray(2 * size))).toEqual(
+        Array.from(new Uint8Array(expected.buffer)),
+      );
+    }
+  });
+});
+
+const holds: { readonly [P in ComparePredicate]: (left: number, right: number) => boolean } = {
+  eq: (left, right) => left === right,
+  ne: (left, right) => left !== right,
+  lt: (left, right) => left < right,
+  le: (left, right) => left <= right,
+  gt: (left, right) => left > right,
+  ge: (left, right) => left >= right,
+};
+
+describe("comparison and classification of floats", () => {
+  test.each(floats)("predicates of $name", (dtype) => {
+    const operands = pairs(specialNumbers(dtype.name));
+    const left = lanesOfNumbers(
+      dtype,
+      operands.map(([value]) => value),
+    );
+    const right = lanesOfNumbers(
+      dtype,
+      operands.map(([, value]) => value),
+    );
+    const target = new Uint8Array(operands.length);
+    for (const predicate of comparePredicates) {
+      compareLanes(predicate, dtype, left, right, target);
+      const expected = operands.map(([x, y]) => Number(holds[predicate](x, y)));
+      expect(Array.from(target), predicate).toEqual(expected);
+    }
+  });
+
+  test.each(floats)("classes of $name", (dtype) => {
+    const values = specialNumbers(dtype.name);
+    const lanes = lanesOfNumbers(dtype, values);
+    const target = new Uint8Array(values.length);
+    classifyLanes("is_nan", dtype, lanes, target);
+    expect(Array.from(target)).toEqual(values.map((value) => Number(Number.isNaN(value))));
+    classifyLanes("is_finite", dtype, lanes, target);
+    expect(Array.from(target)).toEqual(values.map((value) => Number(Number.isFinite(value))));
+  });
+});
+
+test("functions outside of a format's domain are refused", () => {
+  const eight = new Uint8Array(1);
+  const refused: readonly (() => void)[] = [
+    () => unaryLanes("neg", dtypes.f8e4m3fn, eight, eight),
+    () => unaryLanes("exp", dtypes.i32 as DType, new Int32Array(1), new Int32Array(1)),
+    () => binaryLanes("add", dtypes.bool, eight, eight, eight),
+    () => binaryLanes("and", f32, new Float32Array(1), new Float32Array(1), new Float32Array(1)),
+    () => compareLanes("lt", dtypes.bool, eight, eight, eight),
+    () => classifyLanes("is_nan", dtypes.u8, eight, eight),
+    () => unaryLanes("abs", f32, new Float32Array(2), new Float32Array(3)),
+  ];
+  for (const call of refused) expect(call).toThrow(/not defined for|elements/);
+});
