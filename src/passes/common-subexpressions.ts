@@ -8,6 +8,7 @@
  *   %4 = unary %0 {fn = neg}                             not %3
  */
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
+import { opTable } from "../ir/ops.ts";
 import { attributesText } from "../ir/printer.ts";
 import {
   changeBody,
@@ -15,7 +16,6 @@ import {
   changeRegions,
   substituteOperands,
 } from "../ir/rewrite/substitute.ts";
-import { operandValues } from "../ir/traverse.ts";
 import { commutative } from "./canonicalize/patterns.ts";
 import { onlyComputes } from "./effects.ts";
 
@@ -45,12 +45,16 @@ function mergeRegion(region: Region, outside: Seen, substitution: Map<Value, Val
   return changeOps(region, ops);
 }
 
+type OperandRecord = { readonly [name: string]: Value | readonly Value[] | undefined };
+
 function keyOf(op: AnyOp): string {
-  const operands = operandValues(op).map(({ id }) => id);
-  if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort((a, b) => a - b);
-  // A list of operands and an optional one are told apart by the schema; how many there are, by the count.
-  const present = Object.entries(op.operands).map(([name, value]) =>
-    Array.isArray(value) ? `${name}${value.length}` : value === undefined ? "" : name,
+  const record = op.operands as OperandRecord;
+  const operands = Object.keys(opTable[op.kind].operands).map((name) =>
+    [record[name] ?? []]
+      .flat()
+      .map(({ id }) => id)
+      .join(),
   );
-  return `${op.kind} ${present.join()} ${operands.join()} ${attributesText(op)}`;
+  if (op.kind === "binary" && commutative.has(op.attributes.fn)) operands.sort();
+  return `${op.kind} ${operands.join(" ")} ${attributesText(op)}`;
 }

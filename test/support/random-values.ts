@@ -139,8 +139,7 @@ export class RandomValues {
     regions: OpRegions<K>,
   ): readonly Value[] {
     for (const part of [operands, attributes])
-      for (const item of Object.values<unknown>(part))
-        if (Array.isArray(item)) Object.freeze(item);
+      for (const item of Object.values<unknown>(part)) if (Array.isArray(item)) Object.freeze(item);
     return this.builder.add(kind, operands, attributes, regions, this.location());
   }
 

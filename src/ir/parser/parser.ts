@@ -194,7 +194,8 @@ class KernelParser {
       if (position > 0) cursor.expect(",");
       parts[name] = this.#use(`operand ${name} of ${kind}`);
     });
-    if (list !== undefined && cursor.peek().kind === "value")
+    // A value before `=` is the result of the next op.
+    if (list !== undefined && cursor.peek().kind === "value" && !cursor.sees("=", 1))
       parts[list] = cursor.commaSeparated(() => this.#use("a value"));
     const seen = new Set<string>();
     while (cursor.peek().kind === "word" && cursor.sees("(", 1)) {

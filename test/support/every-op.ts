@@ -1,0 +1,136 @@
+/**
+ * IR text with every op of the op table, in the printer's own form. Whoever adds an op adds it here; a
+ * test compares with the table.
+ */
+export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ceildiv(n, 64), j = 4 cluster 2] threads [main] (
+  input %0 "x": ref<gmem, f32, [n, 8*k]> strides [16*k, 1],
+  inout %1 "y \\"quoted\\"": ref<gmem, i32, [4*ceildiv(n, 3), k]>,
+  scalar %2 "count": i32
+) @ "values.ts":3:1 {
+  %3 = constant {value = -0, dtype = f32, shape = [8, 8]} : tile<f32, [8, 8]> @ "values.ts":4:9
+  %4 = constant {value = nan, dtype = f32, shape = [8, 8]} : tile<f32, [8, 8]>
+  %5 = constant {value = -inf, dtype = bf16, shape = []} : bf16
+  %6 = constant {value = -9223372036854775808n, dtype = i64, shape = []} : i64
+  %7 = constant {value = true, dtype = bool, shape = [8, 8]} : tile<bool, [8, 8]>
+  %8 = constant {value = 1e-7, dtype = f64, shape = []} : f64
+  %9 = block_index {axis = "i"} : i32
+  %10 = grid_size {axis = "j"} : i32
+  %11 = cluster_rank {axis = "j"} : i32
+  %12 = thread_index : i32
+  %13 = dimension_size {name = "k"} : i32
+  %14 = iota {dtype = f32, shape = [8, 8], axis = 1} : tile<f32, [8, 8]>
+  %15 = unary %3 {fn = exp} : tile<f32, [8, 8]>
+  %16 = classify %15 {fn = is_nan} : tile<bool, [8, 8]>
+  %17 = binary %15, %4 {fn = add} : tile<f32, [8, 8]>
+  %18 = compare %17, %3 {predicate = lt} : tile<bool, [8, 8]>
+  %19 = fma %3, %4, %17 : tile<f32, [8, 8]>
+  %20 = select %18, %19, %3 : tile<f32, [8, 8]>
+  %21 = cast %20 {dtype = f8e4m3fn, overflow = nan} : tile<f8e4m3fn, [8, 8]>
+  %22 = bitcast %20 {dtype = u32} : tile<u32, [8, 8]>
+  %23 = broadcast %5 {shape = [2, 8], axes = []} : tile<bf16, [2, 8]>
+  %24 = reshape %20 {shape = [64]} : tile<f32, [64]>
+  %25 = transpose %20 {permutation = [1, 0]} : tile<f32, [8, 8]>
+  %26 = slice %20 {starts = [0, 4], sizes = [8, 4]} : tile<f32, [8, 4]>
+  %27 = concatenate %26, %26, %26 {axis = 1} : tile<f32, [8, 12]>
+  %28 = reduce %27 {fn = sum, axes = [0, 1]} : f32
+  %29 = scan %24 {fn = max, axis = 0, reverse = true} : tile<f32, [64]>
+  %30 = arg_reduce %20 {fn = argmin, axis = 1} : tile<i32, [8]>
+  %31, %32 = sort %24 payloads(%29) {axis = 0, descending = false} : tile<f32, [64]>, tile<f32, [64]>
+  %33 = dot %20, %25 {dtype = f32, precision = tf32} : tile<f32, [8, 8]>
+  %34 = dot %20, %25 accumulator(%33) {dtype = f32, precision = ieee} : tile<f32, [8, 8]>
+  %35 = slice_ref %0 offsets(%9, %2) {sizes = [1, 8], dropped = [0]} : ref<gmem, f32, [8]>
+  %36 = load %35 : tile<f32, [8]>
+  %37 = load %35 fill(%28) : tile<f32, [8]>
+  store %35, %37
+  %38 = slice_ref %1 offsets(%9, %2) {sizes = [1, 1], dropped = [0, 1]} : ref<gmem, i32, []>
+  %39 = atomic %38, %9 {fn = max} : i32
+  %40 = atomic_compare_exchange %38, %9, %10 : i32
+  %41 = slice_ref %0 offsets(%9, %2) {sizes = [n, k], dropped = []} : ref<gmem, f32, [n, k]>
+  %42 = transpose_ref %41 {permutation = [1, 0]} : ref<gmem, f32, [k, n]>
+  %43 = reshape_ref %42 {shape = [k*n]} : ref<gmem, f32, [k*n]>
+  prefetch %35
+  debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7
+  assert %7 {message = "true is true"}
+  debug_break %9 {names = ["index"]}
+  debug_break {names = []}
+  yield
+}
+
+kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
+  input %0 "a": ref<gmem, bf16, [256, 64]>,
+  output %1 "out": ref<gmem, f32, [256, 64]>
+) {
+  %2 = alloc {space = smem, dtype = bf16, shape = [64, 64]} : ref<smem, bf16, [64, 64]>
+  %3 = alloc_union {bytes = 16384} : ref<smem, u8, [16384]>
+  %4 = union_member %3 {group = 1, offset = 0, dtype = f32, shape = [64, 64]} : ref<smem, f32, [64, 64]>
+  %5 = alloc_barrier {count = 2, arrivals = 1} : barrier<2, arrivals=1>
+  %6 = alloc_barrier {count = 1, arrivals = 4} : barrier<1, arrivals=4>
+  %7 = alloc_semaphore {shape = [4, 2]} : semaphore<[4, 2]>
+  %8 = constant {value = 0, dtype = i32, shape = []} : i32
+  %9 = constant {value = 1, dtype = i32, shape = []} : i32
+  %10 = constant {value = true, dtype = bool, shape = []} : bool
+  %11 = peer_ref %2, %9 : ref<peer, bf16, [64, 64]>
+  on_threads {threads = [0]} body {
+    %12 = slice_ref %0 offsets(%8, %8) {sizes = [64, 64], dropped = []} : ref<gmem, bf16, [64, 64]>
+    copy_async %12, %2 barrier(%5) index(%9) {fill = nan, multicast = ["i"], reduction = none}
+    barrier_arrive %6
+    barrier_arrive %5 index(%8) peer(%9)
+    yield
+  }
+  on_threads {threads = [1]} body {
+    barrier_wait %5 index(%9)
+    barrier_wait %5 index(%8) parity(%9)
+    proxy_fence {space = smem}
+    %13 = accumulator {dtype = f32, shape = [64, 64]} : inflight<f32, [64, 64]>
+    %14 = loop %8, %9, %9 initial(%13) body(%15: i32, %16: inflight<f32, [64, 64]>) {
+      %17 = wgmma %16, %2, %2 : inflight<f32, [64, 64]>
+      yield %17
+    } : inflight<f32, [64, 64]> @ "odd \\"name\\".ts":1:2
+    %18 = wgmma_wait %14 {pending = 0} : tile<f32, [64, 64]>
+    store %4, %18
+    %19 = slice_ref %1 offsets(%8, %8) {sizes = [64, 64], dropped = []} : ref<gmem, f32, [64, 64]>
+    copy_async %4, %19 {fill = zero, multicast = [], reduction = add}
+    commit_group
+    wait_group {pending = 0, read = false}
+    yield
+  }
+  block_sync
+  cluster_arrive
+  cluster_wait
+  semaphore_signal %7, %9 indices(%8, %9)
+  semaphore_wait %7, %9 indices(%8, %9) {decrement = true}
+  %20, %21 = while %8, %9 condition(%22: i32, %23: i32) {
+    %24 = compare %22, %23 {predicate = lt} : bool
+    yield %24
+  } body(%25: i32, %26: i32) {
+    %27 = binary %25, %9 {fn = add} : i32
+    yield %27, %26
+  } : i32, i32
+  while condition {
+    %28 = constant {value = false, dtype = bool, shape = []} : bool
+    yield %28
+  } body {
+    yield
+  }
+  %29 = if %10 then {
+    yield %8
+  } otherwise {
+    yield %9
+  } : i32
+  %30 = switch %20 cases {
+    yield %8
+  } cases {
+    yield %9
+  } cases {
+    yield %29
+  } : i32
+  scoped body {
+    warps body(%31: i32) {
+      debug_print %31 {format = "{}"}
+      yield
+    }
+    yield
+  }
+  yield
+}
+`;
