@@ -137,13 +137,17 @@ describe.concurrent("run", () => {
     expect(stderr).toContain("block 3");
   });
 
-  test("a file with neither is a script with arguments of its own", async () => {
-    writeUserFile("script.ts", [
-      "const text: string = process.argv.slice(2).join();",
-      "console.log(text);",
-    ]);
+  test("a file with neither is a script with arguments and a status of its own", async () => {
+    const lines = ["const size: string = process.argv.slice(2).join();", "console.log(size);"];
+    writeUserFile("script.ts", [...lines, "process.exitCode = 3;"]);
     const ended = await tilewright("run", "script.ts", "--", "--size", "512");
-    expect(ended).toEqual({ status: 0, stdout: "--size,512\n", stderr: "" });
+    expect(ended).toEqual({ status: 3, stdout: "--size,512\n", stderr: "" });
+  });
+
+  test("a mistake in the command's own values has no place in a file", async () => {
+    const document = await json("run", "scale.ts", "--dim", "n=7");
+    expect(document).toMatchObject({ error: { code: "TW4007", found: "7" } });
+    expect(document).not.toHaveProperty("error.position");
   });
 
   test("disposes of the device, which reports what main forgot", async () => {

@@ -72,4 +72,6 @@ async function runCommandLine(parameters: readonly string[]): Promise<number> {
   }
 }
 
-process.exitCode = await runCommandLine(process.argv.slice(2));
+const status = await runCommandLine(process.argv.slice(2));
+// A program that went well may still have set an exit status of its own.
+if (status !== 0) process.exitCode = status;

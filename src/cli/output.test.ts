@@ -73,8 +73,8 @@ describe("Output", () => {
     ["a terminal", true, {}, "\u001B[1mtitle\u001B[22m"],
     ["a terminal with NO_COLOR", true, { NO_COLOR: "1" }, "title"],
     ["a file", false, {}, "title"],
-  ])("styles on %s", (_name, terminal, environment, expected) => {
-    expect(capture({ terminal, environment }).output.styled("bold", "title")).toBe(expected);
+  ])("bold text on %s", (_name, terminal, environment, expected) => {
+    expect(capture({ terminal, environment }).output.bold("title")).toBe(expected);
   });
 });
 

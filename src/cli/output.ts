@@ -20,29 +20,19 @@ export interface OutputSettings {
   readonly environment: { readonly [name: string]: string | undefined };
 }
 
-export type Style = "bold" | "green" | "red" | "yellow" | "dim";
-
-const styleCodes: { readonly [S in Style]: readonly [on: number, off: number] } = {
-  bold: [1, 22],
-  dim: [2, 22],
-  red: [31, 39],
-  green: [32, 39],
-  yellow: [33, 39],
-};
-
 /** A command's way to its two streams. */
 export class Output {
   readonly json: boolean;
   readonly #stdout: Stream;
   readonly #stderr: Stream;
-  readonly #coloured: boolean;
+  readonly #styled: boolean;
   #progressShown = false;
 
   constructor({ stdout, stderr, json, environment }: OutputSettings) {
     this.json = json;
     this.#stdout = stdout;
     this.#stderr = stderr;
-    this.#coloured = stdout.isTTY === true && (environment["NO_COLOR"] ?? "") === "";
+    this.#styled = stdout.isTTY === true && (environment["NO_COLOR"] ?? "") === "";
   }
 
   /** A line for people; nothing with --json. */
@@ -76,9 +66,8 @@ export class Output {
     this.#progressShown = false;
   }
 
-  styled(style: Style, text: string): string {
-    const [on, off] = styleCodes[style];
-    return this.#coloured ? `\u001B[${on}m${text}\u001B[${off}m` : text;
+  bold(text: string): string {
+    return this.#styled ? `\u001B[1m${text}\u001B[22m` : text;
   }
 }
 

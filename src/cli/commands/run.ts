@@ -79,7 +79,7 @@ async function runKernel(
   const milliseconds = performance.now() - start;
   const sizes = Object.entries(dimensions).map(([dimension, extent]) => `${dimension} = ${extent}`);
   const facts = [...sizes, `seed ${seed}`, `${formatTime(milliseconds)} on the ${device.name}`];
-  output.line(`${output.styled("bold", name)}: ${facts.join(", ")}`);
+  output.line(`${output.bold(name)}: ${facts.join(", ")}`);
   for (const [result, array] of Object.entries(results))
     output.line(`${result} = ${formatArray(array)}`);
   return { name, kernel: kernel.name, dimensions, seed, milliseconds, outputs: summaries(results) };
