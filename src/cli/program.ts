@@ -59,7 +59,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .command("run")
     .summary("run a file's main, or its kernels on random inputs")
     .description(
-      "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on\n" +
+      "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on " +
         "seeded random inputs and prints its outputs. A file with neither is a plain script.",
     )
     .addArgument(fileArgument())
@@ -119,8 +119,8 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
     .command("simulate")
     .summary("look for races and deadlocks under many schedules")
     .description(
-      "Runs main, or every exported kernel on random inputs, under the fixed schedule and under\n" +
-        "seeded random and adversarial ones, with every check of the simulator. Prints each finding\n" +
+      "Runs main, or every exported kernel on random inputs, under the fixed schedule and under " +
+        "seeded random and adversarial ones, with every check of the simulator. Prints each finding " +
         "once and exits with status 1 if there is any.",
     )
     .addArgument(fileArgument())
