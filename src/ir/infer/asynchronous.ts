@@ -1,6 +1,7 @@
 /** Inference for asynchronous copies and products, and for what waits for them. */
 import { isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { opName } from "../op-names.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
 import { shapeText } from "../size.ts";
 import { inflightType, tileType } from "../types.ts";
@@ -45,12 +46,12 @@ function checkCopyWindows(draft: Draft<"copy_async">, source: RefType, destinati
   const shape = staticShape(draft, source);
   const target = staticShape(draft, destination);
   if (shapeText(shape) !== shapeText(target))
-    fail(draft, "TW2062", "source and destination of copy_async have different shapes", {
+    fail(draft, "TW2062", "source and destination of copyAsync have different shapes", {
       expected: shapeText(shape),
       found: shapeText(target),
     });
   if (shape.length === 0 || shape.length > copyRank)
-    fail(draft, "TW2063", `copy_async of a window with ${shape.length} axes`, {
+    fail(draft, "TW2063", `copyAsync of a window with ${shape.length} axes`, {
       expected: `1 to ${copyRank} axes`,
       found: shapeText(shape),
     });
@@ -62,7 +63,7 @@ function checkCopyWindows(draft: Draft<"copy_async">, source: RefType, destinati
     });
   const long = shape.find((extent) => extent > copyExtent);
   if (long !== undefined)
-    fail(draft, "TW2065", `copy_async of ${long} elements along one axis`, {
+    fail(draft, "TW2065", `copyAsync of ${long} elements along one axis`, {
       expected: `at most ${copyExtent} along each axis`,
       found: shapeText(shape),
     });
@@ -76,10 +77,10 @@ function checkCopyIntoShared(
   const { barrier, index } = draft.operands;
   const { fill, multicast, reduction } = draft.attributes;
   if (barrier === undefined)
-    return fail(draft, "TW2066", "copy_async into shared memory needs a barrier to arrive on");
+    return fail(draft, "TW2066", "copyAsync into shared memory needs a barrier to arrive on");
   requireBarrierIndex(draft, barrier, index);
   if (reduction !== "none")
-    fail(draft, "TW2070", `copy_async cannot ${reduction} into shared memory`, {
+    fail(draft, "TW2070", `copyAsync with reduction "${reduction}" into shared memory`, {
       expected: "a destination in gmem",
       found: "smem",
     });
@@ -100,7 +101,7 @@ function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {
   const { barrier, index } = draft.operands;
   const { fill, multicast, reduction } = draft.attributes;
   if (barrier !== undefined || index !== undefined)
-    fail(draft, "TW2067", "copy_async into global memory arrives on no barrier");
+    fail(draft, "TW2067", "copyAsync into global memory arrives on no barrier");
   if (multicast.length > 0)
     fail(draft, "TW2068", "multicast copies into shared memory only", {
       expected: "a destination in smem",
@@ -112,18 +113,18 @@ function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {
       found: `"${fill}"`,
     });
   if (reduction !== "none" && !reductionFormats[reduction].includes(dtype.name))
-    fail(draft, "TW2071", `copy_async cannot ${reduction} ${dtype.name}`, {
+    fail(draft, "TW2071", `copyAsync has no reduction "${reduction}" of ${dtype.name}`, {
       expected: `one of ${reductionFormats[reduction].join(", ")}`,
       found: dtype.name,
     });
 }
 
 function copyAsync(draft: Draft<"copy_async">, context: InferContext): readonly Type[] {
-  const source = refOperand(draft, "source", draft.operands.source);
-  const destination = refOperand(draft, "destination", draft.operands.destination);
+  const source = refOperand(draft, "the source", draft.operands.source);
+  const destination = refOperand(draft, "the destination", draft.operands.destination);
   const way = `${source.space} to ${destination.space}`;
   if (way !== "gmem to smem" && way !== "smem to gmem")
-    fail(draft, "TW2060", `copy_async does not copy from ${way}`, {
+    fail(draft, "TW2060", `copyAsync does not copy from ${way}`, {
       expected: "gmem to smem, or smem to gmem",
       found: way,
     });
@@ -135,7 +136,7 @@ function copyAsync(draft: Draft<"copy_async">, context: InferContext): readonly 
 
 function requirePending(draft: AnyDraft, pending: number): void {
   if (!Number.isInteger(pending) || pending < 0)
-    fail(draft, "TW2073", `${draft.kind} cannot leave ${pending} unfinished`, {
+    fail(draft, "TW2073", `${opName(draft)} cannot leave ${pending} unfinished`, {
       expected: "an integer of 0 or more",
       found: String(pending),
     });
@@ -186,11 +187,11 @@ function checkProduct(
 }
 
 function wgmma(draft: Draft<"wgmma">): readonly Type[] {
-  const accumulator = inflightOperand(draft, "accumulator", draft.operands.accumulator);
-  const a = tileOrRefOperand(draft, "a", draft.operands.a);
-  const b = refOperand(draft, "b", draft.operands.b);
-  if (a.kind === "ref") requireSpace(draft, "a", a, ["smem"]);
-  requireSpace(draft, "b", b, ["smem"]);
+  const accumulator = inflightOperand(draft, "the accumulator", draft.operands.accumulator);
+  const a = tileOrRefOperand(draft, "the left factor", draft.operands.a);
+  const b = refOperand(draft, "the right factor", draft.operands.b);
+  if (a.kind === "ref") requireSpace(draft, "the left factor", a, ["smem"]);
+  requireSpace(draft, "the right factor", b, ["smem"]);
   checkProduct(draft, accumulator, a, b);
   const left = a.kind === "ref" ? staticShape(draft, a) : a.shape;
   const right = staticShape(draft, b);
@@ -213,8 +214,8 @@ export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
   copy_async: copyAsync,
 
   prefetch(draft) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
-    requireSpace(draft, "ref", ref, ["gmem"]);
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireSpace(draft, "the window", ref, ["gmem"]);
     return [];
   },
 
@@ -231,7 +232,7 @@ export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
     const { dtype, shape } = draft.attributes;
     checkAccumulator(draft, dtype, shape);
     if (draft.operands.initial !== undefined) {
-      const initial = tileOperand(draft, "initial", draft.operands.initial);
+      const initial = tileOperand(draft, "the initial value", draft.operands.initial);
       requireAccumulator(draft, tileType(dtype, shape), initial);
     }
     return [inflightType(dtype, shape)];
@@ -240,7 +241,7 @@ export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
   wgmma,
 
   wgmma_wait(draft) {
-    const accumulator = inflightOperand(draft, "accumulator", draft.operands.accumulator);
+    const accumulator = inflightOperand(draft, "the accumulator", draft.operands.accumulator);
     const { pending } = draft.attributes;
     requirePending(draft, pending);
     return [pending === 0 ? tileType(accumulator.dtype, accumulator.shape) : accumulator];

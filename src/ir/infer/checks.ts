@@ -2,13 +2,14 @@
  * Checks that several inference rules share. Each either returns the narrowed type or throws the
  * diagnostic with the op's location:
  *
- *   const source = dataOperand(draft, "source", draft.operands.source);    // a tile or scalar
- *   sameTypes(draft, "add", left, right);                                  // TW2003, TW2004
+ *   const source = dataOperand(draft, "the operand", draft.operands.source);   // a tile or scalar
+ *   sameTypes(draft, left, right);                                             // TW2003, TW2004
  */
 import type { DType } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode, DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Region, Value } from "../node.ts";
+import { opName } from "../op-names.ts";
 import { dimensionsOf, sameShape, shapeText, sizeText } from "../size.ts";
 import type { Size } from "../size.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
@@ -32,13 +33,6 @@ export function fail(
   throw new TilewrightError({ code, message, location: draft.location, ...details });
 }
 
-/** What a user calls the op: the function it applies where it has one. */
-function opName({ kind, attributes }: AnyDraft): string {
-  const { fn, predicate }: { readonly fn?: unknown; readonly predicate?: unknown } = attributes;
-  if (typeof fn === "string") return kind === "atomic" ? `atomic ${fn}` : fn;
-  return typeof predicate === "string" ? predicate : kind;
-}
-
 const kindNames: { readonly [K in TypeKind]: string } = {
   scalar: "a scalar",
   tile: "a tile",
@@ -58,7 +52,7 @@ function operandOf<K extends TypeKind>(
   const { type } = value;
   if (isOneOf(type, kinds)) return type;
   const wanted = kinds.map((kind) => kindNames[kind]).join(" or ");
-  return fail(draft, "TW2002", `operand ${name} of ${opName(draft)} must be ${wanted}`, {
+  return fail(draft, "TW2002", `${name} of ${opName(draft)} must be ${wanted}`, {
     expected: wanted,
     found: typeText(type),
     ...(type.kind === "ref" && { remedy: "load the window first" }),
@@ -110,15 +104,15 @@ export function tileOrRefOperand(draft: AnyDraft, name: string, value: Value) {
 export function indexOperand(draft: AnyDraft, name: string, value: Value): void {
   const { dtype } = scalarOperand(draft, name, value);
   if (dtype.name !== "i32")
-    fail(draft, "TW2014", `operand ${name} of ${draft.kind} must be an i32 scalar`, {
+    fail(draft, "TW2014", `${name} of ${opName(draft)} must be an i32 scalar`, {
       expected: "i32",
       found: dtype.name,
     });
 }
 
-export function sameDTypes(draft: AnyDraft, label: string, left: DType, right: DType): void {
+export function sameDTypes(draft: AnyDraft, left: DType, right: DType): void {
   if (left !== right)
-    fail(draft, "TW2003", `operands of ${label} have different dtypes`, {
+    fail(draft, "TW2003", `operands of ${opName(draft)} have different dtypes`, {
       expected: left.name,
       found: right.name,
       remedy: `cast one of them, for example with .cast(${left.name})`,
@@ -127,36 +121,32 @@ export function sameDTypes(draft: AnyDraft, label: string, left: DType, right: D
 
 export function sameShapes(
   draft: AnyDraft,
-  label: string,
   left: readonly number[],
   right: readonly number[],
 ): void {
   if (!sameShape(left, right))
-    fail(draft, "TW2004", `operands of ${label} have different shapes`, {
+    fail(draft, "TW2004", `operands of ${opName(draft)} have different shapes`, {
       expected: shapeText(left),
       found: shapeText(right),
     });
 }
 
 /** Elementwise operands agree in dtype and shape. */
-export function sameTypes(draft: AnyDraft, label: string, left: DataType, right: DataType): void {
-  sameDTypes(draft, label, left.dtype, right.dtype);
-  sameShapes(draft, label, dataShape(left), dataShape(right));
+export function sameTypes(draft: AnyDraft, left: DataType, right: DataType): void {
+  sameDTypes(draft, left.dtype, right.dtype);
+  sameShapes(draft, dataShape(left), dataShape(right));
 }
 
-export function requireFunction(
-  draft: AnyDraft,
-  label: string,
-  dtype: DType,
-  accepts: boolean,
-): void {
+export function requireFunction(draft: AnyDraft, dtype: DType, accepts: boolean): void {
   if (!accepts)
-    fail(draft, "TW2005", `${label} is not defined for ${dtype.name}`, { found: dtype.name });
+    fail(draft, "TW2005", `${opName(draft)} is not defined for ${dtype.name}`, {
+      found: dtype.name,
+    });
 }
 
 export function requireBool(draft: AnyDraft, name: string, dtype: DType): void {
   if (dtype.kind !== "bool")
-    fail(draft, "TW2006", `operand ${name} of ${draft.kind} must be bool`, {
+    fail(draft, "TW2006", `${name} of ${opName(draft)} must be bool`, {
       expected: "bool",
       found: dtype.name,
     });
@@ -252,7 +242,7 @@ export function staticShape(draft: AnyDraft, ref: RefType): readonly number[] {
       return fail(
         draft,
         "TW2040",
-        `${draft.kind} needs static extents, and ${sizeText(size)} is known at launch`,
+        `${opName(draft)} needs static extents, and ${sizeText(size)} is known at launch`,
         {
           expected: "extents that are numbers",
           found: typeText(ref),
@@ -270,7 +260,7 @@ export function requireSpace(
   spaces: readonly RefType["space"][],
 ): void {
   if (!spaces.includes(ref.space))
-    fail(draft, "TW2049", `operand ${name} of ${draft.kind} must lie in ${spaces.join(" or ")}`, {
+    fail(draft, "TW2049", `${name} of ${opName(draft)} must lie in ${spaces.join(" or ")}`, {
       expected: spaces.join(" or "),
       found: typeText(ref),
     });
@@ -278,7 +268,7 @@ export function requireSpace(
 
 export function requireCluster(draft: AnyDraft, context: InferContext): void {
   if (context.grid.every(({ cluster }) => cluster === 1))
-    fail(draft, "TW2050", `${draft.kind} addresses a peer, and the kernel has no cluster`);
+    fail(draft, "TW2050", `${opName(draft)} addresses a peer, and the kernel has no cluster`);
 }
 
 /** The region's parameters have exactly these types. A tracer always gets this right. */

@@ -12,6 +12,7 @@
  */
 import { bool, i32 } from "../../formats/dtype.ts";
 import type { Region, Value } from "../node.ts";
+import { opName } from "../op-names.ts";
 import type { controlOps } from "../ops/control.ts";
 import { yieldedValues } from "../traverse.ts";
 import { isData, sameType, scalarType, typeText } from "../types.ts";
@@ -37,7 +38,7 @@ function yieldedTypes(region: Region): readonly Type[] {
 function requireValues(draft: AnyDraft, types: readonly Type[]): void {
   for (const type of types)
     if (!isData(type) && type.kind !== "inflight")
-      fail(draft, "TW2098", `${typeText(type)} cannot be a result of ${draft.kind}`, {
+      fail(draft, "TW2098", `${typeText(type)} cannot be a result of ${opName(draft)}`, {
         expected: "tiles and scalars",
         found: typeText(type),
       });
@@ -50,7 +51,7 @@ function requireCarries(draft: AnyDraft, initial: readonly Type[], body: Region)
     fail(
       draft,
       "TW2093",
-      `the body of ${draft.kind} yields another number of values than it carries`,
+      `the body of ${opName(draft)} yields another number of values than it carries`,
       {
         expected: `${initial.length} values`,
         found: `${next.length} values`,
@@ -59,7 +60,7 @@ function requireCarries(draft: AnyDraft, initial: readonly Type[], body: Region)
   for (const [position, type] of initial.entries()) {
     const found = next[position];
     if (found !== undefined && !sameType(type, found))
-      fail(draft, "TW2092", `carry ${position} of ${draft.kind} changes its type`, {
+      fail(draft, "TW2092", `carry ${position} of ${opName(draft)} changes its type`, {
         expected: `${typeText(type)}, as it begins`,
         found: typeText(found),
       });
@@ -74,9 +75,9 @@ function carriedTypes(draft: AnyDraft, initial: readonly Value[]): readonly Type
 
 function loop(draft: Draft<"loop">): readonly Type[] {
   const { lower, upper, step, initial } = draft.operands;
-  const index = scalarOperand(draft, "lower", lower);
-  for (const [name, bound] of Object.entries({ lower, upper, step })) {
-    const { dtype } = scalarOperand(draft, name, bound);
+  const index = scalarOperand(draft, "the start", lower);
+  for (const [name, bound] of Object.entries({ start: lower, end: upper, step })) {
+    const { dtype } = scalarOperand(draft, `the ${name}`, bound);
     if ((dtype.name !== "i32" && dtype.name !== "i64") || dtype !== index.dtype)
       fail(draft, "TW2090", `bounds of a loop must be scalars of one type, i32 or i64`, {
         expected: index.dtype.name === "i64" ? "i64" : "i32",
@@ -107,18 +108,18 @@ function whileLoop(draft: Draft<"while">): readonly Type[] {
 /** All branches yield the same types, none of them in flight. */
 function branchResults(draft: AnyDraft, branches: readonly Region[]): readonly Type[] {
   const [first, ...others] = branches.map(yieldedTypes);
-  if (first === undefined) return fail(draft, "TW2097", `${draft.kind} has no cases`);
+  if (first === undefined) return fail(draft, "TW2097", `${opName(draft)} has no cases`);
   for (const branch of branches) requireParameters(draft, "branch", branch, []);
   for (const [position, types] of others.entries())
     if (!sameTypeLists(first, types))
-      fail(draft, "TW2095", `branches of ${draft.kind} yield different types`, {
+      fail(draft, "TW2095", `branches of ${opName(draft)} yield different types`, {
         expected: `${typesText(first)}, as the first branch`,
         found: `${typesText(types)} from branch ${position + 1}`,
       });
   requireValues(draft, first);
   const inflight = first.find(({ kind }) => kind === "inflight");
   if (inflight !== undefined)
-    fail(draft, "TW2096", `${typeText(inflight)} cannot leave a branch of ${draft.kind}`, {
+    fail(draft, "TW2096", `${typeText(inflight)} cannot leave a branch of ${opName(draft)}`, {
       expected: "tiles and scalars",
       found: typeText(inflight),
     });
@@ -145,7 +146,7 @@ function onThreads(draft: Draft<"on_threads">, context: InferContext): readonly 
 function requireNoResults(draft: AnyDraft, body: Region): void {
   const types = yieldedTypes(body);
   if (types.length > 0)
-    fail(draft, "TW2100", `the body of ${draft.kind} cannot yield values`, {
+    fail(draft, "TW2100", `the body of ${opName(draft)} cannot yield values`, {
       expected: "()",
       found: typesText(types),
     });
@@ -156,13 +157,13 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   while: whileLoop,
 
   if(draft) {
-    const condition = scalarOperand(draft, "condition", draft.operands.condition);
-    requireBool(draft, "condition", condition.dtype);
+    const condition = scalarOperand(draft, "the condition", draft.operands.condition);
+    requireBool(draft, "the condition", condition.dtype);
     return branchResults(draft, [draft.regions.then, draft.regions.otherwise]);
   },
 
   switch(draft) {
-    indexOperand(draft, "index", draft.operands.index);
+    indexOperand(draft, "the index", draft.operands.index);
     return branchResults(draft, draft.regions.cases);
   },
 
@@ -185,7 +186,7 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
 
   debug_print(draft) {
     const { values } = draft.operands;
-    for (const value of values) dataOperand(draft, "values", value);
+    for (const value of values) dataOperand(draft, "a value", value);
     const places = draft.attributes.format.split("{}").length - 1;
     if (places !== values.length)
       fail(draft, "TW2101", "the format takes another number of values than it is given", {
@@ -196,14 +197,14 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   },
 
   assert(draft) {
-    const condition = dataOperand(draft, "condition", draft.operands.condition);
-    requireBool(draft, "condition", condition.dtype);
+    const condition = dataOperand(draft, "the condition", draft.operands.condition);
+    requireBool(draft, "the condition", condition.dtype);
     return [];
   },
 
   debug_break(draft) {
     const { values } = draft.operands;
-    for (const value of values) dataOperand(draft, "values", value);
+    for (const value of values) dataOperand(draft, "a value", value);
     const { names } = draft.attributes;
     if (names.length !== values.length)
       fail(draft, "TW2102", "debug_break needs one name for each value", {

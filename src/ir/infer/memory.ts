@@ -1,6 +1,7 @@
 /** Inference for ops that allocate memory, make windows on it and move data synchronously. */
 import { packedBytes, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { opName } from "../op-names.ts";
 import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
 import { multiplySizes, sameShape, sameSize, shapeText, sizeText } from "../size.ts";
 import { dataShape, dataType, refType, typeText } from "../types.ts";
@@ -61,14 +62,19 @@ function requireAtomic(
 /** A value written to a window has its dtype and its shape. */
 function requireStorable(draft: AnyDraft, ref: RefType, value: DataType): void {
   if (value.dtype !== ref.dtype)
-    fail(draft, "TW2042", `${draft.kind} of ${value.dtype.name} into memory of ${ref.dtype.name}`, {
-      expected: ref.dtype.name,
-      found: value.dtype.name,
-      remedy: `convert the value with .cast(${ref.dtype.name})`,
-    });
+    fail(
+      draft,
+      "TW2042",
+      `${opName(draft)} of ${value.dtype.name} into memory of ${ref.dtype.name}`,
+      {
+        expected: ref.dtype.name,
+        found: value.dtype.name,
+        remedy: `convert the value with .cast(${ref.dtype.name})`,
+      },
+    );
   const shape = staticShape(draft, ref);
   if (!sameShape(shape, dataShape(value)))
-    fail(draft, "TW2043", `${draft.kind} of a value of another shape than the window`, {
+    fail(draft, "TW2043", `${opName(draft)} of a value of another shape than the window`, {
       expected: shapeText(shape),
       found: shapeText(dataShape(value)),
     });
@@ -85,8 +91,8 @@ function requireSharedShape(draft: Draft<"alloc">): void {
 
 function unionMember(draft: Draft<"union_member">): readonly Type[] {
   const { group, offset, dtype, shape } = draft.attributes;
-  const union = refOperand(draft, "union", draft.operands.union);
-  requireSpace(draft, "union", union, ["smem"]);
+  const union = refOperand(draft, "the union", draft.operands.union);
+  requireSpace(draft, "the union", union, ["smem"]);
   requireTileExtents(draft, shape);
   const [bytes = 0] = staticShape(draft, union);
   const end = offset + packedBytes(dtype, elementCount(shape));
@@ -118,10 +124,10 @@ function requireTileExtents(draft: AnyDraft, shape: readonly number[]): void {
 }
 
 function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Type[] {
-  const ref = refOperand(draft, "ref", draft.operands.ref);
+  const ref = refOperand(draft, "the window", draft.operands.ref);
   const { offsets } = draft.operands;
   const { sizes, dropped } = draft.attributes;
-  for (const offset of offsets) indexOperand(draft, "offsets", offset);
+  for (const offset of offsets) indexOperand(draft, "an index", offset);
   const rank = ref.shape.length;
   if (offsets.length !== rank || sizes.length !== rank)
     fail(draft, "TW2046", `a window on ${typeText(ref)} needs one index or slice for each axis`, {
@@ -143,11 +149,11 @@ function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Ty
 }
 
 function load(draft: Draft<"load">): readonly Type[] {
-  const ref = refOperand(draft, "ref", draft.operands.ref);
+  const ref = refOperand(draft, "the window", draft.operands.ref);
   const shape = staticShape(draft, ref);
   requireTileShape(draft, shape);
   if (draft.operands.fill !== undefined) {
-    const fill = scalarOperand(draft, "fill", draft.operands.fill);
+    const fill = scalarOperand(draft, "the fill value", draft.operands.fill);
     if (fill.dtype !== ref.dtype)
       fail(draft, "TW2044", `the fill value of a load of ${ref.dtype.name} is ${fill.dtype.name}`, {
         expected: ref.dtype.name,
@@ -175,14 +181,14 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
   slice_ref: sliceRef,
 
   transpose_ref(draft) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const ref = refOperand(draft, "the window", draft.operands.ref);
     const { permutation } = draft.attributes;
     requirePermutation(draft, permutation, ref.shape.length);
     return [refType(ref.space, ref.dtype, permute(ref.shape, permutation))];
   },
 
   reshape_ref(draft, context) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
+    const ref = refOperand(draft, "the window", draft.operands.ref);
     const { shape } = draft.attributes;
     requireSizes(draft, shape, context);
     const [from, to] = [multiplySizes(...ref.shape), multiplySizes(...shape)];
@@ -200,9 +206,9 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
   },
 
   peer_ref(draft, context) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
-    requireSpace(draft, "ref", ref, ["smem"]);
-    indexOperand(draft, "rank", draft.operands.rank);
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireSpace(draft, "the window", ref, ["smem"]);
+    indexOperand(draft, "the rank", draft.operands.rank);
     requireCluster(draft, context);
     return [refType("peer", ref.dtype, ref.shape)];
   },
@@ -210,23 +216,23 @@ export const memoryRules: InferRules<keyof typeof memoryOps> = {
   load,
 
   store(draft) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
-    requireStorable(draft, ref, dataOperand(draft, "value", draft.operands.value));
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    requireStorable(draft, ref, dataOperand(draft, "the value", draft.operands.value));
     return [];
   },
 
   atomic(draft) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
-    const value = dataOperand(draft, "value", draft.operands.value);
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    const value = dataOperand(draft, "the value", draft.operands.value);
     requireStorable(draft, ref, value);
     requireAtomic(draft, draft.attributes.fn, ref.dtype);
     return [value];
   },
 
   atomic_compare_exchange(draft) {
-    const ref = refOperand(draft, "ref", draft.operands.ref);
-    const value = dataOperand(draft, "value", draft.operands.value);
-    requireStorable(draft, ref, dataOperand(draft, "expected", draft.operands.expected));
+    const ref = refOperand(draft, "the window", draft.operands.ref);
+    const value = dataOperand(draft, "the value", draft.operands.value);
+    requireStorable(draft, ref, dataOperand(draft, "the expected value", draft.operands.expected));
     requireStorable(draft, ref, value);
     requireAtomic(draft, "compare_exchange", ref.dtype);
     return [value];

@@ -1,5 +1,6 @@
 /** Inference for ops by which program threads and blocks order themselves. */
 import type { Value } from "../node.ts";
+import { opName } from "../op-names.ts";
 import type { synchronizationOps } from "../ops/synchronization.ts";
 import { barrierType, semaphoreType, typeText } from "../types.ts";
 import type { Type } from "../types.ts";
@@ -24,39 +25,39 @@ export function requireBarrierIndex(
   barrier: Value,
   index: Value | undefined,
 ): void {
-  const type = barrierOperand(draft, "barrier", barrier);
+  const type = barrierOperand(draft, "the barrier", barrier);
   if (index === undefined && type.count > 1)
-    fail(draft, "TW2080", `${draft.kind} on an array of ${type.count} barriers needs an index`, {
+    fail(draft, "TW2080", `${opName(draft)} on an array of ${type.count} barriers needs an index`, {
       expected: "an i32 index",
       found: "none",
     });
   if (index !== undefined && type.count === 1)
-    fail(draft, "TW2081", `${draft.kind} indexes a single barrier`, {
+    fail(draft, "TW2081", `${opName(draft)} indexes a single barrier`, {
       expected: "no index",
       found: typeText(index.type),
     });
-  if (index !== undefined) indexOperand(draft, "index", index);
+  if (index !== undefined) indexOperand(draft, "the index", index);
 }
 
 function barrierArrive(draft: Draft<"barrier_arrive">, context: InferContext): readonly Type[] {
   const { barrier, index, peer } = draft.operands;
   requireBarrierIndex(draft, barrier, index);
   if (peer !== undefined) {
-    indexOperand(draft, "peer", peer);
+    indexOperand(draft, "the peer", peer);
     requireCluster(draft, context);
   }
   return [];
 }
 
 function requireSemaphore(draft: Draft<"semaphore_signal" | "semaphore_wait">): void {
-  const type = semaphoreOperand(draft, "semaphore", draft.operands.semaphore);
+  const type = semaphoreOperand(draft, "the semaphore", draft.operands.semaphore);
   const { indices } = draft.operands;
   if (indices.length !== type.shape.length)
-    fail(draft, "TW2083", `${draft.kind} names one counter of ${typeText(type)}`, {
+    fail(draft, "TW2083", `${opName(draft)} names one counter of ${typeText(type)}`, {
       expected: `${type.shape.length} indices`,
       found: `${indices.length}`,
     });
-  for (const index of indices) indexOperand(draft, "indices", index);
+  for (const index of indices) indexOperand(draft, "an index", index);
 }
 
 export const synchronizationRules: InferRules<keyof typeof synchronizationOps> = {
@@ -75,7 +76,7 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
   barrier_wait(draft) {
     const { barrier, index, parity } = draft.operands;
     requireBarrierIndex(draft, barrier, index);
-    if (parity !== undefined) indexOperand(draft, "parity", parity);
+    if (parity !== undefined) indexOperand(draft, "the parity", parity);
     return [];
   },
 
@@ -91,13 +92,13 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
 
   semaphore_signal(draft) {
     requireSemaphore(draft);
-    indexOperand(draft, "increment", draft.operands.increment);
+    indexOperand(draft, "the increment", draft.operands.increment);
     return [];
   },
 
   semaphore_wait(draft) {
     requireSemaphore(draft);
-    indexOperand(draft, "value", draft.operands.value);
+    indexOperand(draft, "the value", draft.operands.value);
     return [];
   },
 };

@@ -6,6 +6,7 @@ import {
   acceptsSort,
 } from "../../formats/arithmetic/functions.ts";
 import { f32, i32 } from "../../formats/dtype.ts";
+import { opName } from "../op-names.ts";
 import type { tileOps } from "../ops/tiles.ts";
 import { shapeText } from "../size.ts";
 import { dataShape, dataType, sameType, tileType, typeText } from "../types.ts";
@@ -29,7 +30,7 @@ import type { Draft, InferRules } from "./draft.ts";
 import { dotAccumulators } from "./matrix.ts";
 
 function broadcast(draft: Draft<"broadcast">): readonly Type[] {
-  const source = dataOperand(draft, "source", draft.operands.source);
+  const source = dataOperand(draft, "the operand", draft.operands.source);
   const { shape, axes } = draft.attributes;
   requireTileShape(draft, shape);
   requireAxes(draft, axes, shape.length);
@@ -47,7 +48,7 @@ function broadcast(draft: Draft<"broadcast">): readonly Type[] {
 }
 
 function slice(draft: Draft<"slice">): readonly Type[] {
-  const source = tileOperand(draft, "source", draft.operands.source);
+  const source = tileOperand(draft, "the operand", draft.operands.source);
   const { starts, sizes } = draft.attributes;
   requireTileShape(draft, sizes);
   const fits =
@@ -66,13 +67,13 @@ function slice(draft: Draft<"slice">): readonly Type[] {
 }
 
 function concatenate(draft: Draft<"concatenate">): readonly Type[] {
-  const parts = draft.operands.parts.map((part) => tileOperand(draft, "parts", part));
+  const parts = draft.operands.parts.map((part) => tileOperand(draft, "a part", part));
   const [first, ...others] = parts;
   if (first === undefined) return fail(draft, "TW2026", "concatenate was given no tiles");
   const { axis } = draft.attributes;
   requireAxis(draft, axis, first.shape.length);
   for (const part of others) {
-    sameDTypes(draft, "concatenate", first.dtype, part.dtype);
+    sameDTypes(draft, first.dtype, part.dtype);
     const fits =
       part.shape.length === first.shape.length &&
       part.shape.every((extent, other) => other === axis || extent === first.shape[other]);
@@ -95,7 +96,7 @@ function withoutAxes(source: TileType, axes: readonly number[]): number[] {
 function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): TileType {
   const type = tileOperand(draft, name, draft.operands[name]);
   if (type.shape.length !== 2)
-    fail(draft, "TW2029", `operand ${name} of dot must have two axes`, {
+    fail(draft, "TW2029", `the ${name} operand of dot must have two axes`, {
       expected: name === "left" ? "[m, k]" : "[k, n]",
       found: shapeText(type.shape),
     });
@@ -111,8 +112,8 @@ function checkDotFormats(draft: Draft<"dot">, left: TileType, right: TileType): 
     });
   if (left.dtype === f32 && precision === "native")
     fail(draft, "TW2032", "dot of f32 must say with which precision it multiplies", {
-      expected: '"ieee" or "tf32"',
-      found: '"native"',
+      expected: 'precision: "ieee" or precision: "tf32"',
+      found: "no precision",
     });
   if (left.dtype !== f32 && precision !== "native")
     fail(
@@ -120,8 +121,8 @@ function checkDotFormats(draft: Draft<"dot">, left: TileType, right: TileType): 
       "TW2033",
       `precision "${precision}" is for f32, and the operands are ${left.dtype.name}`,
       {
-        expected: '"native"',
-        found: `"${precision}"`,
+        expected: "no precision",
+        found: `precision: "${precision}"`,
       },
     );
   if (!accumulators.includes(dtype.name))
@@ -148,7 +149,7 @@ function dot(draft: Draft<"dot">): readonly Type[] {
     requireAccumulator(
       draft,
       result,
-      tileOperand(draft, "accumulator", draft.operands.accumulator),
+      tileOperand(draft, "the accumulator", draft.operands.accumulator),
     );
   return [result];
 }
@@ -156,7 +157,7 @@ function dot(draft: Draft<"dot">): readonly Type[] {
 /** The tile that a product is added to has the product's type. */
 export function requireAccumulator(draft: AnyDraft, wanted: TileType, found: TileType): void {
   if (!sameType(wanted, found))
-    fail(draft, "TW2034", `what ${draft.kind} begins with has another type than the result`, {
+    fail(draft, "TW2034", `what ${opName(draft)} begins with has another type than the result`, {
       expected: typeText(wanted),
       found: typeText(found),
     });
@@ -166,7 +167,7 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
   broadcast,
 
   reshape(draft) {
-    const source = dataOperand(draft, "source", draft.operands.source);
+    const source = dataOperand(draft, "the operand", draft.operands.source);
     const { shape } = draft.attributes;
     requireTileShape(draft, shape);
     const [from, to] = [elementCount(dataShape(source)), elementCount(shape)];
@@ -184,7 +185,7 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
   },
 
   transpose(draft) {
-    const source = tileOperand(draft, "source", draft.operands.source);
+    const source = tileOperand(draft, "the operand", draft.operands.source);
     const { permutation } = draft.attributes;
     requirePermutation(draft, permutation, source.shape.length);
     return [tileType(source.dtype, permute(source.shape, permutation))];
@@ -194,37 +195,37 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
   concatenate,
 
   reduce(draft) {
-    const source = tileOperand(draft, "source", draft.operands.source);
+    const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axes } = draft.attributes;
     requireAxes(draft, axes, source.shape.length);
-    requireFunction(draft, fn, source.dtype, acceptsReduce(fn, source.dtype));
+    requireFunction(draft, source.dtype, acceptsReduce(fn, source.dtype));
     return [dataType(source.dtype, withoutAxes(source, axes))];
   },
 
   scan(draft) {
-    const source = tileOperand(draft, "source", draft.operands.source);
+    const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axis } = draft.attributes;
     requireAxis(draft, axis, source.shape.length);
-    requireFunction(draft, fn, source.dtype, acceptsScan(fn, source.dtype));
+    requireFunction(draft, source.dtype, acceptsScan(fn, source.dtype));
     return [source];
   },
 
   arg_reduce(draft) {
-    const source = tileOperand(draft, "source", draft.operands.source);
+    const source = tileOperand(draft, "the operand", draft.operands.source);
     const { fn, axis } = draft.attributes;
     requireAxis(draft, axis, source.shape.length);
-    requireFunction(draft, fn, source.dtype, acceptsArg(fn, source.dtype));
+    requireFunction(draft, source.dtype, acceptsArg(fn, source.dtype));
     return [dataType(i32, withoutAxes(source, [axis]))];
   },
 
   sort(draft) {
-    const keys = tileOperand(draft, "keys", draft.operands.keys);
+    const keys = tileOperand(draft, "the operand", draft.operands.keys);
     requireAxis(draft, draft.attributes.axis, keys.shape.length);
-    requireFunction(draft, "sort", keys.dtype, acceptsSort(keys.dtype));
+    requireFunction(draft, keys.dtype, acceptsSort(keys.dtype));
     const payloads = draft.operands.payloads.map((payload) =>
-      tileOperand(draft, "payloads", payload),
+      tileOperand(draft, "a payload", payload),
     );
-    for (const payload of payloads) sameShapes(draft, "sort", keys.shape, payload.shape);
+    for (const payload of payloads) sameShapes(draft, keys.shape, payload.shape);
     return [keys, ...payloads];
   },
 

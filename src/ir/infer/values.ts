@@ -93,7 +93,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
 
   iota(draft) {
     const { dtype, shape, axis } = draft.attributes;
-    requireFunction(draft, "iota", dtype, inDomain("number", dtype));
+    requireFunction(draft, dtype, inDomain("number", dtype));
     requireTileShape(draft, shape);
     requireAxis(draft, axis, shape.length);
     const last = (shape[axis] ?? 1) - 1;
@@ -106,64 +106,64 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   },
 
   unary(draft) {
-    const source = dataOperand(draft, "source", draft.operands.source);
+    const source = dataOperand(draft, "the operand", draft.operands.source);
     const { fn } = draft.attributes;
-    requireFunction(draft, fn, source.dtype, acceptsUnary(fn, source.dtype));
+    requireFunction(draft, source.dtype, acceptsUnary(fn, source.dtype));
     return [source];
   },
 
   classify(draft) {
-    const source = dataOperand(draft, "source", draft.operands.source);
+    const source = dataOperand(draft, "the operand", draft.operands.source);
     const { fn } = draft.attributes;
-    requireFunction(draft, fn, source.dtype, acceptsClassify(fn, source.dtype));
+    requireFunction(draft, source.dtype, acceptsClassify(fn, source.dtype));
     return [dataType(bool, dataShape(source))];
   },
 
   binary(draft) {
-    const left = dataOperand(draft, "left", draft.operands.left);
-    const right = dataOperand(draft, "right", draft.operands.right);
+    const left = dataOperand(draft, "the left operand", draft.operands.left);
+    const right = dataOperand(draft, "the right operand", draft.operands.right);
     const { fn } = draft.attributes;
-    sameTypes(draft, fn, left, right);
-    requireFunction(draft, fn, left.dtype, acceptsBinary(fn, left.dtype));
+    sameTypes(draft, left, right);
+    requireFunction(draft, left.dtype, acceptsBinary(fn, left.dtype));
     return [left];
   },
 
   compare(draft) {
-    const left = dataOperand(draft, "left", draft.operands.left);
-    const right = dataOperand(draft, "right", draft.operands.right);
+    const left = dataOperand(draft, "the left operand", draft.operands.left);
+    const right = dataOperand(draft, "the right operand", draft.operands.right);
     const { predicate } = draft.attributes;
-    sameTypes(draft, predicate, left, right);
-    requireFunction(draft, predicate, left.dtype, acceptsCompare(predicate, left.dtype));
+    sameTypes(draft, left, right);
+    requireFunction(draft, left.dtype, acceptsCompare(predicate, left.dtype));
     return [dataType(bool, dataShape(left))];
   },
 
   fma(draft) {
-    const a = dataOperand(draft, "a", draft.operands.a);
-    const b = dataOperand(draft, "b", draft.operands.b);
-    const c = dataOperand(draft, "c", draft.operands.c);
-    sameTypes(draft, "fma", a, b);
-    sameTypes(draft, "fma", a, c);
-    requireFunction(draft, "fma", a.dtype, acceptsFused(a.dtype));
+    const a = dataOperand(draft, "the first operand", draft.operands.a);
+    const b = dataOperand(draft, "the second operand", draft.operands.b);
+    const c = dataOperand(draft, "the third operand", draft.operands.c);
+    sameTypes(draft, a, b);
+    sameTypes(draft, a, c);
+    requireFunction(draft, a.dtype, acceptsFused(a.dtype));
     return [a];
   },
 
   select(draft) {
-    const condition = dataOperand(draft, "condition", draft.operands.condition);
-    const ifTrue = dataOperand(draft, "ifTrue", draft.operands.ifTrue);
-    const ifFalse = dataOperand(draft, "ifFalse", draft.operands.ifFalse);
-    requireBool(draft, "condition", condition.dtype);
-    sameTypes(draft, "select", ifTrue, ifFalse);
-    sameShapes(draft, "select", dataShape(ifTrue), dataShape(condition));
+    const condition = dataOperand(draft, "the condition", draft.operands.condition);
+    const ifTrue = dataOperand(draft, "the first choice", draft.operands.ifTrue);
+    const ifFalse = dataOperand(draft, "the second choice", draft.operands.ifFalse);
+    requireBool(draft, "the condition", condition.dtype);
+    sameTypes(draft, ifTrue, ifFalse);
+    sameShapes(draft, dataShape(ifTrue), dataShape(condition));
     return [ifTrue];
   },
 
   cast(draft) {
-    const source = dataOperand(draft, "source", draft.operands.source);
+    const source = dataOperand(draft, "the operand", draft.operands.source);
     return [dataType(draft.attributes.dtype, dataShape(source))];
   },
 
   bitcast(draft) {
-    const source = dataOperand(draft, "source", draft.operands.source);
+    const source = dataOperand(draft, "the operand", draft.operands.source);
     const { dtype } = draft.attributes;
     if (source.dtype.kind === "bool" || dtype.kind === "bool")
       fail(draft, "TW2013", "bool has no bits to reinterpret", {

@@ -87,7 +87,7 @@ const mistakes: readonly Mistake[] = [
       wait(writer, multiply(writer, first, there));
       wait(writer, first, elsewhere);
     }),
-    message: "wgmma_wait consumes inflight<f32, [64, 8]> a second time",
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> a second time",
     at: elsewhere,
     notes: [
       ["the accumulator is defined here", here],
@@ -117,7 +117,7 @@ const mistakes: readonly Mistake[] = [
       writer.add("scoped", {}, {}, { body });
       wait(writer, first, elsewhere);
     }),
-    message: "wgmma_wait consumes inflight<f32, [64, 8]> a second time",
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> a second time",
     at: elsewhere,
   },
   {
@@ -132,7 +132,7 @@ const mistakes: readonly Mistake[] = [
       });
       add("loop", { lower: index, upper: index, step: index, initial: [] }, {}, { body });
     }),
-    message: "wgmma_wait consumes inflight<f32, [64, 8]> of a region around it",
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> of a region around it",
     at: elsewhere,
     notes: [["the accumulator is defined here", there]],
   },
@@ -146,7 +146,7 @@ const mistakes: readonly Mistake[] = [
       const otherwise = nested([], () => [wait(writer, first)]);
       add("if", { condition: flag }, {}, { then, otherwise });
     }),
-    message: "wgmma_wait consumes inflight<f32, [64, 8]> of a region around it",
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> of a region around it",
     at: there,
   },
   {
@@ -162,7 +162,7 @@ const mistakes: readonly Mistake[] = [
       const initial = [accumulator(writer)];
       wait(writer, only(add("while", { initial }, {}, { condition, body })));
     }),
-    message: "wgmma_wait consumes inflight<f32, [64, 8]> of a region around it",
+    message: "Accumulator.wait consumes inflight<f32, [64, 8]> of a region around it",
     at: there,
   },
 ];

@@ -15,6 +15,7 @@
  * condition of a while loop sees the carries but leaves them to the body.
  */
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
+import { opName } from "../op-names.ts";
 import { operandValues, regionList } from "../traverse.ts";
 import { typeText } from "../types.ts";
 import { reject } from "./report.ts";
@@ -60,17 +61,17 @@ class LinearVerifier {
 
   #consume(op: AnyOp, value: Value, uses: Uses): void {
     if (!uses.has(value))
-      reject(op, "TW2208", `${op.kind} consumes ${typeText(value.type)} of a region around it`, {
+      reject(op, "TW2208", `${opName(op)} consumes ${typeText(value.type)} of a region around it`, {
         expected: "an accumulator of this region or one carried into it",
         found: `%${value.id}`,
         notes: this.#definitionNote(value),
       });
     const before = uses.get(value);
     if (before !== undefined)
-      reject(op, "TW2207", `${op.kind} consumes ${typeText(value.type)} a second time`, {
+      reject(op, "TW2207", `${opName(op)} consumes ${typeText(value.type)} a second time`, {
         notes: [
           ...this.#definitionNote(value),
-          { message: `first consumed by ${before.kind}`, location: before.location },
+          { message: `first consumed by ${opName(before)}`, location: before.location },
         ],
       });
     uses.set(value, op);

@@ -43,7 +43,7 @@ const mistakes: readonly Mistake[] = [
     name: "block_sync in warp code",
     code: "TW2209",
     make: () => verifyBuilt(inside("warps", synchronize)),
-    message: "block_sync needs the whole program thread, not one warp",
+    message: "blockSync needs the whole program thread, not one warp",
     notes: [["the warps split up here", there]],
   },
   {
@@ -56,7 +56,7 @@ const mistakes: readonly Mistake[] = [
     at: elsewhere,
   },
   ...(["warps", "scoped", "producer"] as const).map((kind): Mistake => {
-    const name = kind === "producer" ? "on_threads" : kind;
+    const name = kind === "producer" ? "a thread's code" : kind;
     return {
       name: `${name} in warp code`,
       code: "TW2209",
@@ -75,7 +75,7 @@ const mistakes: readonly Mistake[] = [
     name: "block_sync on one of two threads",
     code: "TW2210",
     make: () => verifyBuilt(inside("producer", synchronize)),
-    message: "not all program threads reach block_sync",
+    message: "not all program threads reach blockSync",
     expected: "all of producer, consumer",
     found: "producer",
     notes: [["the other threads are left out here", there]],
@@ -90,28 +90,28 @@ const mistakes: readonly Mistake[] = [
           inside("loop", ({ add }) => add("cluster_arrive", {}, {})),
         ),
       ),
-    message: "not all program threads reach cluster_arrive",
+    message: "not all program threads reach clusterArrive",
   },
   {
     name: "shared memory allocated in a loop",
     code: "TW2211",
     make: () => verifyBuilt(inside("loop", allocateShared)),
-    message: "alloc stands inside loop",
+    message: "smem stands inside loop",
     expected: "the kernel's body or a scoped body",
-    notes: [["the loop is here", there]],
+    notes: [["loop begins here", there]],
   },
   {
     name: "shared memory allocated by one thread",
     code: "TW2211",
     make: () => verifyBuilt(inside("producer", allocateShared)),
-    message: "alloc stands inside on_threads",
+    message: "smem stands inside a thread's code",
   },
   {
     name: "barrier allocated in a loop",
     code: "TW2211",
     make: () =>
       verifyBuilt(inside("loop", ({ add }) => add("alloc_barrier", {}, { count: 1, arrivals: 1 }))),
-    message: "alloc_barrier stands inside loop",
+    message: "barrier stands inside loop",
   },
   {
     name: "global memory allocated in a scope",
@@ -120,7 +120,7 @@ const mistakes: readonly Mistake[] = [
       verifyBuilt(
         inside("scoped", ({ add }) => add("alloc", {}, { space: "gmem", dtype: f32, shape: [4] })),
       ),
-    message: "alloc stands inside scoped",
+    message: "gmem stands inside scoped",
     expected: "the kernel's body",
   },
   {
@@ -128,7 +128,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW2211",
     make: () =>
       verifyBuilt(inside("scoped", ({ add }) => add("alloc_semaphore", {}, { shape: [4] }))),
-    message: "alloc_semaphore stands inside scoped",
+    message: "semaphore stands inside scoped",
   },
   {
     name: "another thread inside the code of one",

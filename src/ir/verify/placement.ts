@@ -13,6 +13,7 @@
  * `scoped` inside `on_threads` is entered by those threads alone, so it is not collective there.
  */
 import type { AnyOp, Kernel, Region } from "../node.ts";
+import { opName } from "../op-names.ts";
 import type { OpKind } from "../ops.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
@@ -54,21 +55,21 @@ function isGlobalAllocation(op: AnyOp): boolean {
 
 function verifyAllocation(op: AnyOp, { owner }: Surroundings): void {
   if (owner === undefined || (owner.kind === "scoped" && !isGlobalAllocation(op))) return;
-  reject(op, "TW2211", `${op.kind} stands inside ${owner.kind}`, {
+  reject(op, "TW2211", `${opName(op)} stands inside ${opName(owner)}`, {
     expected: isGlobalAllocation(op) ? "the kernel's body" : "the kernel's body or a scoped body",
-    found: `the body of ${owner.kind}`,
-    notes: [{ message: `the ${owner.kind} is here`, location: owner.location }],
+    found: `the body of ${opName(owner)}`,
+    notes: [{ message: `${opName(owner)} begins here`, location: owner.location }],
   });
 }
 
 function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
   const { threads, selection, warps } = place;
   if (warps !== undefined && wholeThread.has(op.kind))
-    reject(op, "TW2209", `${op.kind} needs the whole program thread, not one warp`, {
+    reject(op, "TW2209", `${opName(op)} needs the whole program thread, not one warp`, {
       notes: [{ message: "the warps split up here", location: warps.location }],
     });
   if (collective.has(op.kind) && threads.length < kernel.threads.length)
-    reject(op, "TW2210", `not all program threads reach ${op.kind}`, {
+    reject(op, "TW2210", `not all program threads reach ${opName(op)}`, {
       expected: `all of ${kernel.threads.join(", ")}`,
       found: threads.map((thread) => kernel.threads[thread]).join(", "),
       ...(selection !== undefined && {

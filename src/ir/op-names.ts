@@ -1,0 +1,92 @@
+/**
+ * What a user calls an op. Reports speak of the call that stands in the user's program:
+ *
+ *   copy_async               copyAsync
+ *   binary {fn = min}        minimum
+ *   proxy_fence {space = …}  commitShared or commitGlobal
+ *   barrier_wait             Barrier.wait
+ */
+import type { AnyOp } from "./node.ts";
+import type { OpAttributes, OpKind } from "./ops.ts";
+
+type OpNames = {
+  readonly [K in OpKind]: string | ((attributes: OpAttributes<K>) => string);
+};
+
+const binaryNames: { readonly [fn: string]: string } = { min: "minimum", max: "maximum" };
+const classifyNames = { is_nan: "isNan", is_finite: "isFinite" } as const;
+
+const opNames: OpNames = {
+  constant: "constant",
+  block_index: "the grid",
+  grid_size: "gridSize",
+  cluster_rank: "clusterRank",
+  thread_index: "threadIndex",
+  dimension_size: "dim",
+  iota: "iota",
+  unary: ({ fn }) => fn,
+  classify: ({ fn }) => classifyNames[fn],
+  binary: ({ fn }) => binaryNames[fn] ?? fn,
+  compare: ({ predicate }) => predicate,
+  fma: "fma",
+  select: "select",
+  cast: "cast",
+  bitcast: "bitcast",
+  broadcast: "broadcastTo",
+  reshape: "reshape",
+  transpose: "transpose",
+  slice: "slice",
+  concatenate: "concatenate",
+  reduce: ({ fn }) => fn,
+  scan: ({ fn }) => `cum${fn}`,
+  arg_reduce: ({ fn }) => fn,
+  sort: "sort",
+  dot: "dot",
+  alloc: ({ space }) => space,
+  alloc_union: "union",
+  union_member: "union",
+  slice_ref: "at",
+  transpose_ref: "transpose",
+  reshape_ref: "reshape",
+  peer_ref: "peer",
+  load: "load",
+  store: "store",
+  atomic: ({ fn }) => `atomic ${fn}`,
+  atomic_compare_exchange: "compareExchange",
+  copy_async: "copyAsync",
+  prefetch: "prefetch",
+  commit_group: "commitGroup",
+  wait_group: "waitGroup",
+  proxy_fence: ({ space }) => (space === "smem" ? "commitShared" : "commitGlobal"),
+  accumulator: "accumulator",
+  wgmma: "wgmma",
+  wgmma_wait: ({ pending }) => (pending === 0 ? "Accumulator.wait" : "Accumulator.waitPending"),
+  alloc_barrier: "barrier",
+  barrier_arrive: "Barrier.arrive",
+  barrier_wait: "Barrier.wait",
+  block_sync: "blockSync",
+  cluster_arrive: "clusterArrive",
+  cluster_wait: "clusterWait",
+  alloc_semaphore: "semaphore",
+  semaphore_signal: "Semaphore.signal",
+  semaphore_wait: "Semaphore.wait",
+  loop: "loop",
+  while: "whileLoop",
+  if: "when",
+  switch: "switchCase",
+  scoped: "scoped",
+  on_threads: "a thread's code",
+  warps: "warps",
+  yield: "the end of a body",
+  debug_print: "debugPrint",
+  assert: "assert",
+  debug_break: "debugBreak",
+};
+
+/** The op's name in the user's program. */
+export function opName(op: Pick<AnyOp, "kind" | "attributes">): string {
+  const name = opNames[op.kind];
+  if (typeof name === "string") return name;
+  // TypeScript cannot see that the name and the attributes share their kind.
+  return (name as (attributes: object) => string)(op.attributes);
+}
