@@ -1,0 +1,154 @@
+import { describe, expect, test } from "vitest";
+import { roundNumber } from "../../../test/exact-reference.ts";
+import { referenceDecode, referenceEncode } from "../../../test/number-reference.ts";
+import type { ListedName } from "../../../test/number-reference.ts";
+import { Random } from "../../support/random.ts";
+import { allocateLanes, dtypes } from "../dtype.ts";
+import type { DType, DTypeName, Lanes } from "../dtype.ts";
+import { acceptsDot, dotLanes, dotStep } from "./dot.ts";
+import type { DotPrecision, DotShape } from "./dot.ts";
+
+const coded = new Set<DTypeName>(["f16", "bf16", "f8e4m3fn", "f8e5m2", "f4e2m1fn"]);
+
+function randomLanes(dtype: DType, count: number, random: Random): Lanes {
+  const lanes = allocateLanes(dtype, count) as Float64Array;
+  for (let i = 0; i < count; i++) {
+    // Magnitudes apart from one another, so that the order of a sum shows in its result.
+    const value = random.normal() * 2 ** random.below(8);
+    if (coded.has(dtype.name)) lanes[i] = referenceEncode(dtype.name as ListedName, value);
+    else if (dtype.name === "tf32") lanes[i] = roundNumber("tf32", value);
+    else if (dtype.name === "i4") lanes[i] = random.below(16) - 8;
+    else if (dtype.name === "u4") lanes[i] = random.below(16);
+    else lanes[i] = dtype.kind === "float" ? value : random.bits();
+  }
+  return lanes;
+}
+
+function decode(dtype: DType, lanes: Lanes): number[] {
+  return Array.from(lanes as Float64Array, (lane) =>
+    coded.has(dtype.name) ? referenceDecode(dtype.name as ListedName, lane) : lane,
+  );
+}
+
+/** The model as the table in dot.ts has it, one element at a time. */
+function naive(shape: DotShape, step: number, a: Lanes, b: Lanes, c: Lanes): number[] {
+  const { n, k, operand, operandB = operand, accumulator, precision } = shape;
+  const rounded = (value: number) =>
+    precision === "tf32" && operand.name === "f32" ? roundNumber("tf32", value) : value;
+  const left = decode(operand, a).map(rounded);
+  const right = decode(operandB, b).map(rounded);
+  return decode(accumulator, c).map((start, at) => {
+    const row = Math.floor(at / n);
+    const column = at % n;
+    let sum = start;
+    for (let depth = 0; depth < k; depth += step) {
+      for (let i = depth; i < Math.min(depth + step, k); i++) {
+        sum += (left[row * k + i] ?? NaN) * (right[i * n + column] ?? NaN);
+      }
+      if (accumulator.name === "f32" || accumulator.name === "f16") {
+        sum = roundNumber(accumulator.name, sum);
+      }
+    }
+    return accumulator.name === "i32" ? Number(BigInt.asIntN(32, BigInt(sum))) : sum;
+  });
+}
+
+interface Case {
+  readonly a: DTypeName;
+  readonly b: DTypeName;
+  readonly accumulator: DTypeName;
+  readonly step: number;
+  readonly precision?: DotPrecision;
+}
+
+const cases: readonly Case[] = [
+  { a: "f16", b: "f16", accumulator: "f32", step: 16 },
+  { a: "f16", b: "f16", accumulator: "f16", step: 16 },
+  { a: "bf16", b: "bf16", accumulator: "f32", step: 16 },
+  { a: "tf32", b: "tf32", accumulator: "f32", step: 8 },
+  { a: "f32", b: "f32", accumulator: "f32", step: 8, precision: "tf32" },
+  { a: "f32", b: "f32", accumulator: "f32", step: 1, precision: "ieee" },
+  { a: "f32", b: "f32", accumulator: "f32", step: 1 },
+  { a: "f8e4m3fn", b: "f8e4m3fn", accumulator: "f32", step: 32 },
+  { a: "f8e4m3fn", b: "f8e5m2", accumulator: "f32", step: 32 },
+  { a: "f8e5m2", b: "f8e4m3fn", accumulator: "f16", step: 32 },
+  { a: "f4e2m1fn", b: "f4e2m1fn", accumulator: "f32", step: 64 },
+  { a: "f64", b: "f64", accumulator: "f64", step: Infinity },
+  { a: "i8", b: "i8", accumulator: "i32", step: Infinity },
+  { a: "u8", b: "i8", accumulator: "i32", step: Infinity },
+  { a: "i4", b: "u4", accumulator: "i32", step: Infinity },
+];
+
+const sizes = [
+  { m: 1, n: 1, k: 1 },
+  { m: 4, n: 4, k: 16 },
+  { m: 5, n: 7, k: 70 },
+  { m: 16, n: 8, k: 100 },
+  { m: 130, n: 12, k: 20 },
+  { m: 3, n: 133, k: 65 },
+] as const;
+
+describe.each(cases)("$a by $b in $accumulator, precision $precision", (pair) => {
+  test("accumulates in steps", () => {
+    const seed = 61;
+    const random = new Random(seed);
+    for (const size of sizes) {
+      const shape: DotShape = {
+        ...size,
+        operand: dtypes[pair.a],
+        operandB: pair.a === pair.b ? undefined : dtypes[pair.b],
+        accumulator: dtypes[pair.accumulator],
+        precision: pair.precision,
+      };
+      const a = randomLanes(dtypes[pair.a], size.m * size.k, random);
+      const b = randomLanes(dtypes[pair.b], size.k * size.n, random);
+      const c = randomLanes(shape.accumulator, size.m * size.n, random);
+      const expected = naive(shape, pair.step, a, b, c);
+      dotLanes(shape, a, b, c);
+      const message = `${JSON.stringify(size)}, seed ${seed}`;
+      expect(decode(shape.accumulator, c), message).toEqual(expected);
+    }
+  });
+
+  test("has the step of the table", () => {
+    expect(dotStep(dtypes[pair.a], pair.precision)).toBe(pair.step);
+  });
+});
+
+test("integer sums wrap", () => {
+  const c = Int32Array.of(2 ** 31 - 1);
+  const shape = { m: 1, n: 1, k: 2, operand: dtypes.i8, accumulator: dtypes.i32 };
+  dotLanes(shape, Int8Array.of(1, 127), Int8Array.of(1, 127), c);
+  expect(c[0]).toBe(-(2 ** 31) + 127 * 127);
+});
+
+test("a sum within a step is rounded once", () => {
+  // 2^24 + 1 + 1: rounded after each product, f32 would stay at 2^24.
+  const one = 0x3f80;
+  const c = Float32Array.of(2 ** 24);
+  const shape = { m: 1, n: 1, k: 2, operand: dtypes.bf16, accumulator: dtypes.f32 };
+  dotLanes(shape, Uint16Array.of(one, one), Uint16Array.of(one, one), c);
+  expect(c[0]).toBe(2 ** 24 + 2);
+});
+
+test("infinite and no numbers stay in their row and column", () => {
+  const shape = { m: 2, n: 2, k: 1, operand: dtypes.f32, accumulator: dtypes.f32 };
+  const c = new Float32Array(4);
+  dotLanes(shape, Float32Array.of(Infinity, 1), Float32Array.of(0, 2), c);
+  expect(Array.from(c)).toEqual([NaN, Infinity, 0, 2]);
+});
+
+test("operands and accumulators that do not go together are refused", () => {
+  const { f32, bf16, f16, i8, i32, f8e8m0fnu } = dtypes;
+  expect(acceptsDot(bf16, bf16, f32)).toBe(true);
+  expect(acceptsDot(bf16, f16, f32)).toBe(false);
+  expect(acceptsDot(bf16, bf16, f16)).toBe(false);
+  expect(acceptsDot(i8, i8, i32)).toBe(true);
+  expect(acceptsDot(i32, i32, i32)).toBe(false);
+  expect(acceptsDot(f8e8m0fnu, f8e8m0fnu, f32)).toBe(false);
+  const lanes = new Uint16Array(1);
+  const shape = { m: 1, n: 1, k: 1, operand: bf16, accumulator: f16 };
+  expect(() => dotLanes(shape, lanes, lanes, lanes)).toThrow(/dot of bf16 and bf16 in f16/);
+  const larger = { ...shape, m: 2, accumulator: f32 };
+  expect(() => dotLanes(larger, lanes, lanes, new Float32Array(2))).toThrow(/lanes/);
+});
