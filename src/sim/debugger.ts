@@ -9,6 +9,5 @@ export function breakHere(
 ): void {
   // Naming them keeps them in scope for the debugger.
   void [values, thread, block, iterations];
-  // eslint-disable-next-line no-debugger -- stopping here is what the op is for
   debugger;
 }
