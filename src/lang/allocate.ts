@@ -41,23 +41,23 @@ export type ScratchObjects<S> = { readonly [N in keyof S]: ScratchObject<S[N]> }
 
 const memberAlignment = 128;
 
-/** Emits the allocation that `spec` describes. */
-export function allocate(spec: ScratchSpec): unknown {
+/** Emits the allocation that `spec` describes, under the name that the user gave it. */
+export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
       const { space, dtype, shape, location } = spec;
-      return new Ref(emitOrigin("alloc", {}, { space, dtype, shape }, location));
+      return new Ref(emitOrigin("alloc", {}, { space, dtype, shape, name }, location));
     }
     case "barrier": {
       const { count, arrivals, location } = spec;
-      return new Barrier(emitOrigin("alloc_barrier", {}, { count, arrivals }, location));
+      return new Barrier(emitOrigin("alloc_barrier", {}, { count, arrivals, name }, location));
     }
     case "semaphore": {
       const { shape, location } = spec;
-      return new Semaphore(emitOrigin("alloc_semaphore", {}, { shape }, location));
+      return new Semaphore(emitOrigin("alloc_semaphore", {}, { shape, name }, location));
     }
     case "union":
-      return allocateUnion(spec);
+      return allocateUnion(name, spec);
   }
 }
 
@@ -70,7 +70,10 @@ interface Member {
   readonly location: Location;
 }
 
-function allocateUnion({ groups, location }: UnionSpec): { readonly [name: string]: Ref } {
+function allocateUnion(
+  unionName: string,
+  { groups, location }: UnionSpec,
+): { readonly [name: string]: Ref } {
   const members: Member[] = [];
   let bytes = 0;
   for (const [group, specs] of groups.entries()) {
@@ -83,10 +86,10 @@ function allocateUnion({ groups, location }: UnionSpec): { readonly [name: strin
     }
     bytes = Math.max(bytes, offset);
   }
-  const union = emitValue("alloc_union", {}, { bytes }, location);
+  const union = emitValue("alloc_union", {}, { bytes, name: unionName }, location);
   return Object.fromEntries(
     members.map(({ name, group, offset, dtype, shape, location: place }) => {
-      const attributes = { group, offset, dtype, shape };
+      const attributes = { group, offset, dtype, shape, name };
       return [name, refObject(emitValue("union_member", { union }, attributes, place), place)];
     }),
   );

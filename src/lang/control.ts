@@ -71,7 +71,7 @@ export function loop(
     if (index === undefined) throw new Error("a loop has no index");
     const counter = new Scalar<"i32">(originOf(index, location));
     const carried = carry === undefined ? undefined : rebuildTree(initial.shape, values, location);
-    const next = callBody("the body of loop", location, () => body(counter, carried));
+    const next = callBody("the body of loop", location, body, counter, carried);
     return carry === undefined ? [] : nextCarry(initial, next, location);
   });
   const operands = { lower, upper, step: stride, initial: valuesOf(initial) };
@@ -117,12 +117,12 @@ export function whileLoop(
   const types = valuesOf(initial).map(({ type }) => type);
   const test = trace.region("the condition of whileLoop", types, location, (values) => {
     const carried = rebuildTree(initial.shape, values, location);
-    const result = callBody("the condition of whileLoop", location, () => condition(carried));
+    const result = callBody("the condition of whileLoop", location, condition, carried);
     return [conditionValue("the condition of whileLoop", result, location)];
   });
   const region = trace.region("the body of whileLoop", types, location, (values) => {
     const carried = rebuildTree(initial.shape, values, location);
-    const next = callBody("the body of whileLoop", location, () => body(carried));
+    const next = callBody("the body of whileLoop", location, body, carried);
     return nextCarry(initial, next, location);
   });
   const regions = { condition: test, body: region };
@@ -231,16 +231,12 @@ export function scoped(
   const location = captureLocation();
   const trace = activeTrace("scoped", location);
   for (const [name, spec] of Object.entries(specs)) requireScoped(name, spec, location);
-  const { region, result } = branch(
-    trace,
-    "the body of scoped",
-    () => {
-      const objects = Object.entries(specs).map(([name, spec]) => [name, allocate(spec)]);
-      return body(Object.fromEntries(objects) as Parameters<typeof body>[0]);
-    },
-    undefined,
-    location,
-  );
+  const run = (): unknown => {
+    const objects = Object.entries(specs).map(([name, spec]) => [name, allocate(name, spec)]);
+    const argument = Object.fromEntries(objects) as Parameters<typeof body>[0];
+    return callBody("the body of scoped", location, body, argument);
+  };
+  const { region, result } = branch(trace, "the body of scoped", run, undefined, location);
   const results = trace.add("scoped", {}, {}, { body: region }, location);
   return results.length === 0 ? undefined : rebuildTree(result.shape, results, location);
 }
@@ -264,7 +260,7 @@ export function warps(body: (warp: Scalar<"i32">) => void): void {
   const region = trace.region("the body of warps", [scalarType(i32)], location, ([index]) => {
     if (index === undefined) throw new Error("warps have no index");
     const warp = new Scalar<"i32">(originOf(index, location));
-    callBody("the body of warps", location, () => body(warp));
+    callBody("the body of warps", location, body, warp);
     return [];
   });
   trace.add("warps", {}, {}, { body: region }, location);

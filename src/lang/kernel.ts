@@ -129,7 +129,7 @@ function traceKernel(
   const region = withTrace(trace, () =>
     trace.region(label, types, location, (values) => {
       const argument = bodyArgument(trace, checked, parameters, values, location);
-      callBody(label, location, () => body(argument));
+      callBody(label, location, body, argument);
       return [];
     }),
   );
@@ -172,7 +172,7 @@ function bodyArgument(
   }
   for (const { name } of grid)
     argument[name] = new Scalar(emitOrigin("block_index", {}, { axis: name }, location));
-  for (const [name, spec] of Object.entries(scratch)) argument[name] = allocate(spec);
+  for (const [name, spec] of Object.entries(scratch)) argument[name] = allocate(name, spec);
   if (hasThreads)
     for (const [position, name] of threads.entries())
       argument[name] = (body: () => void) => {

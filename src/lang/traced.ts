@@ -119,9 +119,14 @@ export function numberList(role: string, list: unknown, location: Location): rea
 }
 
 /** Runs a function that the user gave; it may neither be asynchronous nor a generator. */
-export function callBody<T>(label: string, location: Location, body: () => T): T {
+export function callBody<A extends readonly unknown[], T>(
+  label: string,
+  location: Location,
+  body: (...parameters: A) => T,
+  ...parameters: A
+): T {
   if (typeof body !== "function") wrongKind(label, "a function", body, location);
-  const result = body();
+  const result = body(...parameters);
   if (typeof result === "object" && result !== null) {
     const asynchronous = "then" in result && typeof result.then === "function";
     const generator = "next" in result && typeof result.next === "function";

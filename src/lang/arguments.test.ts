@@ -1,0 +1,228 @@
+import { testMistakes, trace, wrong } from "../../test/language.ts";
+import type { Mistake } from "../../test/language.ts";
+import { f32 } from "../formats/dtype.ts";
+import {
+  accumulator,
+  array,
+  barrier,
+  concatenate,
+  debugPrint,
+  loop,
+  prefetch,
+  slice,
+  switchCase,
+  union,
+  wgmma,
+  when,
+  whileLoop,
+  zeros,
+} from "./index.ts";
+import type { Scalar, Tile } from "./index.ts";
+
+const kinds: readonly Mistake[] = [
+  {
+    name: "window as an operand",
+    code: "TW1008",
+    make: () => trace(({ x, row }) => row.add(wrong(x))), // <- here
+    message: "an operand of add must be a tile, a scalar or a number",
+    found: "ref<gmem, f32, [8, 64]>",
+    remedy: "load the window first",
+  },
+  {
+    name: "accumulator as an operand",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        const sum = accumulator(f32, [64, 64]);
+        return sum.wait().add(wrong(sum)); // <- here
+      }),
+    remedy: "wait for the accumulator first",
+  },
+  {
+    name: "missing operand",
+    code: "TW1008",
+    make: () => trace(({ row }) => row.mul(wrong(undefined))), // <- here
+    found: "undefined",
+  },
+  {
+    name: "text stored",
+    code: "TW1008",
+    make: () =>
+      trace(({ shared }) => {
+        shared.store(wrong("1")); // <- here
+      }),
+    found: 'the text "1"',
+  },
+  {
+    name: "number for a shape",
+    code: "TW1008",
+    make: () => trace(() => zeros(f32, wrong(64))), // <- here
+    message: "the shape of zeros must be a list of numbers",
+  },
+  {
+    name: "tile without axes",
+    code: "TW1008",
+    make: () => trace(() => zeros(f32, [])), // <- here
+    remedy: "write constant(dtype, value) for a scalar",
+  },
+  {
+    name: "axis that expand cannot insert",
+    code: "TW1008",
+    make: () => trace(({ row }) => row.expand(2)), // <- here
+    expected: "an axis from 0 to 1",
+  },
+  {
+    name: "argmax of a matrix without an axis",
+    code: "TW1008",
+    make: () => trace(({ matrix }) => matrix.argmax()), // <- here
+    expected: "an axis from 0 to 1",
+  },
+  {
+    name: "function missing",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        loop(4, wrong(undefined)); // <- here
+      }),
+    message: "the body of loop must be a function",
+  },
+  {
+    name: "loop without an end",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        loop(wrong("4"), () => undefined); // <- here
+      }),
+  },
+  {
+    name: "plain condition",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        when(wrong(true), () => undefined); // <- here
+      }),
+    message: "the condition of when must be a bool scalar",
+    remedy: "with JavaScript's own if",
+  },
+  {
+    name: "tile as a condition",
+    code: "TW1008",
+    make: () =>
+      trace(({ row }) => {
+        when(wrong(row.lt(0)), () => undefined); // <- here
+      }),
+    found: "tile<bool, [64]>",
+    remedy: "all() or any()",
+  },
+  {
+    name: "while without a condition",
+    code: "TW1008",
+    make: () =>
+      trace(({ i }) => {
+        const condition = wrong(() => undefined);
+        const body = (k: Scalar<"i32">) => k;
+        whileLoop(i, condition, body); // <- here
+      }),
+    message: "the condition of whileLoop must be a bool scalar",
+  },
+  {
+    name: "no cases",
+    code: "TW1008",
+    make: () =>
+      trace(({ i }) => {
+        switchCase(i, []); // <- here
+      }),
+  },
+  {
+    name: "ref as a carry",
+    code: "TW1008",
+    make: () => trace(({ x }) => loop({ to: 4, carry: wrong(x) as Tile }, (_, t) => t)), // <- here
+    message: "carry must be a tile, a scalar or an accumulator",
+  },
+  {
+    name: "number among tiles",
+    code: "TW1008",
+    make: () => trace(({ row }) => concatenate([row, wrong(1)], 0)), // <- here
+  },
+  {
+    name: "payload that is no tile",
+    code: "TW1008",
+    make: () => trace(({ row }) => row.sortWith(0, [wrong(1) as Tile])), // <- here
+  },
+  {
+    name: "tile for the initial sums that is none",
+    code: "TW1008",
+    make: () => trace(() => accumulator(f32, [64, 64], wrong(0))), // <- here
+  },
+  {
+    name: "wgmma without an accumulator",
+    code: "TW1008",
+    make: () => trace(({ row, shared }) => wgmma(wrong(row), shared, shared)), // <- here
+    expected: "an accumulator",
+  },
+  {
+    name: "prefetch of a tile",
+    code: "TW1008",
+    make: () =>
+      trace(({ row }) => {
+        prefetch(wrong(row)); // <- here
+      }),
+  },
+  {
+    name: "plain value printed",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        debugPrint("{}", wrong(1)); // <- here
+      }),
+    expected: "a tile or a scalar",
+  },
+  {
+    name: "start of a slice that is no index",
+    code: "TW1008",
+    make: () => slice(wrong("0"), 4), // <- here
+  },
+  {
+    name: "empty slice",
+    code: "TW1008",
+    make: () => slice(0, 0), // <- here
+    expected: "a positive whole number",
+  },
+  {
+    name: "index of another kind",
+    code: "TW1008",
+    make: () => trace(({ x }) => x.at(wrong([0]))), // <- here
+  },
+  {
+    name: "dtype by its name",
+    code: "TW1008",
+    make: () => array(wrong("f32"), [4]), // <- here
+  },
+  {
+    name: "arrivals of a barrier",
+    code: "TW1008",
+    make: () => barrier({ arrivals: 0 }), // <- here
+    message: "arrivals of a barrier must be a positive whole number",
+  },
+  {
+    name: "empty union",
+    code: "TW1008",
+    make: () => union({}), // <- here
+  },
+  {
+    name: "choice between plain values",
+    code: "TW1009",
+    make: () => trace(({ i }) => i.eq(0).select(1, wrong(2) as Scalar)), // <- here
+    message: "select of plain values alone has no dtype",
+    found: "1 and 2",
+  },
+  {
+    name: "plain number as a carry",
+    code: "TW1009",
+    make: () => trace(() => loop({ to: 4, carry: { n: wrong(0) as Scalar } }, (_, c) => c)), // <- here
+    message: "carry.n is a plain JavaScript value and has no dtype",
+    remedy: "write constant(dtype, 0)",
+  },
+];
+
+testMistakes("arguments of the wrong kind", kinds);

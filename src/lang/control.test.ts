@@ -1,0 +1,388 @@
+import { describe, expect, test } from "vitest";
+import { bodyText, testMistakes, trace, wrong } from "../../test/language.ts";
+import type { Mistake } from "../../test/language.ts";
+import { bf16, f32, i32 } from "../formats/dtype.ts";
+import {
+  accumulator,
+  array,
+  barrier,
+  cdiv,
+  concatenate,
+  constant,
+  dim,
+  kernel,
+  loop,
+  scalar,
+  scoped,
+  smem,
+  switchCase,
+  threadIndex,
+  warps,
+  wgmma,
+  when,
+  whileLoop,
+  zeros,
+} from "./index.ts";
+import type { Scalar, Tile } from "./index.ts";
+
+const flow: readonly Mistake[] = [
+  {
+    name: "accumulator used twice",
+    code: "TW1011",
+    make: () =>
+      trace(() => {
+        const sum = accumulator(f32, [64, 64]);
+        sum.wait();
+        sum.wait(); // <- here
+      }),
+    message: "inflight<f32, [64, 64]> was used twice",
+    notes: ["the first use is here", "the accumulator is made here"],
+  },
+  {
+    name: "accumulator carried and used",
+    code: "TW1011",
+    make: () =>
+      trace(() => {
+        const sum = accumulator(f32, [64, 64]);
+        const end = loop({ to: 4, carry: sum }, (_, running) => running);
+        end.wait();
+        sum.wait(); // <- here
+      }),
+  },
+  {
+    name: "carry of another shape",
+    code: "TW1012",
+    make: () =>
+      trace(({ row }) => {
+        const widen = (tile: Tile<"f32">) => concatenate([tile, tile], 0);
+        loop({ to: 4, carry: { sum: row } }, (_, { sum }) => ({ sum: widen(sum) })); // <- here
+      }),
+    message: "carry.sum: tile<f32, [64]> became tile<f32, [128]>",
+    notes: ["the first is made here", "the second is made here"],
+  },
+  {
+    name: "carry forgotten",
+    code: "TW1012",
+    make: () =>
+      trace(({ row }) => {
+        const body = wrong(() => undefined);
+        loop({ to: 4, carry: [row] }, body); // <- here
+      }),
+    message: "carry[0]: tile<f32, [64]> became nothing",
+  },
+  {
+    name: "carry under another name",
+    code: "TW1012",
+    make: () =>
+      trace(({ i }) => {
+        const condition = ({ k }: { readonly k: Scalar<"i32"> }) => k.lt(3);
+        const body = wrong(() => ({ j: i }));
+        whileLoop({ k: i }, condition, body); // <- here
+      }),
+    message: "carry.k: i32 became nothing",
+  },
+  {
+    name: "branches of different dtypes",
+    code: "TW1012",
+    make: () =>
+      trace(({ i }) => {
+        const other = () => wrong(constant(i32, 1)) as Scalar<"f32">;
+        when(i.eq(0), () => constant(f32, 1), other); // <- here
+      }),
+    message: "result differs between the branches: f32 and, in the second branch of when, i32",
+  },
+  {
+    name: "cases of different form",
+    code: "TW1012",
+    make: () =>
+      trace(({ i }) => {
+        switchCase(i, [() => ({ a: i }), wrong(() => i)]); // <- here
+      }),
+    message: "result.a differs between the branches: i32 and, in case 1 of switchCase, nothing",
+  },
+  {
+    name: "result without a second branch",
+    code: "TW1013",
+    make: () =>
+      trace(({ i, row }) => {
+        when(i.eq(0), () => row.add(1)); // <- here
+      }),
+  },
+  {
+    name: "loop that stands still",
+    code: "TW1014",
+    make: () =>
+      trace(() => {
+        loop({ to: 4, step: 0 }, () => undefined); // <- here
+      }),
+    message: "a loop cannot count by 0",
+  },
+  {
+    name: "wait for no product",
+    code: "TW1019",
+    make: () => trace(() => accumulator(f32, [64, 64]).waitPending(0)), // <- here
+    remedy: "write wait(), which gives the tile",
+  },
+];
+
+testMistakes("control flow", flow);
+
+describe("loops", () => {
+  test("without carries", () => {
+    const definition = kernel({ name: "k", outputs: { out: array(i32, [4]) } }, ({ out }) => {
+      loop(4, (k) => {
+        out.at(k).store(k);
+      });
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = constant {value = 0, dtype = i32, shape = []} : i32
+      %2 = constant {value = 4, dtype = i32, shape = []} : i32
+      %3 = constant {value = 1, dtype = i32, shape = []} : i32
+      loop %1, %2, %3 body(%4: i32) {
+        %5 = slice_ref %0 offsets(%4) {sizes = [1], dropped = [0]} : ref<gmem, i32, []>
+        store %5, %4
+        yield
+      }
+      yield"
+    `);
+  });
+
+  test("carry a tree and give it back", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [16, 4]) } }, ({ x }) => {
+      const start = { sum: zeros(f32, [4]), pair: [constant(i32, 0), zeros(f32, [2])] } as const;
+      const { sum, pair } = loop({ from: 2, to: 16, step: 2, carry: start }, (k, carry) => ({
+        sum: carry.sum.add(x.at(k).load()),
+        pair: [carry.pair[0].add(1), carry.pair[1]],
+      }));
+      sum.mul(2);
+      pair[0].mul(3);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = constant {value = 0, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %2 = constant {value = 0, dtype = i32, shape = []} : i32
+      %3 = constant {value = 0, dtype = f32, shape = [2]} : tile<f32, [2]>
+      %4 = constant {value = 2, dtype = i32, shape = []} : i32
+      %5 = constant {value = 16, dtype = i32, shape = []} : i32
+      %6 = constant {value = 2, dtype = i32, shape = []} : i32
+      %7, %8, %9 = loop %4, %5, %6 initial(%1, %2, %3) body(%10: i32, %11: tile<f32, [4]>, %12: i32, %13: tile<f32, [2]>) {
+        %14 = constant {value = 0, dtype = i32, shape = []} : i32
+        %15 = slice_ref %0 offsets(%10, %14) {sizes = [1, 4], dropped = [0]} : ref<gmem, f32, [4]>
+        %16 = load %15 : tile<f32, [4]>
+        %17 = binary %11, %16 {fn = add} : tile<f32, [4]>
+        %18 = constant {value = 1, dtype = i32, shape = []} : i32
+        %19 = binary %12, %18 {fn = add} : i32
+        yield %17, %19, %13
+      } : tile<f32, [4]>, i32, tile<f32, [2]>
+      %20 = constant {value = 2, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %21 = binary %7, %20 {fn = mul} : tile<f32, [4]>
+      %22 = constant {value = 3, dtype = i32, shape = []} : i32
+      %23 = binary %8, %22 {fn = mul} : i32
+      yield"
+    `);
+  });
+
+  test("match carries by name, not by the order in which they are written", () => {
+    const definition = kernel({ name: "k" }, () => {
+      const carry = { a: constant(i32, 1), b: constant(i32, 2) };
+      const end = loop({ to: 4, carry }, (_, { a, b }) => ({ b, a }));
+      end.a.add(1);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%0 = constant {value = 1, dtype = i32, shape = []} : i32
+      %1 = constant {value = 2, dtype = i32, shape = []} : i32
+      %2 = constant {value = 0, dtype = i32, shape = []} : i32
+      %3 = constant {value = 4, dtype = i32, shape = []} : i32
+      %4 = constant {value = 1, dtype = i32, shape = []} : i32
+      %5, %6 = loop %2, %3, %4 initial(%0, %1) body(%7: i32, %8: i32, %9: i32) {
+        yield %8, %9
+      } : i32, i32
+      %10 = constant {value = 1, dtype = i32, shape = []} : i32
+      %11 = binary %5, %10 {fn = add} : i32
+      yield"
+    `);
+  });
+
+  test("count to sizes and scalars", () => {
+    const n = dim("n");
+    const definition = kernel(
+      { name: "k", grid: { i: 4 }, inputs: { x: array(f32, [n]) } },
+      ({ i }) => {
+        loop({ from: i, to: cdiv(n, 8) }, () => undefined);
+      },
+    );
+    expect(bodyText(definition)).toContain("loop %1, %6, %7 body(%8: i32) {");
+  });
+
+  test("while", () => {
+    const definition = kernel({ name: "k", inputs: { limit: scalar(i32) } }, ({ limit }) => {
+      whileLoop(
+        constant(i32, 1),
+        (k) => k.lt(limit),
+        (k) => k.mul(2),
+      );
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = constant {value = 1, dtype = i32, shape = []} : i32
+      %2 = while %1 condition(%3: i32) {
+        %4 = compare %3, %0 {predicate = lt} : bool
+        yield %4
+      } body(%5: i32) {
+        %6 = constant {value = 2, dtype = i32, shape = []} : i32
+        %7 = binary %5, %6 {fn = mul} : i32
+        yield %7
+      } : i32
+      yield"
+    `);
+  });
+
+  test("carry accumulators", () => {
+    const definition = kernel(
+      { name: "k", scratch: { a: smem(bf16, [64, 16]), b: smem(bf16, [16, 8]) } },
+      ({ a, b }) => {
+        const sum = accumulator(f32, [64, 8]);
+        const end = loop({ to: 4, carry: sum }, (_, running) =>
+          wgmma(running, a, b).waitPending(1),
+        );
+        end.wait();
+      },
+    );
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%0 = alloc {space = smem, dtype = bf16, shape = [64, 16]} : ref<smem, bf16, [64, 16]>
+      %1 = alloc {space = smem, dtype = bf16, shape = [16, 8]} : ref<smem, bf16, [16, 8]>
+      %2 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
+      %3 = constant {value = 0, dtype = i32, shape = []} : i32
+      %4 = constant {value = 4, dtype = i32, shape = []} : i32
+      %5 = constant {value = 1, dtype = i32, shape = []} : i32
+      %6 = loop %3, %4, %5 initial(%2) body(%7: i32, %8: inflight<f32, [64, 8]>) {
+        %9 = wgmma %8, %0, %1 : inflight<f32, [64, 8]>
+        %10 = wgmma_wait %9 {pending = 1} : inflight<f32, [64, 8]>
+        yield %10
+      } : inflight<f32, [64, 8]>
+      %11 = wgmma_wait %6 {pending = 0} : tile<f32, [64, 8]>
+      yield"
+    `);
+  });
+});
+
+describe("branches", () => {
+  test("give results", () => {
+    const definition = kernel({ name: "k", inputs: { s: scalar(f32) } }, ({ s }) => {
+      const { sign } = when(
+        s.lt(0),
+        () => ({ sign: constant(f32, -1) }),
+        () => ({ sign: constant(f32, 1) }),
+      );
+      sign.mul(s);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = constant {value = 0, dtype = f32, shape = []} : f32
+      %2 = compare %0, %1 {predicate = lt} : bool
+      %3 = if %2 then {
+        %4 = constant {value = -1, dtype = f32, shape = []} : f32
+        yield %4
+      } otherwise {
+        %5 = constant {value = 1, dtype = f32, shape = []} : f32
+        yield %5
+      } : f32
+      %6 = binary %3, %0 {fn = mul} : f32
+      yield"
+    `);
+  });
+
+  test("match results by name", () => {
+    const definition = kernel({ name: "k", inputs: { s: scalar(i32) } }, ({ s }) => {
+      const results = when(
+        s.lt(0),
+        () => ({ a: s, b: s.add(1) }),
+        () => ({ b: s.add(2), a: s }),
+      );
+      results.a.add(results.b);
+    });
+    expect(bodyText(definition)).toContain("yield %0, %8");
+  });
+
+  test("of a switch", () => {
+    const definition = kernel({ name: "k", inputs: { s: scalar(i32) } }, ({ s }) => {
+      const chosen = switchCase(s, [() => constant(f32, 1), () => constant(f32, 2)]);
+      chosen.add(1);
+      switchCase(s, [() => undefined, () => undefined, () => undefined]);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = switch %0 cases {
+        %2 = constant {value = 1, dtype = f32, shape = []} : f32
+        yield %2
+      } cases {
+        %3 = constant {value = 2, dtype = f32, shape = []} : f32
+        yield %3
+      } : f32
+      %4 = constant {value = 1, dtype = f32, shape = []} : f32
+      %5 = binary %1, %4 {fn = add} : f32
+      switch %0 cases {
+        yield
+      } cases {
+        yield
+      } cases {
+        yield
+      }
+      yield"
+    `);
+  });
+});
+
+describe("regions", () => {
+  test("scoped memory", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      const tile = scoped({ buffer: smem(f32, [4]), ready: barrier() }, ({ buffer, ready }) => {
+        buffer.store(x.load());
+        ready.arrive();
+        ready.wait();
+        return buffer.load();
+      });
+      tile.add(1);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = scoped body {
+        %2 = alloc {space = smem, dtype = f32, shape = [4]} : ref<smem, f32, [4]>
+        %3 = alloc_barrier {count = 1, arrivals = 1} : barrier<1, arrivals=1>
+        %4 = load %0 : tile<f32, [4]>
+        store %2, %4
+        barrier_arrive %3
+        barrier_wait %3
+        %5 = load %2 : tile<f32, [4]>
+        yield %5
+      } : tile<f32, [4]>
+      %6 = constant {value = 1, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %7 = binary %1, %6 {fn = add} : tile<f32, [4]>
+      yield"
+    `);
+  });
+
+  test("threads and warps", () => {
+    const definition = kernel({ name: "k", threads: ["first", "second"] }, ({ first, second }) => {
+      second(() => {
+        warps((warp) => {
+          warp.add(1);
+        });
+      });
+      first(() => {
+        threadIndex();
+      });
+    });
+    expect(definition.kernel.threads).toEqual(["first", "second"]);
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "on_threads {threads = [1]} body {
+        warps body(%0: i32) {
+          %1 = constant {value = 1, dtype = i32, shape = []} : i32
+          %2 = binary %0, %1 {fn = add} : i32
+          yield
+        }
+        yield
+      }
+      on_threads {threads = [0]} body {
+        %3 = thread_index : i32
+        yield
+      }
+      yield"
+    `);
+  });
+});

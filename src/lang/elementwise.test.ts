@@ -1,0 +1,168 @@
+import { describe, expect, test } from "vitest";
+import { bodyText, testMistakes, trace } from "../../test/language.ts";
+import type { Mistake } from "../../test/language.ts";
+import {
+  binaryFunctions,
+  comparePredicates,
+  unaryFunctions,
+} from "../formats/arithmetic/functions.ts";
+import type { BinaryFunction, UnaryFunction } from "../formats/arithmetic/functions.ts";
+import { bf16, f32, f8e4m3fn, i32, u8 } from "../formats/dtype.ts";
+import { array, assert, cdiv, constant, dim, kernel, scalar, zeros } from "./index.ts";
+
+const shapes: readonly Mistake[] = [
+  {
+    name: "operands of different extents",
+    code: "TW1010",
+    make: () => trace(({ matrix }) => matrix.mul(zeros(f32, [8]))), // <- here
+    message: "operands of mul have shapes that do not fit together",
+    expected: "[8, 64]",
+    found: "[8]",
+  },
+  {
+    name: "broadcast to fewer axes",
+    code: "TW1010",
+    make: () => trace(({ matrix }) => matrix.broadcastTo([64])), // <- here
+    message: "a tile of shape [8, 64] does not broadcast to [64]",
+  },
+  {
+    name: "reduction along the only axis",
+    code: "TW1015",
+    make: () => trace(({ row }) => row.max(0)), // <- here
+    message: "max(0) along the only axis leaves no tile",
+    remedy: "write max()",
+  },
+  {
+    name: "position along the only axis",
+    code: "TW1015",
+    make: () => trace(({ row }) => row.argmin(0)), // <- here
+  },
+];
+
+testMistakes("shapes", shapes);
+
+describe("elementwise operations", () => {
+  test("a plain number takes dtype and shape of the tile beside it", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) =>
+      x.load().mul(2),
+    );
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = load %0 : tile<f32, [4]>
+      %2 = constant {value = 2, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %3 = binary %1, %2 {fn = mul} : tile<f32, [4]>
+      yield"
+    `);
+  });
+
+  test("smaller operands are broadcast", () => {
+    const definition = kernel(
+      { name: "k", inputs: { x: array(f32, [8, 4]), y: array(f32, [4]), s: scalar(f32) } },
+      ({ x, y, s }) => {
+        const tile = x.load();
+        tile.add(y.load());
+        tile.sub(tile.sum(1, { keep: true }));
+        s.div(tile);
+        tile.fma(s, 1);
+      },
+    );
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%3 = load %0 : tile<f32, [8, 4]>
+      %4 = load %1 : tile<f32, [4]>
+      %5 = broadcast %4 {shape = [8, 4], axes = [1]} : tile<f32, [8, 4]>
+      %6 = binary %3, %5 {fn = add} : tile<f32, [8, 4]>
+      %7 = reduce %3 {fn = sum, axes = [1]} : tile<f32, [8]>
+      %8 = reshape %7 {shape = [8, 1]} : tile<f32, [8, 1]>
+      %9 = broadcast %8 {shape = [8, 4], axes = [0, 1]} : tile<f32, [8, 4]>
+      %10 = binary %3, %9 {fn = sub} : tile<f32, [8, 4]>
+      %11 = broadcast %2 {shape = [8, 4], axes = []} : tile<f32, [8, 4]>
+      %12 = binary %11, %3 {fn = div} : tile<f32, [8, 4]>
+      %13 = broadcast %2 {shape = [8, 4], axes = []} : tile<f32, [8, 4]>
+      %14 = constant {value = 1, dtype = f32, shape = [8, 4]} : tile<f32, [8, 4]>
+      %15 = fma %3, %13, %14 : tile<f32, [8, 4]>
+      yield"
+    `);
+  });
+
+  test("operands of one shape are used as they are", () => {
+    const definition = kernel({ name: "k", inputs: { s: scalar(i32) } }, ({ s }) => {
+      s.add(s).rem(3).minimum(s).shl(1);
+    });
+    expect(bodyText(definition)).not.toContain("broadcast");
+  });
+
+  test("sizes known at launch stand beside i32", () => {
+    const n = dim("n");
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [n, n]) } }, () => {
+      constant(i32, 1).mul(cdiv(n, 16));
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = constant {value = 1, dtype = i32, shape = []} : i32
+      %2 = dimension_size {name = "n"} : i32
+      %3 = constant {value = 15, dtype = i32, shape = []} : i32
+      %4 = binary %2, %3 {fn = add} : i32
+      %5 = constant {value = 16, dtype = i32, shape = []} : i32
+      %6 = binary %4, %5 {fn = div} : i32
+      %7 = binary %1, %6 {fn = mul} : i32
+      yield"
+    `);
+  });
+
+  test("comparison, choice, conversion", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      const tile = x.load();
+      const narrow = tile.lt(0).select(0, tile).cast(f8e4m3fn, { overflow: "nan" });
+      narrow.bitcast(u8);
+      tile.isNan().not().all().select(constant(i32, 1), 2);
+      tile.cast(bf16);
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = load %0 : tile<f32, [4]>
+      %2 = constant {value = 0, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %3 = compare %1, %2 {predicate = lt} : tile<bool, [4]>
+      %4 = constant {value = 0, dtype = f32, shape = [4]} : tile<f32, [4]>
+      %5 = select %3, %4, %1 : tile<f32, [4]>
+      %6 = cast %5 {dtype = f8e4m3fn, overflow = nan} : tile<f8e4m3fn, [4]>
+      %7 = bitcast %6 {dtype = u8} : tile<u8, [4]>
+      %8 = classify %1 {fn = is_nan} : tile<bool, [4]>
+      %9 = unary %8 {fn = not} : tile<bool, [4]>
+      %10 = reduce %9 {fn = and, axes = [0]} : bool
+      %11 = constant {value = 1, dtype = i32, shape = []} : i32
+      %12 = constant {value = 2, dtype = i32, shape = []} : i32
+      %13 = select %10, %11, %12 : i32
+      %14 = cast %1 {dtype = bf16, overflow = saturate} : tile<bf16, [4]>
+      yield"
+    `);
+  });
+
+  test("every function has its method", () => {
+    const unary: { readonly [F in UnaryFunction]: F } = Object.fromEntries(
+      unaryFunctions.map((fn) => [fn, fn]),
+    ) as { readonly [F in UnaryFunction]: F };
+    const binary: { readonly [F in BinaryFunction]: string } = {
+      ...(Object.fromEntries(binaryFunctions.map((fn) => [fn, fn])) as {
+        readonly [F in BinaryFunction]: F;
+      }),
+      min: "minimum",
+      max: "maximum",
+    };
+    for (const [fn, method] of Object.entries({ ...unary, ...binary })) {
+      const isInteger = ["not", "clz", "popcount", "and", "or", "xor", "shl", "shr"].includes(fn);
+      const text = bodyText(
+        kernel({ name: "k" }, () => {
+          const tile = isInteger ? zeros(i32, [4]) : zeros(f32, [4]);
+          const call = Reflect.get(tile, method) as (other: unknown) => unknown;
+          call.call(tile, tile);
+        }),
+      );
+      expect(text).toContain(`{fn = ${fn}}`);
+    }
+    for (const predicate of comparePredicates) {
+      const text = bodyText(
+        kernel({ name: "k" }, () => {
+          assert(constant(f32, 1)[predicate](2), "compared");
+        }),
+      );
+      expect(text).toContain(`{predicate = ${predicate}}`);
+    }
+  });
+});
