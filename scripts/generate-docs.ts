@@ -17,6 +17,7 @@ const areas: { readonly [digit: string]: string } = {
   3: "Simulator",
   4: "Device and runtime",
   5: "Command line and test helpers",
+  6: "Layouts",
 };
 
 function areaDigit(code: string): string {

@@ -1,12 +1,14 @@
 /**
  * The registry of diagnostic codes. The first digit is the area:
  * 0 number formats and host arrays, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
- * 5 command line and test helpers. A code keeps its meaning for good; retired codes are not reused.
+ * 5 command line and test helpers, 6 layouts. A code keeps its meaning for good; retired codes are
+ * not reused.
  */
 import { deviceCodes } from "./device.ts";
 import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
+import { layoutCodes } from "./layout.ts";
 import { simulatorCodes } from "./simulator.ts";
 import { textCodes } from "./text.ts";
 import { toolCodes } from "./tools.ts";
@@ -19,4 +21,5 @@ export const codes = Object.freeze({
   ...simulatorCodes,
   ...deviceCodes,
   ...toolCodes,
+  ...layoutCodes,
 });

@@ -1,0 +1,403 @@
+import { describe, expect, test } from "vitest";
+import {
+  coordinatesOf,
+  lanesOf,
+  layoutOf,
+  numberOf,
+  placesOf,
+  randomShape,
+  randomSpelling,
+  shuffled,
+  spellingOf,
+  volume,
+} from "../../../test/layout-oracle.ts";
+import type { Places } from "../../../test/layout-oracle.ts";
+import { Random } from "../../support/random.ts";
+import { coversLanes, joinLayouts, meetLayouts, sameLanes } from "./lattice.ts";
+import {
+  broadcastLayout,
+  concatenateLayouts,
+  reduceLayout,
+  sliceLayout,
+  transposeLayout,
+} from "./operations.ts";
+import { replicatedLayout, replication, splat } from "./register-layout.ts";
+import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
+import { reshapeLayout } from "./reshape.ts";
+import { parseLayout } from "./text.ts";
+
+const accumulator = "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)";
+
+function text(layout: RegisterLayout | undefined): string | undefined {
+  return layout?.text;
+}
+
+function places(layout: RegisterLayout, shape: readonly number[]): Places {
+  if (layout.kind === "splat") throw new Error("a splat has no places");
+  return placesOf(spellingOf(layout), shape);
+}
+
+function lanes(layout: RegisterLayout, shape: readonly number[]) {
+  return lanesOf(places(layout, shape), volume(shape));
+}
+
+/** A layout whose atom divides a shape of powers of two, or any layout on any shape. */
+function randomCase(seed: number, rank: number) {
+  const random = new Random(seed);
+  const layout = layoutOf(randomSpelling(random, rank, 2));
+  const shape = randomShape(random, rank);
+  const message = `seed ${seed}: ${layout.text} on [${shape.join(", ")}]`;
+  return { random, layout, shape, message };
+}
+
+/** Powers of two that the atom divides: there the order of registers is kept too. */
+function isRegular(layout: DistributedLayout, shape: readonly number[]): boolean {
+  const powers = shape.every((extent) => (extent & (extent - 1)) === 0);
+  const spare = shape.length - layout.axes.length;
+  const covered =
+    layout.kind === "flat"
+      ? volume(shape) % 2 ** (layout.axes[0]?.length ?? 0) === 0
+      : layout.axes.every((bits, axis) => (shape[spare + axis] ?? 1) >= 2 ** bits.length);
+  return powers && covered;
+}
+
+/** Runs until `count` cases gave a layout, and insists that enough did. */
+function collect(count: number, attempt: (seed: number) => boolean): void {
+  let found = 0;
+  for (let seed = 0; seed < count * 20 && found < count; seed += 1) if (attempt(seed)) found += 1;
+  expect(found).toBe(count);
+}
+
+describe("worked examples", () => {
+  const layout = parseLayout(accumulator);
+  test("of the accumulator", () => {
+    expect(text(reduceLayout(layout, [64, 128], [1]))).toBe("(L2 L3 L4 R0 W0 W1)");
+    expect(text(reduceLayout(layout, [64, 128], [0]))).toBe("(R0 L0 L1)");
+    expect(text(reduceLayout(layout, [64, 128], [0, 1]))).toBe("()");
+    expect(text(transposeLayout(layout, [64, 128], [1, 0]))).toBe("(R0 L0 L1 | L2 L3 L4 R1 W0 W1)");
+    expect(text(sliceLayout(layout, [64, 128], [0, 32], [64, 32]))).toBe(accumulator);
+    expect(text(sliceLayout(layout, [64, 128], [16, 0], [16, 128]))).toBeUndefined();
+    expect(text(sliceLayout(layout, [128, 128], [64, 8], [64, 24]))).toBe(accumulator);
+    const rows = parseLayout("(L2 L3 L4 R0 W0 W1)");
+    const toColumns = { from: [64], to: [64, 128], axes: [0] };
+    expect(text(broadcastLayout(rows, toColumns))).toBe("(L2 L3 L4 R0 W0 W1 |)");
+    expect(text(broadcastLayout(rows, { from: [64], to: [3, 64], axes: [1] }))).toBe(rows.text);
+  });
+
+  test.each([
+    [accumulator, [64, 8], [8, 8, 8], "(R1 W0 W1 | L2 L3 L4 | R0 L0 L1)"],
+    [accumulator, [64, 8], [512], "(R0 L0 L1 L2 L3 L4 R1 W0 W1)"],
+    ["(L0 L1 L2 L3 L4)", [4, 96], [12, 32], "(L0 L1 L2 L3 L4)"],
+    ["(L0 L1 L2 L3 L4)", [12, 32], [32, 12], "flat(L0 L1 L2 L3 L4)"],
+    ["(L0 | R0 L1)", [2, 6], [12], undefined],
+    ["flat(L0 L1)", [3, 5], [15], "flat(L0 L1)"],
+    ["splat", [3, 5], [15], "splat"],
+    [accumulator, [64, 8], [64, 1, 8], "(L2 L3 L4 R1 W0 W1 | | R0 L0 L1)"],
+    ["(L0 L1)", [1, 1], [], "()"],
+  ])("%s reshaped from %s to %s", (source, from, to, result) => {
+    expect(text(reshapeLayout(parseLayout(source), from, to))).toBe(result);
+  });
+
+  test("shapes of different size are a mistake of ours", () => {
+    expect(() => reshapeLayout(parseLayout("(L0)"), [4], [5])).toThrow("cannot be reshaped");
+  });
+
+  test("of lattices", () => {
+    const shape = [8, 8];
+    const both = (left: string, right: string) => [
+      text(meetLayouts(parseLayout(left), parseLayout(right), shape)),
+      text(joinLayouts(parseLayout(left), parseLayout(right), shape)),
+    ];
+    expect(both("(L0 L1 |)", "(L2 L3)")).toEqual(["(L0 L1 | L2 L3)", "()"]);
+    expect(both("(L0 L1 | L2)", "(L0 | L2)")).toEqual(["(L0 L1 | L2)", "(L0 | L2)"]);
+    expect(both("(L0 | L1)", "(L1 | L0)")).toEqual([undefined, "()"]);
+    expect(both("(L0 |)", "(L1 |)")).toEqual([undefined, "()"]);
+    expect(both("splat", "(L1 |)")).toEqual(["(L1 |)", "splat"]);
+    expect(both("(L1 |)", "splat")).toEqual(["(L1 |)", "splat"]);
+  });
+
+  test("a splat stays one", () => {
+    expect(reduceLayout(splat, [4, 4], [0])).toBe(splat);
+    expect(transposeLayout(splat, [4, 4], [1, 0])).toBe(splat);
+    expect(sliceLayout(splat, [4, 4], [1, 1], [2, 2])).toBe(splat);
+    expect(broadcastLayout(splat, { from: [4], to: [4, 4], axes: [0] })).toBe(splat);
+    expect(coversLanes(splat, replicatedLayout, [4])).toBe(true);
+    expect(coversLanes(replicatedLayout, splat, [4])).toBe(false);
+  });
+});
+
+describe("against brute force", () => {
+  test("reduction leaves the result where its parts were", () => {
+    collect(120, (seed) => {
+      const { random, layout, shape, message } = randomCase(seed, 1 + (seed % 3));
+      const axes = shape.map((_, axis) => axis).filter(() => random.below(2) === 0);
+      const result = reduceLayout(layout, shape, axes);
+      if (result === undefined) return false;
+      const kept = shape.filter((_, axis) => !axes.includes(axis));
+      const found = lanes(result, kept);
+      const expected = Array.from(found, () => new Set<number>());
+      lanes(layout, shape).forEach((threads, element) => {
+        const coordinates = coordinatesOf(element, shape);
+        const target = numberOf(
+          coordinates.filter((_, axis) => !axes.includes(axis)),
+          kept,
+        );
+        for (const thread of threads) expected[target ?? 0]?.add(thread);
+      });
+      const full = isRegular(layout, shape);
+      found.forEach((threads, element) => {
+        const before = [...(expected[element] ?? [])].sort((left, right) => left - right);
+        // Lanes that held nothing but padding get the result as well.
+        if (full) expect(threads, `${message} over ${axes.join()}`).toEqual(before);
+        else
+          expect(threads, `${message} over ${axes.join()}`).toEqual(expect.arrayContaining(before));
+      });
+      return true;
+    });
+  });
+
+  test("broadcast repeats in the lanes of the source", () => {
+    collect(120, (seed) => {
+      const { random, layout, shape, message } = randomCase(seed, 1 + (seed % 2));
+      const axes = shuffled(random, [0, 1, 2]).slice(0, shape.length);
+      axes.sort((left, right) => left - right);
+      const to = [2, 3, 2].map((extent, axis) => {
+        const source = axes.indexOf(axis);
+        const own = shape[source] ?? 1;
+        return source < 0 || own === 1 ? extent : own;
+      });
+      const result = broadcastLayout(layout, { from: shape, to, axes });
+      if (result === undefined) return false;
+      const source = lanes(layout, shape);
+      lanes(result, to).forEach((threads, element) => {
+        const coordinates = coordinatesOf(element, to);
+        const origin = numberOf(
+          axes.map((axis, index) => (shape[index] === 1 ? 0 : (coordinates[axis] ?? 0))),
+          shape,
+        );
+        expect(threads, `${message} to ${to.join()}`).toEqual(source[origin ?? 0]);
+      });
+      return true;
+    });
+  });
+
+  /** Compares a result element by element, registers too where the source is regular. */
+  function expectMoved(
+    source: { layout: DistributedLayout; shape: readonly number[] },
+    target: { layout: RegisterLayout; shape: readonly number[] },
+    origin: (element: number) => number | undefined,
+    message: string,
+  ): void {
+    const moved = lanes(target.layout, target.shape);
+    const before = lanes(source.layout, source.shape);
+    const described = `${message} becomes ${target.layout.text}`;
+    moved.forEach((threads, element) => {
+      expect(threads, described).toEqual(before[origin(element) ?? -1]);
+    });
+    if (!isRegular(source.layout, source.shape)) return;
+    const original = places(source.layout, source.shape);
+    places(target.layout, target.shape).forEach((registers, thread) => {
+      const held = registers.map((element) => (element === undefined ? -1 : origin(element)));
+      expect(held, described).toEqual(original[thread]);
+    });
+  }
+
+  test("transposition keeps places", () => {
+    collect(150, (seed) => {
+      const { random, layout, shape, message } = randomCase(seed, 2 + (seed % 2));
+      const permutation = shuffled(
+        random,
+        shape.map((_, axis) => axis),
+      );
+      const result = transposeLayout(layout, shape, permutation);
+      if (result === undefined) return false;
+      const turned = permutation.map((axis) => shape[axis] ?? 1);
+      const origin = (element: number) => {
+        const coordinates = coordinatesOf(element, turned);
+        return numberOf(
+          shape.map((_, axis) => coordinates[permutation.indexOf(axis)] ?? 0),
+          shape,
+        );
+      };
+      const target = { layout: result, shape: turned };
+      expectMoved({ layout, shape }, target, origin, `${message} by ${permutation.join()}`);
+      return true;
+    });
+  });
+
+  test("axes of any layout but flat ones can be transposed", () => {
+    for (let seed = 0; seed < 100; seed += 1) {
+      const { layout, shape, message } = randomCase(seed, 2);
+      if (layout.kind === "flat") continue;
+      expect(text(transposeLayout(layout, shape, [1, 0])), message).toBeDefined();
+    }
+  });
+
+  test("reshaping keeps places", () => {
+    const factorisations = [[24], [4, 6], [6, 4], [2, 3, 4], [8, 3], [1, 24], [2, 12]];
+    const powers = [[32], [4, 8], [8, 4], [2, 4, 4], [2, 1, 16], [16, 2]];
+    collect(150, (seed) => {
+      const random = new Random(seed);
+      const shapes = random.below(2) === 0 ? powers : factorisations;
+      const shape = random.pick(shapes);
+      const to = random.pick(shapes);
+      const layout = layoutOf(randomSpelling(random, shape.length, 2));
+      const message = `seed ${seed}: ${layout.text} from ${shape.join()} to ${to.join()}`;
+      const result = reshapeLayout(layout, shape, to);
+      if (result === undefined) return false;
+      expectMoved({ layout, shape }, { layout: result, shape: to }, (element) => element, message);
+      return true;
+    });
+  });
+
+  test("a regular layout of a power of two can be reshaped into any other", () => {
+    for (let seed = 0; seed < 200; seed += 1) {
+      const random = new Random(seed);
+      const layout = layoutOf(randomSpelling(random, 2, 2));
+      if (!isRegular(layout, [16, 16])) continue;
+      for (const to of [[256], [2, 128], [4, 4, 16], [32, 8]])
+        expect(text(reshapeLayout(layout, [16, 16], to)), layout.text).toBeDefined();
+    }
+  });
+
+  test("slices stay in their lanes, and are refused only where lanes would move", () => {
+    collect(200, (seed) => {
+      const { random, layout, shape, message } = randomCase(seed, 1 + (seed % 2));
+      const starts = shape.map((extent) => random.below(extent));
+      const sizes = shape.map((extent, axis) => 1 + random.below(extent - (starts[axis] ?? 0)));
+      const result = sliceLayout(layout, shape, starts, sizes);
+      if (result === undefined) return false;
+      const source = lanes(layout, shape);
+      lanes(result, sizes).forEach((threads, element) => {
+        const inside = coordinatesOf(element, sizes);
+        const origin = numberOf(
+          inside.map((coordinate, axis) => coordinate + (starts[axis] ?? 0)),
+          shape,
+        );
+        const described = `${message} from ${starts.join()} of ${sizes.join()} is ${result.text}`;
+        expect(threads, described).toEqual(source[origin ?? -1]);
+      });
+      return true;
+    });
+  });
+
+  test("windows aligned to the atom are never refused", () => {
+    for (let seed = 0; seed < 100; seed += 1) {
+      const random = new Random(seed);
+      const layout = layoutOf({
+        kind: "axes",
+        axes: [
+          ["L0", "R0"],
+          ["W0", "R1", "L1"],
+        ],
+      });
+      const starts = [4 * random.below(3), 8 * random.below(2)];
+      const sizes = starts.map((start, axis) => 1 + random.below(([12, 16][axis] ?? 1) - start));
+      const result = sliceLayout(layout, [12, 16], starts, sizes);
+      expect(result, `seed ${seed}: ${starts.join()} of ${sizes.join()}`).toBeDefined();
+    }
+  });
+
+  test("joined tiles keep their lanes", () => {
+    collect(60, (seed) => {
+      const { random, layout, shape, message } = randomCase(seed, 2);
+      const axis = random.below(2);
+      const other = shape.with(axis, random.pick([1, 2, 4, 8]));
+      const parts = [
+        { layout, shape },
+        { layout, shape: other },
+      ];
+      const result = concatenateLayouts(parts, axis);
+      if (result === undefined) return false;
+      const whole = shape.with(axis, (shape[axis] ?? 1) + (other[axis] ?? 1));
+      const sources = parts.map((part) => lanes(part.layout, part.shape));
+      lanes(result, whole).forEach((threads, element) => {
+        const coordinates = coordinatesOf(element, whole);
+        const along = coordinates[axis] ?? 0;
+        const second = along >= (shape[axis] ?? 1);
+        const inside = coordinates.with(axis, second ? along - (shape[axis] ?? 1) : along);
+        const number = numberOf(inside, second ? other : shape);
+        expect(threads, message).toEqual(sources[second ? 1 : 0]?.[number ?? -1]);
+      });
+      return true;
+    });
+  });
+
+  test("splats join anything; splats alone become whole copies", () => {
+    const part = { layout: parseLayout("(L0 | L1)"), shape: [2, 2] };
+    const uniform = { layout: splat, shape: [2, 2] };
+    expect(text(concatenateLayouts([uniform, part], 0))).toBe("(L0 | L1)");
+    expect(text(concatenateLayouts([uniform, uniform], 0))).toBe("()");
+    const moved = { layout: parseLayout("(L1 | L0)"), shape: [2, 2] };
+    expect(concatenateLayouts([part, moved], 0)).toBeUndefined();
+  });
+});
+
+describe("the order of replication", () => {
+  const isSubset = (inner: readonly number[], outer: readonly number[] | undefined) =>
+    inner.every((thread) => outer?.includes(thread) === true);
+
+  test("covering, meet and join follow the sets of lanes", () => {
+    const found = { meet: 0, refused: 0, join: 0, covers: 0 };
+    for (let seed = 0; seed < 400; seed += 1) {
+      const random = new Random(seed);
+      const shape = randomShape(random, 2);
+      const left = layoutOf(randomSpelling(random, 2, 1));
+      const kept = spellingOf(left).axes.map((bits) => bits.filter(() => random.below(4) > 0));
+      const right =
+        random.below(3) === 0
+          ? layoutOf(randomSpelling(random, 2, 1))
+          : layoutOf({ kind: left.kind, axes: kept });
+      const message = `seed ${seed}: ${left.text} and ${right.text} on ${shape.join()}`;
+      const ours = lanes(left, shape);
+      const theirs = lanes(right, shape);
+      const covered = theirs.every((threads, element) => isSubset(threads, ours[element]));
+      expect(coversLanes(left, right, shape), message).toBe(covered);
+      if (covered) found.covers += 1;
+      const same = ours.every((threads, element) => threads.join() === theirs[element]?.join());
+      expect(sameLanes(left, right, shape), message).toBe(same);
+
+      const meet = meetLayouts(left, right, shape);
+      const common = ours.map((threads, element) =>
+        threads.filter((thread) => theirs[element]?.includes(thread) === true),
+      );
+      if (meet === undefined) found.refused += 1;
+      else {
+        expect(lanes(meet, shape), `${message} meet in ${meet.text}`).toEqual(common);
+        found.meet += 1;
+      }
+      const join = joinLayouts(left, right, shape);
+      if (join === undefined) continue;
+      const above = lanes(join, shape);
+      const covers = above.every(
+        (threads, element) =>
+          isSubset(ours[element] ?? [], threads) && isSubset(theirs[element] ?? [], threads),
+      );
+      expect(covers, `${message} join in ${join.text}`).toBe(true);
+      found.join += 1;
+    }
+    expect(Math.min(...Object.values(found))).toBeGreaterThan(20);
+  });
+
+  test("no layout between a join and its two covers both with fewer copies", () => {
+    for (let seed = 0; seed < 60; seed += 1) {
+      const random = new Random(seed);
+      const shape = [8, 8];
+      const spelling = () => {
+        const bits = shuffled(random, ["L0", "L1", "L2"]).slice(0, random.below(4));
+        const cut = random.below(bits.length + 1);
+        return layoutOf({ kind: "axes", axes: [bits.slice(0, cut), bits.slice(cut)] });
+      };
+      const [left, right] = [spelling(), spelling()];
+      const join = joinLayouts(left, right, shape);
+      const message = `seed ${seed}: ${left.text}, ${right.text}, ${text(join)}`;
+      expect(join, message).toBeDefined();
+      for (let attempt = 0; attempt < 30; attempt += 1) {
+        const other = spelling();
+        if (!coversLanes(other, left, shape) || !coversLanes(other, right, shape)) continue;
+        expect(coversLanes(other, join ?? splat, shape), `${message}, ${other.text}`).toBe(true);
+        expect(replication(other), message).toBeGreaterThanOrEqual(replication(join ?? splat));
+      }
+    }
+  });
+});

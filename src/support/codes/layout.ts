@@ -1,0 +1,69 @@
+/** Codes of layouts: TW6xxx. */
+import { registerCodes } from "./entry.ts";
+
+export const layoutCodes = registerCodes({
+  TW6001: {
+    title: "not the text of a layout",
+    cause:
+      "The text of a register layout is `splat`, `flat(…)` or `(… | …)` with the bits R, L and W in it; that of a layout in shared memory is `shared(…)`, in tensor memory `tmem(…)`.",
+    example: 'parseLayout("(L0 L1 | X0)")',
+    remedy: "write a bit as R, L or W and its number, and separate axes with |",
+  },
+  TW6002: {
+    title: "bits that cannot own coordinates",
+    cause:
+      "A bit of a register layout owns one coordinate bit at most. A program thread has five lane bits, L0 to L4, and two warp bits, W0 and W1.",
+    example: 'parseLayout("(L0 L0)")',
+    remedy: "use every bit once, lanes up to L4 and warps up to W1",
+  },
+  TW6003: {
+    title: "layout does not fit the tile",
+    cause:
+      "A layout distributes the last axes of a tile; a tile with fewer axes has nothing to do so.",
+    example: 'elementTable(parseLayout("(L0 L1 | R0)"), [64])',
+    remedy: "give a tile with at least as many axes as the layout",
+  },
+  TW6004: {
+    title: "not a tiling",
+    cause:
+      "A tiling splits the last axes again and again. Each tile divides the one before, extents are powers of two, and the axes named for warps, lanes and the vector exist, each once, with 4 warps and 32 lanes in all.",
+    example: "tiling([[64, 8], [24, 8]], { warps: [-3], lanes: [-2], vector: -1 })",
+    remedy: "let each tile divide the tile before, and name every axis once",
+  },
+  TW6005: {
+    title: "no such fragment",
+    cause:
+      "A named layout exists for the sizes its instruction has, and spreads a tile over powers of two of warps and lanes.",
+    example: 'mmaFragment("left", 24)',
+    remedy: "use sizes that the instruction has and powers of two",
+  },
+  TW6006: {
+    title: "not a layout of shared memory",
+    cause:
+      "A layout in shared memory has an order of axes that is a permutation, tiles of at least one element, and a swizzle of 0, 32, 64 or 128 bytes.",
+    example: "sharedLayout({ swizzle: 16 })",
+    remedy:
+      "use a permutation of the axes, positive tile extents and a swizzle that the hardware has",
+  },
+  TW6007: {
+    title: "tiles do not cover the allocation",
+    cause:
+      "Tiles in shared memory divide the extents they tile, and the order of axes names axes that the allocation has.",
+    example: "wholeView(sharedLayout({ tile: [8, 64] }), [100, 64], 16)",
+    remedy: "choose extents that are multiples of the tile, or another tile",
+  },
+  TW6008: {
+    title: "tile does not fit tensor memory",
+    cause:
+      "A layout in tensor memory is made for 64 or 128 rows as its instruction needs, at most 512 columns of 32 bits, and elements that fill a column together.",
+    example: 'tmemColumns(parseTmemLayout("tmem(half)"), [128, 64], 32)',
+    remedy: "use the rows that the layout has and fewer columns",
+  },
+  TW6009: {
+    title: "window outside its allocation",
+    cause:
+      "A window of shared memory lies inside what was allocated, with one start and size an axis.",
+    example: "sliceView(view, [0, 60], [8, 8])",
+    remedy: "keep start plus size within the extents of the window it is cut from",
+  },
+});
