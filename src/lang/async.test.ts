@@ -54,9 +54,9 @@ test("copies, groups and fences", () => {
   );
   expect(bodyText(definition)).toMatchInlineSnapshot(`
     "%2 = block_index {axis = "i"} : i32
-    %3 = alloc {space = smem, dtype = bf16, shape = [64, 64]} : ref<smem, bf16, [64, 64]>
-    %4 = alloc_barrier {count = 2, arrivals = 1} : barrier<2, arrivals=1>
-    %5 = alloc_barrier {count = 1, arrivals = 1} : barrier<1, arrivals=1>
+    %3 = alloc {space = smem, dtype = bf16, shape = [64, 64], name = "tile"} : ref<smem, bf16, [64, 64]>
+    %4 = alloc_barrier {count = 2, arrivals = 1, name = "full"} : barrier<2, arrivals=1>
+    %5 = alloc_barrier {count = 1, arrivals = 1, name = "one"} : barrier<1, arrivals=1>
     prefetch %0
     copy_async %0, %3 barrier(%4) index(%2) {fill = nan, multicast = ["i"], reduction = none}
     copy_async %0, %3 barrier(%5) {fill = zero, multicast = [], reduction = none}
@@ -83,7 +83,7 @@ test("products with a tile in registers and initial sums", () => {
       .mul(2);
   });
   expect(bodyText(definition)).toMatchInlineSnapshot(`
-    "%0 = alloc {space = smem, dtype = bf16, shape = [16, 8]} : ref<smem, bf16, [16, 8]>
+    "%0 = alloc {space = smem, dtype = bf16, shape = [16, 8], name = "b"} : ref<smem, bf16, [16, 8]>
     %1 = constant {value = 1, dtype = f32, shape = [64, 8]} : tile<f32, [64, 8]>
     %2 = accumulator initial(%1) {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
     %3 = constant {value = 0, dtype = bf16, shape = [64, 16]} : tile<bf16, [64, 16]>
@@ -109,7 +109,7 @@ test("semaphores and meetings", () => {
   );
   expect(bodyText(definition)).toMatchInlineSnapshot(`
     "%0 = block_index {axis = "i"} : i32
-    %1 = alloc_semaphore {shape = [4, 2]} : semaphore<[4, 2]>
+    %1 = alloc_semaphore {shape = [4, 2], name = "done"} : semaphore<[4, 2]>
     %2 = constant {value = 1, dtype = i32, shape = []} : i32
     %3 = constant {value = 1, dtype = i32, shape = []} : i32
     semaphore_signal %1, %3 indices(%0, %2)

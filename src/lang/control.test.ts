@@ -247,8 +247,8 @@ describe("loops", () => {
       },
     );
     expect(bodyText(definition)).toMatchInlineSnapshot(`
-      "%0 = alloc {space = smem, dtype = bf16, shape = [64, 16]} : ref<smem, bf16, [64, 16]>
-      %1 = alloc {space = smem, dtype = bf16, shape = [16, 8]} : ref<smem, bf16, [16, 8]>
+      "%0 = alloc {space = smem, dtype = bf16, shape = [64, 16], name = "a"} : ref<smem, bf16, [64, 16]>
+      %1 = alloc {space = smem, dtype = bf16, shape = [16, 8], name = "b"} : ref<smem, bf16, [16, 8]>
       %2 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
       %3 = constant {value = 0, dtype = i32, shape = []} : i32
       %4 = constant {value = 4, dtype = i32, shape = []} : i32
@@ -342,8 +342,8 @@ describe("regions", () => {
     });
     expect(bodyText(definition)).toMatchInlineSnapshot(`
       "%1 = scoped body {
-        %2 = alloc {space = smem, dtype = f32, shape = [4]} : ref<smem, f32, [4]>
-        %3 = alloc_barrier {count = 1, arrivals = 1} : barrier<1, arrivals=1>
+        %2 = alloc {space = smem, dtype = f32, shape = [4], name = "buffer"} : ref<smem, f32, [4]>
+        %3 = alloc_barrier {count = 1, arrivals = 1, name = "ready"} : barrier<1, arrivals=1>
         %4 = load %0 : tile<f32, [4]>
         store %2, %4
         barrier_arrive %3

@@ -91,10 +91,10 @@ describe("kernels", () => {
     );
     expect(bodyText(definition)).toMatchInlineSnapshot(`
       "%1 = block_index {axis = "i"} : i32
-      %2 = alloc {space = smem, dtype = bf16, shape = [8, 8]} : ref<smem, bf16, [8, 8]>
-      %3 = alloc {space = gmem, dtype = f32, shape = [n]} : ref<gmem, f32, [n]>
-      %4 = alloc_barrier {count = 3, arrivals = 2} : barrier<3, arrivals=2>
-      %5 = alloc_semaphore {shape = []} : semaphore<[]>
+      %2 = alloc {space = smem, dtype = bf16, shape = [8, 8], name = "near"} : ref<smem, bf16, [8, 8]>
+      %3 = alloc {space = gmem, dtype = f32, shape = [n], name = "far"} : ref<gmem, f32, [n]>
+      %4 = alloc_barrier {count = 3, arrivals = 2, name = "ready"} : barrier<3, arrivals=2>
+      %5 = alloc_semaphore {shape = [], name = "done"} : semaphore<[]>
       %6 = constant {value = 1, dtype = i32, shape = []} : i32
       semaphore_signal %5, %6
       yield"
@@ -116,10 +116,10 @@ describe("kernels", () => {
       },
     );
     expect(bodyText(definition)).toMatchInlineSnapshot(`
-      "%0 = alloc_union {bytes = 512} : ref<smem, u8, [512]>
-      %1 = union_member %0 {group = 0, offset = 0, dtype = f32, shape = [10]} : ref<smem, f32, [10]>
-      %2 = union_member %0 {group = 0, offset = 128, dtype = f32, shape = [64]} : ref<smem, f32, [64]>
-      %3 = union_member %0 {group = 1, offset = 0, dtype = i4, shape = [801]} : ref<smem, i4, [801]>
+      "%0 = alloc_union {bytes = 512, name = "shared"} : ref<smem, u8, [512]>
+      %1 = union_member %0 {group = 0, offset = 0, dtype = f32, shape = [10], name = "a"} : ref<smem, f32, [10]>
+      %2 = union_member %0 {group = 0, offset = 128, dtype = f32, shape = [64], name = "b"} : ref<smem, f32, [64]>
+      %3 = union_member %0 {group = 1, offset = 0, dtype = i4, shape = [801], name = "c"} : ref<smem, i4, [801]>
       %4 = constant {value = 0, dtype = f32, shape = [10]} : tile<f32, [10]>
       store %1, %4
       %5 = constant {value = 1, dtype = f32, shape = [64]} : tile<f32, [64]>

@@ -1,4 +1,5 @@
 /** Windows that must not be used, reported where they are. */
+import { opName } from "../ir/op-names.ts";
 import type { Agent } from "./agent.ts";
 import { placeText } from "./order/access.ts";
 import type { View } from "./view.ts";
@@ -14,8 +15,8 @@ export function requireUsable(agent: Agent, { memory, fault }: View): void {
     {
       code: isIndex ? "TW3005" : "TW3004",
       message: isIndex
-        ? `${op.kind} with index ${fault.start} on axis ${fault.axis} of ${name}, which has ${fault.extent}`
-        : `${op.kind} of a window that reaches outside ${name} on axis ${fault.axis}`,
+        ? `${opName(op)} with index ${fault.start} on axis ${fault.axis} of ${name}, which has ${fault.extent}`
+        : `${opName(op)} of a window that reaches outside ${name} on axis ${fault.axis}`,
       location: op.location,
       expected: `indices from 0 to ${fault.extent - 1}`,
       found: `${isIndex ? fault.start : `${fault.start} to ${last}`} in ${placeText(agent.place())}`,

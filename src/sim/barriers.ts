@@ -38,8 +38,14 @@ export class BarrierArray {
       : undefined;
   }
 
+  /** How reports name the array. */
+  get name(): string {
+    const { name } = this.op.attributes;
+    return name === undefined ? "the barrier" : `barrier ${name}`;
+  }
+
   /** How reports name one barrier of the array. */
   nameOf(element: BarrierElement): string {
-    return this.elements.length === 1 ? "the barrier" : `barrier ${element.index}`;
+    return this.elements.length === 1 ? this.name : `${this.name}[${element.index}]`;
   }
 }

@@ -60,7 +60,7 @@ export class Block {
     this.cluster = cluster;
     this.coordinates = coordinates;
     this.rank = rank;
-    this.meeting = new Meeting("block_sync", threads.length);
+    this.meeting = new Meeting("blockSync", threads.length);
     this.agents = threads.map((_, thread) => new Agent(this, thread));
     this.#running = threads.length;
   }

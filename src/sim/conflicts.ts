@@ -1,4 +1,5 @@
 /** The words for what the shadow memories and barriers find. */
+import { opName } from "../ir/op-names.ts";
 import { formatPosition } from "../support/location.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
 import type { BarrierArray, BarrierElement } from "./barriers.ts";
@@ -18,11 +19,11 @@ const verbs: { readonly [M in AccessMode]: string } = {
 };
 
 function accessText({ op, mode, place }: Access): string {
-  return `${op.kind} ${verbs[mode]} it in ${placeText(place)}`;
+  return `${opName(op)} ${verbs[mode]} it in ${placeText(place)}`;
 }
 
 function originNote({ op, place }: Origin, what: string): RelatedNote {
-  return { message: `${what}: ${op.kind} in ${placeText(place)}`, location: op.location };
+  return { message: `${what}: ${opName(op)} in ${placeText(place)}`, location: op.location };
 }
 
 /** Where the memory was allocated, for reports about what is in it. */
@@ -42,7 +43,7 @@ function reportRace(findings: Findings, memory: Memory, race: Race): void {
   findings.add(
     {
       code: "TW3001",
-      message: `data race on ${memory.description.name}: ${current.op.kind} and ${earlier.op.kind} are not ordered`,
+      message: `data race on ${memory.description.name}: ${opName(current.op)} and ${opName(earlier.op)} are not ordered`,
       location: current.op.location,
       expected: "one of them ordered before the other by a barrier, a wait or a fence",
       found: `${accessText(current)}, first at byte ${granule * memory.granuleBytes}`,
@@ -60,7 +61,7 @@ function reportRace(findings: Findings, memory: Memory, race: Race): void {
 function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string {
   const fence = memory.description.space === "smem" ? "commitShared()" : "commitGlobal()";
   if (missing === "fence")
-    return `call ${fence} in thread ${earlier.place.thread} after its ${earlier.op.kind}, before what orders it with ${current.op.kind}`;
+    return `call ${fence} in thread ${earlier.place.thread} after its ${opName(earlier.op)}, before what orders it with ${opName(current.op)}`;
   const waits: readonly Access[] = [earlier, current].filter(({ proxy }) => proxy === "async");
   if (waits.some(({ op }) => op.kind === "wgmma"))
     return "wait for the wgmma before its operands are changed";
@@ -79,7 +80,7 @@ function reportUninitialised(
   findings.add(
     {
       code: "TW3002",
-      message: `${current.op.kind} of memory that nobody has written`,
+      message: `${opName(current.op)} of ${memory.description.name}, which nobody has written`,
       location: current.op.location,
       expected: `${memory.description.name} written before it is read`,
       found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
@@ -94,20 +95,27 @@ function reportUnion(
   memory: Memory,
   { earlier, current, granule }: Extract<Conflict, { kind: "union" }>,
 ): void {
+  const [reader, writer] = [current, earlier].map((access) => memberName(memory, access));
   findings.add(
     {
       code: "TW3003",
-      message: `${current.op.kind} of union bytes that another member wrote`,
+      message: `${opName(current.op)} of ${reader} reads bytes of ${memory.description.name} that ${writer} has written`,
       location: current.op.location,
-      expected: "bytes written through the member that is read",
+      expected: `bytes written through ${reader}`,
       found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
       notes: [
-        { message: `${earlier.op.kind} through the other member`, location: earlier.op.location },
+        { message: `${opName(earlier.op)} through ${writer}`, location: earlier.op.location },
+        ...memoryNote(memory),
       ],
     },
     earlier.op,
     current.op,
   );
+}
+
+/** The member of a union that an access goes through. */
+function memberName({ owner }: Memory, { member }: Access): string {
+  return owner?.machine.program.members[member - 1] ?? "the union itself";
 }
 
 function sameBlock(left: Origin, right: Origin): boolean {
@@ -123,10 +131,10 @@ export function reportLateUse(findings: Findings, name: string, use: Access, end
   findings.add(
     {
       code: "TW3010",
-      message: `a block can end while ${use.op.kind} of another block still uses ${name} of it`,
+      message: `a block can end while ${opName(use.op)} of another block still uses its ${name}`,
       location: use.op.location,
       expected: "the use ordered before the block's end",
-      found: `${use.op.kind} in ${placeText(use.place)}`,
+      found: `${opName(use.op)} in ${placeText(use.place)}`,
       notes: [
         {
           message: `ends here: ${placeText(ending.place)}`,
@@ -143,10 +151,10 @@ export function reportUnawaited(findings: Findings, { op, place }: Origin): void
   findings.add(
     {
       code: "TW3009",
-      message: `${op.kind} is not awaited`,
+      message: `${opName(op)} is not awaited`,
       location: op.location,
       expected: "a wait for it before its memory goes away",
-      found: `${op.kind} issued in ${placeText(place)} can still be under way`,
+      found: `${opName(op)} issued in ${placeText(place)} can still be under way`,
     },
     op,
   );

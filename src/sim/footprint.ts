@@ -9,6 +9,7 @@
  */
 import { packedBytes } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Region } from "../ir/node.ts";
+import { opName } from "../ir/op-names.ts";
 import { regionList } from "../ir/traverse.ts";
 import { warpsPerThread } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
@@ -88,6 +89,12 @@ export function sharedFootprint(kernel: Kernel): number {
   );
 }
 
+/** The user's name for an allocation, or what it is where it has none. */
+function allocationName(op: AnyOp): string {
+  const { attributes } = op;
+  return "name" in attributes && attributes.name !== undefined ? attributes.name : opName(op);
+}
+
 /** Throws where the kernel does not fit the target's shared memory. */
 export function requireSharedMemory(kernel: Kernel, target: Target): number {
   const bytes = sharedFootprint(kernel);
@@ -97,7 +104,8 @@ export function requireSharedMemory(kernel: Kernel, target: Target): number {
   const visit = (region: Region): void => {
     for (const op of region.ops) {
       const own = sharedBytesOf(op);
-      if (own > 0) notes.push({ message: `${own} bytes: ${op.kind}`, location: op.location });
+      if (own > 0)
+        notes.push({ message: `${allocationName(op)} takes ${own} bytes`, location: op.location });
       regionList(op).forEach(visit);
     }
   };

@@ -13,7 +13,7 @@ import { Cluster } from "./block.ts";
 import { Checker } from "./checker.ts";
 import { reportDeadlock } from "./deadlock.ts";
 import { sharedFootprint } from "./footprint.ts";
-import { Grid } from "./grid.ts";
+import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
 import { SemaphoreArray } from "./semaphores.ts";
 import type { Allocation, Program } from "./program.ts";
@@ -198,10 +198,10 @@ export class Machine {
   #allocateGlobal({ op, shape }: Allocation, site: number): SlotValue {
     if (op.kind === "alloc_semaphore") return new SemaphoreArray(op, shape);
     if (op.kind !== "alloc") throw new Error(`${op.kind} is not in global memory`);
-    const { dtype } = op.attributes;
+    const { dtype, name = "the gmem scratch" } = op.attributes;
     const bytes = new Uint8Array(packedBytes(dtype, product(shape)));
     const description = {
-      name: "the gmem scratch",
+      name,
       space: "gmem",
       location: op.location,
       site,
@@ -221,7 +221,7 @@ export class Machine {
     const used = this.#freeShared[site]?.pop();
     if (used !== undefined) return used;
     const { op, bytes, granuleBytes } = this.allocation(site);
-    const name = op.kind === "alloc_union" ? "the union" : "the smem buffer";
+    const { name = op.kind === "alloc_union" ? "the union" : "the smem buffer" } = op.attributes;
     return new Memory(
       { name, space: "smem", location: op.location, site },
       new Uint8Array(bytes),

@@ -71,6 +71,8 @@ export interface Program {
   readonly slots: number;
   readonly allocations: readonly Allocation[];
   readonly parameterSlots: readonly number[];
+  /** The names of unions' members, by their number less one. */
+  readonly members: readonly string[];
 }
 
 export type SimulationRules = OpRules<readonly [code: Assembler], void>;
@@ -83,6 +85,7 @@ export class Assembler {
   readonly steps: Step[] = [];
   readonly sites: Site[] = [];
   readonly allocations: Allocation[] = [];
+  readonly members: string[] = [];
   company: Company = "together";
   readonly #rules: SimulationRules;
   readonly #dimensions: DimensionValues;
@@ -91,7 +94,6 @@ export class Assembler {
   readonly #scopes: number[][] = [];
   #loops: readonly number[] = [];
   #slotCount = 0;
-  #members = 0;
 
   constructor(kernel: Kernel, rules: SimulationRules, dimensions: DimensionValues) {
     this.kernel = kernel;
@@ -125,8 +127,8 @@ export class Assembler {
   }
 
   /** A number for a member of a union, from 1. */
-  newMember(): number {
-    return ++this.#members;
+  newMember(name = "a member"): number {
+    return this.members.push(name);
   }
 
   emit(op: AnyOp, step: Step): void {
@@ -244,9 +246,9 @@ export class Assembler {
   }
 
   finish(): Program {
-    const { kernel, steps, sites, allocations } = this;
+    const { kernel, steps, sites, allocations, members } = this;
     const parameterSlots = this.slotsOf(kernel.parameters.map(({ value }) => value));
-    return { kernel, steps, sites, slots: this.#slotCount, allocations, parameterSlots };
+    return { kernel, steps, sites, slots: this.#slotCount, allocations, parameterSlots, members };
   }
 }
 

@@ -6,16 +6,17 @@ export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchan
 
 export const memoryOps = defineOps({
   alloc: {
-    summary: "Uninitialised memory: smem for the block, or gmem shared by the grid.",
+    summary:
+      "Uninitialised memory: smem for the block, or gmem shared by the grid. Reports call it by its name.",
     operands: {},
-    attributes: { space: ["smem", "gmem"], dtype: "dtype", shape: "sizes" },
+    attributes: { space: ["smem", "gmem"], dtype: "dtype", shape: "sizes", name: "text?" },
     regions: {},
     effect: "allocate",
   },
   alloc_union: {
     summary: "Shared-memory bytes that the members of a union share.",
     operands: {},
-    attributes: { bytes: "integer" },
+    attributes: { bytes: "integer", name: "text?" },
     regions: {},
     effect: "allocate",
   },
@@ -23,7 +24,13 @@ export const memoryOps = defineOps({
     summary:
       "One member of a union: its bytes from `offset`, as elements. Members of one group lie side by side; groups overlap.",
     operands: { union: "one" },
-    attributes: { group: "integer", offset: "integer", dtype: "dtype", shape: "integers" },
+    attributes: {
+      group: "integer",
+      offset: "integer",
+      dtype: "dtype",
+      shape: "integers",
+      name: "text?",
+    },
     regions: {},
     effect: "none",
   },

@@ -5,7 +5,7 @@ export const synchronizationOps = defineOps({
   alloc_barrier: {
     summary: "An array of `count` barriers whose phases complete after `arrivals` arrivals.",
     operands: {},
-    attributes: { count: "integer", arrivals: "integer" },
+    attributes: { count: "integer", arrivals: "integer", name: "text?" },
     regions: {},
     effect: "allocate",
   },
@@ -48,7 +48,7 @@ export const synchronizationOps = defineOps({
   alloc_semaphore: {
     summary: "Counters in global memory shared by the grid, zero at launch.",
     operands: {},
-    attributes: { shape: "sizes" },
+    attributes: { shape: "sizes", name: "text?" },
     regions: {},
     effect: "allocate",
   },

@@ -1,5 +1,6 @@
 /** Meetings of all threads of a block or cluster: an arrival and a wait, as two steps. */
 import type { AnyOp } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
 import type { Agent } from "../agent.ts";
 import type { Meeting } from "../block.ts";
 import { arrivalsText } from "../conflicts.ts";
@@ -51,7 +52,7 @@ function reportMisuse(agent: Agent, what: string, expected: string): never {
   return agent.machine.findings.stop(
     {
       code: "TW3018",
-      message: `${op.kind} ${what}`,
+      message: `${opName(op)} ${what}`,
       location: op.location,
       expected,
       found: `none in ${placeText(agent.place())}`,

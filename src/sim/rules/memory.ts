@@ -249,8 +249,8 @@ export const memoryRules: Pick<SimulationRules, keyof typeof memoryOps> = {
   },
 
   union_member(op, code) {
-    const { offset, dtype, shape } = op.attributes;
-    const placement = { offset: (offset * 8) / dtype.bits, member: code.newMember() };
+    const { offset, dtype, shape, name } = op.attributes;
+    const placement = { offset: (offset * 8) / dtype.bits, member: code.newMember(name) };
     emitView(code, op, op.operands.union, ({ memory }) =>
       wholeView(memory, dtype, shape, placement),
     );

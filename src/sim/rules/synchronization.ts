@@ -1,5 +1,6 @@
 /** Simulation of ops by which program threads and blocks order themselves. */
 import type { Op, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Agent } from "../agent.ts";
@@ -29,7 +30,7 @@ export function barrierReader(
     return agent.machine.findings.stop(
       {
         code: "TW3006",
-        message: `${op.kind} on barrier ${position} of ${barriers.elements.length}`,
+        message: `${opName(op)} on ${barriers.name}[${position}], an array of ${barriers.elements.length}`,
         location: op.location,
         expected: `an index from 0 to ${barriers.elements.length - 1}`,
         found: `${position} in ${placeText(agent.place())}`,
@@ -145,7 +146,7 @@ function semaphoreReader(
     return agent.machine.findings.stop(
       {
         code: "TW3005",
-        message: `${op.kind} with an index out of bounds`,
+        message: `${opName(op)} on ${array.name} with an index out of bounds`,
         location: op.location,
         expected: `indices within [${array.shape.join(", ")}]`,
         found: `[${indices.join(", ")}] in ${placeText(agent.place())}`,
@@ -172,10 +173,14 @@ function semaphoreWait(op: Op<"semaphore_wait">, code: Assembler): void {
   const slot = code.slot(op.operands.value);
   const { decrement } = op.attributes;
   code.emit(op, (agent) => {
-    const { state, waiters } = find(agent);
+    const semaphore = find(agent);
+    const { state, waiters } = semaphore;
     const value = numberAt(agent, slot);
     if (!state.hasReached(value))
-      return agent.wait(waiters, () => `a semaphore to reach ${value}: it is at ${state.value}`);
+      return agent.wait(
+        waiters,
+        () => `${semaphore.name} to reach ${value}: it is at ${state.value}`,
+      );
     agent.acquire(state.pass(value, decrement));
     return "switch";
   });
