@@ -85,7 +85,7 @@ export type DotDType<D extends DTypeName> = D extends "f64"
 export interface DotOptions<R extends DTypeName> {
   /** A tile that the product is added to. */
   readonly accumulator?: Tile<R>;
-  /** How f32 is multiplied: exactly as f32, the default, or rounded to tf32 first. */
+  /** How f32 is multiplied, for f32 alone and always said: exactly as f32, or rounded to tf32 first. */
   readonly precision?: "ieee" | "tf32";
   /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */
   readonly dtype?: DType<R>;
@@ -98,10 +98,10 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   options: DotOptions<R> = {},
 ): Tile<R> {
   const location = captureLocation();
-  const { accumulator, dtype = dotDType(left.dtype) } = options;
+  const { accumulator, precision = "native" } = options;
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
-  const { precision = left.dtype.name === "f32" ? "ieee" : "native" } = options;
+  const { dtype = dotDType(left.dtype) } = options;
   const operands = {
     left: useValue(left, location),
     right: useValue(right, location),

@@ -130,7 +130,7 @@ describe("tiles", () => {
     expect(
       ops((tile) => {
         const right = tile.transpose();
-        const sum = dot(tile, right);
+        const sum = dot(tile, right, { precision: "ieee" });
         dot(tile, right, { precision: "tf32", accumulator: sum });
         dot(tile.cast(f16), right.cast(f16), { dtype: f16 });
         dot(tile.cast(f64), right.cast(f64));

@@ -75,8 +75,8 @@ export const tileCodes = registerCodes({
     title: "f32 product without a precision",
     cause:
       "Tensor cores have no f32 multiplication: it is either computed exactly on the ordinary cores or rounded to tf32, and neither is chosen silently.",
-    example: "%2 = dot %0, %1 {dtype = f32, precision = native}",
-    remedy: 'say precision "ieee" for exact f32, or "tf32" for the tensor cores',
+    example: "dot(a, b)  // both f32",
+    remedy: 'say precision: "ieee" for exact f32, or "tf32" for the tensor cores',
   },
   TW2033: {
     title: "precision for operands that have none",
