@@ -196,7 +196,10 @@ describe("refs", () => {
     expect(
       ops(({ count, i }) => {
         count.at(i).atomicAdd(1).add(1);
-        count.at(slice(0, 4)).atomic("max", zeros(i32, [4])).sum();
+        count
+          .at(slice(0, 4))
+          .atomic("max", zeros(i32, [4]))
+          .sum();
         count.at(0).compareExchange(0, i).add(1);
       }),
     ).toMatchInlineSnapshot(`

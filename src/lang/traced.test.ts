@@ -137,7 +137,10 @@ const misuse: readonly Mistake[] = [
     code: "TW1005",
     make: () =>
       trace(() => {
-        loop(4, wrong(async () => {})); // <- here
+        loop(
+          4,
+          wrong(async () => {}),
+        ); // <- here
       }),
     message: "the body of loop is an asynchronous function",
   },
