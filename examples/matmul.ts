@@ -32,47 +32,50 @@ import { normal } from "./support/data.ts";
 const m = dim("m");
 const n = dim("n", { multipleOf: 8 });
 const k = dim("k", { multipleOf: 8 });
-const [tileM, tileN, tileK] = [128, 128, 64];
 
-export const matmul = kernel(
-  {
-    name: "matmul",
-    grid: { i: cdiv(m, tileM), j: cdiv(n, tileN) },
-    inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
-    outputs: { c: array(f32, [m, n]) },
-    scratch: {
-      tileA: smem(bf16, [2, tileM, tileK]),
-      tileB: smem(bf16, [2, tileK, tileN]),
-      full: barrier({ arrivals: 2, count: 2 }),
+/** The kernel for tiles of any size: they are parameters of the function that makes it. */
+export const matmulOf = (tileM: number, tileN: number, tileK: number) =>
+  kernel(
+    {
+      name: "matmul",
+      grid: { i: cdiv(m, tileM), j: cdiv(n, tileN) },
+      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
+      outputs: { c: array(f32, [m, n]) },
+      scratch: {
+        tileA: smem(bf16, [2, tileM, tileK]),
+        tileB: smem(bf16, [2, tileK, tileN]),
+        full: barrier({ arrivals: 2, count: 2 }),
+      },
     },
-  },
-  ({ i, j, a, b, c, tileA, tileB, full }) => {
-    const rows = slice(i.mul(tileM), tileM);
-    const columns = slice(j.mul(tileN), tileN);
-    const fetch = (step: Scalar<"i32"> | number): void => {
-      const slot = typeof step === "number" ? step % 2 : step.rem(2);
-      const depth = slice(typeof step === "number" ? step * tileK : step.mul(tileK), tileK);
-      const options = { barrier: full.at(slot) };
-      copyAsync(a.at(rows, depth), tileA.at(slot), options);
-      copyAsync(b.at(depth, columns), tileB.at(slot), options);
-    };
-    fetch(0);
-    const steps = cdiv(k, tileK);
-    const product = loop({ to: steps, carry: accumulator(f32, [tileM, tileN]) }, (step, sum) => {
-      const slot = step.rem(2);
-      full.at(slot).wait();
-      const started = wgmma(sum, tileA.at(slot), tileB.at(slot));
-      // The step before this one is over, so its slot may be refilled.
-      const running = started.waitPending(1);
-      const next = step.add(1);
-      when(next.lt(steps), () => {
-        fetch(next);
+    ({ i, j, a, b, c, tileA, tileB, full }) => {
+      const rows = slice(i.mul(tileM), tileM);
+      const columns = slice(j.mul(tileN), tileN);
+      const fetch = (step: Scalar<"i32"> | number): void => {
+        const slot = typeof step === "number" ? step % 2 : step.rem(2);
+        const depth = slice(typeof step === "number" ? step * tileK : step.mul(tileK), tileK);
+        const options = { barrier: full.at(slot) };
+        copyAsync(a.at(rows, depth), tileA.at(slot), options);
+        copyAsync(b.at(depth, columns), tileB.at(slot), options);
+      };
+      fetch(0);
+      const steps = cdiv(k, tileK);
+      const product = loop({ to: steps, carry: accumulator(f32, [tileM, tileN]) }, (step, sum) => {
+        const slot = step.rem(2);
+        full.at(slot).wait();
+        const started = wgmma(sum, tileA.at(slot), tileB.at(slot));
+        // The step before this one is over, so its slot may be refilled.
+        const running = started.waitPending(1);
+        const next = step.add(1);
+        when(next.lt(steps), () => {
+          fetch(next);
+        });
+        return running;
       });
-      return running;
-    });
-    c.at(rows, columns).store(product.wait());
-  },
-);
+      c.at(rows, columns).store(product.wait());
+    },
+  );
+
+export const matmul = matmulOf(128, 128, 64);
 
 export async function main(device: Device): Promise<Comparison> {
   const [height, width, depth] = [200, 264, 328];

@@ -1,0 +1,101 @@
+/**
+ * `npm run bench`: measures the simulator, the compiler and the arithmetic against their targets.
+ *
+ *   npm run bench                          the table
+ *   npm run bench -- --rounds 11           more rounds than 7
+ *   npm run bench -- --write               also docs/benchmarks.md and docs/benchmarks.svg
+ *   npm run bench -- --json results.json   also the numbers as data
+ *   npm run bench -- --date 2026-01-31     a date for the page other than today's
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { format } from "prettier";
+import { drawChart } from "./chart.ts";
+import { measure } from "./measure.ts";
+import type { Benchmark, Measurement } from "./measure.ts";
+import { markdownReport, printedReport, replaceResults, succeeded } from "./report.ts";
+import type { Machine, Report } from "./report.ts";
+import {
+  compilerBenchmarks,
+  formatBenchmarks,
+  growthSuites,
+  openDevices,
+  simulatorBenchmarks,
+} from "./suite.ts";
+
+const { values: settings } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "7" },
+    date: { type: "string", default: new Date().toISOString().slice(0, 10) },
+    json: { type: "string" },
+    write: { type: "boolean", default: false },
+  },
+});
+const rounds = Number(settings.rounds);
+if (!Number.isInteger(rounds) || rounds < 1)
+  throw new Error("--rounds takes a whole number from 1");
+
+function thisMachine(): Machine {
+  const processors = cpus();
+  return {
+    processor: processors[0]?.model.trim() ?? "unknown processor",
+    cores: processors.length,
+    node: process.versions.node,
+    date: settings.date,
+  };
+}
+
+function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[2K${text}`);
+}
+
+function measured(benchmarks: readonly Benchmark[]): Promise<readonly Measurement[]> {
+  return measure(benchmarks, {
+    rounds,
+    warmups: 2,
+    now: () => performance.now(),
+    onProgress: showProgress,
+  });
+}
+
+async function measureAll(): Promise<Report> {
+  const devices = await openDevices();
+  try {
+    const measurements = await measured([
+      ...simulatorBenchmarks(devices),
+      ...compilerBenchmarks(),
+      ...formatBenchmarks(),
+    ]);
+    const growth = [];
+    for (const { title, benchmarks } of growthSuites(devices))
+      growth.push({ title, measurements: await measured(benchmarks) });
+    return { machine: thisMachine(), rounds, measurements, growth };
+  } finally {
+    devices.checked.dispose();
+    devices.unchecked.dispose();
+    showProgress("");
+  }
+}
+
+async function writePage(report: Report): Promise<void> {
+  const place = (name: string): string =>
+    fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
+  const page = replaceResults(readFileSync(place("benchmarks.md"), "utf8"), markdownReport(report));
+  writeFileSync(
+    place("benchmarks.md"),
+    await format(page, { parser: "markdown", printWidth: 100 }),
+  );
+  writeFileSync(place("benchmarks.svg"), drawChart(report.measurements));
+}
+
+export async function main(): Promise<Report> {
+  const report = await measureAll();
+  console.log(printedReport(report));
+  if (settings.json !== undefined)
+    writeFileSync(settings.json, `${JSON.stringify(report, null, 2)}\n`);
+  if (settings.write) await writePage(report);
+  if (!succeeded(report)) process.exitCode = 1;
+  return report;
+}
