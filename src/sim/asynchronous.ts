@@ -26,31 +26,10 @@ export interface Work {
   done: boolean;
 }
 
-/** A queue whose front moves on, without moving the rest each time. */
-class Front<T> {
-  #items: T[] = [];
-
-  push(item: T): void {
-    this.#items.push(item);
-  }
-
-  get length(): number {
-    return this.#items.length;
-  }
-
-  slice(from: number, to: number): readonly T[] {
-    return this.#items.slice(from, to);
-  }
-
-  drop(count: number): void {
-    if (count > 0) this.#items = this.#items.slice(count);
-  }
-}
-
 /** A thread's groups of copies into global memory. */
 export class CopyGroups {
   #open: Work[] = [];
-  readonly #groups = new Front<readonly Work[]>();
+  #groups: (readonly Work[])[] = [];
   /** How many of the oldest groups have been awaited with `read`. */
   #read = 0;
 
@@ -76,13 +55,13 @@ export class CopyGroups {
       this.#read = Math.max(this.#read, end);
       return;
     }
-    this.#groups.drop(end);
+    this.#groups = this.#groups.slice(end);
     this.#read = Math.max(0, this.#read - end);
   }
 
   /** Copies that nobody waited for in any way. */
   leftovers(): readonly Work[] {
-    return [...this.#groups.slice(this.#read, this.#groups.length).flat(), ...this.#open];
+    return [...this.#groups.slice(this.#read).flat(), ...this.#open];
   }
 }
 
@@ -94,24 +73,29 @@ export interface Product extends Work {
 /** A thread's wgmma, which complete in the order in which they were issued. */
 export class ProductQueue {
   #issued: Product[] = [];
+  #completed = 0;
 
   push(product: Product): void {
     this.#issued.push(product);
   }
 
   completeOldest(): void {
-    const product = this.#issued.find(({ done }) => !done);
-    if (product === undefined) return;
+    const product = this.#issued[this.#completed];
+    if (product === undefined) throw new Error("no wgmma is pending");
     product.compute();
     product.done = true;
+    this.#completed += 1;
   }
 
   awaited(pending: number): readonly Product[] {
     return this.#issued.slice(0, Math.max(0, this.#issued.length - pending));
   }
 
+  /** Forgets the ones that such a wait has seen done. */
   settle(pending: number): void {
-    this.#issued = this.#issued.slice(Math.max(0, this.#issued.length - pending));
+    const done = Math.max(0, this.#issued.length - pending);
+    this.#issued = this.#issued.slice(done);
+    this.#completed -= done;
   }
 
   leftovers(): readonly Product[] {

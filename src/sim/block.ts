@@ -6,6 +6,7 @@
 import type { AnyOp } from "../ir/node.ts";
 import { u8 } from "../formats/dtype.ts";
 import { Agent } from "./agent.ts";
+import type { AsyncOperation } from "./asynchronous.ts";
 import { BarrierArray } from "./barriers.ts";
 import type { Machine } from "./machine.ts";
 import { Knowledge } from "./order/knowledge.ts";
@@ -29,6 +30,10 @@ export class Meeting {
 export class Cluster {
   readonly blocks: readonly Block[];
   readonly meeting: Meeting;
+  /** Asynchronous operations that its threads have issued and that have not completed. */
+  readonly pending = new Set<AsyncOperation>();
+  /** Barriers of scopes that ended while something could still arrive on them. */
+  readonly #retired: BarrierArray[] = [];
 
   constructor(machine: Machine, blocks: readonly (readonly number[])[]) {
     const threads = machine.program.kernel.threads.length;
@@ -38,6 +43,24 @@ export class Cluster {
 
   get ended(): boolean {
     return this.blocks.every(({ ended }) => ended);
+  }
+
+  complete(operation: AsyncOperation): void {
+    if (this.pending.delete(operation)) operation.complete();
+  }
+
+  /** Takes barriers whose scope has ended. What they hold is only known once nothing is pending. */
+  retire(barriers: BarrierArray): void {
+    if (this.pending.size === 0) barriers.block.machine.checker?.leftovers(barriers);
+    else this.#retired.push(barriers);
+  }
+
+  /** Lets what is still pending complete and looks at what the barriers are left with. */
+  finish(): void {
+    for (const operation of this.pending) this.complete(operation);
+    for (const barriers of this.#retired) this.retire(barriers);
+    for (const { allocated } of this.blocks)
+      for (const value of allocated) if (value instanceof BarrierArray) this.retire(value);
   }
 }
 

@@ -11,7 +11,7 @@ import { reportConflict, reportLateUse, reportLeftovers, reportUnawaited } from 
 import type { Memory } from "./memory.ts";
 import type { Access, AccessMode, Origin } from "./order/access.ts";
 import type { Epoch, Knowledge } from "./order/knowledge.ts";
-import type { ShadowCursor } from "./order/shadow.ts";
+import type { ShadowCursor, ShadowMemory } from "./order/shadow.ts";
 import type { Findings } from "./reports.ts";
 import { inMemoryOrder, isView, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
@@ -51,19 +51,37 @@ export class Checker {
     if (memory.shadow === undefined) return;
     const cursor = memory.shadow.begin(access, knowledge);
     visitGranules(view, memory, cursor);
-    for (const conflict of cursor.conflicts) reportConflict(this.#findings, memory, conflict);
+    for (const conflict of cursor.conflicts)
+      if (conflict.kind === "race" && isEnding(conflict.earlier))
+        reportLateUse(this.#findings, memory.description.name, access, conflict.earlier);
+      else reportConflict(this.#findings, memory, conflict);
   }
 
   /** The memory goes away when `ending` is done, by an agent that knows `knowledge`. */
   release(memory: Memory, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {
+    const { shadow, granuleBytes } = memory;
+    // Without a cluster nobody can come later, and the block's own threads are known to have ended.
+    const isWatched = memory.usedFromOutside || agent.block.cluster.blocks.length > 1;
+    if (shadow === undefined || !isWatched) return;
+    const granules = memory.bytes.length / granuleBytes;
+    this.#end(shadow, granules, memory.description.name, agent, ending, knowledge);
+  }
+
+  #end(
+    shadow: ShadowMemory,
+    granules: number,
+    name: string,
+    agent: Agent,
+    ending: AnyOp,
+    knowledge: Knowledge,
+  ): void {
     const { timeline } = agent;
-    if (timeline === undefined || memory.shadow === undefined || !memory.usedFromOutside) return;
+    if (timeline === undefined) return;
     const access: Access = { ...agent.access(timeline, "write", 0), op: ending };
-    const cursor = memory.shadow.begin(access, knowledge);
-    cursor.run(0, memory.bytes.length / memory.granuleBytes);
+    const cursor = shadow.begin(access, knowledge);
+    cursor.run(0, granules);
     for (const conflict of cursor.conflicts)
-      if (conflict.kind === "race")
-        reportLateUse(this.#findings, memory.description.name, conflict.earlier, access);
+      if (conflict.kind === "race") reportLateUse(this.#findings, name, conflict.earlier, access);
   }
 
   /** What an agent must not leave behind when it ends. */
@@ -80,16 +98,14 @@ export class Checker {
   }
 
   barriersEnded(barriers: BarrierArray, agent: Agent, ending: AnyOp, knowledge: Knowledge): void {
-    const { timeline } = agent;
+    const { shadow, elements, name } = barriers;
+    if (shadow !== undefined) this.#end(shadow, elements.length, name, agent, ending, knowledge);
+  }
+
+  /** What barriers hold once all that could arrive on them has. */
+  leftovers(barriers: BarrierArray): void {
     for (const element of barriers.elements)
       reportLeftovers(this.#findings, barriers, element, element.state.leftovers());
-    if (timeline === undefined || barriers.shadow === undefined) return;
-    const access: Access = { ...agent.access(timeline, "write", 0), op: ending };
-    const cursor = barriers.shadow.begin(access, knowledge);
-    cursor.run(0, barriers.elements.length);
-    for (const conflict of cursor.conflicts)
-      if (conflict.kind === "race")
-        reportLateUse(this.#findings, "a barrier", conflict.earlier, access);
   }
 
   /** An arrival from another block of the cluster. */
@@ -101,8 +117,13 @@ export class Checker {
     cursor.run(index, 1);
     for (const conflict of cursor.conflicts)
       if (conflict.kind === "race")
-        reportLateUse(this.#findings, "a barrier", access, conflict.earlier);
+        reportLateUse(this.#findings, barriers.name, access, conflict.earlier);
   }
+}
+
+/** Whether the access stands for the end of a block or scope. */
+function isEnding({ op }: Access): boolean {
+  return op.kind === "yield" || op.kind === "scoped";
 }
 
 /** Takes the cursor over the granules of the view's elements. */

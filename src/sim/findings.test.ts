@@ -334,6 +334,21 @@ describe("operations that are not awaited", () => {
     await expectFinding(k, { x: vector(64) }, { code: "TW3009", marks: ["copy in"] });
   });
 
+  test("a copy that would have completed a barrier's phase", async () => {
+    const k = kernel(
+      {
+        name: "partner",
+        inputs: { x: array(f32, [64]) },
+        scratch: { buffer: smem(f32, [64]), filled: barrier({ arrivals: 2 }) },
+      },
+      ({ x, buffer, filled }) => {
+        filled.arrive();
+        copyAsync(x, buffer, { barrier: filled }); // partner copy
+      },
+    );
+    await expectFinding(k, { x: vector(64) }, { code: "TW3009", marks: ["partner copy"] });
+  });
+
   test("a copy into a scope that has ended", async () => {
     const k = kernel(
       {
@@ -370,6 +385,25 @@ describe("clusters", () => {
       },
     );
     await expectFinding(k, {}, { code: "TW3010", marks: ["exit load"] });
+  });
+
+  test("an access to a block that has ended", async () => {
+    const k = kernel(
+      {
+        name: "gone",
+        grid: { i: 2 },
+        cluster: { i: 2 },
+        scratch: { buffer: smem(i32, [1]) },
+      },
+      ({ i, buffer }) => {
+        buffer.at(0).store(i);
+        clusterSync();
+        when(i.eq(1), () => {
+          buffer.peer(0).at(0).store(5); // gone store
+        });
+      },
+    );
+    await expectFinding(k, {}, { code: "TW3010", marks: ["gone store"] });
   });
 
   test("an arrival on a block that may have ended", async () => {

@@ -118,7 +118,7 @@ export class Machine {
     else if (choice instanceof Agent) {
       this.statistics.switches += 1;
       return choice;
-    } else choice.complete();
+    } else choice.issuer.block.cluster.complete(choice);
     return "none";
   }
 
@@ -158,6 +158,7 @@ export class Machine {
   }
 
   clusterEnded(cluster: Cluster): void {
+    cluster.finish();
     this.#running.delete(cluster);
     for (const block of cluster.blocks) block.release();
   }
@@ -181,8 +182,12 @@ export class Machine {
   }
 
   issue(operation: AsyncOperation): void {
-    if (this.#schedule.immediate) operation.complete();
-    else this.#schedule.issue(operation);
+    if (this.#schedule.immediate) {
+      operation.complete();
+      return;
+    }
+    operation.issuer.block.cluster.pending.add(operation);
+    this.#schedule.issue(operation);
   }
 
   allocation(site: number): Allocation {

@@ -142,8 +142,10 @@ function releaseScope(
     allocated[site] = undefined;
     if (checker !== undefined && agent.timeline !== undefined) {
       const { knowledge } = agent.timeline;
-      if (value instanceof BarrierArray) checker.barriersEnded(value, agent, op, knowledge);
-      else if (isView(value)) checker.release(value.memory, agent, op, knowledge);
+      if (value instanceof BarrierArray) {
+        checker.barriersEnded(value, agent, op, knowledge);
+        agent.block.cluster.retire(value);
+      } else if (isView(value)) checker.release(value.memory, agent, op, knowledge);
     }
     agent.machine.giveShared(site, value);
   }
