@@ -5,7 +5,7 @@
  */
 import type { DType, DTypeName, Lanes } from "../src/formats/dtype.ts";
 import { allocateLanes } from "../src/formats/dtype.ts";
-import { Random } from "../src/support/random.ts";
+import type { Random } from "../src/support/random.ts";
 import { referenceDecode, referenceEncode } from "./number-reference.ts";
 
 export type ExactName = "f64" | "f32" | "tf32" | "f16" | "bf16";

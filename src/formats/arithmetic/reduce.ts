@@ -16,9 +16,9 @@
  */
 import { allocateLanes, f32 } from "../dtype.ts";
 import type { DType, Lanes } from "../dtype.ts";
+import type { Axis } from "./axis.ts";
 import { binaryLanes } from "./elementwise.ts";
 import { acceptsReduce } from "./functions.ts";
-import type { Axis } from "./axis.ts";
 import type { BinaryFunction, ReduceFunction, ScanFunction } from "./functions.ts";
 import { laneBits, narrowLanes, widenLanes } from "./registers.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Scalar functions in f64 that JavaScript lacks, or has with other special cases.
  *
- * They are good to about one unit in the last place of an f64. A narrower format then rounds them once
+ * They are good to one or, for logistic, one and a half units in the last place of an f64. A narrower format then rounds them once
  * more, so its result is the correctly rounded one unless the true value lies within 2^-28 of a unit
  * of a tie (for f32; 2^-40 and less for the others).
  */
