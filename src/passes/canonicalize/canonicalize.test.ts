@@ -374,7 +374,8 @@ const cases: readonly Case[] = [
     [
       `%1 = ${one}`,
       "%2 = constant {value = 3, dtype = i32, shape = []} : i32",
-      "%r = loop %1, %2, %2 initial(%b) body(%i: i32, %v: i32) { %4 = binary %i, %v {fn = add} : i32 yield %4 } : i32",
+      "%3 = constant {value = 2, dtype = i32, shape = []} : i32",
+      "%r = loop %1, %2, %3 initial(%b) body(%i: i32, %v: i32) { %4 = binary %i, %v {fn = add} : i32 yield %4 } : i32",
     ],
     [`%5 = ${one}`, "%6 = binary %5, %b {fn = add} : i32"],
     "%6",
@@ -529,6 +530,7 @@ test.each([
   { from: "f16", through: "f32", to: "f16", casts: 1 },
   { from: "bf16", through: "f16", to: "f32", casts: 3 },
   { from: "i8", through: "f32", to: "i4", casts: 3 },
+  { from: "u8", through: "f32", to: "u4", casts: 3 },
   { from: "i8", through: "u32", to: "i64", casts: 3 },
   { from: "u8", through: "i8", to: "i32", casts: 3 },
 ])("$from through $through to $to leaves $casts conversions", ({ from, through, to, casts }) => {
@@ -537,6 +539,28 @@ test.each([
   const lines = [cast("%1", "%a", from), cast("%2", "%1", through), cast("%r", "%2", to)];
   const text = after((kernel) => deadCode(canonicalize(kernel)), printing(lines, "%r"));
   expect(text.match(/cast/g)).toHaveLength(casts);
+});
+
+test("a value from inside the only case is not one from outside", () => {
+  const rules = canonicalizationRules.filter(({ name }) => /fixed result of a switch/.test(name));
+  const kernel = kernelWith(
+    printing(["%r = switch %b cases { %1 = unary %a {fn = neg} : f32 yield %1 } : f32"], "%r"),
+  );
+  expect(rewriteKernel(kernel, rules)).toBe(kernel);
+});
+
+test("a loop of two trips is not one of one", () => {
+  const kernel = kernelWith(
+    printing(
+      [
+        `%1 = ${one}`,
+        "%2 = constant {value = 3, dtype = i32, shape = []} : i32",
+        "%r = loop %1, %2, %1 initial(%b) body(%i: i32, %v: i32) { %4 = binary %i, %v {fn = add} : i32 yield %4 } : i32",
+      ],
+      "%r",
+    ),
+  );
+  expect(canonicalize(kernel)).toBe(kernel);
 });
 
 test("a condition that has an effect is kept though it yields false", () => {
