@@ -170,13 +170,26 @@ describe("several accesses since the last write", () => {
     expect(touch(shadow, accessBy(last, "write"), known)).toEqual([]);
   });
 
-  test("a race is reported and the newer access remembered", () => {
+  test.each(modes)("after writes that race, a %s must come after both", (mode) => {
     const thread = threads();
     const shadow = memory();
     const [first, second, third] = [thread(), thread(), thread()];
     act(shadow, first, "write");
     expect(act(shadow, second, "write")).toHaveLength(1);
     third.acquire(second.publish());
+    expect(act(shadow, third, mode)).toMatchObject([{ earlier: { agent: first.agent } }]);
+    third.acquire(first.publish());
+    expect(act(shadow, third, mode)).toEqual([]);
+  });
+
+  test("a write that comes after the last one forgets what that one raced with", () => {
+    const thread = threads();
+    const shadow = memory();
+    const [first, second, third] = [thread(), thread(), thread()];
+    act(shadow, first, "write");
+    act(shadow, second, "write");
+    third.acquire(second.publish());
+    expect(act(shadow, third, "write")).toHaveLength(1);
     expect(act(shadow, third, "write")).toEqual([]);
   });
 });

@@ -10,9 +10,10 @@
  * | atomic | write, reads           | the same with the atomic added         |
  * | write  | write, atomics, reads  | only the write                         |
  *
- * That is enough: everything before W is ordered before W, or was reported when W came. A state is
- * made once for each state an access meets, so a run over granules that share a state is a loop that
- * compares and stores integers:
+ * That is enough: everything before W is ordered before W, or was reported when W came. Where W races
+ * with the write before it, that one stays too: a reader who waited for either has not waited for both.
+ * A state is made once for each state an access meets, so a run over granules that share a state is a
+ * loop that compares and stores integers:
  *
  *   granules    0 0 0 0 0 0 0 0
  *   write A     1 1 1 1 1 1 1 1        1: W = A
@@ -57,6 +58,8 @@ const smallestBound = 8;
 
 interface State {
   readonly write: Access | undefined;
+  /** The write before that one, where the two race. */
+  readonly overtaken: Access | undefined;
   readonly atomics: History | undefined;
   readonly reads: History | undefined;
 }
@@ -68,7 +71,12 @@ export interface ShadowOptions {
   readonly initialised: boolean;
 }
 
-const untouched: State = { write: undefined, atomics: undefined, reads: undefined };
+const untouched: State = {
+  write: undefined,
+  overtaken: undefined,
+  atomics: undefined,
+  reads: undefined,
+};
 
 export class ShadowMemory {
   readonly #options: ShadowOptions;
@@ -135,6 +143,7 @@ const recentStates = 8;
 function sameState(left: State, right: State): boolean {
   return (
     left.write === right.write &&
+    left.overtaken === right.overtaken &&
     sameHistory(left.atomics, right.atomics) &&
     sameHistory(left.reads, right.reads)
   );
@@ -234,20 +243,22 @@ class Step {
     this.#asynchronous = asynchronous;
     this.#clock = access.proxy === "generic" ? generic : asynchronous;
     this.#initialised = initialised;
-    this.#written = { write: access, atomics: undefined, reads: undefined };
+    this.#written = { ...untouched, write: access };
   }
 
   from(state: State, granule: number): State {
     const { mode } = this.#access;
-    if (state.write !== undefined) this.#order(state.write, granule);
-    if (mode !== "atomic") this.#orderAll(state.atomics, granule);
-    if (mode !== "read") this.#orderAll(state.reads, granule);
-    if (mode === "write") return this.#written;
+    const { write, overtaken, atomics, reads } = state;
+    const isAfterWrite = write === undefined || this.#order(write, granule);
+    if (overtaken !== undefined) this.#order(overtaken, granule);
+    if (mode !== "atomic") this.#orderAll(atomics, granule);
+    if (mode !== "read") this.#orderAll(reads, granule);
+    if (mode === "write")
+      return isAfterWrite ? this.#written : { ...this.#written, overtaken: write };
     this.#checkContents(state, granule);
-    const { write, atomics, reads } = state;
     return mode === "read"
-      ? { write, atomics, reads: this.#added(reads) }
-      : { write, atomics: this.#added(atomics), reads };
+      ? { write, overtaken, atomics, reads: this.#added(reads) }
+      : { write, overtaken, atomics: this.#added(atomics), reads };
   }
 
   #orderAll(history: History | undefined, granule: number): void {
@@ -255,11 +266,13 @@ class Step {
       this.#order(link.access, granule);
   }
 
-  #order(earlier: Access, granule: number): void {
+  /** Whether the access comes after `earlier`; reports that it does not. */
+  #order(earlier: Access, granule: number): boolean {
     const { agent, count } = earlier;
-    if (agent === this.#access.agent || this.#clock.includes(agent, count)) return;
+    if (agent === this.#access.agent || this.#clock.includes(agent, count)) return true;
     const missing = this.#generic.includes(agent, count) ? "fence" : "order";
     this.#report({ kind: "race", earlier, current: this.#access, granule, missing });
+    return false;
   }
 
   /** A reader wants something there, written under its own name. */
