@@ -1,0 +1,53 @@
+/** Every mistake of every family is found under every schedule, with its lines; without it all is clean. */
+import { describe, expect, test } from "vitest";
+import { checkKernel } from "tilewright/testing";
+import { turns } from "../../src/testing/check-kernel.ts";
+import { counting, gather, sum, turnTaking } from "./blocks.ts";
+import { mailbox, multicast, peers } from "./cluster.ts";
+import { exchange, meeting } from "./exchange.ts";
+import { findingsOf, markedLines, namedLines } from "./family.ts";
+import type { AnyFamily } from "./family.ts";
+import { handoff } from "./handoff.ts";
+import { rows, scopes, sharedScope, unions, windows } from "./memory.ts";
+import { parities, phases } from "./phases.ts";
+import { pipeline } from "./pipeline.ts";
+import { staging } from "./staging.ts";
+import { product } from "./wgmma.ts";
+
+const families: readonly AnyFamily[] = [
+  ...[handoff, pipeline, product, staging, exchange, meeting, phases, parities],
+  ...[peers, mailbox, multicast, sum, gather, turnTaking, counting],
+  ...[windows, unions, scopes, sharedScope, rows],
+];
+
+const schedules = { schedules: 8, seed: 1 };
+
+describe.each(families)("$name", (subject) => {
+  const marked = markedLines(subject);
+
+  test("is clean without a mistake", async () => {
+    const { target, inputs, make } = subject;
+    await checkKernel(make(), inputs, { ...schedules, ...(target !== undefined && { target }) });
+  });
+
+  test.each(Object.entries(subject.mistakes))("finds: %s", async (mistake, expectation) => {
+    const { code, at = mistake, says = /./ } = expectation;
+    for (const turn of turns(schedules)) {
+      const findings = await findingsOf(subject, mistake, turn);
+      const messages = findings.map(({ message }) => message).join("\n");
+      const report = `${turn.schedule} schedule, seed ${turn.seed}:\n${messages}`;
+      const found = findings.filter((finding) => finding.code === code);
+      const named = found.map((finding) => namedLines(finding, subject));
+      expect(named, report).toContainEqual(marked.get(at) ?? "lines that are marked");
+      expect(found.map(({ message }) => message).join("\n"), report).toMatch(says);
+    }
+  });
+});
+
+test("every mark belongs to a mistake", () => {
+  const marks = new Set(families.flatMap((subject) => [...markedLines(subject).keys()]));
+  const wanted = families.flatMap(({ mistakes }) =>
+    Object.entries(mistakes).map(([name, { at = name }]) => at),
+  );
+  expect(marks).toEqual(new Set(wanted));
+});
