@@ -1,9 +1,9 @@
 /**
  * Scalar functions in f64 that JavaScript lacks, or has with other special cases.
  *
- * They are good to one or, for logistic, one and a half units in the last place of an f64. A narrower format then rounds them once
- * more, so its result is the correctly rounded one unless the true value lies within 2^-28 of a unit
- * of a tie (for f32; 2^-40 and less for the others).
+ * They are good to one unit in the last place of an f64, logistic to one and a half. A narrower format
+ * rounds them once more, so its result is the correctly rounded one unless the true value lies within
+ * 2^-28 units of a tie (for f32; 2^-40 for the others).
  */
 
 /** Adding this leaves no room for a fraction, of numbers of either sign below 2^51. */
