@@ -19,7 +19,8 @@ export function spellingText({ kind, axes }: Spelling): string {
 
 export function spellingOf(layout: DistributedLayout): Spelling {
   const inside = layout.text.replace(/^(flat)?\(/, "").replace(/\)$/, "");
-  const axes = inside.split("|").map((axis) => axis.split(" ").filter((word) => word !== ""));
+  const texts = inside === "" ? [] : inside.split("|");
+  const axes = texts.map((axis) => axis.split(" ").filter((word) => word !== ""));
   return { kind: layout.kind, axes };
 }
 
@@ -39,10 +40,11 @@ export function numberOf(coordinates: readonly number[], shape: readonly number[
 }
 
 export function coordinatesOf(element: number, shape: readonly number[]): number[] {
-  const coordinates: number[] = [];
+  const coordinates = shape.map(() => 0);
   let rest = element;
-  for (const extent of [...shape].reverse()) {
-    coordinates.unshift(rest % extent);
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    const extent = shape[axis] ?? 1;
+    coordinates[axis] = rest % extent;
     rest = Math.floor(rest / extent);
   }
   return coordinates;
@@ -58,16 +60,14 @@ export function placesOf({ kind, axes }: Spelling, tile: readonly number[]): Pla
   const registerBits = lists.flat().filter((bit) => bit.startsWith("R"));
   const sorted = registerBits.map((bit) => Number(bit.slice(1))).sort((a, b) => a - b);
   const perAtom = 2 ** registerBits.length;
+  const readers = lists.map((bits) => bits.map((bit) => bitReader(bit, sorted)));
   return Array.from({ length: 128 }, (_, thread) =>
     Array.from({ length: perAtom * volume(copies) }, (_, register) => {
-      const bitValue = (bit: string): number => {
-        const index = Number(bit.slice(1));
-        if (bit.startsWith("R")) return (register >> sorted.indexOf(index)) & 1;
-        return bit.startsWith("L") ? (thread >> index) & 1 : (thread >> (5 + index)) & 1;
-      };
       const copy = coordinatesOf(Math.floor(register / perAtom), copies);
-      const coordinates = lists.map((bits, axis) => {
-        const inside = bits.reduce((sum, bit, position) => sum + bitValue(bit) * 2 ** position, 0);
+      const coordinates = readers.map((bits, axis) => {
+        const inside = bits.reduce((sum, read, position) => {
+          return sum + (read(thread, register) << position);
+        }, 0);
         return inside + (copy[axis] ?? 0) * 2 ** bits.length;
       });
       return numberOf(coordinates, shape);
@@ -75,13 +75,22 @@ export function placesOf({ kind, axes }: Spelling, tile: readonly number[]): Pla
   );
 }
 
+/** The value of a bit in a thread and register. */
+function bitReader(bit: string, registers: readonly number[]) {
+  const index = Number(bit.slice(1));
+  const rank = registers.indexOf(index);
+  if (bit.startsWith("R")) return (_: number, register: number) => (register >> rank) & 1;
+  const shift = bit.startsWith("L") ? index : 5 + index;
+  return (thread: number) => (thread >> shift) & 1;
+}
+
 /** Sorted thread lists by element. */
 export function lanesOf(places: Places, elements: number): readonly (readonly number[])[] {
-  const lanes = Array.from({ length: elements }, () => new Set<number>());
+  const lanes = Array.from({ length: elements }, (): number[] => []);
   places.forEach((registers, thread) => {
-    for (const element of registers) if (element !== undefined) lanes[element]?.add(thread);
+    for (const element of registers) if (element !== undefined) lanes[element]?.push(thread);
   });
-  return lanes.map((threads) => [...threads].sort((left, right) => left - right));
+  return lanes;
 }
 
 export function shuffled<T>(random: Random, items: readonly T[]): T[] {
@@ -101,9 +110,8 @@ export function randomSpelling(random: Random, rank: number, registers = 3): Spe
   const threads = shuffled(random, threadNames).slice(0, random.below(6));
   const numbers = shuffled(random, [0, 1, 2, 3, 4, 6, 9]).slice(0, random.below(registers + 1));
   const bits = shuffled(random, [...threads, ...numbers.map((index) => `R${index}`)]);
-  const axes = Array.from({ length: kind === "flat" ? 1 : 1 + random.below(rank) }, () => [
-    ...([] as string[]),
-  ]);
+  const count = kind === "flat" ? 1 : 1 + random.below(rank);
+  const axes = Array.from({ length: count }, (): string[] => []);
   for (const bit of bits) random.pick(axes).push(bit);
   return { kind, axes };
 }

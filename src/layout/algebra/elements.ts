@@ -68,7 +68,7 @@ interface CoordinateParts {
 }
 
 /** The coordinate of a place is the sum of what its thread and its register contribute. */
-export function coordinateParts(
+function coordinateParts(
   layout: DistributedLayout,
   shape: readonly number[],
 ): readonly CoordinateParts[] {
@@ -159,13 +159,25 @@ export function elementAt(
   if (register >= registersPerLane(layout, shape)) return undefined;
   if (layout.kind === "splat") return 0;
   const viewed = viewedShape(layout, shape);
+  const extents = atomExtents(layout, shape);
+  const copies = copyCounts(layout, shape);
+  const leading = extents.length - layout.axes.length;
   const thread = warp * lanesPerWarp + lane;
+  let copy = Math.floor(register / layout.atomRegisters);
   let element = 0;
-  for (const [axis, { ofThread, ofRegister }] of coordinateParts(layout, shape).entries()) {
-    const coordinate = (ofThread[thread] ?? 0) + (ofRegister[register] ?? 0);
+  let stride = 1;
+  for (let axis = viewed.length - 1; axis >= 0; axis -= 1) {
+    const count = copies[axis] ?? 1;
+    let coordinate = (copy % count) * (extents[axis] ?? 1);
+    copy = Math.floor(copy / count);
+    (axis < leading ? [] : (layout.axes[axis - leading] ?? [])).forEach((bit, position) => {
+      const value = isRegister(bit) ? register >> bit : thread >> threadBit(bit);
+      coordinate += (value & 1) << position;
+    });
     const extent = viewed[axis] ?? 1;
     if (coordinate >= extent) return undefined;
-    element = element * extent + coordinate;
+    element += coordinate * stride;
+    stride *= extent;
   }
   return element;
 }
