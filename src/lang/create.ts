@@ -6,7 +6,7 @@ import type { Location } from "../support/location.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./scalar.ts";
 import { Tile } from "./tile.ts";
-import { emitOrigin, originOf } from "./trace.ts";
+import { activeTrace, emitOrigin, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { numberList, useValue, wrongKind } from "./traced.ts";
 
@@ -58,6 +58,7 @@ export function iota<D extends DTypeName>(
 
 /** The shape of a tile, which has at least one axis. */
 function tileShape(label: string, shape: unknown, location: Location): readonly number[] {
+  activeTrace(label, location);
   const extents = numberList(`the shape of ${label}`, shape, location);
   if (extents.length > 0) return extents;
   const remedy = "write constant(dtype, value) for a scalar";

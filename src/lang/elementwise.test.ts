@@ -20,6 +20,12 @@ const shapes: readonly Mistake[] = [
     found: "[8]",
   },
   {
+    name: "operands of a method that the IR calls otherwise",
+    code: "TW1010",
+    make: () => trace(({ matrix }) => matrix.maximum(zeros(f32, [3]))), // <- here
+    message: "operands of maximum have shapes that do not fit together",
+  },
+  {
     name: "broadcast to fewer axes",
     code: "TW1010",
     make: () => trace(({ matrix }) => matrix.broadcastTo([64])), // <- here

@@ -11,6 +11,7 @@ import type { ClassifyFunction, UnaryFunction } from "../formats/arithmetic/func
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { Overflow } from "../formats/floats.ts";
 import type { Value } from "../ir/node.ts";
+import { opName } from "../ir/op-names.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
@@ -358,26 +359,24 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   #unary(fn: UnaryFunction): DataOf<K, D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    return this.#same(
-      noteCondition(emitValue("unary", { source }, { fn }, location), fn, location),
-      location,
-    );
+    const value = emitValue("unary", { source }, { fn }, location);
+    return this.#same(noteCondition(value, fn, location), location);
   }
 
   #classify(fn: ClassifyFunction): DataOf<K, "bool"> {
     const location = captureLocation();
     const source = useValue(this, location);
-    return this.#same(
-      noteCondition(emitValue("classify", { source }, { fn }, location), fn, location),
-      location,
-    );
+    const value = emitValue("classify", { source }, { fn }, location);
+    const name = opName({ kind: "classify", attributes: { fn } });
+    return this.#same(noteCondition(value, name, location), location);
   }
 
   #binary<O extends Operand<D>>(fn: BinaryFunction, other: O): Combined<K, O, D> {
     const location = captureLocation();
-    const [left, right] = resolveOperands(fn, this.dtype, [this, other], location);
+    const name = opName({ kind: "binary", attributes: { fn } });
+    const [left, right] = resolveOperands(name, this.dtype, [this, other], location);
     const value = emitValue("binary", { left, right }, { fn }, location);
-    return combine(this, [other], noteCondition(value, fn, location), location);
+    return combine(this, [other], noteCondition(value, name, location), location);
   }
 
   #compare<O extends Operand<D>>(predicate: ComparePredicate, other: O): Combined<K, O, "bool"> {

@@ -13,6 +13,7 @@
 import { Builder } from "../ir/builder.ts";
 import type { InferContext } from "../ir/infer/index.ts";
 import type { Region, Value } from "../ir/node.ts";
+import { opName } from "../ir/op-names.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
 import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -41,7 +42,6 @@ interface PendingCondition {
 
 export class Trace {
   readonly kernelName: string;
-  readonly context: InferContext;
   /** The program thread whose code is being traced; undefined where all of them run it. */
   thread: string | undefined = undefined;
   readonly #builder: Builder;
@@ -50,7 +50,6 @@ export class Trace {
 
   constructor(kernelName: string, context: InferContext) {
     this.kernelName = kernelName;
-    this.context = context;
     this.#builder = new Builder(context);
   }
 
@@ -148,7 +147,8 @@ export function emit<K extends OpKind>(
   attributes: OpAttributes<K>,
   location: Location,
 ): readonly Value[] {
-  return activeTrace(kind, location).add(kind, operands, attributes, {} as OpRegions<K>, location);
+  const trace = activeTrace(opName({ kind, attributes }), location);
+  return trace.add(kind, operands, attributes, {} as OpRegions<K>, location);
 }
 
 /** Adds an op of one result, and gives the result with its origin. */

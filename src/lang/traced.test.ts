@@ -40,7 +40,7 @@ const misuse: readonly Mistake[] = [
     name: "function outside a kernel",
     code: "TW1002",
     make: () => zeros(f32, [64]), // <- here
-    message: "constant was used outside a kernel's body",
+    message: "zeros was used outside a kernel's body",
   },
   {
     name: "control flow outside a kernel",
@@ -137,10 +137,8 @@ const misuse: readonly Mistake[] = [
     code: "TW1005",
     make: () =>
       trace(() => {
-        loop(
-          4,
-          wrong(async () => {}),
-        ); // <- here
+        const body = wrong(async () => {});
+        loop(4, body); // <- here
       }),
     message: "the body of loop is an asynchronous function",
   },
@@ -165,6 +163,12 @@ const misuse: readonly Mistake[] = [
       }),
     message: "the condition made by eq is never used",
     notes: ["the condition made by lt is not used either"],
+  },
+  {
+    name: "unused test of a float",
+    code: "TW1006",
+    make: () => trace(({ row }) => row.isNan()), // <- here
+    message: "the condition made by isNan is never used",
   },
   {
     name: "&& between comparisons",

@@ -47,7 +47,7 @@ export const languageCodes = registerCodes({
   TW1006: {
     title: "condition never used",
     cause:
-      "A comparison was traced and nothing in the kernel depends on it. Most likely JavaScript's `if`, `&&`, `||`, `!` or `?:` was meant to; to them every object is true.",
+      "A comparison was traced and nothing in the kernel depends on it. Most likely JavaScript's `if`, `&&`, `!` or `?:` was meant to; to them every object is true.",
     example: "if (i.lt(3)) { … }",
     remedy: "use `when(condition, …)` or `condition.select(a, b)`, or remove the comparison",
   },
