@@ -7,15 +7,15 @@
  *   npm run bench -- --json results.json   also the numbers as data
  *   npm run bench -- --date 2026-01-31     a date for the page other than today's
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { format } from "prettier";
+import { writeResults } from "../scripts/results-section.ts";
 import { drawChart } from "./chart.ts";
 import { measure } from "./measure.ts";
 import type { Benchmark, Measurement } from "./measure.ts";
-import { markdownReport, printedReport, replaceResults, succeeded } from "./report.ts";
+import { markdownReport, printedReport, succeeded } from "./report.ts";
 import type { Machine, Report } from "./report.ts";
 import {
   compilerBenchmarks,
@@ -80,14 +80,9 @@ async function measureAll(): Promise<Report> {
 }
 
 async function writePage(report: Report): Promise<void> {
-  const place = (name: string): string =>
-    fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
-  const page = replaceResults(readFileSync(place("benchmarks.md"), "utf8"), markdownReport(report));
-  writeFileSync(
-    place("benchmarks.md"),
-    await format(page, { parser: "markdown", printWidth: 100 }),
-  );
-  writeFileSync(place("benchmarks.svg"), drawChart(report.measurements));
+  await writeResults("benchmarks.md", "npm run bench -- --write", markdownReport(report));
+  const chart = fileURLToPath(new URL("../docs/benchmarks.svg", import.meta.url));
+  writeFileSync(chart, drawChart(report.measurements));
 }
 
 export async function main(): Promise<Report> {

@@ -146,14 +146,3 @@ export function markdownReport({ machine, rounds, measurements, growth }: Report
     ]),
   ].join("\n\n");
 }
-
-const opening = "<!-- results: written by `npm run bench -- --write` -->";
-const closing = "<!-- end of results -->";
-
-/** The page with its results replaced; what lies outside the two markers stays. */
-export function replaceResults(page: string, results: string): string {
-  const start = page.indexOf(opening);
-  const end = page.indexOf(closing);
-  if (start < 0 || end < start) throw new Error(`the page lacks ${opening} … ${closing}`);
-  return `${page.slice(0, start + opening.length)}\n\n${results}\n\n${page.slice(end)}`;
-}

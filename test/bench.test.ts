@@ -10,11 +10,11 @@ import {
   markdownReport,
   measurementRows,
   printedReport,
-  replaceResults,
   succeeded,
   textTable,
 } from "../bench/report.ts";
 import type { Report } from "../bench/report.ts";
+import { replaceResults } from "../scripts/results-section.ts";
 
 const elements = (amount: number) => ({ amount, unit: "element" });
 const fast: Measurement = {
@@ -147,9 +147,9 @@ describe("reports", () => {
   });
 
   test("the page's results are replaced, the rest stays", () => {
-    const opening = "<!-- results: written by `npm run bench -- --write` -->";
-    const page = `before\n${opening}\nold\n<!-- end of results -->\nafter\n`;
-    const replaced = replaceResults(page, markdownReport(report([fast])));
+    const command = "npm run bench -- --write";
+    const page = `before\n<!-- results: written by \`${command}\` -->\nold\n<!-- end of results -->\nafter\n`;
+    const replaced = replaceResults(page, command, markdownReport(report([fast])));
     expect(replaced).toMatch(/^before\n/);
     expect(replaced).toMatch(/\nafter\n$/);
     expect(replaced).not.toContain("old");
@@ -157,8 +157,8 @@ describe("reports", () => {
       "Measured on 2026-01-31: a processor, 2 cores, Node 20.0.0, 5 rounds.",
     );
     expect(replaced).toContain("| fast | 2.50 ms | 2.00 ms | < 10.0 ms | yes |");
-    expect(replaceResults(replaced, markdownReport(report([fast])))).toBe(replaced);
-    expect(() => replaceResults("no markers", "")).toThrow("lacks");
+    expect(replaceResults(replaced, command, markdownReport(report([fast])))).toBe(replaced);
+    expect(() => replaceResults("no markers", command, "")).toThrow("lacks");
   });
 });
 

@@ -1,0 +1,106 @@
+/**
+ * `npm run mutate`: do the tests notice when the source is wrong? Plants one fault at a time in a copy of the
+ * repository and runs the tests that should fail. Exits with status 1 when fewer than 95% are caught.
+ *
+ *   npm run mutate                                   all faults, one after the other
+ *   npm run mutate -- --jobs 2                       two copies at a time
+ *   npm run mutate -- --only passes                  one area
+ *   npm run mutate -- --only passes/sub-self-float   one fault
+ *   npm run mutate -- --json results.json            the results as data
+ *   npm run mutate -- --write                        also docs/mutation.md; needs all faults
+ */
+import { writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { loadFaults, selectFaults } from "./mutations/faults.ts";
+import type { Fault } from "./mutations/faults.ts";
+import { enoughCaught, markdownReport, printedSummary, resultLine } from "./mutations/report.ts";
+import type { Result } from "./mutations/report.ts";
+import { Workspace } from "./mutations/workspace.ts";
+import { writeResults } from "./results-section.ts";
+
+const { values: settings } = parseArgs({
+  options: {
+    only: { type: "string" },
+    jobs: { type: "string", default: "1" },
+    timeout: { type: "string", default: "120" },
+    date: { type: "string", default: new Date().toISOString().slice(0, 10) },
+    json: { type: "string" },
+    write: { type: "boolean", default: false },
+  },
+});
+const jobs = Number(settings.jobs);
+const timeout = Number(settings.timeout);
+if (!Number.isInteger(jobs) || jobs < 1) throw new Error("--jobs takes a whole number from 1");
+if (!(timeout > 0)) throw new Error("--timeout takes a number of seconds");
+if (settings.write && settings.only !== undefined)
+  throw new Error("--write needs the results of all faults, without --only");
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Without a fault all tests must pass, or a failure would say nothing. */
+async function requireBaseline(workspace: Workspace, faults: readonly Fault[]): Promise<void> {
+  const tests = [...new Set(faults.flatMap(({ stages }) => stages.flat()))];
+  console.log(`without a fault: ${tests.join(" ")}`);
+  const { status, detail } = await workspace.runTests(tests, 10 * timeout);
+  if (status !== "passed") throw new Error(`the tests fail without any fault: ${detail}`);
+}
+
+async function tryFault(workspace: Workspace, fault: Fault): Promise<Result> {
+  const start = performance.now();
+  const result = (verdict: Result["verdict"], detail: string): Result => ({
+    fault,
+    verdict,
+    detail,
+    seconds: (performance.now() - start) / 1000,
+  });
+  return workspace.withFault(fault, async () => {
+    for (const tests of fault.stages) {
+      const { status, detail } = await workspace.runTests(tests, timeout);
+      if (status !== "passed") return result(status === "failed" ? "caught" : "timeout", detail);
+    }
+    return result("survived", "");
+  });
+}
+
+async function tryAll(faults: readonly Fault[]): Promise<readonly Result[]> {
+  const results = new Map<Fault, Result>();
+  const waiting = faults.values();
+  const work = async (workspace: Workspace): Promise<void> => {
+    // The workers share one iterator, so each takes the next fault that nobody has.
+    for (const fault of waiting) {
+      const result = await tryFault(workspace, fault);
+      results.set(fault, result);
+      console.log(`${String(results.size).padStart(3)}/${faults.length}  ${resultLine(result)}`);
+    }
+  };
+  const workspaces = Array.from(
+    { length: Math.min(jobs, faults.length) },
+    () => new Workspace(root),
+  );
+  try {
+    const [first] = workspaces;
+    if (first !== undefined) await requireBaseline(first, faults);
+    await Promise.all(workspaces.map(work));
+  } finally {
+    for (const workspace of workspaces) workspace.dispose();
+  }
+  return faults.flatMap((fault) => results.get(fault) ?? []);
+}
+
+export async function main(): Promise<void> {
+  const results = await tryAll(selectFaults(loadFaults(root), settings.only));
+  console.log(`\n${printedSummary(results)}`);
+  const survivors = results.filter(({ verdict }) => verdict === "survived");
+  for (const { fault } of survivors)
+    console.log(`survived: ${fault.id}, ${fault.file}: ${fault.find.trim()}`);
+  if (settings.json !== undefined)
+    writeFileSync(settings.json, `${JSON.stringify(results, null, 2)}\n`);
+  if (settings.write)
+    await writeResults(
+      "mutation.md",
+      "npm run mutate -- --write",
+      markdownReport(results, settings.date),
+    );
+  if (!enoughCaught(results)) process.exitCode = 1;
+}

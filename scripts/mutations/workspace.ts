@@ -1,0 +1,130 @@
+/**
+ * A copy of the repository to plant faults in, so that the tree people work in is never touched. It has the
+ * files that git tracks or would track, and a node_modules of links, with room for caches of its own.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { applyFault } from "./faults.ts";
+import type { Fault } from "./faults.ts";
+
+/** How a run of tests ended; `detail` names the first failing test or says what went wrong. */
+export interface TestOutcome {
+  readonly status: "passed" | "failed" | "timeout";
+  readonly detail: string;
+}
+
+export class Workspace {
+  readonly #folder: string;
+
+  constructor(root: string) {
+    this.#folder = mkdtempSync(join(tmpdir(), "tilewright-mutation-"));
+    const listed = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "-z"], {
+      cwd: root,
+      encoding: "utf8",
+      maxBuffer: 2 ** 26,
+    });
+    for (const path of listed.split("\0")) {
+      // A tracked file that is deleted in the working tree is still listed.
+      if (path === "" || !existsSync(join(root, path))) continue;
+      mkdirSync(dirname(join(this.#folder, path)), { recursive: true });
+      copyFileSync(join(root, path), join(this.#folder, path));
+    }
+    mkdirSync(join(this.#folder, "node_modules"));
+    for (const name of readdirSync(join(root, "node_modules")))
+      if (!name.startsWith("."))
+        symlinkSync(
+          join(root, "node_modules", name),
+          join(this.#folder, "node_modules", name),
+          "junction",
+        );
+  }
+
+  /** Runs `work` with the fault planted. */
+  async withFault<T>(fault: Fault, work: () => Promise<T>): Promise<T> {
+    const path = join(this.#folder, fault.file);
+    const source = readFileSync(path, "utf8");
+    writeFileSync(path, applyFault(source, fault));
+    try {
+      return await work();
+    } finally {
+      writeFileSync(path, source);
+    }
+  }
+
+  /** Runs test files or folders until the first failure. */
+  runTests(paths: readonly string[], seconds: number): Promise<TestOutcome> {
+    const report = join(this.#folder, "report.json");
+    rmSync(report, { force: true });
+    const child = spawn(
+      process.execPath,
+      [
+        "node_modules/vitest/vitest.mjs",
+        "run",
+        "--bail=1",
+        "--pool=threads",
+        "--no-file-parallelism",
+        "--reporter=json",
+        `--outputFile=${report}`,
+        ...paths,
+      ],
+      { cwd: this.#folder, stdio: ["ignore", "ignore", "pipe"] },
+    );
+    let errors = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+    return new Promise((resolve, reject) => {
+      let late = false;
+      // A fault may loop without end, so the process gets no chance to clean up.
+      const timer = setTimeout(() => (late = child.kill("SIGKILL")), seconds * 1000);
+      child.on("error", reject);
+      child.on("close", (status) => {
+        clearTimeout(timer);
+        try {
+          if (late) resolve({ status: "timeout", detail: `no end within ${seconds} s` });
+          else if (status === 0) resolve({ status: "passed", detail: "" });
+          else resolve({ status: "failed", detail: firstFailure(report, errors, this.#folder) });
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  dispose(): void {
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** The part of vitest's JSON report that is read here. */
+interface TestReport {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly message: string;
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+function firstFailure(path: string, errors: string, folder: string): string {
+  if (!existsSync(path)) return `the test runner failed: ${errors.trim().split("\n")[0] ?? ""}`;
+  const { testResults } = JSON.parse(readFileSync(path, "utf8")) as TestReport;
+  if (testResults.length === 0) throw new Error("the tests to run hold no test");
+  for (const { name, status, message, assertionResults } of testResults) {
+    const test = assertionResults.find((assertion) => assertion.status === "failed");
+    const file = name.replace(`${folder}/`, "");
+    if (test !== undefined) return `${file}: ${test.fullName}`;
+    if (status === "failed") return `${file} does not load: ${message.split("\n")[0] ?? ""}`;
+  }
+  return "an error outside any test";
+}

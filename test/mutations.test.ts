@@ -1,0 +1,101 @@
+/** The list of planted faults fits the source, and its results are counted right. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { transformSync } from "esbuild";
+import { describe, expect, test } from "vitest";
+import { applyFault, loadFaults, selectFaults } from "../scripts/mutations/faults.ts";
+import type { Fault } from "../scripts/mutations/faults.ts";
+import {
+  enoughCaught,
+  markdownReport,
+  printedSummary,
+  summarize,
+} from "../scripts/mutations/report.ts";
+import type { Result, Verdict } from "../scripts/mutations/report.ts";
+import { repositoryRoot } from "./source-files.ts";
+
+const faults = loadFaults(repositoryRoot);
+
+const fault: Fault = {
+  id: "area/name",
+  area: "area",
+  file: "src/file.ts",
+  find: "a < b",
+  replace: "a <= $& b",
+  stages: [["src/"]],
+};
+
+function results(...verdicts: readonly Verdict[]): readonly Result[] {
+  return verdicts.map((verdict) => ({ fault, verdict, detail: "a test | its name", seconds: 1 }));
+}
+
+describe("the list of faults", () => {
+  test("covers formats, passes, simulator and the layers between", () => {
+    const count = (area: string) => selectFaults(faults, area).length;
+    expect(count("formats")).toBeGreaterThanOrEqual(20);
+    expect(count("passes")).toBeGreaterThanOrEqual(15);
+    expect(count("simulator")).toBeGreaterThanOrEqual(30);
+    for (const area of ["ir", "language", "device"]) expect(count(area)).toBeGreaterThan(5);
+  });
+
+  test("fits the source, and every faulty file is still TypeScript", () => {
+    for (const each of faults) {
+      const source = readFileSync(join(repositoryRoot, each.file), "utf8");
+      const faulty = applyFault(source, each);
+      expect(() => transformSync(faulty, { loader: "ts" }), each.id).not.toThrow();
+      const changed = faulty
+        .split("\n")
+        .filter((line, index) => line !== source.split("\n")[index]);
+      expect(changed, each.id).toHaveLength(1);
+    }
+  });
+
+  test("is searched by name and by area", () => {
+    const [first] = faults;
+    expect(first && selectFaults(faults, first.id)).toEqual([first]);
+    expect(selectFaults(faults, undefined)).toBe(faults);
+    expect(() => selectFaults(faults, "nothing")).toThrow("no fault or area is called nothing");
+  });
+});
+
+describe("a fault", () => {
+  test("replaces its text literally", () => {
+    expect(applyFault("if (a < b) c();", fault)).toBe("if (a <= $& b) c();");
+  });
+
+  test("must be found exactly once", () => {
+    expect(() => applyFault("a > b", fault)).toThrow("fault area/name: `a < b` occurs 0 times");
+    expect(() => applyFault("a < b; a < b", fault)).toThrow("occurs 2 times in src/file.ts");
+  });
+
+  test("must change something", () => {
+    expect(() => applyFault("a < b", { ...fault, replace: "a < b" })).toThrow("does not change");
+  });
+});
+
+describe("results", () => {
+  test("a timeout counts as caught", () => {
+    expect(summarize(results("caught", "timeout", "survived"))).toEqual([
+      { area: "area", faults: 3, caught: 2 },
+      { area: "all", faults: 3, caught: 2 },
+    ]);
+  });
+
+  test("19 of 20 are enough, 18 are not", () => {
+    const some = (survivors: number) =>
+      results(
+        ...Array.from({ length: 20 }, (_, i) => (i < survivors ? "survived" : "caught") as Verdict),
+      );
+    expect(enoughCaught(some(1))).toBe(true);
+    expect(enoughCaught(some(2))).toBe(false);
+    expect(printedSummary(some(2))).toContain("90.0%");
+  });
+
+  test("the page lists each fault, with bars that do not end a cell", () => {
+    const page = markdownReport(results("caught"), "2026-01-31");
+    expect(page).toContain("On 2026-01-31 the tests caught 1 of 1 faults, 100.0%.");
+    expect(page).toContain(
+      "| name | file.ts: `a < b` becomes `a <= $& b` | caught | a test \\| its name |",
+    );
+  });
+});
