@@ -1,6 +1,7 @@
 /** Sorting a launch's arguments into arrays and scalars, each checked against its parameter. */
 import { dtypes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
+import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
@@ -20,7 +21,7 @@ export function collectArguments(
   args: { readonly [name: string]: ArgumentValue },
   explicitDimensions: { readonly [name: string]: number },
 ): CollectedArguments {
-  requireNames(kernel, args);
+  requireNames(kernel, kernel.parameters, args);
   const arrays = new Map<string, DeviceArray>();
   const scalars = new Map<string, HostValue>();
   for (const parameter of kernel.parameters) {
@@ -39,8 +40,28 @@ export function collectArguments(
   return { arrays, scalars, dimensions };
 }
 
-function requireNames(kernel: Kernel, args: { readonly [name: string]: unknown }): void {
-  const expected = kernel.parameters.map(({ name }) => name);
+/** What `run` is given has the kernel's inputs and in-out arrays, each as an array or a scalar. */
+export function requireInputs(kernel: Kernel, inputs: { readonly [name: string]: unknown }): void {
+  const parameters = kernel.parameters.filter(({ role }) => role !== "output");
+  requireNames(kernel, parameters, inputs);
+  for (const parameter of parameters) {
+    const value = inputs[parameter.name];
+    if (parameter.role !== "scalar" && !isHostArray(value)) requireArray(kernel, parameter, value);
+  }
+}
+
+/** Whether a value has the form of a host array. */
+export function isHostArray(value: unknown): value is HostArray {
+  if (typeof value !== "object" || value === null || value instanceof DeviceArray) return false;
+  return "dtype" in value && "shape" in value && "data" in value;
+}
+
+function requireNames(
+  kernel: Kernel,
+  parameters: readonly KernelParameter[],
+  args: { readonly [name: string]: unknown },
+): void {
+  const expected = parameters.map(({ name }) => name);
   const missing = expected.filter((name) => args[name] === undefined);
   const unknown = Object.keys(args).filter((name) => !expected.includes(name));
   if (missing.length === 0 && unknown.length === 0) return;
@@ -51,14 +72,14 @@ function requireNames(kernel: Kernel, args: { readonly [name: string]: unknown }
   throw new TilewrightError({
     code: "TW4002",
     message: problem,
-    expected: expected.join(", "),
+    expected: expected.join(", ") || "nothing",
     found: Object.keys(args).join(", ") || "nothing",
     notes: [{ message: "the kernel is declared here", location: kernel.location }],
   });
 }
 
 function requireArray(kernel: Kernel, parameter: KernelParameter, value: unknown): DeviceArray {
-  if (value instanceof DeviceArray) return value;
+  if (value instanceof DeviceArray) return value as DeviceArray;
   throw wrongKind(kernel, parameter, "an array", value);
 }
 
@@ -108,8 +129,15 @@ function wrongKind(
     code: "TW4013",
     message: `argument ${parameter.name} of kernel ${kernel.name} is not ${expected.split(",")[0] ?? expected}`,
     expected,
-    found: typeof value === "object" ? "an object" : `${typeof value} ${String(value)}`,
+    found: describeValue(value),
   });
+}
+
+function describeValue(value: unknown): string {
+  if (typeof value === "string") return `the text ${JSON.stringify(value)}`;
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
+    return `${typeof value} ${value}`;
+  return Array.isArray(value) ? "a plain list" : `a value of type ${typeof value}`;
 }
 
 /** An output that is also another argument would be read and written unordered. */

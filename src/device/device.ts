@@ -13,8 +13,10 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
-import { collectArguments } from "./arguments.ts";
+import { collectArguments, isHostArray, requireInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
 import type { Backend, Launch } from "./backend.ts";
 import { arrayParameters, bindDimensions, outputShape } from "./binding.ts";
@@ -129,10 +131,14 @@ export class Device {
   ): Promise<HostResults<K>> {
     this.#requireOpen();
     const { kernel } = definition;
+    requireInputs(kernel, inputs);
+    const location = captureLocation();
     const temporary: DeviceArray[] = [];
     try {
-      const args = await this.#materialize(kernel, inputs, options, temporary);
-      const launch = this.#prepare(kernel, args, options);
+      const { args, launch } = await reportedAt(location, async () => {
+        const materialized = await this.#materialize(kernel, inputs, options, temporary);
+        return { args: materialized, launch: this.#prepare(kernel, materialized, options) };
+      });
       await this.#enqueue(() => this.#backend.launch(launch));
       return (await this.#results(kernel, args)) as HostResults<K>;
     } finally {
@@ -226,8 +232,13 @@ export class Device {
   }
 }
 
-function isHostArray(value: HostArray | ArgumentValue): value is HostArray {
-  return typeof value === "object" && !(value instanceof DeviceArray);
+/** Reports what `work` finds wrong with a call at the line that made it. */
+async function reportedAt<T>(location: Location, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof TilewrightError ? error.located(location) : error;
+  }
 }
 
 function warnOfLeaks(leaks: readonly Leak[]): void {

@@ -80,6 +80,14 @@ export class TilewrightError extends Error {
     return new TilewrightError({ ...details, notes: [...own, ...notes] });
   }
 
+  /** The same report at another place: after an `await` the stack need not show who called. */
+  located(location: Location): TilewrightError {
+    const { code, summary, expected, found, remedy } = this;
+    const notes = this.notes.map((note) => ({ message: note.message, location: note }));
+    const details = { code, message: summary, location, expected, found, remedy, notes };
+    return new TilewrightError(details);
+  }
+
   /** The report as plain data, for `--json`. */
   toJSON(): Record<string, unknown> {
     const { code, summary, position, expected, found, remedy, notes } = this;

@@ -1,0 +1,289 @@
+/** Mistakes with memory: windows, loads and stores, atomic updates, peers. */
+import { all, array, constant, f32, i32, i64, kernel, slice, smem, zeros } from "tilewright";
+import { mistakeTable, program } from "./mistake.ts";
+
+export const memoryMistakes = mistakeTable(import.meta.url, [
+  {
+    name: "index for an axis that is not there",
+    code: "TW1017",
+    make: () =>
+      program(({ list, i }) => {
+        list.at(i, 0); // <- index for an axis that is not there
+      }),
+    message: "2 indices for ref<gmem, f32, [n]>",
+    expected: "at most 1",
+    found: "2",
+  },
+  {
+    name: "negative index",
+    code: "TW1016",
+    make: () =>
+      program(({ x }) => {
+        x.at(-1); // <- negative index
+      }),
+    message: "axis 0 of ref<gmem, f32, [8, 64]> has no element -1",
+    expected: "within 0 to 8",
+  },
+  {
+    name: "index at the extent",
+    code: "TW1016",
+    make: () =>
+      program(({ x }) => {
+        x.at(8); // <- index at the extent
+      }),
+    message: "has no element 8",
+  },
+  {
+    name: "slice with a negative start",
+    code: "TW1016",
+    make: () =>
+      program(({ x }) => {
+        x.at(slice(-4, 8)); // <- slice with a negative start
+      }),
+    message: "has no 8 elements from -4",
+    expected: "a whole number from 0",
+  },
+  {
+    name: "slice beyond shared memory",
+    code: "TW1016",
+    make: () =>
+      program(({ shared }) => {
+        shared.at(all, slice(32, 64)); // <- slice beyond shared memory
+      }),
+    message: "axis 1 of ref<smem, f32, [8, 64]> has no 64 elements from 32",
+    expected: "within 0 to 64",
+  },
+  {
+    name: "slice of no elements",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        x.at(slice(0, 0)); // <- slice of no elements
+      }),
+    message: "the size of a slice must be a positive whole number",
+    found: "0",
+  },
+  {
+    name: "slice of traced size",
+    code: "TW1008",
+    make: () =>
+      program(({ x, i }) => {
+        // @ts-expect-error tile shapes are static
+        x.at(slice(0, i)); // <- slice of traced size
+      }),
+    message: "the size of a slice must be a positive whole number",
+    found: "i32",
+  },
+  {
+    name: "tile for an index",
+    code: "TW1008",
+    make: () =>
+      program(({ x, counts }) => {
+        // @ts-expect-error an index is a scalar
+        x.at(counts.load()); // <- tile for an index
+      }),
+    message: "an index must be a number, an i32 scalar, a slice or `all`",
+    found: "tile<i32, [8, 64]>",
+  },
+  {
+    name: "index of i64",
+    code: "TW2014",
+    make: () =>
+      program(({ x }) => {
+        // @ts-expect-error indices are i32
+        x.at(constant(i64, 1)); // <- index of i64
+      }),
+    message: "an index of at must be an i32 scalar",
+    expected: "i32",
+    found: "i64",
+    remedy: ".cast(i32)",
+  },
+  {
+    name: "load of a run-time extent",
+    code: "TW2040",
+    make: () =>
+      program(({ list }) => {
+        list.load(); // <- load of a run-time extent
+      }),
+    message: "load needs static extents, and n is known at launch",
+    found: "ref<gmem, f32, [n]>",
+    remedy: "x.at(slice(start, 128))",
+  },
+  {
+    name: "store to a run-time extent",
+    code: "TW2040",
+    make: () =>
+      kernel({ name: "fill", outputs: { out: array(f32, [4, 4]) } }, ({ out }) => {
+        out
+          .reshape([2, 2, 2, 2])
+          .at(0, 0)
+          .store(zeros(f32, [2, 2]));
+        return program(({ list }) => {
+          list.store(0); // <- store to a run-time extent
+        });
+      }),
+    message: "store needs static extents, and n is known at launch",
+  },
+  {
+    name: "load of a single element",
+    code: "TW1018",
+    make: () =>
+      program(({ x, i }) => {
+        x.at(i, 0).load(); // <- load of a single element
+      }),
+    message: "load on a window without axes",
+    remedy: "write loadScalar()",
+  },
+  {
+    name: "loadScalar of a row",
+    code: "TW1018",
+    make: () =>
+      program(({ x, i }) => {
+        x.at(i).loadScalar(); // <- loadScalar of a row
+      }),
+    found: "ref<gmem, f32, [64]>",
+    remedy: "write load()",
+  },
+  {
+    name: "load larger than a tile",
+    code: "TW2009",
+    make: () =>
+      kernel({ name: "whole", inputs: { x: array(f32, [4096, 4096]) } }, ({ x }) => {
+        x.load(); // <- load larger than a tile
+      }),
+    message: "a tile of shape [4096, 4096] is too large",
+  },
+  {
+    name: "fill of another dtype",
+    code: "TW2044",
+    make: () =>
+      program(({ x, i }) => {
+        // @ts-expect-error the fill has the dtype of the memory
+        x.at(slice(4, 8)).load({ fill: i }); // <- fill of another dtype
+      }),
+    message: "the fill value of a load of f32 is i32",
+    expected: "f32",
+    found: "i32",
+  },
+  {
+    name: "store of another dtype",
+    code: "TW2042",
+    make: () =>
+      program(({ out, halves }) => {
+        // @ts-expect-error stores do not convert
+        out.store(halves.load()); // <- store of another dtype
+      }),
+    message: "store of bf16 into memory of f32",
+    remedy: ".cast(f32)",
+  },
+  {
+    name: "store of another shape",
+    code: "TW2043",
+    make: () =>
+      program(({ out, tile }) => {
+        out.at(slice(0, 4)).store(tile); // <- store of another shape
+      }),
+    expected: "[4, 64]",
+    found: "[8, 64]",
+  },
+  {
+    name: "window that is stored",
+    code: "TW1008",
+    make: () =>
+      program(({ out, x }) => {
+        // @ts-expect-error x is memory
+        out.store(x); // <- window that is stored
+      }),
+    message: "an operand of store",
+    remedy: ".load()",
+  },
+  {
+    name: "reshaped window of other elements",
+    code: "TW2024",
+    make: () =>
+      program(({ x }) => {
+        x.reshape([8, 8]); // <- reshaped window of other elements
+      }),
+    message: "reshape of ref<gmem, f32, [8, 64]> to [8, 8] changes the number of elements",
+  },
+  {
+    name: "transposed window of another rank",
+    code: "TW2022",
+    make: () =>
+      program(({ x }) => {
+        x.at(0).transpose([1, 0]); // <- transposed window of another rank
+      }),
+    message: "does not permute 1 axes",
+  },
+  {
+    name: "atomic maximum of floats",
+    code: "TW2045",
+    make: () =>
+      program(({ out }) => {
+        out.at(0, 0).atomic("max", 1); // <- atomic maximum of floats
+      }),
+    message: "there is no atomic max on f32",
+    expected: "one of i32",
+  },
+  {
+    name: "one number for many atomic updates",
+    code: "TW1032",
+    make: () =>
+      program(({ out }) => {
+        out.at(0).atomicAdd(1); // <- one number for many atomic updates
+      }),
+    expected: "a tile of shape [64]",
+    remedy: "full(dtype, shape, value)",
+  },
+  {
+    name: "compare and exchange of floats",
+    code: "TW2045",
+    make: () =>
+      program(({ out }) => {
+        out.at(0, 0).compareExchange(0, 1); // <- compare and exchange of floats
+      }),
+    message: "there is no atomic compare_exchange on f32",
+  },
+  {
+    name: "peer without a cluster",
+    code: "TW2050",
+    make: () =>
+      program(({ shared }) => {
+        shared.peer(1); // <- peer without a cluster
+      }),
+    message: "peer addresses a peer, and the kernel has no cluster",
+    remedy: "give a grid axis a cluster",
+  },
+  {
+    name: "peer of global memory",
+    code: "TW2049",
+    make: () =>
+      kernel(
+        { name: "far", grid: { i: 2 }, cluster: { i: 2 }, inputs: { x: array(i32, [4]) } },
+        ({ x }) => {
+          x.peer(1); // <- peer of global memory
+        },
+      ),
+    message: "the window of peer must lie in smem",
+    found: "ref<gmem, i32, [4]>",
+  },
+  {
+    name: "shared memory of run-time extent",
+    code: "TW2041",
+    make: () =>
+      program(({ list }) => {
+        const [n = 0] = list.shape;
+        return kernel(
+          {
+            name: "buffered",
+            inputs: { list: array(f32, [n]) },
+            // @ts-expect-error the extents of shared memory are numbers
+            scratch: { buffer: smem(f32, [n]) }, // <- shared memory of run-time extent
+          },
+          () => undefined,
+        );
+      }),
+    message: "shared memory cannot have extent n, known at launch",
+    remedy: "give a number",
+  },
+]);
