@@ -33,9 +33,8 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
     multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     dimensions,
   );
-  const threads = new Set(kernel.threads.keys());
   return {
-    ...scaleCost(walk.region(kernel.body, threads), blocks),
+    ...scaleCost(walk.region(kernel.body, kernel.threads.length), blocks),
     unknownLoops: walk.unknownLoops,
   };
 }
@@ -51,40 +50,33 @@ class CostWalk {
     this.#dimensions = dimensions;
   }
 
-  region(region: Region, threads: ReadonlySet<number>): Cost {
+  region(region: Region, threads: number): Cost {
     return addCosts(region.ops.map((op) => this.#op(op, threads)));
   }
 
-  #op(op: AnyOp, threads: ReadonlySet<number>): Cost {
+  #op(op: AnyOp, threads: number): Cost {
     const scalar = this.#evaluate(op);
     const [result] = op.results;
     if (scalar !== undefined && result !== undefined) this.#scalars.set(result, scalar);
     const context = { dimensions: this.#dimensions, grid: this.#kernel.grid };
-    const own = scaleCost(applyRule(costRules, op, context), threads.size);
+    const own = scaleCost(applyRule(costRules, op, context), threads);
     const regions = regionList(op);
     return regions.length === 0 ? own : addCosts([own, this.#inner(op, regions, threads)]);
   }
 
-  #inner(op: AnyOp, regions: readonly Region[], threads: ReadonlySet<number>): Cost {
+  #inner(op: AnyOp, regions: readonly Region[], threads: number): Cost {
     if (op.kind === "if") {
       const condition = this.#scalars.get(op.operands.condition);
       return this.#branch(regions, condition === undefined ? undefined : 1 - condition, threads);
     }
     if (op.kind === "switch")
       return this.#branch(regions, this.#scalars.get(op.operands.index), threads);
-    const active =
-      op.kind === "on_threads"
-        ? new Set(op.attributes.threads.filter((thread) => threads.has(thread)))
-        : threads;
+    const active = op.kind === "on_threads" ? op.attributes.threads.length : threads;
     const once = addCosts(regions.map((region) => this.region(region, active)));
     return scaleCost(once, this.#repetitions(op));
   }
 
-  #branch(
-    regions: readonly Region[],
-    index: number | undefined,
-    threads: ReadonlySet<number>,
-  ): Cost {
+  #branch(regions: readonly Region[], index: number | undefined, threads: number): Cost {
     if (index === undefined)
       return largestCost(regions.map((region) => this.region(region, threads)));
     const region = regions[Math.min(Math.max(index, 0), regions.length - 1)];

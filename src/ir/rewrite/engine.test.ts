@@ -84,6 +84,32 @@ debug_print %5 {format = "{}"}`);
 `);
   });
 
+  test("after inlining, new ops have the location of the op again", () => {
+    const text = `kernel @k grid [i = 4] threads [main] (
+  scalar %0 "a": f32
+) {
+  %1 = scoped body {
+    %2 = unary %0 {fn = exp} : f32 @ "user.ts":8:3
+    yield %2
+  } : f32 @ "user.ts":7:3
+  debug_print %1 {format = "{}"}
+  yield
+}
+`;
+    const [kernel] = parseModule(text).kernels;
+    const unwrap = defineRules("test", {
+      unwrap: rule("scoped", ({ regions }, context) => {
+        const [source] = context.inline(regions.body, []);
+        return source && context.createOne("unary", { source }, { fn: "neg" });
+      }),
+    });
+    const after = rewriteKernel(kernel ?? expect.fail(), unwrap);
+    expect(printModule({ kernels: [after] }, { locations: true })).toContain(`{
+  %1 = unary %0 {fn = exp} : f32 @ "user.ts":8:3
+  %2 = unary %1 {fn = neg} : f32 @ "user.ts":7:3
+`);
+  });
+
   test("counts uses, those of a replaced value with its replacement's", () => {
     const counts: number[] = [];
     const count = defineRules("test", {
