@@ -170,6 +170,8 @@ describe("leftovers", () => {
     barrier.arrive(thread.publish(), origin);
     wait(thread, barrier, 3);
     expect(barrier.leftovers().unawaited?.phase).toBe(2);
+    expect(wait(thread, barrier, 2)).toBeDefined();
+    expect(barrier.leftovers().unawaited).toBeUndefined();
   });
 });
 

@@ -117,6 +117,8 @@ export class BarrierState {
       this.#waits.set(wait.agent, wait);
       return undefined;
     }
+    // It comes too late, but it does come: the overrun is the mistake to report.
+    if (this.#unawaited?.phase === phase) this.#unawaited = undefined;
     const next = this.#last?.phase === phase + 1 ? this.#last.arrivals : [];
     return { phase, wait, overrunBy: next };
   }
