@@ -105,10 +105,10 @@ export class Agent {
     this.timeline?.acquire(knowledge);
   }
 
-  /** Puts the agent aside until `list` is woken; the step will run again. */
-  wait(list: WaitList, describe: () => string): Outcome {
+  /** Puts the agent aside until `list` is woken and it can pass; the step will run again. */
+  wait(list: WaitList, canPass: () => boolean, describe: () => string): Outcome {
     this.waitingFor = describe;
-    list.add(this);
+    list.add(this, canPass);
     return "blocked";
   }
 
@@ -132,9 +132,13 @@ export class Agent {
     for (const agent of this.warps) this.machine.ready(agent);
   }
 
+  warpsEnded(): boolean {
+    return this.warps.every(({ ended }) => ended);
+  }
+
   /** Takes over what the warps know once all have ended; false before. */
   join(): boolean {
-    if (!this.warps.every(({ ended }) => ended)) return false;
+    if (!this.warpsEnded()) return false;
     for (const warp of this.warps) {
       if (warp.timeline !== undefined) this.timeline?.absorb(warp.timeline);
       for (const [element, phase] of warp.phases)

@@ -1,18 +1,26 @@
-/** Who waits for something, and how a report names what they wait for. */
+/** Who waits for something, and until what. */
 import type { Agent } from "./agent.ts";
 
-export class WaitList {
-  #agents: Agent[] = [];
+interface Waiter {
+  readonly agent: Agent;
+  /** Whether the agent's step would now pass. */
+  readonly canPass: () => boolean;
+}
 
-  add(agent: Agent): void {
-    this.#agents.push(agent);
+export class WaitList {
+  #waiters: Waiter[] = [];
+
+  add(agent: Agent, canPass: () => boolean): void {
+    this.#waiters.push({ agent, canPass });
   }
 
-  /** Lets everybody look again. */
+  /** Lets those go on whose wait is over; waking all of many would make each signal cost as much. */
   wake(): void {
-    if (this.#agents.length === 0) return;
-    const agents = this.#agents;
-    this.#agents = [];
-    for (const agent of agents) agent.resume();
+    const waiters = this.#waiters;
+    if (waiters.length === 0) return;
+    this.#waiters = [];
+    for (const waiter of waiters)
+      if (waiter.canPass()) waiter.agent.resume();
+      else this.#waiters.push(waiter);
   }
 }

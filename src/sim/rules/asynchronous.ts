@@ -156,12 +156,20 @@ function combine(reduction: "add" | "min" | "max", view: View, lanes: Lanes): vo
   binaryLanes(reduction, view.dtype, old, lanes, lanes);
 }
 
+function areDone(awaited: readonly Work[]): boolean {
+  return awaited.every(({ done }) => done);
+}
+
 function waitGroup(op: Op<"wait_group">, code: Assembler): void {
   const { pending, read } = op.attributes;
   code.emit(op, (agent) => {
     const awaited = agent.groups.awaited(pending, read);
-    if (awaited.some(({ done }) => !done))
-      return agent.wait(agent.ownWork, () => "its own copies into global memory");
+    if (!areDone(awaited))
+      return agent.wait(
+        agent.ownWork,
+        () => areDone(awaited),
+        () => "its own copies into global memory",
+      );
     for (const { reads, writes } of awaited) {
       if (reads !== undefined) agent.timeline?.finish(reads);
       if (writes !== undefined && !read) agent.timeline?.finish(writes);
@@ -237,7 +245,12 @@ function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
   const [slot, target] = [code.slot(op.operands.accumulator), code.result(op)];
   code.emit(op, (agent) => {
     const awaited = agent.products.awaited(pending);
-    if (awaited.some(({ done }) => !done)) return agent.wait(agent.ownWork, () => "its own wgmma");
+    if (!areDone(awaited))
+      return agent.wait(
+        agent.ownWork,
+        () => areDone(awaited),
+        () => "its own wgmma",
+      );
     for (const { reads } of awaited) if (reads !== undefined) agent.timeline?.finish(reads);
     agent.products.settle(pending);
     const accumulator = inflightAt(agent, slot);

@@ -186,12 +186,18 @@ function warps(op: Op<"warps">, code: Assembler): void {
   code.emit(op, (agent) => {
     agent.ended = true;
     agent.machine.checker?.agentEnded(agent);
-    if (agent.parent?.warps.every(({ ended }) => ended) === true) agent.parent.ownWork.wake();
+    agent.parent?.ownWork.wake();
     return "ended";
   });
   code.place(join);
   code.emit(op, (agent) =>
-    agent.join() ? "proceed" : agent.wait(agent.ownWork, () => "its warps"),
+    agent.join()
+      ? "proceed"
+      : agent.wait(
+          agent.ownWork,
+          () => agent.warpsEnded(),
+          () => "its warps",
+        ),
   );
 }
 

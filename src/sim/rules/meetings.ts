@@ -26,6 +26,7 @@ export function waitAt(agent: Agent, meeting: Meeting): Outcome {
   if (!state.isConcluded(attendee(agent)))
     return agent.wait(
       meeting.waiters,
+      () => state.isConcluded(attendee(agent)),
       () =>
         `${meeting.name}: ${state.arrived.length} of ${state.needed} have arrived: ${arrivalsText(state.arrived)}`,
     );

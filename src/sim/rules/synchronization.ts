@@ -94,27 +94,38 @@ function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
   code.emit(op, (agent) => {
     const barriers = barrierAt(agent, slot);
     const element = find(agent, barriers);
-    const phase =
-      paritySlot === undefined
-        ? countedPhase(agent, element)
-        : element.state.passingPhase(numberAt(agent, paritySlot));
-    if (phase === undefined) {
-      const wanted =
-        paritySlot === undefined
-          ? `phase ${agent.phases.get(element) ?? 0}`
-          : `parity ${numberAt(agent, paritySlot) & 1}`;
-      return agent.wait(element.waiters, () => barrierText(barriers, element, wanted));
-    }
+    const wanted = paritySlot === undefined ? undefined : numberAt(agent, paritySlot);
+    const phase = passedPhase(agent, element, wanted);
+    if (phase === undefined)
+      return agent.wait(
+        element.waiters,
+        () => passedPhase(agent, element, wanted) !== undefined,
+        () => barrierText(barriers, element, wantedText(agent, element, wanted)),
+      );
     agent.phases.set(element, phase + 1);
     passBarrier(agent, barriers, element, phase);
     return "switch";
   });
 }
 
-/** The phase that this agent waits for next, once it has completed. */
-function countedPhase(agent: Agent, element: BarrierElement): number | undefined {
-  const phase = agent.phases.get(element) ?? 0;
-  return element.state.hasCompleted(phase) ? phase : undefined;
+/** The phase with which a wait passes now: the agent's next one, or one of the parity it asks for. */
+function passedPhase(
+  agent: Agent,
+  element: BarrierElement,
+  parity: number | undefined,
+): number | undefined {
+  const { state } = element;
+  if (parity !== undefined) return state.passingPhase(parity);
+  const phase = nextPhase(agent, element);
+  return state.hasCompleted(phase) ? phase : undefined;
+}
+
+function nextPhase(agent: Agent, element: BarrierElement): number {
+  return agent.phases.get(element) ?? 0;
+}
+
+function wantedText(agent: Agent, element: BarrierElement, parity: number | undefined): string {
+  return parity === undefined ? `phase ${nextPhase(agent, element)}` : `parity ${parity & 1}`;
 }
 
 function passBarrier(
@@ -179,6 +190,7 @@ function semaphoreWait(op: Op<"semaphore_wait">, code: Assembler): void {
     if (!state.hasReached(value))
       return agent.wait(
         waiters,
+        () => state.hasReached(value),
         () => `${semaphore.name} to reach ${value}: it is at ${state.value}`,
       );
     agent.acquire(state.pass(value, decrement));
