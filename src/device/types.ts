@@ -13,19 +13,24 @@ type OnEither<S> =
 
 type OnHost<S> = S extends ArraySpec<infer D extends DTypeName> ? HostArray<D> : never;
 
+/** The declaration of parameter `N` in whichever of the groups has it. */
+type Declaration<K extends Signature, G extends keyof Signature, N> = {
+  [Group in G]: N extends keyof K[Group] ? K[Group][N] : never;
+}[G];
+
+type Names<K extends Signature, G extends keyof Signature> = { [Group in G]: keyof K[Group] }[G];
+
 /** What `launch` takes: every argument of the kernel, arrays on the device. */
 export type DeviceArguments<K extends Signature> = {
-  readonly [N in keyof K["inputs"]]: OnDevice<K["inputs"][N]>;
-} & { readonly [N in keyof K["inouts"]]: OnDevice<K["inouts"][N]> } & {
-  readonly [N in keyof K["outputs"]]: OnDevice<K["outputs"][N]>;
+  readonly [N in Names<K, keyof Signature>]: OnDevice<Declaration<K, keyof Signature, N>>;
 };
 
 /** What `run` takes: inputs and in-out arrays, on the host or on the device. */
 export type RunArguments<K extends Signature> = {
-  readonly [N in keyof K["inputs"]]: OnEither<K["inputs"][N]>;
-} & { readonly [N in keyof K["inouts"]]: OnEither<K["inouts"][N]> };
+  readonly [N in Names<K, "inputs" | "inouts">]: OnEither<Declaration<K, "inputs" | "inouts", N>>;
+};
 
 /** What `run` gives: outputs and in-out arrays, on the host. */
 export type HostResults<K extends Signature> = {
-  readonly [N in keyof K["outputs"]]: OnHost<K["outputs"][N]>;
-} & { readonly [N in keyof K["inouts"]]: OnHost<K["inouts"][N]> };
+  readonly [N in Names<K, "outputs" | "inouts">]: OnHost<Declaration<K, "outputs" | "inouts", N>>;
+};
