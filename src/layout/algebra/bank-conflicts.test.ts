@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import {
+  layoutOf,
+  placesOf,
+  randomSpelling,
+  spellingOf,
+  volume,
+} from "../../../test/layout-oracle.ts";
+import { Random } from "../../support/random.ts";
+import { bankConflicts, planAccesses } from "./bank-conflicts.ts";
+import { blockedLayout, namedLayouts } from "./named.ts";
+import { splat } from "./register-layout.ts";
+import { byteOffset, sharedLayout, swizzles } from "./shared-layout.ts";
+import { transposeView, wholeView } from "./shared-view.ts";
+
+const { wgmma, wgmmaTransposed, tmemNative } = namedLayouts;
+
+describe("worked examples", () => {
+  const accumulator = (swizzle: number) =>
+    bankConflicts(wgmma, wholeView(sharedLayout({ swizzle }), [64, 64], 16), 4);
+
+  test("accumulator pairs into rows of 128 bytes", () => {
+    expect(accumulator(0)).toEqual({ instructions: 64, wavefronts: 512, ideal: 64 });
+    expect(accumulator(32)).toEqual({ instructions: 64, wavefronts: 256, ideal: 64 });
+    expect(accumulator(64)).toEqual({ instructions: 64, wavefronts: 128, ideal: 64 });
+    expect(accumulator(128)).toEqual({ instructions: 64, wavefronts: 64, ideal: 64 });
+  });
+
+  test("rows of 16 bytes a lane go through four phases", () => {
+    const rows = blockedLayout({ vector: 8, lanes: [4, 8], warps: [4, 1] });
+    const plain = wholeView(sharedLayout({}), [64, 64], 16);
+    expect(bankConflicts(rows, plain, 16)).toEqual({ instructions: 16, wavefronts: 64, ideal: 64 });
+    const columns = blockedLayout({ vector: 8, lanes: [32, 1], warps: [2, 2] });
+    // Eight lanes of a phase hold eight rows, all in the same four banks.
+    expect(bankConflicts(columns, plain, 16)).toEqual({
+      instructions: 16,
+      wavefronts: 512,
+      ideal: 64,
+    });
+    const swizzled = wholeView(sharedLayout({ swizzle: 128 }), [64, 64], 16);
+    expect(bankConflicts(columns, swizzled, 16)?.wavefronts).toBe(64);
+  });
+
+  test("a lane a row: 128-byte rows all start in bank 0", () => {
+    const view = wholeView(sharedLayout({}), [128, 32], 32);
+    expect(bankConflicts(tmemNative, view, 4)).toEqual({
+      instructions: 128,
+      wavefronts: 32 * 128,
+      ideal: 128,
+    });
+  });
+
+  test("lanes that read the same word share it", () => {
+    const column = wholeView(sharedLayout({}), [64], 32);
+    const use = bankConflicts(namedLayouts.wgmmaRow, column, 4);
+    expect(use).toEqual({ instructions: 8, wavefronts: 8, ideal: 8 });
+  });
+
+  test("vectors must lie side by side in memory", () => {
+    const plain = wholeView(sharedLayout({}), [64, 64], 16);
+    const turned = transposeView(plain, [1, 0]);
+    expect(bankConflicts(wgmma, plain, 8)).toBeUndefined();
+    expect(bankConflicts(wgmma, turned, 4)).toBeUndefined();
+    expect(bankConflicts(wgmma, turned, 2)).toBeDefined();
+    expect(bankConflicts(wgmmaTransposed, turned, 4)).toBeDefined();
+    expect(bankConflicts(wgmma, plain, 1)).toBeUndefined();
+    expect(bankConflicts(wgmma, plain, 32)).toBeUndefined();
+    expect(bankConflicts(splat, plain, 4)).toBeUndefined();
+    const packed = wholeView(sharedLayout({}), [64, 64], 4);
+    expect(planAccesses(wgmma, packed, 1)?.[0]?.registers).toEqual([0, 1]);
+  });
+});
+
+test("single elements against brute force", () => {
+  for (let seed = 0; seed < 60; seed += 1) {
+    const random = new Random(seed);
+    const layout = layoutOf(randomSpelling(random, 2, 2));
+    const shape = [random.pick([8, 12, 16]), random.pick([8, 16, 6])];
+    const bits = random.pick([8, 16, 32]);
+    const shared = sharedLayout({ swizzle: random.pick(swizzles) });
+    const places = placesOf(spellingOf(layout), shape);
+    const words = Array.from({ length: volume(shape) }, (_, element) =>
+      Math.floor(byteOffset(shared, shape, bits, element) / 4),
+    );
+    let instructions = 0;
+    let wavefronts = 0;
+    for (let warp = 0; warp < 4; warp += 1) {
+      for (let register = 0; register < (places[0]?.length ?? 0); register += 1) {
+        const needed = new Set<number>();
+        for (let lane = 0; lane < 32; lane += 1) {
+          const element = places[warp * 32 + lane]?.[register];
+          if (element === undefined) continue;
+          needed.add(words[element] ?? -1);
+        }
+        if (needed.size === 0) continue;
+        const counts = Array.from(
+          { length: 32 },
+          (_, bank) => [...needed].filter((word) => word % 32 === bank).length,
+        );
+        instructions += 1;
+        wavefronts += Math.max(...counts);
+      }
+    }
+    const found = bankConflicts(layout, wholeView(shared, shape, bits), bits / 8);
+    const message = `seed ${seed}: ${layout.text} on [${shape.join(", ")}], ${shared.text}`;
+    expect(found, message).toEqual({ instructions, wavefronts, ideal: instructions });
+  }
+});

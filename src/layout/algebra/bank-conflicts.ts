@@ -1,0 +1,174 @@
+/**
+ * How often shared memory must be read or written to serve one access of a register layout to a view.
+ *
+ * Shared memory has 32 banks of 4 bytes: word n lies in bank n mod 32. A *wavefront* delivers one word of
+ * each bank. What lanes of a warp ask for together is one *phase*; it takes as many wavefronts as the
+ * busiest bank has different words to give. Lanes asking for the same word share it.
+ *
+ *   | bytes a lane | lanes of a phase | phases | wavefronts at best |
+ *   |--------------|------------------|--------|--------------------|
+ *   | 1, 2, 4      | 32               | 1      | 1                  |
+ *   | 8            | 16               | 2      | 2                  |
+ *   | 16           | 8                | 4      | 4                  |
+ *
+ * The accumulator of wgmma in bf16, two neighbours at a time, into rows of 128 bytes: lanes 0, 4, 8 … of
+ * a warp hold the same columns of eight rows, all in one bank: eight wavefronts. Under the 128-byte
+ * swizzle the eight rows lie in different chunks: one.
+ */
+import { lanesPerWarp, threadsPerProgram } from "./bits.ts";
+import { elementTable, padding } from "./elements.ts";
+import { registersPerLane } from "./register-layout.ts";
+import type { RegisterLayout } from "./register-layout.ts";
+import { viewBits } from "./shared-view.ts";
+import type { SharedView } from "./shared-view.ts";
+
+const banks = 32;
+const bytesPerBank = 4;
+
+/** Cost of moving a whole tile between registers and shared memory. */
+export interface BankUse {
+  /** Accesses of all warps together. */
+  readonly instructions: number;
+  readonly wavefronts: number;
+  /** Wavefronts if no two lanes were in each other's way. */
+  readonly ideal: number;
+}
+
+/** Registers that one access moves, in the order of their bytes, and where each lane's lie. */
+export interface Access {
+  readonly warp: number;
+  readonly registers: readonly number[];
+  /** First byte of each lane's vector; `padding` where the lane takes no part. */
+  readonly bytes: Int32Array;
+}
+
+/** Wavefronts of a tile's accesses, `vectorBytes` (up to 16) a lane; undefined where the lanes do not
+ * have so many bytes side by side. */
+export function bankConflicts(
+  registers: RegisterLayout,
+  view: SharedView,
+  vectorBytes: number,
+): BankUse | undefined {
+  const accesses = planAccesses(registers, view, vectorBytes);
+  if (accesses === undefined) return undefined;
+  let wavefronts = 0;
+  let ideal = 0;
+  for (const { bytes } of accesses) {
+    for (const words of phasesOf(bytes, vectorBytes)) {
+      if (words.length === 0) continue;
+      wavefronts += wavefrontsOf(words);
+      ideal += 1;
+    }
+  }
+  return { instructions: accesses.length, wavefronts, ideal };
+}
+
+/** The words of each phase that lanes ask for. */
+export function phasesOf(bytes: Int32Array, vectorBytes: number): readonly (readonly number[])[] {
+  const lanes = Math.min(lanesPerWarp, (banks * bytesPerBank) / vectorBytes);
+  const words = Math.max(1, vectorBytes / bytesPerBank);
+  const phases: number[][] = [];
+  for (let lane = 0; lane < bytes.length; lane += 1) {
+    const phase = (phases[Math.floor(lane / lanes)] ??= []);
+    const first = bytes[lane] as number;
+    if (first === padding) continue;
+    for (let word = 0; word < words; word += 1) phase.push(Math.floor(first / bytesPerBank) + word);
+  }
+  return phases;
+}
+
+export function bankOf(word: number): number {
+  return word % banks;
+}
+
+/** How many different words the busiest bank has to give. */
+export function wavefrontsOf(words: readonly number[]): number {
+  const perBank = new Uint8Array(banks);
+  let most = 0;
+  for (const word of new Set(words)) {
+    const bank = bankOf(word);
+    perBank[bank] = (perBank[bank] as number) + 1;
+    most = Math.max(most, perBank[bank] as number);
+  }
+  return most;
+}
+
+/**
+ * The accesses that move the tile. Every lane of an access uses the same registers; they must hold
+ * exactly one aligned vector of bytes in each lane that takes part.
+ */
+export function planAccesses(
+  layout: RegisterLayout,
+  view: SharedView,
+  vectorBytes: number,
+): readonly Access[] | undefined {
+  if (layout.kind === "splat" || vectorBytes > 16) return undefined;
+  if (vectorBytes * 8 < view.bits) return undefined;
+  const registers = registersPerLane(layout, view.shape);
+  const elements = elementTable(layout, view.shape);
+  const places = viewBits(view);
+  const bitAt = (thread: number, register: number): number => {
+    const element = elements[thread * registers + register] as number;
+    return element === padding ? padding : (places[element] as number);
+  };
+  const vector = { bits: vectorBytes * 8, element: view.bits };
+  const groups = groupRegisters(registers, vector, (register) => bitAt(0, register));
+  if (groups === undefined) return undefined;
+  const accesses: Access[] = [];
+  for (let warp = 0; warp * lanesPerWarp < threadsPerProgram; warp += 1) {
+    for (const group of groups) {
+      const starts = new Int32Array(lanesPerWarp);
+      for (let lane = 0; lane < lanesPerWarp; lane += 1) {
+        const thread = warp * lanesPerWarp + lane;
+        const start = vectorStart(group, vector, (register) => bitAt(thread, register));
+        if (start === undefined) return undefined;
+        starts[lane] = start === padding ? padding : start / 8;
+      }
+      if (starts.some((start) => start !== padding))
+        accesses.push({ warp, registers: group, bytes: starts });
+    }
+  }
+  return accesses;
+}
+
+/** The width of a vector and of its elements, in bits. */
+interface Vector {
+  readonly bits: number;
+  readonly element: number;
+}
+
+/** The registers of the first lane by the vector they lie in, each group in the order of the bits. */
+function groupRegisters(
+  registers: number,
+  vector: Vector,
+  bitAt: (register: number) => number,
+): readonly (readonly number[])[] | undefined {
+  const groups = new Map<number, number[]>();
+  for (let register = 0; register < registers; register += 1) {
+    const bit = bitAt(register);
+    // The first lane has the smallest coordinates: its padding is padding in all lanes.
+    if (bit === padding) continue;
+    const key = Math.floor(bit / vector.bits);
+    groups.set(key, [...(groups.get(key) ?? []), register]);
+  }
+  const found = [...groups.values()];
+  if (found.some((group) => group.length * vector.element !== vector.bits)) return undefined;
+  for (const group of found) group.sort((left, right) => bitAt(left) - bitAt(right));
+  return found;
+}
+
+/** The first bit of a lane's vector, `padding` if it has none, undefined if it is not one vector. */
+function vectorStart(
+  group: readonly number[],
+  vector: Vector,
+  bitAt: (register: number) => number,
+): number | undefined {
+  const start = bitAt(group[0] ?? 0);
+  if (start === padding)
+    return group.every((register) => bitAt(register) === padding) ? padding : undefined;
+  if (start % vector.bits !== 0) return undefined;
+  const whole = group.every(
+    (register, index) => bitAt(register) === start + index * vector.element,
+  );
+  return whole ? start : undefined;
+}

@@ -1,0 +1,147 @@
+/**
+ * Factors: tables of costs over groups, and the two operations of the search on them. Groups are
+ * named by their index; a size says how many candidates a group has left.
+ *
+ *   minimising x out of  f(x, y) + g(x)        choosing x = 1 in  f(x, y)
+ *
+ *        y  0  1         x g                        y  0  1
+ *     x 0   5  0       0   1       y  0  1             4  2
+ *       1   4  2       1   0          4  1
+ *                                     ^  ^ min(5+1, 4+0), min(0+1, 2+0)
+ */
+import type { Clause } from "./network.ts";
+
+export interface Factor {
+  /** Groups in the order of the table's places, the last varying fastest. */
+  readonly scope: readonly number[];
+  readonly data: Float64Array;
+  /** Some entry is infinite: what could take part in a conflict. */
+  readonly hard: boolean;
+  /** The clause it is the table of, or the factors it was made from. */
+  readonly origin: Clause | readonly Factor[];
+}
+
+/** How many steps of a group's stride lie between neighbours along it; 0 where it is not in scope. */
+function strideOf(factor: Factor, group: number, sizes: readonly number[]): number {
+  const place = factor.scope.indexOf(group);
+  if (place < 0) return 0;
+  let stride = 1;
+  for (let later = place + 1; later < factor.scope.length; later++) {
+    stride *= sizes[factor.scope[later] as number] as number;
+  }
+  return stride;
+}
+
+export function isHard(data: Float64Array): boolean {
+  for (const cost of data) if (cost === Infinity) return true;
+  return false;
+}
+
+export function leastEntry(data: Float64Array): number {
+  let least = Infinity;
+  for (const cost of data) if (cost < least) least = cost;
+  return least;
+}
+
+/** The least sum of the factors over the candidates of one group, for each choice of the others. */
+export function minimiseOut(
+  group: number,
+  others: readonly number[],
+  factors: readonly Factor[],
+  sizes: readonly number[],
+): Factor {
+  const strides = factors.map((factor) => others.map((other) => strideOf(factor, other, sizes)));
+  const ownStrides = factors.map((factor) => strideOf(factor, group, sizes));
+  const offsets = factors.map(() => 0);
+  const digits = others.map(() => 0);
+  const sums = new Float64Array(sizes[group] ?? 0);
+  const entries = others.reduce((product, other) => product * (sizes[other] as number), 1);
+  const data = new Float64Array(entries);
+  for (let entry = 0; entry < entries; entry++) {
+    addUp(sums, factors, offsets, ownStrides);
+    data[entry] = leastEntry(sums);
+    for (let place = others.length - 1; place >= 0; place--) {
+      const size = sizes[others[place] as number] as number;
+      const wraps = (digits[place] as number) + 1 === size;
+      digits[place] = wraps ? 0 : (digits[place] as number) + 1;
+      for (let which = 0; which < offsets.length; which++) {
+        const stride = (strides[which] as number[])[place] as number;
+        offsets[which] = (offsets[which] as number) + (wraps ? stride - stride * size : stride);
+      }
+      if (!wraps) break;
+    }
+  }
+  return { scope: others, data, hard: isHard(data), origin: factors };
+}
+
+/** The sum of the factors for each candidate of a group, the others at the offsets. */
+function addUp(
+  sums: Float64Array,
+  factors: readonly Factor[],
+  offsets: readonly number[],
+  ownStrides: readonly number[],
+): void {
+  sums.fill(0);
+  for (let which = 0; which < factors.length; which++) {
+    const { data } = factors[which] as Factor;
+    const stride = ownStrides[which] as number;
+    let offset = offsets[which] as number;
+    for (let candidate = 0; candidate < sums.length; candidate++) {
+      sums[candidate] = (sums[candidate] as number) + (data[offset] as number);
+      offset += stride;
+    }
+  }
+}
+
+/** The first candidate of a group with the least sum of the factors, the others as chosen. */
+export function bestCandidate(
+  group: number,
+  factors: readonly Factor[],
+  sizes: readonly number[],
+  choice: readonly number[],
+): number {
+  const sums = new Float64Array(sizes[group] ?? 0);
+  const offsets = factors.map((factor) => {
+    let offset = 0;
+    for (const other of factor.scope) {
+      offset =
+        offset * (sizes[other] as number) + (other === group ? 0 : (choice[other] as number));
+    }
+    return offset;
+  });
+  const ownStrides = factors.map((factor) => strideOf(factor, group, sizes));
+  addUp(sums, factors, offsets, ownStrides);
+  return sums.indexOf(leastEntry(sums));
+}
+
+/** The factor with one of its groups fixed to a candidate. */
+export function fixed(
+  factor: Factor,
+  group: number,
+  candidate: number,
+  sizes: readonly number[],
+): Factor {
+  const stride = strideOf(factor, group, sizes);
+  const size = sizes[group] as number;
+  const data = new Float64Array(factor.data.length / size);
+  for (let entry = 0; entry < data.length; entry++) {
+    const inner = entry % stride;
+    data[entry] = factor.data[(entry - inner) * size + candidate * stride + inner] as number;
+  }
+  const scope = factor.scope.filter((other) => other !== group);
+  return { scope, data, hard: isHard(data), origin: [factor] };
+}
+
+/** The clauses whose refusals a set of factors comes from. */
+export function hardClauses(factors: readonly Factor[]): Clause[] {
+  const clauses = new Set<Clause>();
+  const visited = new Set<Factor>();
+  const pending = [...factors];
+  for (let factor = pending.pop(); factor !== undefined; factor = pending.pop()) {
+    if (!factor.hard || visited.has(factor)) continue;
+    visited.add(factor);
+    if ("constraint" in factor.origin) clauses.add(factor.origin);
+    else pending.push(...factor.origin);
+  }
+  return [...clauses];
+}
