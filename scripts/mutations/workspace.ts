@@ -25,6 +25,13 @@ export interface TestOutcome {
   readonly detail: string;
 }
 
+/** How a process ended: its exit status, whether it was stopped for being late, what it complained of. */
+interface Ending {
+  readonly status: number | null;
+  readonly late: boolean;
+  readonly errors: string;
+}
+
 export class Workspace {
   readonly #folder: string;
 
@@ -64,21 +71,23 @@ export class Workspace {
   }
 
   /** Runs test files or folders until the first failure. */
-  runTests(paths: readonly string[], seconds: number): Promise<TestOutcome> {
+  async runTests(paths: readonly string[], seconds: number): Promise<TestOutcome> {
     const report = join(this.#folder, "report.json");
     rmSync(report, { force: true });
+    const { status, late, errors } = await this.#vitest(
+      [`--outputFile=${report}`, ...paths],
+      seconds,
+    );
+    if (late) return { status: "timeout", detail: `no end within ${seconds} s` };
+    if (status === 0) return { status: "passed", detail: "" };
+    return { status: "failed", detail: firstFailure(report, errors, this.#folder) };
+  }
+
+  #vitest(options: readonly string[], seconds: number): Promise<Ending> {
+    const fixed = ["run", "--bail=1", "--pool=threads", "--no-file-parallelism", "--reporter=json"];
     const child = spawn(
       process.execPath,
-      [
-        "node_modules/vitest/vitest.mjs",
-        "run",
-        "--bail=1",
-        "--pool=threads",
-        "--no-file-parallelism",
-        "--reporter=json",
-        `--outputFile=${report}`,
-        ...paths,
-      ],
+      ["node_modules/vitest/vitest.mjs", ...fixed, ...options],
       { cwd: this.#folder, stdio: ["ignore", "ignore", "pipe"] },
     );
     let errors = "";
@@ -90,13 +99,7 @@ export class Workspace {
       child.on("error", reject);
       child.on("close", (status) => {
         clearTimeout(timer);
-        try {
-          if (late) resolve({ status: "timeout", detail: `no end within ${seconds} s` });
-          else if (status === 0) resolve({ status: "passed", detail: "" });
-          else resolve({ status: "failed", detail: firstFailure(report, errors, this.#folder) });
-        } catch (error) {
-          reject(error);
-        }
+        resolve({ status, late, errors });
       });
     });
   }

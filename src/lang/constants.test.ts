@@ -71,6 +71,12 @@ const constants: readonly Mistake[] = [
     message: "1e+39 is not a value of f32",
   },
   {
+    name: "infinity where the format has none",
+    code: "TW1007",
+    make: () => trace(() => constant(f8e4m3fn, Infinity)), // <- here
+    message: "Infinity is not a value of f8e4m3fn",
+  },
+  {
     name: "NaN where the format has none",
     code: "TW1007",
     make: () => trace(() => constant(f4e2m1fn, NaN)), // <- here

@@ -1,0 +1,199 @@
+import { describe, expect, test } from "vitest";
+import { f32, i8 } from "../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import { array, assert, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { open } from "../runtime/open.ts";
+import type { OpenOptions } from "../runtime/open.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Device } from "./device.ts";
+import type { Leak } from "./device-array.ts";
+
+const n = dim("n", { multipleOf: 4 });
+const twice = kernel(
+  {
+    name: "twice",
+    grid: { i: cdiv(n, 4) },
+    inputs: { x: array(f32, [n]) },
+    outputs: { out: array(f32, [n]) },
+  },
+  ({ i, x, out }) => {
+    const here = slice(i.mul(4), 4);
+    out.at(here).store(x.at(here).load().mul(2));
+  },
+);
+
+async function onDevice<T>(
+  use: (device: Device) => T | Promise<T>,
+  options: OpenOptions = {},
+): Promise<T> {
+  const device = await open("simulator", { onLeak: () => undefined, ...options });
+  try {
+    return await use(device);
+  } finally {
+    device.dispose();
+  }
+}
+
+async function codeOf(work: () => unknown): Promise<string> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+  return "nothing was thrown";
+}
+
+function counting(count: number) {
+  return fromNumbers(
+    f32,
+    [count],
+    Array.from({ length: count }, (_, i) => i),
+  );
+}
+
+describe("run", () => {
+  test("takes inputs from the host or the device and gives outputs", async () => {
+    await onDevice(async (device) => {
+      const x = counting(8);
+      const uploaded = await device.upload(x);
+      for (const input of [x, uploaded]) {
+        const { out } = await device.run(twice, { x: input });
+        expect(Array.from(toNumbers(out))).toEqual([0, 2, 4, 6, 8, 10, 12, 14]);
+      }
+      uploaded.dispose();
+      expect(device.leaks).toEqual([]);
+    });
+  });
+
+  test("every extent must agree, not one of them", async () => {
+    const square = kernel({ name: "square", inputs: { x: array(f32, [2, 4]) } }, () => undefined);
+    const run = (shape: readonly number[]) => () =>
+      onDevice((device) => device.run(square, { x: fromNumbers(f32, shape, Array(8).fill(0)) }));
+    expect(await codeOf(run([2, 4]))).toBe("nothing was thrown");
+    expect(await codeOf(run([4, 2]))).toBe("TW4004");
+    expect(
+      await codeOf(() =>
+        onDevice((device) => device.run(square, { x: fromNumbers(f32, [2, 3], Array(6).fill(0)) })),
+      ),
+    ).toBe("TW4004");
+  });
+
+  test("an array with strides must hold the last element they reach", async () => {
+    const columns = kernel(
+      {
+        name: "columns",
+        inputs: { x: array(f32, [3, 2], { strides: [4, 1] }) },
+        outputs: { out: array(f32, [3, 2]) },
+      },
+      ({ x, out }) => {
+        out.store(x.load());
+      },
+    );
+    // Rows begin at 0, 4 and 8; the last element is number 9.
+    const { out } = await onDevice((device) => device.run(columns, { x: counting(10) }));
+    expect(Array.from(toNumbers(out))).toEqual([0, 1, 4, 5, 8, 9]);
+    expect(await codeOf(() => onDevice((device) => device.run(columns, { x: counting(9) })))).toBe(
+      "TW4004",
+    );
+  });
+
+  test("a scalar lies in the range of its format", async () => {
+    const takesByte = kernel({ name: "byte", inputs: { count: scalar(i8) } }, () => undefined);
+    const run = (count: number) => () => onDevice((device) => device.run(takesByte, { count }));
+    expect(await codeOf(run(127))).toBe("nothing was thrown");
+    expect(await codeOf(run(-128))).toBe("nothing was thrown");
+    expect(await codeOf(run(128))).toBe("TW4013");
+    expect(await codeOf(run(-129))).toBe("TW4013");
+  });
+});
+
+describe("launch", () => {
+  test("an output is no other argument", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(8));
+      expect(
+        await codeOf(() => {
+          device.launch(twice, { x, out: x });
+        }),
+      ).toBe("TW4014");
+    });
+  });
+
+  test("a failure waits for synchronize, is told once, and leaves the device usable", async () => {
+    const fails = kernel({ name: "fails", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      assert(x.load().lt(0), "all are negative");
+    });
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      device.launch(fails, { x });
+      expect(await codeOf(() => device.synchronize())).toBe("TW3012");
+      expect(await codeOf(() => device.synchronize())).toBe("nothing was thrown");
+      const { out } = await device.run(twice, { x });
+      expect(Array.from(toNumbers(out))).toEqual([0, 2, 4, 6]);
+    });
+  });
+});
+
+describe("arrays", () => {
+  test("are gone once disposed of, however often", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      expect(x.bytes).toBe(16);
+      x.dispose();
+      x.dispose();
+      expect(x.disposed).toBe(true);
+      expect(x.bytes).toBe(0);
+      expect(await codeOf(() => device.download(x))).toBe("TW4010");
+    });
+  });
+
+  test("that are forgotten are reported with the line that made them", async () => {
+    const reports: (readonly Leak[])[] = [];
+    await onDevice((device) => void device.allocate(f32, [2, 3]), {
+      onLeak: (leaks) => reports.push(leaks),
+    });
+    expect(reports).toHaveLength(1);
+    const [[leak] = []] = reports;
+    expect(leak?.bytes).toBe(24);
+    expect(leak?.position?.file).toMatch(/device\.test\.ts$/);
+  });
+
+  test("belong to one device", async () => {
+    await onDevice(async (first) => {
+      const x = await first.upload(counting(4));
+      expect(await codeOf(() => onDevice((second) => second.download(x)))).toBe("TW4011");
+    });
+  });
+});
+
+describe("compilation", () => {
+  const sum = (width: number) =>
+    kernel(
+      { name: "sum", inputs: { x: array(f32, [width]) }, outputs: { out: array(f32, [1]) } },
+      ({ x, out }) => {
+        out.at(0).store(x.load().sum());
+      },
+    );
+
+  test("happens once for all sizes of a dimension", async () => {
+    await onDevice(async (device) => {
+      for (const size of [4, 8, 12]) await device.run(twice, { x: counting(size) });
+      expect(device.compilations.map(({ reason }) => reason)).toEqual(["first launch"]);
+    });
+  });
+
+  test("happens once for equal kernels, and says what differs in others", async () => {
+    await onDevice(async (device) => {
+      const make = (width: number) => device.run(sum(width), { x: counting(width) });
+      await make(4);
+      await make(4);
+      await make(8);
+      const [first, second, ...others] = device.compilations;
+      expect(first?.reason).toBe("first launch");
+      expect(second?.reason).toContain("[4]");
+      expect(second?.reason).toContain("[8]");
+      expect(others).toEqual([]);
+    });
+  });
+});
