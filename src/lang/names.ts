@@ -30,7 +30,10 @@ export class NameRegister {
     if (owner !== undefined) {
       throw new TilewrightError({
         code: "TW1021",
-        message: `${name} names both ${owner} and ${what}`,
+        message:
+          owner === what
+            ? `${name} names ${what} twice`
+            : `${name} names both ${owner} and ${what}`,
         location,
         expected: "a name for each thing",
         found: `${name} twice`,

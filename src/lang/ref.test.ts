@@ -29,7 +29,7 @@ const windows: readonly Mistake[] = [
     code: "TW1016",
     make: () => trace(({ shared }) => shared.at(slice(4, 8))), // <- here
     message: "axis 0 of ref<smem, f32, [8, 64]> has no 8 elements from 4",
-    expected: "within 0 to 8",
+    expected: "start and size within 8 elements",
   },
   {
     name: "barrier beyond the array",
@@ -103,6 +103,14 @@ function ops(
 }
 
 describe("refs", () => {
+  test("a window and an index may end where shared memory ends", () => {
+    expect(
+      ops(({ shared }) => {
+        shared.at(slice(4, 4), 63);
+      }),
+    ).toContain("slice_ref");
+  });
+
   test("windows", () => {
     expect(
       ops(({ i, x }) => {

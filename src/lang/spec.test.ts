@@ -57,7 +57,7 @@ const specifications: readonly Mistake[] = [
     name: "two threads of one name",
     code: "TW1021",
     make: () => kernel({ name: "k", threads: ["a", "a"] }, () => undefined), // <- here
-    message: "a names both a program thread and a program thread",
+    message: "a names a program thread twice",
   },
   {
     name: "two members of one name",

@@ -242,6 +242,7 @@ function checkEntries(
           .map((kind) => (kind === "memory" ? "smem(…), gmem(…)" : `${kind}(…)`))
           .join(", "),
         found: describeSpec(spec),
+        ...(what === "an output" && { remedy: "a single result is `array(dtype, [1])`" }),
       });
     }
   }

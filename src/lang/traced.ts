@@ -64,7 +64,7 @@ export function describe(item: unknown): string {
   if (typeof item === "string") return `the text ${JSON.stringify(item)}`;
   if (typeof item === "bigint") return `${item}n`;
   if (typeof item === "function") return "a function";
-  if (Array.isArray(item)) return "an array";
+  if (Array.isArray(item)) return item.length === 0 ? "an empty list" : "a list";
   if (typeof item === "object" && item !== null) return "an object";
   return String(item);
 }
@@ -107,7 +107,7 @@ export function wrongKind(
     location,
     expected,
     found: describe(item),
-    remedy,
+    remedy: remedy ?? `give ${expected}`,
   });
 }
 

@@ -116,7 +116,12 @@ function requireInside(
     code: "TW1016",
     message: `axis ${axis} of ${typeText(type)} has no ${place}`,
     location,
-    expected: mayOverhang ? "a whole number from 0" : `within 0 to ${sizeText(extent)}`,
+    expected: expectedPlace(extent, size, mayOverhang),
     found: place,
   });
+}
+
+function expectedPlace(extent: Size, size: Size, mayOverhang: boolean): string {
+  if (mayOverhang || typeof extent !== "number") return "a whole number from 0";
+  return size === 1 ? `0 to ${extent - 1}` : `start and size within ${extent} elements`;
 }

@@ -317,7 +317,7 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         done.signal(); // <- semaphores without an index
       }),
     message: "Semaphore.signal names one counter of semaphore<[4]>",
-    expected: "1 indices",
+    expected: "1 index",
     found: "0",
   },
   {

@@ -5,6 +5,7 @@ import {
   constant,
   debugPrint,
   f32,
+  gridSize,
   kernel,
   loop,
   scoped,
@@ -294,6 +295,24 @@ export const controlMistakes = mistakeTable(import.meta.url, [
     found: "load",
   },
   {
+    name: "meeting outside every kernel",
+    code: "TW1002",
+    make: () => {
+      blockSync(); // <- meeting outside every kernel
+    },
+    message: "blockSync was used outside a kernel's body",
+  },
+  {
+    name: "size of an unknown axis",
+    code: "TW2010",
+    make: () =>
+      program(() => {
+        gridSize("j"); // <- size of an unknown axis
+      }),
+    message: "the grid has no axis j",
+    expected: "one of i",
+  },
+  {
     name: "meeting in warp code",
     code: "TW2209",
     make: () =>
@@ -334,7 +353,7 @@ export const controlMistakes = mistakeTable(import.meta.url, [
         debugPrint("block {} of {}", i); // <- too few values to print
       }),
     expected: '2 values for "block {} of {}"',
-    found: "1 values",
+    found: "1 value",
     remedy: "one {} for each value",
   },
   {

@@ -135,6 +135,18 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     notes: ["the kernel is declared here"],
   },
   {
+    name: "array left out",
+    code: "TW4002",
+    make: () =>
+      onDevice((device) => {
+        // @ts-expect-error x is missing, which would give n its value
+        return device.run(paired, {}); // <- array left out
+      }),
+    message: "kernel paired misses x",
+    expected: "x",
+    found: "nothing",
+  },
+  {
     name: "argument too many",
     code: "TW4002",
     make: () =>

@@ -22,7 +22,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
         x.at(-1); // <- negative index
       }),
     message: "axis 0 of ref<gmem, f32, [8, 64]> has no element -1",
-    expected: "within 0 to 8",
+    expected: "0 to 7",
   },
   {
     name: "index at the extent",
@@ -51,7 +51,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
         shared.at(all, slice(32, 64)); // <- slice beyond shared memory
       }),
     message: "axis 1 of ref<smem, f32, [8, 64]> has no 64 elements from 32",
-    expected: "within 0 to 64",
+    expected: "start and size within 64 elements",
   },
   {
     name: "slice of no elements",
@@ -62,6 +62,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
       }),
     message: "the size of a slice must be a positive whole number",
     found: "0",
+    remedy: "give a positive whole number",
   },
   {
     name: "slice of traced size",
@@ -242,7 +243,7 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
       program(({ out }) => {
         out.at(0, 0).compareExchange(0, 1); // <- compare and exchange of floats
       }),
-    message: "there is no atomic compare_exchange on f32",
+    message: "there is no compareExchange on f32",
   },
   {
     name: "peer without a cluster",

@@ -29,7 +29,7 @@ export const specificationMistakes = mistakeTable(import.meta.url, [
     name: "two threads of one name",
     code: "TW1021",
     make: () => kernel({ name: "twins", threads: ["load", "load"] }, nothing), // <- two threads of one name
-    message: "load names both a program thread and a program thread",
+    message: "load names a program thread twice",
   },
   {
     name: "name that is not declared",

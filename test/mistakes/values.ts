@@ -205,6 +205,7 @@ export const valueMistakes = mistakeTable(import.meta.url, [
         tile.add(); // <- operand left out
       }),
     found: "undefined",
+    remedy: "give a tile, a scalar or a number",
   },
   {
     name: "two plain numbers selected",

@@ -353,7 +353,7 @@ const synchronizationMistakes: readonly Mistake[] = [
     make: () =>
       infer("semaphore_signal", { semaphore: semaphore(4), indices: [], increment: index }, {}),
     message: "Semaphore.signal names one counter of semaphore<[4]>",
-    expected: "1 indices",
+    expected: "1 index",
     found: "0",
   },
   {

@@ -234,6 +234,11 @@ export function listText(names: readonly string[]): string {
   return names.length === 0 ? "none" : `one of ${names.join(", ")}`;
 }
 
+/** "1 index", "2 indices". */
+export function countText(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
 /** The window's shape where no extent depends on the launch. */
 export function staticShape(draft: AnyDraft, ref: RefType): readonly number[] {
   const shape: number[] = [];

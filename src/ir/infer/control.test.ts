@@ -113,7 +113,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW2093",
     make: () => loop([tile(f32, 64)], regionOf([index, sum], [])),
     message: "the body of loop yields another number of values than it carries",
-    expected: "1 values",
+    expected: "1 value",
     found: "0 values",
   },
   {
@@ -250,7 +250,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW2101",
     make: () => infer("debug_print", { values: [zero, zero] }, { format: "i = {}" }),
     message: "the format takes another number of values than it is given",
-    expected: '1 values for "i = {}"',
+    expected: '1 value for "i = {}"',
     found: "2 values",
   },
   {

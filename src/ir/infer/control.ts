@@ -18,6 +18,7 @@ import { yieldedValues } from "../traverse.ts";
 import { isData, sameType, scalarType, typeText } from "../types.ts";
 import type { Type } from "../types.ts";
 import {
+  countText,
   dataOperand,
   fail,
   indexOperand,
@@ -53,8 +54,8 @@ function requireCarries(draft: AnyDraft, initial: readonly Type[], body: Region)
       "TW2093",
       `the body of ${opName(draft)} yields another number of values than it carries`,
       {
-        expected: `${initial.length} values`,
-        found: `${next.length} values`,
+        expected: countText(initial.length, "value"),
+        found: countText(next.length, "value"),
       },
     );
   for (const [position, type] of initial.entries()) {
@@ -190,8 +191,8 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
     const places = draft.attributes.format.split("{}").length - 1;
     if (places !== values.length)
       fail(draft, "TW2101", "the format takes another number of values than it is given", {
-        expected: `${places} values for "${draft.attributes.format}"`,
-        found: `${values.length} values`,
+        expected: `${countText(places, "value")} for "${draft.attributes.format}"`,
+        found: countText(values.length, "value"),
       });
     return [];
   },

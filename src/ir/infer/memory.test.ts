@@ -128,7 +128,7 @@ const mistakes: readonly Mistake[] = [
         { ref: ref("gmem", f32), expected: scalar(f32), value: scalar(f32) },
         {},
       ),
-    message: "there is no atomic compare_exchange on f32",
+    message: "there is no compareExchange on f32",
   },
   {
     name: "window with too few indices",

@@ -53,7 +53,7 @@ function requireAtomic(
 ): void {
   const formats = atomicFormats[fn];
   if (!formats.includes(dtype.name))
-    fail(draft, "TW2045", `there is no atomic ${fn} on ${dtype.name}`, {
+    fail(draft, "TW2045", `there is no ${opName(draft)} on ${dtype.name}`, {
       expected: `one of ${formats.join(", ")}`,
       found: dtype.name,
     });

@@ -6,6 +6,7 @@ import { barrierType, semaphoreType, typeText } from "../types.ts";
 import type { Type } from "../types.ts";
 import {
   barrierOperand,
+  countText,
   fail,
   indexOperand,
   isPositiveInteger,
@@ -54,8 +55,8 @@ function requireSemaphore(draft: Draft<"semaphore_signal" | "semaphore_wait">): 
   const { indices } = draft.operands;
   if (indices.length !== type.shape.length)
     fail(draft, "TW2083", `${opName(draft)} names one counter of ${typeText(type)}`, {
-      expected: `${type.shape.length} indices`,
-      found: `${indices.length}`,
+      expected: countText(type.shape.length, "index", "indices"),
+      found: String(indices.length),
     });
   for (const index of indices) indexOperand(draft, "an index", index);
 }

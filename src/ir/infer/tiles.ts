@@ -191,6 +191,8 @@ export const tileRules: InferRules<keyof typeof tileOps> = {
     return [tileType(source.dtype, permute(source.shape, permutation))];
   },
 
+  layout_cast: (draft) => [tileOperand(draft, "the operand", draft.operands.source)],
+
   slice,
   concatenate,
 

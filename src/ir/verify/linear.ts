@@ -63,7 +63,7 @@ class LinearVerifier {
     if (!uses.has(value))
       reject(op, "TW2208", `${opName(op)} consumes ${typeText(value.type)} of a region around it`, {
         expected: "an accumulator of this region or one carried into it",
-        found: `%${value.id}`,
+        found: "one from outside",
         notes: this.#definitionNote(value),
       });
     const before = uses.get(value);

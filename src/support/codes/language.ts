@@ -212,7 +212,7 @@ export const languageCodes = registerCodes({
     cause:
       "Inputs are arrays and scalars, outputs and inouts are arrays, scratch is memory and what threads wait for; `scoped` and `union` take what lives in shared memory.",
     example: "kernel({ outputs: { total: scalar(f32) } }, …)",
-    remedy: "use one of the descriptions that belong there; a single result is `array(dtype, [1])`",
+    remedy: "use one of the descriptions that belong there",
   },
   TW1032: {
     title: "atomic update of a window by a single value",

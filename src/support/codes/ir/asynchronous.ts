@@ -113,7 +113,7 @@ export const asynchronousCodes = registerCodes({
     cause:
       "wgmma multiplies f16, bf16 or tf32 by the same, and 8-bit floats or integers by each other.",
     example: "wgmma(accumulator, a, b)  // both f32",
-    remedy: "cast the operands to one of these pairs",
+    remedy: "store both operands in one format that wgmma multiplies, such as bf16",
   },
   TW2078: {
     title: "inner extent that wgmma does not have",

@@ -69,7 +69,7 @@ export const tileCodes = registerCodes({
     cause:
       "Products take two operands of f64, f32, tf32, f16, bf16 or f4e2m1fn, two 8-bit floats, two 8-bit integers or two 4-bit integers.",
     example: "dot(a, b)  // f16 and bf16",
-    remedy: "cast the operands to one of these pairs",
+    remedy: "cast both operands to one format that multiplies, such as bf16",
   },
   TW2032: {
     title: "f32 product without a precision",

@@ -1,0 +1,105 @@
+/** The helpers that kernels are tested with: what they pass and what they report. */
+import { describe, expect, test } from "vitest";
+import { f32, i32 } from "../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import { array, cdiv, dim, full, kernel, slice, zeros } from "../lang/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { checkKernel, compareWithReference } from "./index.ts";
+
+const n = dim("n");
+const double = kernel(
+  {
+    name: "double",
+    grid: { i: cdiv(n, 4) },
+    inputs: { x: array(f32, [n]) },
+    outputs: { out: array(f32, [n]) },
+  },
+  ({ i, x, out }) => {
+    const here = slice(i.mul(4), 4);
+    out.at(here).store(x.at(here).load().mul(2));
+  },
+);
+
+/** Every block takes the next ticket, so who gets which depends on the order. */
+const tickets = kernel(
+  {
+    name: "tickets",
+    grid: { i: 8 },
+    outputs: { out: array(i32, [8]) },
+    inouts: { next: array(i32, [1]) },
+  },
+  ({ i, out, next }) => {
+    const ticket = next.at(0).atomicAdd(1);
+    out.at(slice(i, 1)).store(zeros(i32, [1]).add(ticket));
+  },
+);
+const noTicket = fromNumbers(i32, [1], [0]);
+
+async function reportOf(make: () => unknown): Promise<TilewrightError> {
+  try {
+    await make();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+    throw error;
+  }
+  throw new Error("nothing was reported");
+}
+
+describe("checkKernel", () => {
+  test("gives the results of a kernel that every schedule agrees on", async () => {
+    const { out } = await checkKernel(double, { x: fromNumbers(f32, [5], [1, 2, 3, 4, 5]) });
+    expect([...toNumbers(out)]).toEqual([2, 4, 6, 8, 10]);
+  });
+
+  test("reports a result that depends on the schedule", async () => {
+    const report = await reportOf(() => checkKernel(tickets, { next: noTicket }));
+    expect(report.code).toBe("TW5102");
+    expect(report.summary).toBe("output out of kernel tickets depends on the schedule");
+    expect(report.found).toMatch(/under the (random|adversarial) schedule, seed \d+/);
+  });
+
+  test("takes a result that may depend on the schedule", async () => {
+    const options = { deterministic: false, schedules: 4 };
+    const { next } = await checkKernel(tickets, { next: noTicket }, options);
+    expect([...toNumbers(next)]).toEqual([8]);
+  });
+
+  test("says under which schedule something was found", async () => {
+    const racing = kernel(
+      { name: "racing", grid: { i: 2 }, outputs: { out: array(f32, [4]) } },
+      ({ out }) => {
+        out.store(full(f32, [4], 1));
+      },
+    );
+    const report = await reportOf(() => checkKernel(racing, {}));
+    expect(report.code).toBe("TW3001");
+    expect(report.notes.at(-1)?.message).toBe("found under the fixed schedule");
+  });
+});
+
+describe("compareWithReference", () => {
+  const result = fromNumbers(f32, [2, 2], [1, 2, 3, 4]);
+
+  test("gives the largest error as a fraction of its bound", () => {
+    const comparison = compareWithReference(result, (index) => ({
+      value: index + 1.25,
+      bound: 0.5,
+    }));
+    expect(comparison).toEqual({ elements: 4, worst: 0.5 });
+  });
+
+  test("lists the elements that are too far off, the worst first", async () => {
+    const wanted = [1, 2.5, 3, NaN];
+    const report = await reportOf(() =>
+      compareWithReference(result, (index) => ({ value: wanted[index] ?? 0, bound: 0.25 }), "out"),
+    );
+    expect(report.code).toBe("TW5101");
+    expect(report.summary).toBe("2 of 4 elements of out differ from the reference");
+    const rows = (report.found ?? "").split("\n").map((row) => row.split(/ {2,}/));
+    expect(rows).toEqual([
+      ["element", "found", "expected", "error / bound"],
+      ["[1, 1]", "4", "NaN", "Infinity"],
+      ["[0, 1]", "2", "2.5", "2.00"],
+    ]);
+  });
+});
