@@ -88,7 +88,7 @@ export function wavefrontsOf(words: readonly number[]): number {
   for (const word of new Set(words)) {
     const bank = bankOf(word);
     perBank[bank] = (perBank[bank] as number) + 1;
-    most = Math.max(most, perBank[bank] as number);
+    most = Math.max(most, perBank[bank]);
   }
   return most;
 }
