@@ -79,6 +79,18 @@ describe("run", () => {
     ).toBe("TW4004");
   });
 
+  test("a dimension has one value, which keeps what was promised", async () => {
+    const add = kernel(
+      { name: "add", inputs: { x: array(f32, [n]), y: array(f32, [n]) } },
+      () => undefined,
+    );
+    const run = (left: number, right: number) => () =>
+      onDevice((device) => device.run(add, { x: counting(left), y: counting(right) }));
+    expect(await codeOf(run(8, 8))).toBe("nothing was thrown");
+    expect(await codeOf(run(8, 12))).toBe("TW4005");
+    expect(await codeOf(run(6, 6))).toBe("TW4007");
+  });
+
   test("an array with strides must hold the last element they reach", async () => {
     const columns = kernel(
       {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { after, bodyText, kernelWith } from "../../test/support/ir-text.ts";
+import { parseModule } from "../ir/parser/parser.ts";
 import { foldConstants } from "./fold-constants.ts";
 
 /** The literal and format that the last value becomes when printed; undefined where it stays an op. */
@@ -113,4 +114,14 @@ test("ops on values that are not constant stay", () => {
   const kernel = kernelWith('%5 = binary %a, %a {fn = add} : f32\ndebug_print %5 {format = "{}"}');
   expect(foldConstants(kernel)).toBe(kernel);
   expect(bodyText(kernel)).toContain("binary %a, %a");
+});
+
+test("the index along an axis of several blocks is no constant", () => {
+  const [kernel] = parseModule(`kernel @k dimensions [] grid [i = 4] threads [main] () {
+    %0 = block_index {axis = "i"} : i32
+    debug_print %0 {format = "{}"}
+    yield
+  }`).kernels;
+  if (kernel === undefined) throw new Error("the text has a kernel");
+  expect(foldConstants(kernel)).toBe(kernel);
 });
