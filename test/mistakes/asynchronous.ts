@@ -261,16 +261,6 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     remedy: "barriers.at(i)",
   },
   {
-    name: "traced index of a single barrier",
-    code: "TW2081",
-    make: () =>
-      program(({ ready, i }) => {
-        ready.at(i).arrive(); // <- traced index of a single barrier
-      }),
-    message: "Barrier.arrive indexes a single barrier",
-    remedy: "leave the index out",
-  },
-  {
     name: "barrier that is not there",
     code: "TW1016",
     make: () =>

@@ -1,5 +1,18 @@
 /** Mistakes with memory: windows, loads and stores, atomic updates, peers. */
-import { all, array, constant, f32, i32, i64, kernel, slice, smem, zeros } from "tilewright";
+import {
+  all,
+  array,
+  constant,
+  copyAsync,
+  f32,
+  i32,
+  i64,
+  kernel,
+  scoped,
+  slice,
+  smem,
+  zeros,
+} from "tilewright";
 import { mistakeTable, program } from "./mistake.ts";
 
 export const memoryMistakes = mistakeTable(import.meta.url, [
@@ -286,5 +299,52 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
       }),
     message: "shared memory cannot have extent n, known at launch",
     remedy: "give a number",
+  },
+  {
+    name: "store to an input",
+    code: "TW2220",
+    make: () =>
+      program(({ x }) => {
+        x.at(slice(0, 4)).store(zeros(f32, [4, 64])); // <- store to an input
+      }),
+    message: "store writes x, which is an input",
+    expected: "an output, an inout or scratch memory",
+    found: "the input x",
+    notes: ["the kernel is declared here"],
+  },
+  {
+    name: "atomic update of an input",
+    code: "TW2220",
+    make: () =>
+      program(({ counts, tile }) => {
+        counts.transpose().atomicAdd(tile.cast(i32).transpose()); // <- atomic update of an input
+      }),
+    message: "writes counts, which is an input",
+  },
+  {
+    name: "copy into an input",
+    code: "TW2220",
+    make: () =>
+      program(({ x, shared }) => {
+        copyAsync(shared, x); // <- copy into an input
+      }),
+    message: "copyAsync writes x, which is an input",
+  },
+  {
+    name: "peer of a thread's own memory",
+    code: "TW2221",
+    make: () =>
+      kernel(
+        { name: "far", grid: { i: 2 }, cluster: { i: 2 }, threads: ["load", "use"] },
+        ({ load }) => {
+          load(() => {
+            scoped({ buffer: smem(f32, [4]) }, ({ buffer }) => {
+              buffer.peer(1); // <- peer of a thread's own memory
+            });
+          });
+        },
+      ),
+    message: "peer reaches memory that belongs to one program thread",
+    notes: ["it is allocated here"],
   },
 ]);

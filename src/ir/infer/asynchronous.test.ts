@@ -323,12 +323,6 @@ const synchronizationMistakes: readonly Mistake[] = [
     message: "copyAsync on an array of 4 barriers needs an index",
   },
   {
-    name: "single barrier with an index",
-    code: "TW2081",
-    make: () => infer("barrier_arrive", { barrier: barrier(), index }, {}),
-    message: "Barrier.arrive indexes a single barrier",
-  },
-  {
     name: "barrier without arrivals",
     code: "TW2082",
     make: () => infer("alloc_barrier", {}, { count: 1, arrivals: 0 }),

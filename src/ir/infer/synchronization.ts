@@ -20,7 +20,7 @@ import type { Draft, InferContext, InferRules } from "./draft.ts";
 /** An mbarrier counts arrivals in 20 bits. */
 const mostArrivals = 2 ** 20 - 1;
 
-/** One barrier of an array is named by an index; a single barrier needs none. */
+/** One barrier of an array is named by an index; a single barrier may go without. */
 export function requireBarrierIndex(
   draft: AnyDraft,
   barrier: Value,
@@ -31,11 +31,6 @@ export function requireBarrierIndex(
     fail(draft, "TW2080", `${opName(draft)} on an array of ${type.count} barriers needs an index`, {
       expected: "an i32 index",
       found: "none",
-    });
-  if (index !== undefined && type.count === 1)
-    fail(draft, "TW2081", `${opName(draft)} indexes a single barrier`, {
-      expected: "no index",
-      found: typeText(index.type),
     });
   if (index !== undefined) indexOperand(draft, "the index", index);
 }

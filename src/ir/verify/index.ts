@@ -10,6 +10,7 @@
  * | types      | does inference give the types that results have                            |
  * | linear     | is each in-flight accumulator consumed exactly once                        |
  * | placement  | do allocations, collective ops and warp code stand where they can run      |
+ * | memory     | are inputs only read, and private memory kept private                      |
  *
  * Each check relies on the ones before it.
  */
@@ -20,6 +21,7 @@ import { walkOps, yieldedValues } from "../traverse.ts";
 import { verifyForm } from "./form.ts";
 import { verifyHeader } from "./kernel.ts";
 import { verifyLinear } from "./linear.ts";
+import { verifyMemory } from "./memory.ts";
 import { verifyPlacement } from "./placement.ts";
 import { reject } from "./report.ts";
 import { collectDefinitions, verifyVisibility } from "./visibility.ts";
@@ -51,6 +53,7 @@ export function verifyKernel(kernel: Kernel): void {
   verifyTypes(kernel);
   verifyLinear(kernel, definitions);
   verifyPlacement(kernel);
+  verifyMemory(kernel);
 }
 
 /** Verifies every kernel and that their names differ. */

@@ -127,12 +127,6 @@ export const asynchronousCodes = registerCodes({
     example: "barriers.wait()  // an array of 2",
     remedy: "pick one, for example barriers.at(i)",
   },
-  TW2081: {
-    title: "single barrier with an index",
-    cause: "A barrier that is not an array has nothing to pick from.",
-    example: "barrier.at(0).wait()",
-    remedy: "leave the index out, or allocate an array of barriers",
-  },
   TW2082: {
     title: "impossible barrier",
     cause: "An array has at least one barrier, and the hardware counts up to 1048575 arrivals.",

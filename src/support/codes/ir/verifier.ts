@@ -123,4 +123,18 @@ export const verifierCodes = registerCodes({
     example: 'array(f32, [dim("n")]), array(f32, [dim("n", { multipleOf: 8 })])',
     remedy: "declare the dimension once and use it everywhere",
   },
+  TW2220: {
+    title: "input written",
+    cause: "Inputs are only read; writing one would change the caller's array behind its back.",
+    example: "kernel({ inputs: { x: array(f32, [8]) } … }, ({ x }) => x.store(0))",
+    remedy: "declare the array under outputs, or under inouts to update it in place",
+  },
+  TW2221: {
+    title: "private memory reached from a peer",
+    cause:
+      "Memory allocated in the code of some program threads belongs to each of them alone; other blocks cannot name it.",
+    example:
+      "load(() => scoped({ buffer: smem(f32, [4]) }, ({ buffer }) => buffer.peer(1).load()))",
+    remedy: "allocate the memory under scratch, or in a scoped that all threads enter",
+  },
 });

@@ -1,0 +1,95 @@
+/**
+ * Verifies that memory is used as it was declared: inputs are only read, and shared memory that one
+ * program thread keeps to itself is not reached from other blocks.
+ *
+ *   %6 = slice_ref %0 …      a window is traced back to what it was made from:
+ *   %7 = transpose_ref %6    %7 ← %6 ← %0, the input x
+ *   store %7, …              refused
+ */
+import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
+import { opName } from "../op-names.ts";
+import { regionList } from "../traverse.ts";
+import { reject } from "./report.ts";
+
+/** What a window was made from, where that matters. */
+type Source =
+  | { readonly kind: "input"; readonly name: string }
+  | { readonly kind: "private"; readonly allocation: AnyOp };
+
+class MemoryCheck {
+  readonly #kernel: Kernel;
+  readonly #sources = new Map<Value, Source>();
+
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+    for (const { name, role, value } of kernel.parameters)
+      if (role === "input") this.#sources.set(value, { kind: "input", name });
+  }
+
+  verify(region: Region, threadPrivate: boolean): void {
+    for (const op of region.ops) {
+      this.#follow(op, threadPrivate);
+      this.#verifyWrite(op);
+      if (op.kind === "peer_ref") this.#verifyPeer(op);
+      const some =
+        op.kind === "on_threads" && op.attributes.threads.length < this.#kernel.threads.length;
+      for (const inner of regionList(op)) this.verify(inner, threadPrivate || some);
+    }
+  }
+
+  #follow(op: AnyOp, threadPrivate: boolean): void {
+    const made = windowOf(op);
+    const source =
+      made === undefined ? allocationSource(op, threadPrivate) : this.#sources.get(made);
+    if (source !== undefined) for (const result of op.results) this.#sources.set(result, source);
+  }
+
+  #verifyWrite(op: AnyOp): void {
+    const written = writtenBy(op);
+    const source = written === undefined ? undefined : this.#sources.get(written);
+    if (source?.kind !== "input") return;
+    reject(op, "TW2220", `${opName(op)} writes ${source.name}, which is an input`, {
+      expected: "an output, an inout or scratch memory",
+      found: `the input ${source.name}`,
+      notes: [{ message: "the kernel is declared here", location: this.#kernel.location }],
+    });
+  }
+
+  #verifyPeer(op: Op<"peer_ref">): void {
+    const source = this.#sources.get(op.operands.ref);
+    if (source?.kind !== "private") return;
+    reject(op, "TW2221", `${opName(op)} reaches memory that belongs to one program thread`, {
+      expected: "shared memory of the whole block",
+      found: "memory allocated in the code of some threads",
+      notes: [{ message: "it is allocated here", location: source.allocation.location }],
+    });
+  }
+}
+
+/** The window that an op makes another window of. */
+function windowOf(op: AnyOp): Value | undefined {
+  if (op.kind === "union_member") return op.operands.union;
+  return op.kind === "slice_ref" ||
+    op.kind === "transpose_ref" ||
+    op.kind === "reshape_ref" ||
+    op.kind === "peer_ref"
+    ? op.operands.ref
+    : undefined;
+}
+
+function allocationSource(op: AnyOp, threadPrivate: boolean): Source | undefined {
+  const allocates = op.kind === "alloc" || op.kind === "alloc_union";
+  return allocates && threadPrivate ? { kind: "private", allocation: op } : undefined;
+}
+
+/** The window that an op writes. */
+function writtenBy(op: AnyOp): Value | undefined {
+  if (op.kind === "copy_async") return op.operands.destination;
+  return op.kind === "store" || op.kind === "atomic" || op.kind === "atomic_compare_exchange"
+    ? op.operands.ref
+    : undefined;
+}
+
+export function verifyMemory(kernel: Kernel): void {
+  new MemoryCheck(kernel).verify(kernel.body, false);
+}
