@@ -104,8 +104,6 @@ export type {
   Index,
   InputSpecs,
   KernelDefinition,
-  KernelInputs,
-  KernelOutputs,
   KernelSpec,
   LoopBounds,
   MemorySpec,

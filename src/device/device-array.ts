@@ -98,7 +98,7 @@ export class ArrayRegistry {
     allocation: Allocation,
   ): DeviceArray<N> {
     const array = new DeviceArray(this, dtype, shape, allocation);
-    this.#live.add(array as unknown as DeviceArray);
+    this.#live.add(array);
     return array;
   }
 

@@ -12,6 +12,7 @@ import { elementCount } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
+import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -54,7 +55,7 @@ export class Device {
       backend.release(allocation);
     });
     this.#compilations = new CompilationCache(backend.name, options.onCompile);
-    this.#onLeak = options.onLeak ?? warnOfLeaks;
+    this.#onLeak = options.onLeak ?? ((leaks) => warn(formatLeaks(leaks)));
   }
 
   get name(): string {
@@ -239,9 +240,4 @@ async function reportedAt<T>(location: Location, work: () => Promise<T>): Promis
   } catch (error) {
     throw error instanceof TilewrightError ? error.located(location) : error;
   }
-}
-
-function warnOfLeaks(leaks: readonly Leak[]): void {
-  // A leak has no caller to throw at: the program is about to end.
-  console.warn(formatLeaks(leaks));
 }

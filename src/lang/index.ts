@@ -38,8 +38,6 @@ export type {
   ArraySpecs,
   GridSpec,
   InputSpecs,
-  KernelInputs,
-  KernelOutputs,
   KernelSpec,
   ScratchSpecs,
   Signature,

@@ -4,8 +4,6 @@
  *   { name, grid, cluster, threads, inputs, outputs, inouts, scratch }
  *     -> axes and dimensions of the IR kernel, every name in use once
  */
-import type { HostValue } from "../formats/dtype.ts";
-import type { HostArray } from "../formats/hostarray.ts";
 import type { GridAxis } from "../ir/node.ts";
 import { dimensionsOf, sizeText } from "../ir/size.ts";
 import type { Dimension, Size } from "../ir/size.ts";
@@ -82,13 +80,6 @@ export type BodyArgument<
   readonly [N in keyof Scratch]: ScratchObject<Scratch[N]>;
 };
 
-type HostArgument<S> =
-  S extends ArraySpec<infer D>
-    ? HostArray<D>
-    : S extends ScalarSpec<infer D>
-      ? HostValue<D>
-      : never;
-
 /** What carries a kernel's signature in its type. */
 export interface Signature<
   Inputs extends InputSpecs = InputSpecs,
@@ -99,16 +90,6 @@ export interface Signature<
   readonly outputs: Outputs;
   readonly inouts: Inouts;
 }
-
-/** What a launch of kernel `K` is given: its inputs and the arrays it updates. */
-export type KernelInputs<K extends Signature> = {
-  readonly [N in keyof K["inputs"]]: HostArgument<K["inputs"][N]>;
-} & { readonly [N in keyof K["inouts"]]: HostArgument<K["inouts"][N]> };
-
-/** What a launch of kernel `K` gives: its outputs and the arrays it updated. */
-export type KernelOutputs<K extends Signature> = {
-  readonly [N in keyof K["outputs"]]: HostArgument<K["outputs"][N]>;
-} & { readonly [N in keyof K["inouts"]]: HostArgument<K["inouts"][N]> };
 
 /** A specification with everything in place. */
 export interface CheckedSpec {

@@ -1,6 +1,5 @@
 import { expect, expectTypeOf, test } from "vitest";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import type { HostArray } from "../formats/hostarray.ts";
 import { bf16, f16, f32, f64, i32, i8, u64, u8 } from "../formats/dtype.ts";
 import {
   accumulator,
@@ -22,12 +21,12 @@ import {
   zeros,
 } from "./index.ts";
 import type {
+  ArraySpec,
   Ref,
   Scalar,
+  ScalarSpec,
   Tile,
   Accumulator,
-  KernelInputs,
-  KernelOutputs,
   KernelDefinition,
   Barrier,
   Semaphore,
@@ -80,15 +79,15 @@ function traced(body: () => void): void {
 }
 
 test("a kernel's type knows its arguments", () => {
-  type Inputs = KernelInputs<typeof definition>;
-  type Outputs = KernelOutputs<typeof definition>;
-  expectTypeOf<Inputs["x"]>().toEqualTypeOf<HostArray<"f32">>();
-  expectTypeOf<Inputs["alpha"]>().toEqualTypeOf<number>();
-  expectTypeOf<Inputs["seed"]>().toEqualTypeOf<bigint>();
-  expectTypeOf<Inputs["state"]>().toEqualTypeOf<HostArray<"i32">>();
-  expectTypeOf<keyof Inputs>().toEqualTypeOf<"x" | "alpha" | "seed" | "state">();
-  expectTypeOf<Outputs["out"]>().toEqualTypeOf<HostArray<"bf16">>();
-  expectTypeOf<keyof Outputs>().toEqualTypeOf<"out" | "state">();
+  type Inputs = (typeof definition)["inputs"];
+  type Outputs = (typeof definition)["outputs"];
+  type Inouts = (typeof definition)["inouts"];
+  expectTypeOf<Inputs["x"]>().toEqualTypeOf<ArraySpec<"f32">>();
+  expectTypeOf<Inputs["alpha"]>().toEqualTypeOf<ScalarSpec<"f32">>();
+  expectTypeOf<Inputs["seed"]>().toEqualTypeOf<ScalarSpec<"u64">>();
+  expectTypeOf<Inouts["state"]>().toEqualTypeOf<ArraySpec<"i32">>();
+  expectTypeOf<keyof Inputs>().toEqualTypeOf<"x" | "alpha" | "seed">();
+  expectTypeOf<Outputs["out"]>().toEqualTypeOf<ArraySpec<"bf16">>();
   expectTypeOf(definition).toExtend<KernelDefinition>();
 });
 

@@ -5,6 +5,7 @@ import { hostArray } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import { simulate } from "../sim/index.ts";
 import type { ScheduleName, SimulatedBuffer } from "../sim/index.ts";
+import { printLine } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
@@ -60,7 +61,7 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
     { buffer }: SimulatorAllocation,
   ): Promise<HostArray<N>> {
     const array = hostArray(dtype, shape);
-    copyStorage(buffer.data, array.data as Storage);
+    copyStorage(buffer.data, array.data);
     return Promise.resolve(array);
   }
 
@@ -105,8 +106,4 @@ function combine(first: TilewrightError, others: readonly TilewrightError[]): Ti
   return first.withNotes(
     others.map((other) => ({ message: `also ${other.code}: ${other.summary}`, location: other })),
   );
-}
-
-function printLine(line: string): void {
-  console.log(line);
 }

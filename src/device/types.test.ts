@@ -1,0 +1,45 @@
+import { expectTypeOf, test } from "vitest";
+import { bf16, f32, i32, u64 } from "../formats/dtype.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { array, kernel, scalar } from "../lang/index.ts";
+import type { KernelDefinition } from "../lang/index.ts";
+import type { DeviceArray } from "./device-array.ts";
+import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
+
+const definition = kernel(
+  {
+    name: "typed",
+    inputs: { x: array(f32, [4]), alpha: scalar(f32), seed: scalar(u64) },
+    outputs: { out: array(bf16, [4]) },
+    inouts: { state: array(i32, [4]) },
+  },
+  () => undefined,
+);
+
+type Definition = typeof definition;
+
+test("run takes inputs and in-out arrays, on the host or on the device", () => {
+  type Arguments = RunArguments<Definition>;
+  expectTypeOf<keyof Arguments>().toEqualTypeOf<"x" | "alpha" | "seed" | "state">();
+  expectTypeOf<Arguments["x"]>().toEqualTypeOf<HostArray<"f32"> | DeviceArray<"f32">>();
+  expectTypeOf<Arguments["alpha"]>().toEqualTypeOf<number>();
+  expectTypeOf<Arguments["seed"]>().toEqualTypeOf<bigint>();
+  expectTypeOf<Arguments["state"]>().toEqualTypeOf<HostArray<"i32"> | DeviceArray<"i32">>();
+});
+
+test("run gives outputs and in-out arrays on the host", () => {
+  type Results = HostResults<Definition>;
+  expectTypeOf<keyof Results>().toEqualTypeOf<"out" | "state">();
+  expectTypeOf<Results["out"]>().toEqualTypeOf<HostArray<"bf16">>();
+});
+
+test("launch takes every argument, arrays on the device", () => {
+  type Arguments = DeviceArguments<Definition>;
+  expectTypeOf<keyof Arguments>().toEqualTypeOf<"x" | "alpha" | "seed" | "state" | "out">();
+  expectTypeOf<Arguments["out"]>().toEqualTypeOf<DeviceArray<"bf16">>();
+});
+
+test("a kernel of any signature takes arrays and scalars by any name", () => {
+  const args: { readonly [name: string]: number | HostArray } = { alpha: 1 };
+  expectTypeOf(args).toExtend<RunArguments<KernelDefinition>>();
+});
