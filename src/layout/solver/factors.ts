@@ -33,13 +33,16 @@ function strideOf(factor: Factor, group: number, sizes: readonly number[]): numb
 }
 
 export function isHard(data: Float64Array): boolean {
-  for (const cost of data) if (cost === Infinity) return true;
+  for (let entry = 0; entry < data.length; entry++) if (data[entry] === Infinity) return true;
   return false;
 }
 
 export function leastEntry(data: Float64Array): number {
   let least = Infinity;
-  for (const cost of data) if (cost < least) least = cost;
+  for (let entry = 0; entry < data.length; entry++) {
+    const cost = data[entry] as number;
+    if (cost < least) least = cost;
+  }
   return least;
 }
 

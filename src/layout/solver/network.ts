@@ -19,7 +19,7 @@ export interface Group {
   readonly members: readonly Variable[];
   /** Candidates as values, in the order of the first member that has them. */
   readonly universe: readonly number[];
-  /** For each of the universe, the first member that lacks it. */
+  /** For each of the universe the first member that lacks it; nothing for a group of one. */
   readonly lacking: readonly (Variable | undefined)[];
 }
 
@@ -102,6 +102,10 @@ function buildGroup(members: readonly Variable[], memory: Memory): Group {
   const valuesOf = new Map(
     members.map((member) => [member, member.candidates.map((each) => memory.value(each))]),
   );
+  const [only] = valuesOf.values();
+  if (only !== undefined && members.length === 1) {
+    return { members, universe: only, lacking: [] };
+  }
   const holders = new Map<number, number>();
   for (const values of valuesOf.values()) {
     for (const value of values) holders.set(value, (holders.get(value) ?? 0) + 1);

@@ -60,7 +60,7 @@ export class Reduction {
     this.#memory = memory;
     this.#alive = network.groups.map(({ universe }) => universe.map(() => true));
     this.#counts = network.groups.map(({ universe }) => universe.length);
-    this.#removals = network.groups.map(({ universe }) => universe.map(() => undefined));
+    this.#removals = network.groups.map(() => []);
     this.#watchers = network.groups.map(() => []);
     this.#run();
   }

@@ -128,9 +128,9 @@ class Searcher {
     let bestCandidate = 0;
     let lowest = ceiling;
     let complete = true;
-    for (const { candidate, factors, bound } of this.#branches(part, group)) {
+    for (const [rank, { candidate, factors, bound }] of this.#branches(part, group).entries()) {
       if (bound >= lowest) break;
-      if (this.#exhausted(lowest < Infinity)) {
+      if (this.#exhausted(lowest < Infinity, rank)) {
         complete = false;
         break;
       }
@@ -152,8 +152,12 @@ class Searcher {
     return { cost: lowest, complete, culprits: [], choose };
   }
 
-  /** With a solution in hand the fuel is the limit, without one it is twice that. */
-  #exhausted(found: boolean): boolean {
+  /**
+   * With a solution in hand the fuel is the limit, without one it is twice that, and going straight
+   * down along first candidates is always allowed.
+   */
+  #exhausted(found: boolean, rank: number): boolean {
+    if (!found && rank === 0) return false;
     return this.meter.work >= this.#spentAt + (found ? 0 : this.#limits.fuel);
   }
 
