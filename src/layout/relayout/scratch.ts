@@ -1,0 +1,305 @@
+/**
+ * Conversions through shared memory where both layouts have common digits. Every digit gets a bit of
+ * the address in the scratch memory:
+ *
+ *   | bits of the address | digits                                                                  |
+ *   |---------------------|-------------------------------------------------------------------------|
+ *   | lowest              | those of one vector: registers of the side that stores or loads it       |
+ *   | bank                | those that the lanes of one phase of a store or of a load differ in       |
+ *   | above               | what remains                                                            |
+ *   | top, counted        | registers on both sides: cut into chunks where the scratch would be large |
+ *
+ * Lanes of a phase must hit different banks, when they store and when they load. If a digit tells lanes
+ * apart in the store only, and another in the load only, both can serve one bank bit: it holds their
+ * exclusive or, and one of them lies above as well, so that addresses stay different. That is a swizzle
+ * made to measure, and leaves no conflict:
+ *
+ *   rows by lanes to columns by lanes, 32 × 32 in f32: word = 32 · row + (column ^ row)
+ *
+ *   | phase                   | lanes differ in | banks            |
+ *   |-------------------------|-----------------|------------------|
+ *   | store, column 5 of all  | row             | 5 ^ row: all 32  |
+ *   | load, row 7 of all      | column          | column ^ 7: all 32 |
+ *
+ * Several widths of vectors are tried; the cheapest by the model of `cost.ts` wins.
+ */
+import { laneBits, lanesPerWarp, product, threadBits, warpBits } from "../algebra/bits.ts";
+import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
+import { registersPerLane } from "../algebra/register-layout.ts";
+import type { DistributedLayout } from "../algebra/register-layout.ts";
+import { stepsCost } from "./cost.ts";
+import { inRegisters, registersOf } from "./digits.ts";
+import type { Correspondence, SharedDigit, Side } from "./digits.ts";
+import { nothing, slotsPerWord } from "./steps.ts";
+import type {
+  Access,
+  AccessPattern,
+  BarrierScope,
+  Chunk,
+  ExchangeStep,
+  PackStep,
+  RelayoutStep,
+} from "./steps.ts";
+import { packable } from "./warp.ts";
+
+/** Scratch memory above this is saved by doing the tile in chunks. */
+export const scratchLimit = 16384;
+
+const widestVector = 128;
+
+/** Digits that vectors run over, from the lowest bit of the address. */
+interface Vectors {
+  readonly store: readonly SharedDigit[];
+  readonly load: readonly SharedDigit[];
+}
+
+interface Tile {
+  readonly correspondence: Correspondence;
+  readonly target: DistributedLayout;
+  readonly shape: readonly number[];
+  readonly bits: number;
+}
+
+/** The cheapest steps through shared memory. */
+export function planThroughScratch(tile: Tile): readonly RelayoutStep[] {
+  let best: readonly RelayoutStep[] | undefined;
+  let least = Infinity;
+  for (const vectors of vectorChoices(tile)) {
+    const steps = planWith(tile, vectors);
+    const cost = stepsCost(steps, tile.bits);
+    if (cost < least) [best, least] = [steps, cost];
+  }
+  if (best === undefined) throw new Error("no vectors to try");
+  return best;
+}
+
+/** The widest first. */
+function vectorChoices({ correspondence: { digits }, bits }: Tile): readonly Vectors[] {
+  const most = Math.log2(widestVector / bits);
+  const both = packable(digits).slice(0, most);
+  const choices: Vectors[] = [];
+  // Elements of 4 bits have no address of their own, so vectors of both sides hold the same pairs.
+  const least = bits < 8 ? Math.min(1, both.length) : 0;
+  for (let count = both.length; count >= least; count -= 1)
+    choices.push({ store: both.slice(0, count), load: both.slice(0, count) });
+  if (bits < 8) return choices;
+  for (const side of ["source", "target"] as const) {
+    const own = registersOnlyOf(digits, side);
+    for (let count = Math.min(own.length, most - both.length); count > 0; count -= 1) {
+      const wide = [...both, ...own.slice(0, count)];
+      choices.push(side === "source" ? { store: wide, load: both } : { store: both, load: wide });
+    }
+  }
+  return choices;
+}
+
+/** Bits that are registers on this side only, the lowest first. */
+function registersOnlyOf(digits: readonly SharedDigit[], side: Side): readonly SharedDigit[] {
+  return digits
+    .filter((digit) => digit[side].thread === undefined && !inRegisters(digit))
+    .sort((left, right) => left[side].stride - right[side].stride);
+}
+
+/** Where each digit lies in the scratch memory. */
+interface Placement {
+  /** Bytes to be combined by exclusive or when the digit is one. */
+  readonly parts: ReadonlyMap<SharedDigit, number>;
+  /** Bytes of all of them. */
+  readonly bytes: number;
+  /** Digits counted above. */
+  readonly counted: readonly SharedDigit[];
+  readonly elementBits: number;
+}
+
+function planWith(tile: Tile, vectors: Vectors): readonly RelayoutStep[] {
+  const placement = place(tile, vectors);
+  const total = product(placement.counted.map(({ radix }) => radix));
+  const together = Math.max(1, Math.min(total, Math.floor(scratchLimit / placement.bytes)));
+  const stores = sideAccesses(tile, vectors.store, placement, "source", together);
+  const loads = sideAccesses(tile, vectors.load, placement, "target", together);
+  const chunks: Chunk[] = [];
+  for (let chunk = 0; chunk * together < total; chunk += 1) {
+    const stored = stores.chunks[chunk] ?? [];
+    if (stored.length > 0)
+      chunks.push({ stores: stored, loads: loads.chunks[chunk] ?? [], guard: undefined });
+  }
+  const exchange: ExchangeStep = {
+    kind: "exchange",
+    scope: scopeOf(tile.correspondence),
+    stores: stores.pattern,
+    loads: loads.pattern,
+    chunks,
+    bytes: placement.bytes * together,
+    elementBits: placement.elementBits,
+  };
+  return [
+    packStores(stores.registers, vectors.store, tile),
+    exchange,
+    packLoads(loads.registers, vectors.load, tile),
+  ];
+}
+
+/** The lanes of one phase: the lowest ones, fewer for wide vectors. */
+function phaseLanes(digits: readonly SharedDigit[], bits: number): number {
+  const bytes = Math.max(4, ((1 << digits.length) * bits) / 8);
+  return laneBits - Math.log2(bytes / 4);
+}
+
+function place({ correspondence: { digits }, bits }: Tile, vectors: Vectors): Placement {
+  const vector = vectors.store.length > vectors.load.length ? vectors.store : vectors.load;
+  const elementBits = vector.length === 0 ? Math.max(8, bits) : bits;
+  const rest = digits.filter((digit) => !vector.includes(digit) && !inRegisters(digit));
+  const inPhase = (side: Side, lanes: number): readonly SharedDigit[] =>
+    rest.filter((digit) => (digit[side].thread ?? threadBits) < lanes);
+  const stored = inPhase("source", phaseLanes(vectors.store, elementBits));
+  const loaded = inPhase("target", phaseLanes(vectors.load, elementBits));
+  const shared = stored.filter((digit) => loaded.includes(digit));
+  const storedOnly = stored.filter((digit) => !shared.includes(digit));
+  const loadedOnly = loaded.filter((digit) => !shared.includes(digit));
+  // Lanes with parts of one word are not in each other's way, and need no bank bit to be told apart.
+  const narrow = Math.max(0, Math.log2(32 / elementBits) - vector.length);
+  const inWord = [...shared, ...storedOnly, ...loadedOnly].slice(0, narrow);
+  const inBank = (list: readonly SharedDigit[]): readonly SharedDigit[] =>
+    list.filter((digit) => !inWord.includes(digit));
+  const partners = inBank(storedOnly);
+  const swizzled = inBank(loadedOnly).slice(0, partners.length);
+  const placed = new Set([...vector, ...inWord, ...shared, ...partners, ...loadedOnly]);
+  swizzled.forEach((digit) => placed.delete(digit));
+  rest.forEach((digit) => placed.add(digit));
+  const parts = new Map<SharedDigit, number>();
+  for (const digit of placed) parts.set(digit, (elementBits * 2 ** parts.size) / 8);
+  swizzled.forEach((digit, index) => {
+    const partner = partners[index];
+    if (partner !== undefined)
+      parts.set(digit, (parts.get(digit) ?? 0) ^ (parts.get(partner) ?? 0));
+  });
+  const counted = digits.filter((digit) => inRegisters(digit) && !vector.includes(digit));
+  const bytes = Math.max(1, (elementBits * 2 ** placed.size) / 8);
+  return { parts, bytes, counted, elementBits };
+}
+
+/** The accesses of one side, and the registers that each of their vectors holds. */
+interface SideAccesses {
+  readonly pattern: AccessPattern;
+  readonly chunks: readonly (readonly Access[])[];
+  readonly registers: readonly Int32Array[];
+}
+
+function sideAccesses(
+  { correspondence, bits }: Tile,
+  vector: readonly SharedDigit[],
+  { parts, bytes, counted, elementBits }: Placement,
+  side: Side,
+  together: number,
+): SideAccesses {
+  const { digits, shape } = correspondence;
+  const own = registersOnlyOf(digits, side).filter((digit) => !vector.includes(digit));
+  const all = registersOf([...vector, ...own, ...counted], side, shape);
+  const length = 1 << vector.length;
+  const words = Math.max(1, length / slotsPerWord(bits));
+  const registers: Int32Array[] = [];
+  const chunks: Access[][] = [];
+  for (let index = 0; index * length < all.length; index += 1) {
+    const held = all.subarray(index * length, (index + 1) * length);
+    if (held.every((register) => register === nothing)) continue;
+    const count = Math.floor(index / (1 << own.length));
+    const offset = own.reduce(
+      (sum, digit, position) => ((index >> position) & 1 ? sum ^ (parts.get(digit) ?? 0) : sum),
+      0,
+    );
+    (chunks[Math.floor(count / together)] ??= []).push({
+      words: Array.from({ length: words }, (_, word) => registers.length * words + word),
+      offset,
+      base: (count % together) * bytes,
+      register: held.find((register) => register !== nothing) ?? nothing,
+    });
+    registers.push(held);
+  }
+  const { idle, replicated } = correspondence[side];
+  const waiting = side === "source" ? idle | replicated : idle;
+  const vectorBytes = (length * elementBits) / 8;
+  const threadParts = Array.from({ length: threadBits }, (_, bit) => {
+    const owner = digits.find((digit) => digit[side].thread === bit);
+    return owner === undefined ? 0 : (parts.get(owner) ?? 0);
+  });
+  const pattern = countWavefronts(threadParts, waiting, vectorBytes, registers.length);
+  return { pattern, chunks, registers };
+}
+
+/** All accesses of all warps are alike: addresses differ by an exclusive or, or by whole rows. */
+function countWavefronts(
+  threadParts: readonly number[],
+  idle: number,
+  vectorBytes: number,
+  accesses: number,
+): AccessPattern {
+  const bytes = new Int32Array(lanesPerWarp);
+  for (let lane = 0; lane < lanesPerWarp; lane += 1) {
+    bytes[lane] =
+      (lane & idle) > 0
+        ? nothing
+        : threadParts.reduce((sum, part, bit) => ((lane >> bit) & 1 ? sum ^ part : sum), 0);
+  }
+  const phases = phasesOf(bytes, vectorBytes).filter((words) => words.length > 0);
+  const each = phases.reduce((sum, words) => sum + wavefrontsOf(words), 0);
+  let warps = 1 << warpBits;
+  for (let mask = idle >> laneBits; mask > 0; mask &= mask - 1) warps /= 2;
+  return {
+    combine: "xor",
+    threadParts,
+    idle,
+    vectorBytes,
+    wavefronts: each * accesses * warps,
+    ideal: phases.length * accesses * warps,
+    instructions: accesses * warps,
+  };
+}
+
+/** Whether every warp loads only what it stored itself. */
+function scopeOf({ digits, source, target }: Correspondence): BarrierScope {
+  const warps = ((1 << warpBits) - 1) << laneBits;
+  const same = digits.every((digit) => {
+    const { thread } = digit.source;
+    return thread === undefined || thread < laneBits || digit.target.thread === thread;
+  });
+  const stores = warps & ~(source.idle | source.replicated);
+  const loads = warps & ~target.idle;
+  return same && (loads & ~stores) === 0 ? "warp" : "warpgroup";
+}
+
+function packStores(
+  vectors: readonly Int32Array[],
+  digits: readonly SharedDigit[],
+  { bits }: Tile,
+): PackStep {
+  const inside = Math.min(slotsPerWord(bits), 1 << digits.length);
+  const words = vectors.flatMap((registers) =>
+    Array.from({ length: registers.length / inside }, (_, word) => [
+      ...registers.subarray(word * inside, (word + 1) * inside),
+    ]),
+  );
+  return { kind: "pack", words };
+}
+
+function packLoads(
+  vectors: readonly Int32Array[],
+  digits: readonly SharedDigit[],
+  { bits, target, shape }: Tile,
+): PackStep {
+  const slots = slotsPerWord(bits);
+  const inside = Math.min(slots, 1 << digits.length);
+  const count = registersPerLane(target, shape);
+  const words = Array.from({ length: Math.ceil(count / slots) }, () =>
+    Array<number>(slots).fill(nothing),
+  );
+  let first = 0;
+  for (const registers of vectors) {
+    registers.forEach((register, index) => {
+      const word = words[Math.floor(register / slots)];
+      if (register !== nothing && word !== undefined)
+        word[register % slots] = (first + Math.floor(index / inside)) * slots + (index % inside);
+    });
+    first += registers.length / inside;
+  }
+  return { kind: "pack", words };
+}
