@@ -7,11 +7,11 @@ import {
   volume,
 } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
-import { bankConflicts, planAccesses } from "./bank-conflicts.ts";
+import { bankConflicts, phasesOf, planAccesses, wavefrontsOf } from "./bank-conflicts.ts";
 import { blockedLayout, namedLayouts } from "./named.ts";
 import { splat } from "./register-layout.ts";
 import { byteOffset, sharedLayout, swizzles } from "./shared-layout.ts";
-import { transposeView, wholeView } from "./shared-view.ts";
+import { sliceView, transposeView, wholeView } from "./shared-view.ts";
 
 const { wgmma, wgmmaTransposed, tmemNative } = namedLayouts;
 
@@ -72,7 +72,7 @@ describe("worked examples", () => {
 });
 
 test("single elements against brute force", () => {
-  for (let seed = 0; seed < 60; seed += 1) {
+  for (let seed = 0; seed < 40; seed += 1) {
     const random = new Random(seed);
     const layout = layoutOf(randomSpelling(random, 2, 2));
     const shape = [random.pick([8, 12, 16]), random.pick([8, 16, 6])];
@@ -104,5 +104,60 @@ test("single elements against brute force", () => {
     const found = bankConflicts(layout, wholeView(shared, shape, bits), bits / 8);
     const message = `seed ${seed}: ${layout.text} on [${shape.join(", ")}], ${shared.text}`;
     expect(found, message).toEqual({ instructions, wavefronts, ideal: instructions });
+  }
+});
+
+test("vectors of views against the accesses one by one", () => {
+  const found = { vectors: 0, refused: 0 };
+  for (let seed = 0; seed < 160; seed += 1) {
+    const random = new Random(seed);
+    const layout = layoutOf(randomSpelling(random, 2, 3));
+    const order = random.pick([[], [1, 0]]);
+    const tile = random.pick([[], [4, 4], [2, 8]]);
+    const shared = sharedLayout({ order, tile, swizzle: random.pick(swizzles) });
+    const whole = wholeView(shared, [2, 16, 32], random.pick([4, 8, 16, 32]));
+    const rows = random.pick([8, 16, 12]);
+    const slice = sliceView(whole, [random.below(2), 16 - rows, 16], [1, rows, 16], [0]);
+    const view = random.below(2) === 0 ? slice : transposeView(slice, [1, 0]);
+    const vectorBytes = random.pick([1, 2, 4, 8, 16]);
+    const accesses = planAccesses(layout, view, vectorBytes);
+    const phases = accesses?.flatMap(({ bytes }) => phasesOf(bytes, vectorBytes));
+    const busy = phases?.filter((words) => words.length > 0) ?? [];
+    const expected = accesses && {
+      instructions: accesses.length,
+      wavefronts: busy.reduce((sum, words) => sum + wavefrontsOf(words), 0),
+      ideal: busy.length,
+    };
+    const message = `seed ${seed}: ${layout.text}, ${shared.text}, ${rows} rows, ${vectorBytes} bytes`;
+    expect(bankConflicts(layout, view, vectorBytes), message).toEqual(expected);
+    if (expected === undefined) found.refused += 1;
+    else if (vectorBytes * 8 > view.bits) found.vectors += 1;
+  }
+  expect(Math.min(found.vectors, found.refused)).toBeGreaterThan(15);
+});
+
+test("an access moves each lane's vector whole", () => {
+  for (let seed = 0; seed < 40; seed += 1) {
+    const random = new Random(seed);
+    const layout = layoutOf(randomSpelling(random, 2, 3));
+    const shape = [8, 16];
+    const bits = random.pick([8, 16, 32]);
+    const shared = sharedLayout({ swizzle: random.pick(swizzles) });
+    const vectorBytes = random.pick([2, 4, 8]);
+    const bytes = Array.from({ length: volume(shape) }, (_, element) =>
+      byteOffset(shared, shape, bits, element),
+    );
+    const places = placesOf(spellingOf(layout), shape);
+    for (const access of planAccesses(layout, wholeView(shared, shape, bits), vectorBytes) ?? []) {
+      const wrong = access.bytes.findIndex((start, lane) => {
+        const held = access.registers.map(
+          (register) => places[access.warp * 32 + lane]?.[register],
+        );
+        const expected = held.map((_, index) => (start < 0 ? -1 : start + (index * bits) / 8));
+        const found = held.map((element) => (element === undefined ? -1 : bytes[element]));
+        return found.join() !== expected.join() || (start >= 0 && start % vectorBytes !== 0);
+      });
+      expect(wrong, `seed ${seed}: ${layout.text}, warp ${access.warp}`).toBe(-1);
+    }
   }
 });

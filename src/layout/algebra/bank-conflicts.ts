@@ -14,16 +14,21 @@
  * The accumulator of wgmma in bf16, two neighbours at a time, into rows of 128 bytes: lanes 0, 4, 8 … of
  * a warp hold the same columns of eight rows, all in one bank: eight wavefronts. Under the 128-byte
  * swizzle the eight rows lie in different chunks: one.
+ *
+ * Where all extents are powers of two, the address of an element is the exclusive or of what its lane,
+ * its warp and its register contribute. One access of a warp then differs from every other by a
+ * constant, which permutes the banks: it is enough to look at the first.
  */
 import { lanesPerWarp, threadsPerProgram } from "./bits.ts";
-import { elementTable, padding } from "./elements.ts";
-import { registersPerLane } from "./register-layout.ts";
-import type { RegisterLayout } from "./register-layout.ts";
-import { viewBits } from "./shared-view.ts";
+import { elementAt, elementTable, padding } from "./elements.ts";
+import { atomExtents, registersPerLane, viewedShape } from "./register-layout.ts";
+import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
+import { bitReader, viewBits } from "./shared-view.ts";
 import type { SharedView } from "./shared-view.ts";
 
 const banks = 32;
 const bytesPerBank = 4;
+const warps = threadsPerProgram / lanesPerWarp;
 
 /** Cost of moving a whole tile between registers and shared memory. */
 export interface BankUse {
@@ -49,6 +54,8 @@ export function bankConflicts(
   view: SharedView,
   vectorBytes: number,
 ): BankUse | undefined {
+  if (registers.kind !== "splat" && isLinear(registers, view))
+    return linearUse(registers, view, vectorBytes);
   const accesses = planAccesses(registers, view, vectorBytes);
   if (accesses === undefined) return undefined;
   let wavefronts = 0;
@@ -61,6 +68,59 @@ export function bankConflicts(
     }
   }
   return { instructions: accesses.length, wavefronts, ideal };
+}
+
+function isPowerOfTwo(value: number): boolean {
+  return (value & (value - 1)) === 0;
+}
+
+/** Whether addresses are made of disjoint bits of lane, warp, register and the view's start. */
+function isLinear(layout: DistributedLayout, view: SharedView): boolean {
+  const { shape, strides, allocation, first } = view;
+  const extents = [...shape, ...allocation, ...view.layout.tile];
+  if (!extents.every(isPowerOfTwo)) return false;
+  const viewed = viewedShape(layout, shape);
+  if (!atomExtents(layout, shape).every((extent, axis) => extent <= (viewed[axis] ?? 1)))
+    return false;
+  let used = first;
+  return shape.every((extent, axis) => {
+    if (extent === 1) return true;
+    const stride = strides[axis] ?? 0;
+    const mask = (extent - 1) * stride;
+    const free = isPowerOfTwo(stride) && (used & mask) === 0;
+    used |= mask;
+    return free;
+  });
+}
+
+function linearUse(
+  layout: DistributedLayout,
+  view: SharedView,
+  vectorBytes: number,
+): BankUse | undefined {
+  const vectorBits = vectorBytes * 8;
+  if (vectorBytes > 16 || vectorBits < view.bits) return undefined;
+  const { shape } = view;
+  const bitOf = bitReader(view);
+  const registers = registersPerLane(layout, shape);
+  const contribution = (lane: number, register: number): number =>
+    bitOf(elementAt(layout, shape, { warp: 0, lane, register }) ?? 0);
+  const start = contribution(0, 0);
+  let together = 0;
+  for (let register = 0; register < registers; register += 1)
+    if (Math.floor(contribution(0, register) / vectorBits) === Math.floor(start / vectorBits))
+      together += 1;
+  if (together * view.bits !== vectorBits) return undefined;
+  const bytes = Int32Array.from({ length: lanesPerWarp }, (_, lane) => contribution(lane, 0) >> 3);
+  if (bytes.some((byte) => byte % vectorBytes !== 0)) return undefined;
+  const phases = phasesOf(bytes, vectorBytes);
+  const instructions = (warps * registers) / together;
+  const wavefronts = phases.reduce((sum, words) => sum + wavefrontsOf(words), 0);
+  return {
+    instructions,
+    wavefronts: instructions * wavefronts,
+    ideal: instructions * phases.length,
+  };
 }
 
 /** The words of each phase that lanes ask for. */
@@ -115,7 +175,7 @@ export function planAccesses(
   const groups = groupRegisters(registers, vector, (register) => bitAt(0, register));
   if (groups === undefined) return undefined;
   const accesses: Access[] = [];
-  for (let warp = 0; warp * lanesPerWarp < threadsPerProgram; warp += 1) {
+  for (let warp = 0; warp < warps; warp += 1) {
     for (const group of groups) {
       const starts = new Int32Array(lanesPerWarp);
       for (let lane = 0; lane < lanesPerWarp; lane += 1) {

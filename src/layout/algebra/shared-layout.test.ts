@@ -110,8 +110,8 @@ describe("bytes", () => {
     for (const swizzle of swizzles) {
       for (let byte = 0; byte < 2048; byte += 1) {
         const moved = swizzleByte(byte, swizzle);
-        expect(swizzleByte(moved, swizzle)).toBe(byte);
-        expect(moved >> 7).toBe(byte >> 7);
+        const kept = swizzleByte(moved, swizzle) === byte && moved >> 7 === byte >> 7;
+        if (!kept) expect.fail(`swizzle ${swizzle} moves byte ${byte} to ${moved}`);
       }
     }
     // Bits of the address as the hardware states them.
@@ -121,7 +121,7 @@ describe("bytes", () => {
   });
 
   test("against the definition, and back", () => {
-    for (let seed = 0; seed < 150; seed += 1) {
+    for (let seed = 0; seed < 100; seed += 1) {
       const random = new Random(seed);
       const rank = 1 + random.below(3);
       const shape = Array.from({ length: rank }, () => random.pick([2, 4, 6, 8, 16]));
@@ -133,15 +133,20 @@ describe("bytes", () => {
       const bits = random.pick([4, 8, 16, 32]);
       const layout = sharedLayout({ order, tile, swizzle });
       const message = `seed ${seed}: ${layout.text} on [${shape.join(", ")}], ${bits} bits`;
-      const seen = new Set<number>();
-      for (let element = 0; element < volume(shape); element += 1) {
-        const byte = byteOffset(layout, shape, bits, element);
-        expect(byte, message).toBe(referenceByte({ order, tile, swizzle }, shape, bits, element));
-        const back = elementAtByte(layout, shape, bits, byte);
-        if (bits > 4) expect(back, message).toBe(element);
-        else expect(byteOffset(layout, shape, bits, back ?? 0), message).toBe(byte);
-        seen.add(byte);
-      }
+      const elements = Array.from({ length: volume(shape) }, (_, element) => element);
+      const bytes = elements.map((element) => byteOffset(layout, shape, bits, element));
+      const steps = { order, tile, swizzle };
+      expect(bytes, message).toEqual(
+        elements.map((element) => referenceByte(steps, shape, bits, element)),
+      );
+      const back = bytes.map((byte) => elementAtByte(layout, shape, bits, byte) ?? -1);
+      if (bits > 4) expect(back, message).toEqual(elements);
+      else
+        expect(
+          back.map((element) => bytes[element]),
+          message,
+        ).toEqual(bytes);
+      const seen = new Set(bytes);
       expect(seen.size, message).toBe(bits === 4 ? volume(shape) / 2 : volume(shape));
     }
   });

@@ -155,12 +155,13 @@ interface Level {
 
 /** Why the layout cannot store this shape; undefined where it can. */
 export function sharedProblem(
-  { order, tile, text }: SharedLayout,
+  layout: SharedLayout,
   shape: readonly number[],
 ): string | undefined {
+  const { order, tile, text } = layout;
   if (order.length > shape.length) return `${text} orders more axes than [${shape.join(", ")}] has`;
   if (tile.length > shape.length) return `${text} tiles more axes than [${shape.join(", ")}] has`;
-  const stored = storedAxes({ order } as SharedLayout, shape.length);
+  const stored = storedAxes(layout, shape.length);
   const leading = shape.length - tile.length;
   const whole = tile.every((extent, index) => {
     const axis = stored[leading + index] ?? 0;

@@ -115,26 +115,34 @@ export function reshapeView(view: SharedView, shape: readonly number[]): SharedV
 
 /** The bit at which every element of the view begins, in row-major order. */
 export function viewBits(view: SharedView): Int32Array {
-  const { layout, bits } = view;
-  return viewNumbers(view).map((place) => {
-    const bit = place * bits;
-    return swizzleByte(bit >> 3, layout.swizzle) * 8 + (bit & 7);
-  });
+  const read = bitReader(view);
+  return new Int32Array(product(view.shape)).map((_, element) => read(element));
 }
 
-/** Stored numbers, before the swizzle, of every element of the view. */
-function viewNumbers(view: SharedView): Int32Array {
+/** Gives the bit at which an element of the view begins. */
+export function bitReader(view: SharedView): (element: number) => number {
+  const { layout, bits } = view;
+  const stored = numberReader(view);
+  return (element) => {
+    const bit = stored(element) * bits;
+    return swizzleByte(bit >> 3, layout.swizzle) * 8 + (bit & 7);
+  };
+}
+
+/** Gives the stored number, before the swizzle, of an element of the view. */
+function numberReader(view: SharedView): (element: number) => number {
   const { allocation, shape, strides, first } = view;
   const offsets = axisOffsets(view.layout, allocation);
-  let numbers = Int32Array.of(first);
-  shape.forEach((extent, axis) => {
-    const stride = strides[axis] ?? 0;
-    const longer = new Int32Array(numbers.length * extent);
-    for (let place = 0; place < longer.length; place += 1)
-      longer[place] = (numbers[Math.floor(place / extent)] as number) + (place % extent) * stride;
-    numbers = longer;
-  });
-  return numbers.map((number) => storedNumber(number, allocation, offsets));
+  return (element) => {
+    let remaining = element;
+    let number = first;
+    for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+      const extent = shape[axis] as number;
+      number += (remaining % extent) * (strides[axis] as number);
+      remaining = Math.floor(remaining / extent);
+    }
+    return storedNumber(number, allocation, offsets);
+  };
 }
 
 function storedNumber(
@@ -207,7 +215,8 @@ function axesAddUp(view: SharedView, at: (number: number) => number): boolean {
   const touched = shape.map((_, axis) => touchedAxes(view, axis));
   // Axes of the view that move along different axes of the allocation cannot carry into each other.
   if (new Set(touched.flat()).size === touched.flat().length) return true;
-  return viewNumbers(view).every((place, element) => {
+  const stored = numberReader(view);
+  return Array.from({ length: product(shape) }, (_, element) => element).every((element) => {
     let remaining = element;
     let sum = at(first);
     for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
@@ -215,7 +224,7 @@ function axesAddUp(view: SharedView, at: (number: number) => number): boolean {
       sum += at(first + (remaining % extent) * (strides[axis] ?? 0)) - at(first);
       remaining = Math.floor(remaining / extent);
     }
-    return sum === (place * bits) / 8;
+    return sum === (stored(element) * bits) / 8;
   });
 }
 
