@@ -154,10 +154,7 @@ interface Level {
 }
 
 /** Why the layout cannot store this shape; undefined where it can. */
-export function sharedProblem(
-  layout: SharedLayout,
-  shape: readonly number[],
-): string | undefined {
+export function sharedProblem(layout: SharedLayout, shape: readonly number[]): string | undefined {
   const { order, tile, text } = layout;
   if (order.length > shape.length) return `${text} orders more axes than [${shape.join(", ")}] has`;
   if (tile.length > shape.length) return `${text} tiles more axes than [${shape.join(", ")}] has`;
