@@ -63,6 +63,15 @@ describe("a barrier", () => {
       expect(barrier.phaseKnowledge(0).generic.get(agent)).toBe(1);
   });
 
+  test("tells with a phase what its own arrivals knew, not those before it", () => {
+    const [first, second] = pair();
+    const barrier = new BarrierState(1);
+    barrier.arrive(first.publish(), origin);
+    barrier.arrive(second.publish(), origin);
+    expect(barrier.phaseKnowledge(1).generic.get(second.agent)).toBe(1);
+    expect(barrier.phaseKnowledge(1).generic.get(first.agent)).toBe(0);
+  });
+
   test("passes a wait by parity while the other parity runs", () => {
     const [thread] = pair();
     const barrier = new BarrierState(1);
@@ -205,6 +214,15 @@ describe("a semaphore", () => {
     expect(() => semaphore.pass(1, true)).toThrow("passed for 1");
     semaphore.signal(first.publish(), 1);
     expect(semaphore.pass(1, true).generic.get(first.agent)).toBe(2);
+  });
+
+  test("is lowered by as much as a wait that decrements asked for", () => {
+    const [first] = pair();
+    const semaphore = new SemaphoreState();
+    semaphore.signal(first.publish(), 3);
+    semaphore.pass(2, true);
+    expect(semaphore.value).toBe(1);
+    expect(semaphore.hasReached(2)).toBe(false);
   });
 
   test("tells all it knows after a signal that lowers it", () => {
