@@ -67,8 +67,7 @@ export function randomInputs(
       inputs[name] = randomArray(array.type.dtype, outputShape(array, values), random);
     if (value.type.kind === "scalar") inputs[name] = randomValue(value.type.dtype, random);
   }
-  // The types of a kernel that is only known now cannot say which names are scalars.
-  return inputs as RunArguments<KernelDefinition>;
+  return inputs;
 }
 
 function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
