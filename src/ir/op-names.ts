@@ -35,6 +35,7 @@ const opNames: OpNames = {
   broadcast: "broadcastTo",
   reshape: "reshape",
   transpose: "transpose",
+  layout_cast: "layoutCast",
   slice: "slice",
   concatenate: "concatenate",
   reduce: ({ fn }) => fn,

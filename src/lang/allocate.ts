@@ -13,6 +13,7 @@
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { Size } from "../ir/size.ts";
+import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
 import type { Location } from "../support/location.ts";
 import type {
   BarrierSpec,
@@ -45,8 +46,9 @@ const memberAlignment = 128;
 export function allocate(name: string, spec: ScratchSpec): unknown {
   switch (spec.kind) {
     case "memory": {
-      const { space, dtype, shape, location } = spec;
-      return new Ref(emitOrigin("alloc", {}, { space, dtype, shape, name }, location));
+      const { space, dtype, shape, layout, location } = spec;
+      const attributes = { space, dtype, shape, name, ...layoutAttribute(layout) };
+      return new Ref(emitOrigin("alloc", {}, attributes, location));
     }
     case "barrier": {
       const { count, arrivals, location } = spec;
@@ -61,12 +63,17 @@ export function allocate(name: string, spec: ScratchSpec): unknown {
   }
 }
 
+function layoutAttribute(layout: SharedLayout | undefined): { readonly layout?: string } {
+  return layout === undefined ? {} : { layout: layout.text };
+}
+
 interface Member {
   readonly name: string;
   readonly group: number;
   readonly offset: number;
   readonly dtype: DType;
   readonly shape: readonly number[];
+  readonly layout: SharedLayout | undefined;
   readonly location: Location;
 }
 
@@ -78,9 +85,9 @@ function allocateUnion(
   let bytes = 0;
   for (const [group, specs] of groups.entries()) {
     let offset = 0;
-    for (const [name, { dtype, shape: sizes, location: place }] of Object.entries(specs)) {
+    for (const [name, { dtype, shape: sizes, layout, location: place }] of Object.entries(specs)) {
       const shape = numbersOf(sizes);
-      members.push({ name, group, offset, dtype, shape, location: place });
+      members.push({ name, group, offset, dtype, shape, layout, location: place });
       const elements = shape.reduce((count, extent) => count * extent, 1);
       offset += alignUp(packedBytes(dtype, elements));
     }
@@ -88,8 +95,8 @@ function allocateUnion(
   }
   const union = emitValue("alloc_union", {}, { bytes, name: unionName }, location);
   return Object.fromEntries(
-    members.map(({ name, group, offset, dtype, shape, location: place }) => {
-      const attributes = { group, offset, dtype, shape, name };
+    members.map(({ name, group, offset, dtype, shape, layout, location: place }) => {
+      const attributes = { group, offset, dtype, shape, name, ...layoutAttribute(layout) };
       return [name, refObject(emitValue("union_member", { union }, attributes, place), place)];
     }),
   );

@@ -16,7 +16,9 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { dtypes } from "../formats/dtype.ts";
 import { shapeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
+import { parseSharedLayout, sharedProblem } from "../layout/algebra/shared-layout.ts";
+import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
+import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
@@ -45,6 +47,8 @@ export interface MemorySpec<
   readonly space: Space;
   readonly dtype: DType<D>;
   readonly shape: readonly Size[];
+  /** How shared memory is stored, where the user says so. */
+  readonly layout: SharedLayout | undefined;
   readonly location: Location;
 }
 
@@ -107,12 +111,33 @@ export function scalar<D extends DTypeName>(dtype: DType<D>): ScalarSpec<D> {
   return Object.freeze({ kind: "scalar", dtype });
 }
 
-/** Shared memory of the block, uninitialised. */
+/**
+ * Shared memory of the block, uninitialised. How its elements are stored is chosen by the compiler
+ * unless `layout` says it: a layout, or its text such as `shared(tile 8 64, swizzle 128)`.
+ */
 export function smem<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
+  options: { readonly layout?: SharedLayout | string } = {},
 ): MemorySpec<D, "smem"> {
-  return memory("smem", dtype, shape);
+  const { layout } = options;
+  const location = captureLocation();
+  const stated = layout === undefined ? undefined : sharedLayoutOf(layout, shape, location);
+  return memory("smem", dtype, shape, stated);
+}
+
+/** The layout that is meant, which must be able to store the shape. */
+function sharedLayoutOf(
+  layout: SharedLayout | string,
+  shape: readonly number[],
+  location: Location,
+): SharedLayout {
+  const parsed = locatedAt(location, () =>
+    typeof layout === "string" ? parseSharedLayout(layout) : layout,
+  );
+  const problem = sharedProblem(parsed, shape);
+  if (problem === undefined) return parsed;
+  throw new TilewrightError({ code: "TW6007", message: problem, location });
 }
 
 /** Global memory shared by the grid, uninitialised. */
@@ -127,6 +152,7 @@ function memory<D extends DTypeName, Space extends "smem" | "gmem">(
   space: Space,
   dtype: DType<D>,
   shape: readonly Size[],
+  layout?: SharedLayout,
 ): MemorySpec<D, Space> {
   const location = captureLocation();
   requireDType(dtype, location);
@@ -136,6 +162,7 @@ function memory<D extends DTypeName, Space extends "smem" | "gmem">(
     space,
     dtype,
     shape: Object.freeze([...shape]),
+    layout,
     location,
   });
 }

@@ -6,7 +6,9 @@ import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arith
 import type { DTypeName } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
 import { shapeText } from "../ir/size.ts";
-import { TilewrightError } from "../support/diagnostics.ts";
+import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
+import { parseLayout } from "../layout/algebra/text.ts";
+import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
@@ -68,6 +70,20 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
       emitValue("transpose", { source }, { permutation: axes }, location),
       location,
     );
+  }
+
+  /**
+   * States in which register layout this tile lies: a layout, or its text such as
+   * `(L2 L3 L4 R1 W0 W1 | R0 L0 L1)`. Where others need it elsewhere they convert; what contradicts the
+   * statement is reported.
+   */
+  layoutCast(layout: RegisterLayout | string): Tile<D> {
+    const location = captureLocation();
+    const source = useValue(this, location);
+    const { text } = locatedAt(location, () =>
+      typeof layout === "string" ? parseLayout(layout) : layout,
+    );
+    return this.#tile(emitValue("layout_cast", { source }, { layout: text }, location), location);
   }
 
   /** The window of `sizes` elements from `starts`. */

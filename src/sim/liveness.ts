@@ -16,6 +16,7 @@ import { operandValues, regionList } from "../ir/traverse.ts";
 const renaming: ReadonlySet<OpKind> = new Set<OpKind>([
   "yield",
   "reshape",
+  "layout_cast",
   "bitcast",
   "loop",
   "while",
@@ -28,6 +29,7 @@ const sharing: ReadonlySet<OpKind> = new Set<OpKind>([
   "constant",
   "iota",
   "reshape",
+  "layout_cast",
   "bitcast",
   "loop",
   "while",

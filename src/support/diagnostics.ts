@@ -95,6 +95,15 @@ export class TilewrightError extends Error {
   }
 }
 
+/** Runs `body`; a report it throws names the given place instead of where it was thrown. */
+export function locatedAt<T>(location: Location, body: () => T): T {
+  try {
+    return body();
+  } catch (error) {
+    throw error instanceof TilewrightError ? error.located(location) : error;
+  }
+}
+
 function formatReport(error: TilewrightError): string {
   const lines = [`${error.code}: ${error.summary}`];
   if (error.position !== undefined) lines.push(`  at ${formatPosition(error.position)}`);

@@ -48,6 +48,7 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   %41 = slice_ref %0 offsets(%9, %2) {sizes = [n, k], dropped = []} : ref<gmem, f32, [n, k]>
   %42 = transpose_ref %41 {permutation = [1, 0]} : ref<gmem, f32, [k, n]>
   %43 = reshape_ref %42 {shape = [k*n]} : ref<gmem, f32, [k*n]>
+  %44 = layout_cast %20 {layout = "(L0 L1 L2 | L3 L4)"} : tile<f32, [8, 8]>
   prefetch %35
   debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7
   assert %7 {message = "true is true"}
@@ -60,7 +61,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   input %0 "a": ref<gmem, bf16, [256, 64]>,
   output %1 "out": ref<gmem, f32, [256, 64]>
 ) {
-  %2 = alloc {space = smem, dtype = bf16, shape = [64, 64]} : ref<smem, bf16, [64, 64]>
+  %2 = alloc {space = smem, dtype = bf16, shape = [64, 64], layout = "shared(swizzle 128)"} : ref<smem, bf16, [64, 64]>
   %3 = alloc_union {bytes = 16384} : ref<smem, u8, [16384]>
   %4 = union_member %3 {group = 1, offset = 0, dtype = f32, shape = [64, 64]} : ref<smem, f32, [64, 64]>
   %5 = alloc_barrier {count = 2, arrivals = 1} : barrier<2, arrivals=1>

@@ -276,6 +276,7 @@ class Generator extends RandomValues {
           { permutation: this.chance(0.8) ? reversed : shape.map((_, axis) => axis) },
         ),
       () => this.#slice(source, shape),
+      () => this.give("layout_cast", { source }, { layout: "(L0 L1 L2 L3 L4)" }),
       () =>
         this.give(
           "concatenate",

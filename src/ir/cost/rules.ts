@@ -96,6 +96,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   broadcast: free,
   reshape: free,
   transpose: free,
+  layout_cast: free,
   slice: free,
   concatenate: free,
   reduce: ({ operands: { source }, results }) =>

@@ -7,9 +7,15 @@ export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchan
 export const memoryOps = defineOps({
   alloc: {
     summary:
-      "Uninitialised memory: smem for the block, or gmem shared by the grid. Reports call it by its name.",
+      "Uninitialised memory: smem for the block, or gmem shared by the grid. Reports call it by its name; `layout` states how smem is stored.",
     operands: {},
-    attributes: { space: ["smem", "gmem"], dtype: "dtype", shape: "sizes", name: "text?" },
+    attributes: {
+      space: ["smem", "gmem"],
+      dtype: "dtype",
+      shape: "sizes",
+      name: "text?",
+      layout: "text?",
+    },
     regions: {},
     effect: "allocate",
   },
@@ -30,6 +36,7 @@ export const memoryOps = defineOps({
       dtype: "dtype",
       shape: "integers",
       name: "text?",
+      layout: "text?",
     },
     regions: {},
     effect: "none",

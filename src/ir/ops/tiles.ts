@@ -29,6 +29,14 @@ export const tileOps = defineOps({
     regions: {},
     effect: "none",
   },
+  layout_cast: {
+    summary:
+      "The same tile, with the register layout that it lies in stated by its text; nothing is moved here.",
+    operands: { source: "one" },
+    attributes: { layout: "text" },
+    regions: {},
+    effect: "none",
+  },
   slice: {
     summary: "A static window of a tile.",
     operands: { source: "one" },

@@ -77,6 +77,15 @@ function reshape(op: Op<"reshape">, code: Assembler): void {
   });
 }
 
+/** Where a tile lies in registers is no part of its value. */
+function layoutCast(op: Op<"layout_cast">, code: Assembler): void {
+  const [slot, target] = [code.slot(op.operands.source), code.result(op)];
+  code.emit(op, ({ slots }) => {
+    slots[target] = slots[slot];
+    return "proceed";
+  });
+}
+
 function concatenate(op: Op<"concatenate">, code: Assembler): void {
   const { parts } = op.operands;
   const { axis } = op.attributes;
@@ -187,6 +196,7 @@ function dot(op: Op<"dot">, code: Assembler): void {
 export const tileRules: Pick<SimulationRules, keyof typeof tileOps> = {
   broadcast,
   reshape,
+  layout_cast: layoutCast,
 
   transpose(op, code) {
     const { source } = op.operands;

@@ -66,4 +66,30 @@ export const layoutCodes = registerCodes({
     example: "sliceView(view, [0, 60], [8, 8])",
     remedy: "keep start plus size within the extents of the window it is cut from",
   },
+  TW6101: {
+    title: "layouts contradict each other",
+    cause:
+      "Two statements about where a tile or a buffer lies cannot both hold. Instructions fix the layouts of their operands and results; layoutCast and the layout of a buffer state what the user wants.",
+    example: 'wgmma(sum, a, b).wait().layoutCast("flat(L0 L1 L2 L3 L4 W0 W1)")',
+    remedy: "take back one of the two statements",
+  },
+  TW6102: {
+    title: "layout does not fit what it is stated for",
+    cause: "A layout spreads the last axes of a tile, and cannot have more axes than the tile has.",
+    example: 'vector.layoutCast("(L0 L1 L2 L3 L4 | W0 W1)")',
+    remedy: "state a layout with as many axes as the tile, or fewer",
+  },
+  TW6103: {
+    title: "too much shared memory",
+    cause:
+      "All buffers that live at the same time must fit into the shared memory of a block, with scratch of conversions.",
+    example: "smem(f32, [16, 128, 128])",
+    remedy: "use smaller tiles or fewer stages, or let buffers share bytes with scoped or union",
+  },
+  TW6105: {
+    title: "instruction that the target does not have",
+    cause: "The kernel asks for an instruction by name, or for what only one instruction does.",
+    example: "wgmma(sum, a, b)  // on sm_80",
+    remedy: "compile for a target that has it, or write dot, which every target has",
+  },
 });

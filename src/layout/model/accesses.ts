@@ -1,0 +1,164 @@
+/**
+ * What a load or store of a tile costs in a layout. One instruction of warp 0 stands for all: layouts
+ * and views are permutations of bits, so that the others differ by a shift only.
+ *
+ *   | tile f32 [64, 128], row-major   | layout                | bytes a lane | instructions | sectors each |
+ *   |---------------------------------|-----------------------|--------------|--------------|--------------|
+ *   | coalesced, 4 neighbours         | (W0 W1 | R0 R1 L0…L4) | 16           | 16           | 16           |
+ *   | the accumulator of wgmma        | (… | R0 L0 L1)        | 8            | 32           | 8            |
+ */
+import { knownDivisor } from "../../ir/size.ts";
+import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
+import { lanesPerWarp } from "../algebra/bits.ts";
+import { elementAt, padding } from "../algebra/elements.ts";
+import { registersPerLane } from "../algebra/register-layout.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { axisOffsets, swizzleByte } from "../algebra/shared-layout.ts";
+import type { SharedView } from "../algebra/shared-view.ts";
+import { contiguity, powerOfTwoIn } from "../algebra/vectors.ts";
+import { costs } from "./cost.ts";
+import { greatestCommonDivisor } from "./divisors.ts";
+import type { GlobalWindow } from "./windows.ts";
+
+const sectorBytes = 32;
+const widestBytes = 16;
+/** Rows whose distance is known at launch lie at least so far apart. */
+const farApart = 2 ** 20;
+
+/** A layout's accesses to a window. */
+export interface AccessPlan {
+  /** Elements that a lane moves at once. */
+  readonly vector: number;
+  readonly instructions: number;
+}
+
+/** The axis along which neighbours are neighbours in memory. */
+export function contiguousAxis({ axes }: GlobalWindow): number | undefined {
+  const axis = axes.findIndex(({ stride }) => stride === 1);
+  return axis < 0 ? undefined : axis;
+}
+
+/** How many elements from any row's start on are aligned together, as far as is known. */
+export function globalAlignment({ axes, start }: GlobalWindow): number {
+  const divisor = axes.reduce((known, { stride, extent }) => {
+    if (stride === 1 || extent === 1) return known;
+    return greatestCommonDivisor(known, stride === undefined ? 1 : knownDivisor(stride));
+  }, start);
+  return divisor === 0 ? Infinity : powerOfTwoIn(divisor);
+}
+
+export function globalAccess(
+  layout: RegisterLayout,
+  window: GlobalWindow,
+  shape: readonly number[],
+): AccessPlan {
+  const axis = contiguousAxis(window);
+  const widest = (widestBytes * 8) / window.dtype.bits;
+  const run =
+    axis === undefined
+      ? 1
+      : Math.min(
+          widest,
+          globalAlignment(window),
+          powerOfTwoIn(contiguity(layout, shape, axis)),
+          powerOfTwoIn(shape[axis] ?? 1),
+        );
+  return { vector: run, instructions: Math.ceil(registersPerLane(layout, shape) / run) };
+}
+
+export function globalCost(
+  layout: RegisterLayout,
+  window: GlobalWindow,
+  shape: readonly number[],
+): number {
+  const { vector, instructions } = globalAccess(layout, window, shape);
+  const bytes = window.dtype.bits / 8;
+  const strides = window.axes.map(({ stride }) => (typeof stride === "number" ? stride : farApart));
+  const sectors = new Set<number>();
+  for (const element of elementsOfLanes(layout, shape)) {
+    const first = place(element, shape, strides) * bytes;
+    const last = first + vector * bytes - 1;
+    for (let sector = Math.floor(first / sectorBytes); sector * sectorBytes <= last; sector += 1)
+      sectors.add(sector);
+  }
+  return instructions * (costs.globalInstruction + sectors.size * costs.globalSector);
+}
+
+/** The element that each lane of warp 0 holds in register 0. */
+function elementsOfLanes(layout: RegisterLayout, shape: readonly number[]): readonly number[] {
+  const elements: number[] = [];
+  for (let lane = 0; lane < lanesPerWarp; lane += 1) {
+    const element = elementAt(layout, shape, { warp: 0, lane, register: 0 });
+    if (element !== undefined) elements.push(element);
+  }
+  return elements;
+}
+
+function place(element: number, shape: readonly number[], strides: readonly number[]): number {
+  let remaining = element;
+  let found = 0;
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    const extent = shape[axis] ?? 1;
+    found += (remaining % extent) * (strides[axis] ?? 0);
+    remaining = Math.floor(remaining / extent);
+  }
+  return found;
+}
+
+/** Registers among which neighbours in shared memory are looked for. */
+const searched = 64;
+
+export function sharedAccess(layout: RegisterLayout, view: SharedView): AccessPlan {
+  const bitOf = bitsOfElements(view);
+  const registers = registersPerLane(layout, view.shape);
+  const places = new Set<number>();
+  let first: number | undefined;
+  for (let register = 0; register < Math.min(registers, searched); register += 1) {
+    const element = elementAt(layout, view.shape, { warp: 0, lane: 0, register });
+    if (element === undefined) continue;
+    const bit = bitOf(element);
+    first ??= bit;
+    places.add(bit);
+  }
+  let vector = 1;
+  const start = first ?? 0;
+  const whole = (count: number): boolean =>
+    start % (count * view.bits) === 0 &&
+    Array.from({ length: count }, (_, index) => start + index * view.bits).every((bit) =>
+      places.has(bit),
+    );
+  while (vector * 2 * view.bits <= widestBytes * 8 && whole(vector * 2)) vector *= 2;
+  return { vector, instructions: Math.ceil(registers / vector) };
+}
+
+export function sharedCost(layout: RegisterLayout, view: SharedView): number {
+  const { vector, instructions } = sharedAccess(layout, view);
+  const bitOf = bitsOfElements(view);
+  const bytes = new Int32Array(lanesPerWarp).fill(padding);
+  for (let lane = 0; lane < lanesPerWarp; lane += 1) {
+    const element = elementAt(layout, view.shape, { warp: 0, lane, register: 0 });
+    if (element !== undefined) bytes[lane] = bitOf(element) >> 3;
+  }
+  const vectorBytes = Math.max(1, (vector * view.bits) / 8);
+  let wavefronts = 0;
+  for (const words of phasesOf(bytes, vectorBytes))
+    if (words.length > 0) wavefronts += wavefrontsOf(words);
+  return instructions * (costs.sharedInstruction + wavefronts * costs.sharedWavefront);
+}
+
+/** The bit at which an element of the view lies. */
+function bitsOfElements(view: SharedView): (element: number) => number {
+  const { layout, allocation, shape, strides, first, bits } = view;
+  const offsets = axisOffsets(layout, allocation);
+  return (element) => {
+    let number = first + place(element, shape, strides);
+    let stored = 0;
+    for (let axis = allocation.length - 1; axis >= 0; axis -= 1) {
+      const extent = allocation[axis] ?? 1;
+      stored += offsets[axis]?.[number % extent] ?? 0;
+      number = Math.floor(number / extent);
+    }
+    const bit = stored * bits;
+    return swizzleByte(bit >> 3, layout.swizzle) * 8 + (bit & 7);
+  };
+}

@@ -1,0 +1,133 @@
+/**
+ * The layouts that are worth trying. Registers: runs of 16 bytes down to one element along the axis that
+ * is contiguous in memory, dealt out so that a warp covers neighbouring rows. Shared memory: what wgmma
+ * and the copy engine can read and write, in both orders of the last two axes, and plain order.
+ *
+ *   f32 [64, 128]   coalesced with 4, 2 and 1 neighbours a lane
+ *   bf16 [2, 64, 128] in shared memory
+ *
+ *   | layout                               | wgmma | bank conflicts of column reads |
+ *   |--------------------------------------|-------|--------------------------------|
+ *   | shared(tile 64 64, swizzle 128)      | yes   | none                           |
+ *   | shared(tile 64 32, swizzle 64)       | yes   | twofold                        |
+ *   | shared()                             | no    | many                           |
+ */
+import { blockedLayout, coalescedLayout, stridedLayout } from "../algebra/named.ts";
+import { transposeLayout } from "../algebra/operations.ts";
+import { axesLayout, replicatedLayout } from "../algebra/register-layout.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import {
+  bitRun,
+  exponentOf,
+  isRegister,
+  laneBit,
+  laneBits,
+  warpBit,
+  warpBits,
+} from "../algebra/bits.ts";
+import { sharedLayout, sharedProblem } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+
+type Shape = readonly number[];
+
+/** Where a register layout is wanted: all four warps, or one that works alone. */
+export interface Extent {
+  readonly shape: Shape;
+  readonly bits: number;
+  readonly oneWarp: boolean;
+}
+
+const widestBytes = 16;
+
+/** Layouts for access to memory whose neighbours lie along `axis`. */
+export function memoryLayouts({ shape, bits, oneWarp }: Extent, axis: number): RegisterLayout[] {
+  const last = shape.length - 1;
+  const permutation = shape.map((_, position) => position);
+  permutation[axis] = last;
+  permutation[last] = axis;
+  const seen = permutation.map((position) => shape[position] ?? 1);
+  const layouts: RegisterLayout[] = [];
+  for (let vector = widestVector(seen, bits); vector >= 1; vector /= 2) {
+    const rows = coalescedLayout(seen, vector);
+    const own = oneWarp ? withoutWarps(seen, vector) : rows;
+    const layout = axis === last ? own : transposeLayout(own, seen, permutation);
+    if (layout !== undefined) layouts.push(layout);
+    const wide = vector === 1 || vector === widestVector(seen, bits);
+    if (axis === last && shape.length > 1 && wide && !oneWarp) layouts.push(stridedLayout(vector));
+  }
+  return layouts;
+}
+
+function widestVector(shape: Shape, bits: number): number {
+  const extent = shape.at(-1) ?? 1;
+  let vector = Math.max(1, (widestBytes * 8) / bits);
+  while (extent % vector !== 0) vector /= 2;
+  return vector;
+}
+
+/** Blocks of one warp: lanes along the last axis as far as they go, then along those before. */
+function withoutWarps(shape: Shape, vector: number): RegisterLayout {
+  const lanes = shape.map(() => 1);
+  let free = 1 << laneBits;
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    const units = (shape[axis] ?? 1) / (axis === shape.length - 1 ? vector : 1);
+    const count = Math.min(free, 2 ** Math.ceil(Math.log2(units)));
+    lanes[axis] = count;
+    free /= count;
+  }
+  return blockedLayout({ vector, lanes, warps: shape.map(() => 1) });
+}
+
+/** Layouts that spread one axis alone, or nothing: what is left when nothing else will do. */
+export function simpleLayouts({ shape, oneWarp }: Extent): RegisterLayout[] {
+  const layouts: RegisterLayout[] = shape.toReversed().map((extent, index) => {
+    const axis = shape.length - 1 - index;
+    const bits = Math.min(laneBits, exponentOf(extent & -extent) ?? 0);
+    const rest = (extent & -extent) >> bits;
+    const warps = oneWarp ? 0 : Math.min(warpBits, exponentOf(rest) ?? 0);
+    const owners = [...bitRun(laneBit, 0, bits), ...bitRun(warpBit, 0, warps)];
+    return axesLayout(shape.map((_, other) => (other === axis ? owners : [])));
+  });
+  return [...layouts, replicatedLayout];
+}
+
+/** Whether the layout has every warp hold the whole tile, as warps that work alone do. */
+export function sparesWarps(layout: RegisterLayout): boolean {
+  if (layout.kind === "splat") return true;
+  return layout.axes.flat().every((bit) => isRegister(bit) || bit > warpBit(0));
+}
+
+const swizzleWidths = [128, 64, 32] as const;
+
+/** Layouts of an allocation in shared memory, the most welcome first. */
+export function sharedLayouts(shape: Shape, bits: number): readonly SharedLayout[] {
+  const plain = sharedLayout({});
+  if (shape.length < 2) return [plain];
+  const [rows = 1, columns = 1] = shape.slice(-2);
+  const candidates = [
+    ...tilesOf(rows, columns, bits, []),
+    plain,
+    ...tilesOf(columns, rows, bits, [1, 0]),
+    sharedLayout({ order: [1, 0] }),
+  ];
+  return candidates.filter((layout) => sharedProblem(layout, shape) === undefined);
+}
+
+function tilesOf(
+  rows: number,
+  columns: number,
+  bits: number,
+  order: readonly number[],
+): readonly SharedLayout[] {
+  const layouts: SharedLayout[] = [];
+  for (const width of [...swizzleWidths, 0]) {
+    const elements = ((width === 0 ? widestBytes : width) * 8) / bits;
+    if (rows % 8 !== 0 || columns % elements !== 0) continue;
+    const whole = columns === elements;
+    if (whole && width === 0) continue;
+    layouts.push(
+      sharedLayout({ order, ...(!whole && { tile: [rows, elements] }), swizzle: width }),
+    );
+  }
+  return layouts;
+}

@@ -1,0 +1,166 @@
+/**
+ * How an asynchronous copy is made: the first of these that can, as the hardware and the layout of the
+ * shared side allow.
+ *
+ *   | method    | moves                                                 | needs                                 |
+ *   |-----------|-------------------------------------------------------|---------------------------------------|
+ *   | tensor    | boxes by a tensor map, one for each tile              | rows of 16-byte multiples, strides too, bounds of the array |
+ *   | cp.async  | 4, 8 or 16 bytes a lane, into shared memory           | neighbours on both sides              |
+ *   | plain     | loads and stores of a lane                            | nothing                               |
+ *
+ * Multicast and reductions exist as tensor copies only. A map says where the array ends, so a window
+ * that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
+ */
+import type { Op } from "../../ir/node.ts";
+import { knownDivisor } from "../../ir/size.ts";
+import type { Target } from "../../targets/target.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { swizzlePattern } from "../algebra/shared-layout.ts";
+import { tiledAxes } from "../algebra/shared-view.ts";
+import type { SharedView, TiledAxes } from "../algebra/shared-view.ts";
+import { contiguousAxis, globalAlignment } from "./accesses.ts";
+import { costs } from "./cost.ts";
+import type { GlobalWindow, SharedWindow, Windows } from "./windows.ts";
+import { windowBytes } from "./windows.ts";
+
+export interface CopyMethod {
+  readonly method: "tensor" | "cp.async" | "plain";
+  /** Instructions that one lane issues (tensor), or bytes that a lane moves at once. */
+  readonly pieces: number;
+  readonly reason: string;
+}
+
+/** Both windows of a copy. */
+export interface CopyWindows {
+  readonly global: GlobalWindow;
+  readonly shared: SharedWindow;
+  readonly intoShared: boolean;
+}
+
+export function copyWindows(op: Op<"copy_async">, windows: Windows): CopyWindows {
+  const [source, destination] = [
+    windows.of(op.operands.source),
+    windows.of(op.operands.destination),
+  ];
+  if (source.space === "gmem" && destination.space !== "gmem")
+    return { global: source, shared: destination, intoShared: true };
+  if (source.space !== "gmem" && destination.space === "gmem")
+    return { global: destination, shared: source, intoShared: false };
+  throw new Error("an asynchronous copy has one side in global memory");
+}
+
+/** Whether only a tensor copy does what the op says. */
+export function needsTensor({ attributes }: Op<"copy_async">): string | undefined {
+  if (attributes.multicast.length > 0) return "a multicast";
+  return attributes.reduction === "none" ? undefined : `a reduction by ${attributes.reduction}`;
+}
+
+export function copyMethod(
+  op: Op<"copy_async">,
+  windows: CopyWindows,
+  layout: SharedLayout,
+  target: Target,
+): CopyMethod {
+  const boxes = target.features.includes("tma")
+    ? tensorPieces(windows, layout)
+    : `${target.name} has no tensor copies`;
+  if (typeof boxes === "number")
+    return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
+  const reason = `no tensor copy: ${boxes}`;
+  const width = asynchronousWidth(windows, layout);
+  const filled = op.attributes.fill === "zero";
+  if (windows.intoShared && width >= 4 && filled && target.features.includes("cp.async"))
+    return { method: "cp.async", pieces: width, reason };
+  return { method: "plain", pieces: width, reason };
+}
+
+export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows): number {
+  if (method === "tensor") return pieces;
+  const perLane = windowBytes(shared) / 128 / pieces;
+  return Math.ceil(perLane) * (method === "cp.async" ? costs.asynchronousCopy : costs.plainCopy);
+}
+
+const mostAxes = 5;
+const mostElements = 256;
+
+/** How many boxes make the copy, or why none do. */
+export function tensorPieces(
+  { global, shared }: CopyWindows,
+  layout: SharedLayout,
+): number | string {
+  const problem = mapProblem(global);
+  if (problem !== undefined) return problem;
+  const views = shared.views(layout);
+  if (views === undefined) return "the shared window is reshaped across what is stored apart";
+  let pieces = 1;
+  for (const view of views) {
+    const tiled = tiledAxes(view);
+    if (tiled === undefined) return "the shared window cuts through tiles";
+    const wrong = boxProblem(view, tiled, contiguousAxis(global) ?? 0);
+    if (wrong !== undefined) return wrong;
+    pieces = tiled.axes.reduce((count, { outer }) => count * outer, 1);
+  }
+  return pieces;
+}
+
+function mapProblem(global: GlobalWindow): string | undefined {
+  const { axes, dtype } = global;
+  if (contiguousAxis(global) === undefined) return "no axis of the array is contiguous";
+  if (axes.length > mostAxes) return `${axes.length} axes are more than ${mostAxes}`;
+  if (dtype.bits < 8) return `a tensor map has no elements of ${dtype.bits} bits`;
+  const bytes = dtype.bits / 8;
+  for (const { stride, boundedByArray } of axes) {
+    if (stride === undefined) return "the array is reshaped across gaps";
+    if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)
+      return `a stride of the array is not known to be a multiple of 16 bytes`;
+    if (!boundedByArray) return "the window ends with a view that is smaller than the array";
+  }
+  return undefined;
+}
+
+/** Each tile of the shared window is a dense box whose rows run as the array's. */
+function boxProblem(
+  { bits, layout }: SharedView,
+  { start, axes }: TiledAxes,
+  contiguous: number,
+): string | undefined {
+  const bytes = bits / 8;
+  const pattern = Math.max(128, swizzlePattern(layout.swizzle));
+  const starts = [start, ...axes.filter(({ outer }) => outer > 1).map(({ jump }) => jump)];
+  const off = starts.find((byte) => byte % pattern !== 0);
+  if (off !== undefined)
+    return `a box starts ${off % pattern} bytes past a multiple of ${pattern} in shared memory`;
+  const parts = axes
+    .map(({ inner, step }, axis) => ({ inner, step, axis }))
+    .filter(({ inner }) => inner > 1)
+    .sort((left, right) => left.step - right.step);
+  const [row] = parts;
+  if (row === undefined) return "the window has one element";
+  if (row.axis !== contiguous) return "the copy would transpose";
+  const long = parts.find(({ inner }) => inner > mostElements);
+  if (long !== undefined)
+    return `${long.inner} elements along an axis are more than ${mostElements}`;
+  const width = row.inner * bytes;
+  if (width % 16 !== 0) return `rows of ${width} bytes are no multiple of 16`;
+  if (layout.swizzle > 0 && width !== layout.swizzle)
+    return `rows of ${width} bytes are not as wide as the swizzle of ${layout.swizzle}`;
+  let dense = bytes;
+  for (const { inner, step } of parts) {
+    if (step !== dense)
+      return `the shared window leaves gaps: a step of ${step} bytes, not ${dense}`;
+    dense *= inner;
+  }
+  return undefined;
+}
+
+/** Bytes that lie side by side on both sides, 16 at most. */
+function asynchronousWidth({ global, shared }: CopyWindows, layout: SharedLayout): number {
+  const axis = contiguousAxis(global);
+  const [view] = shared.views(layout) ?? [];
+  const tiled = view && tiledAxes(view);
+  const along = axis === undefined ? undefined : tiled?.axes[axis];
+  const bytes = shared.dtype.bits / 8;
+  if (along === undefined || along.step !== bytes) return bytes;
+  const run = along.inner & -along.inner;
+  return Math.max(bytes, Math.min(16, Math.min(run, globalAlignment(global)) * bytes));
+}

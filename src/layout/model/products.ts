@@ -1,0 +1,214 @@
+/**
+ * Which instruction computes a `dot`: the first of these that can.
+ *
+ *   | instruction | operands                                              | tiles                         |
+ *   |-------------|-------------------------------------------------------|-------------------------------|
+ *   | wgmma       | right: a window of shared memory that is loaded for   | m % 64, n % 8 up to 256,      |
+ *   |             | this alone; left: the same, or registers              | k % (256 / bits)              |
+ *   | mma.sync    | registers, 8 and 16 bits or tf32                      | m % 16, n % 8, k % (256/bits) |
+ *   | fma         | registers, anything                                   | any                           |
+ *
+ * A load that wgmma stands for is not made: the instruction reads the window when the dot runs. So no
+ * other op may write, wait or meet between the load and the dot.
+ */
+import type { DTypeName } from "../../formats/dtype.ts";
+import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
+import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
+import { opTable } from "../../ir/ops.ts";
+import { countUses } from "../../ir/rewrite/analysis.ts";
+import { regionList } from "../../ir/traverse.ts";
+import type { TileType } from "../../ir/types.ts";
+import type { Target } from "../../targets/target.ts";
+import type { WarpGrid } from "../algebra/named.ts";
+import { wgmmaProblem } from "../algebra/shared-legality.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import type { SharedWindow, Windows } from "./windows.ts";
+
+export type Product = { readonly reason: string } & (
+  | { readonly instruction: "wgmma"; readonly left: "shared" | "registers" }
+  | { readonly instruction: "mma.sync"; readonly warps: WarpGrid }
+  | { readonly instruction: "fma" }
+);
+
+/** How a shared allocation may be stored. */
+export type SharedChoices = (root: Value) => readonly SharedLayout[];
+
+/** The side of a product, as the view's axes of rows or columns, and the sum. */
+export const operandAxes = Object.freeze({
+  left: { mn: 0, k: 1 },
+  right: { mn: 1, k: 0 },
+});
+
+/** Why wgmma cannot read the window where its allocation is stored so. */
+export function operandProblem(
+  window: SharedWindow,
+  layout: SharedLayout,
+  side: keyof typeof operandAxes,
+): string | undefined {
+  const views = window.views(layout);
+  if (views === undefined) return "the window is reshaped across what is stored apart";
+  const axes = operandAxes[side];
+  const count = side === "left" ? 64 : (window.shape[axes.mn] ?? 1);
+  return views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
+}
+
+export class Products {
+  readonly #windows: Windows;
+  readonly #target: Target;
+  readonly #choices: SharedChoices;
+  readonly #uses: ReadonlyMap<Value, number>;
+  readonly #products = new Map<Op<"dot">, Product>();
+  readonly #elided = new Set<Value>();
+
+  /** `refused` holds dots that must do without wgmma, with the reason. */
+  constructor(
+    kernel: Kernel,
+    details: {
+      readonly windows: Windows;
+      readonly target: Target;
+      readonly choices: SharedChoices;
+      readonly refused: ReadonlyMap<Op<"dot">, string>;
+    },
+  ) {
+    this.#windows = details.windows;
+    this.#target = details.target;
+    this.#choices = details.choices;
+    this.#uses = countUses(kernel.body);
+    this.#visit(kernel.body, false, details.refused);
+  }
+
+  of(op: Op<"dot">): Product {
+    const product = this.#products.get(op);
+    if (product === undefined) throw new Error("a dot outside the kernel");
+    return product;
+  }
+
+  /** Whether the value is a load that wgmma makes by itself. */
+  isElided(value: Value): boolean {
+    return this.#elided.has(value);
+  }
+
+  #visit(region: Region, oneWarp: boolean, refused: ReadonlyMap<Op<"dot">, string>): void {
+    const fresh = new Map<Value, Op<"load">>();
+    for (const op of region.ops) {
+      if (op.kind === "dot") this.#choose(op, fresh, oneWarp, refused.get(op));
+      if (op.kind === "load" && op.operands.fill === undefined)
+        for (const result of op.results) fresh.set(result, op);
+      const { effect } = opTable[op.kind];
+      if (effect !== "none" && effect !== "read" && effect !== "allocate") fresh.clear();
+      for (const inner of regionList(op))
+        this.#visit(inner, oneWarp || op.kind === "warps", refused);
+    }
+  }
+
+  #choose(
+    op: Op<"dot">,
+    fresh: ReadonlyMap<Value, Op<"load">>,
+    oneWarp: boolean,
+    refusal: string | undefined,
+  ): void {
+    const { left, right } = op.operands;
+    const loaded = (value: Value, side: "left" | "right"): SharedWindow | string =>
+      this.#loadedWindow(value, side, fresh);
+    const why = oneWarp ? "a warp works alone" : (refusal ?? this.#shapeProblem(op));
+    const rightWindow = loaded(right, "right");
+    if (why === undefined && typeof rightWindow !== "string") {
+      const leftWindow = loaded(left, "left");
+      const shared = typeof leftWindow !== "string";
+      this.#elided.add(right);
+      if (shared) this.#elided.add(left);
+      this.#products.set(op, {
+        instruction: "wgmma",
+        left: shared ? "shared" : "registers",
+        reason: shared
+          ? "both operands are windows of shared memory"
+          : "the right operand is a window of shared memory",
+      });
+      return;
+    }
+    const notWgmma = why ?? `its right operand ${String(rightWindow)}`;
+    const notMma = mmaProblem(op);
+    const reason = `no wgmma: ${notWgmma}`;
+    this.#products.set(
+      op,
+      notMma === undefined
+        ? { instruction: "mma.sync", warps: warpGrid(op, oneWarp), reason }
+        : { instruction: "fma", reason: `${reason}; no mma.sync: ${notMma}` },
+    );
+  }
+
+  #shapeProblem(op: Op<"dot">): string | undefined {
+    if (!this.#target.features.includes("wgmma")) return `${this.#target.name} does not have it`;
+    const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
+    const { dtype, precision } = op.attributes;
+    if (precision !== "native") return `it does not round f32 (precision ${precision})`;
+    if (!wgmmaAccumulators(left.dtype, right.dtype).includes(dtype.name))
+      return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
+    const [m = 0, k = 0] = left.shape;
+    const n = right.shape[1] ?? 0;
+    const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
+    if (m % 64 !== 0) return `${m} rows are no multiple of 64`;
+    if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
+    const depth = 256 / left.dtype.bits;
+    return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
+  }
+
+  /** The window that a value is loaded from for this product alone, or what it is instead. */
+  #loadedWindow(
+    value: Value,
+    side: "left" | "right",
+    fresh: ReadonlyMap<Value, Op<"load">>,
+  ): SharedWindow | string {
+    const definition = this.#windows.definitions.get(value);
+    if (definition?.kind !== "load") return "is computed in registers";
+    const window = this.#windows.of(definition.operands.ref);
+    if (window.space !== "smem") return "is not loaded from shared memory";
+    if (!fresh.has(value)) return "may have been overwritten since it was loaded";
+    if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
+    const problems = this.#choices(window.root).map((layout) =>
+      operandProblem(window, layout, side),
+    );
+    return problems.includes(undefined)
+      ? window
+      : `lies in shared memory where ${problems[0] ?? "nothing fits"}`;
+  }
+}
+
+export function tileOf({ type, id }: Value): TileType {
+  if (type.kind !== "tile") throw new Error(`%${id} is no tile`);
+  return type;
+}
+
+const mmaFormats: readonly DTypeName[] = ["f16", "bf16", "tf32", "i8", "u8"];
+const mmaSums: readonly DTypeName[] = ["f32", "f16", "i32"];
+
+/** Bits of the operands as mma.sync sees them. */
+export function mmaBits(op: Op<"dot">): number {
+  return tileOf(op.operands.left).dtype.bits;
+}
+
+function mmaProblem(op: Op<"dot">): string | undefined {
+  const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
+  const { dtype, precision } = op.attributes;
+  const known = (name: DTypeName): boolean =>
+    mmaFormats.includes(name) || (name === "f32" && precision === "tf32");
+  if (!known(left.dtype.name) || !known(right.dtype.name) || !mmaSums.includes(dtype.name))
+    return `it does not multiply ${left.dtype.name} by ${right.dtype.name}${precision === "ieee" ? " exactly" : ""}`;
+  const [m = 0, k = 0] = left.shape;
+  const n = right.shape[1] ?? 0;
+  const depth = 256 / left.dtype.bits;
+  if (m % 16 !== 0 || n % 8 !== 0 || k % depth !== 0)
+    return `[${m}, ${k}] by [${k}, ${n}] does not consist of fragments 16 × 8 × ${depth}`;
+  return undefined;
+}
+
+/** Warps one below the other as far as there are rows, the others side by side. */
+function warpGrid(op: Op<"dot">, oneWarp: boolean): WarpGrid {
+  if (oneWarp) return { rows: 1, columns: 1 };
+  const m = tileOf(op.operands.left).shape[0] ?? 0;
+  const n = tileOf(op.operands.right).shape[1] ?? 0;
+  const rows = m % 64 === 0 ? 4 : m % 32 === 0 ? 2 : 1;
+  const most = 4 / rows;
+  const columns = n % (8 * most) === 0 ? most : n % 16 === 0 && most > 1 ? 2 : 1;
+  return { rows, columns };
+}

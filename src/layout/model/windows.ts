@@ -1,0 +1,241 @@
+/**
+ * Windows on memory, followed back to what they are windows of.
+ *
+ *   tileA.at(slot)          slice_ref of alloc [2, 128, 64]    shared: one view for each layout of tileA
+ *   a.at(rows, depth)       slice_ref of the parameter a       global: strides, and how the start is aligned
+ *
+ * Offsets known only at run time are seen through their divisors. A shared window is looked at twice:
+ * with such offsets at 0, and at their divisor; what holds of both holds of every multiple.
+ */
+import { packedBytes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { AnyOp, Kernel, KernelParameter, Op, Value } from "../../ir/node.ts";
+import { definingOps } from "../../ir/rewrite/analysis.ts";
+import { knownDivisor, multiplySizes, sameSize } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import type { RefType } from "../../ir/types.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { reshapeView, sliceView, transposeView, wholeView } from "../algebra/shared-view.ts";
+import type { SharedView } from "../algebra/shared-view.ts";
+import { Divisors, greatestCommonDivisor } from "./divisors.ts";
+
+type Step = Op<"slice_ref"> | Op<"transpose_ref"> | Op<"reshape_ref"> | Op<"peer_ref">;
+
+export interface SharedWindow {
+  readonly space: "smem" | "peer";
+  /** The allocation or member of a union that the window lies in. */
+  readonly root: Value;
+  readonly allocation: readonly number[];
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Equal texts mean equal views, whatever the allocation. */
+  readonly text: string;
+  /** The window where the allocation is stored so, with run-time offsets at 0 and at their divisor;
+   * undefined where a reshape cannot be seen through. */
+  views(layout: SharedLayout): readonly [SharedView, SharedView] | undefined;
+}
+
+export interface GlobalAxis {
+  readonly extent: Size;
+  /** Elements from one to the next; undefined where a reshape hides it. */
+  readonly stride: Size | undefined;
+  /** The window runs along the whole axis of the array. */
+  readonly whole: boolean;
+  /** What is out of bounds along the axis lies outside the array too, which a tensor map can tell. */
+  readonly boundedByArray: boolean;
+}
+
+export interface GlobalWindow {
+  readonly space: "gmem";
+  readonly dtype: DType;
+  readonly axes: readonly GlobalAxis[];
+  /** Divides the number of the first element. */
+  readonly start: number;
+}
+
+export type Window = SharedWindow | GlobalWindow;
+
+export class Windows {
+  readonly definitions: ReadonlyMap<Value, AnyOp>;
+  readonly divisors: Divisors;
+  readonly #parameters: ReadonlyMap<Value, KernelParameter>;
+  readonly #known = new Map<Value, Window>();
+
+  constructor(kernel: Kernel) {
+    this.definitions = definingOps(kernel.body);
+    this.divisors = new Divisors(kernel, this.definitions);
+    this.#parameters = new Map(kernel.parameters.map((each) => [each.value, each]));
+  }
+
+  of(ref: Value): Window {
+    const known = this.#known.get(ref);
+    if (known !== undefined) return known;
+    const window = this.#resolve(ref);
+    this.#known.set(ref, window);
+    return window;
+  }
+
+  #resolve(ref: Value): Window {
+    const steps: Step[] = [];
+    let root = ref;
+    for (;;) {
+      const op = this.definitions.get(root);
+      if (!isStep(op)) break;
+      steps.unshift(op);
+      root = op.operands.ref;
+    }
+    const { space } = refOf(ref);
+    return space === "gmem" ? this.#global(root, steps) : this.#shared(root, steps, ref, space);
+  }
+
+  #shared(
+    root: Value,
+    steps: readonly Step[],
+    ref: Value,
+    space: SharedWindow["space"],
+  ): SharedWindow {
+    const { dtype, shape } = refOf(root);
+    const allocation = shape.map(Number);
+    const moves = steps.map((step) => this.#move(step));
+    const text = [allocation.join(), dtype.bits, ...moves.map((move) => move.text)].join(" ");
+    return {
+      space,
+      root,
+      allocation,
+      dtype,
+      shape: refOf(ref).shape.map(Number),
+      text,
+      views: (layout) => {
+        const see = (far: boolean): SharedView | undefined =>
+          moves.reduce<SharedView | undefined>(
+            (view, move) => view && move.apply(view, far),
+            wholeView(layout, allocation, dtype.bits),
+          );
+        const [near, far] = [see(false), see(true)];
+        return near === undefined || far === undefined ? undefined : [near, far];
+      },
+    };
+  }
+
+  #move(step: Step): Move {
+    if (step.kind === "peer_ref") return { text: "", apply: (view) => view };
+    if (step.kind === "transpose_ref") {
+      const { permutation } = step.attributes;
+      return {
+        text: `transpose ${permutation.join()}`,
+        apply: (view) => transposeView(view, permutation),
+      };
+    }
+    if (step.kind === "reshape_ref") {
+      const shape = step.attributes.shape.map(Number);
+      return { text: `reshape ${shape.join()}`, apply: (view) => reshapeView(view, shape) };
+    }
+    const sizes = step.attributes.sizes.map(Number);
+    const { dropped } = step.attributes;
+    const constants = step.operands.offsets.map((offset) => this.divisors.constant(offset));
+    const divisors = step.operands.offsets.map((offset) => this.divisors.of(offset));
+    return {
+      text: `slice ${sizes.join()} of ${constants.join()} by ${divisors.join()} but ${dropped.join()}`,
+      apply: (view, far) => {
+        const starts = sizes.map((size, axis) => {
+          const start = constants[axis] ?? (far ? (divisors[axis] ?? 0) : 0);
+          return start + size <= (view.shape[axis] ?? 0) ? start : 0;
+        });
+        return sliceView(view, starts, sizes, dropped);
+      },
+    };
+  }
+
+  #global(root: Value, steps: readonly Step[]): GlobalWindow {
+    const { dtype, shape } = refOf(root);
+    const strides = this.#parameters.get(root)?.strides ?? rowMajor(shape);
+    const axes = shape.map((extent, axis) => ({
+      extent,
+      stride: strides[axis],
+      whole: true,
+      boundedByArray: true,
+    }));
+    return steps.reduce((window, step) => this.#step(window, step), {
+      space: "gmem",
+      dtype,
+      axes,
+      start: 0,
+    } as GlobalWindow);
+  }
+
+  #step(window: GlobalWindow, step: Step): GlobalWindow {
+    if (step.kind === "peer_ref") return window;
+    if (step.kind === "transpose_ref") {
+      const axes = step.attributes.permutation.flatMap((axis) => window.axes[axis] ?? []);
+      return { ...window, axes };
+    }
+    if (step.kind === "reshape_ref") return reshaped(window, step.attributes.shape);
+    return this.#sliced(window, step);
+  }
+
+  #sliced(window: GlobalWindow, step: Op<"slice_ref">): GlobalWindow {
+    const { sizes, dropped } = step.attributes;
+    let { start } = window;
+    const axes = window.axes.map(({ extent, stride, ...axis }, position): GlobalAxis => {
+      const offset = step.operands.offsets[position];
+      const size = sizes[position] ?? 1;
+      if (offset === undefined) throw new Error("a slice has an offset for each axis");
+      const jump = this.divisors.of(offset) * (stride === undefined ? 1 : knownDivisor(stride));
+      start = greatestCommonDivisor(start, jump);
+      const first = this.divisors.constant(offset);
+      const same = first === 0 && sameSize(size, extent);
+      const fits = typeof size === "number" && typeof extent === "number";
+      const inside = same || (fits && first !== undefined && first + size <= extent);
+      const boundedByArray = axis.boundedByArray && (axis.whole || inside);
+      return { extent: size, stride, whole: axis.whole && same, boundedByArray };
+    });
+    return { ...window, start, axes: axes.filter((_, axis) => !dropped.includes(axis)) };
+  }
+}
+
+interface Move {
+  readonly text: string;
+  apply(view: SharedView, far: boolean): SharedView | undefined;
+}
+
+function isStep(op: AnyOp | undefined): op is Step {
+  return (
+    op?.kind === "slice_ref" ||
+    op?.kind === "transpose_ref" ||
+    op?.kind === "reshape_ref" ||
+    op?.kind === "peer_ref"
+  );
+}
+
+export function refOf(value: Value): RefType {
+  if (value.type.kind !== "ref") throw new Error(`%${value.id} is no window`);
+  return value.type;
+}
+
+export function rowMajor(shape: readonly Size[]): readonly Size[] {
+  return shape.map((_, axis) => multiplySizes(...shape.slice(axis + 1)));
+}
+
+/** A contiguous window under another shape is contiguous; of others nothing is known. */
+function reshaped(window: GlobalWindow, shape: readonly Size[]): GlobalWindow {
+  const extents = window.axes.map(({ extent }) => extent);
+  const expected = rowMajor(extents);
+  const contiguous = window.axes.every(
+    ({ stride }, axis) => stride !== undefined && sameSize(stride, expected[axis] ?? 0),
+  );
+  const boundedByArray = contiguous && window.axes.every((axis) => axis.boundedByArray);
+  const whole = boundedByArray && window.axes.every((axis) => axis.whole);
+  const strides = contiguous ? rowMajor(shape) : [];
+  return {
+    ...window,
+    axes: shape.map((extent, axis) => ({ extent, stride: strides[axis], whole, boundedByArray })),
+  };
+}
+
+/** Bytes that the window's elements take. */
+export function windowBytes({ dtype, shape }: SharedWindow): number {
+  return packedBytes(
+    dtype,
+    shape.reduce((count, extent) => count * extent, 1),
+  );
+}

@@ -1,0 +1,201 @@
+/**
+ * From statements to a system of constraints. Candidates are gathered first: memory accesses, instructions
+ * and pins propose layouts for their own slots, and every proposal travels along the statements, through
+ * their functions, so that neighbours can agree on it.
+ *
+ *   load %1 proposes (L… | R0 L…)      exp %2 reads %1          %3 = reduce %2
+ *     %1: (W0 W1 | R0 R1 L0 …)     ->  %2: the same          ->  %3: (W0 W1)
+ *
+ * Classes of proposals travel one after the other: what users and instructions ask for finds room in
+ * every slot before what memory would like. A slot has room for a bounded number, which bounds the work
+ * of the solver.
+ */
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { fitsShape } from "../algebra/register-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { memoryLayouts, simpleLayouts, sparesWarps } from "../model/candidates.ts";
+import type { Functions, TileFunction } from "../model/functions.ts";
+import type { LayoutContext } from "../rules/context.ts";
+import { classes } from "../rules/statements.ts";
+import type { ProposalClass, RegisterSlot, Slot, Statement } from "../rules/statements.ts";
+
+type AnyLayout = RegisterLayout | SharedLayout;
+
+/** How many candidates a slot has once proposals of a class have travelled. */
+const room: { readonly [C in ProposalClass]: number } = {
+  pin: 4,
+  instruction: 7,
+  memory: 12,
+  fallback: 16,
+};
+
+interface Link {
+  readonly to: RegisterSlot;
+  readonly carry: (layout: RegisterLayout) => RegisterLayout | undefined;
+  readonly wasteful: boolean;
+}
+
+/** Candidates of every slot, by its index. */
+export function gatherCandidates(context: LayoutContext): readonly (readonly AnyLayout[])[] {
+  const gathering = new Gathering(context);
+  gathering.run();
+  return gathering.candidates();
+}
+
+class Gathering {
+  readonly #context: LayoutContext;
+  readonly #functions: Functions;
+  readonly #found: Map<string, AnyLayout>[];
+  readonly #links: Link[][];
+  readonly #queue: { readonly slot: RegisterSlot; readonly layout: RegisterLayout }[] = [];
+
+  constructor(context: LayoutContext) {
+    this.#context = context;
+    this.#functions = context.surroundings.functions;
+    this.#found = context.slots.map(() => new Map());
+    this.#links = context.slots.map(() => []);
+  }
+
+  run(): void {
+    for (const statement of this.#context.statements) this.#link(statement);
+    for (const proposalClass of classes) {
+      for (const { slot, layout, class: own } of this.#context.proposals)
+        if (own === proposalClass) this.#propose(slot, layout, proposalClass);
+      for (const statement of this.#context.statements)
+        this.#proposeNeeds(statement, proposalClass);
+      this.#travel(proposalClass);
+    }
+    this.#fillEmpty();
+    this.#defineFunctions();
+    this.#completeImages();
+  }
+
+  candidates(): readonly (readonly AnyLayout[])[] {
+    return this.#found.map((layouts) => [...layouts.values()]);
+  }
+
+  #link(statement: Statement): void {
+    if (statement.kind === "image") {
+      const { source, function: layoutFunction, result } = statement;
+      this.#join(source, layoutFunction, result);
+    } else if (statement.kind === "convert" && statement.need.kind === "slot") {
+      const { source, need } = statement;
+      const carry = (layout: RegisterLayout): RegisterLayout => layout;
+      this.#linksOf(source).push({ to: need.slot, carry, wasteful: false });
+      this.#linksOf(need.slot).push({ to: source, carry, wasteful: false });
+    } else if (statement.kind === "convert" && statement.need.kind === "image") {
+      this.#join(statement.need.slot, statement.need.function, statement.source);
+    }
+  }
+
+  #join(argument: RegisterSlot, layoutFunction: TileFunction, result: RegisterSlot): void {
+    const { wasteful } = layoutFunction;
+    const forth = (layout: RegisterLayout) => layoutFunction.apply(layout);
+    const back = (layout: RegisterLayout) => layoutFunction.source(layout);
+    this.#linksOf(argument).push({ to: result, carry: forth, wasteful: false });
+    this.#linksOf(result).push({ to: argument, carry: back, wasteful });
+  }
+
+  #linksOf(slot: Slot): Link[] {
+    const links = this.#links[slot.index];
+    if (links === undefined) throw new Error(`slot ${slot.index} is unknown`);
+    return links;
+  }
+
+  #layoutsOf(slot: Slot): Map<string, AnyLayout> {
+    const layouts = this.#found[slot.index];
+    if (layouts === undefined) throw new Error(`slot ${slot.index} is unknown`);
+    return layouts;
+  }
+
+  #registersOf(slot: RegisterSlot): RegisterLayout[] {
+    return [...this.#layoutsOf(slot).values()] as RegisterLayout[];
+  }
+
+  #proposeNeeds(statement: Statement, proposalClass: ProposalClass): void {
+    if (statement.kind === "pin") {
+      const own: ProposalClass = statement.reason.pinned === true ? "pin" : "instruction";
+      if (own === proposalClass) this.#propose(statement.slot, statement.layout, own);
+    } else if (statement.kind === "convert" && statement.need.kind === "fixed") {
+      if (proposalClass === "instruction")
+        this.#propose(statement.source, statement.need.layout, "instruction");
+    }
+  }
+
+  #propose(slot: Slot, layout: AnyLayout, proposalClass: ProposalClass): void {
+    if (slot.kind === "shared") this.#layoutsOf(slot).set(layout.text, layout);
+    else this.#offer(slot, layout as RegisterLayout, room[proposalClass]);
+  }
+
+  /** Takes the layout in if the slot can hold it, does not have it, and has room. */
+  #offer(slot: RegisterSlot, offered: RegisterLayout, limit: number): void {
+    const layouts = this.#layoutsOf(slot);
+    if (layouts.size >= limit || !fitsShape(offered, slot.shape)) return;
+    if (offered.kind === "splat" ? !slot.splat : slot.oneWarp && !sparesWarps(offered)) return;
+    const layout = this.#functions.normal(offered, slot.shape);
+    if (layouts.has(layout.text)) return;
+    layouts.set(layout.text, layout);
+    this.#queue.push({ slot, layout });
+  }
+
+  #travel(proposalClass: ProposalClass): void {
+    // What is taken in on the way joins the end of the list that is being walked.
+    for (const { slot, layout } of this.#queue) {
+      for (const { to, carry, wasteful } of this.#linksOf(slot)) {
+        if (wasteful && proposalClass !== "pin") continue;
+        const carried = carry(layout);
+        if (carried !== undefined) this.#offer(to, carried, room[proposalClass]);
+      }
+    }
+    this.#queue.length = 0;
+  }
+
+  /** Slots that nobody proposed anything for are read and written by nothing that would care. */
+  #fillEmpty(): void {
+    for (const slot of this.#context.slots) {
+      if (slot.kind === "shared") continue;
+      const distributed = this.#registersOf(slot).some(({ kind }) => kind !== "splat");
+      if (distributed) continue;
+      const { shape, dtype, oneWarp } = slot;
+      for (const layout of memoryLayouts({ shape, bits: dtype.bits, oneWarp }, shape.length - 1))
+        this.#offer(slot, layout, room.fallback);
+      this.#travel("fallback");
+    }
+  }
+
+  /** Each slot gets a candidate on which all functions that are applied to it are defined. */
+  #defineFunctions(): void {
+    const applied = new Map<RegisterSlot, TileFunction[]>();
+    const note = (slot: RegisterSlot, layoutFunction: TileFunction): void => {
+      applied.set(slot, [...(applied.get(slot) ?? []), layoutFunction]);
+    };
+    for (const statement of this.#context.statements) {
+      if (statement.kind === "image") note(statement.source, statement.function);
+      if (statement.kind === "convert" && statement.need.kind === "image")
+        note(statement.need.slot, statement.need.function);
+    }
+    for (const [slot, functions] of applied) {
+      const defined = (layout: RegisterLayout): boolean =>
+        layout.kind !== "splat" && functions.every((each) => each.apply(layout) !== undefined);
+      if (this.#registersOf(slot).some(defined)) continue;
+      const { shape, dtype, oneWarp } = slot;
+      for (const layout of simpleLayouts({ shape, bits: dtype.bits, oneWarp }).filter(defined))
+        this.#offer(slot, layout, Infinity);
+      this.#travel("fallback");
+    }
+  }
+
+  /** An operand's candidate whose image found no room in the result gets it after all. */
+  #completeImages(): void {
+    for (const statement of this.#context.statements) {
+      if (statement.kind !== "image") continue;
+      const { source, function: layoutFunction, result } = statement;
+      const images = this.#registersOf(source).flatMap((each) => layoutFunction.apply(each) ?? []);
+      const spread = images.filter(({ kind }) => kind !== "splat");
+      const results = this.#layoutsOf(result);
+      if (spread.some(({ text }) => results.has(text))) continue;
+      for (const image of spread.slice(0, 1)) this.#offer(result, image, Infinity);
+      this.#queue.length = 0;
+    }
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * When each allocation of shared memory is in use. Ops are numbered in the order of the program; a life
+ * is a range of those numbers, and the program threads that it belongs to.
+ *
+ *    1 scoped                     a: 1 to 4      from entry to exit of its scope
+ *    2   alloc a
+ *    3   store a
+ *    4   load a
+ *    5 loop
+ *    6   store b                  b: 5 to 7      used in a loop: as long as the loop runs
+ *    7   load b
+ *
+ * Only scopes end lives in general, because threads and asynchronous operations may still be at work
+ * behind the last op that names a buffer. Where a kernel has one program thread and only plain loads and
+ * stores touch a buffer, it lives from its first use to its last.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
+import type { OpKind } from "../../ir/ops.ts";
+import { operandValues, regionList } from "../../ir/traverse.ts";
+
+export interface Life {
+  readonly from: number;
+  readonly to: number;
+  /** The innermost `on_threads` around it, whose threads run beside those of others. */
+  readonly branch: AnyOp | undefined;
+}
+
+export function livesOverlap(left: Life, right: Life): boolean {
+  const apart = left.to < right.from || right.to < left.from;
+  return !apart || (left.branch !== right.branch && isBranch(left) && isBranch(right));
+}
+
+function isBranch({ branch }: Life): boolean {
+  return branch !== undefined;
+}
+
+const windows: ReadonlySet<OpKind> = new Set<OpKind>([
+  "union_member",
+  "slice_ref",
+  "transpose_ref",
+  "reshape_ref",
+]);
+const synchronous: ReadonlySet<OpKind> = new Set<OpKind>([
+  "load",
+  "store",
+  "atomic",
+  "atomic_compare_exchange",
+]);
+
+interface Surroundings {
+  readonly scope: AnyOp | undefined;
+  readonly branch: AnyOp | undefined;
+  /** Outermost loop since the scope began. */
+  readonly loop: AnyOp | undefined;
+}
+
+interface Buffer {
+  readonly scope: AnyOp | undefined;
+  readonly branch: AnyOp | undefined;
+  /** Ops that touch it, or the loops around them. */
+  readonly users: AnyOp[];
+  asynchronous: boolean;
+}
+
+export class Lives {
+  readonly #first = new Map<AnyOp, number>();
+  readonly #last = new Map<AnyOp, number>();
+  readonly #branches = new Map<AnyOp, AnyOp | undefined>();
+  readonly #buffers = new Map<Value, Buffer>();
+  /** The allocation that a window lies in. */
+  readonly #roots = new Map<Value, Value>();
+  readonly #sequential: boolean;
+  #next = 0;
+
+  constructor(kernel: Kernel) {
+    this.#sequential = kernel.threads.length === 1;
+    this.#walk(kernel.body, { scope: undefined, branch: undefined, loop: undefined });
+  }
+
+  /** Of an allocation, a union or an array of barriers. */
+  of(allocation: Value): Life {
+    const buffer = this.#buffers.get(allocation);
+    if (buffer === undefined) throw new Error(`%${allocation.id} is not allocated`);
+    const { scope, branch, users } = buffer;
+    const whole = { from: scope ? this.#at(scope) : 0, to: scope ? this.#end(scope) : this.#next };
+    if (!this.#sequential || buffer.asynchronous || users.length === 0) return { ...whole, branch };
+    return {
+      from: Math.min(...users.map((user) => this.#at(user))),
+      to: Math.max(...users.map((user) => this.#end(user))),
+      branch,
+    };
+  }
+
+  /** Of scratch that one op needs for itself. */
+  during(op: AnyOp): Life {
+    return { from: this.#at(op), to: this.#at(op), branch: this.#branches.get(op) };
+  }
+
+  #at(op: AnyOp): number {
+    return this.#first.get(op) ?? 0;
+  }
+
+  #end(op: AnyOp): number {
+    return this.#last.get(op) ?? this.#next;
+  }
+
+  #walk(region: Region, surroundings: Surroundings): void {
+    for (const op of region.ops) {
+      this.#first.set(op, this.#next++);
+      this.#branches.set(op, surroundings.branch);
+      this.#visit(op, surroundings);
+      for (const inner of regionList(op)) this.#walk(inner, inside(op, surroundings));
+      this.#last.set(op, this.#next - 1);
+    }
+  }
+
+  #visit(op: AnyOp, { scope, branch, loop }: Surroundings): void {
+    const [result] = op.results;
+    if (result !== undefined && isSharedAllocation(op)) {
+      this.#buffers.set(result, {
+        scope,
+        branch,
+        users: [],
+        asynchronous: op.kind === "alloc_barrier",
+      });
+      this.#roots.set(result, result);
+      return;
+    }
+    for (const value of operandValues(op)) {
+      const root = this.#roots.get(value);
+      const buffer = root && this.#buffers.get(root);
+      if (root === undefined || buffer === undefined) continue;
+      if (windows.has(op.kind)) for (const window of op.results) this.#roots.set(window, root);
+      else if (synchronous.has(op.kind)) buffer.users.push(loop ?? op);
+      else buffer.asynchronous = true;
+    }
+  }
+}
+
+function isSharedAllocation(op: AnyOp): boolean {
+  if (op.kind === "alloc") return op.attributes.space === "smem";
+  return op.kind === "alloc_union" || op.kind === "alloc_barrier";
+}
+
+function inside(op: AnyOp, { scope, branch, loop }: Surroundings): Surroundings {
+  if (op.kind === "scoped") return { scope: op, branch, loop: undefined };
+  if (op.kind === "on_threads") return { scope, branch: op, loop };
+  return {
+    scope,
+    branch,
+    loop: loop ?? (op.kind === "loop" || op.kind === "while" ? op : undefined),
+  };
+}

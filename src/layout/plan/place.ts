@@ -1,0 +1,193 @@
+/**
+ * Placing a kernel: a layout for every tile and every allocation of shared memory, the instructions of
+ * its products and copies, the conversions that are left, and the bytes of shared memory.
+ *
+ *   statements of the rules -> candidates -> system -> least cost -> placement
+ *                                                  \-> conflict -> report with two lines and a remedy
+ */
+import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import type { Target } from "../../targets/target.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { parseSharedLayout } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { sharedLayouts } from "../model/candidates.ts";
+import { copyMethod, copyWindows } from "../model/copies.ts";
+import type { CopyMethod } from "../model/copies.ts";
+import { Functions } from "../model/functions.ts";
+import { Products } from "../model/products.ts";
+import type { Product } from "../model/products.ts";
+import { Windows } from "../model/windows.ts";
+import { relayoutCost } from "../relayout/cost.ts";
+import { planRelayout } from "../relayout/relayout.ts";
+import type { RelayoutPlan } from "../relayout/steps.ts";
+import type { LayoutContext } from "../rules/context.ts";
+import { stateKernel } from "../rules/index.ts";
+import type { Need, RegisterSlot, Slot, Statement } from "../rules/statements.ts";
+import { chosen, solve } from "../solver/solve.ts";
+import type { Solution } from "../solver/solve.ts";
+import type { Constraint } from "../solver/system.ts";
+import { assignSharedMemory } from "./budget.ts";
+import type { SharedMemoryPlan } from "./budget.ts";
+import { gatherCandidates } from "./collect.ts";
+import { explainConflict } from "./explain.ts";
+import type { Statements } from "./explain.ts";
+import { buildSystem } from "./system.ts";
+
+/** A value that an op needs elsewhere than it lies. */
+export interface Conversion {
+  /** The op that needs it. */
+  readonly op: AnyOp;
+  readonly value: Value;
+  readonly source: RegisterLayout;
+  readonly target: RegisterLayout;
+  readonly plan: RelayoutPlan;
+  /** Of one time, in the units of the cost model. */
+  readonly cost: number;
+  /** How often the op runs, as far as costs go. */
+  readonly weight: number;
+}
+
+export interface Placement {
+  readonly kernel: Kernel;
+  readonly target: Target;
+  /** Where each tile and accumulator lies; loads that wgmma makes by itself are absent. */
+  readonly layouts: ReadonlyMap<Value, RegisterLayout>;
+  /** Where each reader needs each operand, for readers that have a say. */
+  readonly needs: ReadonlyMap<AnyOp, ReadonlyMap<Value, RegisterLayout>>;
+  /** How each allocation of shared memory and member of a union is stored. */
+  readonly shared: ReadonlyMap<Value, SharedLayout>;
+  readonly products: ReadonlyMap<Op<"dot">, Product>;
+  readonly copies: ReadonlyMap<Op<"copy_async">, CopyMethod>;
+  readonly conversions: readonly Conversion[];
+  readonly memory: SharedMemoryPlan;
+  /** The sum that was minimised. */
+  readonly cost: number;
+}
+
+type Refusals = ReadonlyMap<Op<"dot">, string>;
+
+/** Places a kernel; reports why where that is impossible. */
+export function placeKernel(kernel: Kernel, target: Target): Placement {
+  let refused: Refusals = new Map();
+  for (;;) {
+    const statements = state(kernel, target, refused);
+    const solution = solve(statements.stated.system);
+    if (solution.status === "solved") return finish(kernel, target, statements, solution);
+    if (solution.status === "undecided")
+      throw new Error(`the layouts of ${kernel.name} are too entangled to be solved`);
+    const culprit = refusableDot(statements, solution.conflict.constraints, refused);
+    if (culprit === undefined) throw explainConflict(statements, solution.conflict);
+    refused = new Map([...refused, culprit]);
+  }
+}
+
+function state(kernel: Kernel, target: Target, refused: Refusals): Statements {
+  const windows = new Windows(kernel);
+  const choices = (root: Value): readonly SharedLayout[] => {
+    const op = windows.definitions.get(root);
+    if (op?.kind !== "alloc" && op?.kind !== "union_member") return [];
+    const { layout, shape, dtype } = op.attributes;
+    if (layout !== undefined) return [parseSharedLayout(layout)];
+    return sharedLayouts(shape.map(Number), dtype.bits);
+  };
+  const products = new Products(kernel, { windows, target, choices, refused });
+  const functions = new Functions();
+  const context = stateKernel({ kernel, target, windows, functions, products });
+  const candidates = gatherCandidates(context);
+  return { context, candidates, stated: buildSystem(context, candidates) };
+}
+
+/**
+ * A product that need not be wgmma does without where its operands cannot be stored as it wants; what
+ * the user said is never overruled in that way.
+ */
+function refusableDot(
+  { stated }: Statements,
+  conflict: readonly Constraint[],
+  refused: Refusals,
+): readonly [Op<"dot">, string] | undefined {
+  if (conflict.some(({ origin }) => origin.pinned)) return undefined;
+  for (const constraint of conflict) {
+    const { op } = stated.statements.get(constraint)?.reason ?? {};
+    if (op?.kind === "dot" && constraint.kind === "require" && !refused.has(op)) {
+      const others = conflict.filter((other) => other !== constraint);
+      const against = others.map(({ origin }) => origin.message).join(", and ");
+      return [op, `its operands cannot be stored for it where ${against}`];
+    }
+  }
+  return undefined;
+}
+
+function finish(
+  kernel: Kernel,
+  target: Target,
+  { context, stated }: Statements,
+  solution: Solution & { readonly status: "solved" },
+): Placement {
+  const layoutOf = (slot: Slot): RegisterLayout | SharedLayout => {
+    const variable = stated.variables[slot.index];
+    if (variable === undefined) throw new Error(`slot ${slot.index} is unknown`);
+    return chosen(solution.assignment, variable) as RegisterLayout | SharedLayout;
+  };
+  const registers = (slot: RegisterSlot): RegisterLayout => layoutOf(slot) as RegisterLayout;
+  const layouts = new Map([...context.values].map(([value, slot]) => [value, registers(slot)]));
+  const shared = new Map(
+    [...context.allocations].map(([root, slot]) => [root, layoutOf(slot) as SharedLayout]),
+  );
+  const needs = new Map<AnyOp, Map<Value, RegisterLayout>>();
+  const conversions: Conversion[] = [];
+  for (const statement of context.statements) {
+    if (statement.kind !== "convert") continue;
+    const conversion = convert(statement, registers);
+    const { op } = statement.reason;
+    const needed = needs.get(op) ?? new Map<Value, RegisterLayout>();
+    needs.set(op, needed.set(statement.value, conversion.target));
+    if (conversion.plan.kind !== "none") conversions.push(conversion);
+  }
+  const instructions = chooseInstructions(kernel, target, context, shared);
+  const memory = assignSharedMemory({ kernel, target, shared, conversions });
+  const { cost } = solution;
+  return { kernel, target, layouts, needs, shared, ...instructions, conversions, memory, cost };
+}
+
+function convert(
+  { source: slot, need, value, weight, reason }: Statement & { readonly kind: "convert" },
+  registers: (slot: RegisterSlot) => RegisterLayout,
+): Conversion {
+  const source = registers(slot);
+  const target = neededLayout(need, registers);
+  const plan = planRelayout(source, target, slot.shape, slot.dtype);
+  if (plan === undefined) throw new Error(`no way from ${source.text} to ${target.text}`);
+  return { op: reason.op, value, source, target, plan, cost: relayoutCost(plan), weight };
+}
+
+function neededLayout(
+  need: Need,
+  registers: (slot: RegisterSlot) => RegisterLayout,
+): RegisterLayout {
+  if (need.kind === "fixed") return need.layout;
+  const layout = registers(need.slot);
+  const needed = need.kind === "slot" ? layout : need.function.apply(layout);
+  if (needed === undefined) throw new Error(`nothing is needed of ${layout.text}`);
+  return needed;
+}
+
+function chooseInstructions(
+  kernel: Kernel,
+  target: Target,
+  { surroundings: { products, windows } }: LayoutContext,
+  shared: ReadonlyMap<Value, SharedLayout>,
+): Pick<Placement, "products" | "copies"> {
+  const chosenProducts = new Map<Op<"dot">, Product>();
+  const copies = new Map<Op<"copy_async">, CopyMethod>();
+  walkOps(kernel.body, (op) => {
+    if (op.kind === "dot") chosenProducts.set(op, products.of(op));
+    if (op.kind !== "copy_async") return;
+    const sides = copyWindows(op, windows);
+    const layout = shared.get(sides.shared.root);
+    if (layout === undefined) throw new Error(`%${sides.shared.root.id} has no layout`);
+    copies.set(op, copyMethod(op, sides, layout, target));
+  });
+  return { products: chosenProducts, copies };
+}

@@ -1,0 +1,91 @@
+/**
+ * Asynchronous copies and products. The shared side of a copy should be stored so that the copy engine
+ * can write it; where it is not, the copy is made otherwise and costs more. Multicast and reductions
+ * exist for the copy engine alone. Accumulators and operands of wgmma have the instruction's layouts.
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { AnyOp, Op } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
+import { namedLayouts, wgmmaLeft } from "../algebra/named.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { copyCost, copyMethod, copyWindows, needsTensor, tensorPieces } from "../model/copies.ts";
+import { tileOf } from "../model/products.ts";
+import type { LayoutContext } from "./context.ts";
+import { fixResult, requireOperand } from "./tiles.ts";
+import type { Rules } from "./values.ts";
+
+const nothing = (): void => undefined;
+
+function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
+  const { target, windows } = context.surroundings;
+  const sides = copyWindows(op, windows);
+  const slot = context.allocation(sides.shared);
+  const needed = needsTensor(op);
+  if (needed !== undefined && !target.features.includes("tma"))
+    throw targetError(op, `${needed} needs tensor copies, which ${target.name} does not have`);
+  const side = sides.intoShared ? "into" : "from";
+  if (needed !== undefined) {
+    const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
+    const relax =
+      op.attributes.multicast.length > 0
+        ? "copy without multicast"
+        : "copy without reduction, and combine by atomics";
+    context.require([slot], undefined, { op, message, relax }, () => {
+      return (layout: SharedLayout) => {
+        const pieces = tensorPieces(sides, layout);
+        return typeof pieces === "number" ? true : pieces;
+      };
+    });
+  }
+  context.price([slot], undefined, op, `copy ${side} ${slot.label}`, () => {
+    return (layout: SharedLayout) => copyCost(copyMethod(op, sides, layout, target), sides);
+  });
+}
+
+function targetError(op: AnyOp, message: string): TilewrightError {
+  return new TilewrightError({ code: "TW6105", message, location: op.location });
+}
+
+/** The accumulator in flight; its registers are the instruction's. */
+function inFlight(
+  op: Op<"accumulator"> | Op<"wgmma"> | Op<"wgmma_wait">,
+  context: LayoutContext,
+): void {
+  const { target } = context.surroundings;
+  if (!target.features.includes("wgmma"))
+    throw targetError(op, `${opName(op)} needs wgmma, which ${target.name} does not have`);
+  const [result] = op.results;
+  if (op.kind === "accumulator") {
+    const slot = context.define(op, result);
+    if (slot === undefined) return;
+    fixResult(op, slot, namedLayouts.wgmma, "wgmma accumulates", context);
+    const { initial } = op.operands;
+    if (initial !== undefined) context.read(op, initial, { kind: "slot", slot });
+    return;
+  }
+  context.share(result, context.slot(op.operands.accumulator));
+}
+
+export const asynchronousRules: Rules<typeof asynchronousOps> = {
+  copy_async: copyAsync,
+  prefetch: nothing,
+  commit_group: nothing,
+  wait_group: nothing,
+  proxy_fence: nothing,
+  accumulator: inFlight,
+  wgmma_wait: inFlight,
+
+  wgmma(op, context) {
+    inFlight(op, context);
+    const { a, b } = op.operands;
+    requireOperand(op, b, "right", context);
+    if (a.type.kind === "ref") {
+      requireOperand(op, a, "left", context);
+      return;
+    }
+    const { dtype, shape } = tileOf(a);
+    const layout = context.surroundings.functions.normal(wgmmaLeft(dtype.bits), shape);
+    context.read(op, a, { kind: "fixed", layout }, "wgmma reads its left operand");
+  },
+};

@@ -1,0 +1,123 @@
+/**
+ * Control flow. What a loop carries lies in one slot from the start to the end: initial values and what
+ * the body yields are converted to it. The regions of a choice yield to the slots of its results.
+ *
+ *   %r = loop … initial(%zero) { (%i, %carry) … yield %next }
+ *
+ *   %carry and %r are one slot; %zero and %next are read into it
+ */
+import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
+import type { controlOps } from "../../ir/ops/control.ts";
+import { yieldedValues } from "../../ir/traverse.ts";
+import { costs } from "../model/cost.ts";
+import type { LayoutContext } from "./context.ts";
+import type { RegisterSlot } from "./statements.ts";
+import type { Rules } from "./values.ts";
+
+const nothing = (): void => undefined;
+
+type Slots = readonly (RegisterSlot | undefined)[];
+
+/** One slot for each carried value; those in flight stay where they are. */
+function carry(
+  op: Op<"loop"> | Op<"while">,
+  parameters: readonly Value[],
+  context: LayoutContext,
+): Slots {
+  return op.operands.initial.map((initial, position) => {
+    const result = op.results[position];
+    if (initial.type.kind === "inflight") {
+      const slot = context.slot(initial);
+      context.share(result, slot);
+      context.share(parameters[position], slot);
+      return undefined;
+    }
+    const slot = context.define(op, result, { splat: true });
+    if (slot === undefined) return undefined;
+    context.share(parameters[position], slot);
+    context.read(op, initial, { kind: "slot", slot }, "the loop begins with this");
+    return slot;
+  });
+}
+
+/** What a region yields is read into the slots, as often as the region runs. */
+function yieldInto(region: Region, slots: Slots, context: LayoutContext): void {
+  const end = region.ops.at(-1);
+  if (end === undefined) throw new Error("a region ends with yield");
+  yieldedValues(region).forEach((value, position) => {
+    const slot = slots[position];
+    if (slot !== undefined)
+      context.read(end, value, { kind: "slot", slot }, "the body hands this on");
+  });
+}
+
+/** How often a loop runs, where that is known. */
+function trips(op: Op<"loop">, context: LayoutContext): number {
+  const { divisors } = context.surroundings.windows;
+  const { lower, upper, step } = op.operands;
+  const [from, to, by] = [lower, upper, step].map((value) => divisors.constant(value));
+  if (from === undefined || to === undefined || by === undefined) return costs.unknownTrips;
+  return Math.max(1, Math.ceil((to - from) / by));
+}
+
+function loop(op: Op<"loop">, context: LayoutContext): void {
+  const [, ...parameters] = op.regions.body.parameters;
+  const slots = carry(op, parameters, context);
+  context.body(op.regions.body, {
+    times: trips(op, context),
+    end: () => {
+      yieldInto(op.regions.body, slots, context);
+    },
+  });
+}
+
+function whileLoop(op: Op<"while">, context: LayoutContext): void {
+  const { condition, body } = op.regions;
+  const slots = carry(op, body.parameters, context);
+  condition.parameters.forEach((parameter, position) => {
+    const slot = context.find(body.parameters[position] ?? parameter);
+    if (slot !== undefined) context.share(parameter, slot);
+  });
+  context.body(condition, { times: costs.unknownTrips });
+  context.body(body, {
+    times: costs.unknownTrips,
+    end: () => {
+      yieldInto(body, slots, context);
+    },
+  });
+}
+
+/** Regions of which one runs. */
+function choice(op: AnyOp, regions: readonly Region[], context: LayoutContext): void {
+  for (const region of regions) context.body(region);
+  const slots = op.results.map((result) => context.define(op, result, { splat: true }));
+  for (const region of regions) yieldInto(region, slots, context);
+}
+
+export const controlRules: Rules<typeof controlOps> = {
+  loop,
+  while: whileLoop,
+  if: (op, context) => {
+    choice(op, [op.regions.then, op.regions.otherwise], context);
+  },
+  switch: (op, context) => {
+    choice(op, op.regions.cases, context);
+  },
+  scoped: (op, context) => {
+    context.body(op.regions.body);
+    yieldedValues(op.regions.body).forEach((value, position) => {
+      const slot = context.find(value);
+      if (slot !== undefined) context.share(op.results[position], slot);
+    });
+  },
+  on_threads: (op, context) => {
+    context.body(op.regions.body);
+  },
+  warps: (op, context) => {
+    context.body(op.regions.body, { oneWarp: true });
+  },
+  yield: nothing,
+  debug_print: nothing,
+  assert: nothing,
+  debug_break: nothing,
+};

@@ -1,0 +1,31 @@
+/** Layout rules: one a kind of op. Leaving one out does not compile. */
+import type { AnyOp } from "../../ir/node.ts";
+import { applyRule } from "../../ir/ops.ts";
+import type { OpRules } from "../../ir/ops.ts";
+import { asynchronousRules } from "./asynchronous.ts";
+import { LayoutContext } from "./context.ts";
+import type { Surroundings } from "./context.ts";
+import { controlRules } from "./control.ts";
+import { memoryRules } from "./memory.ts";
+import { synchronizationRules } from "./synchronization.ts";
+import { tileRules } from "./tiles.ts";
+import { valueRules } from "./values.ts";
+
+export const layoutRules: OpRules<[LayoutContext], void> = {
+  ...valueRules,
+  ...tileRules,
+  ...memoryRules,
+  ...asynchronousRules,
+  ...synchronizationRules,
+  ...controlRules,
+};
+
+/** Everything the kernel's ops state about layouts. */
+export function stateKernel(surroundings: Surroundings): LayoutContext {
+  const walk = (op: AnyOp, context: LayoutContext): void => {
+    applyRule(layoutRules, op, context);
+  };
+  const context = new LayoutContext(surroundings, walk);
+  context.body(surroundings.kernel.body);
+  return context;
+}

@@ -1,0 +1,142 @@
+/**
+ * Ops on memory. Any layout can be loaded and stored; what it costs depends on how many bytes a lane moves
+ * at once, how many sectors of global memory a warp touches, and on banks of shared memory. Reports of
+ * shared memory speak of the allocation by its name.
+ */
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import type { memoryOps } from "../../ir/ops/memory.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { parseSharedLayout, swizzlePattern } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { contiguousAxis, globalAlignment, globalCost, sharedCost } from "../model/accesses.ts";
+import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
+import type { GlobalWindow, SharedWindow } from "../model/windows.ts";
+import { typeKey } from "./context.ts";
+import type { LayoutContext } from "./context.ts";
+import type { RegisterSlot, SharedSlot } from "./statements.ts";
+import type { Rules } from "./values.ts";
+
+/** Proposes layouts for the access and states its price. */
+function access(op: AnyOp, ref: Value, slot: RegisterSlot, context: LayoutContext): void {
+  const window = context.surroundings.windows.of(ref);
+  if (window.space === "gmem") accessGlobal(op, window, slot, context);
+  else accessShared(op, window, slot, context);
+}
+
+function extentOf({ shape, dtype, oneWarp }: RegisterSlot) {
+  return { shape, bits: dtype.bits, oneWarp };
+}
+
+function accessGlobal(
+  op: AnyOp,
+  window: GlobalWindow,
+  slot: RegisterSlot,
+  context: LayoutContext,
+): void {
+  const { shape } = slot;
+  const axis = contiguousAxis(window) ?? shape.length - 1;
+  context.propose(slot, "memory", memoryLayouts(extentOf(slot), axis));
+  const strides = window.axes.map(({ stride }) => (typeof stride === "number" ? stride : "far"));
+  const key = `global ${typeKey(slot)} by ${strides.join()} at ${globalAlignment(window)}`;
+  context.price([slot], key, op, `global memory of ${opName(op)}`, () => {
+    return (layout: RegisterLayout) => globalCost(layout, window, shape);
+  });
+}
+
+function accessShared(
+  op: AnyOp,
+  window: SharedWindow,
+  slot: RegisterSlot,
+  context: LayoutContext,
+): void {
+  const last = slot.shape.length - 1;
+  context.propose(slot, "memory", memoryLayouts(extentOf(slot), last));
+  const message = `banks of shared memory for ${opName(op)}`;
+  context.price([slot, context.allocation(window)], `shared ${window.text}`, op, message, () => {
+    return (registers: RegisterLayout, shared: SharedLayout) => {
+      const [view] = window.views(shared) ?? [];
+      return view === undefined ? unseen : sharedCost(registers, view);
+    };
+  });
+}
+
+/** A window that a reshape spreads over what is stored apart is read element by element. */
+const unseen = 1e4;
+
+function allocate(
+  op: Op<"alloc"> | Op<"union_member">,
+  root: Value | undefined,
+  context: LayoutContext,
+): void {
+  if (root === undefined) return;
+  const { name = opName(op), layout } = op.attributes;
+  const slot = context.allocate(op, root, name);
+  context.propose(slot, "memory", sharedLayouts(slot.shape, slot.dtype.bits));
+  if (op.kind === "union_member") requireOffset(op, slot, context);
+  if (layout === undefined) return;
+  context.pin(slot, parseSharedLayout(layout), {
+    op,
+    message: `${name} is stored as ${layout}`,
+    pinned: true,
+    relax: `remove the layout of ${name}`,
+  });
+}
+
+/** A swizzle counts from multiples of its pattern, and the union begins at one. */
+function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: LayoutContext): void {
+  const { offset } = op.attributes;
+  const reason = {
+    op,
+    message: `${slot.label} begins at byte ${offset} of its union`,
+    relax: `put ${slot.label} first in its group`,
+  };
+  context.require([slot], `offset ${offset}`, reason, () => (layout: SharedLayout) => {
+    const pattern = swizzlePattern(layout.swizzle);
+    return offset % pattern === 0 ? true : `${layout.text} begins at multiples of ${pattern} bytes`;
+  });
+}
+
+/** The value's slot for the access, which is also that of the old elements an atomic gives. */
+function write(
+  op: Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">,
+  values: readonly Value[],
+  context: LayoutContext,
+): void {
+  const [first] = values;
+  if (first?.type.kind !== "tile") return;
+  const slot = context.registers(op, first.type, `what ${opName(op)} writes`);
+  for (const value of values) context.read(op, value, { kind: "slot", slot });
+  access(op, op.operands.ref, slot, context);
+  for (const result of op.results) context.share(result, slot);
+}
+
+const nothing = (): void => undefined;
+
+export const memoryRules: Rules<typeof memoryOps> = {
+  alloc(op, context) {
+    if (op.attributes.space === "smem") allocate(op, op.results[0], context);
+  },
+  alloc_union: nothing,
+  union_member: (op, context) => {
+    allocate(op, op.results[0], context);
+  },
+  slice_ref: nothing,
+  transpose_ref: nothing,
+  reshape_ref: nothing,
+  peer_ref: nothing,
+
+  load(op, context) {
+    const slot = context.define(op, op.results[0]);
+    if (slot !== undefined) access(op, op.operands.ref, slot, context);
+  },
+  store: (op, context) => {
+    write(op, [op.operands.value], context);
+  },
+  atomic: (op, context) => {
+    write(op, [op.operands.value], context);
+  },
+  atomic_compare_exchange: (op, context) => {
+    write(op, [op.operands.value, op.operands.expected], context);
+  },
+};

@@ -1,0 +1,97 @@
+/**
+ * What rules state: the vocabulary between ops and the solver. A *slot* is a place whose layout is to be
+ * found: where a value is made, where an op needs it, or an allocation of shared memory. Statements are
+ * made before anybody knows the candidates; those are gathered from the statements (see
+ * `../plan/collect.ts`), and only then does a system of constraints exist.
+ *
+ *   %3 = load …          slot "load", cost by bytes and sectors
+ *   %4 = exp %3          slot "exp"; convert load -> exp, which costs nothing if both are the same
+ *   %5 = reduce %4       slot "operand", convert exp -> operand; slot "sum"; image reduce(operand) = sum
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { AnyOp, Value } from "../../ir/node.ts";
+import type { Location } from "../../support/location.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import type { TileFunction } from "../model/functions.ts";
+import type { Candidate } from "../solver/system.ts";
+
+interface Place {
+  readonly index: number;
+  /** What lies there, for reports. */
+  readonly label: string;
+  readonly location: Location;
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+}
+
+export interface RegisterSlot extends Place {
+  readonly kind: "register";
+  /** The value of one warp that works alone. */
+  readonly oneWarp: boolean;
+  /** One number may stand for the whole tile. */
+  readonly splat: boolean;
+}
+
+export interface SharedSlot extends Place {
+  readonly kind: "shared";
+  readonly root: Value;
+}
+
+export type Slot = RegisterSlot | SharedSlot;
+export type LayoutOf<S extends Slot> = S extends RegisterSlot ? RegisterLayout : SharedLayout;
+
+/** Where a value is needed: in a slot, in what a function makes of a slot, or in a fixed layout. */
+export type Need =
+  | { readonly kind: "slot"; readonly slot: RegisterSlot }
+  | { readonly kind: "image"; readonly function: TileFunction; readonly slot: RegisterSlot }
+  | { readonly kind: "fixed"; readonly layout: RegisterLayout };
+
+/** Who states something and why, and what the user could do to make it go away. */
+export interface Reason {
+  readonly op: AnyOp;
+  readonly message: string;
+  /** The user asked for it by name. */
+  readonly pinned?: boolean;
+  /** An instruction to the user; the statement no longer holds once it is followed. */
+  readonly relax?: string;
+}
+
+/** How welcome proposed layouts are: later classes get the room that earlier ones leave. */
+export const classes = ["pin", "instruction", "memory", "fallback"] as const;
+export type ProposalClass = (typeof classes)[number];
+
+export type Statement = { readonly reason: Reason } & (
+  | {
+      readonly kind: "convert";
+      readonly source: RegisterSlot;
+      readonly need: Need;
+      /** How often the op runs. */
+      readonly weight: number;
+      /** The value that is converted, by whom it is read. */
+      readonly value: Value;
+    }
+  | {
+      readonly kind: "image";
+      readonly source: RegisterSlot;
+      readonly function: TileFunction;
+      readonly result: RegisterSlot;
+    }
+  | { readonly kind: "pin"; readonly slot: Slot; readonly layout: RegisterLayout | SharedLayout }
+  | {
+      readonly kind: "require";
+      readonly slots: readonly Slot[];
+      readonly answer: (...layouts: readonly Candidate[]) => true | string;
+    }
+  | {
+      readonly kind: "cost";
+      readonly slots: readonly Slot[];
+      readonly answer: (...layouts: readonly Candidate[]) => number;
+    }
+);
+
+export interface Proposal {
+  readonly slot: Slot;
+  readonly layout: RegisterLayout | SharedLayout;
+  readonly class: ProposalClass;
+}

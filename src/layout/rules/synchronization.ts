@@ -1,0 +1,17 @@
+/** Ops by which threads and blocks order themselves: they hold nothing in registers but scalars. */
+import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
+import type { Rules } from "./values.ts";
+
+const nothing = (): void => undefined;
+
+export const synchronizationRules: Rules<typeof synchronizationOps> = {
+  alloc_barrier: nothing,
+  barrier_arrive: nothing,
+  barrier_wait: nothing,
+  block_sync: nothing,
+  cluster_arrive: nothing,
+  cluster_wait: nothing,
+  alloc_semaphore: nothing,
+  semaphore_signal: nothing,
+  semaphore_wait: nothing,
+};

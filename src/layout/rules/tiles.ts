@@ -1,0 +1,265 @@
+/**
+ * Ops that rearrange tiles or combine their elements. Elements stay in their lanes: the result lies where
+ * a function of the operand's layout says, and a value that lies elsewhere is converted before.
+ */
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import type { tileOps } from "../../ir/ops/tiles.ts";
+import { typeText } from "../../ir/types.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { mmaFragment, namedLayouts, wgmmaLeft } from "../algebra/named.ts";
+import { fitsShape } from "../algebra/register-layout.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { parseLayout } from "../algebra/text.ts";
+import { combineCost } from "../model/cost.ts";
+import type { TileFunction } from "../model/functions.ts";
+import { mmaBits, operandProblem, tileOf } from "../model/products.ts";
+import { typeKey } from "./context.ts";
+import type { LayoutContext } from "./context.ts";
+import type { RegisterSlot } from "./statements.ts";
+import { priceElements } from "./values.ts";
+import type { Rules } from "./values.ts";
+
+/** The result is the image of the operand. */
+function rearranged(
+  op: AnyOp,
+  source: Value,
+  layoutFunction: TileFunction,
+  context: LayoutContext,
+): void {
+  const operand = context.operand(op, source, { splat: true });
+  const result = context.define(op, op.results[0], { splat: true });
+  if (operand !== undefined && result !== undefined)
+    context.image(op, operand, layoutFunction, result);
+}
+
+function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
+  const { source } = op.operands;
+  const { shape, axes } = op.attributes;
+  const slot = context.define(op, op.results[0], { splat: true });
+  if (slot === undefined) return;
+  if (source.type.kind !== "tile") {
+    context.propose(slot, "memory", [parseLayout("splat")]);
+    return;
+  }
+  const spread = { from: source.type.shape, to: shape, axes };
+  const layoutFunction = context.surroundings.functions.repeat(spread);
+  context.read(op, source, { kind: "image", function: layoutFunction, slot });
+}
+
+/** The tile under its stated layout; what was stated must be able to hold it. */
+function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
+  const { source } = op.operands;
+  const slot = context.find(source);
+  if (slot === undefined) return;
+  const stated = parseLayout(op.attributes.layout);
+  if (!fitsShape(stated, slot.shape)) {
+    throw new TilewrightError({
+      code: "TW6102",
+      message: `${stated.text} spreads more axes than ${typeText(source.type)} has`,
+      location: op.location,
+      expected: `a layout of at most ${slot.shape.length} axes`,
+      found: `${stated.text}, for ${stated.kind === "splat" ? 0 : stated.axes.length} axes`,
+      notes: [{ message: `${slot.label} is made here`, location: slot.location }],
+    });
+  }
+  const layout = context.surroundings.functions.normal(stated, slot.shape);
+  context.share(op.results[0], slot);
+  context.pin(slot, layout, {
+    op,
+    message: `layoutCast says that ${slot.label} lies as ${op.attributes.layout}`,
+    pinned: true,
+    relax: "remove this layoutCast",
+  });
+}
+
+function concatenate(op: Op<"concatenate">, context: LayoutContext): void {
+  const slot = context.define(op, op.results[0]);
+  if (slot === undefined) return;
+  let start = 0;
+  for (const part of op.operands.parts) {
+    const { shape } = tileOf(part);
+    const starts = shape.map((_, axis) => (axis === op.attributes.axis ? start : 0));
+    const layoutFunction = context.surroundings.functions.slice(slot.shape, starts, shape);
+    context.read(op, part, { kind: "image", function: layoutFunction, slot });
+    start += shape[op.attributes.axis] ?? 0;
+  }
+}
+
+function priceCombining(
+  op: AnyOp,
+  slot: RegisterSlot,
+  axes: readonly number[],
+  context: LayoutContext,
+): void {
+  const key = `combine ${typeKey(slot)} over ${axes.join()}`;
+  context.price([slot], key, op, `combining for ${opName(op)}`, () => {
+    const { shape, dtype } = slot;
+    return (layout: RegisterLayout) => combineCost(layout, shape, axes, dtype.bits);
+  });
+}
+
+/** Axes that disappear; all of them where the result is a scalar. */
+function reduced(
+  op: Op<"reduce"> | Op<"arg_reduce">,
+  axes: readonly number[],
+  context: LayoutContext,
+): void {
+  const { source } = op.operands;
+  const operand = context.operand(op, source);
+  if (operand === undefined) return;
+  priceCombining(op, operand, axes, context);
+  const result = context.define(op, op.results[0]);
+  if (result === undefined) return;
+  context.image(op, operand, context.surroundings.functions.reduce(operand.shape, axes), result);
+}
+
+/** Keys, payloads and results lie alike, and lanes exchange along the axis. */
+function alongAxis(
+  op: Op<"scan"> | Op<"sort">,
+  operands: readonly Value[],
+  context: LayoutContext,
+): void {
+  const slot = context.define(op, op.results[0]);
+  if (slot === undefined) return;
+  for (const operand of operands) context.read(op, operand, { kind: "slot", slot });
+  for (const result of op.results.slice(1)) context.share(result, slot);
+  priceCombining(op, slot, [op.attributes.axis], context);
+}
+
+function dot(op: Op<"dot">, context: LayoutContext): void {
+  const { left, right, accumulator } = op.operands;
+  const product = context.surroundings.products.of(op);
+  const slot = context.define(op, op.results[0]);
+  if (slot === undefined) return;
+  if (accumulator !== undefined) context.read(op, accumulator, { kind: "slot", slot });
+  const fix = (layout: RegisterLayout, what: string): void => {
+    fixResult(op, slot, layout, what, context);
+  };
+  const need = (value: Value, layout: RegisterLayout, what: string): void => {
+    const { shape } = tileOf(value);
+    const normal = context.surroundings.functions.normal(layout, shape);
+    context.read(op, value, { kind: "fixed", layout: normal }, what);
+  };
+  if (product.instruction === "wgmma") {
+    fix(namedLayouts.wgmma, "wgmma accumulates");
+    readShared(op, right, "right", context);
+    if (product.left === "shared") readShared(op, left, "left", context);
+    else need(left, wgmmaLeft(tileOf(left).dtype.bits), "wgmma reads its left operand");
+  } else if (product.instruction === "mma.sync") {
+    const fragment = (operand: "left" | "right" | "accumulator"): RegisterLayout =>
+      mmaFragment(operand, mmaBits(op), product.warps);
+    fix(fragment("accumulator"), "mma.sync accumulates");
+    need(left, fragment("left"), "mma.sync reads its left operand");
+    need(right, fragment("right"), "mma.sync reads its right operand");
+  } else {
+    const k = tileOf(left).shape[1] ?? 1;
+    const { functions } = context.surroundings;
+    for (const [side, value] of [
+      ["left", left],
+      ["right", right],
+    ] as const)
+      context.read(op, value, {
+        kind: "image",
+        function: functions.factor(side, slot.shape, k),
+        slot,
+      });
+    priceElements(op, slot, context);
+  }
+}
+
+/** The instruction's own layout of the result. */
+export function fixResult(
+  op: AnyOp,
+  slot: RegisterSlot,
+  layout: RegisterLayout,
+  what: string,
+  context: LayoutContext,
+): void {
+  const normal = context.surroundings.functions.normal(layout, slot.shape);
+  context.pin(slot, normal, { op, message: `${what} in ${layout.text}` });
+}
+
+/** wgmma reads the window that the value is loaded from. */
+function readShared(
+  op: Op<"dot">,
+  value: Value,
+  side: "left" | "right",
+  context: LayoutContext,
+): void {
+  const load = context.surroundings.windows.definitions.get(value);
+  if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
+  requireOperand(op, load.operands.ref, side, context);
+}
+
+/** The window must be stored in a form that wgmma reads. */
+export function requireOperand(
+  op: AnyOp,
+  ref: Value,
+  side: "left" | "right",
+  context: LayoutContext,
+): void {
+  const window = context.surroundings.windows.of(ref);
+  if (window.space === "gmem") throw new Error("wgmma reads shared memory");
+  const slot = context.allocation(window);
+  const reason = {
+    op,
+    message: `wgmma reads its ${side} operand from ${slot.label}`,
+    relax: `let wgmma read its ${side} operand from a buffer of its own instead of ${slot.label}`,
+  };
+  context.require([slot], `wgmma ${side} ${window.text}`, reason, () => {
+    return (layout: SharedLayout) => operandProblem(window, layout, side) ?? true;
+  });
+}
+
+export const tileRules: Rules<typeof tileOps> = {
+  broadcast,
+
+  reshape(op, context) {
+    const { source } = op.operands;
+    if (source.type.kind === "tile" && op.attributes.shape.length > 0)
+      rearranged(
+        op,
+        source,
+        context.surroundings.functions.reshape(source.type.shape, op.attributes.shape),
+        context,
+      );
+    else if (source.type.kind === "scalar") {
+      const slot = context.define(op, op.results[0], { splat: true });
+      if (slot !== undefined) context.propose(slot, "memory", [parseLayout("splat")]);
+    }
+  },
+
+  transpose(op, context) {
+    const { source } = op.operands;
+    const { functions } = context.surroundings;
+    const layoutFunction = functions.transpose(tileOf(source).shape, op.attributes.permutation);
+    rearranged(op, source, layoutFunction, context);
+  },
+
+  layout_cast: layoutCast,
+
+  slice(op, context) {
+    const { source } = op.operands;
+    const { starts, sizes } = op.attributes;
+    const { functions } = context.surroundings;
+    rearranged(op, source, functions.slice(tileOf(source).shape, starts, sizes), context);
+  },
+
+  concatenate,
+
+  reduce: (op, context) => {
+    reduced(op, op.attributes.axes, context);
+  },
+  arg_reduce: (op, context) => {
+    reduced(op, [op.attributes.axis], context);
+  },
+  scan: (op, context) => {
+    alongAxis(op, [op.operands.source], context);
+  },
+  sort: (op, context) => {
+    alongAxis(op, [op.operands.keys, ...op.operands.payloads], context);
+  },
+  dot,
+};
