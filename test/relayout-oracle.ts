@@ -8,9 +8,15 @@ import { accessByte, activeThreads, executeRelayout } from "../src/layout/relayo
 import { placesOf, spellingOf } from "./layout-oracle.ts";
 import type { Places } from "./layout-oracle.ts";
 
+const known = new Map<string, Places>();
+
 export function placesIn(layout: RegisterLayout, shape: readonly number[]): Places {
   if (layout.kind === "splat") return Array.from({ length: 128 }, () => [0]);
-  return placesOf(spellingOf(layout), shape);
+  const key = `${layout.text} ${shape.join()}`;
+  if (known.size > 64) known.clear();
+  const places = known.get(key) ?? placesOf(spellingOf(layout), shape);
+  known.set(key, places);
+  return places;
 }
 
 /** The first place that holds the wrong element after the plan, in words; undefined if none does. */

@@ -9,7 +9,7 @@
  *   | shuffle (`shfl.sync`)  | 4      | 4 warps at one warp instruction a cycle                     |
  *   | access                 | 0.5    | issuing one `ld.shared` or `st.shared` of a warp             |
  *   | wavefront              | 1      | one word of each bank                                      |
- *   | warp barrier           | 4      | `bar.warp.sync`, and the way to memory and back             |
+ *   | warp barrier           | 12     | `bar.warp.sync`, and the way to memory and back             |
  *   | warpgroup barrier      | 24     | the slowest of four warps                                  |
  *
  * Elements of 64 bits are two words, and count twice.
@@ -39,7 +39,7 @@ export const relayoutWeights: RelayoutWeights = Object.freeze({
   shuffle: 4,
   access: 0.5,
   wavefront: 1,
-  barrier: Object.freeze({ warp: 4, warpgroup: 24 }),
+  barrier: Object.freeze({ warp: 12, warpgroup: 24 }),
 });
 
 /** Instructions that a plan takes, for reports. Those of shared memory are of all warps together. */
@@ -83,30 +83,48 @@ function shuffleCount({ words }: ShuffleStep): number {
   return words.filter(({ word, lanes }) => word !== nothing && lanes !== undefined).length;
 }
 
-/** `prmt` takes bytes of two words; halves of bytes are shifted into place one by one. */
 function permuteCount({ words }: PackStep, bits: number): number {
-  const slots = slotsPerWord(bits);
-  if (slots === 1) return 0;
-  let count = 0;
-  for (const word of words) {
-    const read = new Set<number>();
-    let inPlace = true;
-    let used = 0;
-    word.forEach((slot, part) => {
-      if (slot === nothing) return;
-      read.add(Math.floor(slot / slots));
-      inPlace &&= slot % slots === part;
-      used += 1;
-    });
-    if (inPlace && read.size <= 1) continue;
-    count += bits < 8 ? used : Math.max(1, read.size - 1);
+  return words.reduce((sum, word) => sum + wordPermutes(word, 0, word.length, bits), 0);
+}
+
+/**
+ * Instructions that put the slots from `start` side by side into a word. `prmt` takes bytes of two
+ * words; halves of bytes are shifted into place one by one.
+ */
+export function wordPermutes(
+  slots: ArrayLike<number>,
+  start: number,
+  length: number,
+  bits: number,
+): number {
+  const width = slotsPerWord(bits);
+  if (width === 1) return 0;
+  let inPlace = true;
+  let used = 0;
+  let words = 0;
+  for (let part = 0; part < length; part += 1) {
+    const slot = slots[start + part] as number;
+    if (slot === nothing) continue;
+    used += 1;
+    inPlace &&= slot % width === part;
+    const word = Math.floor(slot / width);
+    let seen = false;
+    for (let other = 0; other < part; other += 1) {
+      const before = slots[start + other] as number;
+      seen ||= before !== nothing && Math.floor(before / width) === word;
+    }
+    if (!seen) words += 1;
   }
-  return count;
+  if (inPlace && words <= 1) return 0;
+  return bits < 8 ? used : Math.max(1, words - 1);
 }
 
 /** Cost of steps on elements of `bits` bits. */
 export function stepsCost(steps: readonly RelayoutStep[], bits: number): number {
-  const counts = relayoutCounts(steps, bits);
+  return countsCost(relayoutCounts(steps, bits));
+}
+
+export function countsCost(counts: RelayoutCounts): number {
   const { select, permute, shuffle, access, wavefront, barrier } = relayoutWeights;
   return (
     counts.selects * select +

@@ -134,10 +134,28 @@ function commonDigits(
     const last = left.length === 0 && right.length === 0;
     const radix = last ? Math.ceil(extent / weight) : Math.min(source.radix, target.radix);
     if (!cut(source, radix, left) || !cut(target, radix, right)) return undefined;
-    common.push({ axis, weight, radix, source, target });
+    common.push(...intoBits({ axis, weight, radix, source, target }));
     weight *= radix;
   }
   return common;
+}
+
+/** A digit as bits and at most one odd digit on top: only register digits have more than one bit. */
+function intoBits({ axis, weight, radix, source, target }: SharedDigit): readonly SharedDigit[] {
+  const times = ({ thread, stride }: Digit, factor: number, of: number): Digit => {
+    return { radix: of, thread, stride: stride * factor };
+  };
+  const parts: SharedDigit[] = [];
+  let factor = 1;
+  for (let rest = radix; rest > 1;) {
+    const of = rest % 2 === 0 ? 2 : rest;
+    const ours = times(source, factor, of);
+    const theirs = times(target, factor, of);
+    parts.push({ axis, weight: weight * factor, radix: of, source: ours, target: theirs });
+    factor *= of;
+    rest /= of;
+  }
+  return parts;
 }
 
 /** Puts back what a digit has above `radix`; false where it cannot be cut there. */

@@ -20,55 +20,45 @@ import type {
 /** The registers of each thread, one an element. */
 export type LaneValues<T> = readonly (readonly (T | undefined)[])[];
 
-/** The words of each thread, each with its slots. */
-type File<T> = readonly (readonly Word<T>[])[];
-type Word<T> = readonly (T | undefined)[];
+/** The slots of each thread. */
+type File<T> = readonly (readonly (T | undefined)[])[];
 
 /** The registers of each thread in the target layout. */
 export function executeRelayout<T>(plan: RelayoutPlan, lanes: LaneValues<T>): LaneValues<T> {
-  const slots = slotsPerWord(plan.bits);
-  let file: File<T> = lanes.map((registers) => toWords(registers, slots));
+  let file: File<T> = lanes;
   for (const step of plan.steps) file = run(plan, step, file);
   const count = registersPerLane(plan.target, plan.shape);
-  return file.map((words) =>
-    Array.from(
-      { length: count },
-      (_, register) => words[Math.floor(register / slots)]?.[register % slots],
-    ),
-  );
-}
-
-function toWords<T>(registers: readonly (T | undefined)[], slots: number): readonly Word<T>[] {
-  return Array.from({ length: Math.ceil(registers.length / slots) }, (_, word) =>
-    registers.slice(word * slots, (word + 1) * slots),
-  );
+  return file.map((slots) => slots.slice(0, count));
 }
 
 function run<T>(plan: RelayoutPlan, step: RelayoutStep, file: File<T>): File<T> {
-  const slots = slotsPerWord(plan.bits);
-  const word = (thread: number, index: number): Word<T> => file[thread]?.[index] ?? [];
-  const perThread = (make: (thread: number) => readonly Word<T>[]): File<T> =>
-    file.map((_, thread) => make(thread));
+  const width = slotsPerWord(plan.bits);
+  const perThread = (read: (thread: number, to: (T | undefined)[]) => void): File<T> =>
+    file.map((_, thread) => {
+      const to: (T | undefined)[] = [];
+      read(thread, to);
+      return to;
+    });
+  const copyWord = (thread: number, word: number, to: (T | undefined)[]): void => {
+    for (let part = 0; part < width; part += 1) to.push(file[thread]?.[word * width + part]);
+  };
   switch (step.kind) {
     case "pack":
-      return perThread((thread) =>
-        step.words.map((parts) =>
-          parts.map((slot) =>
-            slot === nothing ? undefined : word(thread, Math.floor(slot / slots))[slot % slots],
-          ),
-        ),
-      );
+      return perThread((thread, to) => {
+        for (const word of step.words)
+          for (let part = 0; part < width; part += 1)
+            to.push(file[thread]?.[word[part] ?? nothing]);
+      });
     case "select":
-      return perThread((thread) =>
-        ((thread >> step.bit) & 1 ? step.ones : step.zeros).map((index) => word(thread, index)),
-      );
+      return perThread((thread, to) => {
+        for (const word of (thread >> step.bit) & 1 ? step.ones : step.zeros)
+          copyWord(thread, word, to);
+      });
     case "shuffle":
-      return perThread((thread) => {
-        const warp = thread >> laneBits;
-        return step.words.map(({ word: index, lanes }) => {
-          const lane = lanes === undefined ? undefined : sourceLane(lanes, thread);
-          return word(lane === undefined ? thread : (warp << laneBits) | lane, index);
-        });
+      return perThread((thread, to) => {
+        const first = (thread >> laneBits) << laneBits;
+        for (const { word, lanes } of step.words)
+          copyWord(lanes === undefined ? thread : first + sourceLane(lanes, thread), word, to);
       });
     case "exchange":
       return exchange(plan, step, file);
@@ -106,16 +96,17 @@ export function activeThreads(
 
 function exchange<T>(plan: RelayoutPlan, step: ExchangeStep, file: File<T>): File<T> {
   const { source, target, shape, bits } = plan;
-  const slots = slotsPerWord(bits);
-  const loaded: Word<T>[][] = file.map(() => []);
+  const width = slotsPerWord(bits);
+  const loaded: (T | undefined)[][] = file.map(() => []);
+  const slotOf = ({ words }: Access, index: number): number =>
+    (words[Math.floor(index / width)] ?? nothing) * width + (index % width);
   for (const { stores, loads, guard } of step.chunks) {
     const memory = new Map<number, T | undefined>();
     const storing = activeThreads(source, shape, step.stores, guard);
     for (const access of stores) {
       for (const thread of storing(access)) {
         vectorBits(step, step.stores, access, thread).forEach((bit, index) => {
-          const word = file[thread]?.[access.words[Math.floor(index / slots)] ?? nothing];
-          const value = word?.[index % slots];
+          const value = file[thread]?.[slotOf(access, index)];
           if (memory.has(bit) && memory.get(bit) !== value)
             throw new Error(`two values stored at bit ${bit} of the scratch memory`);
           memory.set(bit, value);
@@ -125,10 +116,9 @@ function exchange<T>(plan: RelayoutPlan, step: ExchangeStep, file: File<T>): Fil
     const loading = activeThreads(target, shape, step.loads, guard);
     for (const access of loads) {
       for (const thread of loading(access)) {
-        const values = vectorBits(step, step.loads, access, thread).map((bit) => memory.get(bit));
-        access.words.forEach((word, index) => {
-          const words = loaded[thread];
-          if (words !== undefined) words[word] = values.slice(index * slots, (index + 1) * slots);
+        vectorBits(step, step.loads, access, thread).forEach((bit, index) => {
+          const slots = loaded[thread];
+          if (slots !== undefined) slots[slotOf(access, index)] = memory.get(bit);
         });
       }
     }

@@ -1,103 +1,48 @@
 import { describe, expect, test } from "vitest";
-import { layoutOf, randomShape, randomSpelling, volume } from "../../../test/layout-oracle.ts";
-import { distance, misplaced, recount } from "../../../test/relayout-oracle.ts";
-import { bf16, f32, f64, i4, i8 } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
-import { Random } from "../../support/random.ts";
+import { misplaced } from "../../../test/relayout-oracle.ts";
+import { checkPlans, planOf } from "../../../test/relayout-checks.ts";
+import { bf16, f16, f32, f64, i4, i8 } from "../../formats/dtype.ts";
 import { coalescedLayout, mmaFragment, namedLayouts, stridedLayout } from "../algebra/named.ts";
-import { fitsShape, replicatedLayout } from "../algebra/register-layout.ts";
+import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
-import { relayoutCost, relayoutCounts } from "./cost.ts";
+import { relayoutCost, relayoutCounts, relayoutWeights } from "./cost.ts";
 import { executeRelayout } from "./execute.ts";
 import { planRelayout, relayoutPlans } from "./relayout.ts";
 import { scratchLimit } from "./scratch.ts";
-import { butterfly, scratchBytes } from "./steps.ts";
-import type { RelayoutKind, RelayoutPlan } from "./steps.ts";
+import { butterfly, scratchBytes, sourceLane } from "./steps.ts";
 
 const { wgmma, wgmmaRow, wgmmaTransposed, wgmmaLeft8, wgmmaUpcast2, wgmmaUpcast4, splat } =
   namedLayouts;
+const { tcgen05, tcgen05Row, tmemNative, wgmmaLeftTf32, wgmmaColumn } = namedLayouts;
 
-function plan(
-  source: RegisterLayout,
-  target: RegisterLayout,
-  shape: readonly number[],
-  dtype: DType,
-): RelayoutPlan {
-  const found = planRelayout(source, target, shape, dtype);
-  if (found === undefined) throw new Error("no plan");
-  return found;
-}
+const layouts: readonly RegisterLayout[] = [
+  wgmma,
+  wgmmaTransposed,
+  wgmmaLeft8,
+  wgmmaLeftTf32,
+  wgmmaUpcast2,
+  wgmmaUpcast4,
+  tcgen05,
+  tmemNative,
+  stridedLayout(4),
+  mmaFragment("right", 16),
+  mmaFragment("accumulator", 16, { rows: 2, columns: 2 }),
+];
 
-/** Everything that must hold of every plan. */
-function checkPlans(
-  source: RegisterLayout,
-  target: RegisterLayout,
-  shape: readonly number[],
-  dtype: DType,
-  about: string,
-): RelayoutKind {
-  const plans = relayoutPlans(source, target, shape, dtype);
-  for (const each of plans) {
-    expect(misplaced(each), `${about}, ${each.kind}`).toBeUndefined();
-    for (const step of each.steps) {
-      if (step.kind !== "exchange") continue;
-      for (const side of ["stores", "loads"] as const) {
-        const { wavefronts, ideal, instructions } = step[side];
-        const claimed = { wavefronts, ideal, instructions };
-        expect(claimed, `${about}, ${side}`).toEqual(recount(each, step, side));
-      }
-    }
-  }
-  const costs = plans.map(relayoutCost);
-  const chosen = plan(source, target, shape, dtype);
-  expect(relayoutCost(chosen), about).toBe(Math.min(...costs));
-  expect(chosen.kind === "none", about).toBe(relayoutCost(chosen) === 0);
-  checkDistance(plans, distance(source, target, shape), dtype, about);
-  return chosen.kind;
-}
-
-/** The kinds offered fit how far elements must go. */
-function checkDistance(
-  plans: readonly RelayoutPlan[],
-  far: ReturnType<typeof distance>,
-  { bits }: DType,
-  about: string,
-): void {
-  const kinds = plans.map(({ kind }) => kind);
-  if (far === "same")
-    expect(kinds[0], about).toBe(bits < 32 && kinds[0] !== "none" ? "registers" : "none");
-  if (far === "lane") expect(kinds[0], about).toBe("registers");
-  if (far === "warp") expect(["shuffle", "shared"], about).toContain(kinds[0]);
-  if (far === "far") expect(kinds, about).toEqual(["shared"]);
-}
-
-describe("named layouts", () => {
-  const layouts: readonly RegisterLayout[] = [
-    wgmma,
-    wgmmaTransposed,
-    wgmmaLeft8,
-    namedLayouts.wgmmaLeftTf32,
-    wgmmaUpcast2,
-    wgmmaUpcast4,
-    namedLayouts.tcgen05,
-    namedLayouts.tmemNative,
-    namedLayouts.wgmmaColumn,
-    replicatedLayout,
-    stridedLayout(4),
-    mmaFragment("right", 16),
-    mmaFragment("accumulator", 16, { rows: 2, columns: 2 }),
-  ];
+describe("every pair of named layouts", () => {
   const formats = [i4, i8, bf16, f32, f64];
-  const shapes = [
-    [64, 16],
-    [64, 24],
-    [16, 40],
-  ];
-  test.each(shapes)("every pair on [%i, %i]", (...shape) => {
+  test.each([
+    [[64, 16], layouts],
+    [[64, 24], layouts],
+    [
+      [16, 12],
+      [...layouts, wgmmaColumn, replicatedLayout],
+    ],
+  ])("on [%s]", (shape, tried) => {
     let count = 0;
-    for (const source of layouts) {
-      for (const target of [...layouts, coalescedLayout(shape, 4)]) {
+    for (const source of tried) {
+      for (const target of [...tried, coalescedLayout(shape, 4)]) {
         const dtype = formats[count % formats.length] ?? f32;
         const about = `${source.text} to ${target.text} on [${shape.join()}] ${dtype.name}`;
         checkPlans(source, target, shape, dtype, about);
@@ -106,38 +51,170 @@ describe("named layouts", () => {
     }
   });
 
+  test.each(formats)("shared memory without conflicts on [128, 128]: $name", (dtype) => {
+    for (const source of layouts) {
+      for (const target of layouts) {
+        const plans = relayoutPlans(source, target, [128, 128], dtype);
+        for (const step of plans.flatMap(({ steps }) => steps)) {
+          if (step.kind !== "exchange") continue;
+          const about = `${source.text} to ${target.text}`;
+          expect(step.stores.wavefronts, about).toBe(step.stores.ideal);
+          expect(step.loads.wavefronts, about).toBe(step.loads.ideal);
+        }
+      }
+    }
+  });
+});
+
+describe("kinds", () => {
+  const swappedPairs = parseLayout("(L2 L3 L4 R0 W0 W1 | R1 L0 L1)");
+  test.each([
+    ["an accumulator becomes a left operand", wgmma, wgmma, [64, 128], bf16, "none"],
+    ["registers of whole words renamed", wgmma, swappedPairs, [64, 64], f32, "none"],
+    ["parts of words", wgmma, swappedPairs, [64, 64], bf16, "registers"],
+    ["a copy dropped", wgmmaRow, parseLayout("(L2 L3 L4 L0 W0 W1)"), [64], f32, "registers"],
+    ["a copy dropped by warps", wgmmaColumn, parseLayout("(R0 L0 L1 W0)"), [64], f32, "registers"],
+    ["blocks turned", wgmma, wgmmaTransposed, [64, 64], bf16, "shuffle"],
+    [
+      "blocks of 128 rows turned",
+      tcgen05,
+      namedLayouts.tcgen05Transposed,
+      [128, 64],
+      f16,
+      "shuffle",
+    ],
+    ["a row of sums gathered", parseLayout("(L0 L1)"), replicatedLayout, [4], f32, "shuffle"],
+    ["weights of 8 bits as an operand", wgmmaUpcast2, wgmma, [64, 64], i8, "shuffle"],
+    ["weights of 4 bits as an operand", wgmmaUpcast4, wgmma, [64, 64], i8, "shuffle"],
+    ["rows to other warps", wgmmaRow, tcgen05Row, [128], f32, "shared"],
+    ["the whole accumulator to memory order", wgmma, stridedLayout(4), [64, 64], f32, "shared"],
+  ] as const)("%s", (_, source, target, shape, dtype, kind) => {
+    expect(planOf(source, target, shape, dtype).kind).toBe(kind);
+  });
+
   test("a splat goes everywhere; nothing goes to a splat but a single element", () => {
     for (const target of [...layouts, splat]) {
-      const spread = plan(splat, target, [64, 16], bf16);
+      const spread = planOf(splat, target, [64, 16], bf16);
       expect(spread.kind).toBe("none");
       expect(relayoutCost(spread)).toBe(0);
       expect(misplaced(spread)).toBeUndefined();
     }
     expect(planRelayout(wgmma, splat, [64, 16], bf16)).toBeUndefined();
-    const single = plan(parseLayout("(L0 W0)"), splat, [1], f32);
+    const single = planOf(parseLayout("(L0 W0)"), splat, [1], f32);
     expect(single.kind).toBe("shared");
     expect(misplaced(single)).toBeUndefined();
   });
+
+  test("a plan is made once for formats of the same width", () => {
+    const first = planOf(wgmma, wgmmaTransposed, [64, 64], bf16);
+    expect(planOf(wgmma, wgmmaTransposed, [64, 64], f16)).toBe(first);
+    expect(planOf(wgmma, wgmmaTransposed, [64, 64], f32)).not.toBe(first);
+  });
 });
 
-describe("random layouts", () => {
-  const formats = [i4, i8, bf16, f32, f64];
-  test.each([0, 1, 2, 3])("part %i of 600 pairs", (part) => {
-    const kinds = new Map<RelayoutKind, number>();
-    for (let seed = part * 600; seed < (part + 1) * 600; seed += 1) {
-      const random = new Random(seed);
-      const rank = 1 + random.below(3);
-      // Small tiles for most, as a lane may hold all of it.
-      let shape = randomShape(random, rank);
-      while (volume(shape) > (seed % 16 === 0 ? 256 : 48)) shape = randomShape(random, rank);
-      const source = layoutOf(randomSpelling(random, rank));
-      const target = layoutOf(randomSpelling(random, rank));
-      expect(fitsShape(source, shape) && fitsShape(target, shape)).toBe(true);
-      const dtype = random.pick(formats);
-      const about = `seed ${seed}: ${source.text} to ${target.text} on [${shape.join()}] ${dtype.name}`;
-      const kind = checkPlans(source, target, shape, dtype, about);
-      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
-    }
-    expect([...kinds.keys()].sort()).toEqual(["none", "registers", "shared", "shuffle"]);
+describe("shuffles", () => {
+  test("two lanes trade a register for a lane bit", () => {
+    const plan = planOf(parseLayout("(R0 | L0)"), parseLayout("(L0 |)"), [2, 2], f32);
+    const keep = { word: 0, lanes: undefined };
+    const [select, shuffle, back] = plan.steps;
+    expect(plan.steps.length).toBe(3);
+    expect(select).toEqual({ kind: "select", bit: 0, zeros: [0, 1], ones: [1, 0] });
+    expect(back).toEqual(select);
+    if (shuffle?.kind !== "shuffle") throw new Error("no shuffle");
+    expect(shuffle.words[0]).toEqual(keep);
+    expect(butterfly(shuffle.words[1]?.lanes ?? [])).toBe(1);
+    expect(relayoutCost(plan)).toBe(4 * relayoutWeights.select + relayoutWeights.shuffle);
+    const lanes = Array.from({ length: 128 }, (_, thread) => [`${thread}a`, `${thread}b`]);
+    const after = executeRelayout(plan, lanes);
+    expect(after[6]).toEqual(["6a", "7a"]);
+    expect(after[7]).toEqual(["6b", "7b"]);
+  });
+
+  test("lanes that change places read by index, once a word", () => {
+    const rotated = parseLayout("(L1 L2 L0 | R0)");
+    const plan = planOf(parseLayout("(L0 L1 L2 | R0)"), rotated, [8, 4], f32);
+    expect(relayoutCounts(plan.steps, 32)).toMatchObject({ selects: 0, shuffles: 4 });
+    const [step] = plan.steps;
+    const lanes = step?.kind === "shuffle" ? step.words[0]?.lanes : undefined;
+    expect(butterfly(lanes ?? [])).toBeUndefined();
+    // The target's lane 1 holds row 4, which the source's lane 4 does.
+    expect(sourceLane(lanes ?? [], 1)).toBe(4);
+  });
+
+  test("k pairs of bits need 2^k - 1 rounds for 2^k words", () => {
+    const source = parseLayout("(L0 L1 L2 | R0 R1 R2)");
+    const target = parseLayout("(R0 R1 R2 | L0 L1 L2)");
+    const [near] = relayoutPlans(source, target, [8, 8], f32);
+    expect(near?.kind).toBe("shuffle");
+    expect(relayoutCounts(near?.steps ?? [], 32)).toMatchObject({ shuffles: 7, selects: 48 });
+    expect(relayoutCounts(near?.steps ?? [], 64)).toMatchObject({ shuffles: 14, selects: 96 });
+  });
+
+  test("narrow elements travel in whole words", () => {
+    const count = (bits: 8 | 16 | 32): number => {
+      const dtype = { 8: i8, 16: bf16, 32: f32 }[bits];
+      const [near] = relayoutPlans(wgmma, wgmmaTransposed, [64, 64], dtype);
+      return relayoutCounts(near?.steps ?? [], bits).shuffles;
+    };
+    expect([count(32), count(16), count(8)]).toEqual([16, 8, 4]);
+  });
+});
+
+describe("shared memory", () => {
+  test("large tiles go in chunks", () => {
+    const plan = planOf(wgmma, tcgen05, [128, 128], f32);
+    const [, step] = plan.steps;
+    if (step?.kind !== "exchange") throw new Error("no exchange");
+    expect(step.chunks.length).toBe(4);
+    expect(scratchBytes(plan)).toBe(scratchLimit);
+    expect(step.scope).toBe("warpgroup");
+    expect(misplaced(plan)).toBeUndefined();
+  });
+
+  test("rows that are no whole number of vectors: guarded, in chunks of elements", () => {
+    const plan = planOf(stridedLayout(4), wgmma, [128, 48], f32);
+    const [, step] = plan.steps;
+    if (step?.kind !== "exchange") throw new Error("no exchange");
+    expect(step.chunks.map(({ guard }) => guard)).toEqual([
+      { first: 0, last: 4096 },
+      { first: 4096, last: 6144 },
+    ]);
+    checkPlans(stridedLayout(4), wgmma, [128, 48], f32, "guarded");
+  });
+
+  test("warps that load what they stored wait for themselves only", () => {
+    const plans = relayoutPlans(wgmma, wgmmaTransposed, [64, 64], f32);
+    const [, step] = plans.at(-1)?.steps ?? [];
+    expect(step?.kind === "exchange" ? step.scope : undefined).toBe("warp");
+  });
+
+  test("the cost is what the table says", () => {
+    const plan = planOf(wgmma, stridedLayout(4), [64, 64], f32);
+    const { accesses, wavefronts, barriers } = relayoutCounts(plan.steps, 32);
+    // 16 KiB in vectors of 16 bytes: 128 wavefronts and 32 accesses a side, one chunk.
+    expect({ accesses, wavefronts, barriers }).toEqual({
+      accesses: 64,
+      wavefronts: 256,
+      barriers: { warp: 0, warpgroup: 2 },
+    });
+    expect(relayoutCost(plan)).toBe(64 * 0.5 + 256 + 2 * 24);
+  });
+
+  test("the executor refuses vectors outside the scratch memory and two values in one place", () => {
+    const plan = planOf(wgmma, stridedLayout(4), [64, 64], f32);
+    const lanes = Array.from({ length: 128 }, (_, thread) =>
+      Array.from({ length: 32 }, (_, register) => thread * 32 + register),
+    );
+    const [before, step, after] = plan.steps;
+    if (step?.kind !== "exchange" || before === undefined || after === undefined)
+      throw new Error("no exchange");
+    const small = { ...step, bytes: step.bytes / 2 };
+    expect(() => executeRelayout({ ...plan, steps: [before, small, after] }, lanes)).toThrow(
+      "of a scratch memory of 8192 bytes",
+    );
+    const alias = { ...step, stores: { ...step.stores, threadParts: [0, 0, 0, 0, 0, 0, 0] } };
+    expect(() => executeRelayout({ ...plan, steps: [before, alias, after] }, lanes)).toThrow(
+      "two values stored",
+    );
   });
 });

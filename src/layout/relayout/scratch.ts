@@ -27,7 +27,7 @@ import { laneBits, lanesPerWarp, product, threadBits, warpBits } from "../algebr
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";
-import { stepsCost } from "./cost.ts";
+import { countsCost, wordPermutes } from "./cost.ts";
 import { inRegisters, registersOf } from "./digits.ts";
 import type { Correspondence, SharedDigit, Side } from "./digits.ts";
 import { nothing, slotsPerWord } from "./steps.ts";
@@ -62,15 +62,13 @@ interface Tile {
 
 /** The cheapest steps through shared memory. */
 export function planThroughScratch(tile: Tile): readonly RelayoutStep[] {
-  let best: readonly RelayoutStep[] | undefined;
-  let least = Infinity;
+  let best: Draft | undefined;
   for (const vectors of vectorChoices(tile)) {
-    const steps = planWith(tile, vectors);
-    const cost = stepsCost(steps, tile.bits);
-    if (cost < least) [best, least] = [steps, cost];
+    const draft = draftWith(tile, vectors);
+    if (best === undefined || draft.cost < best.cost) best = draft;
   }
   if (best === undefined) throw new Error("no vectors to try");
-  return best;
+  return write(tile, best);
 }
 
 /** The widest first. */
@@ -111,21 +109,77 @@ interface Placement {
   readonly elementBits: number;
 }
 
-function planWith(tile: Tile, vectors: Vectors): readonly RelayoutStep[] {
+/** All that decides the cost of a choice of vectors. */
+interface Draft {
+  readonly placement: Placement;
+  readonly scope: BarrierScope;
+  /** Values of the counted digits, and how many of them a chunk has. */
+  readonly total: number;
+  readonly together: number;
+  readonly stores: DraftSide;
+  readonly loads: DraftSide;
+  /** The slot after the loads that each register of the target takes. */
+  readonly loadSlots: Int32Array;
+  readonly cost: number;
+}
+
+/** The vectors of one side. */
+interface DraftSide {
+  readonly side: Side;
+  /** Elements of a vector. */
+  readonly length: number;
+  /** Elements of a vector in one word. */
+  readonly inside: number;
+  /** Digits of the registers outside the vector that are not counted. */
+  readonly own: readonly SharedDigit[];
+  /** The registers of all vectors one after the other, `nothing` outside the tile. */
+  readonly registers: Int32Array;
+  readonly pattern: AccessPattern;
+}
+
+function draftWith(tile: Tile, vectors: Vectors): Draft {
+  const { correspondence, bits, target, shape } = tile;
   const placement = place(tile, vectors);
   const total = product(placement.counted.map(({ radix }) => radix));
   const together = Math.max(1, Math.min(total, Math.floor(scratchLimit / placement.bytes)));
-  const stores = sideAccesses(tile, vectors.store, placement, "source", together);
-  const loads = sideAccesses(tile, vectors.load, placement, "target", together);
+  const stores = draftSide(tile, vectors.store, placement, "source");
+  const loads = draftSide(tile, vectors.load, placement, "target");
+  const loadSlots = slotsAfterLoads(loads, registersPerLane(target, shape), bits);
+  const scope = scopeOf(correspondence);
+  const barriers = { warp: 0, warpgroup: 0, [scope]: 2 * Math.ceil(total / together) };
+  const cost = countsCost({
+    selects: 0,
+    permutes:
+      permutes(stores.registers, stores.inside, bits) +
+      permutes(loadSlots, slotsPerWord(bits), bits),
+    shuffles: 0,
+    accesses: stores.pattern.instructions + loads.pattern.instructions,
+    wavefronts: stores.pattern.wavefronts + loads.pattern.wavefronts,
+    barriers,
+  });
+  return { placement, scope, total, together, stores, loads, loadSlots, cost };
+}
+
+function permutes(slots: Int32Array, inside: number, bits: number): number {
+  let count = 0;
+  for (let start = 0; start < slots.length; start += inside)
+    count += wordPermutes(slots, start, Math.min(inside, slots.length - start), bits);
+  return count;
+}
+
+function write(tile: Tile, draft: Draft): readonly RelayoutStep[] {
+  const { placement, scope, total, together, stores, loads, loadSlots } = draft;
+  const stored = chunkAccesses(stores, placement, together);
+  const loaded = chunkAccesses(loads, placement, together);
   const chunks: Chunk[] = [];
   for (let chunk = 0; chunk * together < total; chunk += 1) {
-    const stored = stores.chunks[chunk] ?? [];
-    if (stored.length > 0)
-      chunks.push({ stores: stored, loads: loads.chunks[chunk] ?? [], guard: undefined });
+    const [storing, loading] = [stored[chunk], loaded[chunk]];
+    if (storing !== undefined && loading !== undefined)
+      chunks.push({ stores: storing, loads: loading, guard: undefined });
   }
   const exchange: ExchangeStep = {
     kind: "exchange",
-    scope: scopeOf(tile.correspondence),
+    scope,
     stores: stores.pattern,
     loads: loads.pattern,
     chunks,
@@ -133,10 +187,17 @@ function planWith(tile: Tile, vectors: Vectors): readonly RelayoutStep[] {
     elementBits: placement.elementBits,
   };
   return [
-    packStores(stores.registers, vectors.store, tile),
+    packStep(stores.registers, stores.inside),
     exchange,
-    packLoads(loads.registers, vectors.load, tile),
+    packStep(loadSlots, slotsPerWord(tile.bits)),
   ];
+}
+
+function packStep(slots: Int32Array, inside: number): PackStep {
+  const words = Array.from({ length: Math.ceil(slots.length / inside) }, (_, word) => [
+    ...slots.subarray(word * inside, (word + 1) * inside),
+  ]);
+  return { kind: "pack", words };
 }
 
 /** The lanes of one phase: the lowest ones, fewer for wide vectors. */
@@ -178,52 +239,74 @@ function place({ correspondence: { digits }, bits }: Tile, vectors: Vectors): Pl
   return { parts, bytes, counted, elementBits };
 }
 
-/** The accesses of one side, and the registers that each of their vectors holds. */
-interface SideAccesses {
-  readonly pattern: AccessPattern;
-  readonly chunks: readonly (readonly Access[])[];
-  readonly registers: readonly Int32Array[];
-}
-
-function sideAccesses(
+function draftSide(
   { correspondence, bits }: Tile,
   vector: readonly SharedDigit[],
-  { parts, bytes, counted, elementBits }: Placement,
+  { parts, counted, elementBits }: Placement,
   side: Side,
-  together: number,
-): SideAccesses {
+): DraftSide {
   const { digits, shape } = correspondence;
   const own = registersOnlyOf(digits, side).filter((digit) => !vector.includes(digit));
-  const all = registersOf([...vector, ...own, ...counted], side, shape);
   const length = 1 << vector.length;
-  const words = Math.max(1, length / slotsPerWord(bits));
-  const registers: Int32Array[] = [];
+  const registers = registersOf([...vector, ...own, ...counted], side, shape);
+  const { idle, replicated } = correspondence[side];
+  const waiting = side === "source" ? idle | replicated : idle;
+  const threadParts = Array.from({ length: threadBits }, (_, bit) => {
+    const owner = digits.find((digit) => digit[side].thread === bit);
+    return owner === undefined ? 0 : (parts.get(owner) ?? 0);
+  });
+  const accesses = usedVectors(registers, length);
+  const pattern = countWavefronts(threadParts, waiting, (length * elementBits) / 8, accesses);
+  const inside = Math.min(length, slotsPerWord(bits));
+  return { side, length, inside, own, registers, pattern };
+}
+
+/** The first element of a vector lies in the tile if any does. */
+function usedVectors(registers: Int32Array, length: number): number {
+  let count = 0;
+  for (let first = 0; first < registers.length; first += length)
+    if (registers[first] !== nothing) count += 1;
+  return count;
+}
+
+/** The accesses of each chunk. */
+function chunkAccesses(
+  { length, inside, own, registers }: DraftSide,
+  { parts, bytes }: Placement,
+  together: number,
+): readonly (readonly Access[])[] {
+  const words = length / inside;
   const chunks: Access[][] = [];
-  for (let index = 0; index * length < all.length; index += 1) {
-    const held = all.subarray(index * length, (index + 1) * length);
-    if (held.every((register) => register === nothing)) continue;
+  for (let index = 0; index * length < registers.length; index += 1) {
+    const register = registers[index * length] as number;
+    if (register === nothing) continue;
     const count = Math.floor(index / (1 << own.length));
     const offset = own.reduce(
       (sum, digit, position) => ((index >> position) & 1 ? sum ^ (parts.get(digit) ?? 0) : sum),
       0,
     );
     (chunks[Math.floor(count / together)] ??= []).push({
-      words: Array.from({ length: words }, (_, word) => registers.length * words + word),
+      words: Array.from({ length: words }, (_, word) => index * words + word),
       offset,
       base: (count % together) * bytes,
-      register: held.find((register) => register !== nothing) ?? nothing,
+      register,
     });
-    registers.push(held);
   }
-  const { idle, replicated } = correspondence[side];
-  const waiting = side === "source" ? idle | replicated : idle;
-  const vectorBytes = (length * elementBits) / 8;
-  const threadParts = Array.from({ length: threadBits }, (_, bit) => {
-    const owner = digits.find((digit) => digit[side].thread === bit);
-    return owner === undefined ? 0 : (parts.get(owner) ?? 0);
+  return chunks;
+}
+
+function slotsAfterLoads(
+  { registers, inside }: DraftSide,
+  count: number,
+  bits: number,
+): Int32Array {
+  const width = slotsPerWord(bits);
+  const slots = new Int32Array(count).fill(nothing);
+  registers.forEach((register, index) => {
+    if (register !== nothing)
+      slots[register] = Math.floor(index / inside) * width + (index % inside);
   });
-  const pattern = countWavefronts(threadParts, waiting, vectorBytes, registers.length);
-  return { pattern, chunks, registers };
+  return slots;
 }
 
 /** All accesses of all warps are alike: addresses differ by an exclusive or, or by whole rows. */
@@ -265,41 +348,4 @@ function scopeOf({ digits, source, target }: Correspondence): BarrierScope {
   const stores = warps & ~(source.idle | source.replicated);
   const loads = warps & ~target.idle;
   return same && (loads & ~stores) === 0 ? "warp" : "warpgroup";
-}
-
-function packStores(
-  vectors: readonly Int32Array[],
-  digits: readonly SharedDigit[],
-  { bits }: Tile,
-): PackStep {
-  const inside = Math.min(slotsPerWord(bits), 1 << digits.length);
-  const words = vectors.flatMap((registers) =>
-    Array.from({ length: registers.length / inside }, (_, word) => [
-      ...registers.subarray(word * inside, (word + 1) * inside),
-    ]),
-  );
-  return { kind: "pack", words };
-}
-
-function packLoads(
-  vectors: readonly Int32Array[],
-  digits: readonly SharedDigit[],
-  { bits, target, shape }: Tile,
-): PackStep {
-  const slots = slotsPerWord(bits);
-  const inside = Math.min(slots, 1 << digits.length);
-  const count = registersPerLane(target, shape);
-  const words = Array.from({ length: Math.ceil(count / slots) }, () =>
-    Array<number>(slots).fill(nothing),
-  );
-  let first = 0;
-  for (const registers of vectors) {
-    registers.forEach((register, index) => {
-      const word = words[Math.floor(register / slots)];
-      if (register !== nothing && word !== undefined)
-        word[register % slots] = (first + Math.floor(index / inside)) * slots + (index % inside);
-    });
-    first += registers.length / inside;
-  }
-  return { kind: "pack", words };
 }

@@ -11,16 +11,15 @@ export type LaneStep = PackStep | SelectStep | ShuffleStep;
 
 export function simplify(steps: readonly LaneStep[], slots: number): readonly LaneStep[] {
   const live = dropUnread(followNothing(steps, slots), slots);
-  const changing = live.filter((step) => !changesNothing(step));
   const merged: LaneStep[] = [];
-  for (const step of changing) {
+  for (const step of live) {
     const before = merged.at(-1);
     if (step.kind === "pack" && before?.kind === "pack") {
       merged.pop();
       merged.push(composePacks(before, step, slots));
-    } else merged.push(step);
+    } else if (step.kind === "pack" || !changesNothing(step, slots)) merged.push(step);
   }
-  return merged;
+  return merged.filter((step) => !changesNothing(step, slots));
 }
 
 function composePacks(first: PackStep, second: PackStep, slots: number): PackStep {
@@ -106,8 +105,11 @@ function only(step: LaneStep, words: readonly number[]): LaneStep {
   return { ...step, zeros: take(step.zeros), ones: take(step.ones) };
 }
 
-function changesNothing(step: LaneStep): boolean {
-  if (step.kind === "pack") return false;
+function changesNothing(step: LaneStep, slots: number): boolean {
+  if (step.kind === "pack")
+    return step.words.every((word, index) =>
+      word.every((slot, part) => slot === nothing || slot === index * slots + part),
+    );
   if (step.kind === "select")
     return step.zeros.every((zero, index) => zero === index && step.ones[index] === index);
   return step.words.every(({ word, lanes }, index) => word === index && lanes === undefined);

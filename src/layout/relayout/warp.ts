@@ -118,10 +118,7 @@ function findTraffic(correspondence: Correspondence, slots: number): Traffic | u
 }
 
 /** Digits to share words: registers on both sides, those that share words already first. */
-export function packedDigits(
-  digits: readonly SharedDigit[],
-  slots: number,
-): readonly SharedDigit[] {
+function packedDigits(digits: readonly SharedDigit[], slots: number): readonly SharedDigit[] {
   return packable(digits).slice(0, Math.log2(slots));
 }
 
