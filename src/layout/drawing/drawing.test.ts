@@ -68,8 +68,26 @@ describe("SVG", () => {
   test("any rank, any layout", () => {
     expect(drawRegisterLayout(splat, [64, 64])).toContain("each element in 128 lanes");
     expect(drawRegisterLayout(stridedLayout(2), [3, 5, 7])).toContain("of 3 × 5 × 7");
-    expect(countOf(drawRegisterLayout(namedLayouts.wgmmaRow, [64]), "<title>")).toBe(32);
+    const row = drawRegisterLayout(namedLayouts.wgmmaRow, [50]);
+    expect(countOf(row, "<title>")).toBe(50);
+    expect(row).toContain("(49): warp 3 lane 4 register 0, and 3 more");
+    expect(drawRegisterLayout(namedLayouts.wgmmaRow, [4096])).toContain("the first 64 of 4096");
     expect(drawRegisterLayout(parseLayout("()"), [])).toContain("tile ");
+  });
+
+  test("tall grids are folded, narrow ones show an atom of 128 rows", () => {
+    const folded = drawRegisterLayout(namedLayouts.tcgen05, [128, 64]);
+    expect(countOf(folded, "<title>")).toBe(128 * 8);
+    expect(Number(/height="(\d+)"/.exec(folded)?.[1])).toBeLessThan(1000);
+  });
+
+  test("the legend names the warps that are there", () => {
+    const svg = drawRegisterLayout(parseLayout("(W1 L0)"), [64]);
+    expect(svg).toContain("several warps");
+    expect(drawRegisterLayout(namedLayouts.wgmma, [32, 8])).not.toContain(">warp 2<");
+    expect(drawRelayout(namedLayouts.wgmma, namedLayouts.wgmma, [64, 8])).not.toContain(
+      ">changes lanes<",
+    );
   });
 
   test("conflicts are red, other accesses black", () => {
@@ -77,13 +95,14 @@ describe("SVG", () => {
     const access = { registers: namedLayouts.wgmma, vectorBytes: 4 };
     const conflicting = drawSharedLayout(plain, access);
     expect(conflicting).toContain("512 wavefronts, 64 at best");
-    expect(countOf(conflicting, 'stroke="#c0392b"')).toBe(32);
+    expect(countOf(conflicting, 'stroke="#c0392b"')).toBe(32 + 1);
+    expect(conflicting).toContain("lanes wait");
     const swizzled = drawSharedLayout(
       wholeView(sharedLayout({ swizzle: 128 }), [64, 64], 16),
       access,
     );
     expect(countOf(swizzled, 'stroke="#c0392b"')).toBe(0);
-    expect(countOf(swizzled, 'stroke="#222222"')).toBe(32);
+    expect(countOf(swizzled, 'stroke="#222222"')).toBe(32 + 1);
     const turned = transposeView(plain, [1, 0]);
     expect(drawSharedLayout(turned, access)).toContain("cannot access it 4 bytes at a time");
   });
@@ -109,13 +128,33 @@ describe("text", () => {
     );
   });
 
+  test("a tile of one axis runs on from line to line", () => {
+    const lines = drawLayoutText(namedLayouts.wgmmaRow, [20]).split("\n");
+    expect(lines.slice(3, 5)).toEqual([
+      expect.stringMatching(/^ {2}0 {3}0\.0:0 .* 0\.28:1$/),
+      " 16   1.0:0   1.4:0   1.8:0  1.12:0",
+    ]);
+  });
+
+  test("narrow elements share a cell, those of a turned tile have their own", () => {
+    const plain = wholeView(sharedLayout({}), [4, 8], 16);
+    expect(drawSharedText(plain).split("\n").slice(1, 4)).toEqual([
+      "4 × 8 elements of 16 bits; each cell is 2 elements, a word, and shows its bank",
+      "      0   2   4   6",
+      "  0   0   1   2   3",
+    ]);
+    const turned = drawSharedText(transposeView(plain, [1, 0]));
+    expect(turned).toContain("each cell is an element");
+    expect(turned).toContain("\n  1   0   4   8  12\n");
+  });
+
   test("shared memory", () => {
     const view = wholeView(sharedLayout({ swizzle: 32 }), [9, 8], 32);
     const access = { registers: parseLayout("(L0 L1 L2 L3 |)"), vectorBytes: 4 };
     expect(drawSharedText(view, access)).toBe(
       [
         "shared(swizzle 32)",
-        "9 × 8 elements of 32 bits; each cell is a word and shows its bank",
+        "9 × 8 elements of 32 bits; each cell is an element and shows its bank",
         "(L0 L1 L2 L3 |), 4 bytes a lane: 64 wavefronts, 32 at best",
         "       0    1    2    3    4    5    6    7",
         "  0   0*    1    2    3    4    5    6    7",
@@ -127,7 +166,7 @@ describe("text", () => {
         "  6  20+   21   22   23   16   17   18   19",
         "  7  28+   29   30   31   24   25   26   27",
         "  8   0*    1    2    3    4    5    6    7",
-        "+ read together, * in each other's way",
+        "+ accessed at one moment, * in each other's way",
         "",
       ].join("\n"),
     );

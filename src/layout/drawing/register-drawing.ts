@@ -2,32 +2,51 @@
  * Drawings of register layouts: a grid of the tile's elements, each with the lane and register that hold
  * it, coloured by warp.
  *
- *   ┌──────┬──────┬──────┬──────┐
- *   │ 0:0  │ 0:1  │ 1:0  │ 1:1  │   lane:register; where several lanes hold the element, the first
- *   ├──────┼──────┼──────┼──────┤
- *   │ 4:0  │ 4:1  │ 5:0  │ 5:1  │
- *   └──────┴──────┴──────┴──────┘
+ *          0      1      2      3
+ *      ┌──────┬──────┬──────┬──────┐
+ *    0 │ 0:0  │ 0:1  │ 1:0  │ 1:1  │   lane:register; where several lanes hold the element, the first
+ *      ├──────┼──────┼──────┼──────┤
+ *    1 │ 4:0  │ 4:1  │ 5:0  │ 5:1  │
+ *      └──────┴──────┴──────┴──────┘
  *
- * A relayout is two of them side by side; elements that change lanes are outlined.
+ * Tall grids are folded into bands of rows side by side. A relayout is two grids; elements that change
+ * lanes are outlined.
  */
-import { lanesPerWarp } from "../algebra/bits.ts";
-import { holders, placeTable } from "../algebra/elements.ts";
+import { product, threadsPerProgram } from "../algebra/bits.ts";
+import { elementTable, holders, padding } from "../algebra/elements.ts";
+import type { Holder } from "../algebra/elements.ts";
 import { layoutName } from "../algebra/named.ts";
 import { registersPerLane, replication } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { cell, gridCell, placeSideBySide, stackPanels, svgDocument, textPanel } from "./svg.ts";
-import type { Panel } from "./svg.ts";
-import { layoutWindow } from "./window.ts";
+import {
+  gridPanel,
+  legendPanel,
+  placeSideBySide,
+  stackPanels,
+  svgDocument,
+  textPanel,
+} from "./svg.ts";
+import type { CellStyle, LegendEntry, Mark, Panel } from "./svg.ts";
+import { layoutWindow, windowElements } from "./window.ts";
 import type { Window } from "./window.ts";
 
-const warpColours = ["#9ecae1", "#a1d99b", "#fdd0a2", "#dadaeb"];
-/** Elements that all warps hold. */
-const sharedColour = "#e5e5e5";
-const changedColour = "#c0392b";
+const warpColours = ["#9ecae1", "#a1d99b", "#fdd0a2", "#d4b9e6"];
+/** Elements that several warps hold. */
+const severalColour = "#e5e5e5";
+const changedMark: Mark = { outline: "#c0392b" };
+
+const bandRows = 32;
+/** Columns of all bands together. */
+const bandColumns = 32;
 
 /** An SVG page of the layout on a tile of this shape. */
 export function drawRegisterLayout(layout: RegisterLayout, shape: readonly number[]): string {
-  return svgDocument(layoutPanel(layout, shape, layoutWindow(layout, shape), new Set()));
+  const window = layoutWindow(layout, shape);
+  const bands = Math.ceil(window.rows / bandRows);
+  const rows = bands * window.columns <= bandColumns ? bandRows : window.rows;
+  const presentation = { window, rows, changed: new Set<number>() };
+  const panel = layoutPanel(layout, shape, presentation);
+  return svgDocument(stackPanels([panel, legendOf([layout], shape, presentation)]));
 }
 
 /** An SVG page of a tile before and after its layout changes. */
@@ -39,33 +58,47 @@ export function drawRelayout(
   const [first, second] = [layoutWindow(before, shape), layoutWindow(after, shape)];
   const window = first.rows * first.columns >= second.rows * second.columns ? first : second;
   const changed = changedElements(before, after, shape);
-  const elements = placeTable(before, shape).length;
-  const summary =
-    changed.size === 0
-      ? "every element stays in its lane"
-      : `${changed.size} of ${elements} elements change lanes`;
-  const panels = [before, after].map((layout) => layoutPanel(layout, shape, window, changed));
-  return svgDocument(stackPanels([textPanel([summary]), placeSideBySide(panels)]));
+  const presentation = { window, rows: window.rows, changed };
+  const layouts = [before, after];
+  const panels = layouts.map((layout) => layoutPanel(layout, shape, presentation));
+  const summary = textPanel([relayoutSummary(changed.size, product(shape))]);
+  const legend = legendOf(layouts, shape, presentation);
+  return svgDocument(stackPanels([summary, placeSideBySide(panels), legend]));
+}
+
+/** How many elements move, in words. */
+export function relayoutSummary(changed: number, elements: number): string {
+  return changed === 0
+    ? "every element stays in its lane"
+    : `${changed} of ${elements} elements change lanes`;
 }
 
 /** Elements that some lane needs afterwards and did not hold before. */
-function changedElements(
+export function changedElements(
   before: RegisterLayout,
   after: RegisterLayout,
   shape: readonly number[],
 ): ReadonlySet<number> {
+  const elements = product(shape);
+  const held = heldElements(before, shape);
+  const needed = heldElements(after, shape);
   const changed = new Set<number>();
-  const elements = placeTable(after, shape).length;
-  for (let element = 0; element < elements; element += 1) {
-    const held = new Set(holders(before, shape, element).map(threadOf));
-    if (!holders(after, shape, element).every((holder) => held.has(threadOf(holder))))
-      changed.add(element);
-  }
+  needed.forEach((isNeeded, place) => {
+    if (isNeeded === 1 && held[place] === 0) changed.add(place % elements);
+  });
   return changed;
 }
 
-function threadOf({ warp, lane }: { readonly warp: number; readonly lane: number }): number {
-  return warp * lanesPerWarp + lane;
+/** Whether a thread holds an element, at thread · elements + element. */
+function heldElements(layout: RegisterLayout, shape: readonly number[]): Uint8Array {
+  const elements = product(shape);
+  const held = new Uint8Array(threadsPerProgram * elements);
+  if (layout.kind === "splat") return held.fill(1);
+  const registers = registersPerLane(layout, shape);
+  elementTable(layout, shape).forEach((element, place) => {
+    if (element !== padding) held[Math.floor(place / registers) * elements + element] = 1;
+  });
+  return held;
 }
 
 /** What a layout is called and how much it takes, a line each. */
@@ -80,54 +113,90 @@ export function layoutCaption(layout: RegisterLayout, shape: readonly number[]):
   ];
 }
 
+/** What of a tile is drawn, and how. */
+interface Presentation {
+  readonly window: Window;
+  /** Rows to a band. */
+  readonly rows: number;
+  /** Elements to outline. */
+  readonly changed: ReadonlySet<number>;
+}
+
 function layoutPanel(
   layout: RegisterLayout,
   shape: readonly number[],
-  window: Window,
-  marked: ReadonlySet<number>,
+  { window, rows, changed }: Presentation,
 ): Panel {
   const caption = layoutCaption(layout, shape);
   const lines = window.note === "" ? caption : [...caption, window.note];
-  const cells: string[] = [];
-  for (let row = 0; row < window.rows; row += 1)
-    for (let column = 0; column < window.columns; column += 1)
-      cells.push(elementCell(layout, shape, { row, column, window, marked }));
-  const grid = {
-    width: window.columns * cell.width,
-    height: window.rows * cell.height,
-    shapes: cells,
-  };
-  return stackPanels([textPanel(lines), grid, warpLegend()]);
+  const cells = windowElements(window, shape).map((row) =>
+    row.map((element) =>
+      element === undefined
+        ? undefined
+        : elementCell(layout, shape, element, changed.has(element) ? changedMark : undefined),
+    ),
+  );
+  const columnLabels = Array.from({ length: window.columns }, (_, column) => `${column}`);
+  const bands = Array.from({ length: Math.ceil(window.rows / rows) }, (_, band) => {
+    const [from, to] = [band * rows, (band + 1) * rows];
+    const rowLabels = window.rowLabels.slice(from, to);
+    return gridPanel({ cells: cells.slice(from, to), rowLabels, columnLabels });
+  });
+  return stackPanels([textPanel(lines), placeSideBySide(bands)]);
 }
 
-interface CellPlace {
-  readonly row: number;
-  readonly column: number;
-  readonly window: Window;
-  readonly marked: ReadonlySet<number>;
+/** The warp of all holders; undefined where there are several. */
+function onlyWarp(all: readonly Holder[]): number | undefined {
+  const warp = all[0]?.warp;
+  return all.every((holder) => holder.warp === warp) ? warp : undefined;
 }
 
 function elementCell(
   layout: RegisterLayout,
   shape: readonly number[],
-  { row, column, window, marked }: CellPlace,
-): string {
-  const element = row * window.pitch + column;
+  element: number,
+  mark: Mark | undefined,
+): CellStyle {
   const all = holders(layout, shape, element);
   const first = all[0] ?? { warp: 0, lane: 0, register: 0 };
-  const warps = new Set(all.map(({ warp }) => warp));
+  const warp = onlyWarp(all);
   const others = all.length > 1 ? `, and ${all.length - 1} more` : "";
-  return gridCell(column, row, {
-    fill: warps.size > 1 ? sharedColour : (warpColours[first.warp] ?? sharedColour),
+  return {
+    fill: (warp === undefined ? undefined : warpColours[warp]) ?? severalColour,
     label: `${first.lane}:${first.register}`,
-    hint: `(${row}, ${column}): warp ${first.warp} lane ${first.lane} register ${first.register}${others}`,
-    mark: marked.has(element) ? changedColour : undefined,
-  });
+    hint: `(${coordinatesOf(element, shape).join(", ")}): warp ${first.warp} lane ${first.lane} register ${first.register}${others}`,
+    mark,
+  };
 }
 
-function warpLegend(): Panel {
-  const swatches = [...warpColours, sharedColour].map((fill, index) =>
-    gridCell(index, 0, { fill, label: index < warpColours.length ? `warp ${index}` : "shared" }),
+function coordinatesOf(element: number, shape: readonly number[]): readonly number[] {
+  let remaining = element;
+  return shape
+    .toReversed()
+    .map((extent) => {
+      const coordinate = remaining % extent;
+      remaining = Math.floor(remaining / extent);
+      return coordinate;
+    })
+    .toReversed();
+}
+
+function legendOf(
+  layouts: readonly RegisterLayout[],
+  shape: readonly number[],
+  { window, changed }: Presentation,
+): Panel {
+  const elements = windowElements(window, shape).flat();
+  const warps = new Set(
+    layouts.flatMap((layout) =>
+      elements.map((element) => onlyWarp(holders(layout, shape, element ?? 0))),
+    ),
   );
-  return { width: swatches.length * cell.width, height: cell.height, shapes: swatches };
+  const entries: LegendEntry[] = warpColours.flatMap((fill, warp) =>
+    warps.has(warp) ? [{ fill, label: `warp ${warp}` }] : [],
+  );
+  if (warps.has(undefined)) entries.push({ fill: severalColour, label: "several warps" });
+  if (changed.size > 0)
+    entries.push({ fill: "#ffffff", mark: changedMark, label: "changes lanes" });
+  return legendPanel(entries, "lane:register");
 }

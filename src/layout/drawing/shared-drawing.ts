@@ -1,8 +1,9 @@
 /**
  * Drawings of shared memory: the tile as the program sees it, each 4-byte word with the bank it lies in.
  * Colours go with the eight groups of four banks, a 16-byte chunk each, so that a swizzle shows as
- * columns of changing colour and its absence as stripes. With a register layout, the access that suffers
- * most is outlined: black where a lane reads, red where its bank has more than one word to give.
+ * columns of changing colour and its absence as stripes. With a register layout, the lanes' accesses at
+ * one moment are marked, of those moments that take longest the first: outlined where a bank has one word
+ * to give, filled red where it has several and lanes wait.
  */
 import {
   bankConflicts,
@@ -14,8 +15,8 @@ import {
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { viewBits } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { cell, gridCell, stackPanels, svgDocument, textPanel } from "./svg.ts";
-import type { Panel } from "./svg.ts";
+import { gridPanel, legendPanel, stackPanels, svgDocument, textPanel } from "./svg.ts";
+import type { CellStyle, LegendEntry, Mark } from "./svg.ts";
 import { cutWindow } from "./window.ts";
 
 /** An access to mark: who reads or writes, and how many bytes a lane at a time. */
@@ -24,28 +25,32 @@ export interface SharedAccess {
   readonly vectorBytes: number;
 }
 
-/** The word of each cell of the grid; a cell holds the elements of a row that share a word. */
-interface WordGrid {
-  readonly rows: number;
-  readonly columns: number;
-  readonly words: readonly (readonly number[])[];
+/** The word of each cell of the grid. */
+export interface WordGrid {
+  /** Neighbours of a row that a cell stands for: those that share a word throughout. */
+  readonly perCell: number;
+  readonly words: readonly (readonly (number | undefined)[])[];
+  readonly rowLabels: readonly string[];
+  readonly columnLabels: readonly string[];
   readonly note: string;
 }
 
+const shownRows = 16;
+const shownWords = 32;
+
 export function sharedGrid(view: SharedView): WordGrid {
   const bits = viewBits(view);
-  const pitch = view.shape.at(-1) ?? 1;
-  const perWord = wordRun(bits, pitch, view.bits);
-  const shown = cutWindow(view.shape, { rows: 16, columns: 32 * perWord });
-  const columns = Math.min(32, Math.ceil(Math.min(pitch, 32 * perWord) / perWord));
-  const words = Array.from({ length: shown.rows }, (_, row) =>
-    Array.from({ length: columns }, (_, column) =>
-      Math.floor((bits[row * pitch + column * perWord] ?? 0) / 32),
-    ),
+  const perCell = wordRun(bits, view.shape.at(-1) ?? 1, view.bits);
+  const window = cutWindow(view.shape, { rows: shownRows, columns: shownWords * perCell });
+  const columns = Math.ceil(window.columns / perCell);
+  const words = Array.from({ length: window.rows }, (_, row) =>
+    Array.from({ length: columns }, (_, column) => {
+      const bit = bits[row * window.pitch + column * perCell];
+      return bit === undefined ? undefined : Math.floor(bit / 32);
+    }),
   );
-  const complete = shown.rows * columns * perWord >= bits.length;
-  const note = complete ? "" : `shown: ${shown.rows} rows, ${columns} words of each`;
-  return { rows: shown.rows, columns, words, note };
+  const columnLabels = Array.from({ length: columns }, (_, column) => `${column * perCell}`);
+  return { perCell, words, rowLabels: window.rowLabels, columnLabels, note: window.note };
 }
 
 /** How many neighbours along the last axis lie in one word throughout. */
@@ -59,23 +64,34 @@ function wordRun(bits: Int32Array, pitch: number, size: number): number {
 }
 
 /** What a view is, and what an access to it costs, a line each. */
-export function sharedCaption(view: SharedView, access: SharedAccess | undefined): string[] {
+export function sharedCaption(
+  view: SharedView,
+  access: SharedAccess | undefined,
+  { perCell, note }: WordGrid,
+): readonly string[] {
+  const cell = perCell === 1 ? "an element" : `${perCell} elements, a word,`;
   const lines = [
     view.layout.text,
-    `${view.shape.join(" × ")} elements of ${view.bits} bits; each cell is a word and shows its bank`,
+    `${view.shape.join(" × ")} elements of ${view.bits} bits; each cell is ${cell} and shows its bank`,
   ];
+  if (note !== "") lines.push(note);
   if (access === undefined) return lines;
-  const use = bankConflicts(access.registers, view, access.vectorBytes);
+  const { registers, vectorBytes } = access;
+  const use = bankConflicts(registers, view, vectorBytes);
   lines.push(
     use === undefined
-      ? `${access.registers.text} cannot access it ${access.vectorBytes} bytes at a time`
-      : `${access.registers.text}, ${access.vectorBytes} bytes a lane: ${use.wavefronts} wavefronts, ${use.ideal} at best`,
+      ? `${registers.text} cannot access it ${vectorBytes} bytes at a time`
+      : `${registers.text}, ${vectorBytes} bytes a lane: ${use.wavefronts} wavefronts, ${use.ideal} at best`,
   );
   return lines;
 }
 
 /** Words of the worst phase of an access, by word: whether its bank has others to give. */
-export function worstPhase(view: SharedView, access: SharedAccess): ReadonlyMap<number, boolean> {
+export function worstPhase(
+  view: SharedView,
+  access: SharedAccess | undefined,
+): ReadonlyMap<number, boolean> {
+  if (access === undefined) return new Map();
   let worst: readonly number[] = [];
   for (const { bytes } of planAccesses(access.registers, view, access.vectorBytes) ?? [])
     for (const words of phasesOf(bytes, access.vectorBytes))
@@ -89,35 +105,46 @@ export function worstPhase(view: SharedView, access: SharedAccess): ReadonlyMap<
   );
 }
 
+const togetherMark: Mark = { outline: "#222222" };
+const conflictMark: Mark = { outline: "#c0392b", inverse: true };
+
 /** An SVG page of the view's banks. */
 export function drawSharedLayout(view: SharedView, access?: SharedAccess): string {
   const grid = sharedGrid(view);
-  const caption = sharedCaption(view, access);
-  const lines = grid.note === "" ? caption : [...caption, grid.note];
-  const read = access === undefined ? new Map<number, boolean>() : worstPhase(view, access);
-  const shapes = grid.words.flatMap((words, row) =>
-    words.map((word, column) => wordCell(word, row, column, read.get(word))),
+  const touched = worstPhase(view, access);
+  const cells = grid.words.map((words) =>
+    words.map((word) => (word === undefined ? undefined : wordCell(word, touched.get(word)))),
   );
-  const panel: Panel = {
-    width: grid.columns * cell.width,
-    height: grid.rows * cell.height,
-    shapes,
-  };
-  return svgDocument(stackPanels([textPanel(lines), panel]));
+  const { rowLabels, columnLabels } = grid;
+  const panels = [
+    textPanel(sharedCaption(view, access, grid)),
+    gridPanel({ cells, rowLabels, columnLabels }),
+  ];
+  if (touched.size > 0) panels.push(legendPanel(legendEntries(touched), ""));
+  return svgDocument(stackPanels(panels));
 }
 
-function wordCell(
-  word: number,
-  row: number,
-  column: number,
-  contended: boolean | undefined,
-): string {
+function wordCell(word: number, contended: boolean | undefined): CellStyle {
   const bank = bankOf(word);
-  const marks = { true: "#c0392b", false: "#222222", undefined: undefined };
-  return gridCell(column, row, {
-    fill: `hsl(${45 * (bank >> 2)}, 70%, ${82 - 4 * (bank & 3)}%)`,
+  const marks = { true: conflictMark, false: togetherMark, undefined: undefined };
+  return {
+    fill: `hsl(${45 * (bank >> 2)}, 60%, ${86 - 3 * (bank & 3)}%)`,
     label: `${bank}`,
     hint: `word ${word}, bytes ${4 * word} to ${4 * word + 3}, bank ${bank}`,
     mark: marks[`${contended}`],
-  });
+  };
+}
+
+function legendEntries(touched: ReadonlyMap<number, boolean>): readonly LegendEntry[] {
+  const contended = new Set(touched.values());
+  const entries: LegendEntry[] = [];
+  if (contended.has(false))
+    entries.push({ fill: "#ffffff", mark: togetherMark, label: "accessed at one moment" });
+  if (contended.has(true))
+    entries.push({
+      fill: "#ffffff",
+      mark: conflictMark,
+      label: "at one moment from one bank: lanes wait",
+    });
+  return entries;
 }
