@@ -1,0 +1,63 @@
+/** What lives longer than the op that made it: lanes under another name, phases, knowledge of ended threads. */
+import { expect, test } from "vitest";
+import { runKernel, schedules } from "../../test/simulation.ts";
+import { f32 } from "../formats/dtype.ts";
+import { fromNumbers } from "../formats/hostarray.ts";
+import { array, barrier, copyAsync, kernel, smem, warps } from "../lang/index.ts";
+
+const ones = fromNumbers(f32, [8], Array(8).fill(1));
+const hundreds = fromNumbers(f32, [8], Array(8).fill(100));
+
+test("a reshaped tile keeps its elements while others are loaded", async () => {
+  const k = kernel(
+    {
+      name: "renames",
+      inputs: { x: array(f32, [8]), y: array(f32, [8]) },
+      outputs: { out: array(f32, [2, 4]) },
+    },
+    ({ x, y, out }) => {
+      const renamed = x.load().reshape([2, 4]);
+      const other = y.load().neg().reshape([2, 4]);
+      out.store(renamed.sub(other));
+    },
+  );
+  const run = await runKernel(k, { x: ones, y: hundreds });
+  expect(run.numbers("out")).toEqual(Array(8).fill(101));
+});
+
+test("warps go on counting the phases that their thread has waited for", async () => {
+  const k = kernel({ name: "phases", scratch: { ready: barrier() } }, ({ ready }) => {
+    ready.arrive();
+    ready.wait();
+    ready.arrive();
+    warps(() => {
+      ready.wait();
+    });
+  });
+  for (const schedule of schedules)
+    expect((await runKernel(k, {}, schedule)).findings, schedule.schedule).toEqual([]);
+});
+
+test("a copy that one thread awaited is over for the block, whichever thread ends last", async () => {
+  const k = kernel(
+    {
+      name: "awaits",
+      threads: ["loads", "idles"],
+      inputs: { x: array(f32, [8]) },
+      outputs: { out: array(f32, [8]) },
+      scratch: { buffer: smem(f32, [8]), full: barrier() },
+    },
+    ({ loads, x, out, buffer, full }) => {
+      loads(() => {
+        copyAsync(x, buffer, { barrier: full });
+        full.wait();
+        out.store(buffer.load());
+      });
+    },
+  );
+  for (const schedule of schedules) {
+    const run = await runKernel(k, { x: ones }, schedule);
+    expect(run.findings, schedule.schedule).toEqual([]);
+    expect(run.numbers("out")).toEqual(Array(8).fill(1));
+  }
+});
