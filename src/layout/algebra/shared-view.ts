@@ -176,8 +176,16 @@ export interface TiledAxes {
   readonly axes: readonly TiledAxis[];
 }
 
+const known = new WeakMap<SharedView, { readonly tiled: TiledAxes | undefined }>();
+
 /** The view in runs and jumps; undefined where it cuts tiles, so that the steps are not regular. */
 export function tiledAxes(view: SharedView): TiledAxes | undefined {
+  const found = known.get(view) ?? { tiled: findTiledAxes(view) };
+  known.set(view, found);
+  return found.tiled;
+}
+
+function findTiledAxes(view: SharedView): TiledAxes | undefined {
   const { allocation, shape, strides, bits } = view;
   const offsets = axisOffsets(view.layout, allocation);
   const at = (number: number): number => (storedNumber(number, allocation, offsets) * bits) / 8;

@@ -14,11 +14,12 @@ import { elementAt, padding } from "../algebra/elements.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { axisOffsets, swizzleByte } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 import { contiguity, powerOfTwoIn } from "../algebra/vectors.ts";
 import { costs } from "./cost.ts";
 import { greatestCommonDivisor } from "./divisors.ts";
-import type { GlobalWindow } from "./windows.ts";
+import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 const sectorBytes = 32;
 const widestBytes = 16;
@@ -105,45 +106,102 @@ function place(element: number, shape: readonly number[], strides: readonly numb
   return found;
 }
 
+/** What is looked at of a layout: the elements of a lane's registers, and of register 0 in each lane. */
+interface Sample {
+  readonly registers: number;
+  readonly ofRegisters: readonly number[];
+  readonly ofLanes: readonly (number | undefined)[];
+}
+
 /** Registers among which neighbours in shared memory are looked for. */
 const searched = 64;
 
-export function sharedAccess(layout: RegisterLayout, view: SharedView): AccessPlan {
-  const bitOf = bitsOfElements(view);
-  const registers = registersPerLane(layout, view.shape);
-  const places = new Set<number>();
-  let first: number | undefined;
+function sample(layout: RegisterLayout, shape: readonly number[]): Sample {
+  const registers = registersPerLane(layout, shape);
+  const ofRegisters: number[] = [];
   for (let register = 0; register < Math.min(registers, searched); register += 1) {
-    const element = elementAt(layout, view.shape, { warp: 0, lane: 0, register });
-    if (element === undefined) continue;
-    const bit = bitOf(element);
-    first ??= bit;
-    places.add(bit);
+    const element = elementAt(layout, shape, { warp: 0, lane: 0, register });
+    if (element !== undefined) ofRegisters.push(element);
   }
-  let vector = 1;
-  const start = first ?? 0;
-  const whole = (count: number): boolean =>
-    start % (count * view.bits) === 0 &&
-    Array.from({ length: count }, (_, index) => start + index * view.bits).every((bit) =>
-      places.has(bit),
-    );
-  while (vector * 2 * view.bits <= widestBytes * 8 && whole(vector * 2)) vector *= 2;
-  return { vector, instructions: Math.ceil(registers / vector) };
+  const ofLanes = Array.from({ length: lanesPerWarp }, (_, lane) =>
+    elementAt(layout, shape, { warp: 0, lane, register: 0 }),
+  );
+  return { registers, ofRegisters, ofLanes };
 }
 
-export function sharedCost(layout: RegisterLayout, view: SharedView): number {
-  const { vector, instructions } = sharedAccess(layout, view);
-  const bitOf = bitsOfElements(view);
-  const bytes = new Int32Array(lanesPerWarp).fill(padding);
-  for (let lane = 0; lane < lanesPerWarp; lane += 1) {
-    const element = elementAt(layout, view.shape, { warp: 0, lane, register: 0 });
-    if (element !== undefined) bytes[lane] = bitOf(element) >> 3;
+/** Accesses to one window of shared memory, under any layout on both sides. */
+export class SharedAccesses {
+  readonly #window: SharedWindow;
+  readonly #samples = new Map<string, Sample>();
+  readonly #places = new Map<string, ((element: number) => number) | undefined>();
+
+  constructor(window: SharedWindow) {
+    this.#window = window;
   }
-  const vectorBytes = Math.max(1, (vector * view.bits) / 8);
-  let wavefronts = 0;
-  for (const words of phasesOf(bytes, vectorBytes))
-    if (words.length > 0) wavefronts += wavefrontsOf(words);
-  return instructions * (costs.sharedInstruction + wavefronts * costs.sharedWavefront);
+
+  plan(registers: RegisterLayout, shared: SharedLayout): AccessPlan {
+    const { ofRegisters, registers: count } = this.#sample(registers);
+    const bitOf = this.#bits(shared);
+    const vector = bitOf === undefined ? 1 : this.#vector(ofRegisters.map(bitOf));
+    return { vector, instructions: Math.ceil(count / vector) };
+  }
+
+  cost(registers: RegisterLayout, shared: SharedLayout): number {
+    const { vector, instructions } = this.plan(registers, shared);
+    const bitOf = this.#bits(shared);
+    // A window that a reshape spreads over what is stored apart is read as if all banks collided.
+    const wavefronts =
+      bitOf === undefined ? lanesPerWarp : this.#wavefronts(registers, bitOf, vector);
+    return instructions * (costs.sharedInstruction + wavefronts * costs.sharedWavefront);
+  }
+
+  /** How many elements from the first on lie side by side, aligned. */
+  #vector(bits: readonly number[]): number {
+    const { dtype } = this.#window;
+    const places = new Set(bits);
+    const start = bits[0] ?? 0;
+    let vector = 1;
+    while (vector * 2 * dtype.bits <= widestBytes * 8) {
+      const next = vector * 2;
+      const aligned = start % (next * dtype.bits) === 0;
+      for (let index = vector; aligned && index < next; index += 1)
+        if (!places.has(start + index * dtype.bits)) return vector;
+      if (!aligned) return vector;
+      vector = next;
+    }
+    return vector;
+  }
+
+  #wavefronts(
+    registers: RegisterLayout,
+    bitOf: (element: number) => number,
+    vector: number,
+  ): number {
+    const bytes = Int32Array.from(this.#sample(registers).ofLanes, (element) =>
+      element === undefined ? padding : bitOf(element) >> 3,
+    );
+    const vectorBytes = Math.max(1, (vector * this.#window.dtype.bits) / 8);
+    return phasesOf(bytes, vectorBytes).reduce(
+      (sum, words) => sum + (words.length === 0 ? 0 : wavefrontsOf(words)),
+      0,
+    );
+  }
+
+  #sample(layout: RegisterLayout): Sample {
+    const known = this.#samples.get(layout.text);
+    if (known !== undefined) return known;
+    const made = sample(layout, this.#window.shape);
+    this.#samples.set(layout.text, made);
+    return made;
+  }
+
+  #bits(layout: SharedLayout): ((element: number) => number) | undefined {
+    if (!this.#places.has(layout.text)) {
+      const [view] = this.#window.views(layout) ?? [];
+      this.#places.set(layout.text, view && bitsOfElements(view));
+    }
+    return this.#places.get(layout.text);
+  }
 }
 
 /** The bit at which an element of the view lies. */

@@ -39,16 +39,26 @@ type Rule = Pick<TileFunction, "apply" | "source"> & { readonly wasteful?: boole
 
 export class Functions {
   readonly #functions = new Map<string, TileFunction>();
-  readonly #normal = new Map<string, RegisterLayout>();
+  readonly #normalizers = new Map<string, (layout: RegisterLayout) => RegisterLayout>();
 
   /** The spelling that stands for all layouts with the same places on this shape. */
   normal(layout: RegisterLayout, shape: Shape): RegisterLayout {
-    if (layout.kind === "splat") return layout;
-    const key = `${shape.join()}:${layout.text}`;
-    const known = this.#normal.get(key);
+    return this.normalizer(shape)(layout);
+  }
+
+  /** `normal` for one shape. */
+  normalizer(shape: Shape): (layout: RegisterLayout) => RegisterLayout {
+    const key = shape.join();
+    const known = this.#normalizers.get(key);
     if (known !== undefined) return known;
-    const made = specializeLayout(layout, shape);
-    this.#normal.set(key, made);
+    const spellings = new Map<string, RegisterLayout>();
+    const made = (layout: RegisterLayout): RegisterLayout => {
+      if (layout.kind === "splat") return layout;
+      const spelling = spellings.get(layout.text) ?? specializeLayout(layout, shape);
+      spellings.set(layout.text, spelling);
+      return spelling;
+    };
+    this.#normalizers.set(key, made);
     return made;
   }
 
@@ -144,11 +154,12 @@ export class Functions {
     compute: (layout: RegisterLayout) => RegisterLayout | undefined,
   ): (layout: RegisterLayout) => RegisterLayout | undefined {
     const results = new Map<string, RegisterLayout | undefined>();
+    const normalize = this.normalizer(to);
     return (layout) => {
       if (results.has(layout.text)) return results.get(layout.text);
       const result = fitsShape(layout, from) ? compute(layout) : undefined;
       const fits = result !== undefined && fitsShape(result, to) && product(to) > 0;
-      const normal = fits ? this.normal(result, to) : undefined;
+      const normal = fits ? normalize(result) : undefined;
       results.set(layout.text, normal);
       return normal;
     };

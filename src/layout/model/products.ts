@@ -39,8 +39,22 @@ export const operandAxes = Object.freeze({
   right: { mn: 1, k: 0 },
 });
 
+const problems = new WeakMap<SharedWindow, Map<string, string | undefined>>();
+
 /** Why wgmma cannot read the window where its allocation is stored so. */
 export function operandProblem(
+  window: SharedWindow,
+  layout: SharedLayout,
+  side: keyof typeof operandAxes,
+): string | undefined {
+  const known = problems.get(window) ?? new Map<string, string | undefined>();
+  problems.set(window, known);
+  const key = `${side} ${layout.text}`;
+  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side));
+  return known.get(key);
+}
+
+function findOperandProblem(
   window: SharedWindow,
   layout: SharedLayout,
   side: keyof typeof operandAxes,
@@ -165,12 +179,10 @@ export class Products {
     if (window.space !== "smem") return "is not loaded from shared memory";
     if (!fresh.has(value)) return "may have been overwritten since it was loaded";
     if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
-    const problems = this.#choices(window.root).map((layout) =>
-      operandProblem(window, layout, side),
-    );
-    return problems.includes(undefined)
+    const found = this.#choices(window.root).map((layout) => operandProblem(window, layout, side));
+    return found.includes(undefined)
       ? window
-      : `lies in shared memory where ${problems[0] ?? "nothing fits"}`;
+      : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
   }
 }
 

@@ -11,7 +11,7 @@ import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, KernelParameter, Op, Value } from "../../ir/node.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
-import { knownDivisor, multiplySizes, sameSize } from "../../ir/size.ts";
+import { knownDivisor, multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import type { RefType } from "../../ir/types.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -60,6 +60,7 @@ export class Windows {
   readonly divisors: Divisors;
   readonly #parameters: ReadonlyMap<Value, KernelParameter>;
   readonly #known = new Map<Value, Window>();
+  readonly #byText = new Map<string, SharedWindow>();
 
   constructor(kernel: Kernel) {
     this.definitions = definingOps(kernel.body);
@@ -98,23 +99,14 @@ export class Windows {
     const allocation = shape.map(Number);
     const moves = steps.map((step) => this.#move(step));
     const text = [allocation.join(), dtype.bits, ...moves.map((move) => move.text)].join(" ");
-    return {
-      space,
-      root,
-      allocation,
-      dtype,
-      shape: refOf(ref).shape.map(Number),
-      text,
-      views: (layout) => {
-        const see = (far: boolean): SharedView | undefined =>
-          moves.reduce<SharedView | undefined>(
-            (view, move) => view && move.apply(view, far),
-            wholeView(layout, allocation, dtype.bits),
-          );
-        const [near, far] = [see(false), see(true)];
-        return near === undefined || far === undefined ? undefined : [near, far];
-      },
-    };
+    const key = `${space} ${root.id} ${text}`;
+    const known = this.#byText.get(key);
+    if (known !== undefined) return known;
+    const shapes = { allocation, shape: refOf(ref).shape.map(Number) };
+    const views = viewsThrough(moves, allocation, dtype.bits);
+    const window: SharedWindow = { space, root, dtype, ...shapes, text, views };
+    this.#byText.set(key, window);
+    return window;
   }
 
   #move(step: Step): Move {
@@ -136,6 +128,7 @@ export class Windows {
     const divisors = step.operands.offsets.map((offset) => this.divisors.of(offset));
     return {
       text: `slice ${sizes.join()} of ${constants.join()} by ${divisors.join()} but ${dropped.join()}`,
+      dynamic: constants.includes(undefined),
       apply: (view, far) => {
         const starts = sizes.map((size, axis) => {
           const start = constants[axis] ?? (far ? (divisors[axis] ?? 0) : 0);
@@ -195,7 +188,29 @@ export class Windows {
 
 interface Move {
   readonly text: string;
+  /** Some offset is known at run time only. */
+  readonly dynamic?: boolean;
   apply(view: SharedView, far: boolean): SharedView | undefined;
+}
+
+/** The views of each layout, made once. */
+function viewsThrough(
+  moves: readonly Move[],
+  allocation: readonly number[],
+  bits: number,
+): SharedWindow["views"] {
+  const known = new Map<string, ReturnType<SharedWindow["views"]>>();
+  return (layout) => {
+    if (known.has(layout.text)) return known.get(layout.text);
+    const whole: SharedView | undefined = wholeView(layout, allocation, bits);
+    const see = (far: boolean): SharedView | undefined =>
+      moves.reduce((view, move) => view && move.apply(view, far), whole as SharedView | undefined);
+    const near = see(false);
+    const far = moves.some((move) => move.dynamic) ? see(true) : near;
+    const views = near === undefined || far === undefined ? undefined : ([near, far] as const);
+    known.set(layout.text, views);
+    return views;
+  };
 }
 
 function isStep(op: AnyOp | undefined): op is Step {
@@ -210,6 +225,15 @@ function isStep(op: AnyOp | undefined): op is Step {
 export function refOf(value: Value): RefType {
   if (value.type.kind !== "ref") throw new Error(`%${value.id} is no window`);
   return value.type;
+}
+
+/** Equal keys mean windows that are alike in everything that is known of them. */
+export function globalKey({ axes, dtype, start }: GlobalWindow): string {
+  const parts = axes.map(({ extent, stride, boundedByArray }) => {
+    const step = stride === undefined ? "?" : sizeText(stride);
+    return `${sizeText(extent)} by ${step}${boundedByArray ? "" : " inside"}`;
+  });
+  return `${dtype.name} ${parts.join()} from ${start}`;
 }
 
 export function rowMajor(shape: readonly Size[]): readonly Size[] {

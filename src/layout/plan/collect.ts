@@ -44,14 +44,16 @@ export function gatherCandidates(context: LayoutContext): readonly (readonly Any
 
 class Gathering {
   readonly #context: LayoutContext;
-  readonly #functions: Functions;
+  /** What brings layouts to the one spelling of each slot's shape. */
+  readonly #normalizers: readonly ReturnType<Functions["normalizer"]>[];
   readonly #found: Map<string, AnyLayout>[];
   readonly #links: Link[][];
   readonly #queue: { readonly slot: RegisterSlot; readonly layout: RegisterLayout }[] = [];
 
   constructor(context: LayoutContext) {
     this.#context = context;
-    this.#functions = context.surroundings.functions;
+    const { functions } = context.surroundings;
+    this.#normalizers = context.slots.map(({ shape }) => functions.normalizer(shape));
     this.#found = context.slots.map(() => new Map());
     this.#links = context.slots.map(() => []);
   }
@@ -131,8 +133,9 @@ class Gathering {
   #offer(slot: RegisterSlot, offered: RegisterLayout, limit: number): void {
     const layouts = this.#layoutsOf(slot);
     if (layouts.size >= limit || !fitsShape(offered, slot.shape)) return;
-    if (offered.kind === "splat" ? !slot.splat : slot.oneWarp && !sparesWarps(offered)) return;
-    const layout = this.#functions.normal(offered, slot.shape);
+    if (slot.splat === (offered.kind === "splat" ? "never" : "always")) return;
+    if (slot.oneWarp && !sparesWarps(offered)) return;
+    const layout = this.#normalizers[slot.index]?.(offered) ?? offered;
     if (layouts.has(layout.text)) return;
     layouts.set(layout.text, layout);
     this.#queue.push({ slot, layout });
@@ -153,7 +156,7 @@ class Gathering {
   /** Slots that nobody proposed anything for are read and written by nothing that would care. */
   #fillEmpty(): void {
     for (const slot of this.#context.slots) {
-      if (slot.kind === "shared") continue;
+      if (slot.kind === "shared" || slot.splat === "always") continue;
       const distributed = this.#registersOf(slot).some(({ kind }) => kind !== "splat");
       if (distributed) continue;
       const { shape, dtype, oneWarp } = slot;

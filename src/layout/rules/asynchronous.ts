@@ -11,6 +11,7 @@ import { namedLayouts, wgmmaLeft } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { copyCost, copyMethod, copyWindows, needsTensor, tensorPieces } from "../model/copies.ts";
 import { tileOf } from "../model/products.ts";
+import { globalKey } from "../model/windows.ts";
 import type { LayoutContext } from "./context.ts";
 import { fixResult, requireOperand } from "./tiles.ts";
 import type { Rules } from "./values.ts";
@@ -38,7 +39,8 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
       };
     });
   }
-  context.price([slot], undefined, op, `copy ${side} ${slot.label}`, () => {
+  const key = `copy ${side} ${sides.shared.text} ${globalKey(sides.global)} ${op.attributes.fill}`;
+  context.price([slot], key, op, `copy ${side} ${slot.label}`, () => {
     return (layout: SharedLayout) => copyCost(copyMethod(op, sides, layout, target), sides);
   });
 }

@@ -10,7 +10,8 @@ import type { TileType, InflightType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { conversionCost, costs, pressureCost } from "../model/cost.ts";
+import { Conversions } from "../model/conversions.ts";
+import { costs, pressureCost } from "../model/cost.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { Products } from "../model/products.ts";
 import type { SharedWindow, Windows } from "../model/windows.ts";
@@ -124,7 +125,7 @@ export class LayoutContext {
       shape: type.shape,
       dtype: type.dtype,
       oneWarp: this.#oneWarp,
-      splat: options.splat ?? false,
+      splat: options.splat ?? "never",
     };
     this.slots.push(slot);
     return slot;
@@ -227,9 +228,11 @@ export class LayoutContext {
     { shape, dtype }: RegisterSlot,
     weight: number,
   ): (source: RegisterLayout, target: RegisterLayout) => number | undefined {
-    return this.remember(`convert ${shape.join()} ${dtype.bits} times ${weight}`, () => {
+    const key = `convert ${shape.join()} ${dtype.bits}`;
+    return this.remember(`${key} times ${weight}`, () => {
+      const conversions = this.remember(key, () => new Conversions(shape, dtype.bits));
       return (source: RegisterLayout, target: RegisterLayout) => {
-        const cost = conversionCost(source, target, shape, dtype.bits);
+        const cost = conversions.cost(source, target);
         return cost === undefined ? undefined : weight * cost;
       };
     });
@@ -247,7 +250,7 @@ export interface BodyOptions {
 }
 
 export interface SlotOptions {
-  readonly splat?: boolean;
+  readonly splat?: RegisterSlot["splat"];
 }
 
 function isSpread(value: Value): value is Value<SpreadType> {

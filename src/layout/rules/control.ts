@@ -32,7 +32,7 @@ function carry(
       context.share(parameters[position], slot);
       return undefined;
     }
-    const slot = context.define(op, result, { splat: true });
+    const slot = context.define(op, result, { splat: "maybe" });
     if (slot === undefined) return undefined;
     context.share(parameters[position], slot);
     context.read(op, initial, { kind: "slot", slot }, "the loop begins with this");
@@ -90,7 +90,7 @@ function whileLoop(op: Op<"while">, context: LayoutContext): void {
 /** Regions of which one runs. */
 function choice(op: AnyOp, regions: readonly Region[], context: LayoutContext): void {
   for (const region of regions) context.body(region);
-  const slots = op.results.map((result) => context.define(op, result, { splat: true }));
+  const slots = op.results.map((result) => context.define(op, result, { splat: "maybe" }));
   for (const region of regions) yieldInto(region, slots, context);
 }
 

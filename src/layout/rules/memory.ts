@@ -9,8 +9,9 @@ import type { memoryOps } from "../../ir/ops/memory.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseSharedLayout, swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { contiguousAxis, globalAlignment, globalCost, sharedCost } from "../model/accesses.ts";
+import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
 import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
+import { globalKey } from "../model/windows.ts";
 import type { GlobalWindow, SharedWindow } from "../model/windows.ts";
 import { typeKey } from "./context.ts";
 import type { LayoutContext } from "./context.ts";
@@ -37,8 +38,7 @@ function accessGlobal(
   const { shape } = slot;
   const axis = contiguousAxis(window) ?? shape.length - 1;
   context.propose(slot, "memory", memoryLayouts(extentOf(slot), axis));
-  const strides = window.axes.map(({ stride }) => (typeof stride === "number" ? stride : "far"));
-  const key = `global ${typeKey(slot)} by ${strides.join()} at ${globalAlignment(window)}`;
+  const key = `global ${typeKey(slot)} of ${globalKey(window)}`;
   context.price([slot], key, op, `global memory of ${opName(op)}`, () => {
     return (layout: RegisterLayout) => globalCost(layout, window, shape);
   });
@@ -54,15 +54,10 @@ function accessShared(
   context.propose(slot, "memory", memoryLayouts(extentOf(slot), last));
   const message = `banks of shared memory for ${opName(op)}`;
   context.price([slot, context.allocation(window)], `shared ${window.text}`, op, message, () => {
-    return (registers: RegisterLayout, shared: SharedLayout) => {
-      const [view] = window.views(shared) ?? [];
-      return view === undefined ? unseen : sharedCost(registers, view);
-    };
+    const accesses = new SharedAccesses(window);
+    return (registers: RegisterLayout, shared: SharedLayout) => accesses.cost(registers, shared);
   });
 }
-
-/** A window that a reshape spreads over what is stored apart is read element by element. */
-const unseen = 1e4;
 
 function allocate(
   op: Op<"alloc"> | Op<"union_member">,

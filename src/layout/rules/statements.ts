@@ -29,8 +29,8 @@ export interface RegisterSlot extends Place {
   readonly kind: "register";
   /** The value of one warp that works alone. */
   readonly oneWarp: boolean;
-  /** One number may stand for the whole tile. */
-  readonly splat: boolean;
+  /** Whether one number may stand for the whole tile, or always does. */
+  readonly splat: "never" | "maybe" | "always";
 }
 
 export interface SharedSlot extends Place {

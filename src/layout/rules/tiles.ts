@@ -18,7 +18,7 @@ import { mmaBits, operandProblem, tileOf } from "../model/products.ts";
 import { typeKey } from "./context.ts";
 import type { LayoutContext } from "./context.ts";
 import type { RegisterSlot } from "./statements.ts";
-import { priceElements } from "./values.ts";
+import { priceElements, uniformTile } from "./values.ts";
 import type { Rules } from "./values.ts";
 
 /** The result is the image of the operand. */
@@ -28,8 +28,8 @@ function rearranged(
   layoutFunction: TileFunction,
   context: LayoutContext,
 ): void {
-  const operand = context.operand(op, source, { splat: true });
-  const result = context.define(op, op.results[0], { splat: true });
+  const operand = context.operand(op, source, { splat: "maybe" });
+  const result = context.define(op, op.results[0], { splat: "maybe" });
   if (operand !== undefined && result !== undefined)
     context.image(op, operand, layoutFunction, result);
 }
@@ -37,12 +37,12 @@ function rearranged(
 function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
   const { source } = op.operands;
   const { shape, axes } = op.attributes;
-  const slot = context.define(op, op.results[0], { splat: true });
-  if (slot === undefined) return;
   if (source.type.kind !== "tile") {
-    context.propose(slot, "memory", [parseLayout("splat")]);
+    uniformTile(op, context);
     return;
   }
+  const slot = context.define(op, op.results[0], { splat: "maybe" });
+  if (slot === undefined) return;
   const spread = { from: source.type.shape, to: shape, axes };
   const layoutFunction = context.surroundings.functions.repeat(spread);
   context.read(op, source, { kind: "image", function: layoutFunction, slot });
@@ -225,10 +225,7 @@ export const tileRules: Rules<typeof tileOps> = {
         context.surroundings.functions.reshape(source.type.shape, op.attributes.shape),
         context,
       );
-    else if (source.type.kind === "scalar") {
-      const slot = context.define(op, op.results[0], { splat: true });
-      if (slot !== undefined) context.propose(slot, "memory", [parseLayout("splat")]);
-    }
+    else uniformTile(op, context);
   },
 
   transpose(op, context) {

@@ -2,7 +2,7 @@
  * Ops that make values and compute on them element by element: operands and result lie in one slot.
  * Scalars are the same in all lanes and have no layout; a constant tile is one number, a splat.
  */
-import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import type { AnyOp, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
 import { registersPerLane, splat } from "../algebra/register-layout.ts";
@@ -23,7 +23,7 @@ export function priceElements(op: AnyOp, slot: RegisterSlot, context: LayoutCont
 
 /** One slot for the results, to which the operands are converted. */
 export function pointwise(op: AnyOp, operands: readonly Value[], context: LayoutContext): void {
-  const slot = context.define(op, op.results[0], { splat: true });
+  const slot = context.define(op, op.results[0], { splat: "maybe" });
   if (slot === undefined) return;
   for (const operand of operands) context.read(op, operand, { kind: "slot", slot });
   priceElements(op, slot, context);
@@ -31,13 +31,14 @@ export function pointwise(op: AnyOp, operands: readonly Value[], context: Layout
 
 const uniform = (): void => undefined;
 
-function constant(op: Op<"constant">, context: LayoutContext): void {
-  const slot = context.define(op, op.results[0], { splat: true });
+/** One number everywhere. */
+export function uniformTile(op: AnyOp, context: LayoutContext): void {
+  const slot = context.define(op, op.results[0], { splat: "always" });
   if (slot !== undefined) context.propose(slot, "memory", [splat]);
 }
 
 export const valueRules: Rules<typeof valueOps> = {
-  constant,
+  constant: uniformTile,
   block_index: uniform,
   grid_size: uniform,
   cluster_rank: uniform,
