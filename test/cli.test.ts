@@ -307,6 +307,63 @@ describe.concurrent("simulate", () => {
   });
 });
 
+describe.concurrent("layout", () => {
+  const tile = ["--shape", "64x64", "--dtype", "bf16"];
+
+  test("draws a register layout as text and as SVG", async () => {
+    const parameters = ["--register", "wgmma", "--shape", "64x8", "--svg", "wgmma.svg"];
+    const { status, stdout, stderr } = await tilewright("layout", ...parameters);
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(/^wgmma \(L2 L3 L4 R1 W0 W1 \| R0 L0 L1\)\ntile 64 × 8, 4 registers/);
+    expect(stdout).toMatch(/\n 63 .* 3\.31:3\ncells: warp.lane:register\nwrote wgmma\.svg\n$/);
+    expect(readFileSync(join(user, "wgmma.svg"), "utf8")).toMatch(/^<svg .*\n[^]*<\/svg>\n$/);
+    expect(await json("layout", "--register", "(L0 L1 R0)", "--shape", "8")).toEqual({
+      register: { text: "(L0 L1)" },
+      shape: [8],
+      registers: 2,
+      replication: 32,
+    });
+  });
+
+  test("draws a tile before and after, and says how it gets there", async () => {
+    const { stdout } = await tilewright(
+      ...["layout", "--register", "wgmma", "--to", "wgmmaTransposed", ...tile],
+    );
+    expect(stdout).toMatch(/^2048 of 4096 elements change lanes\n\nwgmma [^]*\nwgmmaTransposed /);
+    expect(stdout).toMatch(/\nbf16: by shuffles between lanes, cost \d+\n$/);
+    expect(await json("layout", "--register", "wgmma", "--to", "splat", ...tile)).toMatchObject({
+      register: { name: "wgmma" },
+      to: { name: "splat" },
+      changed: 4096,
+    });
+  });
+
+  test("draws shared memory, with the widest access that there is or the given one", async () => {
+    const swizzled = ["layout", "--shared", "shared(swizzle 128)", ...tile];
+    const { stdout } = await tilewright(...swizzled, "--register", "wgmma");
+    expect(stdout).toContain("4 bytes a lane: 64 wavefronts, 64 at best");
+    const plain = ["layout", "--shared", "shared()", ...tile, "--register", "wgmma"];
+    expect(await json(...plain)).toMatchObject({
+      shared: "shared()",
+      access: { vectorBytes: 4, possible: true, wavefronts: 512, ideal: 64 },
+    });
+    expect(await json(...plain, "--vector-bytes", "16")).toMatchObject({
+      access: { vectorBytes: 16, possible: false },
+    });
+    expect(await json(...swizzled)).not.toHaveProperty("access");
+  });
+
+  test("a layout that is none is a report without a place", async () => {
+    const named = await json("layout", "--register", "wgmna", "--shape", "64x8");
+    expect(named).toMatchObject({
+      error: { code: "TW6001", expected: expect.stringContaining("wgmma") as string },
+    });
+    const text = await json("layout", "--register", "(L0 L0)", "--shape", "64x8");
+    expect(text).toMatchObject({ error: { code: "TW6002" } });
+    for (const document of [named, text]) expect(document).not.toHaveProperty("error.position");
+  });
+});
+
 describe.concurrent("the command itself", () => {
   test("prints the package's version", async () => {
     const { version } = JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { buildProgram, parseCount, parseDimension } from "./program.ts";
+import { buildProgram, parseCount, parseDimension, parseShape } from "./program.ts";
 
 /** Parses a command line; gives whether a command was chosen. */
 function choose(...parameters: readonly string[]): boolean {
@@ -20,6 +20,21 @@ describe("the grammar", () => {
     [["run", "a.ts", "--", "--unknown", "x"]],
     [["compile", "a.ts", "--emit", "ir", "--no-passes", "--target", "sm_90a", "--out", "b.ir"]],
     [["simulate", "a.ts", "--seed", "7", "--schedules", "0", "--no-checks"]],
+    [["layout", "--register", "wgmma", "--shape", "64x16", "--svg", "a.svg"]],
+    [["layout", "--register", "wgmma", "--to", "splat", "--shape", "64"]],
+    [
+      [
+        "layout",
+        "--shared",
+        "shared()",
+        "--register",
+        "wgmma",
+        "--shape",
+        "1",
+        "--vector-bytes",
+        "8",
+      ],
+    ],
     [["doctor", "--json"]],
   ])("takes %j", (parameters) => {
     expect(choose(...parameters)).toBe(true);
@@ -34,6 +49,20 @@ describe("the grammar", () => {
     [["compile", "a.ts", "--target", "sm_1"], "Allowed choices are sm_80, sm_90a, sm_100a"],
     [["simulate", "a.ts", "--seed", "many"], "It must be a whole number"],
     [["simulate", "a.ts", "--dim", "n=1", "--dim", "n=2"], "n is given twice"],
+    [["layout"], "give --register or --shared"],
+    [["layout", "--to", "wgmma", "--shape", "64"], "give --register or --shared"],
+    [["layout", "--register", "wgmma"], "give the tile with --shape"],
+    [["layout", "--register", "wgmma", "--shape", "64,16"], "It must look like 64x16"],
+    [["layout", "--register", "a", "--shape", "1", "--vector-bytes", "4"], "goes with --shared"],
+    [
+      ["layout", "--shared", "shared()", "--shape", "64", "--vector-bytes", "4"],
+      "needs --register",
+    ],
+    [["layout", "--shared", "shared()", "--shape", "64", "--to", "wgmma"], "--register alone"],
+    [
+      ["layout", "--shared", "shared()", "--shape", "64", "--vector-bytes", "3"],
+      "1, 2, 4, 8 or 16",
+    ],
   ])("refuses %j", (parameters, message) => {
     expect(() => choose(...parameters)).toThrow(message);
   });
@@ -44,6 +73,7 @@ describe("the grammar", () => {
       "run",
       "compile",
       "simulate",
+      "layout",
       "doctor",
     ]);
     for (const command of commands) {
@@ -68,6 +98,15 @@ describe("values of options", () => {
       expect(() => parseCount(text)).toThrow("whole number");
     },
   );
+
+  test("a shape is extents with x between", () => {
+    expect(parseShape("64x16")).toEqual([64, 16]);
+    expect(parseShape("128")).toEqual([128]);
+  });
+
+  test.each(["", "0", "64x", "x64", "64x0", "64 x 16", "-1", "64,16"])("%j is no shape", (text) => {
+    expect(() => parseShape(text)).toThrow("It must look like 64x16");
+  });
 
   test("a dimension is a name and an extent", () => {
     expect(parseDimension("n=1000", { m: 8 })).toEqual({ m: 8, n: 1000 });

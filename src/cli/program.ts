@@ -5,14 +5,18 @@
  *   ["simulate", "axpy.ts", "--seed", "7"]  ─▶  (output) => simulateCommand({ file: "axpy.ts", seed: 7, … }, output)
  */
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { dtypeNames } from "../formats/dtype.ts";
 import { deviceNames } from "../runtime/open.ts";
 import type { DeviceName } from "../runtime/open.ts";
 import { defaultTarget, targets } from "../targets/target.ts";
 import type { TargetName } from "../targets/target.ts";
 import { compileCommand, emitted } from "./commands/compile.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { layoutCommand } from "./commands/layout.ts";
 import { runCommand } from "./commands/run.ts";
 import { simulateCommand } from "./commands/simulate.ts";
+import { layoutRequest } from "./layout-request.ts";
+import type { LayoutOptions } from "./layout-request.ts";
 import type { Output } from "./output.ts";
 import { probe, thisMachine } from "./probes.ts";
 import type { Dimensions } from "./random-inputs.ts";
@@ -42,6 +46,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
   addRun(program, choose);
   addCompile(program, choose);
   addSimulate(program, choose);
+  addLayout(program, choose);
   addDoctor(program, choose);
   return program.addHelpText(
     "after",
@@ -49,6 +54,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
       ["tilewright run axpy.ts", "run the file's main, or its kernels on random inputs"],
       ["tilewright simulate axpy.ts", "look for races and deadlocks under many schedules"],
       ["tilewright compile axpy.ts --emit ir", "print the tile IR"],
+      ["tilewright layout --register wgmma --shape 64x16", "draw who holds which element"],
       ["tilewright doctor", "what this machine has and what will be used"],
     ]) + "\n\nExit status: 0 fine, 1 something was found or failed, 2 the command line is wrong.",
   );
@@ -153,6 +159,49 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
     });
 }
 
+function addLayout(program: Command, choose: (command: ChosenCommand) => void): void {
+  const command: Command = program
+    .command("layout")
+    .summary("draw register layouts and shared memory")
+    .description(
+      "Draws a register layout on a tile, a tile before and after its layout changes, or the banks " +
+        "of a tile in shared memory with the conflicts of an access. A register layout is given by " +
+        "its text or its name.",
+    )
+    .option("--register <layout>", "the register layout of a tile, or of who accesses --shared")
+    .option("--to <layout>", "the register layout that the tile changes to")
+    .option("--shared <layout>", "a layout of shared memory, such as shared(swizzle 128)")
+    .addOption(new Option("--shape <extents>", "the tile").argParser(parseShape))
+    .addOption(
+      new Option("--dtype <name>", "the format of elements").choices(dtypeNames).default("f32"),
+    )
+    .addOption(
+      new Option(
+        "--vector-bytes <count>",
+        "what a lane moves at a time; else what it can",
+      ).argParser(parseVectorBytes),
+    )
+    .option("--svg <path>", "write the drawing to a file as well")
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright layout --register wgmma --shape 64x16", "by name"],
+        ['tilewright layout --register "(L0 L1 L2 | R0 L3 L4)" --shape 8x8', "by text"],
+        ["tilewright layout --register wgmma --to tmemNative --shape 64x8", "before and after"],
+        [
+          'tilewright layout --shared "shared(swizzle 128)" --shape 64x64 --dtype bf16 --register wgmma',
+          "banks and conflicts",
+        ],
+      ]),
+    );
+  command.action((options: LayoutOptions) => {
+    const request = layoutRequest(options);
+    if (typeof request === "string") command.error(`error: ${request}`);
+    choose((output) => layoutCommand(request, options.svg, output));
+  });
+}
+
 function addDoctor(program: Command, choose: (command: ChosenCommand) => void): void {
   program
     .command("doctor")
@@ -198,6 +247,19 @@ export function parseCount(text: string): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
   throw new InvalidArgumentError("It must be a whole number from 0 up.");
+}
+
+/** Extents with x between them. */
+export function parseShape(text: string): readonly number[] {
+  const extents = text.split("x").map(Number);
+  if (/^\d+(x\d+)*$/.test(text) && extents.every((extent) => extent >= 1)) return extents;
+  throw new InvalidArgumentError("It must look like 64x16.");
+}
+
+function parseVectorBytes(text: string): number {
+  const count = Number(text);
+  if (["1", "2", "4", "8", "16"].includes(text)) return count;
+  throw new InvalidArgumentError("It must be 1, 2, 4, 8 or 16.");
 }
 
 export function parseDimension(text: string, before: Dimensions): Dimensions {

@@ -1,11 +1,9 @@
 /** `tilewright compile`: the kernels of a file as text. */
-import { writeFileSync } from "node:fs";
 import { printKernel } from "../../ir/printer.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { requireLimits } from "../../sim/limits.ts";
-import { TilewrightError } from "../../support/diagnostics.ts";
-import { unknownLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
+import { writeText } from "../files.ts";
 import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
@@ -37,17 +35,4 @@ export async function compileCommand(settings: CompileSettings, output: Output):
   }
   output.document({ file, target: target.name, passes, out, kernels });
   return 0;
-}
-
-function writeText(path: string, text: string): void {
-  try {
-    writeFileSync(path, text);
-  } catch (error) {
-    throw new TilewrightError({
-      code: "TW5008",
-      message: `${path} cannot be written`,
-      location: unknownLocation,
-      found: error instanceof Error ? error.message : String(error),
-    });
-  }
 }

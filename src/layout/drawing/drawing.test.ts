@@ -7,7 +7,7 @@ import { transposeView, wholeView } from "../algebra/shared-view.ts";
 import { parseLayout } from "../algebra/text.ts";
 import { drawRegisterLayout, drawRelayout } from "./register-drawing.ts";
 import { drawSharedLayout } from "./shared-drawing.ts";
-import { drawLayoutText, drawSharedText } from "./text-drawing.ts";
+import { drawLayoutText, drawRelayoutText, drawSharedText } from "./text-drawing.ts";
 
 const golden = (name: string, text: string) => expectGolden(`test/golden/layout/${name}`, text);
 const small = parseLayout("(L0 W0 | R0 L1)");
@@ -126,6 +126,29 @@ describe("text", () => {
     expect(drawLayoutText(namedLayouts.wgmmaLeft8, [64, 64])).toContain(
       "shown: 64 × 16 of 64 × 64",
     );
+  });
+
+  test("relayout", () => {
+    const after = parseLayout("(L0 W0 | L1 R0)");
+    expect(drawRelayoutText(small, after, [2, 4]).split("\n")).toEqual([
+      "4 of 8 elements change lanes",
+      "",
+      "(L0 W0 | R0 L1)",
+      "tile 2 × 4, 2 registers a lane, each element in 16 lanes",
+      "          0       1       2       3",
+      "  0   0.0:0  0.0:1*  0.2:0*   0.2:1",
+      "  1   0.1:0  0.1:1*  0.3:0*   0.3:1",
+      "",
+      "(L0 W0 | L1)",
+      "tile 2 × 4, 2 registers a lane, each element in 16 lanes",
+      "          0       1       2       3",
+      "  0   0.0:0  0.2:0*  0.0:1*   0.2:1",
+      "  1   0.1:0  0.3:0*  0.1:1*   0.3:1",
+      "",
+      "cells: warp.lane:register, * changes lanes",
+      "",
+    ]);
+    expect(drawRelayoutText(small, small, [4, 4])).not.toContain("*");
   });
 
   test("a tile of one axis runs on from line to line", () => {

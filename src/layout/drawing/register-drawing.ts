@@ -27,7 +27,7 @@ import {
   textPanel,
 } from "./svg.ts";
 import type { CellStyle, LegendEntry, Mark, Panel } from "./svg.ts";
-import { layoutWindow, windowElements } from "./window.ts";
+import { layoutWindow, relayoutWindow, windowElements } from "./window.ts";
 import type { Window } from "./window.ts";
 
 const warpColours = ["#9ecae1", "#a1d99b", "#fdd0a2", "#d4b9e6"];
@@ -55,8 +55,7 @@ export function drawRelayout(
   after: RegisterLayout,
   shape: readonly number[],
 ): string {
-  const [first, second] = [layoutWindow(before, shape), layoutWindow(after, shape)];
-  const window = first.rows * first.columns >= second.rows * second.columns ? first : second;
+  const window = relayoutWindow(before, after, shape);
   const changed = changedElements(before, after, shape);
   const presentation = { window, rows: window.rows, changed };
   const layouts = [before, after];

@@ -8,38 +8,67 @@
  *
  * and for shared memory the bank of each word, with `*` at words that an access fights over.
  */
+import { product } from "../algebra/bits.ts";
 import { holders } from "../algebra/elements.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { bankOf } from "../algebra/bank-conflicts.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { layoutCaption } from "./register-drawing.ts";
+import { changedElements, layoutCaption, relayoutSummary } from "./register-drawing.ts";
 import { sharedCaption, sharedGrid, worstPhase } from "./shared-drawing.ts";
 import type { SharedAccess } from "./shared-drawing.ts";
-import { cutWindow, layoutWindow, windowElements } from "./window.ts";
+import { cutWindow, layoutWindow, relayoutWindow, windowElements } from "./window.ts";
+import type { Window } from "./window.ts";
 
 /** Columns that fit a terminal of 120 characters. */
 const mostColumns = 16;
 
 /** The layout on a tile of this shape, an element a cell. */
 export function drawLayoutText(layout: RegisterLayout, shape: readonly number[]): string {
-  const { rows, columns } = layoutWindow(layout, shape);
+  const lines = layoutLines(layout, shape, layoutWindow(layout, shape), new Set());
+  return [...lines, "cells: warp.lane:register", ""].join("\n");
+}
+
+/** A tile before and after its layout changes. */
+export function drawRelayoutText(
+  before: RegisterLayout,
+  after: RegisterLayout,
+  shape: readonly number[],
+): string {
+  const window = relayoutWindow(before, after, shape);
+  const changed = changedElements(before, after, shape);
+  const grids = [before, after].flatMap((layout) => [
+    ...layoutLines(layout, shape, window, changed),
+    "",
+  ]);
+  const legend = changed.size === 0 ? "" : ", * changes lanes";
+  return [
+    relayoutSummary(changed.size, product(shape)),
+    "",
+    ...grids,
+    `cells: warp.lane:register${legend}`,
+    "",
+  ].join("\n");
+}
+
+function layoutLines(
+  layout: RegisterLayout,
+  shape: readonly number[],
+  { rows, columns }: Window,
+  changed: ReadonlySet<number>,
+): readonly string[] {
   const window = cutWindow(shape, { rows, columns: Math.min(columns, mostColumns) });
   const cells = windowElements(window, shape).map((row) =>
     row.map((element) => {
       if (element === undefined) return "";
       const [first] = holders(layout, shape, element);
-      return first === undefined ? "" : `${first.warp}.${first.lane}:${first.register}`;
+      if (first === undefined) return "";
+      return `${first.warp}.${first.lane}:${first.register}${changed.has(element) ? "*" : ""}`;
     }),
   );
   const caption = layoutCaption(layout, shape);
   const lines = window.note === "" ? caption : [...caption, window.note];
   const columnLabels = Array.from({ length: window.columns }, (_, column) => `${column}`);
-  return [
-    ...lines,
-    ...table(cells, window.rowLabels, columnLabels),
-    "cells: warp.lane:register",
-    "",
-  ].join("\n");
+  return [...lines, ...table(cells, window.rowLabels, columnLabels)];
 }
 
 /** The banks of a view, and what an access to it fights over. */

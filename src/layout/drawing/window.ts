@@ -70,6 +70,16 @@ export function layoutWindow(layout: RegisterLayout, shape: readonly number[]): 
   });
 }
 
+/** The larger of the windows of two layouts. */
+export function relayoutWindow(
+  before: RegisterLayout,
+  after: RegisterLayout,
+  shape: readonly number[],
+): Window {
+  const [first, second] = [layoutWindow(before, shape), layoutWindow(after, shape)];
+  return first.rows * first.columns >= second.rows * second.columns ? first : second;
+}
+
 /** The numbers of the elements in the window's cells; undefined behind the end of the last line. */
 export function windowElements(
   { rows, columns, pitch }: Window,

@@ -1,0 +1,55 @@
+/**
+ * What `tilewright layout` is asked to draw. Its options combine in three ways:
+ *
+ *   --register A --shape S               a register layout on a tile
+ *   --register A --to B --shape S        the tile before and after it changes layouts
+ *   --shared C --shape S [--register A]  a layout in shared memory, and an access to it
+ */
+import type { DTypeName } from "../formats/dtype.ts";
+
+/** Texts and names are as given. */
+export type LayoutRequest =
+  | { readonly kind: "register"; readonly register: string; readonly shape: readonly number[] }
+  | {
+      readonly kind: "relayout";
+      readonly register: string;
+      readonly to: string;
+      readonly shape: readonly number[];
+      readonly dtype: DTypeName;
+    }
+  | {
+      readonly kind: "shared";
+      readonly shared: string;
+      readonly shape: readonly number[];
+      readonly dtype: DTypeName;
+      readonly register: string | undefined;
+      readonly vectorBytes: number | undefined;
+    };
+
+export interface LayoutOptions {
+  readonly register?: string;
+  readonly to?: string;
+  readonly shared?: string;
+  readonly shape?: readonly number[];
+  readonly dtype: DTypeName;
+  readonly vectorBytes?: number;
+  readonly svg?: string;
+}
+
+/** The request, or what is wrong with the options. */
+export function layoutRequest(options: LayoutOptions): LayoutRequest | string {
+  const { register, to, shared, shape, dtype, vectorBytes } = options;
+  const drawn = shared ?? register;
+  if (drawn === undefined) return "there is nothing to draw: give --register or --shared";
+  if (shape === undefined) return "give the tile with --shape, such as 64x16";
+  if (shared !== undefined) {
+    if (to !== undefined) return "--to goes with --register alone";
+    if (vectorBytes !== undefined && register === undefined)
+      return "--vector-bytes needs --register, the lanes that access the memory";
+    return { kind: "shared", shared, shape, dtype, register, vectorBytes };
+  }
+  if (vectorBytes !== undefined) return "--vector-bytes goes with --shared";
+  return to === undefined
+    ? { kind: "register", register: drawn, shape }
+    : { kind: "relayout", register: drawn, to, shape, dtype };
+}
