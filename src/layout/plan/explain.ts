@@ -31,9 +31,12 @@ export function explainConflict(statements: Statements, conflict: Conflict): Til
   const side = (origin: Origin): string => describeSide(statements, conflict, origin, remedy);
   const reasons = [...conflict.witnesses.values()].flatMap(({ reason }) => reason ?? []);
   const others = conflict.constraints.filter(({ origin }) => origin !== first && origin !== second);
+  const alone = conflict.constraints.length === 1;
   const details: DiagnosticDetails = {
     code: "TW6101",
-    message: `layouts contradict each other: ${second.message}, but ${first.message}`,
+    message: alone
+      ? `no layout will do: ${first.message}, which ${second.message} cannot`
+      : `layouts contradict each other: ${second.message}, but ${first.message}`,
     location: second.location,
     expected: side(first),
     found: side(second),
@@ -133,8 +136,16 @@ function describeSide(
   return draw(slot, chosen(assignment, variable) as RegisterLayout | SharedLayout);
 }
 
+/** The caption and the first rows of a drawing. */
+const drawnLines = 8;
+
 function draw(slot: Slot, layout: RegisterLayout | SharedLayout): string {
-  if (slot.kind === "register")
-    return drawLayoutText(layout as RegisterLayout, slot.shape).trimEnd();
-  return drawSharedText(wholeView(layout as SharedLayout, slot.shape, slot.dtype.bits)).trimEnd();
+  const drawing =
+    slot.kind === "register"
+      ? drawLayoutText(layout as RegisterLayout, slot.shape)
+      : drawSharedText(wholeView(layout as SharedLayout, slot.shape, slot.dtype.bits));
+  const lines = drawing.trimEnd().split("\n");
+  return lines.length > drawnLines
+    ? [...lines.slice(0, drawnLines), "…"].join("\n")
+    : lines.join("\n");
 }

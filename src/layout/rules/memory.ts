@@ -81,8 +81,9 @@ function allocate(
 /** A swizzle counts from multiples of its pattern, and the union begins at one. */
 function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: LayoutContext): void {
   const { offset } = op.attributes;
+  const union = context.surroundings.windows.definitions.get(op.operands.union);
   const reason = {
-    op,
+    op: union ?? op,
     message: `${slot.label} begins at byte ${offset} of its union`,
     relax: `put ${slot.label} first in its group`,
   };

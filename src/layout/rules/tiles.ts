@@ -48,10 +48,24 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
   context.read(op, source, { kind: "image", function: layoutFunction, slot });
 }
 
+/** What a layoutCast speaks of: the tile itself; of one number everywhere, a copy that is spread out. */
+function pinnedSlot(op: Op<"layout_cast">, context: LayoutContext): RegisterSlot | undefined {
+  const { source } = op.operands;
+  const [result] = op.results;
+  const slot = context.find(source);
+  if (slot?.splat !== "always") {
+    if (slot !== undefined) context.share(result, slot);
+    return slot;
+  }
+  const copy = context.define(op, result, { splat: "maybe" });
+  if (copy !== undefined) context.read(op, source, { kind: "slot", slot: copy });
+  return copy;
+}
+
 /** The tile under its stated layout; what was stated must be able to hold it. */
 function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   const { source } = op.operands;
-  const slot = context.find(source);
+  const slot = pinnedSlot(op, context);
   if (slot === undefined) return;
   const stated = parseLayout(op.attributes.layout);
   if (!fitsShape(stated, slot.shape)) {
@@ -65,7 +79,6 @@ function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
     });
   }
   const layout = context.surroundings.functions.normal(stated, slot.shape);
-  context.share(op.results[0], slot);
   context.pin(slot, layout, {
     op,
     message: `layoutCast says that ${slot.label} lies as ${op.attributes.layout}`,
