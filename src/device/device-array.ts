@@ -3,6 +3,7 @@
  * by the garbage collector, so an array that is forgotten is a leak and is reported with the line that
  * made it.
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
@@ -127,5 +128,7 @@ export function formatLeaks(leaks: readonly Leak[]): string {
     ({ dtype, shape, bytes, position }) =>
       `  ${dtype.name}[${shape.join(", ")}], ${bytes} bytes, made at ${formatPosition(position)}`,
   );
-  return [`${leaks.length} arrays (${total} bytes) were never disposed of:`, ...lines].join("\n");
+  const [noun, verb] = leaks.length === 1 ? ["array", "was"] : ["arrays", "were"];
+  const heading = `${leaks.length} ${noun} (${total} bytes) ${verb} never disposed of:`;
+  return [heading, ...lines].join("\n");
 }

@@ -35,9 +35,6 @@ export function formatPosition(position: Position | undefined): string {
     : `${position.file}:${position.line}:${position.column}`;
 }
 
-/** The folder that holds this library's own modules (`src` here, `dist` when installed). */
-const libraryRoot = new URL("../", import.meta.url).href;
-
 const framePattern =
   /^\s*at (?:async )?(?:(?<name>.*?) \()?(?<file>.+?):(?<line>\d+):(?<column>\d+)\)?$/;
 
@@ -65,11 +62,17 @@ function toPath(file: string): string {
   return /^\/[A-Za-z]:/.test(path) ? path.slice(1) : path;
 }
 
-const libraryPath = toPath(libraryRoot);
+/** This module's file as stacks name it: the source, a bundle, or what a source map makes of that. */
+const ownFile = parseFrames(new Error().stack ?? "")[0]?.position.file ?? "";
+const ownName = /support\/location\.[jt]s$/;
+
+/** The folder of the library's modules; undefined where a bundler has joined them into one file. */
+const libraryFolder = ownName.test(ownFile) ? ownFile.replace(ownName, "") : undefined;
 
 /** Tests live beside the source they test, so a test file counts as the user's. */
 function isLibraryFile(file: string): boolean {
-  return file.startsWith(libraryPath) && !/\.test\.[jt]s$/.test(file);
+  if (libraryFolder === undefined) return file === ownFile;
+  return file.startsWith(libraryFolder) && !/\.test\.[jt]s$/.test(file);
 }
 
 function isHostFile(file: string): boolean {
