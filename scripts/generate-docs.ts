@@ -3,11 +3,13 @@
  *
  *   docs/diagnostics.md  ◀── the registry of codes in src/support/codes
  *   docs/operations.md   ◀── the op table in src/ir/ops
+ *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  */
 import { format } from "prettier";
 import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";
+import { drawLayouts } from "./layout-drawings.ts";
 
 /** The areas of the registry by the first digit of a code. */
 const areas: { readonly [digit: string]: string } = {
@@ -66,16 +68,17 @@ export function renderDiagnostics(): string {
   return [introduction.join("\n"), ...sections].join("\n\n") + "\n";
 }
 
-/** Every generated page: its path, and its text in the repository's format. */
+/** Every generated file: its path, and its text, of pages in the repository's format. */
 export async function generateDocs(): Promise<readonly { path: string; text: string }[]> {
   const pages = [
     { path: "docs/diagnostics.md", text: renderDiagnostics() },
     { path: "docs/operations.md", text: renderOperationReference() },
   ];
-  return Promise.all(
+  const formatted = await Promise.all(
     pages.map(async ({ path, text }) => ({
       path,
       text: await format(text, { parser: "markdown", printWidth: 100 }),
     })),
   );
+  return [...formatted, ...drawLayouts()];
 }
