@@ -48,13 +48,19 @@ export interface Conversion {
   readonly weight: number;
 }
 
+/** An operand and the layout in which its op reads it. */
+export interface NeededOperand {
+  readonly value: Value;
+  readonly layout: RegisterLayout;
+}
+
 export interface Placement {
   readonly kernel: Kernel;
   readonly target: Target;
   /** Where each tile and accumulator lies; loads that wgmma makes by itself are absent. */
   readonly layouts: ReadonlyMap<Value, RegisterLayout>;
-  /** Where each reader needs each operand, for readers that have a say. */
-  readonly needs: ReadonlyMap<AnyOp, ReadonlyMap<Value, RegisterLayout>>;
+  /** Where ops need their operands, for those that have a say; operands in the order of the op's rule. */
+  readonly needs: ReadonlyMap<AnyOp, readonly NeededOperand[]>;
   /** How each allocation of shared memory and member of a union is stored. */
   readonly shared: ReadonlyMap<Value, SharedLayout>;
   readonly products: ReadonlyMap<Op<"dot">, Product>;
@@ -135,14 +141,14 @@ function finish(
   const shared = new Map(
     [...context.allocations].map(([root, slot]) => [root, layoutOf(slot) as SharedLayout]),
   );
-  const needs = new Map<AnyOp, Map<Value, RegisterLayout>>();
+  const needs = new Map<AnyOp, NeededOperand[]>();
   const conversions: Conversion[] = [];
   for (const statement of context.statements) {
     if (statement.kind !== "convert") continue;
     const conversion = convert(statement, registers);
     const { op } = statement.reason;
-    const needed = needs.get(op) ?? new Map<Value, RegisterLayout>();
-    needs.set(op, needed.set(statement.value, conversion.target));
+    const needed = { value: statement.value, layout: conversion.target };
+    needs.set(op, [...(needs.get(op) ?? []), needed]);
     if (conversion.plan.kind !== "none") conversions.push(conversion);
   }
   const instructions = chooseInstructions(kernel, target, context, shared);

@@ -1,0 +1,581 @@
+/**
+ * Checks a placement op by op, by brute force: tables of which lane holds which element, and no function
+ * of the layout algebra but the element map. It knows nothing of how the placement was found.
+ */
+import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
+import { applyRule } from "../../src/ir/ops.ts";
+import type { OpRules } from "../../src/ir/ops.ts";
+import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
+import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { mmaFragment, namedLayouts, wgmmaLeft } from "../../src/layout/algebra/named.ts";
+import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
+import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
+import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
+import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
+import { Windows } from "../../src/layout/model/windows.ts";
+import { livesOverlap } from "../../src/layout/plan/lives.ts";
+import type { Placement } from "../../src/layout/plan/place.ts";
+
+type Shape = readonly number[];
+/** For each of the 128 lanes, the elements it holds. */
+type Holdings = readonly ReadonlySet<number>[];
+
+const lanes = 128;
+const lanesPerWarp = 32;
+
+export function checkPlacement(placement: Placement): void {
+  new Checker(placement).check();
+}
+
+class Checker {
+  readonly placement: Placement;
+  readonly windows: Windows;
+  readonly #holdings = new Map<string, Holdings>();
+  #oneWarp = false;
+
+  constructor(placement: Placement) {
+    this.placement = placement;
+    this.windows = new Windows(placement.kernel);
+  }
+
+  check(): void {
+    this.region(this.placement.kernel.body);
+    for (const { source, target, plan, op } of this.placement.conversions)
+      if (plan.source.text !== source.text || plan.target.text !== target.text)
+        fail(op, "the plan converts something else");
+    this.#memory();
+  }
+
+  region(region: Region, oneWarp = false): void {
+    const before = this.#oneWarp;
+    this.#oneWarp ||= oneWarp;
+    for (const op of region.ops) {
+      for (const result of op.results) this.#result(op, result);
+      applyRule(rules, op, this);
+      if (op.kind !== "warps") for (const inner of regionList(op)) this.region(inner);
+    }
+    this.#oneWarp = before;
+  }
+
+  /** Every element of a tile is somewhere; a warp alone holds all of it. */
+  #result(op: AnyOp, value: Value): void {
+    const layout = this.find(value);
+    if (layout === undefined || layout.kind === "splat") return;
+    const shape = shapeOf(value);
+    const holdings = this.holdings(layout, shape);
+    const count = product(shape);
+    const whole = (from: number, to: number): boolean =>
+      new Set(holdings.slice(from, to).flatMap((held) => [...held])).size === count;
+    if (!whole(0, lanes)) fail(op, `${layout.text} does not hold the whole tile`);
+    for (let warp = 0; this.#oneWarp && warp < 4; warp += 1)
+      if (!whole(warp * lanesPerWarp, (warp + 1) * lanesPerWarp))
+        fail(op, `warp ${warp} does not hold its tile in ${layout.text}`);
+  }
+
+  find(value: Value): RegisterLayout | undefined {
+    return this.placement.layouts.get(value);
+  }
+
+  layout(value: Value): RegisterLayout {
+    const layout = this.find(value);
+    if (layout === undefined) throw new Error(`%${value.id} has no layout`);
+    return layout;
+  }
+
+  /** In which layouts the op reads the value. */
+  read(op: AnyOp, value: Value): readonly RegisterLayout[] {
+    const needs = this.placement.needs.get(op) ?? [];
+    const found = needs.filter((need) => need.value === value).map(({ layout }) => layout);
+    if (found.length === 0 && this.find(value) !== undefined)
+      fail(op, `%${value.id} is read nowhere`);
+    return found;
+  }
+
+  holdings(layout: RegisterLayout, shape: Shape): Holdings {
+    const key = `${layout.text} ${shape.join()}`;
+    const known = this.#holdings.get(key);
+    if (known !== undefined) return known;
+    const made = holdingsOf(layout, shape);
+    this.#holdings.set(key, made);
+    return made;
+  }
+
+  /** Every lane that holds element e of the result holds `sources(e)` of the operand. */
+  available(
+    op: AnyOp,
+    result: { readonly layout: RegisterLayout; readonly shape: Shape },
+    operand: { readonly layout: RegisterLayout; readonly shape: Shape },
+    sources: (element: number) => readonly number[],
+  ): void {
+    if (operand.layout.kind === "splat") return;
+    if (result.layout.kind === "splat") fail(op, "different elements became one number");
+    const [made, held] = [
+      this.holdings(result.layout, result.shape),
+      this.holdings(operand.layout, operand.shape),
+    ];
+    made.forEach((elements, lane) => {
+      for (const element of elements)
+        for (const source of sources(element))
+          if (held[lane]?.has(source) !== true)
+            fail(op, `lane ${lane} lacks element ${source} for ${element}`);
+    });
+  }
+
+  /** Both layouts hold the same in the same lanes. */
+  sameLanes(op: AnyOp, left: RegisterLayout, right: RegisterLayout, shape: Shape): void {
+    if (left.text === right.text) return;
+    if (left.kind === "splat" || right.kind === "splat") fail(op, "a number and a tile");
+    const [ours, theirs] = [this.holdings(left, shape), this.holdings(right, shape)];
+    ours.forEach((elements, lane) => {
+      const others = theirs[lane] ?? new Set();
+      if (elements.size !== others.size || [...elements].some((each) => !others.has(each)))
+        fail(op, `lane ${lane} differs between ${left.text} and ${right.text}`);
+    });
+  }
+
+  operandLegal(op: AnyOp, ref: Value, side: "left" | "right"): void {
+    const window = this.windows.of(ref);
+    if (window.space === "gmem") fail(op, "wgmma does not read global memory");
+    const layout = this.placement.shared.get(window.root);
+    const views = layout && window.views(layout);
+    if (views === undefined) fail(op, "the operand has no layout");
+    const [mn, k] = side === "left" ? [0, 1] : [1, 0];
+    const count = side === "left" ? 64 : (window.shape[1] ?? 0);
+    for (const view of views) {
+      const problem = wgmmaProblem(view, { mn, k, count });
+      if (problem !== undefined) fail(op, problem);
+    }
+  }
+
+  /** Buffers that live together lie apart, aligned as their swizzle needs. */
+  #memory(): void {
+    const { buffers, bytes } = this.placement.memory;
+    for (const [index, buffer] of buffers.entries()) {
+      const end = buffer.offset + buffer.bytes;
+      if (end > bytes) fail(buffer.op, `${buffer.name} ends behind the memory of the block`);
+      const swizzle = buffer.value && this.placement.shared.get(buffer.value)?.swizzle;
+      if (buffer.offset % swizzlePattern(swizzle ?? 0) !== 0 && swizzle !== undefined)
+        fail(buffer.op, `${buffer.name} is not aligned for its swizzle`);
+      for (const other of buffers.slice(index + 1)) {
+        const apart = end <= other.offset || other.offset + other.bytes <= buffer.offset;
+        if (!apart && livesOverlap(buffer.life, other.life))
+          fail(buffer.op, `${buffer.name} and ${other.name} share bytes`);
+      }
+    }
+  }
+}
+
+function fail(op: AnyOp, message: string): never {
+  throw new Error(`${op.kind}: ${message}`);
+}
+
+function product(shape: Shape): number {
+  return shape.reduce((count, extent) => count * extent, 1);
+}
+
+function shapeOf({ type }: Value): Shape {
+  return type.kind === "tile" || type.kind === "inflight" ? type.shape : [];
+}
+
+function holdingsOf(layout: RegisterLayout, shape: Shape): Holdings {
+  const registers = registersPerLane(layout, shape);
+  const table = elementTable(layout, shape);
+  return Array.from(
+    { length: lanes },
+    (_, lane) =>
+      new Set(
+        table.slice(lane * registers, (lane + 1) * registers).filter((each) => each !== padding),
+      ),
+  );
+}
+
+function coordinates(element: number, shape: Shape): number[] {
+  const found: number[] = [];
+  let rest = element;
+  for (const extent of shape.toReversed()) {
+    found.unshift(rest % extent);
+    rest = Math.floor(rest / extent);
+  }
+  return found;
+}
+
+function numberOf(found: Shape, shape: Shape): number {
+  return found.reduce((sum, coordinate, axis) => sum * (shape[axis] ?? 1) + coordinate, 0);
+}
+
+const nothing = (): void => undefined;
+
+function pointwise(op: AnyOp, operands: readonly Value[], checker: Checker): void {
+  const [result] = op.results;
+  const layout = result && checker.find(result);
+  if (result === undefined || layout === undefined) return;
+  const shape = shapeOf(result);
+  for (const operand of operands) {
+    if (checker.find(operand) === undefined) continue;
+    for (const read of checker.read(op, operand))
+      checker.available(op, { layout, shape }, { layout: read, shape }, (element) => [element]);
+  }
+}
+
+/** The result's element e is the operand's element `source(e)`, in the same lane. */
+function moved(
+  op: AnyOp,
+  operand: Value,
+  source: (element: number) => number,
+  checker: Checker,
+): void {
+  const [result] = op.results;
+  const layout = result && checker.find(result);
+  if (result === undefined || layout === undefined || checker.find(operand) === undefined) return;
+  const shape = shapeOf(operand);
+  for (const read of checker.read(op, operand))
+    checker.available(
+      op,
+      { layout, shape: shapeOf(result) },
+      { layout: read, shape },
+      (element) => [source(element)],
+    );
+}
+
+/**
+ * Lanes that hold a part hold the result; others only if lanes that share its parts with them, along the
+ * bits of the axes that disappear, hold one.
+ */
+function reduced(
+  op: Op<"reduce"> | Op<"arg_reduce">,
+  axes: readonly number[],
+  checker: Checker,
+): void {
+  const { source } = op.operands;
+  const [result] = op.results;
+  const layout = result && checker.find(result);
+  if (layout === undefined || layout.kind === "splat") return;
+  const [from, to] = [shapeOf(source), shapeOf(result)];
+  const kept = (element: number): number =>
+    numberOf(
+      coordinates(element, from).filter((_, axis) => !axes.includes(axis)),
+      to,
+    );
+  for (const read of checker.read(op, source)) {
+    const parts = checker.holdings(read, from).map((held) => new Set([...held].map(kept)));
+    const sharing = sharedBits(read, from.length, axes);
+    checker.holdings(layout, to).forEach((held, lane) => {
+      const own = parts[lane] ?? new Set();
+      if ([...own].some((part) => !held.has(part))) fail(op, `lane ${lane} lacks its result`);
+      for (const element of held)
+        if (
+          !parts.some((others, other) => ((lane ^ other) & ~sharing) === 0 && others.has(element))
+        )
+          fail(op, `lane ${lane} cannot know element ${element}`);
+    });
+  }
+}
+
+/** Thread bits along which lanes share out the given axes. */
+function sharedBits(layout: RegisterLayout, rank: number, axes: readonly number[]): number {
+  if (layout.kind === "splat") return 0;
+  if (layout.kind === "flat") return lanes - 1;
+  const leading = rank - layout.axes.length;
+  const owners = axes.flatMap((axis) => layout.axes[axis - leading] ?? []);
+  return owners.reduce((mask, bit) => (bit < 0 ? mask | (1 << (-1 - bit)) : mask), 0);
+}
+
+function dot(op: Op<"dot">, checker: Checker): void {
+  const chosen = checker.placement.products.get(op);
+  const { left, right, accumulator } = op.operands;
+  const [result] = op.results;
+  if (chosen === undefined || result === undefined) return fail(op, "no instruction is chosen");
+  const layout = checker.layout(result);
+  const shape = shapeOf(result);
+  if (accumulator !== undefined) pointwise(op, [accumulator], checker);
+  const lies = (value: Value, wanted: RegisterLayout): void => {
+    for (const read of checker.read(op, value)) checker.sameLanes(op, read, wanted, shapeOf(value));
+  };
+  if (chosen.instruction === "wgmma") {
+    checker.sameLanes(op, layout, namedLayouts.wgmma, shape);
+    checker.operandLegal(op, loadedFrom(right, checker), "right");
+    if (chosen.left === "shared") checker.operandLegal(op, loadedFrom(left, checker), "left");
+    else lies(left, wgmmaLeft(left.type.kind === "tile" ? left.type.dtype.bits : 0));
+  } else if (chosen.instruction === "mma.sync") {
+    const bits = left.type.kind === "tile" ? left.type.dtype.bits : 0;
+    checker.sameLanes(op, layout, mmaFragment("accumulator", bits, chosen.warps), shape);
+    lies(left, mmaFragment("left", bits, chosen.warps));
+    lies(right, mmaFragment("right", bits, chosen.warps));
+  } else {
+    const [m = 1, n = 1] = shape;
+    const k = shapeOf(left)[1] ?? 1;
+    const depth = Array.from({ length: k }, (_, index) => index);
+    const made = { layout, shape };
+    for (const read of checker.read(op, left))
+      checker.available(op, made, { layout: read, shape: [m, k] }, (element) =>
+        depth.map((each) => Math.floor(element / n) * k + each),
+      );
+    for (const read of checker.read(op, right))
+      checker.available(op, made, { layout: read, shape: [k, n] }, (element) =>
+        depth.map((each) => each * n + (element % n)),
+      );
+  }
+}
+
+function loadedFrom(value: Value, checker: Checker): Value {
+  const load = checker.windows.definitions.get(value);
+  if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
+  return load.operands.ref;
+}
+
+/** What goes into a carry or result lies as it does. */
+function handed(
+  op: AnyOp,
+  values: readonly Value[],
+  into: readonly Value[],
+  checker: Checker,
+): void {
+  values.forEach((value, position) => {
+    const target = into[position];
+    const wanted = target && checker.find(target);
+    if (wanted === undefined || checker.find(value) === undefined) return;
+    if (value.type.kind === "inflight")
+      checker.sameLanes(op, checker.layout(value), wanted, shapeOf(value));
+    else if (!checker.read(op, value).some(({ text }) => text === wanted.text))
+      fail(op, `%${value.id} is not handed on in ${wanted.text}`);
+  });
+}
+
+function ends(region: Region, results: readonly Value[], checker: Checker): void {
+  const end = region.ops.at(-1);
+  if (end !== undefined) handed(end, yieldedValues(region), results, checker);
+}
+
+function carries(
+  op: Op<"loop"> | Op<"while">,
+  parameters: readonly Value[],
+  checker: Checker,
+): void {
+  handed(op, op.operands.initial, op.results, checker);
+  parameters.forEach((parameter, position) => {
+    const result = op.results[position];
+    if (result !== undefined && checker.find(result)?.text !== checker.find(parameter)?.text)
+      fail(op, "a carry moves between iterations");
+  });
+  ends(op.regions.body, op.results, checker);
+}
+
+const rules: OpRules<[Checker], void> = {
+  constant: nothing,
+  block_index: nothing,
+  grid_size: nothing,
+  cluster_rank: nothing,
+  thread_index: nothing,
+  dimension_size: nothing,
+  iota: (op, checker) => {
+    notOneNumber(op, checker);
+  },
+  unary: (op, checker) => {
+    pointwise(op, [op.operands.source], checker);
+  },
+  classify: (op, checker) => {
+    pointwise(op, [op.operands.source], checker);
+  },
+  binary: (op, checker) => {
+    pointwise(op, [op.operands.left, op.operands.right], checker);
+  },
+  compare: (op, checker) => {
+    pointwise(op, [op.operands.left, op.operands.right], checker);
+  },
+  fma: (op, checker) => {
+    pointwise(op, [op.operands.a, op.operands.b, op.operands.c], checker);
+  },
+  select: (op, checker) => {
+    pointwise(op, [op.operands.condition, op.operands.ifTrue, op.operands.ifFalse], checker);
+  },
+  cast: (op, checker) => {
+    pointwise(op, [op.operands.source], checker);
+  },
+  bitcast: (op, checker) => {
+    pointwise(op, [op.operands.source], checker);
+  },
+
+  broadcast(op, checker) {
+    const { source } = op.operands;
+    const { shape, axes } = op.attributes;
+    const from = shapeOf(source);
+    const back = (element: number): number => {
+      const found = coordinates(element, shape);
+      return numberOf(
+        axes.map((axis, index) => (from[index] === 1 ? 0 : (found[axis] ?? 0))),
+        from,
+      );
+    };
+    if (source.type.kind === "tile") moved(op, source, back, checker);
+  },
+  reshape: (op, checker) => {
+    moved(op, op.operands.source, (element) => element, checker);
+  },
+  transpose(op, checker) {
+    const { permutation } = op.attributes;
+    const from = shapeOf(op.operands.source);
+    const to = permutation.map((axis) => from[axis] ?? 1);
+    const back = (element: number): number => {
+      const found = coordinates(element, to);
+      return numberOf(
+        from.map((_, axis) => found[permutation.indexOf(axis)] ?? 0),
+        from,
+      );
+    };
+    moved(op, op.operands.source, back, checker);
+  },
+  layout_cast: nothing,
+  slice(op, checker) {
+    const { starts, sizes } = op.attributes;
+    const from = shapeOf(op.operands.source);
+    const back = (element: number): number =>
+      numberOf(
+        coordinates(element, sizes).map((each, axis) => each + (starts[axis] ?? 0)),
+        from,
+      );
+    moved(op, op.operands.source, back, checker);
+  },
+  concatenate(op, checker) {
+    const [result] = op.results;
+    const layout = result && checker.find(result);
+    if (result === undefined || layout === undefined) return;
+    notOneNumber(op, checker);
+    const shape = shapeOf(result);
+    const { axis } = op.attributes;
+    let start = 0;
+    for (const part of op.operands.parts) {
+      const own = shapeOf(part);
+      const first = start;
+      start += own[axis] ?? 0;
+      const end = start;
+      const back = (element: number): readonly number[] => {
+        const found = coordinates(element, shape);
+        const along = found[axis] ?? 0;
+        return along < first || along >= end
+          ? []
+          : [numberOf(found.with(axis, along - first), own)];
+      };
+      // A tile that is joined with itself is read in two windows; one of them must be the right one.
+      const reads = checker.read(op, part);
+      const works = reads.some((read) => {
+        try {
+          checker.available(op, { layout, shape }, { layout: read, shape: own }, back);
+          return true;
+        } catch {
+          return false;
+        }
+      });
+      if (!works) fail(op, "a part is not where the result needs it");
+    }
+  },
+  reduce: (op, checker) => {
+    reduced(op, op.attributes.axes, checker);
+  },
+  arg_reduce: (op, checker) => {
+    reduced(op, [op.attributes.axis], checker);
+  },
+  scan: (op, checker) => {
+    notOneNumber(op, checker);
+    pointwise(op, [op.operands.source], checker);
+  },
+  sort: (op, checker) => {
+    notOneNumber(op, checker);
+    pointwise(op, [op.operands.keys, ...op.operands.payloads], checker);
+  },
+  dot,
+
+  alloc: nothing,
+  alloc_union: nothing,
+  union_member: nothing,
+  slice_ref: nothing,
+  transpose_ref: nothing,
+  reshape_ref: nothing,
+  peer_ref: nothing,
+  load: nothing,
+  store: nothing,
+  atomic: nothing,
+  atomic_compare_exchange: nothing,
+
+  copy_async(op, checker) {
+    const copy = checker.placement.copies.get(op);
+    if (copy === undefined) fail(op, "no way to copy is chosen");
+    if (copy.method !== "tensor") {
+      if (op.attributes.multicast.length > 0 || op.attributes.reduction !== "none")
+        fail(op, "only tensor copies multicast and reduce");
+      return;
+    }
+    const sides = [op.operands.source, op.operands.destination].map((ref) =>
+      checker.windows.of(ref),
+    );
+    for (const window of sides) {
+      const layout =
+        window.space === "gmem" ? undefined : checker.placement.shared.get(window.root);
+      if (window.space === "gmem" || layout === undefined || copy.pieces > 1) continue;
+      for (const view of window.views(layout) ?? []) {
+        const problem = tensorBoxProblem(view);
+        if (problem !== undefined) fail(op, problem);
+      }
+    }
+  },
+  prefetch: nothing,
+  commit_group: nothing,
+  wait_group: nothing,
+  proxy_fence: nothing,
+  accumulator: inFlight,
+  wgmma(op, checker) {
+    inFlight(op, checker);
+    const { a, b } = op.operands;
+    checker.operandLegal(op, b, "right");
+    if (a.type.kind === "ref") checker.operandLegal(op, a, "left");
+    else if (a.type.kind === "tile")
+      for (const read of checker.read(op, a))
+        checker.sameLanes(op, read, wgmmaLeft(a.type.dtype.bits), a.type.shape);
+  },
+  wgmma_wait: inFlight,
+
+  alloc_barrier: nothing,
+  barrier_arrive: nothing,
+  barrier_wait: nothing,
+  block_sync: nothing,
+  cluster_arrive: nothing,
+  cluster_wait: nothing,
+  alloc_semaphore: nothing,
+  semaphore_signal: nothing,
+  semaphore_wait: nothing,
+
+  loop: (op, checker) => {
+    carries(op, op.regions.body.parameters.slice(1), checker);
+  },
+  while: (op, checker) => {
+    carries(op, op.regions.body.parameters, checker);
+    carries(op, op.regions.condition.parameters, checker);
+  },
+  if: (op, checker) => {
+    ends(op.regions.then, op.results, checker);
+    ends(op.regions.otherwise, op.results, checker);
+  },
+  switch: (op, checker) => {
+    for (const region of op.regions.cases) ends(region, op.results, checker);
+  },
+  scoped: nothing,
+  on_threads: nothing,
+  warps: (op, checker) => {
+    checker.region(op.regions.body, true);
+  },
+  yield: nothing,
+  debug_print: nothing,
+  assert: nothing,
+  debug_break: nothing,
+};
+
+function notOneNumber(op: AnyOp, checker: Checker): void {
+  for (const result of op.results)
+    if (checker.find(result)?.kind === "splat") fail(op, "different elements are one number");
+}
+
+function inFlight(op: Op<"accumulator"> | Op<"wgmma"> | Op<"wgmma_wait">, checker: Checker): void {
+  for (const result of op.results)
+    checker.sameLanes(op, checker.layout(result), namedLayouts.wgmma, shapeOf(result));
+  if (op.kind === "accumulator" && op.operands.initial !== undefined)
+    pointwise(op, [op.operands.initial], checker);
+}
