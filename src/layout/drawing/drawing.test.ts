@@ -166,6 +166,7 @@ describe("text", () => {
       "      0   2   4   6",
       "  0   0   1   2   3",
     ]);
+    expect(drawSharedText(wholeView(sharedLayout({}), [4, 8], 64))).toContain("its first bank\n");
     const turned = drawSharedText(transposeView(plain, [1, 0]));
     expect(turned).toContain("each cell is an element");
     expect(turned).toContain("\n  1   0   4   8  12\n");

@@ -72,7 +72,7 @@ export function sharedCaption(
   const cell = perCell === 1 ? "an element" : `${perCell} elements, a word,`;
   const lines = [
     view.layout.text,
-    `${view.shape.join(" × ")} elements of ${view.bits} bits; each cell is ${cell} and shows its bank`,
+    `${view.shape.join(" × ")} elements of ${view.bits} bits; each cell is ${cell} and shows its ${view.bits > 32 ? "first bank" : "bank"}`,
   ];
   if (note !== "") lines.push(note);
   if (access === undefined) return lines;
