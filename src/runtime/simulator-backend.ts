@@ -82,7 +82,7 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
       this.#options.onFindings?.(findings);
       throw combine(first, others);
     }
-    // Parts that the kernel did not write keep the zeros they were allocated with.
+    // Without checks, parts that the kernel did not write keep the zeros they were allocated with.
     for (const { name, role } of kernel.parameters) {
       const allocation = arrays.get(name);
       if (allocation !== undefined && role !== "input")

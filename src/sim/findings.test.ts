@@ -159,7 +159,7 @@ describe("data races", () => {
   });
 
   test("warps are apart from each other", async () => {
-    const k = kernel({ name: "warped", outputs: { out: array(i32, [4]) } }, ({ out }) => {
+    const k = kernel({ name: "warped", outputs: { out: array(i32, [1]) } }, ({ out }) => {
       warps((warp) => {
         out.at(0).store(warp); // warp store
       });

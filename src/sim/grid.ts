@@ -8,18 +8,7 @@ import type { GridAxis, Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { product } from "./view.ts";
-
-function coordinatesOf(index: number, extents: readonly number[]): number[] {
-  const coordinates = extents.map(() => 0);
-  let rest = index;
-  for (let axis = extents.length - 1; axis >= 0; axis--) {
-    const extent = extents[axis] ?? 1;
-    coordinates[axis] = rest % extent;
-    rest = Math.floor(rest / extent);
-  }
-  return coordinates;
-}
+import { coordinatesOf, product } from "./view.ts";
 
 export class Grid {
   readonly extents: readonly number[];

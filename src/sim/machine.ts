@@ -15,6 +15,7 @@ import { reportDeadlock } from "./deadlock.ts";
 import { sharedFootprint } from "./footprint.ts";
 import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
+import { reportUnwrittenOutputs } from "./outputs.ts";
 import { SemaphoreArray } from "./semaphores.ts";
 import type { Allocation, Program } from "./program.ts";
 import { Findings, RunStopped } from "./reports.ts";
@@ -96,6 +97,7 @@ export class Machine {
     try {
       while (this.#advance()) if (performance.now() >= deadline) return false;
       if (this.#running.size > 0) reportDeadlock(this);
+      if (this.checks) reportUnwrittenOutputs(this.findings, this.program.kernel, this.#parameters);
     } catch (error) {
       if (!(error instanceof RunStopped)) throw error;
     }

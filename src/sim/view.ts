@@ -52,6 +52,18 @@ export function product(sizes: readonly number[]): number {
   return total;
 }
 
+/** The position of an element in row-major order, as an index along each axis. */
+export function coordinatesOf(index: number, extents: readonly number[]): number[] {
+  const coordinates = extents.map(() => 0);
+  let rest = index;
+  for (let axis = extents.length - 1; axis >= 0; axis--) {
+    const extent = extents[axis] ?? 1;
+    coordinates[axis] = rest % extent;
+    rest = Math.floor(rest / extent);
+  }
+  return coordinates;
+}
+
 /** Whether what a slot holds is a view. */
 export function isView(value: unknown): value is View {
   return typeof value === "object" && value !== null && "memory" in value;

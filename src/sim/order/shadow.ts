@@ -105,6 +105,15 @@ export class ShadowMemory {
     return new ShadowCursor(this.#granules, this.#states, step);
   }
 
+  /** Tells which granules nobody has written; undefined where all held something from the start. */
+  unwritten(): ((granule: number) => boolean) | undefined {
+    if (this.#options.initialised) return undefined;
+    const granules = this.#granules;
+    if (granules === undefined) return () => true;
+    const isWritten = this.#states.map(({ write, atomics }) => (write ?? atomics) !== undefined);
+    return (granule) => isWritten[granules[granule] as number] === false;
+  }
+
   /** Forgets everything: the memory of a new block. */
   clear(): void {
     if (this.#states.length === 1) return;

@@ -124,4 +124,11 @@ export const simulatorCodes = registerCodes({
     example: "buffer.peer(2)  // the cluster has 2 blocks",
     remedy: "take the rank modulo the cluster's size",
   },
+  TW3020: {
+    title: "elements of an output never written",
+    cause: "An output holds nothing sensible where the kernel has not written it.",
+    example:
+      "kernel({ grid: { i: 1 }, … }, … out.at(slice(i.mul(4), 4)).store(…))  // out has 8 elements",
+    remedy: "cover the output with the grid, or declare it under inouts if it is updated in part",
+  },
 });
