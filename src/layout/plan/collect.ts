@@ -29,10 +29,16 @@ const room: { readonly [C in ProposalClass]: number } = {
   fallback: 16,
 };
 
+/** A way for layouts to travel: as they are, or through a function forth or back. */
 interface Link {
   readonly to: RegisterSlot;
-  readonly carry: (layout: RegisterLayout) => RegisterLayout | undefined;
-  readonly wasteful: boolean;
+  readonly through: TileFunction | undefined;
+  readonly back: boolean;
+}
+
+function carry({ through, back }: Link, layout: RegisterLayout): RegisterLayout | undefined {
+  if (through === undefined) return layout;
+  return back ? through.source(layout) : through.apply(layout);
 }
 
 /** Candidates of every slot, by its index. */
@@ -82,20 +88,16 @@ class Gathering {
       this.#join(source, layoutFunction, result);
     } else if (statement.kind === "convert" && statement.need.kind === "slot") {
       const { source, need } = statement;
-      const carry = (layout: RegisterLayout): RegisterLayout => layout;
-      this.#linksOf(source).push({ to: need.slot, carry, wasteful: false });
-      this.#linksOf(need.slot).push({ to: source, carry, wasteful: false });
+      this.#linksOf(source).push({ to: need.slot, through: undefined, back: false });
+      this.#linksOf(need.slot).push({ to: source, through: undefined, back: false });
     } else if (statement.kind === "convert" && statement.need.kind === "image") {
       this.#join(statement.need.slot, statement.need.function, statement.source);
     }
   }
 
   #join(argument: RegisterSlot, layoutFunction: TileFunction, result: RegisterSlot): void {
-    const { wasteful } = layoutFunction;
-    const forth = (layout: RegisterLayout) => layoutFunction.apply(layout);
-    const back = (layout: RegisterLayout) => layoutFunction.source(layout);
-    this.#linksOf(argument).push({ to: result, carry: forth, wasteful: false });
-    this.#linksOf(result).push({ to: argument, carry: back, wasteful });
+    this.#linksOf(argument).push({ to: result, through: layoutFunction, back: false });
+    this.#linksOf(result).push({ to: argument, through: layoutFunction, back: true });
   }
 
   #linksOf(slot: Slot): Link[] {
@@ -144,10 +146,10 @@ class Gathering {
   #travel(proposalClass: ProposalClass): void {
     // What is taken in on the way joins the end of the list that is being walked.
     for (const { slot, layout } of this.#queue) {
-      for (const { to, carry, wasteful } of this.#linksOf(slot)) {
-        if (wasteful && proposalClass !== "pin") continue;
-        const carried = carry(layout);
-        if (carried !== undefined) this.#offer(to, carried, room[proposalClass]);
+      for (const link of this.#linksOf(slot)) {
+        if (link.back && link.through?.wasteful === true && proposalClass !== "pin") continue;
+        const carried = carry(link, layout);
+        if (carried !== undefined) this.#offer(link.to, carried, room[proposalClass]);
       }
     }
     this.#queue.length = 0;

@@ -1,0 +1,191 @@
+import { describe, expect, test } from "vitest";
+import {
+  array,
+  barrier,
+  bf16,
+  copyAsync,
+  f32,
+  kernel,
+  loop,
+  scoped,
+  slice,
+  smem,
+  TilewrightError,
+  union,
+} from "tilewright";
+import type { KernelDefinition } from "tilewright";
+import { checkPlacement } from "../../../test/support/placement-checker.ts";
+import { targets } from "../../targets/target.ts";
+import { placeKernel } from "./place.ts";
+import type { Placement } from "./place.ts";
+
+const inputs = { x: array(f32, [64, 64]), halves: array(bf16, [64, 64]) };
+const outputs = { out: array(f32, [64, 64]) };
+const grid = { i: 1 };
+
+function place({ kernel: traced }: KernelDefinition): Placement {
+  const placement = placeKernel(traced, targets.sm_90a);
+  checkPlacement(placement);
+  return placement;
+}
+
+function offsets({ memory }: Placement): Readonly<Record<string, number>> {
+  return Object.fromEntries(memory.buffers.map(({ name, offset }) => [name, offset]));
+}
+
+describe("buffers that are not in use together share bytes", () => {
+  test("one after the other, touched by loads and stores alone", () => {
+    const scratch = { first: smem(f32, [64, 64]), second: smem(f32, [64, 64]) };
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs, scratch }, ({ x, out, first, second }) => {
+        first.store(x.load());
+        const turned = first.transpose().load();
+        second.store(turned);
+        out.store(second.transpose().load());
+      }),
+    );
+    expect(placement.memory.bytes).toBe(64 * 64 * 4);
+    expect(offsets(placement)).toEqual({ first: 0, second: 0 });
+  });
+
+  test("not where both are used in one loop", () => {
+    const scratch = { first: smem(f32, [64, 64]), second: smem(f32, [64, 64]) };
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs, scratch }, ({ x, out, first, second }) => {
+        loop(4, () => {
+          first.store(x.load());
+          second.store(first.transpose().load());
+          out.store(second.load());
+        });
+      }),
+    );
+    expect(placement.memory.bytes).toBe(2 * 64 * 64 * 4);
+  });
+
+  test("not where a copy may still be on its way", () => {
+    const scratch = { first: smem(f32, [64, 64]), second: smem(f32, [64, 64]), landed: barrier() };
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs, scratch }, ({ x, out, first, second, landed }) => {
+        copyAsync(x, first, { barrier: landed });
+        landed.wait();
+        second.store(first.load());
+        out.store(second.transpose().load());
+      }),
+    );
+    expect(placement.memory.bytes).toBe(2 * 64 * 64 * 4 + 8);
+  });
+
+  test("scopes end lives for everybody", () => {
+    const buffer = { buffer: smem(f32, [64, 64]), landed: barrier() };
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs }, ({ x, out }) => {
+        for (let round = 0; round < 2; round += 1)
+          scoped(buffer, ({ buffer: mine, landed }) => {
+            copyAsync(x, mine, { barrier: landed });
+            landed.wait();
+            out.store(mine.load());
+          });
+      }),
+    );
+    expect(placement.memory.bytes).toBe(64 * 64 * 4 + 8);
+  });
+
+  test("program threads beside each other have their own", () => {
+    const mine = { mine: smem(f32, [64, 64]) };
+    const threads = ["one", "two"] as const;
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs, threads }, ({ x, out, one, two }) => {
+        const work = (): void => {
+          scoped(mine, ({ mine: buffer }) => {
+            buffer.store(x.load());
+            out.store(buffer.transpose().load());
+          });
+        };
+        one(work);
+        two(work);
+      }),
+    );
+    expect(placement.memory.bytes).toBe(2 * 64 * 64 * 4);
+  });
+});
+
+test("a union is aligned as its members need", () => {
+  const scratch = {
+    small: smem(f32, [33]),
+    both: union({ a: smem(bf16, [64, 64]) }, { b: smem(f32, [16, 64]) }),
+  };
+  const placement = place(
+    kernel({ name: "k", grid, inputs, outputs, scratch }, ({ halves, out, small, both }) => {
+      small.store(1);
+      both.a.store(halves.load());
+      out.store(both.a.transpose().load().cast(f32).add(small.at(0).loadScalar()));
+    }),
+  );
+  expect((offsets(placement).both ?? -1) % 1024).toBe(0);
+});
+
+test("scratch of a conversion counts while its op runs", () => {
+  const strided = "flat(L0 L1 L2 L3 L4 W0 W1)";
+  const rows = "(L0 L1 L2 L3 L4 W0 |)";
+  const placement = place(
+    kernel({ name: "k", grid, inputs, outputs }, ({ x, out }) => {
+      const tile = x.load().layoutCast(strided);
+      out.store(tile.exp().layoutCast(rows));
+    }),
+  );
+  const scratch = placement.memory.buffers.filter(({ value }) => value === undefined);
+  expect(scratch.map(({ name }) => name)).toContain("scratch of exp");
+  expect(placement.memory.bytes).toBeGreaterThan(0);
+});
+
+describe("too much", () => {
+  function report(definition: KernelDefinition): TilewrightError {
+    try {
+      placeKernel(definition.kernel, targets.sm_90a);
+    } catch (error) {
+      if (error instanceof TilewrightError) return error;
+      throw error;
+    }
+    throw new Error("the kernel was placed");
+  }
+
+  test("names the bytes of each buffer, the limit, and the stages that fit", () => {
+    const stages = 12;
+    const scratch = {
+      tileA: smem(bf16, [stages, 128, 64]),
+      tileB: smem(bf16, [stages, 64, 128]),
+      rest: smem(f32, [64, 64]),
+    };
+    const spec = { name: "deep", grid, inputs, outputs, scratch };
+    const found = report(
+      kernel(spec, ({ x, tileA, tileB, rest, out, i }) => {
+        rest.store(x.load());
+        tileA.at(i).store(1);
+        tileB.at(i).store(1);
+        out.store(rest.load());
+        out.store(tileA.at(i).at(slice(0, 64)).load().cast(f32));
+        rest.store(tileB.at(i).at(slice(0, 64), slice(0, 64)).load().cast(f32));
+      }),
+    );
+    expect(found.code).toBe("TW6103");
+    expect(found.expected).toBe("at most 232448 bytes on sm_90a");
+    expect(found.notes.map(({ message }) => message)).toEqual([
+      "tileA: 196608 bytes",
+      "tileB: 196608 bytes",
+      "rest: 16384 bytes",
+    ]);
+    // 6 stages take 196608 bytes; with the rest that is below the limit, 7 are above it.
+    expect(found.remedy).toBe("use at most 6 of the 12 stages of tileA, tileB");
+  });
+
+  test("one buffer alone", () => {
+    const scratch = { huge: smem(f32, [256, 256]) };
+    const found = report(
+      kernel({ name: "k", grid, inputs, outputs, scratch }, ({ huge, out }) => {
+        huge.store(1);
+        out.store(huge.at(slice(0, 64), slice(0, 64)).load());
+      }),
+    );
+    expect(found.remedy).toContain(`make huge smaller by ${256 * 256 * 4 - 232448} bytes`);
+  });
+});
