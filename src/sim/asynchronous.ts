@@ -59,9 +59,14 @@ export class CopyGroups {
     this.#read = Math.max(0, this.#read - end);
   }
 
-  /** Copies that nobody waited for in any way. */
-  leftovers(): readonly Work[] {
-    return [...this.#groups.slice(this.#read).flat(), ...this.#open];
+  /** Copies of groups that nobody waited for in any way. */
+  committed(): readonly Work[] {
+    return this.#groups.slice(this.#read).flat();
+  }
+
+  /** Copies in no group yet, which no wait can see. */
+  uncommitted(): readonly Work[] {
+    return this.#open;
   }
 }
 

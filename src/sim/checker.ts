@@ -86,7 +86,11 @@ export class Checker {
 
   /** What an agent must not leave behind when it ends. */
   agentEnded(agent: Agent): void {
-    for (const { origin } of agent.groups.leftovers()) reportUnawaited(this.#findings, origin);
+    const { groups } = agent;
+    for (const { origin } of groups.committed())
+      reportUnawaited(this.#findings, origin, "call waitGroup() in the thread that issued it");
+    for (const { origin } of groups.uncommitted())
+      reportUnawaited(this.#findings, origin, "call commitGroup() before waitGroup()");
     for (const { origin } of agent.products.leftovers()) reportUnawaited(this.#findings, origin);
   }
 

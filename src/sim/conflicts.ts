@@ -1,4 +1,5 @@
 /** The words for what the shadow memories and barriers find. */
+import type { Op } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import { formatPosition } from "../support/location.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
@@ -62,14 +63,25 @@ function raceRemedy(memory: Memory, { earlier, current, missing }: Race): string
   const fence = memory.description.space === "smem" ? "commitShared()" : "commitGlobal()";
   if (missing === "fence")
     return `call ${fence} in thread ${earlier.place.thread} after its ${opName(earlier.op)}, before what orders it with ${opName(current.op)}`;
-  const waits: readonly Access[] = [earlier, current].filter(({ proxy }) => proxy === "async");
-  if (waits.some(({ op }) => op.kind === "wgmma"))
-    return "wait for the wgmma before its operands are changed";
-  if (waits.length > 0)
+  if (earlier.op.kind === "copy_async" && earlier.mode === "write" && current.mode === "read")
+    return `${copyWait(memory, earlier.op, earlier)} before this ${opName(current.op)}`;
+  if (earlier.op.kind === "wgmma") return "wait for the wgmma before its operands are changed";
+  if ([earlier, current].some(({ op }) => op.kind === "copy_async"))
     return "wait for the copy before the other access, or order the copy after it";
   return sameBlock(earlier, current)
     ? "let one thread arrive on a barrier after its access and the other wait for it before its own"
     : "order the blocks with a semaphore, or let each write a part of its own";
+}
+
+/** How to wait until the copy has landed. */
+function copyWait({ owner }: Memory, { operands }: Op<"copy_async">, { place }: Origin): string {
+  const { barrier } = operands;
+  if (barrier === undefined)
+    return `call commitGroup() and waitGroup() in thread ${place.thread} after the copy,`;
+  const allocations = owner?.machine.program.allocations ?? [];
+  const allocated = allocations.find(({ op }) => op.results.includes(barrier));
+  const name = allocated?.op.attributes.name;
+  return `wait on the copy's barrier${name === undefined ? "" : ` ${name}`}`;
 }
 
 function reportUninitialised(
@@ -147,7 +159,7 @@ export function reportLateUse(findings: Findings, name: string, use: Access, end
 }
 
 /** An asynchronous operation that can still be under way when what it uses is gone. */
-export function reportUnawaited(findings: Findings, { op, place }: Origin): void {
+export function reportUnawaited(findings: Findings, { op, place }: Origin, remedy?: string): void {
   findings.add(
     {
       code: "TW3009",
@@ -155,6 +167,7 @@ export function reportUnawaited(findings: Findings, { op, place }: Origin): void
       location: op.location,
       expected: "a wait for it before its memory goes away",
       found: `${opName(op)} issued in ${placeText(place)} can still be under way`,
+      remedy,
     },
     op,
   );

@@ -118,6 +118,53 @@ describe("data races", () => {
     await expectFinding(k, {}, { code: "TW3001", marks: ["early copy", "early store"] });
   });
 
+  test("what a copy brings, read without a wait for its barrier", async () => {
+    const k = kernel(
+      {
+        name: "hasty",
+        inputs: { x: array(f32, [64]) },
+        outputs: { out: array(f32, [64]) },
+        scratch: { buffer: smem(f32, [64]), landed: barrier() },
+      },
+      ({ x, out, buffer, landed }) => {
+        copyAsync(x, buffer, { barrier: landed }); // hasty copy
+        out.store(buffer.load()); // hasty load
+        landed.wait();
+      },
+    );
+    await expectFinding(
+      k,
+      { x: vector(64) },
+      {
+        code: "TW3001",
+        marks: ["hasty copy", "hasty load"],
+        text: /wait on the copy's barrier landed before this load/,
+      },
+    );
+  });
+
+  test("what a copy wrote to global memory, read without a wait for its group", async () => {
+    const k = kernel(
+      {
+        name: "returned",
+        outputs: { out: array(f32, [64]) },
+        scratch: { buffer: smem(f32, [64]) },
+      },
+      ({ out, buffer }) => {
+        buffer.store(zeros(f32, [64]));
+        commitShared();
+        copyAsync(buffer, out);
+        commitGroup();
+        buffer.store(out.load());
+        waitGroup();
+      },
+    );
+    const { findings } = await runKernel(k);
+    expect(findings.map(({ remedy }) => remedy)).toContain(
+      "call commitGroup() and waitGroup() in thread main after the copy, before this load",
+    );
+  });
+
   test("an operand of wgmma changed before the wait", async () => {
     const k = kernel(
       {
@@ -317,7 +364,29 @@ describe("operations that are not awaited", () => {
         commitGroup();
       },
     );
-    await expectFinding(k, {}, { code: "TW3009", marks: ["copy out"] });
+    await expectFinding(
+      k,
+      {},
+      { code: "TW3009", marks: ["copy out"], text: /remedy: +call waitGroup\(\)/ },
+    );
+  });
+
+  test("a copy into global memory that is in no group", async () => {
+    const k = kernel(
+      {
+        name: "ungrouped",
+        outputs: { out: array(f32, [64]) },
+        scratch: { buffer: smem(f32, [64]) },
+      },
+      ({ out, buffer }) => {
+        buffer.store(zeros(f32, [64]));
+        commitShared();
+        copyAsync(buffer, out); // ungrouped copy
+        waitGroup();
+      },
+    );
+    const text = /remedy: +call commitGroup\(\) before waitGroup\(\)/;
+    await expectFinding(k, {}, { code: "TW3009", marks: ["ungrouped copy"], text });
   });
 
   test("a copy into shared memory", async () => {

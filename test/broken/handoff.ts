@@ -94,7 +94,11 @@ export const handoff = family<Mistake>({
     ),
   },
   mistakes: {
-    "no full wait": { code: "TW3001", at: "ring", says: /wait for the copy/ },
+    "no full wait": {
+      code: "TW3001",
+      at: "ring",
+      says: /wait (on the copy's barrier full before this load|for the copy)/,
+    },
     "no empty wait": { code: "TW3001", at: "ring", says: /order the copy after it/ },
     "reads not committed": {
       code: "TW3001",

@@ -73,7 +73,11 @@ export const pipeline = family<Mistake>({
   make,
   inputs: { a: ones([rows, steps * depth]), b: ones([steps * depth, columns]) },
   mistakes: {
-    "no full wait before wgmma": { code: "TW3001", at: "operands" },
+    "no full wait before wgmma": {
+      code: "TW3001",
+      at: "operands",
+      says: /wait on the copy's barrier full before this wgmma/,
+    },
     "refilled while wgmma reads": {
       code: "TW3001",
       at: "operands",

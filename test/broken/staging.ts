@@ -71,7 +71,11 @@ export const staging = family<Mistake>({
     "no wait before the refill": { code: "TW3001", at: "buffer", says: /wait for the copy/ },
     "waits for too few groups": { code: "TW3001", at: "buffer", says: /wait for the copy/ },
     "group not closed": { code: "TW3001", at: "buffer", says: /wait for the copy/ },
-    "reads back while copies write": { code: "TW3001", at: "result", says: /wait for the copy/ },
+    "reads back while copies write": {
+      code: "TW3001",
+      at: "result",
+      says: /call commitGroup\(\) and waitGroup\(\) in thread main/,
+    },
     "never waited for": { code: "TW3009", says: /is not awaited/ },
   },
 });
