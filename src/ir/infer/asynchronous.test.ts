@@ -89,10 +89,10 @@ const copyMistakes: readonly Mistake[] = [
   {
     name: "unaligned copy",
     code: "TW2064",
-    make: () => copyShape(f32, 64, 3),
-    message: "unaligned copy: a row of the window takes 12 bytes",
+    make: () => copyShape(f32, 64, 6),
+    message: "unaligned copy: a row of the window takes 24 bytes",
     expected: "a multiple of 16 bytes along the last axis",
-    found: "3 elements of f32, 12 bytes",
+    found: "6 elements of f32, 24 bytes",
   },
   {
     name: "copy too long",

@@ -70,6 +70,34 @@ describe("branches", () => {
   });
 });
 
+describe("loops", () => {
+  test("a single trip that yields its index gives the lower bound", () => {
+    const text = canonical(
+      `%1 = ${constant(5)}`,
+      `%2 = ${constant(6)}`,
+      `%3 = ${constant(1)}`,
+      "%r = loop %1, %2, %3 initial(%b) body(%i: i32, %v: i32) { yield %i } : i32",
+    );
+    expect(text).toMatch(/^(%\d+) = constant {value = 5, .*\ndebug_print \1 /);
+  });
+
+  test("a while that loses its first carry keeps its condition", () => {
+    const text = canonical(
+      `%1 = ${constant(1)}`,
+      `%s, %r = while %a, %b condition(%p: f32, %q: i32) {
+        %2 = compare %q, %1 {predicate = lt} : bool
+        yield %2
+      } body(%t: f32, %u: i32) {
+        %3 = unary %t {fn = neg} : f32
+        %4 = binary %u, %1 {fn = add} : i32
+        yield %3, %4
+      } : f32, i32`,
+    );
+    expect(text).toContain("while %b condition");
+    expect(text).not.toContain("neg");
+  });
+});
+
 describe("masks", () => {
   test.each([
     ["u8", 255, false],
