@@ -276,6 +276,29 @@ describe("conflicts", () => {
     expect(solution.conflict.primary.map(({ message }) => message)).toEqual(["not A", "not C"]);
   });
 
+  test("pins are named rather than what restricts a variable as much", () => {
+    const system = new System();
+    const [x, y, z] = [
+      declare(system, "x", "AB"),
+      declare(system, "y", "AB"),
+      declare(system, "z", "AB"),
+    ];
+    const pin = { location: line(3), message: "x is pinned", pinned: true };
+    const other = { location: line(9), message: "y is pinned", pinned: true };
+    system.require([z], ({ text }) => text === "A" || "not A", stated("z is A"));
+    system.require(
+      [x, y, z],
+      (...values) => values.some(({ text }) => text !== "A") || "all are A",
+      stated("some differ"),
+    );
+    system.equal(x, constant(letter("A")), pin);
+    system.equal(y, constant(letter("A")), other);
+    const solution = solve(system);
+    if (solution.status !== "unsatisfiable") throw new Error(solution.status);
+    expect(solution.conflict.constraints).toHaveLength(4);
+    expect(solution.conflict.primary).toEqual([pin, other]);
+  });
+
   test("a conflict that only the search sees: three variables, two candidates, all different", () => {
     const system = new System();
     const different = (left: Candidate, right: Candidate) => left.text !== right.text || "same";
