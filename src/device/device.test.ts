@@ -3,9 +3,10 @@ import { f32, i8 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { array, assert, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
-import type { OpenOptions } from "../runtime/open.ts";
+import type { OpenOptions } from "../runtime/open-options.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Device } from "./device.ts";
+import { formatLeaks } from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
 
 const n = dim("n", { multipleOf: 4 });
@@ -147,6 +148,22 @@ describe("launch", () => {
   });
 });
 
+describe("options", () => {
+  test("that nothing takes are refused", async () => {
+    const misspelt: object = { dimension: { n: 4 } };
+    await onDevice(async (device) => {
+      const run = () => device.run(twice, { x: counting(4) }, misspelt);
+      await expect(run()).rejects.toMatchObject({
+        code: "TW4015",
+        summary: "unknown option dimension of run; did you mean dimensions?",
+      });
+      using x = await device.upload(counting(4));
+      using out = device.allocate(f32, [4]);
+      expect(await codeOf(() => device.launch(twice, { x, out }, misspelt))).toBe("TW4015");
+    });
+  });
+});
+
 describe("arrays", () => {
   test("are gone once disposed of, however often", async () => {
     await onDevice(async (device) => {
@@ -169,6 +186,12 @@ describe("arrays", () => {
     const [[leak] = []] = reports;
     expect(leak?.bytes).toBe(24);
     expect(leak?.position?.file).toMatch(/device\.test\.ts$/);
+  });
+
+  test("that are forgotten are counted in words that fit", () => {
+    const leak: Leak = { dtype: f32, shape: [1], bytes: 4, position: undefined };
+    expect(formatLeaks([leak])).toMatch(/^1 array \(4 bytes\) was never disposed of:\n/);
+    expect(formatLeaks([leak, leak])).toMatch(/^2 arrays \(8 bytes\) were never disposed of:\n/);
   });
 
   test("belong to one device", async () => {

@@ -16,6 +16,7 @@ import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, isHostArray, requireInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
@@ -106,6 +107,7 @@ export class Device {
     options: LaunchOptions = {},
   ): void {
     this.#requireOpen();
+    requireLaunchOptions("launch", options, captureLocation());
     const launch = this.#prepare(definition.kernel, args, options);
     this.#enqueue(() => this.#backend.launch(launch)).catch((error: unknown) => {
       this.#failure ??= { error };
@@ -132,8 +134,9 @@ export class Device {
   ): Promise<HostResults<K>> {
     this.#requireOpen();
     const { kernel } = definition;
-    requireInputs(kernel, inputs);
     const location = captureLocation();
+    requireLaunchOptions("run", options, location);
+    requireInputs(kernel, inputs);
     const temporary: DeviceArray[] = [];
     try {
       const { args, launch } = await reportedAt(location, async () => {
@@ -231,6 +234,10 @@ export class Device {
     }
     return results;
   }
+}
+
+function requireLaunchOptions(what: string, options: LaunchOptions, location: Location): void {
+  requireKnownOptions(what, options, ["dimensions"], "TW4015", location);
 }
 
 /** Reports what `work` finds wrong with a call at the line that made it. */

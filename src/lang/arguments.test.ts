@@ -54,6 +54,13 @@ const kinds: readonly Mistake[] = [
     found: 'the text "1"',
   },
   {
+    name: "text as fill",
+    code: "TW1008",
+    make: () => trace(({ x }) => x.load({ fill: wrong("-inf") })), // <- here
+    message: "fill of load must be a number or a scalar of f32",
+    found: 'the text "-inf"',
+  },
+  {
     name: "number for a shape",
     code: "TW1008",
     make: () => trace(() => zeros(f32, wrong(64))), // <- here
@@ -69,13 +76,13 @@ const kinds: readonly Mistake[] = [
     name: "axis that expand cannot insert",
     code: "TW1008",
     make: () => trace(({ row }) => row.expand(2)), // <- here
-    expected: "an axis from 0 to 1",
+    expected: "an axis from -2 to 1",
   },
   {
     name: "argmax of a matrix without an axis",
     code: "TW1008",
     make: () => trace(({ matrix }) => matrix.argmax()), // <- here
-    expected: "an axis from 0 to 1",
+    expected: "an axis from -2 to 1",
   },
   {
     name: "function missing",

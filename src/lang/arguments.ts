@@ -21,6 +21,7 @@ import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { describe, wrongKind } from "./traced.ts";
 
@@ -95,6 +96,7 @@ export function array<D extends DTypeName>(
   const location = captureLocation();
   requireDType(dtype, location);
   requireShape("an array", shape, location);
+  requireKnownOptions("array", options, ["strides"], "TW1033", location);
   const { strides } = options;
   if (strides !== undefined) requireStrides(shape, strides, location);
   return Object.freeze({
@@ -120,8 +122,9 @@ export function smem<D extends DTypeName>(
   shape: readonly number[],
   options: { readonly layout?: SharedLayout | string } = {},
 ): MemorySpec<D, "smem"> {
-  const { layout } = options;
   const location = captureLocation();
+  requireKnownOptions("smem", options, ["layout"], "TW1033", location);
+  const { layout } = options;
   const stated = layout === undefined ? undefined : sharedLayoutOf(layout, shape, location);
   return memory("smem", dtype, shape, stated);
 }
@@ -172,6 +175,7 @@ export function barrier(
   options: { readonly arrivals?: number; readonly count?: number } = {},
 ): BarrierSpec {
   const location = captureLocation();
+  requireKnownOptions("barrier", options, ["arrivals", "count"], "TW1033", location);
   const { arrivals = 1, count = 1 } = options;
   for (const [name, item] of Object.entries({ arrivals, count }))
     if (!isPositiveInteger(item))

@@ -11,6 +11,7 @@
 import type { DTypeName } from "../formats/dtype.ts";
 import type { copyReductions } from "../ir/ops/asynchronous.ts";
 import { captureLocation } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
 import { Ref } from "./ref.ts";
 import { barrierOperands } from "./sync.ts";
@@ -30,6 +31,8 @@ export interface CopyOptions {
   readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
 }
 
+const copyOptions: readonly (keyof CopyOptions)[] = ["barrier", "fill", "multicast", "reduction"];
+
 /** Starts a copy between global and shared memory. */
 export function copyAsync<D extends DTypeName>(
   source: Ref<D>,
@@ -39,6 +42,7 @@ export function copyAsync<D extends DTypeName>(
   const location = captureLocation();
   for (const [role, ref] of Object.entries({ source, destination }))
     if (!(ref instanceof Ref)) wrongKind(`the ${role} of a copy`, "a ref", ref, location);
+  requireKnownOptions("copyAsync", options, copyOptions, "TW1033", location);
   const { barrier, fill = "zero", multicast = [], reduction = "none" } = options;
   const operands = {
     source: useValue(source, location),
@@ -58,8 +62,10 @@ export function commitGroup(): void {
  * shared memory may be overwritten.
  */
 export function waitGroup(pending = 0, options: { readonly read?: boolean } = {}): void {
+  const location = captureLocation();
+  requireKnownOptions("waitGroup", options, ["read"], "TW1033", location);
   const { read = false } = options;
-  emit("wait_group", {}, { pending, read }, captureLocation());
+  emit("wait_group", {}, { pending, read }, location);
 }
 
 /** Asks for a window on global memory to be brought nearer. */

@@ -11,6 +11,7 @@ import { scalarType } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { allocate } from "./allocate.ts";
 import type { ScratchObjects } from "./allocate.ts";
 import { describeSpec, isSpec } from "./arguments.ts";
@@ -19,7 +20,7 @@ import { indexValue, isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { Scalar } from "./scalar.ts";
 import { isPositiveInteger } from "./sizes.ts";
-import { activeTrace, originOf } from "./trace.ts";
+import { activeTrace, originOf, otherKernelText } from "./trace.ts";
 import type { Trace } from "./trace.ts";
 import { callBody, useValue, wrongKind } from "./traced.ts";
 import { emptyTree, flattenTree, matchTree, rebuildTree, valuesOf } from "./tree.ts";
@@ -84,7 +85,10 @@ function loopBounds(
   location: Location,
 ): LoopBounds & { readonly carry?: unknown } {
   if (isIndex(options)) return { to: options };
-  if (typeof options === "object" && options !== null) return options;
+  if (typeof options === "object" && options !== null) {
+    requireKnownOptions("loop", options, ["from", "to", "step", "carry"], "TW1033", location);
+    return options;
+  }
   return wrongKind(
     "what a loop counts to",
     "a count or { from, to, step, carry }",
@@ -278,7 +282,7 @@ export function onThread(
   if (active !== trace) {
     throw new TilewrightError({
       code: "TW1003",
-      message: `thread ${name} belongs to kernel ${trace.kernelName}, not to kernel ${active.kernelName}`,
+      message: otherKernelText(`thread ${name}`, trace, active),
       location,
     });
   }

@@ -1,12 +1,17 @@
 /** Functions that make tiles and scalars from nothing, or one tile from several. */
 import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
+import type { SymbolicSize } from "../ir/size.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import { axisFromEnd } from "./axes.ts";
+import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./scalar.ts";
+import { isSize, sizeValue } from "./sizes.ts";
 import { Tile } from "./tile.ts";
-import { activeTrace, emitOrigin, originOf } from "./trace.ts";
+import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 import { numberList, useValue, wrongKind } from "./traced.ts";
 
@@ -16,23 +21,29 @@ function constantOrigin(
   value: unknown,
   location: Location,
 ): Origin {
-  if (!isPlain(value)) wrongKind("a constant", "a plain JavaScript value", value, location);
-  return originOf(constantValue(dtype, shape, value, location), location);
+  if (isPlain(value)) return originOf(constantValue(dtype, shape, value, location), location);
+  if (!isSize(value))
+    return wrongKind("a constant", "a plain JavaScript value or a size", value, location);
+  const count = sizeValue(value, location);
+  const cast = { dtype, overflow: "saturate" } as const;
+  const converted =
+    dtype === dtypes.i32 ? count : emitValue("cast", { source: count }, cast, location);
+  return originOf(broadcastValue(converted, shape, location), location);
 }
 
-/** A scalar with a value that is known now. */
+/** A scalar with a value that is known now, or a size that is known at launch. */
 export function constant<D extends DTypeName>(
   dtype: DType<D>,
-  value: number | HostValue<D>,
+  value: number | HostValue<D> | SymbolicSize,
 ): Scalar<D> {
   return new Scalar(constantOrigin(dtype, [], value, captureLocation()));
 }
 
-/** A tile with the same value everywhere. */
+/** A tile with the same value everywhere, which may be a size that is known at launch. */
 export function full<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
-  value: number | HostValue<D>,
+  value: number | HostValue<D> | SymbolicSize,
 ): Tile<D> {
   const location = captureLocation();
   return new Tile(constantOrigin(dtype, tileShape("full", shape, location), value, location));
@@ -45,14 +56,15 @@ export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly numb
   return new Tile(constantOrigin(dtype, tileShape("zeros", shape, location), zero, location));
 }
 
-/** A tile whose elements count 0, 1, 2 … along one axis. */
+/** A tile whose elements count 0, 1, 2 … along one axis; a negative one counts from the end. */
 export function iota<D extends DTypeName>(
   dtype: DType<D>,
   shape: readonly number[],
   axis: number,
 ): Tile<D> {
   const location = captureLocation();
-  const attributes = { dtype, shape: tileShape("iota", shape, location), axis };
+  const extents = tileShape("iota", shape, location);
+  const attributes = { dtype, shape: extents, axis: axisFromEnd(axis, extents.length) };
   return new Tile(emitOrigin("iota", {}, attributes, location));
 }
 
@@ -65,7 +77,7 @@ function tileShape(label: string, shape: unknown, location: Location): readonly 
   return wrongKind(`the shape of ${label}`, "at least one extent", shape, location, remedy);
 }
 
-/** The tiles one after the other along an axis. */
+/** The tiles one after the other along an axis; a negative one counts from the end. */
 export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis: number): Tile<D> {
   const location = captureLocation();
   const parts = tiles.map((tile: unknown) =>
@@ -73,7 +85,8 @@ export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis
       ? useValue(tile, location)
       : wrongKind("what concatenate takes", "tiles", tile, location),
   );
-  return new Tile(emitOrigin("concatenate", { parts }, { axis }, location));
+  const attributes = { axis: axisFromEnd(axis, tiles[0]?.shape.length ?? 0) };
+  return new Tile(emitOrigin("concatenate", { parts }, attributes, location));
 }
 
 /** The format in which products of `D` are summed when nothing else is said. */
@@ -99,6 +112,7 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   options: DotOptions<R> = {},
 ): Tile<R> {
   const location = captureLocation();
+  requireKnownOptions("dot", options, ["accumulator", "precision", "dtype"], "TW1033", location);
   const { accumulator, precision = "native" } = options;
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);

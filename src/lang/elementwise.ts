@@ -16,6 +16,7 @@ import type { SymbolicSize } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { commonDType, isTile, resolveOperands } from "./operands.ts";
 import type { Scalar } from "./scalar.ts";
 import type { Tile } from "./tile.ts";
@@ -311,6 +312,7 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   ): DataOf<K, E> {
     const location = captureLocation();
     const source = useValue(this, location);
+    requireKnownOptions("cast", options, ["overflow"], "TW1033", location);
     const { overflow = "saturate" } = options;
     return this.#same(emitValue("cast", { source }, { dtype, overflow }, location), location);
   }

@@ -5,8 +5,11 @@
  *   tile<f32, [128, 64]> .mul( tile<f32, [64]> )     the right one is broadcast to [128, 64]
  *   tile<f32, [128, 64]> .mul( 2 )                   a constant of f32, [128, 64]
  */
+import { i32 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
+import { sizeText } from "../ir/size.ts";
+import type { Size } from "../ir/size.ts";
 import { isData } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
@@ -60,7 +63,9 @@ export function resolveOperands(
   const found = items.map((item) => {
     if (isDataObject(item)) return useValue(item, location);
     if (isPlain(item)) return item;
-    return isSize(item) ? sizeValue(item, location) : wrongOperand(label, item, location);
+    return isSize(item)
+      ? sizeOperand(label, dtype, item, location)
+      : wrongOperand(label, item, location);
   });
   const shapes = found.flatMap((item) => (isPlain(item) ? [] : [shapeOf(item)]));
   const shape = joinShapes(label, shapes, location);
@@ -69,6 +74,20 @@ export function resolveOperands(
       ? constantValue(dtype, shape, item, location)
       : broadcastValue(item, shape, location),
   );
+}
+
+/** A size is an i32; anything else has to be asked for. */
+function sizeOperand(label: string, dtype: DType, size: Size, location: Location): Value {
+  const value = sizeValue(size, location);
+  if (dtype === i32) return value;
+  throw new TilewrightError({
+    code: "TW2003",
+    message: `operands of ${label} have different dtypes`,
+    location,
+    expected: dtype.name,
+    found: `i32, the size ${sizeText(size)}`,
+    remedy: `write constant(${dtype.name}, ${sizeText(size)})`,
+  });
 }
 
 /** The dtype that plain numbers among `items` take: that of a traced one. */

@@ -15,6 +15,7 @@ import { typeText } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import type { Operand } from "./elementwise.ts";
@@ -108,6 +109,7 @@ export class Ref<D extends DTypeName = DTypeName> extends Traced {
     const location = captureLocation();
     const ref = useValue(this, location);
     if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
+    requireKnownOptions("load", options, ["fill"], "TW1033", location);
     const { fill } = options;
     const operands = fill === undefined ? { ref } : { ref, fill: this.#fill(fill, location) };
     return new Tile(emitOrigin("load", operands, {}, location));
@@ -183,7 +185,8 @@ export class Ref<D extends DTypeName = DTypeName> extends Traced {
 
   #fill(fill: unknown, location: Location): Value {
     if (isPlain(fill)) return constantValue(this.dtype, [], fill, location);
-    return isDataObject(fill) ? useValue(fill, location) : wrongOperand("load", fill, location);
+    if (isDataObject(fill)) return useValue(fill, location);
+    return wrongKind("fill of load", `a number or a scalar of ${this.dtype.name}`, fill, location);
   }
 
   /** A value in the window's shape where it broadcasts to it; inference judges what does not. */

@@ -13,6 +13,7 @@ import type { Dimension, Size } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { constantValue } from "./constants.ts";
 import { requireName } from "./names.ts";
 import { emitValue } from "./trace.ts";
@@ -21,6 +22,7 @@ import { describe } from "./traced.ts";
 /** A dimension whose extent is an argument of the launch, the same wherever the name stands. */
 export function dim(name: string, options: { readonly multipleOf?: number } = {}): Dimension {
   const location = captureLocation();
+  requireKnownOptions("dim", options, ["multipleOf"], "TW1033", location);
   const { multipleOf = 1 } = options;
   requireName("a dimension", name, location);
   if (!isPositiveInteger(multipleOf))

@@ -242,6 +242,8 @@ const elsewhere: readonly Mistake[] = [
       kernel({ name: "k", inputs: { x: array(f32, [n]) } }, () => {
         constant(f32, 1).add(wrong(n)); // <- here
       }),
+    found: "i32, the size n",
+    remedy: "write constant(f32, n)",
   },
   {
     name: "dimension that the kernel does not have",

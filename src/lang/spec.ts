@@ -10,6 +10,7 @@ import type { Dimension, Size } from "../ir/size.ts";
 import { lanesPerThread, targets } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import type { ScratchObject } from "./allocate.ts";
 import { describeSpec, isSpec } from "./arguments.ts";
 import type { ArraySpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
@@ -106,7 +107,19 @@ export interface CheckedSpec {
   readonly names: readonly string[];
 }
 
+const specNames: readonly (keyof KernelSpec)[] = [
+  "name",
+  "grid",
+  "cluster",
+  "threads",
+  "inputs",
+  "outputs",
+  "inouts",
+  "scratch",
+];
+
 export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
+  requireKnownOptions("kernel", spec, specNames, "TW1033", location);
   const { name, threads, inputs = {}, outputs = {}, inouts = {}, scratch = {} } = spec;
   requireName("a kernel", name, location);
   const register = new NameRegister();

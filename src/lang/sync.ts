@@ -5,6 +5,7 @@
 import type { Value } from "../ir/node.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { indexValue, requireWithin } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { Scalar } from "./scalar.ts";
@@ -38,6 +39,7 @@ export class Barrier extends Traced {
   /** Arrives once; on the barrier of another block of the cluster where `peer` is given. */
   arrive(options: { readonly peer?: Index } = {}): void {
     const location = captureLocation();
+    requireKnownOptions("arrive", options, ["peer"], "TW1033", location);
     const { peer } = options;
     const operands = {
       ...barrierOperands(this, location),
@@ -49,6 +51,7 @@ export class Barrier extends Traced {
   /** Waits for the next phase that this thread has not waited for, or for the phase of a parity. */
   wait(options: { readonly parity?: Index } = {}): void {
     const location = captureLocation();
+    requireKnownOptions("wait", options, ["parity"], "TW1033", location);
     const { parity } = options;
     const operands = {
       ...barrierOperands(this, location),
@@ -109,6 +112,7 @@ export class Semaphore extends Traced {
       ...this.#operands(location),
       value: indexValue("the value of a wait", value, location),
     };
+    requireKnownOptions("wait", options, ["decrement"], "TW1033", location);
     const { decrement = false } = options;
     emit("semaphore_wait", operands, { decrement }, location);
   }

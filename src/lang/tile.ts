@@ -1,6 +1,7 @@
 /**
  * Tiles: immutable blocks of numbers in the registers of a program thread. What they share with
- * scalars is in `elementwise.ts`; here are the methods that know of axes.
+ * scalars is in `elementwise.ts`; here are the methods that know of axes. An axis may be negative and
+ * then counts from the end.
  */
 import type { ArgFunction, ReduceFunction, ScanFunction } from "../formats/arithmetic/functions.ts";
 import type { DTypeName } from "../formats/dtype.ts";
@@ -11,6 +12,8 @@ import { parseLayout } from "../layout/algebra/text.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import { axisFromEnd } from "./axes.ts";
 import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
 import { Elementwise, make, noteCondition } from "./elementwise.ts";
 import { Scalar } from "./scalar.ts";
@@ -116,9 +119,11 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   /** With a new axis of extent 1 at position `axis`. */
   expand(axis: number): Tile<D> {
     const location = captureLocation();
-    if (!Number.isInteger(axis) || axis < 0 || axis > this.shape.length)
-      wrongKind("the axis of expand", `an axis from 0 to ${this.shape.length}`, axis, location);
-    return this.#reshape(this.shape.toSpliced(axis, 0, 1), location);
+    const rank = this.shape.length + 1;
+    const position = axisFromEnd(axis, rank);
+    if (!Number.isInteger(position) || position < 0 || position >= rank)
+      wrongKind("the axis of expand", `an axis from ${-rank} to ${rank - 1}`, axis, location);
+    return this.#reshape(this.shape.toSpliced(position, 0, 1), location);
   }
 
   /** Sum of all elements, or along one axis. */
@@ -234,8 +239,10 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
           : wrongKind("a payload of sortWith", "a tile", payload, location),
       ),
     };
+    requireKnownOptions("sort", options, ["descending"], "TW1033", location);
     const { descending = false } = options;
-    const results = emit("sort", operands, { axis, descending }, location);
+    const attributes = { axis: axisFromEnd(axis, this.shape.length), descending };
+    const results = emit("sort", operands, attributes, location);
     const tiles = results.map((value) => this.#tile(value, location));
     return tiles as unknown as readonly [Tile<D>, ...Tiles<P>];
   }
@@ -249,11 +256,13 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   ): Scalar<E> | Tile<E> {
     const location = captureLocation();
     const source = useValue(this, location);
+    requireKnownOptions(method, options, ["keep"], "TW1033", location);
     const { keep = false } = options;
-    const axes = axis === undefined ? this.shape.map((_, position) => position) : [axis];
+    const along = axis === undefined ? undefined : axisFromEnd(axis, this.shape.length);
+    const axes = along === undefined ? this.shape.map((_, position) => position) : [along];
     if (axis !== undefined && !keep) this.#requireOtherAxis(method, axis, location);
     const value = emitValue("reduce", { source }, { fn, axes }, location);
-    const shape = this.shape.map((extent, position) => (position === axis ? 1 : extent));
+    const shape = this.shape.map((extent, position) => (position === along ? 1 : extent));
     const result = keep ? emitValue("reshape", { source: value }, { shape }, location) : value;
     noteCondition(result, method, location);
     return dataObject(result, location) as Scalar<E> | Tile<E>;
@@ -275,8 +284,10 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #scan(fn: ScanFunction, axis: number, options: ScanOptions = {}): Tile<D> {
     const location = captureLocation();
     const source = useValue(this, location);
+    requireKnownOptions(`cum${fn}`, options, ["reverse"], "TW1033", location);
     const { reverse = false } = options;
-    return this.#tile(emitValue("scan", { source }, { fn, axis, reverse }, location), location);
+    const attributes = { fn, axis: axisFromEnd(axis, this.shape.length), reverse };
+    return this.#tile(emitValue("scan", { source }, attributes, location), location);
   }
 
   #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
@@ -285,7 +296,8 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     if (axis !== undefined) this.#requireOtherAxis(fn, axis, location);
     else if (this.shape.length > 1)
       wrongKind(`the axis of ${fn}`, `an axis from 0 to ${this.shape.length - 1}`, axis, location);
-    const value = emitValue("arg_reduce", { source }, { fn, axis: axis ?? 0 }, location);
+    const along = axisFromEnd(axis ?? 0, this.shape.length);
+    const value = emitValue("arg_reduce", { source }, { fn, axis: along }, location);
     return dataObject(value, location) as Scalar<"i32"> | Tile<"i32">;
   }
 

@@ -115,6 +115,13 @@ export class Trace {
   }
 }
 
+/** Whose `what` is, and whose it should be; one function may have traced two kernels of a name. */
+export function otherKernelText(what: string, owner: Trace, active: Trace): string {
+  return owner.kernelName === active.kernelName
+    ? `${what} belongs to another trace of kernel ${owner.kernelName}`
+    : `${what} belongs to kernel ${owner.kernelName}, not to kernel ${active.kernelName}`;
+}
+
 const traces: Trace[] = [];
 
 /** The trace that `name`, a function of the language, records into. */

@@ -75,6 +75,18 @@ const misuse: readonly Mistake[] = [
     notes: ["the value is made here"],
   },
   {
+    name: "value of a kernel of the same name",
+    code: "TW1003",
+    make: () => {
+      let kept: Scalar<"i32"> | undefined;
+      trace(({ i }) => {
+        kept = i;
+      });
+      return trace(() => kept?.add(1)); // <- here
+    },
+    message: "i32 belongs to another trace of kernel traced",
+  },
+  {
     name: "thread of another kernel",
     code: "TW1003",
     make: () =>

@@ -11,7 +11,7 @@ import type { Value } from "../ir/node.ts";
 import { typeText } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { activeTrace } from "./trace.ts";
+import { activeTrace, otherKernelText } from "./trace.ts";
 import type { Origin } from "./trace.ts";
 
 /** Where a traced object keeps its IR value; a symbol, to stay out of the user's sight. */
@@ -76,7 +76,7 @@ export function useValue(item: Traced, location: Location): Value {
   if (scope.trace !== trace) {
     throw new TilewrightError({
       code: "TW1003",
-      message: `${describe(item)} belongs to kernel ${scope.trace.kernelName}, not to kernel ${trace.kernelName}`,
+      message: otherKernelText(describe(item), scope.trace, trace),
       location,
       notes: [{ message: "the value is made here", location: made }],
     });

@@ -1,15 +1,14 @@
 /** `open()`: the device that kernels run on. */
 import { Device } from "../device/device.ts";
-import type { DeviceOptions } from "../device/device.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import { checkOpenOptions } from "./open-options.ts";
+import type { CheckedOptions, OpenOptions } from "./open-options.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
-import type { SimulatorOptions } from "./simulator-backend.ts";
 
 export type DeviceName = "simulator";
 
-export type OpenOptions = DeviceOptions & SimulatorOptions;
-
-const openers: { readonly [N in DeviceName]: (options: OpenOptions) => Device } = {
+const openers: { readonly [N in DeviceName]: (options: CheckedOptions) => Device } = {
   simulator: (options) => new Device(new SimulatorBackend(options), options),
 };
 
@@ -28,15 +27,20 @@ export const deviceNames = Object.freeze(Object.keys(openers)) as readonly Devic
  * }
  * ```
  */
-export function open(name: DeviceName = "simulator", options: OpenOptions = {}): Promise<Device> {
-  const opener = (openers as { readonly [name: string]: (options: OpenOptions) => Device })[name];
-  if (opener !== undefined) return Promise.resolve(opener(options));
-  return Promise.reject(
-    new TilewrightError({
-      code: "TW4012",
-      message: `there is no device ${String(name)}`,
-      expected: deviceNames.join(", "),
-      found: String(name),
-    }),
-  );
+export async function open(
+  name: DeviceName = "simulator",
+  options: OpenOptions = {},
+): Promise<Device> {
+  const location = captureLocation();
+  const opener = (openers as { readonly [name: string]: (options: CheckedOptions) => Device })[
+    name
+  ];
+  if (opener !== undefined) return opener(checkOpenOptions(options, location));
+  throw new TilewrightError({
+    code: "TW4012",
+    message: `there is no device ${String(name)}`,
+    location,
+    expected: deviceNames.join(", "),
+    found: String(name),
+  });
 }

@@ -8,17 +8,22 @@ import type { LaunchOptions } from "../device/device.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
-import type { OpenOptions } from "../runtime/open.ts";
+import { countRule, requireRules, seedRule, targetOf, truthRule } from "../runtime/open-options.ts";
+import type { OpenOptions } from "../runtime/open-options.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { Target } from "../targets/target.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import type { Target, TargetName } from "../targets/target.ts";
 
 export interface CheckOptions extends LaunchOptions {
   /** How many schedules besides the fixed one; half are random, half adversarial. 20 unless given. */
   readonly schedules?: number;
   /** The first seed; each schedule takes the next one. 1 unless given. */
   readonly seed?: number;
-  readonly target?: Target;
+  /** The GPU whose limits hold, or its name; sm_90a unless given. */
+  readonly target?: Target | TargetName;
   /** False for kernels whose results may depend on the order of atomic updates; true unless given. */
   readonly deterministic?: boolean;
 }
@@ -41,12 +46,22 @@ export function turns({
   return [{ schedule: "fixed", seed }, ...seeded];
 }
 
+const rules = { schedules: countRule, seed: seedRule, deterministic: truthRule };
+
+function checkOptions(options: CheckOptions, location: Location): void {
+  const known = [...Object.keys(rules), "target", "dimensions"];
+  requireKnownOptions("checkKernel", options, known, "TW4015", location);
+  requireRules("checkKernel", rules, options, location);
+  if (options.target !== undefined) targetOf(options.target, location);
+}
+
 /** Runs the kernel under every schedule and gives its results; throws what any of them finds. */
 export async function checkKernel<K extends KernelDefinition>(
   definition: K,
   inputs: RunArguments<K>,
   options: CheckOptions = {},
 ): Promise<HostResults<K>> {
+  checkOptions(options, captureLocation());
   let first: HostResults<K> | undefined;
   for (const turn of turns(options)) {
     const results = await runTurn(definition, inputs, turn, options);

@@ -77,6 +77,27 @@ describe("checkKernel", () => {
   });
 });
 
+describe("options of checkKernel", () => {
+  const x = fromNumbers(f32, [4], [1, 2, 3, 4]);
+  const options: readonly (readonly [object, string, string])[] = [
+    [{ shedules: 3 }, "TW4015", "unknown option shedules of checkKernel; did you mean schedules?"],
+    [{ schedules: "many" }, "TW4016", 'schedules of checkKernel cannot be the text "many"'],
+    [{ seed: 0.5 }, "TW4016", "seed of checkKernel cannot be 0.5"],
+    [{ deterministic: 0 }, "TW4016", "deterministic of checkKernel cannot be 0"],
+    [{ target: "sm_70" }, "TW4016", "there is no target sm_70"],
+  ];
+  test.each(options)("%o is %s", async (given, code, summary) => {
+    const report = await reportOf(() => checkKernel(double, { x }, given));
+    expect([report.code, report.summary]).toEqual([code, summary]);
+    expect(report.position?.file).toMatch(/testing\.test\.ts$/);
+  });
+
+  test("a target may be named", async () => {
+    const { out } = await checkKernel(double, { x }, { target: "sm_80", schedules: 1 });
+    expect([...toNumbers(out)]).toEqual([2, 4, 6, 8]);
+  });
+});
+
 describe("compareWithReference", () => {
   const result = fromNumbers(f32, [2, 2], [1, 2, 3, 4]);
 

@@ -46,13 +46,13 @@ export const tileMistakes = mistakeTable(import.meta.url, [
     found: "2",
   },
   {
-    name: "axis counted from the end",
+    name: "axis before the first",
     code: "TW2020",
     make: () =>
       program(({ tile }) => {
-        tile.cumsum(-1); // <- axis counted from the end
+        tile.cumsum(-3); // <- axis before the first
       }),
-    message: "cumsum has no axis -1",
+    message: "cumsum has no axis -3",
   },
   {
     name: "sum along the only axis",
@@ -120,7 +120,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
       program(({ tile }) => {
         tile.expand(3); // <- expand beyond the end
       }),
-    message: "an axis from 0 to 2",
+    message: "an axis from -3 to 2",
     found: "3",
   },
   {

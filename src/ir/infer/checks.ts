@@ -5,6 +5,8 @@
  *   const source = dataOperand(draft, "the operand", draft.operands.source);   // a tile or scalar
  *   sameTypes(draft, left, right);                                             // TW2003, TW2004
  */
+import { isArithmeticFloat } from "../../formats/arithmetic/functions.ts";
+import { isFloat } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { DiagnosticCode, DiagnosticDetails } from "../../support/diagnostics.ts";
@@ -115,8 +117,20 @@ export function sameDTypes(draft: AnyDraft, left: DType, right: DType): void {
     fail(draft, "TW2003", `operands of ${opName(draft)} have different dtypes`, {
       expected: left.name,
       found: right.name,
-      remedy: `cast one of them, for example with .cast(${left.name})`,
+      remedy: castRemedy(left, right),
     });
+}
+
+/** A float that is only stored is not what the other operand should become. */
+function castRemedy(left: DType, right: DType): string {
+  const stored = [left, right].filter((dtype) => isFloat(dtype) && !isArithmeticFloat(dtype));
+  const [first, ...others] = stored;
+  if (first === undefined) return `cast one of them, for example with .cast(${left.name})`;
+  if (others.length > 0) return "cast both, for example with .cast(f32)";
+  const other = first === left ? right : left;
+  return other.name === "f32"
+    ? `cast the ${first.name} operand with .cast(f32)`
+    : `cast the ${first.name} operand with .cast(f32), and the ${other.name} one too`;
 }
 
 export function sameShapes(

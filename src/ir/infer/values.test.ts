@@ -9,7 +9,19 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, bool, f16, f32, f8e4m3fn, i32, i64, i8, u64, u8 } from "../../formats/dtype.ts";
+import {
+  bf16,
+  bool,
+  f16,
+  f32,
+  f8e4m3fn,
+  f8e5m2,
+  i32,
+  i64,
+  i8,
+  u64,
+  u8,
+} from "../../formats/dtype.ts";
 import { tileCodes } from "../../support/codes/ir/tiles.ts";
 import { valueCodes } from "../../support/codes/ir/values.ts";
 
@@ -47,6 +59,28 @@ const valueMistakes: readonly Mistake[] = [
     expected: "f32",
     found: "bf16",
     remedy: ".cast(f32)",
+  },
+  {
+    name: "addition of a stored format to f32",
+    code: "TW2003",
+    make: () => infer("binary", { left: tile(f8e4m3fn, 64), right: row }, { fn: "add" }),
+    message: "operands of add have different dtypes",
+    remedy: "cast the f8e4m3fn operand with .cast(f32)",
+  },
+  {
+    name: "addition of bf16 and a stored format",
+    code: "TW2003",
+    make: () => infer("binary", { left: tile(bf16, 64), right: tile(f8e5m2, 64) }, { fn: "add" }),
+    message: "operands of add have different dtypes",
+    remedy: "cast the f8e5m2 operand with .cast(f32), and the bf16 one too",
+  },
+  {
+    name: "addition of two stored formats",
+    code: "TW2003",
+    make: () =>
+      infer("binary", { left: tile(f8e4m3fn, 64), right: tile(f8e5m2, 64) }, { fn: "add" }),
+    message: "operands of add have different dtypes",
+    remedy: "cast both, for example with .cast(f32)",
   },
   {
     name: "comparison of two formats",

@@ -90,4 +90,17 @@ export const deviceCodes = registerCodes({
     example: "device.launch(axpy, { x, y, out: x })",
     remedy: "give the output memory of its own, or declare the array under inouts",
   },
+  TW4015: {
+    title: "unknown option",
+    cause:
+      "The function takes no option of this name. Ignoring it would leave the default in force without a word.",
+    example: 'open("simulator", { sede: 3 })',
+    remedy: "use one of the names that the message lists",
+  },
+  TW4016: {
+    title: "option with an impossible value",
+    cause: "The option exists, but not with this value.",
+    example: 'open("simulator", { schedule: "rnadom" })',
+    remedy: "give a value of the kind that the message names",
+  },
 });

@@ -221,4 +221,11 @@ export const languageCodes = registerCodes({
     example: "histogram.at(slice(0, 64)).atomicAdd(1)",
     remedy: "give a tile of the window's shape, such as `full(dtype, shape, value)`",
   },
+  TW1033: {
+    title: "unknown option",
+    cause:
+      "The function takes no option of this name. Ignoring it would leave the default in force without a word.",
+    example: "barrier({ arivals: 3 })",
+    remedy: "use one of the names that the message lists",
+  },
 });

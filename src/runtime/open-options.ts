@@ -1,0 +1,102 @@
+/**
+ * The options of `open`, checked once, so that a device meets only values that exist. What is wrong is
+ * reported where `open` was called.
+ *
+ *   { schedule: "random", target: "sm_80" }  ->  { schedule: "random", target: targets.sm_80 }
+ */
+import type { DeviceOptions } from "../device/device.ts";
+import type { ScheduleName } from "../sim/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { optionText, requireKnownOptions } from "../support/options.ts";
+import { defaultTarget, targets } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
+import type { SimulatorOptions } from "./simulator-backend.ts";
+
+/** What `open` takes besides the device's name. */
+export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "target"> {
+  /** The GPU whose limits hold, or its name; sm_90a unless given. */
+  readonly target?: Target | TargetName;
+}
+
+type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
+
+const scheduleNames: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
+
+export const truthRule: Rule = ["true or false", (value) => typeof value === "boolean"];
+export const seedRule: Rule = ["a whole number", Number.isSafeInteger];
+export const countRule: Rule = [
+  "a whole number from 0",
+  (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+];
+const functionRule: Rule = ["a function", (value) => typeof value === "function"];
+
+const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = {
+  schedule: [
+    scheduleNames.map((name) => `"${name}"`).join(", "),
+    (value) => scheduleNames.some((name) => name === value),
+  ],
+  seed: seedRule,
+  checks: truthRule,
+  onPrint: functionRule,
+  onFindings: functionRule,
+  onLeak: functionRule,
+  onCompile: functionRule,
+};
+
+export type CheckedOptions = DeviceOptions & SimulatorOptions;
+
+export function checkOpenOptions(options: OpenOptions, location: Location): CheckedOptions {
+  requireKnownOptions("open", options, [...Object.keys(rules), "target"], "TW4015", location);
+  requireRules("open", rules, options, location);
+  const { target, ...others } = options;
+  return target === undefined ? others : { ...others, target: targetOf(target, location) };
+}
+
+/** Refuses options that are given and break their rule. */
+export function requireRules(
+  what: string,
+  wanted: { readonly [name: string]: Rule },
+  options: { readonly [name: string]: unknown } | object,
+  location: Location,
+): void {
+  const values = new Map<string, unknown>(Object.entries(options));
+  for (const [name, [expected, holds]] of Object.entries(wanted)) {
+    const value = values.get(name);
+    if (value === undefined || holds(value)) continue;
+    throw new TilewrightError({
+      code: "TW4016",
+      message: `${name} of ${what} cannot be ${optionText(value)}`,
+      location,
+      expected,
+      found: optionText(value),
+    });
+  }
+}
+
+/** The description that is meant: itself, or the known one of that name. */
+export function targetOf(target: unknown, location: Location): Target {
+  if (isTarget(target)) return target;
+  const names = Object.keys(targets) as readonly TargetName[];
+  const named = names.find((name) => name === target);
+  if (named !== undefined) return targets[named];
+  throw new TilewrightError({
+    code: "TW4016",
+    message:
+      typeof target === "string"
+        ? `there is no target ${target}`
+        : `target cannot be ${optionText(target)}`,
+    location,
+    expected: `${names.join(", ")}, or a description of a target`,
+    found: optionText(target),
+  });
+}
+
+/** A description has everything that the known ones have. */
+function isTarget(target: unknown): target is Target {
+  if (typeof target !== "object" || target === null) return false;
+  const found = new Map<string, unknown>(Object.entries(target));
+  return Object.entries(defaultTarget).every(
+    ([name, value]) => typeof found.get(name) === typeof value,
+  );
+}

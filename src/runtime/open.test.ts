@@ -1,0 +1,93 @@
+/** What `open` takes, and what it says to everything else. */
+import { expect, test } from "vitest";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { targets } from "../targets/target.ts";
+import { open } from "./open.ts";
+
+async function reportOf(options: object): Promise<TilewrightError> {
+  try {
+    await open("simulator", options);
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+    throw error;
+  }
+  throw new Error("nothing was reported");
+}
+
+interface Refused {
+  readonly options: object;
+  readonly code: string;
+  readonly summary: string;
+  readonly expected?: string;
+}
+
+const refused: readonly Refused[] = [
+  {
+    options: { sede: 3 },
+    code: "TW4015",
+    summary: "unknown option sede of open; did you mean seed?",
+  },
+  {
+    options: { schedule: "rnadom" },
+    code: "TW4016",
+    summary: 'schedule of open cannot be the text "rnadom"',
+    expected: '"fixed", "random", "adversarial"',
+  },
+  {
+    options: { seed: 1.5 },
+    code: "TW4016",
+    summary: "seed of open cannot be 1.5",
+    expected: "a whole number",
+  },
+  { options: { seed: "1" }, code: "TW4016", summary: 'seed of open cannot be the text "1"' },
+  {
+    options: { checks: "no" },
+    code: "TW4016",
+    summary: 'checks of open cannot be the text "no"',
+    expected: "true or false",
+  },
+  {
+    options: { onPrint: true },
+    code: "TW4016",
+    summary: "onPrint of open cannot be true",
+    expected: "a function",
+  },
+  {
+    options: { onLeak: "log" },
+    code: "TW4016",
+    summary: 'onLeak of open cannot be the text "log"',
+  },
+  { options: { onCompile: 1 }, code: "TW4016", summary: "onCompile of open cannot be 1" },
+  {
+    options: { target: "sm_70" },
+    code: "TW4016",
+    summary: "there is no target sm_70",
+    expected: "sm_80, sm_90a, sm_100a, or a description of a target",
+  },
+  {
+    options: { target: { name: "sm_70" } },
+    code: "TW4016",
+    summary: "target cannot be an object",
+  },
+];
+
+test.each(refused)("$summary", async ({ options, code, summary, expected }) => {
+  const report = await reportOf(options);
+  expect([report.code, report.summary]).toEqual([code, summary]);
+  expect(report.expected).toContain(expected ?? "");
+  expect(report.position?.file).toMatch(/open\.test\.ts$/);
+});
+
+test("a target is given as such, changed, or by its name", async () => {
+  const small = { ...targets.sm_90a, name: "small", processors: 1 };
+  for (const [target, wanted] of [
+    [undefined, targets.sm_90a],
+    [targets.sm_80, targets.sm_80],
+    ["sm_80", targets.sm_80],
+    [small, small],
+  ] as const) {
+    const device = await open("simulator", target === undefined ? {} : { target });
+    expect(device.target).toBe(wanted);
+    device.dispose();
+  }
+});

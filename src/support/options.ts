@@ -1,0 +1,77 @@
+/**
+ * Options of public functions, by name. Types say which there are, but a program whose types were
+ * erased still runs, and there a misspelt option would simply be ignored:
+ *
+ *   barrier({ arivals: 3 })    unknown option arivals of barrier; did you mean arrivals?
+ */
+import { TilewrightError } from "./diagnostics.ts";
+import type { DiagnosticCode } from "./diagnostics.ts";
+import type { Location } from "./location.ts";
+
+/** Refuses what is not an object of the `known` names; `what` is who takes it: "barrier". */
+export function requireKnownOptions(
+  what: string,
+  options: unknown,
+  known: readonly string[],
+  code: DiagnosticCode,
+  location: Location,
+): void {
+  const expected = `{ ${known.join(", ")} }`;
+  if (!isRecord(options)) {
+    const message = `the options of ${what} are not an object with names`;
+    const found = optionText(options);
+    throw new TilewrightError({ code, message, location, expected, found });
+  }
+  for (const name of Object.keys(options)) {
+    if (known.includes(name)) continue;
+    const meant = nearestName(name, known);
+    const message = `unknown option ${name} of ${what}`;
+    throw new TilewrightError({
+      code,
+      message: meant === undefined ? message : `${message}; did you mean ${meant}?`,
+      location,
+      expected,
+      found: name,
+      remedy: meant === undefined ? undefined : `write ${meant}`,
+    });
+  }
+}
+
+function isRecord(options: unknown): options is { readonly [name: string]: unknown } {
+  if (typeof options !== "object" || options === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(options);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** The value of an option in words, for messages. */
+export function optionText(value: unknown): string {
+  if (typeof value === "string") return `the text ${JSON.stringify(value)}`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  return typeof value === "bigint" ? `${value}n` : String(value);
+}
+
+/** The name that was probably meant: one that begins alike, or that few changes lead to. */
+function nearestName(name: string, known: readonly string[]): string | undefined {
+  const candidates = known
+    .map((other) => ({ other, distance: nameDistance(name.toLowerCase(), other.toLowerCase()) }))
+    .filter(({ other, distance }) => distance <= Math.max(name.length, other.length) / 2)
+    .sort((left, right) => left.distance - right.distance);
+  return candidates[0]?.other;
+}
+
+/** How many letters must be put in, taken out or replaced; none for an abbreviation. */
+function nameDistance(left: string, right: string): number {
+  if (left.length > 1 && right.startsWith(left)) return 0;
+  let row = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (const [index, letter] of [...left].entries()) {
+    const next = [index + 1];
+    for (const [column, other] of [...right].entries()) {
+      const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+}
