@@ -9,7 +9,8 @@
  *
  * A file run from the command line must meet the command line's own instance of the library, wherever
  * the file lies and whatever is installed beside it: `tilewright` resolves from here, through this
- * package's own exports.
+ * package's own exports. A relative import may also name the file that a compiler would make of a
+ * TypeScript file: `./lib.js` is `./lib.ts` where there is no `./lib.js`, and `.mjs` likewise `.mts`.
  *
  * Node runs this module on its own thread, which shares nothing with the program.
  */
@@ -19,10 +20,21 @@ import { fileURLToPath } from "node:url";
 import { transformSync } from "@swc/wasm-typescript";
 import type { Position } from "../support/location.ts";
 
-export const resolve: ResolveHook = (specifier, context, nextResolve) =>
-  /^tilewright(\/|$)/.test(specifier)
-    ? nextResolve(specifier, { ...context, parentURL: import.meta.url })
-    : nextResolve(specifier, context);
+export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
+  if (/^tilewright(\/|$)/.test(specifier))
+    return nextResolve(specifier, { ...context, parentURL: import.meta.url });
+  try {
+    return await nextResolve(specifier, context);
+  } catch (error) {
+    const source = /^\.\.?\/.*\.m?js$/.test(specifier) ? specifier.replace(/js$/, "ts") : specifier;
+    if (source === specifier) throw error;
+    try {
+      return await nextResolve(source, context);
+    } catch {
+      throw error;
+    }
+  }
+};
 
 export const load: LoadHook = async (url, context, nextLoad) => {
   if (!/^file:.*\.m?ts$/.test(url)) return nextLoad(url, context);
@@ -41,6 +53,7 @@ function eraseTypes(source: string, path: string): string {
 
 /** What the eraser throws: a plain object; its lines count from 1, its columns from 0. */
 interface EraserReport {
+  readonly code?: string;
   readonly message: string;
   readonly startLine: number;
   readonly startColumn: number;
@@ -53,9 +66,12 @@ function isEraserReport(report: unknown): report is EraserReport {
 /** Crosses to the program's thread as a SyntaxError that keeps its properties and loses its class. */
 class UnerasableError extends SyntaxError {
   readonly position: Position;
+  /** Whether no TypeScript compiler would take the file either. */
+  readonly isMalformed: boolean;
 
   constructor(report: EraserReport, file: string) {
     super(report.message);
     this.position = { file, line: report.startLine, column: report.startColumn + 1 };
+    this.isMalformed = report.code === "InvalidSyntax";
   }
 }

@@ -75,6 +75,29 @@ describe("importFile", () => {
     expect(await runImport("main.ts", "module")).toEqual({ result: 21 });
   });
 
+  test("takes the name of the file that a compiler would make", async () => {
+    writeUserFile("lib.ts", "export const a: number = 2;");
+    writeUserFile("other.mts", "export const b: number = 3;");
+    writeUserFile("both.ts", "export const c: number = 0;");
+    writeUserFile("both.js", "export const c = 5;");
+    writeUserFile(
+      "compiled.ts",
+      [
+        'import { a } from "./lib.js";',
+        'import { b } from "./other.mjs";',
+        'import { c } from "./both.js";',
+        "export const result: number = a * b * c;",
+      ].join("\n"),
+    );
+    writeUserFile("package.json", '{ "type": "module" }');
+    expect(await runImport("compiled.ts", "module")).toEqual({ result: 30 });
+  });
+
+  test("a missing import is reported under the name that was written", async () => {
+    writeUserFile("lost.ts", 'import "./nowhere.js";');
+    expect(await runImport("lost.ts", "error.message")).toContain("nowhere.js");
+  });
+
   test("runs JavaScript as it is", async () => {
     writeUserFile("plain.mjs", "export const result = 1 < 2 > (3);");
     expect(await runImport("plain.mjs", "module")).toEqual({ result: false });
@@ -98,17 +121,19 @@ describe("importFile", () => {
 
   test("syntax that cannot be erased is TW5002 at its line", async () => {
     const path = writeUserFile("enum.ts", "const one: number = 1;\n  enum Mode { fast }\n");
-    expect(await runImport("enum.ts", "[error.code, error.position]")).toEqual([
+    expect(await runImport("enum.ts", "[error.code, error.position, error.remedy]")).toEqual([
       "TW5002",
       { file: path, line: 2, column: 3 },
+      "use syntax that disappears with the types, such as a union of string literals",
     ]);
   });
 
   test("a syntax error in TypeScript is TW5002 at its line", async () => {
     const path = writeUserFile("syntax.ts", "const one: number = 1;\nconst = 2;\n");
-    expect(await runImport("syntax.ts", "[error.code, error.position]")).toEqual([
+    expect(await runImport("syntax.ts", "[error.code, error.position, error.remedy]")).toEqual([
       "TW5002",
       { file: path, line: 2, column: 7 },
+      "correct the syntax at this place",
     ]);
   });
 

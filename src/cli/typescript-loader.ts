@@ -33,14 +33,20 @@ export async function importFile(path: string): Promise<Readonly<Record<string, 
   }
 }
 
-function isUnerasable(error: unknown): error is SyntaxError & { readonly position: Position } {
+interface Unerasable extends SyntaxError {
+  readonly position: Position;
+  readonly isMalformed: boolean;
+}
+
+function isUnerasable(error: unknown): error is Unerasable {
   return error instanceof SyntaxError && "position" in error;
 }
 
-function unerasableReport({ message, position }: SyntaxError & { readonly position: Position }) {
+function unerasableReport({ message, position, isMalformed }: Unerasable): TilewrightError {
   return new TilewrightError({
     code: "TW5002",
     message,
     location: locationAt(position.file, position.line, position.column),
+    remedy: isMalformed ? "correct the syntax at this place" : undefined,
   });
 }

@@ -73,7 +73,11 @@ describe("loadUserModule", () => {
       summary: `there is no file ${path}`,
       position: undefined,
     });
-    await expect(loadUserModule(folder)).rejects.toMatchObject({ code: "TW5003" });
+    await expect(loadUserModule(folder)).rejects.toMatchObject({
+      code: "TW5003",
+      summary: `${folder} is a folder`,
+      remedy: "name a file in the folder",
+    });
   });
 
   test("a file of another kind is TW5004", async () => {

@@ -37,7 +37,17 @@ export async function loadUserModule(
 }
 
 function requireModuleFile(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true)
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true)
+    throw new TilewrightError({
+      code: "TW5003",
+      message: `${path} is a folder`,
+      location: unknownLocation,
+      expected: "a TypeScript or JavaScript file",
+      found: "a folder",
+      remedy: "name a file in the folder",
+    });
+  if (found?.isFile() !== true)
     throw new TilewrightError({
       code: "TW5003",
       message: `there is no file ${path}`,
