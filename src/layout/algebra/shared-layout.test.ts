@@ -258,6 +258,20 @@ describe("views", () => {
     const crossing = reshapeView(sliceView(stage, [0, 16], [64, 96]), [64, 3, 32]);
     expect(crossing && tiledAxes(crossing)).toBeUndefined();
   });
+
+  test("steps along one axis that depend on another, or do not fill the last run, are not regular", () => {
+    const columns = reshapeView(wholeView(sharedLayout({ order: [1, 0] }), [4, 4], 32), [16]);
+    if (columns === undefined) throw new Error("not one axis");
+    // Stored by columns, number n lies at word 4·(n % 4) + n / 4.
+    const run = { inner: 4, step: 16, outer: 2, jump: 4 };
+    expect(tiledAxes(sliceView(columns, [0], [8]))?.axes).toEqual([run]);
+    expect(tiledAxes(sliceView(columns, [0], [6]))).toBeUndefined();
+    const even = reshapeView(sliceView(columns, [0], [12]), [6, 2]);
+    expect(even && tiledAxes(even)?.axes.length).toBe(2);
+    const odd = reshapeView(sliceView(columns, [1], [12]), [6, 2]);
+    expect(odd?.shape).toEqual([6, 2]);
+    expect(odd && tiledAxes(odd)).toBeUndefined();
+  });
 });
 
 describe("wgmma operands", () => {

@@ -188,6 +188,15 @@ describe("shared memory", () => {
     expect(step?.kind === "exchange" ? step.scope : undefined).toBe("warp");
   });
 
+  test.each([
+    ["one warp stores for all", "(L0 L1 L2 L3 L4)", "(L1 L0 L2 L3 L4)", [32]],
+    ["warps change places", "(L0 L1 L2 L3 L4 W0 W1)", "(L0 L1 L2 L3 L4 W1 W0)", [128]],
+  ] as const)("warps that load what others stored wait for all: %s", (_, source, target, shape) => {
+    const plans = relayoutPlans(parseLayout(source), parseLayout(target), shape, f32);
+    const exchanges = (plans.at(-1)?.steps ?? []).filter((step) => step.kind === "exchange");
+    expect(exchanges.map(({ scope }) => scope)).toEqual(["warpgroup"]);
+  });
+
   test("the cost is what the table says", () => {
     const plan = planOf(wgmma, stridedLayout(4), [64, 64], f32);
     const { accesses, wavefronts, barriers } = relayoutCounts(plan.steps, 32);
