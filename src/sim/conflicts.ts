@@ -227,8 +227,9 @@ export function reportOverrun(
 }
 
 export function arrivalsText(arrivals: readonly Origin[]): string {
-  if (arrivals.length === 0) return "none";
-  return arrivals
-    .map(({ op, place }) => `${placeText(place)} at ${formatPosition(op.location.position)}`)
-    .join("; ");
+  if (arrivals.length === 0) return "nobody has arrived";
+  const places = arrivals.map(
+    ({ op, place }) => `${placeText(place)} at ${formatPosition(op.location.position)}`,
+  );
+  return `arrived: ${places.join("; ")}`;
 }

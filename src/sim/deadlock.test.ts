@@ -13,9 +13,10 @@ import {
   when,
   zeros,
 } from "../lang/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 
-const { expectFinding } = findingsOf(import.meta.url);
+const { expectFinding, lineOf } = findingsOf(import.meta.url);
 
 describe("deadlock", () => {
   test("two threads that wait for each other", async () => {
@@ -28,18 +29,50 @@ describe("deadlock", () => {
       ({ left, right, ping, pong }) => {
         left(() => {
           ping.wait(); // cycle left
-          pong.arrive();
+          pong.arrive(); // cycle pong
         });
         right(() => {
           pong.wait(); // cycle right
-          ping.arrive();
+          ping.arrive(); // cycle ping
         });
       },
     );
     await expectFinding(
       k,
       {},
-      { code: "TW3011", marks: ["cycle left", "cycle right"], text: /phase 0.*0 of 1 arrivals/ },
+      {
+        code: "TW3011",
+        marks: ["cycle left", "cycle right", "cycle ping", "cycle pong"],
+        text: /thread left waits for phase 0 of barrier ping \(0 of 1 arrivals so far\); nobody has arrived/,
+      },
+    );
+    const line = lineOf("cycle right");
+    const { findings } = await runKernel(k);
+    expect(findings[0]?.message).toMatch(
+      new RegExp(`Barrier.arrive arrives on ping, in thread right, which waits at .*:${line}:`),
+    );
+  });
+
+  test("a thread that ended without its arrival", async () => {
+    const k = kernel(
+      { name: "ended", threads: ["left", "right"], scratch: { ping: barrier({ count: 2 }) } },
+      ({ left, right, ping }) => {
+        left(() => {
+          ping.at(1).wait(); // ended wait
+        });
+        right(() => {
+          ping.at(0).arrive(); // ended arrive
+        });
+      },
+    );
+    await expectFinding(
+      k,
+      {},
+      {
+        code: "TW3011",
+        marks: ["ended wait", "ended arrive"],
+        text: /phase 0 of barrier ping\[1\] [^]*arrives on ping, in thread right, which has ended/,
+      },
     );
   });
 
@@ -51,7 +84,11 @@ describe("deadlock", () => {
     await expectFinding(
       k,
       {},
-      { code: "TW3011", marks: ["few wait"], text: /1 of 2 arrivals: thread main/ },
+      {
+        code: "TW3011",
+        marks: ["few wait"],
+        text: /\(1 of 2 arrivals so far\); arrived: thread main at/,
+      },
     );
   });
 
@@ -75,7 +112,11 @@ describe("deadlock", () => {
     await expectFinding(
       k,
       {},
-      { code: "TW3011", marks: ["absent sync"], text: /blockSync: 1 of 2 have arrived/ },
+      {
+        code: "TW3011",
+        marks: ["absent sync"],
+        text: /blockSync \(1 of 2 so far\); arrived: thread a/,
+      },
     );
   });
 
@@ -111,6 +152,26 @@ describe("launches that cannot be", () => {
       code: "TW3013",
       notes: [{ message: "a takes 131072 bytes" }, { message: "b takes 131072 bytes" }],
     });
+  });
+
+  test("more stages than fit", async () => {
+    const remedyOf = async (stages: number, barriers: number): Promise<string | undefined> => {
+      const scratch = {
+        a: smem(f32, [stages, 64, 64]),
+        b: smem(f32, [stages, 4096]),
+        fixed: smem(f32, [64]),
+        ready: barrier({ count: barriers }),
+      };
+      const k = kernel({ name: "deep", scratch }, () => {});
+      const thrown: unknown = await runKernel(k).catch((error: unknown) => error);
+      return thrown instanceof TilewrightError ? thrown.remedy : undefined;
+    };
+    expect(await remedyOf(8, 8)).toBe(
+      "use fewer stages of a, b, ready: 8 stages need 262464 bytes; 7 fit",
+    );
+    expect(await remedyOf(7, 7)).toBeUndefined();
+    // One buffer alone may have its first extent for any reason.
+    expect(await remedyOf(8, 1)).toMatch(/smaller tiles/);
   });
 
   test("too many program threads, too large clusters, incomplete clusters", async () => {

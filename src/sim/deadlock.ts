@@ -1,9 +1,10 @@
 /**
  * Deadlock: nobody can go on, and not everybody has ended. The report is the wait-for graph: each
- * waiting agent with its line, what it waits for, and who of those that could have come did come.
+ * waiting agent with its line, what it waits for, who has come, and who would come but waits itself.
  */
 import type { RelatedNote } from "../support/diagnostics.ts";
 import type { Agent } from "./agent.ts";
+import { arrivalNotes } from "./arrivals.ts";
 import type { Machine } from "./machine.ts";
 import { placeText } from "./order/access.ts";
 
@@ -22,6 +23,7 @@ export function reportDeadlock(machine: Machine): never {
   }));
   if (waiting.length > shownWaits)
     notes.push({ message: `and ${waiting.length - shownWaits} more wait` });
+  notes.push(...arrivalNotes(waiting));
   const { blocksNotStarted } = machine;
   const cause =
     blocksNotStarted === 0

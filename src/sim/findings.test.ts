@@ -535,7 +535,29 @@ describe("other mistakes", () => {
     await expectFinding(
       k,
       { x: fromNumbers(f32, [4], [0, 1, -1, 2]) },
-      { code: "TW3012", marks: ["assertion"], text: /x is not negative[^]*false at \[2\]/ },
+      {
+        code: "TW3012",
+        marks: ["assertion"],
+        text: /x is not negative[^]*false for 1 of 4 elements, at \[2\] in thread main/,
+      },
+    );
+    await expectFinding(
+      k,
+      { x: fromNumbers(f32, [4], [-1, -1, -1, -1]) },
+      { code: "TW3012", text: /false for 4 of 4 elements, at \[0\], \[1\], \[2\], … in/ },
+    );
+  });
+
+  test("an assertion about scalars names them", async () => {
+    const k = kernel({ name: "compared", inputs: { x: array(i32, [4]) } }, ({ x }) => {
+      loop({ to: 4 }, (i) => {
+        assert(x.at(i).loadScalar().lt(i), "below its index"); // compared
+      });
+    });
+    await expectFinding(
+      k,
+      { x: fromNumbers(i32, [4], [-1, 0, 7, 0]) },
+      { code: "TW3012", marks: ["compared"], text: /7 lt 2 is false in thread main, iteration 2/ },
     );
   });
 

@@ -14,6 +14,8 @@ import { regionList } from "../ir/traverse.ts";
 import { warpsPerThread } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { fittingStages } from "./stages.ts";
+import type { Stages } from "./stages.ts";
 import { product } from "./view.ts";
 
 const alignment = 128;
@@ -23,13 +25,14 @@ function aligned(bytes: number): number {
   return Math.ceil(bytes / alignment) * alignment;
 }
 
-/** Bytes of shared memory that the op itself allocates. */
-export function sharedBytesOf(op: AnyOp): number {
+/** Bytes of shared memory that the op itself allocates, with other stages where it has any. */
+export function sharedBytesOf(op: AnyOp, stages?: Stages): number {
   if (op.kind === "alloc_union") return aligned(op.attributes.bytes);
-  if (op.kind === "alloc_barrier") return op.attributes.count * barrierBytes;
-  if (op.kind === "alloc" && op.attributes.space === "smem")
-    return aligned(packedBytes(op.attributes.dtype, product(op.attributes.shape.map(Number))));
-  return 0;
+  const share = stages?.ops.includes(op) === true ? stages.count / stages.given : 1;
+  if (op.kind === "alloc_barrier") return op.attributes.count * share * barrierBytes;
+  if (op.kind !== "alloc" || op.attributes.space !== "smem") return 0;
+  const elements = product(op.attributes.shape.map(Number)) * share;
+  return aligned(packedBytes(op.attributes.dtype, elements));
 }
 
 /** What a region needs at most: its own allocations, and scopes that others or its threads enter. */
@@ -46,6 +49,7 @@ interface Context {
   /** The threads that run the region, each for itself; undefined while all run together. */
   readonly threads: readonly number[] | undefined;
   readonly copies: number;
+  readonly stages: Stages | undefined;
 }
 
 function measure(region: Region, context: Context, need: Need): Need {
@@ -54,7 +58,7 @@ function measure(region: Region, context: Context, need: Need): Need {
 }
 
 function measureOp(op: AnyOp, context: Context, need: Need): void {
-  need.own += sharedBytesOf(op);
+  need.own += sharedBytesOf(op, context.stages);
   if (op.kind === "on_threads")
     measure(op.regions.body, { ...context, threads: op.attributes.threads }, need);
   else if (op.kind === "warps")
@@ -82,11 +86,10 @@ function total({ own, together, alone }: Need): number {
 }
 
 /** Bytes of shared memory a block of the kernel takes at most. */
-export function sharedFootprint(kernel: Kernel): number {
+export function sharedFootprint(kernel: Kernel, stages?: Stages): number {
   const alone = kernel.threads.map(() => 0);
-  return total(
-    measure(kernel.body, { threads: undefined, copies: 1 }, { own: 0, together: 0, alone }),
-  );
+  const context: Context = { threads: undefined, copies: 1, stages };
+  return total(measure(kernel.body, context, { own: 0, together: 0, alone }));
 }
 
 /** The user's name for an allocation, or what it is where it has none. */
@@ -110,12 +113,19 @@ export function requireSharedMemory(kernel: Kernel, target: Target): number {
     }
   };
   visit(kernel.body);
+  const stages = fittingStages(kernel, (fewer) => sharedFootprint(kernel, fewer) <= limit);
   throw new TilewrightError({
     code: "TW3013",
     message: `kernel ${kernel.name} needs ${bytes} bytes of shared memory`,
     location: kernel.location,
     expected: `at most ${limit} bytes in a block of ${target.name}`,
     found: `${bytes} bytes`,
+    remedy: stages && stagesRemedy(stages, bytes),
     notes,
   });
+}
+
+function stagesRemedy({ ops, given, count }: Stages, bytes: number): string {
+  const names = ops.map(allocationName).join(", ");
+  return `use fewer stages of ${names}: ${given} stages need ${bytes} bytes; ${count} ${count === 1 ? "fits" : "fit"}`;
 }

@@ -90,7 +90,7 @@ export const mailbox = family<SendMistake>({
   mistakes: {
     "no remote arrival": {
       code: "TW3011",
-      says: /block \(i = 1\) waits for barrier arrived .*phase 0/,
+      says: /block \(i = 1\) waits for phase 0 of barrier arrived/,
     },
     "arrival on its own barrier": { code: "TW3001", at: "mail" },
     "arrival before the store": { code: "TW3001", at: "mail" },

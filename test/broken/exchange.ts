@@ -74,7 +74,10 @@ export const exchange = family<BarrierMistake>({
   mistakes: {
     "both arrivals swapped": { code: "TW3001", at: "swapped", says: /arrive on a barrier after/ },
     "an arrival on the wrong barrier": { code: "TW3011", says: /left waits for .*phase 0/ },
-    "both wait before they arrive": { code: "TW3011", says: /phase 0: .* 0 of 1 arrivals: none/ },
+    "both wait before they arrive": {
+      code: "TW3011",
+      says: /phase 0 of .* \(0 of 1 arrivals so far\); nobody has arrived/,
+    },
     "an arrival too many": { code: "TW3008", says: /1 when its block ended/ },
   },
 });

@@ -115,12 +115,12 @@ export const handoff = family<Mistake>({
     "an arrival too many expected": {
       code: "TW3011",
       at: "waits",
-      says: /compute, iteration 0 waits for barrier full\[0\] .*phase 0: .*1 of 2 arrivals: thread load/,
+      says: /compute, iteration 0 waits for phase 0 of barrier full\[0\] .*1 of 2 arrivals so far\); arrived: thread load/,
     },
     "waits before the first fill": {
       code: "TW3011",
       at: "waits",
-      says: /load, iteration 0 waits for barrier empty\[0\] .*phase 0: .*0 of 1 arrivals: none/,
+      says: /load, iteration 0 waits for phase 0 of barrier empty\[0\] .*0 of 1 arrivals so far\); nobody has arrived/,
     },
     "barrier index runs on": { code: "TW3006", says: /full\[2\]/ },
     "buffer index runs on": { code: "TW3005", says: /2/ },

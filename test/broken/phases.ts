@@ -90,7 +90,7 @@ export const parities = family<ParityMistake>({
   mistakes: {
     "the producer's first parity is wrong": {
       code: "TW3011",
-      says: /producer, iteration 0 waits for .*parity 0: it is in phase 0 with 0 of 1 arrivals/,
+      says: /producer, iteration 0 waits for a phase of parity 0 of .*phase 0 runs, 0 of 1 arrivals so far/,
     },
   },
 });

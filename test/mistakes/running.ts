@@ -221,7 +221,7 @@ export const runningMistakes = mistakeTable(import.meta.url, [
         {},
       ),
     message: "deadlock",
-    notes: ["waits for barrier full"],
+    notes: ["waits for phase 0 of barrier full (0 of 1 arrivals so far); nobody has arrived"],
   },
   {
     name: "semaphore that nobody signals",

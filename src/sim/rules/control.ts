@@ -2,7 +2,9 @@
 import { formatArray, fromLanes } from "../../formats/hostarray.ts";
 import type { Lanes } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
+import { walkOps } from "../../ir/traverse.ts";
 import type { Agent } from "../agent.ts";
 import { breakHere } from "../debugger.ts";
 import { placeText } from "../order/access.ts";
@@ -10,7 +12,7 @@ import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { decodeValue, numberAt, scalarAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";
-import { isView } from "../view.ts";
+import { coordinatesOf, isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
 import { emitMeeting } from "./meetings.ts";
 
@@ -224,34 +226,58 @@ function debugPrint(op: Op<"debug_print">, code: Assembler): void {
   });
 }
 
-/** The first index at which a tile of flags is false. */
-function firstFalse(lanes: Lanes, shape: readonly number[]): string {
-  let rest = (lanes as Uint8Array).indexOf(0);
-  const index = shape.map(() => 0);
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const extent = shape[axis] ?? 1;
-    index[axis] = rest % extent;
-    rest = Math.floor(rest / extent);
+/** How many elements are named one by one. */
+const namedElements = 3;
+
+/** Which elements of a tile of flags are false. */
+function falseText(flags: Uint8Array, shape: readonly number[]): string {
+  const named: string[] = [];
+  let count = 0;
+  for (const [lane, flag] of flags.entries()) {
+    if (flag !== 0) continue;
+    count += 1;
+    if (named.length < namedElements) named.push(`[${coordinatesOf(lane, shape).join(", ")}]`);
   }
-  return `[${index.join(", ")}]`;
+  const more = count > named.length ? ", …" : "";
+  return `false for ${count} of ${flags.length} elements, at ${named.join(", ")}${more}`;
+}
+
+/** The numbers whose comparison gave a scalar, by which a failure is understood. */
+function comparedText(code: Assembler, condition: Value): (agent: Agent) => string {
+  const compared = comparisonOf(code, condition);
+  if (compared === undefined || condition.type.kind !== "scalar") return () => "false";
+  const { left, right } = compared.operands;
+  const [first, second] = [code.slot(left), code.slot(right)];
+  return ({ slots }) =>
+    `${valueText(left, slots[first])} ${opName(compared)} ${valueText(right, slots[second])} is false`;
+}
+
+function comparisonOf({ kernel }: Assembler, condition: Value): Op<"compare"> | undefined {
+  const found: Op<"compare">[] = [];
+  walkOps(kernel.body, (op) => {
+    if (op.kind === "compare" && op.results.includes(condition)) found.push(op);
+  });
+  return found[0];
 }
 
 function assertion(op: Op<"assert">, code: Assembler): void {
   const { condition } = op.operands;
   const slot = code.slot(condition);
   const { type } = condition;
+  const scalarText = comparedText(code, condition);
   code.emit(op, (agent) => {
     const held = agent.slots[slot];
     const holds = type.kind === "tile" ? !(held as Uint8Array).includes(0) : held !== 0;
     if (holds) return "proceed";
-    const where = type.kind === "tile" ? ` at ${firstFalse(held as Lanes, type.shape)}` : "";
+    const found =
+      type.kind === "tile" ? falseText(held as Uint8Array, type.shape) : scalarText(agent);
     return agent.machine.findings.stop(
       {
         code: "TW3012",
         message: `assertion failed: ${op.attributes.message}`,
         location: op.location,
         expected: "a condition that is true everywhere",
-        found: `false${where} in ${placeText(agent.place())}`,
+        found: `${found} in ${placeText(agent.place())}`,
       },
       op,
     );

@@ -28,7 +28,7 @@ export function waitAt(agent: Agent, meeting: Meeting): Outcome {
       meeting.waiters,
       () => state.isConcluded(attendee(agent)),
       () =>
-        `${meeting.name}: ${state.arrived.length} of ${state.needed} have arrived: ${arrivalsText(state.arrived)}`,
+        `${meeting.name} (${state.arrived.length} of ${state.needed} so far); ${arrivalsText(state.arrived)}`,
     );
   agent.acquire(state.leave(attendee(agent)));
   return "switch";

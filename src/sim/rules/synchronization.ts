@@ -2,7 +2,6 @@
 import type { Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
-import { formatPosition } from "../../support/location.ts";
 import type { Agent } from "../agent.ts";
 import { BarrierArray } from "../barriers.ts";
 import type { BarrierElement } from "../barriers.ts";
@@ -80,10 +79,18 @@ function barrierArrive(op: Op<"barrier_arrive">, code: Assembler): void {
   });
 }
 
-function barrierText(barriers: BarrierArray, element: BarrierElement, phase: string): string {
-  const { state } = element;
-  const place = formatPosition(barriers.op.location.position);
-  return `${barriers.nameOf(element)} (allocated at ${place}), ${phase}: it is in phase ${state.phase} with ${state.arrived.length} of ${state.needed} arrivals: ${arrivalsText(state.arrived)}`;
+/** What a wait is for: a phase of a barrier, and what has come of it. */
+function barrierText(
+  agent: Agent,
+  barriers: BarrierArray,
+  element: BarrierElement,
+  parity: number | undefined,
+): string {
+  const { phase, arrived, needed } = element.state;
+  const wanted = nextPhase(agent, element);
+  const what = parity === undefined ? `phase ${wanted}` : `a phase of parity ${parity & 1}`;
+  const running = parity === undefined && wanted === phase ? "" : `phase ${phase} runs, `;
+  return `${what} of ${barriers.nameOf(element)} (${running}${arrived.length} of ${needed} arrivals so far); ${arrivalsText(arrived)}`;
 }
 
 function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
@@ -100,7 +107,7 @@ function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
       return agent.wait(
         element.waiters,
         () => passedPhase(agent, element, wanted) !== undefined,
-        () => barrierText(barriers, element, wantedText(agent, element, wanted)),
+        () => barrierText(agent, barriers, element, wanted),
       );
     agent.phases.set(element, phase + 1);
     passBarrier(agent, barriers, element, phase);
@@ -122,10 +129,6 @@ function passedPhase(
 
 function nextPhase(agent: Agent, element: BarrierElement): number {
   return agent.phases.get(element) ?? 0;
-}
-
-function wantedText(agent: Agent, element: BarrierElement, parity: number | undefined): string {
-  return parity === undefined ? `phase ${nextPhase(agent, element)}` : `parity ${parity & 1}`;
 }
 
 function passBarrier(
