@@ -41,7 +41,6 @@ export const clusterNormalize = kernel(
   },
   ({ row, part, x, scale, out, partial, scales, landed }) => {
     const rank = clusterRank("part");
-    clusterSync();
     when(rank.eq(0), () => {
       copyAsync(scale.at(row), scales, { barrier: landed, multicast: ["part"] });
     });
