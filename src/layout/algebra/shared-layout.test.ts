@@ -306,6 +306,12 @@ describe("wgmma operands", () => {
       widthStride: 1024,
       blockStride: 2048,
     });
+    // Runs of the 64 rows that are read: blocks follow one another, whatever comes behind the run.
+    expect(wgmmaForm(view({ tile: [64, 64], swizzle: 128 }, [128, 128]), operand)).toEqual({
+      major: "k",
+      widthStride: 64 * 128,
+      blockStride: 1024,
+    });
     for (const bits of [8, 32]) {
       const columns = 1024 / bits;
       const tiled = view({ tile: [8, columns], swizzle: 128 }, [64, columns], bits);
@@ -323,6 +329,8 @@ describe("wgmma operands", () => {
     });
     const bytes = view({ tile: [8, 128], swizzle: 128 }, [64, 128], 8);
     expect(wgmmaProblem(bytes, right)).toContain("contiguous along k");
+    const words = view({ tile: [8, 32], swizzle: 128 }, [64, 128], 32);
+    expect(wgmmaProblem(words, right)).toContain("contiguous along k");
     const turned = transposeView(view({ tile: [8, 64], swizzle: 128 }, [128, 64]), [1, 0]);
     expect(wgmmaForm(turned, right)).toEqual({ major: "k", widthStride: 0, blockStride: 1024 });
   });
