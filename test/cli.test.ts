@@ -353,6 +353,51 @@ describe.concurrent("layout", () => {
     expect(await json(...swizzled)).not.toHaveProperty("access");
   });
 
+  test("places the kernels of a file and draws every layout", async () => {
+    const { status, stdout, stderr } = await tilewright("layout", "scale.ts", "--svg", "drawings");
+    expect([status, stderr]).toEqual([0, ""]);
+    const line = lineOf(scaleLines, "store");
+    expect(stdout).toMatch(/^scale on sm_90a\ntiles\n/);
+    expect(stdout).toMatch(new RegExp(`\n  ${line}:\\d+ +load +f32\\[256\\] +\\(R0 L0 `));
+    expect(stdout).toMatch(/\nno conversions\n\nwrote drawings\/double-1\.svg: 256 in \(/);
+    expect(readFileSync(join(user, "drawings/double-1.svg"), "utf8")).toContain("tile 256");
+  });
+
+  test("gives placements as data", async () => {
+    const example = join(repositoryRoot, "examples/matmul.ts");
+    expect(await json("layout", example, "--kernel", "matmul")).toMatchObject({
+      file: example,
+      target: "sm_90a",
+      drawings: [],
+      kernels: [
+        {
+          name: "matmul",
+          conversions: [],
+          tiles: expect.arrayContaining([
+            expect.objectContaining({
+              op: "wgmma",
+              layout: { name: "wgmma", text: "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)" },
+            }),
+          ]) as unknown,
+          copies: expect.arrayContaining([
+            expect.objectContaining({ method: "tensor" }),
+          ]) as unknown,
+          memory: {
+            buffers: expect.arrayContaining([
+              expect.objectContaining({ name: "tileA", layout: "shared(swizzle 128)" }),
+            ]) as unknown,
+          },
+        },
+      ],
+    });
+  });
+
+  test("a folder that cannot be made is TW5008", async () => {
+    expect(await json("layout", "scale.ts", "--svg", "scale.ts/drawings")).toMatchObject({
+      error: { code: "TW5008" },
+    });
+  });
+
   test("a layout that is none is a report without a place", async () => {
     const named = await json("layout", "--register", "wgmna", "--shape", "64x8");
     expect(named).toMatchObject({

@@ -1,11 +1,23 @@
-/** Files that commands write. */
-import { writeFileSync } from "node:fs";
+/** Files and folders that commands write. */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
 export function writeText(path: string, text: string): void {
-  try {
+  attempt(path, () => {
     writeFileSync(path, text);
+  });
+}
+
+export function makeFolder(path: string): void {
+  attempt(path, () => {
+    mkdirSync(path, { recursive: true });
+  });
+}
+
+function attempt(path: string, write: () => void): void {
+  try {
+    write();
   } catch (error) {
     throw new TilewrightError({
       code: "TW5008",

@@ -13,6 +13,7 @@ import type { TargetName } from "../targets/target.ts";
 import { compileCommand, emitted } from "./commands/compile.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { layoutCommand } from "./commands/layout.ts";
+import { placeCommand } from "./commands/place.ts";
 import { runCommand } from "./commands/run.ts";
 import { simulateCommand } from "./commands/simulate.ts";
 import { layoutRequest } from "./layout-request.ts";
@@ -54,7 +55,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
       ["tilewright run axpy.ts", "run the file's main, or its kernels on random inputs"],
       ["tilewright simulate axpy.ts", "look for races and deadlocks under many schedules"],
       ["tilewright compile axpy.ts --emit ir", "print the tile IR"],
-      ["tilewright layout --register wgmma --shape 64x16", "draw who holds which element"],
+      ["tilewright layout axpy.ts", "where the tiles lie, and what moving them costs"],
       ["tilewright doctor", "what this machine has and what will be used"],
     ]) + "\n\nExit status: 0 fine, 1 something was found or failed, 2 the command line is wrong.",
   );
@@ -162,12 +163,16 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
 function addLayout(program: Command, choose: (command: ChosenCommand) => void): void {
   const command: Command = program
     .command("layout")
-    .summary("draw register layouts and shared memory")
+    .summary("where tiles lie: of a file's kernels, or of layouts given by hand")
     .description(
-      "Draws a register layout on a tile, a tile before and after its layout changes, or the banks " +
+      "Places every exported kernel of FILE: prints the layout of each tile, the instructions that " +
+        "were chosen, each conversion with its cost, and shared memory. Without FILE, draws a register layout on a tile, a tile before and after its layout changes, or the banks " +
         "of a tile in shared memory with the conflicts of an access. A register layout is given by " +
         "its text or its name.",
     )
+    .argument("[file]", "a TypeScript or JavaScript module")
+    .addOption(kernelOption("only this kernel of the file"))
+    .addOption(targetOption())
     .option("--register <layout>", "the register layout of a tile, or of who accesses --shared")
     .option("--to <layout>", "the register layout that the tile changes to")
     .option("--shared <layout>", "a layout of shared memory, such as shared(swizzle 128)")
@@ -181,11 +186,12 @@ function addLayout(program: Command, choose: (command: ChosenCommand) => void): 
         "what a lane moves at a time; else what it can",
       ).argParser(parseVectorBytes),
     )
-    .option("--svg <path>", "write the drawing to a file as well")
+    .option("--svg <path>", "write drawings: a folder with FILE, else a file")
     .addOption(jsonOption())
     .addHelpText(
       "after",
       examples([
+        ["tilewright layout matmul.ts --svg drawings", "place the kernels, draw every layout"],
         ["tilewright layout --register wgmma --shape 64x16", "by name"],
         ['tilewright layout --register "(L0 L1 L2 | R0 L3 L4)" --shape 8x8', "by text"],
         ["tilewright layout --register wgmma --to tmemNative --shape 64x8", "before and after"],
@@ -195,10 +201,14 @@ function addLayout(program: Command, choose: (command: ChosenCommand) => void): 
         ],
       ]),
     );
-  command.action((options: LayoutOptions) => {
-    const request = layoutRequest(options);
+  command.action((file: string | undefined, options: LayoutOptions) => {
+    const request = layoutRequest(file, options);
     if (typeof request === "string") command.error(`error: ${request}`);
-    choose((output) => layoutCommand(request, options.svg, output));
+    choose((output) =>
+      request.kind === "file"
+        ? placeCommand(request, options.svg, output)
+        : layoutCommand(request, options.svg, output),
+    );
   });
 }
 

@@ -1,4 +1,4 @@
-/** `tilewright layout`: layouts drawn, as text on the terminal and as SVG in a file. */
+/** `tilewright layout --register …`: layouts drawn, as text on the terminal and as SVG in a file. */
 import { dtypes } from "../../formats/dtype.ts";
 import { bankConflicts } from "../../layout/algebra/bank-conflicts.ts";
 import { layoutName, namedLayouts } from "../../layout/algebra/named.ts";
@@ -26,7 +26,7 @@ import type { RelayoutKind } from "../../layout/relayout/steps.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { writeText } from "../files.ts";
-import type { LayoutRequest } from "../layout-request.ts";
+import type { DrawRequest } from "../layout-request.ts";
 import type { Output } from "../output.ts";
 
 /** A request's answer in its three forms. */
@@ -37,15 +37,15 @@ interface Drawing {
 }
 
 type Drawers = {
-  readonly [K in LayoutRequest["kind"]]: (request: LayoutRequest & { readonly kind: K }) => Drawing;
+  readonly [K in DrawRequest["kind"]]: (request: DrawRequest & { readonly kind: K }) => Drawing;
 };
 
 export function layoutCommand(
-  request: LayoutRequest,
+  request: DrawRequest,
   svg: string | undefined,
   output: Output,
 ): Promise<number> {
-  const draw = drawers[request.kind] as (request: LayoutRequest) => Drawing;
+  const draw = drawers[request.kind] as (request: DrawRequest) => Drawing;
   const drawing = draw(request);
   output.line(drawing.text.trimEnd());
   if (svg !== undefined) {

@@ -100,13 +100,18 @@ function heldElements(layout: RegisterLayout, shape: readonly number[]): Uint8Ar
   return held;
 }
 
+/** The layout's name, if it has one, and its text. */
+export function layoutTitle(layout: RegisterLayout): string {
+  const name = layoutName(layout);
+  return name === undefined || name === layout.text ? layout.text : `${name} ${layout.text}`;
+}
+
 /** What a layout is called and how much it takes, a line each. */
 export function layoutCaption(layout: RegisterLayout, shape: readonly number[]): readonly string[] {
-  const name = layoutName(layout);
   const registers = registersPerLane(layout, shape);
   const copies = replication(layout);
   return [
-    name === undefined || name === layout.text ? layout.text : `${name} ${layout.text}`,
+    layoutTitle(layout),
     `tile ${shape.join(" × ")}, ${registers} register${registers === 1 ? "" : "s"} a lane` +
       (copies > 1 ? `, each element in ${copies} lanes` : ""),
   ];
