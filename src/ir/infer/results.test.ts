@@ -105,6 +105,11 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   ["reshape", infer("reshape", { source: tile(f32, 1, 1) }, { shape: [] }), ["f32"]],
   [
+    "layout_cast",
+    infer("layout_cast", { source: tile(f32, 8, 4) }, { layout: "(L0 L1)" }),
+    ["tile<f32, [8, 4]>"],
+  ],
+  [
     "transpose",
     infer("transpose", { source: tile(f32, 2, 3, 4) }, { permutation: [2, 0, 1] }),
     ["tile<f32, [4, 2, 3]>"],

@@ -1,0 +1,113 @@
+/** Statements about layouts in the language: they are checked where they are written, and change no result. */
+import { describe, expect, test } from "vitest";
+import {
+  array,
+  bf16,
+  f32,
+  fromNumbers,
+  kernel,
+  open,
+  smem,
+  TilewrightError,
+  toNumbers,
+  union,
+} from "tilewright";
+import { bodyText } from "../../test/language.ts";
+import { namedLayouts } from "../layout/algebra/named.ts";
+import { sharedLayout } from "../layout/algebra/shared-layout.ts";
+import { placeKernel } from "../layout/plan/place.ts";
+import { defaultTarget } from "../targets/target.ts";
+
+function report(make: () => unknown): TilewrightError {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+    throw error;
+  }
+  throw new Error("nothing was reported");
+}
+
+const inputs = { x: array(f32, [64, 8]) };
+const outputs = { out: array(f32, [64, 8]) };
+
+describe("layoutCast", () => {
+  test("takes a layout or its text, and keeps the canonical text", () => {
+    const definition = kernel({ name: "k", inputs }, ({ x }) => {
+      x.load().layoutCast(" ( L0 L1 R0 )").layoutCast(namedLayouts.wgmma);
+    });
+    expect(bodyText(definition)).toContain(
+      'layout_cast %1 {layout = "(L0 L1)"} : tile<f32, [64, 8]>',
+    );
+    expect(bodyText(definition)).toContain('{layout = "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"}');
+  });
+
+  test("does not change results", async () => {
+    const definition = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
+      const pinned = x.load().layoutCast(namedLayouts.wgmma);
+      out.store(pinned.add(pinned));
+    });
+    const numbers = Array.from({ length: 512 }, (_, index) => index);
+    const device = await open("simulator");
+    try {
+      const { out } = await device.run(definition, { x: fromNumbers(f32, [64, 8], numbers) });
+      expect([...toNumbers(out)]).toEqual(numbers.map((number) => 2 * number));
+    } finally {
+      device.dispose();
+    }
+  });
+
+  test("reports text that is no layout at the line that says it", () => {
+    const found = report(() =>
+      kernel({ name: "k", inputs }, ({ x }) => {
+        x.load().layoutCast("(L0 L9)");
+      }),
+    );
+    expect(found.code).toBe("TW6002");
+    expect(found.position?.file).toContain("layouts.test.ts");
+  });
+
+  test("with more axes than the tile is reported when the kernel is placed, with both lines", () => {
+    const definition = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
+      const column = x.load().sum(1);
+      out.store(column.layoutCast(namedLayouts.wgmma).expand(1));
+    });
+    const found = report(() => placeKernel(definition.kernel, defaultTarget));
+    expect(found.code).toBe("TW6102");
+    expect(found.expected).toBe("a layout of at most 1 axes");
+    const [made] = found.notes;
+    expect(made?.position?.line).toBe((found.position?.line ?? 0) - 1);
+  });
+
+  test("of a constant spreads a copy of it", () => {
+    const definition = kernel({ name: "k", inputs, outputs }, ({ x, out }) => {
+      const ones = x.load().mul(0).add(1);
+      out.store(ones.layoutCast(namedLayouts.wgmma));
+    });
+    expect(placeKernel(definition.kernel, defaultTarget).conversions).toEqual([]);
+  });
+});
+
+describe("smem with a layout", () => {
+  test("keeps its text, in unions too", () => {
+    const swizzled = sharedLayout({ swizzle: 128 });
+    const scratch = {
+      tile: smem(bf16, [64, 64], { layout: swizzled }),
+      both: union({ part: smem(bf16, [8, 8], { layout: "shared(order 1 0)" }) }),
+    };
+    const text = bodyText(kernel({ name: "k", scratch }, () => undefined));
+    expect(text).toContain('name = "tile", layout = "shared(swizzle 128)"}');
+    expect(text).toContain('name = "part", layout = "shared(order 1 0)"}');
+  });
+
+  test.each([
+    ["text that is no layout", "swizzled", "TW6001"],
+    ["a swizzle that does not exist", "shared(swizzle 48)", "TW6006"],
+    ["tiles that do not cover the shape", "shared(tile 8 48)", "TW6007"],
+    ["more axes than there are", "shared(order 1 0 2)", "TW6007"],
+  ])("%s is reported where it is written", (_, layout, code) => {
+    const found = report(() => smem(bf16, [64, 64], { layout }));
+    expect(found.code).toBe(code);
+    expect(found.position?.file).toContain("layouts.test.ts");
+  });
+});
