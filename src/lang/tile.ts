@@ -295,7 +295,12 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     const source = useValue(this, location);
     if (axis !== undefined) this.#requireOtherAxis(fn, axis, location);
     else if (this.shape.length > 1)
-      wrongKind(`the axis of ${fn}`, `an axis from 0 to ${this.shape.length - 1}`, axis, location);
+      wrongKind(
+        `the axis of ${fn}`,
+        `an axis from ${-this.shape.length} to ${this.shape.length - 1}`,
+        axis,
+        location,
+      );
     const along = axisFromEnd(axis ?? 0, this.shape.length);
     const value = emitValue("arg_reduce", { source }, { fn, axis: along }, location);
     return dataObject(value, location) as Scalar<"i32"> | Tile<"i32">;
