@@ -126,8 +126,6 @@ export type {
   WindowIndex,
 } from "./lang/index.ts";
 export type { Dimension, Size } from "./ir/size.ts";
-export type { RegisterLayout } from "./layout/algebra/register-layout.ts";
-export type { SharedLayout } from "./layout/algebra/shared-layout.ts";
 
 export { Device } from "./device/device.ts";
 export type { DeviceOptions, LaunchOptions } from "./device/device.ts";
