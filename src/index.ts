@@ -177,3 +177,6 @@ export { drawLayoutText, drawRelayoutText, drawSharedText } from "./layout/drawi
 export { relayoutCost } from "./layout/relayout/cost.ts";
 export { planRelayout } from "./layout/relayout/relayout.ts";
 export type { RelayoutKind, RelayoutPlan } from "./layout/relayout/steps.ts";
+export { placeKernel } from "./layout/plan/place.ts";
+export type { Placement } from "./layout/plan/place.ts";
+export { placementReport } from "./layout/plan/report.ts";

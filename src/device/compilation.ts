@@ -4,7 +4,7 @@
  * content is, and the log says what differs:
  *
  *   axpy: first launch
- *   axpy: differs from the axpy compiled before: `… [1000] …` became `… [2000] …`; dim() would serve both
+ *   axpy: differs from the kernel of this name compiled before: `… [1000] …` became `… [2000] …`
  */
 import type { Kernel } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
