@@ -47,7 +47,7 @@ const makeWithBarriers = (mistake?: BarrierMistake): KernelDefinition =>
       left(() => {
         shared.at(lower).store(x.at(lower).load()); // <- swapped
         if (early) rightDone.wait(); // <- both wait before they arrive
-        (swapped ? rightDone : leftDone).arrive();
+        (swapped ? rightDone : leftDone).arrive(); // <- both wait before they arrive
         if (mistake === "an arrival too many") {
           leftDone.arrive();
           leftDone.arrive(); // <- an arrival too many
@@ -59,7 +59,7 @@ const makeWithBarriers = (mistake?: BarrierMistake): KernelDefinition =>
         shared.at(upper).store(x.at(upper).load());
         if (early) leftDone.wait(); // <- both wait before they arrive
         const wrong = swapped || mistake === "an arrival on the wrong barrier";
-        (wrong ? leftDone : rightDone).arrive();
+        (wrong ? leftDone : rightDone).arrive(); // <- both wait before they arrive
         if (!early) leftDone.wait();
         out.at(lower).store(shared.at(lower).load()); // <- swapped
       });
@@ -121,6 +121,6 @@ export const meeting = family<SyncMistake>({
   inputs: { x },
   mistakes: {
     "no blockSync": { code: "TW3001", says: /not ordered/ },
-    "a thread misses blockSync": { code: "TW3011", says: /1 of 2 have arrived: thread left/ },
+    "a thread misses blockSync": { code: "TW3011", says: /\(1 of 2 so far\); arrived: thread left/ },
   },
 });

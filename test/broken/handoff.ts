@@ -56,7 +56,7 @@ const make = (mistake?: Mistake): KernelDefinition => {
           const source = x.at(slice(tile.mul(length), length));
           const target = ring.at(mistake === "buffer index runs on" ? tile : slot); // <- buffer index runs on
           const landed = full.at(mistake === "barrier index runs on" ? tile : slot);
-          copyAsync(source, target, { barrier: landed }); // <- ring; barrier index runs on; buffer index runs on
+          copyAsync(source, target, { barrier: landed }); // <- ring; waits; barrier index runs on; buffer index runs on
         });
       });
       compute(() => {
@@ -67,7 +67,7 @@ const make = (mistake?: Mistake): KernelDefinition => {
               const late = mistake === "committed after the arrival";
               const elsewhere = mistake === "committed by the other thread";
               if (mistake !== "reads not committed" && !late && !elsewhere) commitShared();
-              empty.at(slot).arrive();
+              empty.at(slot).arrive(); // <- waits
               if (late) commitShared();
             });
           };

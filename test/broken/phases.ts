@@ -70,14 +70,14 @@ const makeExplicit = (mistake?: ParityMistake): KernelDefinition =>
         const parity = step.add(mistake === undefined ? 1 : 0).rem(2);
         empty.wait({ parity }); // <- the producer's first parity is wrong
         buffer.store(x.at(step).load());
-        full.arrive();
+        full.arrive(); // <- the producer's first parity is wrong
       });
     });
     consumer(() => {
       loop(steps, (step) => {
         full.wait({ parity: step.rem(2) }); // <- the producer's first parity is wrong
         out.at(step).store(buffer.load());
-        empty.arrive();
+        empty.arrive(); // <- the producer's first parity is wrong
       });
     });
   });
