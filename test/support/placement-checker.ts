@@ -249,7 +249,7 @@ function reduced(
   const { source } = op.operands;
   const [result] = op.results;
   const layout = result && checker.find(result);
-  if (layout === undefined || layout.kind === "splat") return;
+  if (result === undefined || layout === undefined || layout.kind === "splat") return;
   const [from, to] = [shapeOf(source), shapeOf(result)];
   const kept = (element: number): number =>
     numberOf(

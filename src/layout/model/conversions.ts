@@ -6,7 +6,7 @@
  *   | conditions of the source                      | kind      |
  *   |-----------------------------------------------|-----------|
  *   | all are conditions of the target              | registers |
- *   | those on warps are                            | shuffle   |
+ *   | those on warps are the same                   | shuffle   |
  *   | others                                        | shared    |
  *
  * The prices are estimates; the plan of a conversion that is really made counts its instructions.
@@ -60,9 +60,10 @@ export class Conversions {
       from.byAxes !== undefined && to.byAxes !== undefined
         ? [from.byAxes, to.byAxes]
         : [from.byNumber, to.byNumber];
-    if (outer === undefined || inner === undefined || !within(outer, inner, laneBits))
-      return "shared";
-    return within(outer, inner, 0) ? "registers" : "shuffle";
+    if (outer === undefined || inner === undefined) return "shared";
+    if (within(outer, inner, 0)) return "registers";
+    const sameWarps = within(outer, inner, laneBits) && within(inner, outer, laneBits);
+    return sameWarps ? "shuffle" : "shared";
   }
 
   cost(source: RegisterLayout, target: RegisterLayout): number | undefined {
@@ -71,12 +72,13 @@ export class Conversions {
     if (source.kind === "splat" || target.kind === "splat") return undefined;
     const [from, to] = [this.#profile(source), this.#profile(target)];
     const words = Math.max(from.words, to.words);
-    if (kind === "shuffle") return costs.shuffledWord * words;
-    if (kind === "shared") return costs.meetings + costs.sharedWord * words;
+    const far = costs.meetings + costs.sharedWord * words;
+    if (kind === "shared") return far;
+    if (kind === "shuffle") return Math.min(far, costs.shuffledWord * words);
     const packed = this.#bits >= 32 || from.packing === to.packing;
     const moved = words * (packed ? costs.renamedWord : costs.repackedWord);
     const choices = from.replication / to.replication - 1;
-    return moved + choices * to.words * costs.selectedWord;
+    return Math.min(far, moved + choices * to.words * costs.selectedWord);
   }
 
   #profile(layout: DistributedLayout): Profile {

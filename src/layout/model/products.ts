@@ -122,13 +122,10 @@ export class Products {
     refusal: string | undefined,
   ): void {
     const { left, right } = op.operands;
-    const loaded = (value: Value, side: "left" | "right"): SharedWindow | string =>
-      this.#loadedWindow(value, side, fresh);
     const why = oneWarp ? "a warp works alone" : (refusal ?? this.#shapeProblem(op));
-    const rightWindow = loaded(right, "right");
-    if (why === undefined && typeof rightWindow !== "string") {
-      const leftWindow = loaded(left, "left");
-      const shared = typeof leftWindow !== "string";
+    const rightProblem = this.#loadProblem(right, "right", fresh);
+    if (why === undefined && rightProblem === undefined) {
+      const shared = this.#loadProblem(left, "left", fresh) === undefined;
       this.#elided.add(right);
       if (shared) this.#elided.add(left);
       this.#products.set(op, {
@@ -140,7 +137,7 @@ export class Products {
       });
       return;
     }
-    const notWgmma = why ?? `its right operand ${String(rightWindow)}`;
+    const notWgmma = why ?? `its right operand ${rightProblem}`;
     const notMma = mmaProblem(op);
     const reason = `no wgmma: ${notWgmma}`;
     this.#products.set(
@@ -167,12 +164,12 @@ export class Products {
     return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
   }
 
-  /** The window that a value is loaded from for this product alone, or what it is instead. */
-  #loadedWindow(
+  /** Why a value is not a window of shared memory that wgmma could read itself. */
+  #loadProblem(
     value: Value,
     side: "left" | "right",
     fresh: ReadonlyMap<Value, Op<"load">>,
-  ): SharedWindow | string {
+  ): string | undefined {
     const definition = this.#windows.definitions.get(value);
     if (definition?.kind !== "load") return "is computed in registers";
     const window = this.#windows.of(definition.operands.ref);
@@ -181,7 +178,7 @@ export class Products {
     if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
     const found = this.#choices(window.root).map((layout) => operandProblem(window, layout, side));
     return found.includes(undefined)
-      ? window
+      ? undefined
       : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
   }
 }

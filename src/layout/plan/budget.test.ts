@@ -109,6 +109,20 @@ describe("buffers that are not in use together share bytes", () => {
   });
 });
 
+test("a buffer begins at a multiple of its alignment behind one of odd size", () => {
+  const scratch = { odd: smem(f32, [33]), next: smem(f32, [32]) };
+  const placement = place(
+    kernel({ name: "k", grid, inputs, outputs, scratch }, ({ x, out, odd, next }) => {
+      loop(4, () => {
+        odd.store(x.at(0, slice(0, 33)).load());
+        next.store(odd.at(slice(0, 32)).load());
+        out.at(0, slice(0, 32)).store(next.load());
+      });
+    }),
+  );
+  expect(offsets(placement)).toEqual({ odd: 0, next: 256 });
+});
+
 test("a union is aligned as its members need", () => {
   const scratch = {
     small: smem(f32, [33]),

@@ -15,7 +15,6 @@ import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -143,7 +142,7 @@ function overBudget(
   const stages = fittingStages(buffers, limit);
   const notes = buffers.map(({ name, bytes: own, op: { location } }) => ({
     message: `${name}: ${own} bytes`,
-    location: location as Location | undefined,
+    location,
   }));
   const remedy =
     stages === undefined

@@ -60,7 +60,7 @@ class Gathering {
     this.#context = context;
     const { functions } = context.surroundings;
     this.#normalizers = context.slots.map(({ shape }) => functions.normalizer(shape));
-    this.#found = context.slots.map(() => new Map());
+    this.#found = context.slots.map(() => new Map<string, AnyLayout>());
     this.#links = context.slots.map(() => []);
   }
 

@@ -231,33 +231,38 @@ test("conversions in a loop count as often as it runs", () => {
   expect(new Set(weights)).toEqual(new Set([16]));
 });
 
-test("every part of a joined tile, and both sides of a comparison in memory, is where it is needed", () => {
-  const whole = "(W0 W1 L4 | L0 L1 L2 L3)";
-  place(
-    kernel(
-      {
-        name: "k",
-        grid: { i: 1 },
-        inputs: { x: array(f32, [8, 16]), y: array(f32, [8, 16]) },
-        outputs: { out: array(f32, [16, 16]) },
-      },
-      ({ x, y, out }) => {
-        out.store(concatenate([x.load(), y.load()], 0).layoutCast(whole));
-      },
-    ),
+test("every part of a joined tile is where it is needed", () => {
+  const definition = kernel(
+    {
+      name: "k",
+      grid: { i: 1 },
+      inputs: { x: array(f32, [8, 16]), y: array(f32, [8, 16]) },
+      outputs: { out: array(f32, [16, 16]) },
+    },
+    ({ x, y, out }) => {
+      const joined = concatenate([x.load(), y.load()], 0);
+      out.store(joined.layoutCast("(W0 W1 L4 | L0 L1 L2 L3)"));
+    },
   );
-  place(
-    kernel(
-      {
-        name: "k",
-        grid: { i: 1 },
-        inputs: { x: array(i32, [8, 16]) },
-        outputs: { out: array(i32, [8, 16]) },
-      },
-      ({ x, out }) => {
-        const expected = x.load().layoutCast("(L0 L1 L2 |)");
-        out.compareExchange(expected, x.load());
-      },
-    ),
+  expect(place(definition).conversions).toEqual([]);
+});
+
+test("a comparison in memory needs both of its tiles in one place", () => {
+  const definition = kernel(
+    {
+      name: "k",
+      grid: { i: 1 },
+      inputs: { x: array(i32, [8, 16]) },
+      outputs: { out: array(i32, [8, 16]) },
+    },
+    ({ x, out }) => {
+      out.compareExchange(x.load().layoutCast("(L0 L1 L2 |)"), x.load());
+    },
   );
+  const [op] = opsOf(definition, "atomic_compare_exchange");
+  if (op === undefined) throw new Error("no comparison");
+  const needs = place(definition).needs.get(op) ?? [];
+  const { expected, value } = op.operands;
+  expect(new Set(needs.map((each) => each.value))).toEqual(new Set([expected, value]));
+  expect(new Set(needs.map((each) => each.layout.text)).size).toBe(1);
 });

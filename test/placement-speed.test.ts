@@ -5,11 +5,11 @@ import {
   matmulWithEpilogue,
   rowSoftmax,
   weightOnlyMatmul,
-} from "../../../test/support/placed-kernels.ts";
-import { longKernel } from "../../../test/support/long-kernel.ts";
-import type { Kernel } from "../../ir/node.ts";
-import { defaultTarget } from "../../targets/target.ts";
-import { placeKernel } from "./place.ts";
+} from "./support/placed-kernels.ts";
+import { longKernel } from "./support/long-kernel.ts";
+import type { Kernel } from "../src/ir/node.ts";
+import { defaultTarget } from "../src/targets/target.ts";
+import { placeKernel } from "../src/layout/plan/place.ts";
 
 const allowed = 50;
 const slack = 6;
