@@ -69,6 +69,14 @@ describe("worked examples", () => {
     const packed = wholeView(sharedLayout({}), [64, 64], 4);
     expect(planAccesses(wgmma, packed, 1)?.[0]?.registers).toEqual([0, 1]);
   });
+
+  test("vectors must be aligned in every lane", () => {
+    const rows = blockedLayout({ vector: 4, lanes: [4, 1], warps: [1, 1] });
+    // Rows of 24 bytes: that of lane 1 begins in the middle of 16 bytes.
+    const window = sliceView(wholeView(sharedLayout({}), [4, 6], 32), [0, 0], [4, 4]);
+    expect(bankConflicts(rows, window, 16)).toBeUndefined();
+    expect(bankConflicts(rows, window, 8)?.instructions).toBe(8);
+  });
 });
 
 test("single elements against brute force", () => {

@@ -207,6 +207,15 @@ describe("random layouts", () => {
   });
 });
 
+test("owners of nothing but zeros have one order", () => {
+  const special = (text: string, shape: readonly number[]): string => {
+    const layout = parseLayout(text);
+    return layout.kind === "splat" ? text : specializeLayout(layout, shape).text;
+  };
+  expect(special("(L1 L0)", [1])).toBe(special("(L0 L1)", [1]));
+  expect(special("(L2 | R0 L1)", [1, 2])).toBe(special("(L1 | R0 L2)", [1, 2]));
+});
+
 describe("splat and replication", () => {
   test("every lane holds a splat in one register", () => {
     expect(registersPerLane(splat, [64, 64])).toBe(1);

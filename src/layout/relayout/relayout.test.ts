@@ -195,6 +195,12 @@ describe("shared memory", () => {
     const plans = relayoutPlans(parseLayout(source), parseLayout(target), shape, f32);
     const exchanges = (plans.at(-1)?.steps ?? []).filter((step) => step.kind === "exchange");
     expect(exchanges.map(({ scope }) => scope)).toEqual(["warpgroup"]);
+    // An element is stored once, whoever has copies, and loaded by every lane that wants it.
+    const instructions = exchanges.map(({ stores, loads }) => [
+      stores.instructions,
+      loads.instructions,
+    ]);
+    expect(instructions).toEqual([[Math.max(1, shape[0] / 32), 4]]);
   });
 
   test("the cost is what the table says", () => {
