@@ -121,6 +121,9 @@ export const meeting = family<SyncMistake>({
   inputs: { x },
   mistakes: {
     "no blockSync": { code: "TW3001", says: /not ordered/ },
-    "a thread misses blockSync": { code: "TW3011", says: /\(1 of 2 so far\); arrived: thread left/ },
+    "a thread misses blockSync": {
+      code: "TW3011",
+      says: /\(1 of 2 so far\); arrived: thread left/,
+    },
   },
 });
