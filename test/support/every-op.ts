@@ -3,7 +3,7 @@
  * test compares with the table.
  */
 export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ceildiv(n, 64), j = 4 cluster 2] threads [main] (
-  input %0 "x": ref<gmem, f32, [n, 8*k]> strides [16*k, 1],
+  inout %0 "x": ref<gmem, f32, [n, 8*k]> strides [16*k, 1],
   inout %1 "y \\"quoted\\"": ref<gmem, i32, [4*ceildiv(n, 3), k]>,
   scalar %2 "count": i32
 ) @ "values.ts":3:1 {
