@@ -231,6 +231,27 @@ test("conversions in a loop count as often as it runs", () => {
   expect(new Set(weights)).toEqual(new Set([16]));
 });
 
+test("warps that work alone do not take over a tile that all of them share out", () => {
+  const definition = kernel(
+    {
+      name: "k",
+      grid: { i: 1 },
+      inputs: { x: array(f32, [64, 64]) },
+      outputs: { out: array(f32, [64, 64]) },
+    },
+    ({ x, out }) => {
+      const shared = x.load();
+      warps(() => {
+        out.store(shared.add(1));
+      });
+    },
+  );
+  const [addition] = opsOf(definition, "binary");
+  const [result] = addition?.results ?? [];
+  const layout = result && place(definition).layouts.get(result);
+  expect(layout?.text).not.toContain("W");
+});
+
 test("every part of a joined tile is where it is needed", () => {
   const definition = kernel(
     {

@@ -6,7 +6,7 @@ import { coalescedLayout, mmaFragment, namedLayouts, stridedLayout } from "../al
 import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
-import { relayoutCost, relayoutCounts, relayoutWeights } from "./cost.ts";
+import { relayoutCost, relayoutCounts, relayoutWeights, wordPermutes } from "./cost.ts";
 import { executeRelayout } from "./execute.ts";
 import { planRelayout, relayoutPlans } from "./relayout.ts";
 import { scratchLimit } from "./scratch.ts";
@@ -213,6 +213,14 @@ describe("shared memory", () => {
       barriers: { warp: 0, warpgroup: 2 },
     });
     expect(relayoutCost(plan)).toBe(64 * 0.5 + 256 + 2 * 24);
+  });
+
+  test("a permute joins two words; parts of bytes are moved one by one", () => {
+    const count = (slots: readonly number[], bits: number) =>
+      wordPermutes(slots, 0, slots.length, bits);
+    expect([count([0, 1], 16), count([1, 0], 16), count([0, 2], 16)]).toEqual([0, 1, 1]);
+    expect([count([0, 1, 4, 5], 8), count([0, 4, 8, 12], 8)]).toEqual([1, 3]);
+    expect(count([8, 1, 2], 4)).toBe(3);
   });
 
   test("the executor refuses vectors outside the scratch memory and two values in one place", () => {
