@@ -22,6 +22,7 @@ import {
   formatBenchmarks,
   growthSuites,
   openDevices,
+  placementBenchmarks,
   simulatorBenchmarks,
 } from "./suite.ts";
 
@@ -66,6 +67,7 @@ async function measureAll(): Promise<Report> {
     const measurements = await measured([
       ...simulatorBenchmarks(devices),
       ...compilerBenchmarks(),
+      ...placementBenchmarks(),
       ...formatBenchmarks(),
     ]);
     const growth = [];

@@ -10,7 +10,16 @@ import { normal } from "../examples/support/data.ts";
 import { dotLanes } from "../src/formats/arithmetic/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel, printModule } from "../src/ir/printer.ts";
+import { placeKernel } from "../src/layout/plan/place.ts";
 import { runPasses } from "../src/passes/pipeline.ts";
+import { defaultTarget } from "../src/targets/target.ts";
+import { longKernel } from "../test/support/long-kernel.ts";
+import {
+  flashAttention,
+  matmulWithEpilogue,
+  rowSoftmax,
+  weightOnlyMatmul,
+} from "../test/support/placed-kernels.ts";
 import type { Benchmark } from "./measure.ts";
 
 /** Two devices that differ in one thing: whether they look for races and the like. */
@@ -159,6 +168,17 @@ export function growthSuites({ checked }: Devices): readonly GrowthSuite[] {
         softmaxBenchmark(checked, height, { name: `${height}×${columns}` }),
       ),
     },
+    {
+      title: "placing a long kernel",
+      benchmarks: [1250, 2500, 5000, 10_000].map((ops) => {
+        const long = longKernel(ops);
+        return {
+          name: `${ops} ops`,
+          work: { amount: ops, unit: "op" },
+          run: () => void placeKernel(long, defaultTarget),
+        };
+      }),
+    },
   ];
 }
 
@@ -180,6 +200,21 @@ export function compilerBenchmarks(): readonly Benchmark[] {
     { name: "print matmul", work, repeat: 100, run: () => void printModule(module) },
     { name: "parse matmul", work, repeat: 50, run: () => void parseModule(text) },
   ];
+}
+
+/** Layouts of kernels as users write them: each within 50 ms. */
+export function placementBenchmarks(): readonly Benchmark[] {
+  const kernels = { flashAttention, matmulWithEpilogue, rowSoftmax, weightOnlyMatmul };
+  return Object.values(kernels).map((make) => {
+    const { kernel: traced, name } = make();
+    const amount = countOps(printKernel(traced));
+    return {
+      name: `place ${name}`,
+      work: { amount, unit: "op" },
+      target: 50,
+      run: () => void placeKernel(traced, defaultTarget),
+    };
+  });
 }
 
 export function formatBenchmarks(): readonly Benchmark[] {
