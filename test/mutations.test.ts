@@ -30,11 +30,15 @@ function results(...verdicts: readonly Verdict[]): readonly Result[] {
 }
 
 describe("the list of faults", () => {
-  test("covers formats, passes, simulator and the layers between", () => {
+  test("covers formats, layouts, passes, simulator and the layers between", () => {
     const count = (area: string) => selectFaults(faults, area).length;
     expect(count("formats")).toBeGreaterThanOrEqual(20);
     expect(count("passes")).toBeGreaterThanOrEqual(15);
     expect(count("simulator")).toBeGreaterThanOrEqual(30);
+    expect(count("layout-algebra")).toBeGreaterThanOrEqual(20);
+    expect(count("layout-solver")).toBeGreaterThanOrEqual(12);
+    expect(count("layout-relayout")).toBeGreaterThanOrEqual(8);
+    expect(count("layout-rules")).toBeGreaterThanOrEqual(10);
     for (const area of ["ir", "language", "device"]) expect(count(area)).toBeGreaterThan(5);
   });
 

@@ -253,19 +253,21 @@ test("warps that work alone do not take over a tile that all of them share out",
 });
 
 test("every part of a joined tile is where it is needed", () => {
-  const definition = kernel(
-    {
-      name: "k",
-      grid: { i: 1 },
-      inputs: { x: array(f32, [8, 16]), y: array(f32, [8, 16]) },
-      outputs: { out: array(f32, [16, 16]) },
-    },
-    ({ x, y, out }) => {
-      const joined = concatenate([x.load(), y.load()], 0);
-      out.store(joined.layoutCast("(W0 W1 L4 | L0 L1 L2 L3)"));
-    },
-  );
-  expect(place(definition).conversions).toEqual([]);
+  const joined = (layout: string): KernelDefinition =>
+    kernel(
+      {
+        name: "k",
+        grid: { i: 1 },
+        inputs: { x: array(f32, [8, 16]), y: array(f32, [8, 16]) },
+        outputs: { out: array(f32, [16, 16]) },
+      },
+      ({ x, y, out }) => {
+        out.store(concatenate([x.load(), y.load()], 0).layoutCast(layout));
+      },
+    );
+  expect(place(joined("(W0 W1 L4 | L0 L1 L2 L3)")).conversions).toEqual([]);
+  // Only half of the lanes would hold the second part.
+  expect(() => place(joined("(W0 W1 L4 L3 | L0 L1 L2)"))).toThrow("concatenate reads this");
 });
 
 test("a comparison in memory needs both of its tiles in one place", () => {
