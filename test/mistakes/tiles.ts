@@ -71,7 +71,7 @@ export const tileMistakes = mistakeTable(import.meta.url, [
       program(({ tile }) => {
         tile.argmax(); // <- argmax without an axis
       }),
-    message: "the axis of argmax must be an axis from 0 to 1",
+    message: "the axis of argmax must be an axis from -2 to 1",
   },
   {
     name: "reshape to fewer elements",
