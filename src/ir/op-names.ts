@@ -35,7 +35,7 @@ const opNames: OpNames = {
   broadcast: "broadcastTo",
   reshape: "reshape",
   transpose: "transpose",
-  layout_cast: "layoutCast",
+  layout_cast: ({ hint }) => (hint === true ? "layoutHint" : "layoutCast"),
   slice: "slice",
   concatenate: "concatenate",
   reduce: ({ fn }) => fn,

@@ -82,11 +82,29 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
    */
   layoutCast(layout: RegisterLayout | string): Tile<D> {
     const location = captureLocation();
+    return this.#stateLayout(layout, {}, location);
+  }
+
+  /**
+   * Prefers a register layout for this tile: it is taken where the kernel costs little more for it, and
+   * never makes a kernel impossible to place.
+   */
+  layoutHint(layout: RegisterLayout | string): Tile<D> {
+    const location = captureLocation();
+    return this.#stateLayout(layout, { hint: true }, location);
+  }
+
+  #stateLayout(
+    layout: RegisterLayout | string,
+    strength: { readonly hint?: true },
+    location: Location,
+  ): Tile<D> {
     const source = useValue(this, location);
     const { text } = locatedAt(location, () =>
       typeof layout === "string" ? parseLayout(layout) : layout,
     );
-    return this.#tile(emitValue("layout_cast", { source }, { layout: text }, location), location);
+    const attributes = { layout: text, ...strength };
+    return this.#tile(emitValue("layout_cast", { source }, attributes, location), location);
   }
 
   /** The window of `sizes` elements from `starts`. */

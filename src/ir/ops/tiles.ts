@@ -31,9 +31,9 @@ export const tileOps = defineOps({
   },
   layout_cast: {
     summary:
-      "The same tile, with the register layout that it lies in stated by its text; nothing is moved here.",
+      "The same tile, with the register layout that it lies in stated by its text, or only preferred as a hint; nothing is moved here.",
     operands: { source: "one" },
-    attributes: { layout: "text" },
+    attributes: { layout: "text", hint: "flag?" },
     regions: {},
     effect: "none",
   },

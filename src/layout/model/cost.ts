@@ -15,6 +15,7 @@
  *   | combining across lanes                   | 4 a word and lane bit                                    |
  *   | combining across warps                   | 100, and 8 a word                                        |
  *   | registers beyond 160 words a lane        | 20 a word                                                |
+ *   | a hint not followed                      | 48, as the meetings of a conversion through shared memory |
  *   | a copy by the copy engine                | 0                                                        |
  *   | the same by cp.async, or by plain moves  | 12 each 16 bytes of a lane, or 24                        |
  *
@@ -42,6 +43,7 @@ export const costs = Object.freeze({
   warpWord: 8,
   freeWords: 160,
   spilledWord: 20,
+  hint: 48,
   asynchronousCopy: 12,
   plainCopy: 24,
   unknownTrips: 8,

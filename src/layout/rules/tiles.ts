@@ -12,7 +12,7 @@ import { fitsShape } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
-import { combineCost } from "../model/cost.ts";
+import { combineCost, costs } from "../model/cost.ts";
 import type { TileFunction } from "../model/functions.ts";
 import { mmaBits, operandProblem, tileOf } from "../model/products.ts";
 import { typeKey } from "./context.ts";
@@ -62,6 +62,20 @@ function pinnedSlot(op: Op<"layout_cast">, context: LayoutContext): RegisterSlot
   return copy;
 }
 
+/** A hint: the layout is tried, and any other one costs more. */
+function preferLayout(
+  op: Op<"layout_cast">,
+  slot: RegisterSlot,
+  preferred: RegisterLayout,
+  context: LayoutContext,
+): void {
+  context.propose(slot, "pin", [preferred]);
+  const key = `hint ${preferred.text} of ${slot.shape.join()}`;
+  context.price([slot], key, op, `a hint for ${slot.label}`, () => (layout) => {
+    return layout.text === preferred.text ? 0 : costs.hint;
+  });
+}
+
 /** The tile under its stated layout; what was stated must be able to hold it. */
 function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   const { source } = op.operands;
@@ -79,6 +93,7 @@ function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
     });
   }
   const layout = context.surroundings.functions.normal(stated, slot.shape);
+  if (op.attributes.hint === true) return preferLayout(op, slot, layout, context);
   context.pin(slot, layout, {
     op,
     message: `layoutCast says that ${slot.label} lies as ${op.attributes.layout}`,
