@@ -16,7 +16,7 @@ import type { Literal } from "../schema.ts";
 import { yieldedValues } from "../traverse.ts";
 import { dataShape, sameType, typeText } from "../types.ts";
 import type { DataType } from "../types.ts";
-import { countUses, definingOps, nextValueId } from "./analysis.ts";
+import { definingOps, nextValueId } from "./analysis.ts";
 import type { NamedRule, RewriteContext } from "./rules.ts";
 import { changeBody, changeOps, changeRegions, substituteOperands } from "./substitute.ts";
 
@@ -45,7 +45,6 @@ class Sweep implements RewriteContext {
   readonly fired = new Set<string>();
   readonly #rules: ReadonlyMap<OpKind, readonly NamedRule[]>;
   readonly #definitions: Map<Value, AnyOp>;
-  readonly #uses: Map<Value, number>;
   readonly #substitution = new Map<Value, Value>();
   /** The ops so far of the region being rebuilt. */
   #emitted: AnyOp[] = [];
@@ -56,7 +55,6 @@ class Sweep implements RewriteContext {
     this.kernel = kernel;
     this.#rules = rules;
     this.#definitions = definingOps(kernel.body);
-    this.#uses = countUses(kernel.body);
     this.#location = kernel.location;
     this.#nextId = nextValueId(kernel);
   }
@@ -99,7 +97,6 @@ class Sweep implements RewriteContext {
       if (value === undefined || !sameType(value.type, result.type))
         throw new Error(`rule ${rule.name} changes the type ${typeText(result.type)} of a result`);
       this.#substitution.set(result, value);
-      this.#uses.set(value, this.useCount(value) + this.useCount(result));
     }
     this.fired.add(rule.name);
   }
@@ -115,8 +112,6 @@ class Sweep implements RewriteContext {
     const op = this.definition(value);
     return op?.kind === "constant" ? op.attributes.value : undefined;
   };
-
-  readonly useCount = (value: Value): number => this.#uses.get(value) ?? 0;
 
   readonly create = <K extends OpKind>(
     kind: K,

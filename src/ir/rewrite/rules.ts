@@ -23,8 +23,6 @@ export interface RewriteContext {
   readonly definition: (value: Value) => AnyOp | undefined;
   /** The value's number where a constant op defines it, for a tile the number of all elements. */
   readonly literal: (value: Value) => Literal | undefined;
-  /** How many operands the value is in the kernel as this sweep found it. */
-  readonly useCount: (value: Value) => number;
   /** Adds an op in front of the one being rewritten, with its location. */
   readonly create: <K extends OpKind>(
     kind: K,
