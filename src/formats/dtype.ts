@@ -134,7 +134,13 @@ export function isWide(dtype: DType): dtype is DType<"i64" | "u64"> {
   return dtype.name === "i64" || dtype.name === "u64";
 }
 
-const laneConstructors: { readonly [N in DTypeName]: new (length: number) => Lanes<N> } = {
+interface LaneConstructor<N extends DTypeName> {
+  new (length: number): Lanes<N>;
+  new (buffer: ArrayBufferLike, offset: number, length: number): Lanes<N>;
+}
+
+/** The class of each format's lanes. */
+export const laneConstructors: { readonly [N in DTypeName]: LaneConstructor<N> } = {
   f64: Float64Array,
   f32: Float32Array,
   tf32: Float32Array,

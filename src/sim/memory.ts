@@ -9,7 +9,7 @@
  *
  * Formats of 4 bits pack two elements a byte in memory and take a lane each in registers.
  */
-import { allocateLanes } from "../formats/dtype.ts";
+import { allocateLanes, laneConstructors } from "../formats/dtype.ts";
 import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
 import type { Block } from "./block.ts";
@@ -26,35 +26,6 @@ const wordsPerElement: { readonly [B in DType["bits"]]: number } = {
   16: 1,
   32: 1,
   64: 2,
-};
-
-const laneArrays: {
-  readonly [N in DTypeName]: new (
-    buffer: ArrayBufferLike,
-    offset: number,
-    length: number,
-  ) => Lanes<N>;
-} = {
-  f64: Float64Array,
-  f32: Float32Array,
-  tf32: Float32Array,
-  f16: Uint16Array,
-  bf16: Uint16Array,
-  f8e4m3fn: Uint8Array,
-  f8e5m2: Uint8Array,
-  f8e8m0fnu: Uint8Array,
-  f4e2m1fn: Uint8Array,
-  i4: Int8Array,
-  i8: Int8Array,
-  i16: Int16Array,
-  i32: Int32Array,
-  i64: BigInt64Array,
-  u4: Uint8Array,
-  u8: Uint8Array,
-  u16: Uint16Array,
-  u32: Uint32Array,
-  u64: BigUint64Array,
-  bool: Uint8Array,
 };
 
 /** How finely accesses are checked, and whether reading before writing is right. */
@@ -128,7 +99,7 @@ export function wordsOf(array: Lanes, bits: DType["bits"]): Words {
 
 /** The same bits as lanes of another format of the same width. */
 export function bitcastLanes<N extends DTypeName>(lanes: Lanes, dtype: DType<N>): Lanes<N> {
-  return new laneArrays[dtype.name](lanes.buffer, lanes.byteOffset, lanes.length);
+  return new laneConstructors[dtype.name](lanes.buffer, lanes.byteOffset, lanes.length);
 }
 
 /** Runs shorter than this are faster to copy word by word. */
