@@ -1,0 +1,34 @@
+/**
+ * Barriers among the lanes of one program thread: hardware barrier 0 is the block's, barrier i + 1 is
+ * program thread i's. Warps that run on their own meet in their warp alone.
+ *
+ *   | scope                          | instruction                      |
+ *   |--------------------------------|----------------------------------|
+ *   | the only program thread        | bar.sync 0                       |
+ *   | program thread 2 of several    | bar.sync 3, 128                  |
+ *   | code that several threads run  | bar.sync %r, 128, %r = thread + 1 |
+ *   | inside `warps`                 | bar.warp.sync -1                 |
+ */
+import { lanesPerThread } from "../../targets/target.ts";
+import type { Operand } from "../module.ts";
+import { integer } from "../operands.ts";
+import type { EmitContext } from "./context.ts";
+
+/** All lanes of the running agent meet: the program thread's, or the warp's inside `warps`. */
+export function threadBarrier(context: EmitContext, reason: string): void {
+  const { code, kernel, scope } = context;
+  if (scope.oneWarp) warpBarrier(context, reason);
+  else if (kernel.threads.length === 1) code.emit("bar.sync", [integer(0)], reason);
+  else code.emit("bar.sync", [threadBarrierNumber(context), integer(lanesPerThread)], reason);
+}
+
+function threadBarrierNumber({ code, numbers, scope: { threads } }: EmitContext): Operand {
+  const [only] = threads;
+  if (threads.length === 1 && only !== undefined) return integer(only + 1);
+  return code.make("b32", "add.u32", numbers.thread, integer(1));
+}
+
+/** The lanes of the warp meet. */
+export function warpBarrier({ code }: EmitContext, reason: string): void {
+  code.emit("bar.warp.sync", [integer(-1)], reason);
+}

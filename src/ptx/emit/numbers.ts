@@ -1,0 +1,98 @@
+/**
+ * The numbers that a lane knows about itself, computed at the kernel's start, each when first asked for.
+ *
+ *   %tid.x   0 … 127 | 128 … 255 | …       a program thread is 128 lanes
+ *   thread   0       | 1                   made uniform, so that branches on it are
+ *   index    0 … 127 | 0 … 127             the lane's number within its program thread
+ *   warp     0 … 3   | 0 … 3
+ *   lane     0 … 31 each warp
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { integer, symbol } from "../operands.ts";
+
+type Name = "thread" | "index" | "warp" | "lane" | "block" | "shared" | "elected" | "leader";
+
+export class Numbers {
+  readonly #code: Code;
+  readonly #known = new Map<Name, Register>();
+
+  constructor(code: Code) {
+    this.#code = code;
+  }
+
+  /** b32: the program thread's index in the block. */
+  get thread(): Register {
+    return this.#once("thread", () => {
+      const own = this.#code.make("b32", "shr.u32", this.#tid(), integer(7));
+      return this.#uniform(own);
+    });
+  }
+
+  /** b32: the lane's number in its program thread, 0 to 127. */
+  get index(): Register {
+    return this.#once("index", () =>
+      this.#code.make("b32", "and.b32", this.#tid(), integer(127)),
+    );
+  }
+
+  /** b32: the warp's number in its program thread, 0 to 3. */
+  get warp(): Register {
+    return this.#once("warp", () => {
+      const own = this.#code.make("b32", "shr.u32", this.index, integer(5));
+      return this.#uniform(own);
+    });
+  }
+
+  /** b32: the lane's number in its warp. */
+  get lane(): Register {
+    return this.#once("lane", () => this.#code.make("b32", "and.b32", this.#tid(), integer(31)));
+  }
+
+  /** b32: the number of the block in the grid, all axes together. */
+  get block(): Register {
+    return this.#once("block", () => this.#code.make("b32", "mov.u32", symbol("%ctaid.x")));
+  }
+
+  /** b32: the shared::cta address at which the block's shared memory begins. */
+  get shared(): Register {
+    return this.#once("shared", () => this.#code.make("b32", "mov.u32", symbol("shared_memory")));
+  }
+
+  /** pred: whether this is lane 0 of its program thread. */
+  get elected(): Register {
+    return this.#once("elected", () =>
+      this.#code.make("pred", "setp.eq.u32", this.index, integer(0)),
+    );
+  }
+
+  /** pred: whether this is lane 0 of its warp. */
+  get leader(): Register {
+    return this.#once("leader", () =>
+      this.#code.make("pred", "setp.eq.u32", this.lane, integer(0)),
+    );
+  }
+
+  #tid(): Register {
+    return this.#code.make("b32", "mov.u32", symbol("%tid.x"));
+  }
+
+  #uniform(value: Register): Register {
+    return this.#code.make(
+      "b32",
+      "shfl.sync.idx.b32",
+      value,
+      integer(0),
+      integer(31),
+      integer(-1),
+    );
+  }
+
+  #once(name: Name, make: () => Register): Register {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const made = this.#code.inPrologue(make);
+    this.#known.set(name, made);
+    return made;
+  }
+}

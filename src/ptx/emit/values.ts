@@ -1,0 +1,158 @@
+/**
+ * What the values of the IR are while PTX is written. A tile is a list of words in each lane, packed in
+ * the order of the layout's registers:
+ *
+ *   | format               | register       | holds                                                    |
+ *   |----------------------|----------------|----------------------------------------------------------|
+ *   | bool                 | pred           | one element                                              |
+ *   | 4, 8 and 16 bits     | b32            | 8, 4 or 2 elements, the first in the low bits            |
+ *   | 32 bits              | b32            | one element                                              |
+ *   | 64 bits              | b64            | one element                                              |
+ *
+ * A word's last elements may be padding. In a splat every slot of its one word holds the number. Scalars
+ * are lone elements: pred for bool, b16 for 16 bits, b64 for 64, b32 for the others, where narrow
+ * integers are extended by their sign and narrow floats are their code.
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
+import type { Value } from "../../ir/node.ts";
+import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
+import type { SharedWindow } from "../../layout/model/windows.ts";
+import type { RegisterClass } from "../code.ts";
+import type { Register } from "../module.ts";
+
+export interface ScalarValue {
+  readonly kind: "scalar";
+  readonly dtype: DType;
+  readonly register: Register;
+  /** Where it is known now; integers only. */
+  readonly constant?: number | undefined;
+}
+
+export interface TileValue {
+  readonly kind: "tile";
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly layout: RegisterLayout;
+  readonly words: readonly Register[];
+}
+
+/** An accumulator that may still be written: `wgmma` layout, one tuple of registers for its whole life. */
+export interface InflightValue {
+  readonly kind: "inflight";
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Words of slab i (64 rows) at i · wordsPerSlab and up, in the order of the instruction's operands. */
+  readonly words: readonly Register[];
+}
+
+/** A whole number: an i32 register, a constant, or their sum. */
+export interface IndexValue {
+  readonly register: Register | undefined;
+  readonly constant: number;
+}
+
+/** An axis of the array that a window lies in. */
+export interface RootAxis {
+  readonly extent: Size;
+  /** In elements. */
+  readonly stride: Size;
+}
+
+/** Positions from `low` below `high` are inside. */
+export interface Bounds {
+  readonly low: IndexValue;
+  readonly high: IndexValue | Size;
+}
+
+export interface WindowAxis {
+  /** The axis of the array along which it runs. */
+  readonly root: number;
+  readonly size: Size;
+  /** Who else must hold a position of this axis, besides the window: the windows it was cut from. */
+  readonly bounds: readonly Bounds[];
+}
+
+/** A window on global memory whose axes run along those of an array. */
+export interface GlobalValue {
+  readonly kind: "global";
+  /** The parameter or allocation. */
+  readonly root: Value;
+  /** Its name among the launch's parameters. */
+  readonly name: string;
+  /** b64: the address of the array's first element. */
+  readonly base: Register;
+  readonly dtype: DType;
+  /** The array, after reshapes of all of it. */
+  readonly array: readonly RootAxis[];
+  /** The position along each axis of the array at which the window begins. */
+  readonly origin: readonly IndexValue[];
+  readonly axes: readonly WindowAxis[];
+  /** Bounds of axes that were dropped: whether the window is inside at all. */
+  readonly fixed: readonly { readonly position: IndexValue; readonly bounds: readonly Bounds[] }[];
+}
+
+/** A window under another shape that the array's axes cannot express: indices are taken apart one by one. */
+export interface ReshapedValue {
+  readonly kind: "reshaped";
+  readonly dtype: DType;
+  readonly source: GlobalValue | SharedValue | ReshapedValue;
+  /** Windows cut from the reshaped shape: begin, and sizes of all its axes. */
+  readonly shape: readonly Size[];
+  readonly origin: readonly IndexValue[];
+  readonly axes: readonly WindowAxis[];
+}
+
+/** A window on shared memory of this block, or of a peer. */
+export interface SharedValue {
+  readonly kind: "shared";
+  readonly window: SharedWindow;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Position of the window's first element along each axis of the allocation. */
+  readonly origin: readonly IndexValue[];
+  /** The axis of the allocation along which each axis of the window runs. */
+  readonly axes: readonly number[];
+  /** The block of the cluster, for `peer` windows. */
+  readonly rank: Register | undefined;
+}
+
+export interface BarrierValue {
+  readonly kind: "barrier";
+  /** Bytes from the start of shared memory. */
+  readonly offset: number;
+  readonly count: number;
+  /** Arrivals of the hardware that one arrival of the language stands for. */
+  readonly scale: number;
+  /** Parity of the next phase to wait for, a bit for each barrier, 32 in a word. */
+  readonly phases: readonly Register[];
+}
+
+export interface SemaphoreValue {
+  readonly kind: "semaphore";
+  /** b64: the address of the first counter. */
+  readonly base: Register;
+  readonly shape: readonly Size[];
+}
+
+export type RefValue = GlobalValue | ReshapedValue | SharedValue;
+
+export type EmittedValue =
+  ScalarValue | TileValue | InflightValue | RefValue | BarrierValue | SemaphoreValue;
+
+/** The class of a word of a tile. */
+export function wordClass(dtype: DType): RegisterClass {
+  if (dtype.kind === "bool") return "pred";
+  return dtype.bits === 64 ? "b64" : "b32";
+}
+
+/** Elements of a word. */
+export function slotsOf(dtype: DType): number {
+  return dtype.kind === "bool" ? 1 : Math.max(1, 32 / dtype.bits);
+}
+
+/** The class of a lone element. */
+export function elementClass(dtype: DType): RegisterClass {
+  if (dtype.kind === "bool") return "pred";
+  return dtype.bits === 64 ? "b64" : dtype.bits === 16 ? "b16" : "b32";
+}

@@ -1,0 +1,77 @@
+/**
+ * A kernel ready to run: its PTX, and everything that a launch must hand over. The driver, the emulator
+ * and files written ahead of time all work from this, so that none of them needs the kernel's IR.
+ *
+ *   .entry axpy (.param .b64 x, .param .b64 out, .param .b32 size_n)
+ *      array x ─────────┘            │                 │
+ *      array out ────────────────────┘                 │
+ *      size n, evaluated with the launch's dimensions ─┘
+ */
+import type { DType } from "../formats/dtype.ts";
+import type { Swizzle } from "../layout/algebra/shared-layout.ts";
+import type { Size } from "../ir/size.ts";
+import type { Position } from "../support/location.ts";
+import type { Target } from "../targets/target.ts";
+import type { PtxModule } from "./module.ts";
+
+/** What a tensor map says, as far as it is known before the launch; innermost axis first. */
+export interface TensorMapPlan {
+  /** The array parameter or scratch that the map describes. */
+  readonly array: string;
+  readonly dtype: DType;
+  readonly extents: readonly Size[];
+  /** In bytes, of every axis but the innermost. */
+  readonly strides: readonly Size[];
+  readonly box: readonly number[];
+  readonly swizzle: Swizzle;
+  readonly fill: "zero" | "nan";
+}
+
+export type LaunchParameter =
+  /** The address of an array argument. */
+  | { readonly kind: "array"; readonly name: string }
+  | { readonly kind: "scalar"; readonly name: string; readonly dtype: DType }
+  /** A number that follows from the launch's dimensions. */
+  | { readonly kind: "size"; readonly size: Size; readonly bits: 32 | 64 }
+  /** 128 bytes by value. */
+  | { readonly kind: "tensorMap"; readonly map: TensorMapPlan }
+  /** Global memory for the time of the launch; `zeroed` for counters. */
+  | {
+      readonly kind: "scratch";
+      readonly name: string;
+      readonly bytes: Size;
+      readonly zeroed: boolean;
+    }
+  /** The ring that debugPrint and assert write to. */
+  | { readonly kind: "messages" };
+
+/** A debugPrint or assert of the kernel, by the number that the kernel writes. */
+export interface MessageSite {
+  readonly kind: "print" | "assert";
+  /** The format of a print, the message of an assert. */
+  readonly text: string;
+  readonly values: readonly { readonly dtype: DType; readonly shape: readonly number[] }[];
+  readonly position: Position | undefined;
+}
+
+export interface Executable {
+  /** The kernel's name, as the user gave it. */
+  readonly name: string;
+  /** The name of the entry in the module. */
+  readonly entry: string;
+  readonly module: PtxModule;
+  readonly target: Target;
+  /** Lanes of a block. */
+  readonly lanes: number;
+  /** Blocks of a cluster; 1 where there are none. */
+  readonly cluster: number;
+  /** Blocks of the grid, all axes together. */
+  readonly blocks: Size;
+  /** Dynamic shared memory. */
+  readonly sharedBytes: number;
+  /** In the order of the entry's parameters. */
+  readonly parameters: readonly LaunchParameter[];
+  readonly messages: readonly MessageSite[];
+  /** Whether it waits for the grid before it by itself, so that it may start early. */
+  readonly dependentLaunch: boolean;
+}
