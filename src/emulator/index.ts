@@ -1,0 +1,9 @@
+/** Runs PTX modules without a GPU. */
+export { EmulatedMemory } from "./memory.ts";
+export type { Allocation } from "./memory.ts";
+export type {
+  EmulatedLaunch,
+  EmulationCounters,
+  EmulationResult,
+  EmulatorOptions,
+} from "./types.ts";

@@ -1,0 +1,160 @@
+/**
+ * Global memory of the emulator: one heap, in which allocations lie apart so that an access past the end
+ * of one hits nothing, and a byte of state for every byte of it:
+ *
+ *   heap    . . . . [ a a a a a a a a ] . . . . [ b b b b ] . . . .
+ *   state   0 0 0 0   1 1 2 2 2 2 2 2   0 0 0 0   2 2 2 2   0 0 0 0
+ *                     |   \ written     \ not allocated
+ *                     allocated, never written
+ */
+import { globalBase, wordSize } from "./addresses.ts";
+
+export const byteStates = Object.freeze({ absent: 0, unwritten: 1, written: 2 });
+
+export interface Allocation {
+  readonly address: number;
+  readonly bytes: number;
+  readonly label: string | undefined;
+}
+
+/** What accesses go through; replaced as a whole when the heap grows. */
+export interface MemoryViews {
+  readonly bytes: Uint8Array;
+  readonly halves: Uint16Array;
+  readonly words: Int32Array;
+  readonly singles: Float32Array;
+  readonly doubles: Float64Array;
+  readonly states: Uint8Array;
+}
+
+export function viewsOf(buffer: ArrayBuffer, states: Uint8Array): MemoryViews {
+  return {
+    bytes: new Uint8Array(buffer),
+    halves: new Uint16Array(buffer),
+    words: new Int32Array(buffer),
+    singles: new Float32Array(buffer),
+    doubles: new Float64Array(buffer),
+    states,
+  };
+}
+
+const alignment = 512;
+/** Between two allocations, and before the first. */
+const guard = 512;
+const smallestHeap = 1 << 20;
+const largestHeap = wordSize - smallestHeap;
+
+export class EmulatedMemory {
+  #views: MemoryViews = viewsOf(new ArrayBuffer(smallestHeap), new Uint8Array(smallestHeap));
+  readonly #allocations = new Map<number, Allocation>();
+  /** Gaps that freed allocations left, by offset. */
+  #gaps: { readonly offset: number; readonly bytes: number }[] = [];
+  #end = guard;
+
+  get views(): MemoryViews {
+    return this.#views;
+  }
+
+  get allocations(): readonly Allocation[] {
+    return [...this.#allocations.values()];
+  }
+
+  /** The address of fresh memory whose contents are undefined. */
+  allocate(bytes: number, label?: string): number {
+    if (!Number.isInteger(bytes) || bytes < 0) throw new RangeError(`${bytes} bytes of memory`);
+    const room = Math.ceil(Math.max(bytes, 1) / alignment) * alignment + guard;
+    const offset = this.#place(room);
+    const address = globalBase + offset;
+    this.#allocations.set(address, { address, bytes, label });
+    this.#views.states.fill(byteStates.unwritten, offset, offset + bytes);
+    return address;
+  }
+
+  #place(room: number): number {
+    const position = this.#gaps.findIndex((gap) => gap.bytes >= room);
+    const gap = this.#gaps[position];
+    if (gap !== undefined) {
+      const rest = { offset: gap.offset + room, bytes: gap.bytes - room };
+      this.#gaps.splice(position, 1, ...(rest.bytes > 0 ? [rest] : []));
+      return gap.offset;
+    }
+    const offset = this.#end;
+    this.#end += room;
+    this.#grow(this.#end);
+    return offset;
+  }
+
+  #grow(needed: number): void {
+    const { bytes, states } = this.#views;
+    if (needed <= bytes.length) return;
+    if (needed > largestHeap) throw new RangeError(`the heap cannot hold ${needed} bytes`);
+    const size = Math.min(largestHeap, Math.max(needed, 2 * bytes.length));
+    const rounded = Math.ceil(size / alignment) * alignment;
+    const grown = viewsOf(new ArrayBuffer(rounded), new Uint8Array(rounded));
+    grown.bytes.set(bytes);
+    grown.states.set(states);
+    this.#views = grown;
+  }
+
+  free(address: number): void {
+    const { bytes } = this.#allocation(address);
+    const offset = address - globalBase;
+    this.#allocations.delete(address);
+    this.#views.states.fill(byteStates.absent, offset, offset + bytes);
+    const room = Math.ceil(Math.max(bytes, 1) / alignment) * alignment + guard;
+    this.#gaps = joined([...this.#gaps, { offset, bytes: room }]);
+  }
+
+  #allocation(address: number): Allocation {
+    const found = this.#allocations.get(address);
+    if (found === undefined) throw new RangeError(`nothing is allocated at ${address}`);
+    return found;
+  }
+
+  /** The allocation that holds an address, or the nearest one below it. */
+  nearest(address: number): Allocation | undefined {
+    let nearest: Allocation | undefined;
+    for (const allocation of this.#allocations.values())
+      if (allocation.address <= address && allocation.address > (nearest?.address ?? 0))
+        nearest = allocation;
+    return nearest;
+  }
+
+  write(address: number, bytes: Uint8Array): void {
+    const offset = this.#inside(address, bytes.length);
+    this.#views.bytes.set(bytes, offset);
+    this.#views.states.fill(byteStates.written, offset, offset + bytes.length);
+  }
+
+  /** A copy of the bytes. */
+  read(address: number, length: number): Uint8Array {
+    const offset = this.#inside(address, length);
+    return this.#views.bytes.slice(offset, offset + length);
+  }
+
+  /** Sets bytes, as a launch of a memory fill would. */
+  fill(address: number, length: number, value: number): void {
+    const offset = this.#inside(address, length);
+    this.#views.bytes.fill(value, offset, offset + length);
+    this.#views.states.fill(byteStates.written, offset, offset + length);
+  }
+
+  #inside(address: number, length: number): number {
+    const holder = this.nearest(address);
+    if (holder === undefined || address + length > holder.address + holder.bytes)
+      throw new RangeError(`${length} bytes at ${address} are in no allocation`);
+    return address - globalBase;
+  }
+}
+
+function joined(
+  gaps: readonly { readonly offset: number; readonly bytes: number }[],
+): { offset: number; bytes: number }[] {
+  const merged: { offset: number; bytes: number }[] = [];
+  for (const gap of [...gaps].sort((left, right) => left.offset - right.offset)) {
+    const last = merged.at(-1);
+    if (last !== undefined && last.offset + last.bytes === gap.offset) last.bytes += gap.bytes;
+    else merged.push({ ...gap });
+  }
+  return merged;
+}

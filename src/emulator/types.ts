@@ -1,0 +1,37 @@
+/** What a launch on the emulator takes and gives back. */
+import type { TilewrightError } from "../support/diagnostics.ts";
+import type { Target } from "../targets/target.ts";
+
+export interface EmulatedLaunch {
+  /** The name of the `.entry` in the module. */
+  readonly entry: string;
+  readonly blocks: readonly [number, number, number];
+  readonly lanes: readonly [number, number, number];
+  /** Blocks of a cluster, along x; 1 where there are none. */
+  readonly cluster?: number | undefined;
+  /** Dynamic shared memory. */
+  readonly sharedBytes: number;
+  /** The bytes of each `.param`, in order. */
+  readonly parameters: readonly Uint8Array[];
+}
+
+export interface EmulatorOptions {
+  readonly target: Target;
+  /** Of the schedule, and of the order in which asynchronous operations complete. */
+  readonly seed?: number | undefined;
+  /** Whether to look for races, uninitialised values and the like; on by default. */
+  readonly checks?: boolean | undefined;
+}
+
+export interface EmulationCounters {
+  /** Instructions times the lanes that ran them. */
+  readonly laneInstructions: number;
+  /** Instructions times the warps that ran them. */
+  readonly warpInstructions: number;
+}
+
+export interface EmulationResult {
+  /** What the checks found, in the order of finding; the launch went on behind each. */
+  readonly findings: readonly TilewrightError[];
+  readonly counters: EmulationCounters;
+}
