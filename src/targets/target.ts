@@ -8,6 +8,8 @@ export type Feature = "wgmma" | "tma" | "cluster" | "cp.async" | "mbarrier" | "t
 
 export interface Target {
   readonly name: string;
+  /** The first GPU architecture with all of its general instructions: sm_80, sm_90 or sm_100. */
+  readonly architecture: 80 | 90 | 100;
   /** Shared memory one block may use, in bytes, dynamic opt-in included. */
   readonly sharedMemoryPerBlock: number;
   readonly sharedMemoryPerProcessor: number;
@@ -23,7 +25,7 @@ export interface Target {
 
 const kibibyte = 1024;
 
-const hopper: Omit<Target, "name" | "features"> = {
+const hopper: Omit<Target, "name" | "architecture" | "features"> = {
   sharedMemoryPerBlock: 227 * kibibyte,
   sharedMemoryPerProcessor: 228 * kibibyte,
   lanesPerBlock: 1024,
@@ -41,6 +43,7 @@ export const targets = Object.freeze({
   sm_80: describe({
     ...hopper,
     name: "sm_80",
+    architecture: 80,
     sharedMemoryPerBlock: 163 * kibibyte,
     sharedMemoryPerProcessor: 164 * kibibyte,
     processors: 108,
@@ -50,11 +53,13 @@ export const targets = Object.freeze({
   sm_90a: describe({
     ...hopper,
     name: "sm_90a",
+    architecture: 90,
     features: ["cp.async", "mbarrier", "tma", "cluster", "wgmma"],
   }),
   sm_100a: describe({
     ...hopper,
     name: "sm_100a",
+    architecture: 100,
     processors: 148,
     features: ["cp.async", "mbarrier", "tma", "cluster", "tcgen05"],
   }),
