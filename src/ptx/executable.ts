@@ -8,8 +8,9 @@
  *      size n, evaluated with the launch's dimensions ─┘
  */
 import type { DType } from "../formats/dtype.ts";
-import type { Swizzle } from "../layout/algebra/shared-layout.ts";
+import type { GridAxis } from "../ir/node.ts";
 import type { Size } from "../ir/size.ts";
+import type { Swizzle } from "../layout/algebra/shared-layout.ts";
 import type { Position } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
 import type { PtxModule } from "./module.ts";
@@ -54,12 +55,12 @@ export interface MessageSite {
   readonly position: Position | undefined;
 }
 
-export interface Executable {
+/** What a launch needs to know besides the code itself: plain data, so that it can be kept in a file. */
+export interface LaunchPlan {
   /** The kernel's name, as the user gave it. */
   readonly name: string;
   /** The name of the entry in the module. */
   readonly entry: string;
-  readonly module: PtxModule;
   readonly target: Target;
   /** Lanes of a block. */
   readonly lanes: number;
@@ -72,6 +73,13 @@ export interface Executable {
   /** In the order of the entry's parameters. */
   readonly parameters: readonly LaunchParameter[];
   readonly messages: readonly MessageSite[];
+  /** The grid's axes and the names of the program threads, by which messages say where they come from. */
+  readonly grid: readonly GridAxis[];
+  readonly threads: readonly string[];
   /** Whether it waits for the grid before it by itself, so that it may start early. */
   readonly dependentLaunch: boolean;
+}
+
+export interface Executable extends LaunchPlan {
+  readonly module: PtxModule;
 }
