@@ -49,7 +49,11 @@ export interface Register {
   /** With its leading %. */
   readonly name: string;
   readonly type: PtxType;
+  /** Elements of a vector register, `.reg .v4 .f32 %v`. */
+  readonly vector?: VectorWidth | undefined;
 }
+
+export type VectorWidth = 2 | 4;
 
 export interface IntegerOperand {
   readonly kind: "integer";
@@ -68,6 +72,10 @@ export interface SymbolOperand {
   readonly kind: "symbol";
   readonly name: string;
   readonly offset: number;
+  /** `generic(name)` in an initial value: the address in the generic space. */
+  readonly generic?: boolean | undefined;
+  /** `0xFF00(name)` in an initial value: the byte of the address that these ones cover. */
+  readonly mask?: number | bigint | undefined;
 }
 
 export type Base = Register | SymbolOperand | IntegerOperand;
@@ -146,6 +154,15 @@ export interface SourcePosition {
   readonly file: number;
   readonly line: number;
   readonly column: number;
+  /** Where the compiler inlined the function that holds the position. */
+  readonly inlined?: Inlining | undefined;
+}
+
+export interface Inlining {
+  /** The label of the function's name in a debug section, and an offset from it. */
+  readonly name: string;
+  readonly offset: number;
+  readonly at: SourcePosition;
 }
 
 export interface Instruction {
@@ -157,6 +174,8 @@ export interface Instruction {
   readonly position?: SourcePosition | undefined;
   /** Why it is there, for those the user did not write; printed behind it. */
   readonly comment?: string | undefined;
+  /** The line of the PTX text that it was read from. */
+  readonly line?: number | undefined;
 }
 
 export interface Label {
@@ -170,12 +189,21 @@ export interface Pragma {
   readonly text: string;
 }
 
-/** `table: .branchtargets a, b;` and `.calltargets`, `.callprototype`. */
+/** `table: .branchtargets a, b;` and `.calltargets`. */
 export interface TargetList {
   readonly kind: "targets";
   readonly name: string;
   readonly directive: "branchtargets" | "calltargets";
   readonly labels: readonly string[];
+}
+
+/** `name: .callprototype (results) _ (parameters);`, what a call through a register names. */
+export interface CallPrototype {
+  readonly kind: "prototype";
+  readonly name: string;
+  readonly results: readonly Variable[];
+  readonly parameters: readonly Variable[];
+  readonly directives: readonly FunctionDirective[];
 }
 
 export type StateSpace = "global" | "shared" | "local" | "const" | "param";
@@ -187,11 +215,21 @@ export interface Variable {
   readonly type: PtxType;
   /** In elements; undefined for a single one, 0 for `[]`. */
   readonly count?: number | undefined;
-  readonly vector?: 2 | 4 | undefined;
+  readonly vector?: VectorWidth | undefined;
   readonly alignment?: number | undefined;
   readonly linkage?: Linkage | undefined;
+  /** What a pointer parameter points to: `.param .u64 .ptr .global .align 16 x`. */
+  readonly pointer?: PointerTarget | undefined;
+  /** `.attribute(.managed)` and the like, as written between the parentheses. */
+  readonly attribute?: string | undefined;
   /** Numbers, floats as bits, or addresses of symbols. */
   readonly initial?: readonly Operand[] | undefined;
+}
+
+export interface PointerTarget {
+  /** Undefined for the generic space. */
+  readonly space?: StateSpace | undefined;
+  readonly alignment?: number | undefined;
 }
 
 /** `{ … }` within a body, with registers and variables of its own. */
@@ -200,7 +238,8 @@ export interface Block {
   readonly body: readonly Statement[];
 }
 
-export type Statement = Instruction | Label | Pragma | TargetList | Variable | Block;
+export type Statement =
+  Instruction | Label | Pragma | TargetList | CallPrototype | Variable | Block;
 
 export type Linkage = "visible" | "extern" | "weak" | "common";
 
@@ -226,7 +265,17 @@ export interface PtxModule {
   /** As written: "8.0". */
   readonly version: string;
   readonly target: string;
+  /** What follows the architecture: `.target sm_90a, debug`. */
+  readonly targetOptions?: readonly string[] | undefined;
   /** Paths by their number, from 1. */
   readonly files: readonly string[];
   readonly declarations: readonly (Variable | PtxFunction)[];
+  /** Debug sections of other compilers. */
+  readonly sections?: readonly Section[] | undefined;
+}
+
+/** A debug section, its content as written. */
+export interface Section {
+  readonly name: string;
+  readonly text: string;
 }

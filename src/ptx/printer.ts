@@ -1,26 +1,32 @@
 /**
- * The one place that makes PTX text. Registers are declared in the block whose instructions name them
- * first, by type and in order; a `.loc` is printed where the position changes.
+ * The one place that makes PTX text. Registers are declared by type and in order in the innermost block
+ * that holds all their uses; a `.loc` is printed where the position changes.
  */
+import { registerDeclarations, registerHomes } from "./registers.ts";
+import type { Homes } from "./registers.ts";
 import type {
+  CallPrototype,
+  FunctionDirective,
   Instruction,
   Operand,
   PtxFunction,
   PtxModule,
-  Register,
   SourcePosition,
   Statement,
+  SymbolOperand,
   Variable,
 } from "./module.ts";
 
 export function printPtx(module: PtxModule): string {
-  const lines = [`.version ${module.version}`, `.target ${module.target}`, ".address_size 64", ""];
+  const target = [module.target, ...(module.targetOptions ?? [])].join(", ");
+  const lines = [`.version ${module.version}`, `.target ${target}`, ".address_size 64", ""];
   module.files.forEach((path, index) => lines.push(`.file ${index + 1} "${quoted(path)}"`));
   if (module.files.length > 0) lines.push("");
   for (const declaration of module.declarations) {
     if (declaration.kind === "variable") lines.push(`${variableText(declaration)};`);
     else printFunction(declaration, lines);
   }
+  for (const { name, text } of module.sections ?? []) lines.push(`.section ${name} {${text}}`);
   return `${lines.join("\n")}\n`;
 }
 
@@ -37,29 +43,32 @@ function printFunction(declaration: PtxFunction, lines: string[]): void {
   const returned = results.length === 0 ? "" : ` (${results.map(variableText).join(", ")})`;
   const listed = parameters.map((parameter) => `    ${variableText(parameter)}`).join(",\n");
   lines.push(`${start}${returned} ${name} (${listed === "" ? "" : `\n${listed}\n`})`);
-  for (const directive of directives)
-    lines.push(`.${directive.name} ${directive.values.join(", ")}`.trimEnd());
+  for (const directive of directives) lines.push(directiveText(directive));
   if (body === undefined) {
     lines.push(";");
     return;
   }
-  const declared = new Set<Register>();
-  printBlock(body, "", declared, lines);
+  printBlock(body, "", registerHomes(body), lines);
   lines.push("");
+}
+
+function directiveText({ name, values }: FunctionDirective): string {
+  return `.${name} ${values.join(", ")}`.trimEnd();
 }
 
 function printBlock(
   body: readonly Statement[],
   indent: string,
-  declared: Set<Register>,
+  homes: Homes,
   lines: string[],
 ): void {
   lines.push(`${indent}{`);
   const inner = `${indent}    `;
-  printRegisters(body, declared, inner, lines);
+  for (const declaration of registerDeclarations(homes.get(body) ?? [], indent === ""))
+    lines.push(`${inner}${declaration}`);
   let last: SourcePosition | undefined;
   for (const statement of body) {
-    if (statement.kind === "block") printBlock(statement.body, inner, declared, lines);
+    if (statement.kind === "block") printBlock(statement.body, inner, homes, lines);
     else if (statement.kind === "label") lines.push(`${indent}${statement.name}:`);
     else if (statement.kind === "pragma") lines.push(`${inner}.pragma "${statement.text}";`);
     else if (statement.kind === "variable") lines.push(`${inner}${variableText(statement)};`);
@@ -67,12 +76,19 @@ function printBlock(
       lines.push(
         `${indent}${statement.name}: .${statement.directive} ${statement.labels.join(", ")};`,
       );
+    else if (statement.kind === "prototype") lines.push(`${indent}${prototypeText(statement)}`);
     else {
       last = printPosition(statement, last, inner, lines);
       lines.push(`${inner}${instructionText(statement)}`);
     }
   }
   lines.push(`${indent}}`);
+}
+
+function prototypeText({ name, results, parameters, directives }: CallPrototype): string {
+  const [returned, taken] = [results, parameters].map((list) => list.map(variableText).join(", "));
+  const end = directives.map((directive) => ` ${directiveText(directive)}`).join("");
+  return `${name}: .callprototype (${returned}) _ (${taken})${end};`;
 }
 
 function printPosition(
@@ -82,97 +98,34 @@ function printPosition(
   lines: string[],
 ): SourcePosition | undefined {
   if (position === undefined) return last;
-  const same =
-    last !== undefined &&
-    last.line === position.line &&
-    last.file === position.file &&
-    last.column === position.column;
-  if (!same) lines.push(`${indent}.loc ${position.file} ${position.line} ${position.column}`);
+  if (last === undefined || !samePosition(last, position))
+    lines.push(`${indent}.loc ${positionText(position)}`);
   return position;
 }
 
-/** Declares what the block's own instructions name and no block around it has declared. */
-function printRegisters(
-  body: readonly Statement[],
-  declared: Set<Register>,
-  indent: string,
-  lines: string[],
-): void {
-  const byType = new Map<string, string[]>();
-  const see = (register: Register): void => {
-    if (declared.has(register)) return;
-    declared.add(register);
-    const names = byType.get(register.type);
-    if (names === undefined) byType.set(register.type, [register.name]);
-    else names.push(register.name);
-  };
-  for (const statement of body) {
-    if (statement.kind !== "instruction") continue;
-    if (statement.guard !== undefined) see(statement.guard.register);
-    for (const operand of statement.operands) visitRegisters(operand, see);
-  }
-  for (const [type, names] of byType)
-    for (const part of runs(names)) lines.push(`${indent}.reg .${type} ${part};`);
+function samePosition(left: SourcePosition, right: SourcePosition): boolean {
+  if (left === right) return true;
+  const [from, to] = [left.inlined, right.inlined];
+  return (
+    left.line === right.line &&
+    left.column === right.column &&
+    left.file === right.file &&
+    from?.name === to?.name &&
+    from?.offset === to?.offset &&
+    (from === undefined || to === undefined || samePosition(from.at, to.at))
+  );
 }
 
-/** Names `%r0` to `%r11` in any order are `%r<12>`; others are listed. */
-function runs(names: readonly string[]): readonly string[] {
-  const counts = new Map<string, Set<number>>();
-  const others: string[] = [];
-  for (const name of names) {
-    const match = /^(.*?)(0|[1-9]\d*)$/.exec(name);
-    const [, prefix, digits] = match ?? [];
-    if (prefix === undefined || digits === undefined) {
-      others.push(name);
-      continue;
-    }
-    const found = counts.get(prefix) ?? new Set<number>();
-    found.add(Number(digits));
-    counts.set(prefix, found);
-  }
-  const ranges: string[] = [];
-  for (const [prefix, numbers] of counts) {
-    const dense = Math.max(...numbers) === numbers.size - 1;
-    if (dense) ranges.push(`${prefix}<${numbers.size}>`);
-    else others.push(...[...numbers].map((number) => `${prefix}${number}`));
-  }
-  return others.length === 0 ? ranges : [...ranges, others.join(", ")];
-}
-
-export function visitRegisters(operand: Operand, visit: (register: Register) => void): void {
-  switch (operand.kind) {
-    case "register":
-      visit(operand);
-      return;
-    case "address":
-      visitRegisters(operand.base, visit);
-      for (const coordinate of operand.coordinates ?? []) visitRegisters(coordinate, visit);
-      return;
-    case "vector":
-    case "list":
-      for (const element of operand.elements) visitRegisters(element, visit);
-      return;
-    case "pair":
-      visitRegisters(operand.first, visit);
-      visitRegisters(operand.second, visit);
-      return;
-    case "not":
-    case "negated":
-      visitRegisters(operand.operand, visit);
-      return;
-    case "element":
-      visit(operand.register);
-      return;
-    case "integer":
-    case "float":
-    case "symbol":
-    case "discard":
-      return;
-  }
+function positionText({ file, line, column, inlined }: SourcePosition): string {
+  const place = `${file} ${line} ${column}`;
+  if (inlined === undefined) return place;
+  const name = `${inlined.name}${offsetText(inlined.offset)}`;
+  return `${place}, function_name ${name}, inlined_at ${positionText(inlined.at)}`;
 }
 
 export function instructionText({ opcode, operands, guard, comment }: Instruction): string {
-  const condition = guard === undefined ? "" : `@${guard.negated ? "!" : ""}${guard.register.name} `;
+  const condition =
+    guard === undefined ? "" : `@${guard.negated ? "!" : ""}${guard.register.name} `;
   const listed = operands.map(operandText).join(", ");
   const note = comment === undefined ? "" : ` // ${quoted(comment)}`;
   return `${condition}${opcode}${listed === "" ? "" : ` ${listed}`};${note}`;
@@ -190,7 +143,7 @@ export function operandText(operand: Operand): string {
         .toUpperCase()
         .padStart(operand.width / 4, "0")}`;
     case "symbol":
-      return `${operand.name}${offsetText(operand.offset)}`;
+      return symbolText(operand);
     case "address": {
       const base = `${operandText(operand.base)}${offsetText(operand.offset)}`;
       if (operand.coordinates === undefined) return `[${base}]`;
@@ -213,6 +166,12 @@ export function operandText(operand: Operand): string {
   }
 }
 
+function symbolText({ name, offset, generic, mask }: SymbolOperand): string {
+  const named = generic === true ? `generic(${name})` : name;
+  const whole = `${named}${offsetText(offset)}`;
+  return mask === undefined ? whole : `0x${mask.toString(16)}(${whole})`;
+}
+
 function offsetText(offset: number): string {
   if (offset === 0) return "";
   return offset > 0 ? `+${offset}` : `${offset}`;
@@ -220,16 +179,23 @@ function offsetText(offset: number): string {
 
 export function variableText(variable: Variable): string {
   const { space, name, type, count, vector, alignment, linkage, initial } = variable;
+  const { pointer, attribute } = variable;
   const parts = [
     linkage === undefined ? "" : `.${linkage}`,
     `.${space}`,
+    attribute === undefined ? "" : `.attribute(${attribute})`,
     alignment === undefined ? "" : `.align ${alignment}`,
     vector === undefined ? "" : `.v${vector}`,
     `.${type}`,
+    pointer === undefined ? "" : ".ptr",
+    pointer?.space === undefined ? "" : `.${pointer.space}`,
+    pointer?.alignment === undefined ? "" : `.align ${pointer.alignment}`,
     count === undefined ? name : `${name}[${count === 0 ? "" : count}]`,
   ];
   const values = initial?.map(operandText).join(", ");
   const start = parts.filter((part) => part !== "").join(" ");
   if (values === undefined) return start;
-  return count === undefined ? `${start} = ${values}` : `${start} = {${values}}`;
+  return count === undefined && vector === undefined
+    ? `${start} = ${values}`
+    : `${start} = {${values}}`;
 }

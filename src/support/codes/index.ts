@@ -9,6 +9,7 @@ import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
+import { ptxTextCodes } from "./ptx-text.ts";
 import { simulatorCodes } from "./simulator.ts";
 import { textCodes } from "./text.ts";
 import { toolCodes } from "./tools.ts";
@@ -22,4 +23,5 @@ export const codes = Object.freeze({
   ...deviceCodes,
   ...toolCodes,
   ...layoutCodes,
+  ...ptxTextCodes,
 });

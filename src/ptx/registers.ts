@@ -1,0 +1,132 @@
+/**
+ * Which block declares which register: the innermost one that holds all its uses, so that a register
+ * used by two inner blocks is one register and one used by a single inner block stays in it.
+ *
+ *   {                                     %r0: used here, declared here
+ *     add.s32 %r0, …;
+ *     { mov.b32 %r1, %r0; … %p0 … }       %r1 and this %p0: declared in this block
+ *     { … %r2 … %p0 … }                   %r2 too
+ *     { … %r2 … }                         … so it is declared in the outer block
+ *   }
+ */
+import type { Operand, Register, Statement } from "./module.ts";
+
+interface Place {
+  readonly body: readonly Statement[];
+  readonly depth: number;
+  readonly around: Place | undefined;
+}
+
+/** The registers that each block declares, in the order of their first use; outer blocks first. */
+export type Homes = ReadonlyMap<readonly Statement[], readonly Register[]>;
+
+export function registerHomes(body: readonly Statement[]): Homes {
+  const places = new Map<Register, Place>();
+  visitBlock({ body, depth: 0, around: undefined }, places);
+  const homes = new Map<readonly Statement[], Register[]>();
+  for (const [register, place] of places) {
+    const declared = homes.get(place.body);
+    if (declared === undefined) homes.set(place.body, [register]);
+    else declared.push(register);
+  }
+  return homes;
+}
+
+function visitBlock(place: Place, places: Map<Register, Place>): void {
+  const see = (register: Register): void => {
+    const known = places.get(register);
+    if (known === place) return;
+    places.set(register, known === undefined ? place : commonPlace(known, place));
+  };
+  for (const statement of place.body) {
+    if (statement.kind === "block")
+      visitBlock({ body: statement.body, depth: place.depth + 1, around: place }, places);
+    if (statement.kind !== "instruction") continue;
+    if (statement.guard !== undefined) see(statement.guard.register);
+    for (const operand of statement.operands) visitRegisters(operand, see);
+  }
+}
+
+function commonPlace(left: Place, right: Place): Place {
+  let [one, other] = [left, right];
+  while (one !== other) {
+    const deeper = one.depth >= other.depth ? one : other;
+    const around = deeper.around;
+    if (around === undefined) throw new Error("a register used in two functions");
+    if (deeper === one) one = around;
+    else other = around;
+  }
+  return one;
+}
+
+export function visitRegisters(operand: Operand, visit: (register: Register) => void): void {
+  switch (operand.kind) {
+    case "register":
+      visit(operand);
+      return;
+    case "address":
+      visitRegisters(operand.base, visit);
+      for (const coordinate of operand.coordinates ?? []) visitRegisters(coordinate, visit);
+      return;
+    case "vector":
+    case "list":
+      for (const element of operand.elements) visitRegisters(element, visit);
+      return;
+    case "pair":
+      visitRegisters(operand.first, visit);
+      visitRegisters(operand.second, visit);
+      return;
+    case "not":
+    case "negated":
+      visitRegisters(operand.operand, visit);
+      return;
+    case "element":
+      visit(operand.register);
+      return;
+    case "integer":
+    case "float":
+    case "symbol":
+    case "discard":
+      return;
+  }
+}
+
+/**
+ * The declarations of a block's registers: `.reg .b32 %r<12>`. Names `%r0` to `%r11` in any order are
+ * a range. The outermost block hides nothing around it, so there a range may also declare unused ones.
+ */
+export function registerDeclarations(
+  registers: readonly Register[],
+  outermost: boolean,
+): readonly string[] {
+  const groups = new Map<string, Group>();
+  for (const { name, type, vector } of registers) {
+    const [, prefix = name, digits] = /^(.*?)(0|[1-9]\d{0,8})$/.exec(name) ?? [];
+    const start = `.reg ${vector === undefined ? "" : `.v${vector} `}.${type}`;
+    const key = `${start} ${digits === undefined ? "" : prefix}`;
+    const group = groups.get(key) ?? { start, prefix, numbers: new Set(), names: [] };
+    groups.set(key, group);
+    group.names.push(name);
+    if (digits !== undefined) group.numbers.add(Number(digits));
+  }
+  const types = new Map<string, number>();
+  for (const { prefix } of groups.values()) types.set(prefix, (types.get(prefix) ?? 0) + 1);
+  return [...groups.values()].map((group) => {
+    const alone = outermost && types.get(group.prefix) === 1;
+    return `${group.start} ${namesText(group, alone)};`;
+  });
+}
+
+interface Group {
+  readonly start: string;
+  readonly prefix: string;
+  readonly numbers: Set<number>;
+  readonly names: string[];
+}
+
+function namesText({ prefix, numbers, names }: Group, mayAdd: boolean): string {
+  let count = 0;
+  for (const number of numbers) count = Math.max(count, number + 1);
+  const dense = count === numbers.size || (mayAdd && count <= 2 * numbers.size + 2);
+  return dense && count > 0 ? `${prefix}<${count}>` : names.join(", ");
+}
