@@ -1,7 +1,13 @@
 /**
- * The interface a way of running kernels implements: the simulator now, GPU and emulator later. It is
- * deliberately small. Arguments reach a back end checked and bound, so it never has to look at a user's
- * mistakes.
+ * The interface a way of running kernels implements: the simulator, a GPU, the emulator. Arguments reach a
+ * back end checked and bound, so it never has to look at a user's mistakes.
+ *
+ * Calls take effect in the order in which they are made, and none of them makes the caller wait: what a
+ * call needs from the device comes as a promise, and what goes wrong in a launch is told later.
+ *
+ *   launch ─────────┐
+ *   launch ─────────┤ in order      synchronize() resolves when all of it is done and rejects with
+ *   download ───────┘               the first failure of a launch since the last time
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
@@ -13,28 +19,60 @@ export interface Allocation {
   readonly bytes: number;
 }
 
+/** A kernel made ready to run, in whatever form the back end wants. */
+export interface Compiled<P = unknown> {
+  readonly program: P;
+  /** Whether it came from an earlier process's work. */
+  readonly cached: boolean;
+  /** What the assembler had to say that costs speed. */
+  readonly warnings: readonly string[];
+}
+
 /** A launch with everything known. */
-export interface Launch<A extends Allocation = Allocation> {
-  /** The kernel after the passes. */
+export interface Launch<A extends Allocation = Allocation, P = unknown> {
+  /** The kernel as it was traced. */
   readonly kernel: Kernel;
+  readonly program: P;
   readonly arrays: ReadonlyMap<string, A>;
   readonly scalars: ReadonlyMap<string, HostValue>;
   readonly dimensions: ReadonlyMap<string, number>;
 }
 
-export interface Backend<A extends Allocation = Allocation> {
+/** Work that was prepared once and can be issued again and again. */
+export interface Repeatable {
+  launch(): void;
+  dispose(): void;
+}
+
+export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
+  /** Which source lines a program carries; kernels that differ in other lines alone share one program. */
+  readonly sourceLines: "all" | "messages";
+  /** Makes a kernel ready; `text` tells it from every other kernel. Called once for each text. */
+  compile(kernel: Kernel, text: string): Compiled<P>;
   /** Uninitialised memory for `shape` elements. */
   allocate(dtype: DType, shape: readonly number[]): A;
+  /** Takes memory back once the work issued so far is done with it. */
   release(allocation: A): void;
+  /** Resolves when the host array is no longer needed. */
   upload(array: HostArray, allocation: A): Promise<void>;
   download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
     allocation: A,
   ): Promise<HostArray<N>>;
-  /** Resolves when the kernel has run; rejects with what went wrong in it. */
-  launch(launch: Launch<A>): Promise<void>;
+  /** Issues the kernel; what goes wrong while it runs is told by `synchronize`. */
+  launch(launch: Launch<A, P>): void;
+  /** Issues the kernel; resolves when it has run, rejects with what went wrong in it. */
+  run(launch: Launch<A, P>): Promise<void>;
+  /** Does everything about a launch now that does not have to be done each time. */
+  bind(launch: Launch<A, P>): Repeatable;
+  /** Work of `bind`, one after the other, as a single piece. */
+  record(works: readonly Repeatable[]): Repeatable;
+  /** Resolves when all work is done; rejects with the first failure of a launch since the last time. */
+  synchronize(): Promise<void>;
+  /** Milliseconds that the device spends on what `work` issues. */
+  time(work: () => void): Promise<number>;
   dispose(): void;
 }

@@ -8,25 +8,31 @@
  */
 import type { Kernel } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
-import { runPasses } from "../passes/pipeline.ts";
+import { walkOps } from "../ir/traverse.ts";
+import { formatPosition } from "../support/location.ts";
+import type { Backend, Compiled } from "./backend.ts";
 
 export interface CompilationRecord {
   readonly kernel: string;
   readonly device: string;
   readonly reason: string;
   readonly milliseconds: number;
+  /** Whether an earlier process had compiled it. */
+  readonly cached: boolean;
+  /** What the assembler had to say that costs speed. */
+  readonly warnings: readonly string[];
 }
 
 export class CompilationCache {
-  readonly #device: string;
+  readonly #backend: Backend;
   readonly #onCompile: ((record: CompilationRecord) => void) | undefined;
-  readonly #byKernel = new WeakMap<Kernel, Kernel>();
-  readonly #byText = new Map<string, Kernel>();
+  readonly #byKernel = new WeakMap<Kernel, Compiled>();
+  readonly #byText = new Map<string, Compiled>();
   readonly #latestText = new Map<string, string>();
   readonly #records: CompilationRecord[] = [];
 
-  constructor(device: string, onCompile?: (record: CompilationRecord) => void) {
-    this.#device = device;
+  constructor(backend: Backend, onCompile?: (record: CompilationRecord) => void) {
+    this.#backend = backend;
     this.#onCompile = onCompile;
   }
 
@@ -34,24 +40,26 @@ export class CompilationCache {
     return this.#records;
   }
 
-  /** The kernel after the passes. */
-  compile(kernel: Kernel): Kernel {
+  /** The kernel as the back end runs it. */
+  compile(kernel: Kernel): unknown {
     const known = this.#byKernel.get(kernel);
-    if (known !== undefined) return known;
-    const text = printKernel(kernel, { locations: true });
+    if (known !== undefined) return known.program;
+    const text = kernelText(kernel, this.#backend.sourceLines);
     const compiled = this.#byText.get(text) ?? this.#compileText(kernel, text);
     this.#byKernel.set(kernel, compiled);
-    return compiled;
+    return compiled.program;
   }
 
-  #compileText(kernel: Kernel, text: string): Kernel {
+  #compileText(kernel: Kernel, text: string): Compiled {
     const start = performance.now();
-    const compiled = runPasses(kernel);
+    const compiled = this.#backend.compile(kernel, text);
     this.#record({
       kernel: kernel.name,
-      device: this.#device,
+      device: this.#backend.name,
       reason: explain(this.#latestText.get(kernel.name), text),
       milliseconds: performance.now() - start,
+      cached: compiled.cached,
+      warnings: compiled.warnings,
     });
     this.#byText.set(text, compiled);
     this.#latestText.set(kernel.name, text);
@@ -62,6 +70,17 @@ export class CompilationCache {
     this.#records.push(record);
     this.#onCompile?.(record);
   }
+}
+
+/** The kernel as text, with the source lines that a program made from it carries. */
+export function kernelText(kernel: Kernel, sourceLines: Backend["sourceLines"]): string {
+  if (sourceLines === "all") return printKernel(kernel, { locations: true });
+  const lines = [printKernel(kernel)];
+  walkOps(kernel.body, ({ kind, location }) => {
+    if (kind === "debug_print" || kind === "assert")
+      lines.push(`${kind} at ${formatPosition(location.position)}`);
+  });
+  return lines.join("\n");
 }
 
 function explain(before: string | undefined, after: string): string {

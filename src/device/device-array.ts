@@ -6,6 +6,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
 import type { Location, Position } from "../support/location.ts";
 import type { Allocation } from "./backend.ts";
@@ -131,4 +132,20 @@ export function formatLeaks(leaks: readonly Leak[]): string {
   const [noun, verb] = leaks.length === 1 ? ["array", "was"] : ["arrays", "were"];
   const heading = `${leaks.length} ${noun} (${total} bytes) ${verb} never disposed of:`;
   return [heading, ...lines].join("\n");
+}
+
+/** Arrays that are named when memory runs out. */
+const namedArrays = 5;
+
+/** What holds a device's memory: the total, and the largest arrays with the lines that made them. */
+export function describeLargest(leaks: readonly Leak[]): readonly RelatedNote[] {
+  const total = leaks.reduce((bytes, leak) => bytes + leak.bytes, 0);
+  const largest = [...leaks].sort((left, right) => right.bytes - left.bytes).slice(0, namedArrays);
+  return [
+    { message: `arrays of this device hold ${total} bytes: ${leaks.length} of them` },
+    ...largest.map(({ dtype, shape, bytes, position }) => ({
+      message: `${dtype.name}[${shape.join(", ")}], ${bytes} bytes, made here`,
+      location: { position },
+    })),
+  ];
 }

@@ -1,11 +1,10 @@
 /**
  * A device: where kernels run, whichever back end is behind it. This class does once what every back end
  * needs: it checks and binds arguments (mistakes are thrown at the call), compiles a kernel the first
- * time it is launched, keeps work in order, and remembers what has not been given back.
+ * time it is launched, and remembers what has not been given back. The back end keeps work in order.
  *
- *   launch ──▶ queue ──▶ back end        synchronize() resolves when the queue is empty and
- *   launch ──▶   │                       rejects with the first failure since the last time;
- *   download ────┘                       after that the device is usable again.
+ *   launch(axpy, { x, y, out })
+ *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/hostarray.ts";
@@ -20,12 +19,20 @@ import { requireKnownOptions } from "../support/options.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, isHostArray, requireInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
-import type { Backend, Launch } from "./backend.ts";
+import type { Allocation, Backend, Launch } from "./backend.ts";
 import { arrayParameters, bindDimensions, outputShape } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
+import { BoundLaunch } from "./bound-launch.ts";
+import type { BoundOwner } from "./bound-launch.ts";
 import { CompilationCache } from "./compilation.ts";
 import type { CompilationRecord } from "./compilation.ts";
-import { ArrayRegistry, DeviceArray, disposeSymbol, formatLeaks } from "./device-array.ts";
+import {
+  ArrayRegistry,
+  DeviceArray,
+  describeLargest,
+  disposeSymbol,
+  formatLeaks,
+} from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 
@@ -46,8 +53,8 @@ export class Device {
   readonly #arrays: ArrayRegistry;
   readonly #compilations: CompilationCache;
   readonly #onLeak: (leaks: readonly Leak[]) => void;
-  #queue: Promise<void> = Promise.resolve();
-  #failure: { readonly error: unknown } | undefined;
+  readonly #bound = new Set<BoundLaunch>();
+  readonly #owner: BoundOwner;
   #disposed = false;
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
@@ -55,8 +62,15 @@ export class Device {
     this.#arrays = new ArrayRegistry((allocation) => {
       backend.release(allocation);
     });
-    this.#compilations = new CompilationCache(backend.name, options.onCompile);
+    this.#compilations = new CompilationCache(backend, options.onCompile);
     this.#onLeak = options.onLeak ?? ((leaks) => warn(formatLeaks(leaks)));
+    this.#owner = {
+      arrays: this.#arrays,
+      requireOpen: () => {
+        this.#requireOpen();
+      },
+      forget: (bound) => this.#bound.delete(bound),
+    };
   }
 
   get name(): string {
@@ -81,15 +95,20 @@ export class Device {
   allocate<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): DeviceArray<N> {
     this.#requireOpen();
     elementCount(shape);
-    return this.#arrays.add(dtype, shape, this.#backend.allocate(dtype, shape));
+    const allocation = this.#explainingMemory(() => this.#backend.allocate(dtype, shape));
+    return this.#arrays.add(dtype, shape, allocation);
   }
 
   /** A copy of a host array on the device. */
   async upload<N extends DTypeName>(array: HostArray<N>): Promise<DeviceArray<N>> {
     const uploaded = this.allocate(array.dtype, array.shape);
-    await this.#enqueue(() =>
-      this.#backend.upload(array as unknown as HostArray, uploaded.allocationFor(this.#arrays)),
-    );
+    try {
+      const allocation = uploaded.allocationFor(this.#arrays);
+      await this.#backend.upload(array as unknown as HostArray, allocation);
+    } catch (error) {
+      uploaded.dispose();
+      throw error;
+    }
     return uploaded;
   }
 
@@ -97,10 +116,10 @@ export class Device {
   async download<N extends DTypeName>(array: DeviceArray<N>): Promise<HostArray<N>> {
     this.#requireOpen();
     const allocation = array.allocationFor(this.#arrays);
-    return this.#enqueue(() => this.#backend.download(array.dtype, array.shape, allocation));
+    return this.#backend.download(array.dtype, array.shape, allocation);
   }
 
-  /** Queues a kernel on arrays of this device. Outputs are given like inputs. */
+  /** Issues a kernel on arrays of this device. Outputs are given like inputs. */
   launch<K extends KernelDefinition>(
     definition: K,
     args: DeviceArguments<K>,
@@ -109,18 +128,44 @@ export class Device {
     this.#requireOpen();
     requireLaunchOptions("launch", options, captureLocation());
     const launch = this.#prepare(definition.kernel, args, options);
-    this.#enqueue(() => this.#backend.launch(launch)).catch((error: unknown) => {
-      this.#failure ??= { error };
+    this.#explainingMemory(() => {
+      this.#backend.launch(launch);
     });
   }
 
-  /** Waits for all queued work; rejects with the first failure since the last call. */
+  /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
+  bind<K extends KernelDefinition>(
+    definition: K,
+    args: DeviceArguments<K>,
+    options: LaunchOptions = {},
+  ): BoundLaunch {
+    this.#requireOpen();
+    requireLaunchOptions("bind", options, captureLocation());
+    const launch = this.#prepare(definition.kernel, args, options);
+    const work = this.#explainingMemory(() => this.#backend.bind(launch));
+    const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
+    return this.#keep(new BoundLaunch(this.#owner, [definition.kernel.name], arrays, work));
+  }
+
+  /** Bound launches, one after the other, as one piece of work. Dispose of it before them. */
+  record(launches: readonly BoundLaunch[]): BoundLaunch {
+    this.#requireOpen();
+    const work = this.#backend.record(launches.map((bound) => bound.workFor(this.#owner)));
+    const kernels = launches.flatMap((bound) => bound.kernels);
+    const arrays = [...new Set(launches.flatMap((bound) => bound.arrays))];
+    return this.#keep(new BoundLaunch(this.#owner, kernels, arrays, work));
+  }
+
+  /** Waits for all work; rejects with the first failure of a launch since the last call. */
   async synchronize(): Promise<void> {
     this.#requireOpen();
-    await this.#queue;
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure !== undefined) throw failure.error;
+    await this.#backend.synchronize();
+  }
+
+  /** Milliseconds that the device spends on what `work` launches. */
+  async time(work: () => void): Promise<number> {
+    this.#requireOpen();
+    return this.#backend.time(work);
   }
 
   /**
@@ -143,8 +188,12 @@ export class Device {
         const materialized = await this.#materialize(kernel, inputs, options, temporary);
         return { args: materialized, launch: this.#prepare(kernel, materialized, options) };
       });
-      await this.#enqueue(() => this.#backend.launch(launch));
-      return (await this.#results(kernel, args)) as HostResults<K>;
+      // Everything is issued before anything is waited for: the device is never idle in between.
+      const ran = this.#explainingMemory(() => this.#backend.run(launch));
+      const [outcome, results] = await Promise.allSettled([ran, this.#results(kernel, args)]);
+      if (outcome.status === "rejected") throw outcome.reason;
+      if (results.status === "rejected") throw results.reason;
+      return results.value as HostResults<K>;
     } finally {
       for (const array of temporary) array.dispose();
     }
@@ -156,6 +205,7 @@ export class Device {
     this.#disposed = true;
     const leaks = this.#arrays.leaks();
     if (leaks.length > 0) this.#onLeak(leaks);
+    for (const bound of [...this.#bound].reverse()) bound.dispose();
     this.#arrays.disposeAll();
     this.#backend.dispose();
   }
@@ -172,14 +222,19 @@ export class Device {
     });
   }
 
-  /** Runs `work` after everything queued before it, whether that failed or not. */
-  #enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(work);
-    this.#queue = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    return result;
+  #keep(bound: BoundLaunch): BoundLaunch {
+    this.#bound.add(bound);
+    return bound;
+  }
+
+  /** Runs `work`; where memory runs out, the report says which arrays hold it. */
+  #explainingMemory<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof TilewrightError) || error.code !== "TW4510") throw error;
+      throw error.withNotes(describeLargest(this.#arrays.leaks()));
+    }
   }
 
   #prepare(
@@ -188,11 +243,12 @@ export class Device {
     options: LaunchOptions,
   ): Launch {
     const collected = collectArguments(kernel, args, options.dimensions ?? {});
-    const arrays = new Map(
+    const arrays = new Map<string, Allocation>(
       [...collected.arrays].map(([name, array]) => [name, array.allocationFor(this.#arrays)]),
     );
     const { scalars, dimensions } = collected;
-    return { kernel: this.#compilations.compile(kernel), arrays, scalars, dimensions };
+    const program = this.#compilations.compile(kernel);
+    return { kernel, program, arrays, scalars, dimensions };
   }
 
   /** Device arrays for host arrays among the inputs, and fresh ones for the outputs. */
@@ -226,13 +282,13 @@ export class Device {
     kernel: Kernel,
     args: { readonly [name: string]: ArgumentValue },
   ): Promise<{ readonly [name: string]: HostArray }> {
-    const results: { [name: string]: HostArray } = {};
+    const downloads: Promise<readonly [string, HostArray]>[] = [];
     for (const { name, role } of kernel.parameters) {
       const array = args[name];
       if ((role === "output" || role === "inout") && array instanceof DeviceArray)
-        results[name] = await this.download(array);
+        downloads.push(this.download(array).then((result) => [name, result] as const));
     }
-    return results;
+    return Object.fromEntries(await Promise.all(downloads));
   }
 }
 

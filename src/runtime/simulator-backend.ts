@@ -1,8 +1,11 @@
 /** The simulator as a device: memory is host memory, and a launch is a simulated run with all checks. */
-import type { Allocation, Backend, Launch } from "../device/backend.ts";
+import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
+import { WorkQueue } from "../device/work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
+import type { Kernel } from "../ir/node.ts";
+import { runPasses } from "../passes/pipeline.ts";
 import { simulate } from "../sim/index.ts";
 import type { ScheduleName, SimulatedBuffer } from "../sim/index.ts";
 import { printLine } from "../support/console.ts";
@@ -30,14 +33,22 @@ interface SimulatorAllocation extends Allocation {
   buffer: SimulatedBuffer;
 }
 
-export class SimulatorBackend implements Backend<SimulatorAllocation> {
+type SimulatorLaunch = Launch<SimulatorAllocation, Kernel>;
+
+export class SimulatorBackend implements Backend<SimulatorAllocation, Kernel> {
   readonly name = "simulator";
   readonly target: Target;
+  readonly sourceLines = "all";
   readonly #options: SimulatorOptions;
+  readonly #queue = new WorkQueue();
 
   constructor(options: SimulatorOptions = {}) {
     this.target = options.target ?? defaultTarget;
     this.#options = options;
+  }
+
+  compile(kernel: Kernel): Compiled<Kernel> {
+    return { program: runPasses(kernel), cached: false, warnings: [] };
   }
 
   allocate(dtype: DType, shape: readonly number[]): SimulatorAllocation {
@@ -50,30 +61,74 @@ export class SimulatorBackend implements Backend<SimulatorAllocation> {
   }
 
   upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
-    copyStorage(array.data, allocation.buffer.data);
-    allocation.buffer = { ...allocation.buffer, initialised: true };
-    return Promise.resolve();
+    return this.#queue.run(async () => {
+      copyStorage(array.data, allocation.buffer.data);
+      allocation.buffer = { ...allocation.buffer, initialised: true };
+    });
   }
 
   download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
-    { buffer }: SimulatorAllocation,
+    allocation: SimulatorAllocation,
   ): Promise<HostArray<N>> {
-    const array = hostArray(dtype, shape);
-    copyStorage(buffer.data, array.data);
-    return Promise.resolve(array);
+    return this.#queue.run(async () => {
+      const array = hostArray(dtype, shape);
+      copyStorage(allocation.buffer.data, array.data);
+      return array;
+    });
   }
 
-  async launch({
+  launch(launch: SimulatorLaunch): void {
+    this.#queue.launch(() => this.#simulate(launch));
+  }
+
+  run(launch: SimulatorLaunch): Promise<void> {
+    return this.#queue.run(() => this.#simulate(launch));
+  }
+
+  bind(launch: SimulatorLaunch): Repeatable {
+    return {
+      launch: () => {
+        this.launch(launch);
+      },
+      dispose: () => undefined,
+    };
+  }
+
+  record(works: readonly Repeatable[]): Repeatable {
+    return {
+      launch: () => {
+        for (const work of works) work.launch();
+      },
+      dispose: () => undefined,
+    };
+  }
+
+  synchronize(): Promise<void> {
+    return this.#queue.synchronize();
+  }
+
+  async time(work: () => void): Promise<number> {
+    let start = 0;
+    const begun = this.#queue.run(async () => {
+      start = performance.now();
+    });
+    work();
+    await begun;
+    return this.#queue.run(async () => performance.now() - start);
+  }
+
+  async #simulate({
     kernel,
+    program,
     arrays,
     scalars,
     dimensions,
-  }: Launch<SimulatorAllocation>): Promise<void> {
+  }: SimulatorLaunch): Promise<void> {
     const buffers = new Map([...arrays].map(([name, { buffer }]) => [name, buffer]));
     const { findings } = await simulate(
-      kernel,
+      program,
       { arrays: buffers, scalars, dimensions },
       { ...this.#options, target: this.target, onPrint: this.#options.onPrint ?? printLine },
     );

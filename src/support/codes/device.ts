@@ -103,4 +103,16 @@ export const deviceCodes = registerCodes({
     example: 'open("simulator", { schedule: "rnadom" })',
     remedy: "give a value of the kind that the message names",
   },
+  TW4017: {
+    title: "bound launch used after its disposal",
+    cause: "The bound launch, or the recording, has given back what it holds.",
+    example: "step.dispose(); step.launch();",
+    remedy: "dispose of a bound launch after its last use",
+  },
+  TW4018: {
+    title: "bound launch of another device",
+    cause: "A recording holds launches of the device that replays it.",
+    example: "first.record([second.bind(kernel, args)])",
+    remedy: "bind the launch on the device that records it",
+  },
 });

@@ -1,0 +1,77 @@
+/**
+ * Launches prepared once and repeated: arguments are checked and bound when they are made, so that
+ * issuing one costs the host next to nothing. A recording is several of them as one piece.
+ *
+ *   const step = device.bind(axpy, { x, y, out });      const round = device.record([step, other]);
+ *   for (const batch of batches) step.launch();         round.launch();
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { Repeatable } from "./backend.ts";
+import { disposeSymbol } from "./device-array.ts";
+import type { ArrayRegistry, DeviceArray } from "./device-array.ts";
+
+/** What a bound launch needs from its device. */
+export interface BoundOwner {
+  readonly arrays: ArrayRegistry;
+  readonly requireOpen: () => void;
+  readonly forget: (bound: BoundLaunch) => void;
+}
+
+export class BoundLaunch {
+  /** The kernels that it runs, in order. */
+  readonly kernels: readonly string[];
+  readonly #owner: BoundOwner;
+  readonly #arrays: readonly DeviceArray[];
+  #work: Repeatable | undefined;
+
+  /** @internal */
+  constructor(
+    owner: BoundOwner,
+    kernels: readonly string[],
+    arrays: readonly DeviceArray[],
+    work: Repeatable,
+  ) {
+    this.kernels = kernels;
+    this.#owner = owner;
+    this.#arrays = arrays;
+    this.#work = work;
+  }
+
+  /** Issues the work, after everything issued before it; `synchronize` tells what went wrong in it. */
+  launch(): void {
+    this.workFor(this.#owner).launch();
+  }
+
+  /** Gives back what it holds. Doing it twice is harmless. */
+  dispose(): void {
+    this.#work?.dispose();
+    this.#work = undefined;
+    this.#owner.forget(this);
+  }
+
+  [disposeSymbol](): void {
+    this.dispose();
+  }
+
+  /** @internal The arrays it works on. */
+  get arrays(): readonly DeviceArray[] {
+    return this.#arrays;
+  }
+
+  /** @internal The prepared work, with everything it needs still there. */
+  workFor(owner: BoundOwner): Repeatable {
+    this.#owner.requireOpen();
+    if (this.#work === undefined)
+      throw new TilewrightError({
+        code: "TW4017",
+        message: `the bound launch of ${this.kernels.join(", ")} was disposed of before this use`,
+      });
+    if (owner !== this.#owner)
+      throw new TilewrightError({
+        code: "TW4018",
+        message: `the bound launch of ${this.kernels.join(", ")} belongs to another device`,
+      });
+    for (const array of this.#arrays) array.allocationFor(this.#owner.arrays);
+    return this.#work;
+  }
+}
