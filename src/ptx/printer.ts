@@ -48,7 +48,7 @@ function printFunction(declaration: PtxFunction, lines: string[]): void {
     lines.push(";");
     return;
   }
-  printBlock(body, "", registerHomes(body), lines);
+  printBlock(body, "", { homes: registerHomes(body), lines, position: undefined });
   lines.push("");
 }
 
@@ -56,19 +56,21 @@ function directiveText({ name, values }: FunctionDirective): string {
   return `.${name} ${values.join(", ")}`.trimEnd();
 }
 
-function printBlock(
-  body: readonly Statement[],
-  indent: string,
-  homes: Homes,
-  lines: string[],
-): void {
-  lines.push(`${indent}{`);
+interface Body {
+  readonly homes: Homes;
+  readonly lines: string[];
+  /** What the last `.loc` said. */
+  position: SourcePosition | undefined;
+}
+
+function printBlock(statements: readonly Statement[], indent: string, body: Body): void {
+  const { homes, lines } = body;
   const inner = `${indent}    `;
-  for (const declaration of registerDeclarations(homes.get(body) ?? [], indent === ""))
+  lines.push(`${indent}{`);
+  for (const declaration of registerDeclarations(homes.get(statements) ?? [], indent === ""))
     lines.push(`${inner}${declaration}`);
-  let last: SourcePosition | undefined;
-  for (const statement of body) {
-    if (statement.kind === "block") printBlock(statement.body, inner, homes, lines);
+  for (const statement of statements) {
+    if (statement.kind === "block") printBlock(statement.body, inner, body);
     else if (statement.kind === "label") lines.push(`${indent}${statement.name}:`);
     else if (statement.kind === "pragma") lines.push(`${inner}.pragma "${statement.text}";`);
     else if (statement.kind === "variable") lines.push(`${inner}${variableText(statement)};`);
@@ -78,7 +80,7 @@ function printBlock(
       );
     else if (statement.kind === "prototype") lines.push(`${indent}${prototypeText(statement)}`);
     else {
-      last = printPosition(statement, last, inner, lines);
+      printPosition(statement, inner, body);
       lines.push(`${inner}${instructionText(statement)}`);
     }
   }
@@ -91,16 +93,11 @@ function prototypeText({ name, results, parameters, directives }: CallPrototype)
   return `${name}: .callprototype (${returned}) _ (${taken})${end};`;
 }
 
-function printPosition(
-  { position }: Instruction,
-  last: SourcePosition | undefined,
-  indent: string,
-  lines: string[],
-): SourcePosition | undefined {
-  if (position === undefined) return last;
-  if (last === undefined || !samePosition(last, position))
-    lines.push(`${indent}.loc ${positionText(position)}`);
-  return position;
+function printPosition({ position }: Instruction, indent: string, body: Body): void {
+  if (position === undefined) return;
+  if (body.position === undefined || !samePosition(body.position, position))
+    body.lines.push(`${indent}.loc ${positionText(position)}`);
+  body.position = position;
 }
 
 function samePosition(left: SourcePosition, right: SourcePosition): boolean {
