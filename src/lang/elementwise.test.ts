@@ -140,6 +140,21 @@ describe("elementwise operations", () => {
     `);
   });
 
+  test("approximations are asked for", () => {
+    const definition = kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      const tile = x.load();
+      tile.exp({ approximate: true }).div(tile, { approximate: true });
+      tile.exp({ approximate: false });
+    });
+    expect(bodyText(definition)).toMatchInlineSnapshot(`
+      "%1 = load %0 : tile<f32, [4]>
+      %2 = unary %1 {fn = exp, approximate = true} : tile<f32, [4]>
+      %3 = binary %2, %1 {fn = div, approximate = true} : tile<f32, [4]>
+      %4 = unary %1 {fn = exp} : tile<f32, [4]>
+      yield"
+    `);
+  });
+
   test("every function has its method", () => {
     const unary: { readonly [F in UnaryFunction]: F } = Object.fromEntries(
       unaryFunctions.map((fn) => [fn, fn]),
@@ -156,8 +171,8 @@ describe("elementwise operations", () => {
       const text = bodyText(
         kernel({ name: "k" }, () => {
           const tile = isInteger ? zeros(i32, [4]) : zeros(f32, [4]);
-          const call = Reflect.get(tile, method) as (other: unknown) => unknown;
-          call.call(tile, tile);
+          const call = Reflect.get(tile, method) as (...others: readonly unknown[]) => unknown;
+          call.apply(tile, fn in binary ? [tile] : []);
         }),
       );
       expect(text).toContain(`{fn = ${fn}}`);

@@ -48,6 +48,12 @@ export type Combined<K extends DataKind, O, D extends DTypeName> = [
   ? DataOf<K, D>
   : Tile<D>;
 
+/** How good a result has to be. */
+export interface Accuracy {
+  /** By the GPU's own approximation, within the bound that docs/arithmetic.md lists. */
+  readonly approximate?: boolean;
+}
+
 /** Makes the object for a result. */
 export const make = Symbol("make");
 
@@ -83,8 +89,8 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Quotient; of integers rounded towards zero. */
-  div<O extends Operand<D>>(other: O): Combined<K, O, D> {
-    return this.#binary("div", other);
+  div<O extends Operand<D>>(other: O, options?: Accuracy): Combined<K, O, D> {
+    return this.#binary("div", other, options);
   }
 
   /** Remainder with the sign of the dividend, as `%` in JavaScript. */
@@ -208,23 +214,23 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Square root. */
-  sqrt(): DataOf<K, D> {
-    return this.#unary("sqrt");
+  sqrt(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("sqrt", options);
   }
 
   /** One over the square root. */
-  rsqrt(): DataOf<K, D> {
-    return this.#unary("rsqrt");
+  rsqrt(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("rsqrt", options);
   }
 
   /** e to this power. */
-  exp(): DataOf<K, D> {
-    return this.#unary("exp");
+  exp(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("exp", options);
   }
 
   /** 2 to this power. */
-  exp2(): DataOf<K, D> {
-    return this.#unary("exp2");
+  exp2(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("exp2", options);
   }
 
   /** e to this power, minus 1, exact near 0. */
@@ -233,13 +239,13 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Natural logarithm. */
-  log(): DataOf<K, D> {
-    return this.#unary("log");
+  log(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("log", options);
   }
 
   /** Logarithm to base 2. */
-  log2(): DataOf<K, D> {
-    return this.#unary("log2");
+  log2(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("log2", options);
   }
 
   /** Natural logarithm of 1 plus this, exact near 0. */
@@ -248,13 +254,13 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Sine, of radians. */
-  sin(): DataOf<K, D> {
-    return this.#unary("sin");
+  sin(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("sin", options);
   }
 
   /** Cosine, of radians. */
-  cos(): DataOf<K, D> {
-    return this.#unary("cos");
+  cos(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("cos", options);
   }
 
   /** Tangent, of radians. */
@@ -263,8 +269,8 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Hyperbolic tangent. */
-  tanh(): DataOf<K, D> {
-    return this.#unary("tanh");
+  tanh(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("tanh", options);
   }
 
   /** Error function. */
@@ -273,8 +279,8 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** 1 / (1 + exp(-x)). */
-  logistic(): DataOf<K, D> {
-    return this.#unary("logistic");
+  logistic(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("logistic", options);
   }
 
   /** How many zero bits lead. */
@@ -358,10 +364,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return combine(this, [ifTrue, ifFalse], emitValue("select", operands, {}, location), location);
   }
 
-  #unary(fn: UnaryFunction): DataOf<K, D> {
+  #unary(fn: UnaryFunction, options: Accuracy = {}): DataOf<K, D> {
     const location = captureLocation();
     const source = useValue(this, location);
-    const value = emitValue("unary", { source }, { fn }, location);
+    const attributes = { fn, ...accuracyOf(fn, options, location) };
+    const value = emitValue("unary", { source }, attributes, location);
     return this.#same(noteCondition(value, fn, location), location);
   }
 
@@ -373,11 +380,16 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#same(noteCondition(value, name, location), location);
   }
 
-  #binary<O extends Operand<D>>(fn: BinaryFunction, other: O): Combined<K, O, D> {
+  #binary<O extends Operand<D>>(
+    fn: BinaryFunction,
+    other: O,
+    options: Accuracy = {},
+  ): Combined<K, O, D> {
     const location = captureLocation();
     const name = opName({ kind: "binary", attributes: { fn } });
     const [left, right] = resolveOperands(name, this.dtype, [this, other], location);
-    const value = emitValue("binary", { left, right }, { fn }, location);
+    const attributes = { fn, ...accuracyOf(fn, options, location) };
+    const value = emitValue("binary", { left, right }, attributes, location);
     return combine(this, [other], noteCondition(value, name, location), location);
   }
 
@@ -392,6 +404,16 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   #same<E extends DTypeName>(value: Value, location: Location): DataOf<K, E> {
     return this[make](originOf(value, location)) as DataOf<K, E>;
   }
+}
+
+/** The attribute that asks for an approximation, absent where none is asked for. */
+function accuracyOf(
+  name: string,
+  options: Accuracy,
+  location: Location,
+): { readonly approximate?: true } {
+  requireKnownOptions(name, options, ["approximate"], "TW1033", location);
+  return options.approximate === true ? { approximate: true } : {};
 }
 
 /** A result of `self` and `others`, made by the one of them that is a tile, if any. */

@@ -27,7 +27,7 @@ export type { CarryingLoop, LoopBounds } from "./control.ts";
 export { concatenate, constant, dot, full, iota, zeros } from "./create.ts";
 export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";
-export type { Operand } from "./elementwise.ts";
+export type { Accuracy, Operand } from "./elementwise.ts";
 export type { Index } from "./indices.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";

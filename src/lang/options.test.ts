@@ -93,6 +93,12 @@ const options: readonly Mistake[] = [
     message: "unknown option too of loop; did you mean to?",
   },
   {
+    name: "of a function of numbers",
+    code: "TW1033",
+    make: () => trace(({ matrix }) => matrix.exp(wrong({ aproximate: true }))), // <- here
+    message: "unknown option aproximate of exp; did you mean approximate?",
+  },
+  {
     name: "of load",
     code: "TW1033",
     make: () => trace(({ x }) => x.load(wrong({ fil: 9 }))), // <- here

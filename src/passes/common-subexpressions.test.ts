@@ -31,6 +31,15 @@ test("equal ops are computed once, where the first is visible", () => {
 debug_print %5, %6, %9 {format = "{}{}{}"}`);
 });
 
+test("an approximation is no accurate result", () => {
+  const text = `%5 = unary %a {fn = exp} : f32
+%6 = unary %a {fn = exp, approximate = true} : f32
+%7 = binary %5, %6 {fn = div, approximate = true} : f32
+%8 = binary %5, %6 {fn = div} : f32
+debug_print %7, %8 {format = "{}{}"}`;
+  expect(after(commonSubexpressions, text)).toBe(text);
+});
+
 test("ops differ by attributes, by the order of operands unless it does not matter, and by zero's sign", () => {
   const text = after(
     commonSubexpressions,

@@ -31,6 +31,16 @@ export const valueMistakes = mistakeTable(import.meta.url, [
     remedy: ".cast(f32)",
   },
   {
+    name: "approximation that no GPU has",
+    code: "TW2015",
+    make: () =>
+      program(({ i }) => {
+        i.div(3, { approximate: true }); // <- approximation that no GPU has
+      }),
+    message: "div has no approximate form for i32",
+    remedy: "leave the option out",
+  },
+  {
     name: "scalar of another dtype",
     code: "TW2003",
     make: () =>

@@ -227,6 +227,27 @@ export function acceptsArg(fn: ArgFunction, dtype: DType): boolean {
   return inDomain(argDomain[fn], dtype);
 }
 
+/** The functions that GPUs approximate in f32; the narrower floats go through it. */
+export const approximateFunctions = [
+  "sqrt",
+  "rsqrt",
+  "exp",
+  "exp2",
+  "log",
+  "log2",
+  "sin",
+  "cos",
+  "tanh",
+  "logistic",
+  "div",
+] as const satisfies readonly (UnaryFunction | BinaryFunction)[];
+export type ApproximateFunction = (typeof approximateFunctions)[number];
+
+export function acceptsApproximate(fn: UnaryFunction | BinaryFunction, dtype: DType): boolean {
+  const known: readonly string[] = approximateFunctions;
+  return known.includes(fn) && isArithmeticFloat(dtype) && dtype.name !== "f64";
+}
+
 /** Formats with a fused multiply-add. */
 export function acceptsFused(dtype: DType): boolean {
   return inDomain("float", dtype);

@@ -14,6 +14,7 @@ import {
   bool,
   f16,
   f32,
+  f64,
   f8e4m3fn,
   f8e5m2,
   i32,
@@ -156,6 +157,28 @@ const valueMistakes: readonly Mistake[] = [
     code: "TW2005",
     make: () => infer("iota", {}, { dtype: bool, shape: [2], axis: 0 }),
     message: "iota is not defined for bool",
+  },
+  {
+    name: "an approximate tangent",
+    code: "TW2015",
+    make: () => infer("unary", { source: row }, { fn: "tan", approximate: true }),
+    message: "tan has no approximate form for f32",
+    found: "tan of f32",
+    remedy: "leave the option out",
+  },
+  {
+    name: "an approximate exponential of f64",
+    code: "TW2015",
+    make: () => infer("unary", { source: scalar(f64) }, { fn: "exp", approximate: true }),
+    message: "exp has no approximate form for f64",
+    expected:
+      "one of sqrt, rsqrt, exp, exp2, log, log2, sin, cos, tanh, logistic, div; in f32, tf32, f16 or bf16",
+  },
+  {
+    name: "an approximate product",
+    code: "TW2015",
+    make: () => infer("binary", { left: row, right: row }, { fn: "mul", approximate: true }),
+    message: "mul has no approximate form for f32",
   },
   {
     name: "select by a number",

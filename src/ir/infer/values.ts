@@ -1,14 +1,18 @@
 /** Inference for ops that make values and compute on them element by element. */
 import {
+  acceptsApproximate,
   acceptsBinary,
   acceptsClassify,
   acceptsCompare,
   acceptsFused,
   acceptsUnary,
+  approximateFunctions,
   inDomain,
 } from "../../formats/arithmetic/functions.ts";
+import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import { bool, i32, isFloat, isInteger, isWide } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
+import { opName } from "../op-names.ts";
 import type { valueOps } from "../ops/values.ts";
 import type { Literal } from "../schema.ts";
 import { dataShape, dataType, scalarType } from "../types.ts";
@@ -69,6 +73,24 @@ function gridScalar(
   return [scalarType(i32)];
 }
 
+/** Whether an approximation that is asked for exists. */
+function requireApproximation(
+  draft: AnyDraft & {
+    readonly attributes: {
+      readonly fn: UnaryFunction | BinaryFunction;
+      readonly approximate?: boolean | undefined;
+    };
+  },
+  dtype: DType,
+): void {
+  const { fn, approximate } = draft.attributes;
+  if (approximate !== true || acceptsApproximate(fn, dtype)) return;
+  fail(draft, "TW2015", `${opName(draft)} has no approximate form for ${dtype.name}`, {
+    expected: `${listText(approximateFunctions)}; in f32, tf32, f16 or bf16`,
+    found: `${opName(draft)} of ${dtype.name}`,
+  });
+}
+
 export const valueRules: InferRules<keyof typeof valueOps> = {
   constant(draft) {
     const { value, dtype, shape } = draft.attributes;
@@ -109,6 +131,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const source = dataOperand(draft, "the operand", draft.operands.source);
     const { fn } = draft.attributes;
     requireFunction(draft, source.dtype, acceptsUnary(fn, source.dtype));
+    requireApproximation(draft, source.dtype);
     return [source];
   },
 
@@ -125,6 +148,7 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const { fn } = draft.attributes;
     sameTypes(draft, left, right);
     requireFunction(draft, left.dtype, acceptsBinary(fn, left.dtype));
+    requireApproximation(draft, left.dtype);
     return [left];
   },
 

@@ -58,9 +58,10 @@ export const valueOps = defineOps({
     effect: "none",
   },
   unary: {
-    summary: "A function of one number, element by element.",
+    summary:
+      "A function of one number, element by element; with `approximate`, by the GPU's own approximation.",
     operands: { source: "one" },
-    attributes: { fn: unaryFunctions },
+    attributes: { fn: unaryFunctions, approximate: "flag?" },
     regions: {},
     effect: "none",
   },
@@ -72,9 +73,10 @@ export const valueOps = defineOps({
     effect: "none",
   },
   binary: {
-    summary: "A function of two numbers of one type, element by element.",
+    summary:
+      "A function of two numbers of one type, element by element; with `approximate`, by the GPU's own approximation.",
     operands: { left: "one", right: "one" },
-    attributes: { fn: binaryFunctions },
+    attributes: { fn: binaryFunctions, approximate: "flag?" },
     regions: {},
     effect: "none",
   },

@@ -91,4 +91,11 @@ export const valueCodes = registerCodes({
     example: "x.at(row)  // row is i64",
     remedy: "cast the index with .cast(i32)",
   },
+  TW2015: {
+    title: "no approximate form",
+    cause:
+      "GPUs approximate a few functions in f32, and the narrower floats go through it. For the others, and in f64, there is only the accurate form.",
+    example: "angle.tan({ approximate: true })",
+    remedy: "leave the option out",
+  },
 });
