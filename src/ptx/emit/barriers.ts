@@ -22,7 +22,14 @@ export function threadBarrier(context: EmitContext, reason: string): void {
   else code.emit("bar.sync", [threadBarrierNumber(context), integer(lanesPerThread)], reason);
 }
 
-function threadBarrierNumber({ code, numbers, scope: { threads } }: EmitContext): Operand {
+/** The number of the program thread's own barrier. */
+export function threadBarrierNumber({
+  code,
+  numbers,
+  kernel,
+  scope: { threads },
+}: EmitContext): Operand {
+  if (kernel.threads.length === 1) return integer(0);
   const [only] = threads;
   if (threads.length === 1 && only !== undefined) return integer(only + 1);
   return code.make("b32", "add.u32", numbers.thread, integer(1));

@@ -16,6 +16,7 @@ import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
 import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
+import { Arrivals } from "./arrivals.ts";
 import { Numbers } from "./numbers.ts";
 import type {
   BarrierValue,
@@ -54,6 +55,7 @@ export class EmitContext {
   readonly parameters: LaunchParameter[] = [];
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
+  readonly arrivals: Arrivals;
   scope: Scope;
   readonly #emitRegion: RegionEmitter;
   readonly #values = new Map<Value, EmittedValue>();
@@ -66,6 +68,7 @@ export class EmitContext {
     this.windows = new Windows(placement.kernel);
     this.numbers = new Numbers(this.code);
     this.scope = { threads: this.kernel.threads.map((_, index) => index), oneWarp: false };
+    this.arrivals = new Arrivals(placement);
     this.#emitRegion = emitRegion;
   }
 

@@ -1,0 +1,31 @@
+/** How many arrivals of the hardware one arrival of the language is, for each barrier of a kernel. */
+import type { Region, Value } from "../../ir/node.ts";
+import { regionList } from "../../ir/traverse.ts";
+import type { Placement } from "../../layout/plan/place.ts";
+
+/** Hardware arrivals of a barrier on which program threads arrive: one from each warp. */
+export const warpArrivals = 4;
+
+export class Arrivals {
+  readonly #byWarps = new Set<Value>();
+
+  constructor({ kernel, copies }: Placement) {
+    this.#visit(kernel.body, copies);
+  }
+
+  /** 4 where a program thread arrives with its lanes, each warp for itself; else 1. */
+  scaleOf(barrier: Value): number {
+    return this.#byWarps.has(barrier) ? warpArrivals : 1;
+  }
+
+  #visit(region: Region, copies: Placement["copies"]): void {
+    for (const op of region.ops) {
+      if (op.kind === "barrier_arrive") this.#byWarps.add(op.operands.barrier);
+      const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
+      if (op.kind === "copy_async" && barrier !== undefined && copies.get(op)?.method !== "tensor")
+        this.#byWarps.add(barrier);
+      // Warps on their own arrive one by one, with whatever count the others need.
+      if (op.kind !== "warps") for (const inner of regionList(op)) this.#visit(inner, copies);
+    }
+  }
+}

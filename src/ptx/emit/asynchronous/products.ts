@@ -1,0 +1,249 @@
+/**
+ * wgmma: asynchronous products of the whole warpgroup. The operands' descriptors say where tiles lie in
+ * shared memory; a step takes 32 bytes along k, and 64 rows at a time.
+ *
+ *   a [128, 64] bf16 by b [64, 256]: 2 slabs of rows, 4 steps of 16
+ *
+ *   wgmma.fence                                 registers enter the asynchronous proxy
+ *   slab 0: step 0, 1, 2, 3   slab 1: step 0 …   a chain on each slab's accumulators
+ *   wgmma.commit_group                           one group for each wgmma of the language
+ *
+ * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle.
+ */
+import type { DType, DTypeName } from "../../../formats/dtype.ts";
+import type { AnyOp, Op, Value } from "../../../ir/node.ts";
+import { swizzleWidth, wgmmaForm } from "../../../layout/algebra/shared-legality.ts";
+import type { WgmmaForm } from "../../../layout/algebra/shared-legality.ts";
+import type { Swizzle } from "../../../layout/algebra/shared-layout.ts";
+import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
+import type { SharedView, TiledAxis } from "../../../layout/algebra/shared-view.ts";
+import { operandAxes } from "../../../layout/model/products.ts";
+import { namedLayouts } from "../../../layout/algebra/named.ts";
+import type { Operand, Register } from "../../module.ts";
+import { braces, integer } from "../../operands.ts";
+import type { EmitContext } from "../context.ts";
+import { sharedStart } from "../memory/shared.ts";
+import { operandTile } from "../tiles/operands.ts";
+import type { InflightValue, SharedValue, TileValue } from "../values.ts";
+
+const typeNames: { readonly [N in DTypeName]?: string } = {
+  f32: "f32",
+  f16: "f16",
+  bf16: "bf16",
+  tf32: "tf32",
+  f8e4m3fn: "e4m3",
+  f8e5m2: "e5m2",
+  i8: "s8",
+  u8: "u8",
+  i32: "s32",
+};
+
+export function tensorTypeName({ name }: DType): string {
+  const found = typeNames[name];
+  if (found === undefined) throw new Error(`the tensor cores do not know ${name}`);
+  return found;
+}
+
+const slabRows = 64;
+const swizzleCodes: { readonly [S in Swizzle]: bigint } = { 0: 0n, 128: 1n, 64: 2n, 32: 3n };
+
+/** An operand in shared memory: its descriptor for each slab and step. */
+interface SharedOperand {
+  readonly transposed: boolean;
+  descriptor(rows: number, depth: number): Register;
+}
+
+function viewOf(context: EmitContext, { window }: SharedValue): SharedView {
+  const layout = context.placement.shared.get(window.root);
+  const [view] = (layout && window.views(layout)) ?? [];
+  if (view === undefined) throw new Error("wgmma reads a window that cannot be described");
+  return view;
+}
+
+/** Bytes from the window's first element to element `index` of an axis, before the swizzle. */
+function along({ inner, step, jump }: TiledAxis, index: number): number {
+  return Math.floor(index / inner) * jump + (index % inner) * step;
+}
+
+/** The constant part of a descriptor: everything but the address. */
+function descriptorBits(form: WgmmaForm, swizzle: Swizzle): bigint {
+  const { leading, stride } = descriptorStrides(form, swizzle);
+  const field = (bytes: number): bigint => BigInt(bytes >> 4) & 0x3fffn;
+  return (field(leading) << 16n) | (field(stride) << 32n) | (swizzleCodes[swizzle] << 62n);
+}
+
+function descriptorStrides(
+  { major, widthStride, blockStride }: WgmmaForm,
+  swizzle: Swizzle,
+): { readonly leading: number; readonly stride: number } {
+  // Rows along k that are as wide as the swizzle have no next width within an instruction.
+  if (major === "k" && swizzle !== 0) return { leading: 16, stride: blockStride };
+  // Without a swizzle, the offsets of a transposed operand change their roles.
+  if (major === "mn" && swizzle === 0) return { leading: blockStride, stride: widthStride };
+  return { leading: widthStride, stride: blockStride };
+}
+
+function sharedOperand(
+  context: EmitContext,
+  ref: SharedValue,
+  side: "left" | "right",
+): SharedOperand {
+  const { code } = context;
+  const view = viewOf(context, ref);
+  const axes = operandAxes[side];
+  const count = side === "left" ? slabRows : (view.shape[axes.mn] ?? 1);
+  const form = wgmmaForm(view, { ...axes, count });
+  if (typeof form === "string") throw new Error(form);
+  const tiled = tiledAxes(view)?.axes ?? [];
+  const [mn, k] = [tiled[axes.mn], tiled[axes.k]];
+  if (mn === undefined || k === undefined) throw new Error("an operand has rows and columns");
+  if (swizzleWidth(view.layout.swizzle) % 16 !== 0) throw new Error("a swizzle of odd width");
+  const start = sharedStart(context, ref);
+  const sixteenths = code.make("b32", "bfe.u32", start, integer(4), integer(14));
+  const wide = code.make("b64", "cvt.u64.u32", sixteenths);
+  const constant = descriptorBits(form, view.layout.swizzle);
+  const base = code.make("b64", "or.b64", wide, code.constant("b64", constant));
+  return {
+    transposed: form.major === "mn",
+    descriptor(rows, depth) {
+      const offset = (along(mn, rows) + along(k, depth)) >> 4;
+      return offset === 0 ? base : code.make("b64", "add.s64", base, integer(offset));
+    },
+  };
+}
+
+/** The factors of one product, wherever they are. */
+export interface ProductOperands {
+  readonly accumulator: DType;
+  /** Registers of the accumulator, slab by slab. */
+  readonly words: readonly Register[];
+  readonly shape: readonly [m: number, n: number, k: number];
+  readonly left: SharedValue | TileValue;
+  readonly right: SharedValue;
+}
+
+/** Starts accumulator += left · right and closes its group. */
+export function startProduct(context: EmitContext, product: ProductOperands): void {
+  const { code } = context;
+  const { words, shape, left, right } = product;
+  const [m, n, k] = shape;
+  const depth = 256 / left.dtype.bits;
+  const b = sharedOperand(context, right, "right");
+  const a = left.kind === "tile" ? undefined : sharedOperand(context, left, "left");
+  const types = [product.accumulator, left.dtype, right.dtype].map(tensorTypeName).join(".");
+  const opcode = `wgmma.mma_async.sync.aligned.m64n${n}k${depth}.${types}`;
+  const slabs = m / slabRows;
+  const perSlab = words.length / slabs;
+  const immediates = trailing(left.dtype, a, b);
+  code.emit("wgmma.fence.sync.aligned", [], "registers enter the asynchronous proxy");
+  for (let slab = 0; slab < slabs; slab += 1)
+    for (let step = 0; step * depth < k; step += 1) {
+      const from = (slab * (k / depth) + step) * 4;
+      const first: Operand =
+        left.kind === "tile"
+          ? braces(left.words.slice(from, from + 4))
+          : (a as SharedOperand).descriptor(slab * slabRows, step * depth);
+      code.emit(opcode, [
+        braces(words.slice(slab * perSlab, (slab + 1) * perSlab)),
+        first,
+        b.descriptor(0, step * depth),
+        integer(1),
+        ...immediates,
+      ]);
+    }
+  code.emit("wgmma.commit_group.sync.aligned");
+}
+
+/** Signs of the factors and, for 16-bit ones in shared memory, whether they are transposed. */
+function trailing(
+  { kind, bits }: DType,
+  a: SharedOperand | undefined,
+  b: SharedOperand,
+): readonly Operand[] {
+  if (kind !== "float") return [];
+  const signs = [integer(1), integer(1)];
+  if (bits !== 16) return signs;
+  const transposes = [...(a === undefined ? [] : [a]), b].map(({ transposed }) =>
+    integer(transposed ? 1 : 0),
+  );
+  return [...signs, ...transposes];
+}
+
+export function waitForProducts({ code }: EmitContext, pending: number): void {
+  code.emit("wgmma.wait_group.sync.aligned", [integer(pending)]);
+}
+
+/** The registers of a new accumulator: zero, or a copy of a tile. */
+export function accumulatorWords(
+  { code }: EmitContext,
+  count: number,
+  initial: TileValue | undefined,
+): readonly Register[] {
+  return Array.from({ length: count }, (_, index) => {
+    const source = initial?.words[index];
+    return source === undefined
+      ? code.constant("b32", 0)
+      : code.make("b32", "mov.b32", source);
+  });
+}
+
+export function makeAccumulator(op: Op<"accumulator">, context: EmitContext): void {
+  const { dtype, shape } = op.attributes;
+  const { initial } = op.operands;
+  const tile = initial && operandTile(context, op, initial);
+  const words = accumulatorWords(context, accumulatorWordCount(shape, dtype), tile);
+  context.define(op.results[0], { kind: "inflight", dtype, shape, words });
+}
+
+/** 32-bit registers of an accumulator in each lane. */
+export function accumulatorWordCount(shape: readonly number[], { bits }: DType): number {
+  const elements = shape.reduce((total, extent) => total * extent, 1);
+  return ((elements / 128) * bits) / 32;
+}
+
+export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
+  const accumulator = context.inflight(op.operands.accumulator);
+  const left = leftOperand(context, op, op.operands.a);
+  const right = sharedRef(context, op.operands.b);
+  const [m = 0, n = 0] = accumulator.shape;
+  startProduct(context, {
+    accumulator: accumulator.dtype,
+    words: accumulator.words,
+    shape: [m, n, right.shape[0] ?? 0],
+    left,
+    right,
+  });
+  context.define(op.results[0], accumulator);
+}
+
+export function leftOperand(
+  context: EmitContext,
+  op: AnyOp,
+  value: Value,
+): SharedValue | TileValue {
+  return value.type.kind === "ref" ? sharedRef(context, value) : operandTile(context, op, value);
+}
+
+export function sharedRef(context: EmitContext, value: Value): SharedValue {
+  const ref = context.ref(value);
+  if (ref.kind !== "shared") throw new Error(`%${value.id} is no window of shared memory`);
+  return ref;
+}
+
+export function wgmmaWait(op: Op<"wgmma_wait">, context: EmitContext): void {
+  const accumulator = context.inflight(op.operands.accumulator);
+  waitForProducts(context, op.attributes.pending);
+  const [result] = op.results;
+  if (op.attributes.pending > 0) context.define(result, accumulator);
+  else context.define(result, tileOf(accumulator, context, result));
+}
+
+/** The finished accumulator: a tile in the same registers. */
+function tileOf(
+  { dtype, shape, words }: InflightValue,
+  { placement }: EmitContext,
+  result: Value | undefined,
+): TileValue {
+  const layout = (result && placement.layouts.get(result)) ?? namedLayouts.wgmma;
+  return { kind: "tile", dtype, shape, layout, words };
+}

@@ -1,0 +1,290 @@
+/**
+ * Copies by tensor map. The map describes the whole array; a box is one tile of the shared window, and its
+ * coordinates say where in the array it lies. Axes of the map are in the order of the shared bytes,
+ * innermost first.
+ *
+ *   a bf16 [m, k], window rows 128 by depth 64 into shared(tile 128 64, swizzle 128)
+ *     map  extents [k, m], strides [2k bytes], box [64, 128], swizzle 128
+ *     copy coordinates {depth, rows}, one box
+ *
+ *   into shared memory                              out of it
+ *     arrive.expect_tx  bytes of all boxes           (lanes have met, their writes are committed)
+ *     cp.async.bulk.tensor … [barrier]               cp.async.bulk.tensor … .bulk_group
+ */
+import { multiplySizes } from "../../../ir/size.ts";
+import type { Op } from "../../../ir/node.ts";
+import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
+import type { SharedView } from "../../../layout/algebra/shared-view.ts";
+import type { TensorMapPlan } from "../../executable.ts";
+import type { Operand, Register } from "../../module.ts";
+import { address, discard, integer, tensorAddress } from "../../operands.ts";
+import type { EmitContext } from "../context.ts";
+import { clusterSize } from "../grid.ts";
+import { addIndex, indexRegister } from "../memory/indices.ts";
+import { sharedStart } from "../memory/shared.ts";
+import { barrierAddress } from "../synchronization.ts";
+import type { GlobalValue, SharedValue } from "../values.ts";
+
+/** One axis of the map, in the order of the shared bytes. */
+interface MapAxis {
+  /** The axis of the array. */
+  readonly root: number;
+  /** The window's axis, for those that were not dropped. */
+  readonly window: number | undefined;
+  readonly box: number;
+}
+
+interface Box {
+  /** Bytes from the start of the shared window. */
+  readonly offset: number;
+  /** Elements from the start of the window along each of its axes. */
+  readonly steps: readonly number[];
+}
+
+function mapAxes(global: GlobalValue, view: SharedView): readonly MapAxis[] {
+  const tiled = tiledAxes(view)?.axes ?? [];
+  const kept = global.axes.map(({ root }, window) => {
+    const { inner = 1, step = 0 } = tiled[window] ?? {};
+    return { root, window, box: inner, step: inner > 1 ? step : Infinity };
+  });
+  const dropped = global.array.flatMap((_, root) =>
+    kept.some((axis) => axis.root === root)
+      ? []
+      : [{ root, window: undefined, box: 1, step: Infinity }],
+  );
+  const contiguous = (root: number): boolean => global.array[root]?.stride === 1;
+  return [...kept, ...dropped].sort((left, right) => {
+    const first = Number(contiguous(right.root)) - Number(contiguous(left.root));
+    return first !== 0 ? first : left.step === right.step ? right.root - left.root : left.step - right.step;
+  });
+}
+
+function mapPlan(
+  global: GlobalValue,
+  axes: readonly MapAxis[],
+  view: SharedView,
+  fill: TensorMapPlan["fill"],
+): TensorMapPlan {
+  const bytes = global.dtype.bits / 8;
+  return {
+    array: global.name,
+    dtype: global.dtype,
+    extents: axes.map(({ root }) => global.array[root]?.extent ?? 1),
+    strides: axes.slice(1).map(({ root }) => multiplySizes(global.array[root]?.stride ?? 1, bytes)),
+    box: axes.map(({ box }) => box),
+    swizzle: view.layout.swizzle,
+    fill,
+  };
+}
+
+/** The boxes of a window, one for each tile of it. */
+function boxesOf(view: SharedView): readonly Box[] {
+  const tiled = tiledAxes(view)?.axes ?? [];
+  let boxes: readonly Box[] = [{ offset: 0, steps: [] }];
+  for (const { inner, outer, jump } of tiled)
+    boxes = boxes.flatMap(({ offset, steps }) =>
+      Array.from({ length: outer }, (_, index) => ({
+        offset: offset + index * jump,
+        steps: [...steps, index * inner],
+      })),
+    );
+  return boxes;
+}
+
+/** The copy taken apart: the map's address, and each box with its coordinates. */
+interface PlannedCopy {
+  readonly map: Register;
+  readonly rank: number;
+  readonly start: Register;
+  readonly bytes: number;
+  readonly boxes: readonly { readonly offset: number; readonly coordinates: readonly Operand[] }[];
+}
+
+function planCopy(
+  context: EmitContext,
+  op: Op<"copy_async">,
+  global: GlobalValue,
+  shared: SharedValue,
+): PlannedCopy {
+  const layout = context.placement.shared.get(shared.window.root);
+  const [view] = (layout && shared.window.views(layout)) ?? [];
+  if (view === undefined) throw new Error("a tensor copy of a window that cannot be described");
+  const axes = mapAxes(global, view);
+  const map = context.parameter({
+    kind: "tensorMap",
+    map: mapPlan(global, axes, view, op.attributes.fill),
+  });
+  const elements = view.shape.reduce((total, extent) => total * extent, 1);
+  const boxes = boxesOf(view).map(({ offset, steps }) => ({
+    offset,
+    coordinates: axes.map(({ root, window }) => {
+      const origin = global.origin[root];
+      if (origin === undefined) throw new Error(`no origin along axis ${root}`);
+      const step = window === undefined ? 0 : (steps[window] ?? 0);
+      return indexRegister(context, addIndex(context, origin, { register: undefined, constant: step }));
+    }),
+  }));
+  const start = sharedStart(context, shared);
+  return { map, rank: axes.length, start, bytes: (elements * view.bits) / 8, boxes };
+}
+
+/** The ranks of a cluster that a multicast reaches, as a mask for rank 0 along its axes, and the shift. */
+function multicastMask(context: EmitContext, axes: readonly string[]): Register {
+  const { code, kernel, numbers } = context;
+  const size = clusterSize(kernel.grid);
+  const rank = code.make("b32", "rem.u32", numbers.block, integer(size));
+  // The lowest rank of the group: the own one without its part along the axes.
+  let lowest: Register = code.constant("b32", 0);
+  let mask = 0;
+  for (const other of ranksOf(kernel.grid, axes)) mask |= 1 << other;
+  let inner = 1;
+  for (const axis of kernel.grid.toReversed()) {
+    if (axis.cluster > 1 && !axes.includes(axis.name)) {
+      const high = code.make("b32", "div.u32", rank, integer(inner));
+      const own = code.make("b32", "rem.u32", high, integer(axis.cluster));
+      lowest = code.make("b32", "mad.lo.u32", own, integer(inner), lowest);
+    }
+    inner *= axis.cluster;
+  }
+  return code.make("b32", "shl.b32", code.constant("b32", mask), lowest);
+}
+
+/** Ranks, relative to the group's lowest, that differ along the axes alone. */
+export function ranksOf(
+  grid: EmitContext["kernel"]["grid"],
+  axes: readonly string[],
+): readonly number[] {
+  let ranks: readonly number[] = [0];
+  let inner = 1;
+  for (const axis of grid.toReversed()) {
+    if (axes.includes(axis.name)) {
+      const step = inner;
+      ranks = Array.from({ length: axis.cluster }, (_, index) => index).flatMap((index) =>
+        ranks.map((rank) => rank + index * step),
+      );
+    }
+    inner *= axis.cluster;
+  }
+  return ranks;
+}
+
+export function tensorCopyIn(
+  context: EmitContext,
+  op: Op<"copy_async">,
+  global: GlobalValue,
+  shared: SharedValue,
+): void {
+  const { code, numbers, scope } = context;
+  const { barrier, index } = op.operands;
+  if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
+  const own = context.barrier(barrier);
+  const planned = planCopy(context, op, global, shared);
+  const place = barrierAddress(context, own, index);
+  const group =
+    op.attributes.multicast.length > 0 ? multicastMask(context, op.attributes.multicast) : undefined;
+  const one = scope.oneWarp ? numbers.leader : numbers.elected;
+  const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
+  const operands = planned.boxes.map(({ offset, coordinates }) => [
+    address(planned.start, offset),
+    tensorAddress(planned.map, coordinates),
+    address(place.base, place.offset),
+  ]);
+  if (group === undefined) {
+    code.guarded(one, () => {
+      expectBytes(context, place, own.scale, planned.bytes);
+      for (const box of operands) code.emit(opcode, box);
+    });
+    return;
+  }
+  const skip = code.label("copied");
+  code.jumpIf(one, skip, { negated: true, uniform: false });
+  expectEverywhere(context, place, own.scale, planned.bytes, group);
+  const mask = code.make("b16", "cvt.u16.u32", group);
+  for (const box of operands) code.emit(`${opcode}.multicast::cluster`, [...box, mask]);
+  code.place(skip);
+}
+
+interface BarrierPlace {
+  readonly base: Register;
+  readonly offset: number;
+}
+
+/** Tells the barrier how many bytes will land, and arrives once for the copy. */
+function expectBytes(
+  { code }: EmitContext,
+  { base, offset }: BarrierPlace,
+  scale: number,
+  bytes: number,
+): void {
+  const place = address(base, offset);
+  if (scale === 1) {
+    code.emit("mbarrier.arrive.expect_tx.shared::cta.b64", [discard, place, integer(bytes)]);
+    return;
+  }
+  code.emit("mbarrier.expect_tx.relaxed.cta.shared::cta.b64", [place, integer(bytes)]);
+  code.emit("mbarrier.arrive.shared::cta.b64", [discard, place, integer(scale)]);
+}
+
+/** The same on the barrier of every block that a multicast reaches. */
+function expectEverywhere(
+  context: EmitContext,
+  { base, offset }: BarrierPlace,
+  scale: number,
+  bytes: number,
+  group: Register,
+): void {
+  const { code } = context;
+  const own = code.make("b32", "add.u32", base, integer(offset));
+  const left = code.make("b32", "mov.b32", group);
+  const again = code.label("receiver");
+  code.place(again);
+  const reversed = code.make("b32", "brev.b32", left);
+  const rank = code.make("b32", "clz.b32", reversed);
+  const remote = code.make("b32", "mapa.shared::cluster.u32", own, rank);
+  if (scale === 1)
+    code.emit("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64", [
+      discard,
+      address(remote),
+      integer(bytes),
+    ]);
+  else {
+    code.emit("mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64", [
+      address(remote),
+      integer(bytes),
+    ]);
+    code.emit("mbarrier.arrive.release.cluster.shared::cluster.b64", [
+      discard,
+      address(remote),
+      integer(scale),
+    ]);
+  }
+  const lower = code.make("b32", "sub.u32", left, integer(1));
+  code.emit("and.b32", [left, left, lower]);
+  const more = code.make("pred", "setp.ne.u32", left, integer(0));
+  code.jumpIf(more, again, { uniform: false });
+}
+
+const reductionOpcodes = { add: "add", min: "min", max: "max" } as const;
+
+export function tensorCopyOut(
+  context: EmitContext,
+  op: Op<"copy_async">,
+  global: GlobalValue,
+  shared: SharedValue,
+): void {
+  const { code, numbers, scope } = context;
+  const planned = planCopy(context, op, global, shared);
+  const { reduction } = op.attributes;
+  const opcode =
+    reduction === "none"
+      ? `cp.async.bulk.tensor.${planned.rank}d.global.shared::cta.bulk_group`
+      : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
+  code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
+    for (const { offset, coordinates } of planned.boxes)
+      code.emit(opcode, [
+        tensorAddress(planned.map, coordinates),
+        address(planned.start, offset),
+      ]);
+  });
+}
+

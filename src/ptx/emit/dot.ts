@@ -1,0 +1,213 @@
+/**
+ * `dot`: the matrix product of two tiles, by the instruction that the placement has chosen.
+ *
+ *   | instruction | operands                          | a step                                  |
+ *   |-------------|-----------------------------------|-----------------------------------------|
+ *   | wgmma       | windows of shared memory          | 64 rows, all columns, 32 bytes of k     |
+ *   | mma.sync    | fragments in registers            | 16 rows, 8 columns, 32 bytes of k       |
+ *   | fma         | a lane's own rows and columns      | one product, in the order of k          |
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { Op, Value } from "../../ir/node.ts";
+import { elementTable, padding } from "../../layout/algebra/elements.ts";
+import { registersPerLane } from "../../layout/algebra/register-layout.ts";
+import { tileOf } from "../../layout/model/products.ts";
+import type { Product } from "../../layout/model/products.ts";
+import type { Register } from "../module.ts";
+import { braces } from "../operands.ts";
+import {
+  accumulatorWordCount,
+  accumulatorWords,
+  sharedRef,
+  startProduct,
+  tensorTypeName,
+  waitForProducts,
+} from "./asynchronous/products.ts";
+import type { EmitContext } from "./context.ts";
+import { tileElements, tileFromElements } from "./elements.ts";
+import { emitCast } from "./elementwise/casts.ts";
+import { emitBinary } from "./elementwise/binary.ts";
+import { convertTile, operandTile } from "./tiles/operands.ts";
+import type { TileValue } from "./values.ts";
+
+export function dot(op: Op<"dot">, context: EmitContext): void {
+  const product = context.placement.products.get(op);
+  if (product === undefined) throw new Error("a dot without an instruction");
+  const [result] = op.results;
+  if (result === undefined) throw new Error("a dot has a result");
+  if (product.instruction === "wgmma") context.define(result, byWgmma(op, product, context, result));
+  else if (product.instruction === "mma.sync")
+    context.define(result, byMma(op, product, context, result));
+  else context.define(result, byFma(op, context, result));
+}
+
+function layoutOf({ placement }: EmitContext, value: Value): TileValue["layout"] {
+  const layout = placement.layouts.get(value);
+  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
+  return layout;
+}
+
+function dimensions(op: Op<"dot">): readonly [m: number, n: number, k: number] {
+  const [m = 0, k = 0] = tileOf(op.operands.left).shape;
+  return [m, tileOf(op.operands.right).shape[1] ?? 0, k];
+}
+
+function initialTile(op: Op<"dot">, context: EmitContext): TileValue | undefined {
+  const { accumulator } = op.operands;
+  return accumulator && operandTile(context, op, accumulator);
+}
+
+function byWgmma(
+  op: Op<"dot">,
+  product: Product & { readonly instruction: "wgmma" },
+  context: EmitContext,
+  result: Value,
+): TileValue {
+  const { left, right } = op.operands;
+  const { dtype, shape } = tileOf(result);
+  const count = accumulatorWordCount(shape, dtype);
+  const words = accumulatorWords(context, count, initialTile(op, context));
+  const loaded = (value: Value): Value => {
+    const load = context.windows.definitions.get(value);
+    if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
+    return load.operands.ref;
+  };
+  startProduct(context, {
+    accumulator: dtype,
+    words,
+    shape: dimensions(op),
+    left:
+      product.left === "shared"
+        ? sharedRef(context, loaded(left))
+        : operandTile(context, op, left),
+    right: sharedRef(context, loaded(right)),
+  });
+  waitForProducts(context, 0);
+  return { kind: "tile", dtype, shape, layout: layoutOf(context, result), words };
+}
+
+/** The operand in the layout of the need at this position: left and right may be one value. */
+function fragment(
+  op: Op<"dot">,
+  context: EmitContext,
+  value: Value,
+  side: "left" | "right",
+): TileValue {
+  const needs = context.placement.needs.get(op) ?? [];
+  const need = needs.at(side === "left" ? -2 : -1);
+  if (need?.value !== value) throw new Error("a dot reads other operands than were placed");
+  return convertTile(context, context.tile(value), need.layout, op, side === "left" ? -2 : -1);
+}
+
+function byMma(
+  op: Op<"dot">,
+  { warps }: Product & { readonly instruction: "mma.sync" },
+  context: EmitContext,
+  result: Value,
+): TileValue {
+  const { code } = context;
+  const [left, right] = [
+    rounded(context, op, fragment(op, context, op.operands.left, "left")),
+    rounded(context, op, fragment(op, context, op.operands.right, "right")),
+  ];
+  const [m, n, k] = dimensions(op);
+  const { dtype, shape } = tileOf(result);
+  const depth = 256 / left.dtype.bits;
+  const [rows, columns, steps] = [m / (16 * warps.rows), n / (8 * warps.columns), k / depth];
+  const perTile = dtype.bits === 16 ? 2 : 4;
+  const words = accumulatorWords(context, rows * columns * perTile, initialTile(op, context));
+  const name = ({ name: own }: DType): string =>
+    own === "f32" ? "tf32" : tensorTypeName({ name: own } as DType);
+  const sum = tensorTypeName(dtype);
+  const opcode = `mma.sync.aligned.m16n8k${depth}.row.col.${sum}.${name(left.dtype)}.${name(right.dtype)}.${sum}`;
+  for (let step = 0; step < steps; step += 1)
+    for (let row = 0; row < rows; row += 1)
+      for (let column = 0; column < columns; column += 1) {
+        const at = perTile * (row * columns + column);
+        const sums = braces(words.slice(at, at + perTile));
+        const a = 4 * (row * steps + step);
+        const b = 2 * (step * columns + column);
+        code.emit(opcode, [
+          sums,
+          braces(left.words.slice(a, a + 4)),
+          braces(right.words.slice(b, b + 2)),
+          sums,
+        ]);
+      }
+  return { kind: "tile", dtype, shape, layout: layoutOf(context, result), words };
+}
+
+/** f32 operands of a tf32 product are rounded to it. */
+function rounded(context: EmitContext, op: Op<"dot">, tile: TileValue): TileValue {
+  if (tile.dtype.name !== "f32" || op.attributes.precision !== "tf32") return tile;
+  const words = tile.words.map((word) => context.code.make("b32", "cvt.rna.tf32.f32", word));
+  return { ...tile, words };
+}
+
+/** For each register of a lane, the number of its element, as lane 0 sees it. */
+function elementsOf(layout: TileValue["layout"], shape: readonly number[]): Int32Array {
+  return elementTable(layout, shape).subarray(0, registersPerLane(layout, shape));
+}
+
+/** Lanes multiply what they hold: rows of the left operand, columns of the right one. */
+function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
+  const { code, target } = context;
+  const { dtype, shape } = tileOf(result);
+  const layout = layoutOf(context, result);
+  const [, n, k] = dimensions(op);
+  const sums = initialElements(op, context, layout, result);
+  const left = factor(context, op, "left", dtype);
+  const right = factor(context, op, "right", dtype);
+  const ieee = dtype.name === "f32";
+  for (let depth = 0; depth < k; depth += 1)
+    elementsOf(layout, shape).forEach((element, register) => {
+      if (element === padding) return;
+      const [row, column] = [Math.floor(element / n), element % n];
+      const a = left.get(row * k + depth);
+      const b = right.get(depth * n + column);
+      const sum = sums[register];
+      if (a === undefined || b === undefined || sum === undefined)
+        throw new Error("a lane lacks a factor of its product");
+      if (ieee) sums[register] = code.make("b32", "fma.rn.f32", a, b, sum);
+      else {
+        const multiplied = emitBinary(code, target, "mul", dtype, a, b);
+        sums[register] = emitBinary(code, target, "add", dtype, sum, multiplied);
+      }
+    });
+  return tileFromElements(context, { dtype, shape, layout }, sums);
+}
+
+function initialElements(
+  op: Op<"dot">,
+  context: EmitContext,
+  layout: TileValue["layout"],
+  result: Value,
+): Register[] {
+  const { dtype, shape } = tileOf(result);
+  const initial = initialTile(op, context);
+  if (initial !== undefined) return [...tileElements(context, initial)];
+  const count = registersPerLane(layout, shape);
+  const type = dtype.bits === 64 ? "b64" : "b32";
+  if (dtype.bits !== 16)
+    return Array.from({ length: count }, () => context.code.constant(type, 0));
+  throw new Error("products of lanes accumulate in 32 or 64 bits");
+}
+
+/** The elements of a factor in the accumulator's format, by their number, as lane 0 holds them. */
+function factor(
+  context: EmitContext,
+  op: Op<"dot">,
+  side: "left" | "right",
+  dtype: DType,
+): ReadonlyMap<number, Register> {
+  const { code, target } = context;
+  const tile = fragment(op, context, op.operands[side], side);
+  const registers = tileElements(context, tile);
+  const found = new Map<number, Register>();
+  elementsOf(tile.layout, tile.shape).forEach((element, index) => {
+    const register = registers[index];
+    if (element === padding || register === undefined || found.has(element)) return;
+    found.set(element, emitCast(code, target, tile.dtype, dtype, register));
+  });
+  return found;
+}

@@ -1,0 +1,166 @@
+/**
+ * From a placed kernel to PTX and its launch plan: one entry, whose body is the kernel's ops in order.
+ *
+ *   prologue        parameters, thread and lane numbers            as they are asked for
+ *   barriers        initialised and made known, cluster start
+ *   ops             before each, what the ordering plan says       fence.proxy.async, bar.sync
+ *   epilogue        copies out of shared memory have read it; a cluster ends together
+ */
+import type { AnyOp, KernelParameter, Region } from "../../ir/node.ts";
+import { applyRule } from "../../ir/ops.ts";
+import { multiplySizes } from "../../ir/size.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import type { Placement } from "../../layout/plan/place.ts";
+import { lanesPerThread } from "../../targets/target.ts";
+import type { Executable } from "../executable.ts";
+import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
+import { integer } from "../operands.ts";
+import { ptxVersion } from "../version.ts";
+import { threadBarrier } from "./barriers.ts";
+import { EmitContext } from "./context.ts";
+import { clusterSize } from "./grid.ts";
+import { globalParameter } from "./memory/rules.ts";
+import { planOrdering } from "./ordering/plan.ts";
+import type { OrderingPlan } from "./ordering/plan.ts";
+import { emitRules } from "./rules.ts";
+import { scalarParameter } from "./scalar-parameters.ts";
+import { clusterBarrier, inCluster, publishBarriers } from "./synchronization.ts";
+
+/** Emits a kernel as it was placed. */
+export function emitKernel(placement: Placement): Executable {
+  const { kernel, target } = placement;
+  const ordering = planOrdering(placement);
+  const context = new EmitContext(placement, (region, own) => {
+    emitRegion(region, own, ordering);
+  });
+  for (const parameter of kernel.parameters) defineParameter(context, parameter);
+  if (inCluster(context) && !startsWithBarriers(kernel.body))
+    clusterBarrier(context, "the blocks of a cluster start together");
+  context.region(kernel.body);
+  finish(context);
+  context.code.emit("ret");
+  const entry = entryName(kernel.name);
+  const cluster = clusterSize(kernel.grid);
+  const lanes = kernel.threads.length * lanesPerThread;
+  const body = context.code.statements;
+  const { bytes: sharedBytes } = placement.memory;
+  const declarations = [
+    ...(sharedBytes > 0 ? [sharedMemory] : []),
+    entryOf(context, entry, directives(lanes, cluster)),
+  ];
+  return {
+    name: kernel.name,
+    entry,
+    target,
+    lanes,
+    cluster,
+    blocks: multiplySizes(...kernel.grid.map(({ extent }) => extent)),
+    sharedBytes,
+    parameters: context.parameters,
+    messages: context.messages,
+    grid: kernel.grid,
+    threads: kernel.threads,
+    dependentLaunch: false,
+    module: {
+      version: ptxVersion(target.name, body),
+      target: target.name,
+      files: context.files.paths,
+      declarations,
+    },
+  };
+}
+
+const sharedMemory: Variable = {
+  kind: "variable",
+  space: "shared",
+  name: "shared_memory",
+  type: "b8",
+  count: 0,
+  alignment: 1024,
+  linkage: "extern",
+};
+
+/** Kernel names may hold what PTX names may not. */
+function entryName(name: string): string {
+  const plain = name.replace(/[^A-Za-z0-9_$]/g, "_");
+  return /^[A-Za-z]/.test(plain) ? plain : `kernel_${plain}`;
+}
+
+function directives(lanes: number, cluster: number): readonly FunctionDirective[] {
+  return [
+    { name: "reqntid", values: [lanes, 1, 1] },
+    { name: "minnctapersm", values: [1] },
+    ...(cluster > 1 ? [{ name: "reqnctapercluster", values: [cluster, 1, 1] }] : []),
+  ];
+}
+
+function entryOf(
+  context: EmitContext,
+  name: string,
+  ofEntry: readonly FunctionDirective[],
+): PtxFunction {
+  return {
+    kind: "function",
+    entry: true,
+    name,
+    linkage: "visible",
+    results: [],
+    parameters: context.parameterVariables,
+    directives: ofEntry,
+    body: context.code.statements,
+  };
+}
+
+function defineParameter(context: EmitContext, parameter: KernelParameter): void {
+  const { type } = parameter.value;
+  context.define(
+    parameter.value,
+    type.kind === "scalar"
+      ? scalarParameter(context, parameter.name, type.dtype)
+      : globalParameter(context, parameter),
+  );
+}
+
+function startsWithBarriers({ ops }: Region): boolean {
+  return ops.some(({ kind }) => kind === "alloc_barrier");
+}
+
+function emitRegion(region: Region, context: EmitContext, ordering: OrderingPlan): void {
+  region.ops.forEach((op, position) => {
+    context.code.at(op.location);
+    order(op, context, ordering);
+    applyRule(emitRules, op, context);
+    if (op.kind === "alloc_barrier" && !isAllocation(region.ops[position + 1]))
+      publishBarriers(context);
+  });
+}
+
+function isAllocation(op: AnyOp | undefined): boolean {
+  return op !== undefined && op.kind.startsWith("alloc");
+}
+
+/** What the compiler owes the op: lanes that have met, writes that were handed over. */
+function order(op: AnyOp, context: EmitContext, ordering: OrderingPlan): void {
+  const need = ordering.get(op);
+  if (need === undefined) return;
+  if (need.fence !== undefined && context.target.features.includes("tma"))
+    context.code.emit("fence.proxy.async.shared::cta", [], need.fence);
+  if (need.barrier !== undefined) threadBarrier(context, need.barrier);
+}
+
+/** Shared memory must outlive everybody who reads it. */
+function finish(context: EmitContext): void {
+  const { code, kernel, placement } = context;
+  let copiesOut = false;
+  walkOps(kernel.body, (op) => {
+    copiesOut ||=
+      op.kind === "copy_async" &&
+      op.operands.barrier === undefined &&
+      placement.copies.get(op)?.method === "tensor";
+  });
+  if (copiesOut) {
+    code.emit("cp.async.bulk.commit_group");
+    code.emit("cp.async.bulk.wait_group.read", [integer(0)], "copies have read shared memory");
+  }
+  if (inCluster(context)) clusterBarrier(context, "no block ends while others reach into it");
+}

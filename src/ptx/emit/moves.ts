@@ -1,0 +1,62 @@
+/**
+ * Values that keep their registers over a join: loop carries and results of branches. Each way to the
+ * join moves its values into the registers of the join; the assembler merges what needs no move.
+ */
+import type { Value } from "../../ir/node.ts";
+import { registersPerLane } from "../../layout/algebra/register-layout.ts";
+import type { Register } from "../module.ts";
+import type { EmitContext } from "./context.ts";
+import type { InflightValue, ScalarValue, TileValue } from "./values.ts";
+import { elementClass, slotsOf, wordClass } from "./values.ts";
+
+/** What can be handed on by yields. */
+export type HandedValue = ScalarValue | TileValue | InflightValue;
+
+/** Fresh registers for a scalar or tile of the placement. */
+export function freshValue(context: EmitContext, value: Value): ScalarValue | TileValue {
+  const { type } = value;
+  if (type.kind === "scalar") {
+    const register = context.code.register(elementClass(type.dtype));
+    return { kind: "scalar", dtype: type.dtype, register };
+  }
+  if (type.kind !== "tile") throw new Error(`%${value.id} is no tile and no scalar`);
+  const layout = context.placement.layouts.get(value);
+  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
+  const { dtype, shape } = type;
+  const count = Math.ceil(registersPerLane(layout, shape) / slotsOf(dtype));
+  const words = context.code.registers(wordClass(dtype), count);
+  return { kind: "tile", dtype, shape, layout, words };
+}
+
+export function registersOf(value: HandedValue): readonly Register[] {
+  return value.kind === "scalar" ? [value.register] : value.words;
+}
+
+/** Moves all sources into the targets as if at once. */
+export function moveTogether(
+  { code }: EmitContext,
+  sources: readonly HandedValue[],
+  targets: readonly HandedValue[],
+): void {
+  const from = sources.flatMap(registersOf);
+  const to = targets.flatMap(registersOf);
+  if (from.length !== to.length) throw new Error("a yield of other registers than its join has");
+  const moves = from.flatMap((source, index) => {
+    const target = to[index];
+    return target === undefined || target === source ? [] : [{ source, target }];
+  });
+  const written = new Set(moves.map(({ target }) => target));
+  // A source that another move overwrites is saved first.
+  const saved = new Map<Register, Register>();
+  for (const { source } of moves)
+    if (written.has(source) && !saved.has(source)) saved.set(source, copyRegister(code, source));
+  for (const { source, target } of moves)
+    code.emit(`mov.${target.type}`, [target, saved.get(source) ?? source]);
+}
+
+function copyRegister(code: EmitContext["code"], source: Register): Register {
+  const { type } = source;
+  if (type !== "pred" && type !== "b16" && type !== "b32" && type !== "b64")
+    throw new Error(`a register of ${type}`);
+  return code.make(type, `mov.${type}`, source);
+}

@@ -1,0 +1,188 @@
+/**
+ * The compiler's half of synchronisation: where the 128 lanes of a program thread must meet so that the
+ * thread runs as if it were one, and where writes must be handed to the tensor cores.
+ *
+ *   store a        lanes write a
+ *   load a         other lanes' elements: meet before          pending: write a  ->  barrier
+ *   load a         again: nothing                              pending: read a
+ *   copyAsync a    one lane starts it, others may still read   pending: read a   ->  barrier
+ *
+ * Accesses are followed in the order of the program, by the bytes they touch (buffers that share bytes
+ * are one) and by global array. A round of a loop follows the round before, so a body is followed until
+ * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
+ * engine is the user's, and is not looked at here.
+ */
+import type { AnyOp, Region } from "../../../ir/node.ts";
+import { regionList } from "../../../ir/traverse.ts";
+import type { Placement } from "../../../layout/plan/place.ts";
+import { AccessFinder } from "./accesses.ts";
+import type { Access, Place } from "./accesses.ts";
+
+export interface Need {
+  /** All lanes of the program thread meet; the reason is printed behind the barrier. */
+  readonly barrier: string | undefined;
+  /** Writes are handed to the asynchronous proxy first. */
+  readonly fence: string | undefined;
+}
+
+export type OrderingPlan = ReadonlyMap<AnyOp, Need>;
+
+/** What lanes did since they last met, by place. */
+interface Pending {
+  readonly reads: Map<Place, AnyOp>;
+  readonly writes: Map<Place, AnyOp>;
+  /** Written by lanes and not yet handed to the asynchronous proxy. */
+  readonly unfenced: Map<Place, AnyOp>;
+}
+
+const parts = ["reads", "writes", "unfenced"] as const;
+
+function noPending(): Pending {
+  return { reads: new Map(), writes: new Map(), unfenced: new Map() };
+}
+
+function copyOf(pending: Pending): Pending {
+  return {
+    reads: new Map(pending.reads),
+    writes: new Map(pending.writes),
+    unfenced: new Map(pending.unfenced),
+  };
+}
+
+/** Adds what is pending on another way here; tells whether that was anything new. */
+function include(into: Pending, other: Pending): boolean {
+  let grown = false;
+  for (const part of parts)
+    for (const [place, op] of other[part])
+      if (!into[part].has(place)) {
+        into[part].set(place, op);
+        grown = true;
+      }
+  return grown;
+}
+
+export function planOrdering(placement: Placement): OrderingPlan {
+  const needs = new Map<AnyOp, Need>();
+  const finder = new AccessFinder(placement);
+  const { kernel } = placement;
+  for (const thread of kernel.threads.keys())
+    new Planner(finder, thread, needs).follow(kernel.body, noPending());
+  return needs;
+}
+
+/** Follows what one program thread does. */
+class Planner {
+  readonly #finder: AccessFinder;
+  readonly #thread: number;
+  readonly #needs: Map<AnyOp, Need>;
+
+  constructor(finder: AccessFinder, thread: number, needs: Map<AnyOp, Need>) {
+    this.#finder = finder;
+    this.#thread = thread;
+    this.#needs = needs;
+  }
+
+  /** Follows the region's ops; `pending` is changed to what is pending at its end. */
+  follow(region: Region, pending: Pending): void {
+    for (const op of region.ops) this.#step(op, pending);
+  }
+
+  #step(op: AnyOp, pending: Pending): void {
+    const accesses = this.#finder.of(op);
+    const conflict = accesses.map((access) => conflictOf(access, pending)).find((each) => each);
+    const unfenced = accesses
+      .filter(({ proxy }) => proxy === "async")
+      .map(({ places }) => places.find((place) => pending.unfenced.has(place)))
+      .find((place) => place !== undefined);
+    if (conflict !== undefined || unfenced !== undefined) {
+      const fence = unfenced && "the tensor cores read what lanes have written";
+      const barrier = conflict ?? "all lanes have handed over what they wrote";
+      this.#need(op, { barrier, fence });
+      clear(pending);
+      if (unfenced !== undefined) pending.unfenced.clear();
+    }
+    for (const access of accesses) record(op, access, pending);
+    this.#pass(op, pending);
+  }
+
+  #need(op: AnyOp, need: Need): void {
+    const known = this.#needs.get(op);
+    this.#needs.set(op, {
+      barrier: known?.barrier ?? need.barrier,
+      fence: known?.fence ?? need.fence,
+    });
+  }
+
+  /** What the op itself orders, and what its regions leave behind. */
+  #pass(op: AnyOp, pending: Pending): void {
+    if (op.kind === "loop" || op.kind === "while") {
+      this.#repeat(op, pending);
+      return;
+    }
+    if (op.kind === "on_threads") {
+      if (op.attributes.threads.includes(this.#thread)) this.follow(op.regions.body, pending);
+      return;
+    }
+    if (op.kind === "warps" || op.kind === "scoped") {
+      // All lanes meet before and after; in between, warps on their own meet in their warp.
+      clear(pending);
+      this.follow(op.regions.body, pending);
+      clear(pending);
+      return;
+    }
+    if (op.kind === "proxy_fence" && op.attributes.space === "smem") pending.unfenced.clear();
+    if (meets.has(op.kind)) clear(pending);
+    const regions = regionList(op);
+    if (regions.length === 0) return;
+    const ends = regions.map((region) => {
+      const own = copyOf(pending);
+      this.follow(region, own);
+      return own;
+    });
+    // One of the regions runs.
+    clear(pending);
+    pending.unfenced.clear();
+    for (const end of ends) include(pending, end);
+  }
+
+  #repeat(op: AnyOp, pending: Pending): void {
+    for (;;) {
+      const round = copyOf(pending);
+      for (const region of regionList(op)) this.follow(region, round);
+      if (!include(pending, round)) return;
+    }
+  }
+}
+
+/** Ops whose instructions have all lanes of the thread meet. */
+const meets: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
+  "block_sync",
+  "cluster_wait",
+  "semaphore_wait",
+  "wait_group",
+  "semaphore_signal",
+]);
+
+function clear({ reads, writes }: Pending): void {
+  reads.clear();
+  writes.clear();
+}
+
+/** Why lanes must meet before the access. */
+function conflictOf({ places, mode }: Access, { reads, writes }: Pending): string | undefined {
+  for (const place of places) {
+    if (writes.has(place))
+      return `other lanes may have written ${place.name}${mode === "read" ? "" : " before"}`;
+    if (mode === "write" && reads.has(place)) return `other lanes may still read ${place.name}`;
+  }
+  return undefined;
+}
+
+function record(op: AnyOp, { places, mode, by, proxy }: Access, pending: Pending): void {
+  for (const place of places) {
+    // What one lane starts is ordered by waiting for it.
+    if (by === "lanes") (mode === "read" ? pending.reads : pending.writes).set(place, op);
+    if (mode === "write" && proxy === "generic" && place.space === "smem")
+      pending.unfenced.set(place, op);
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * Barriers, cluster barriers and semaphores. An arrival of the language is made by the first lane of each
+ * warp, once the warp's lanes have met, so that no lane of a thread waits for another warp:
+ *
+ *   barrier with arrivals: 2         mbarrier.init 2 · scale
+ *
+ *   | who arrives                    | scale 1              | scale 4                             |
+ *   |--------------------------------|----------------------|-------------------------------------|
+ *   | program thread                 | does not occur       | 4 warps, one arrival each           |
+ *   | one warp on its own            | 1 arrival            | 1 lane, an arrival of count 4       |
+ *   | copy                           | arrive.expect_tx     | expect_tx, an arrival of count 4    |
+ *
+ * Scale 4 is for barriers on which a program thread arrives somewhere, 1 for all others. A wait keeps the
+ * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
+ */
+import type { Op, Region, Value } from "../../ir/node.ts";
+import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
+import { multiplySizes } from "../../ir/size.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import type { Register } from "../module.ts";
+import { address, discard, integer } from "../operands.ts";
+import { threadBarrier, threadBarrierNumber, warpBarrier } from "./barriers.ts";
+import type { EmitContext, EmitRules } from "./context.ts";
+import { clusterSize } from "./grid.ts";
+import type { BarrierValue } from "./values.ts";
+
+
+/** All lanes of the block meet. */
+export function blockBarrier({ code }: EmitContext, reason: string): void {
+  code.emit("bar.sync", [integer(0)], reason);
+}
+
+export function inCluster({ kernel }: EmitContext): boolean {
+  return clusterSize(kernel.grid) > 1;
+}
+
+/** All lanes of the cluster meet. */
+export function clusterBarrier({ code }: EmitContext, reason: string): void {
+  code.emit("barrier.cluster.arrive.release.aligned", [], reason);
+  code.emit("barrier.cluster.wait.acquire.aligned");
+}
+
+const phaseBits = 32;
+
+function allocateBarrier(op: Op<"alloc_barrier">, context: EmitContext): void {
+  const { code, numbers } = context;
+  const [result] = op.results;
+  if (result === undefined) throw new Error("a barrier has a name");
+  const { count, arrivals } = op.attributes;
+  const offset = context.sharedOffset(result);
+  const scale = context.arrivals.scaleOf(result);
+  code.guarded(firstLane(context), () => {
+    for (let index = 0; index < count; index += 1)
+      code.emit("mbarrier.init.shared::cta.b64", [
+        address(numbers.shared, offset + 8 * index),
+        integer(arrivals * scale),
+      ]);
+  });
+  const words = Math.ceil(count / phaseBits);
+  const phases = Array.from({ length: words }, () => code.constant("b32", 0));
+  context.define(result, { kind: "barrier", offset, count, scale, phases });
+}
+
+/** The lane that initialises for everybody who runs this. */
+function firstLane({ code, numbers, scope, kernel }: EmitContext): Register {
+  if (scope.oneWarp) return numbers.leader;
+  if (kernel.threads.length === 1 || scope.threads.length === 1) return numbers.elected;
+  const [first = 0] = scope.threads;
+  const own = code.make("pred", "setp.eq.u32", numbers.thread, integer(first));
+  return code.make("pred", "and.pred", own, numbers.elected);
+}
+
+/** Makes new barriers known to everybody who may use them, once after a series of allocations. */
+export function publishBarriers(context: EmitContext): void {
+  const { code, kernel, scope, target } = context;
+  if (target.features.includes("tma")) {
+    code.emit("fence.mbarrier_init.release.cluster", [], "barriers begin before anyone uses them");
+    code.emit("fence.proxy.async.shared::cta", [], "the copy engine sees them too");
+  }
+  const everybody = scope.threads.length === kernel.threads.length && !scope.oneWarp;
+  if (!everybody) threadBarrier(context, "barriers are ready");
+  else if (inCluster(context)) clusterBarrier(context, "barriers are ready in the whole cluster");
+  else blockBarrier(context, "barriers are ready");
+}
+
+/** Gives the bytes of a scope's barriers back; everybody has met before. */
+export function endBarriers(context: EmitContext, body: Region): void {
+  const { code, numbers } = context;
+  for (const op of body.ops) {
+    if (op.kind !== "alloc_barrier") continue;
+    const [result] = op.results;
+    if (result === undefined) continue;
+    const { offset, count } = context.barrier(result);
+    code.guarded(firstLane(context), () => {
+      for (let index = 0; index < count; index += 1)
+        code.emit("mbarrier.inval.shared::cta.b64", [address(numbers.shared, offset + 8 * index)]);
+    });
+  }
+}
+
+/** The shared::cta address of one barrier of an array. */
+export function barrierAddress(
+  context: EmitContext,
+  barrier: BarrierValue,
+  index: Value | undefined,
+): { readonly base: Register; readonly offset: number } {
+  const { code, numbers } = context;
+  const { offset } = barrier;
+  if (index === undefined) return { base: numbers.shared, offset };
+  const { register, constant } = context.scalar(index);
+  if (constant !== undefined) return { base: numbers.shared, offset: offset + 8 * constant };
+  const base = code.make("b32", "mad.lo.u32", register, integer(8), numbers.shared);
+  return { base, offset };
+}
+
+/** The shared::cluster address of the same place in another block. */
+export function peerAddress(
+  { code }: EmitContext,
+  { base, offset }: { readonly base: Register; readonly offset: number },
+  rank: Register,
+): Register {
+  const own = code.make("b32", "add.u32", base, integer(offset));
+  return code.make("b32", "mapa.shared::cluster.u32", own, rank);
+}
+
+function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
+  const { code, numbers, scope } = context;
+  const barrier = context.barrier(op.operands.barrier);
+  const place = barrierAddress(context, barrier, op.operands.index);
+  const count = scope.oneWarp ? barrier.scale : 1;
+  const { peer } = op.operands;
+  const remote = peer && peerAddress(context, place, context.scalar(peer).register);
+  warpBarrier(context, "the warp's lanes are done before one of them arrives");
+  const counted = count === 1 ? [] : [integer(count)];
+  code.guarded(numbers.leader, () => {
+    if (remote === undefined)
+      code.emit("mbarrier.arrive.shared::cta.b64", [
+        discard,
+        address(place.base, place.offset),
+        ...counted,
+      ]);
+    else
+      code.emit("mbarrier.arrive.release.cluster.shared::cluster.b64", [
+        discard,
+        address(remote),
+        ...counted,
+      ]);
+  });
+}
+
+/** The instruction that waits; `acquire.cluster` where arrivals may come from another block. */
+function tryWait(context: EmitContext): string {
+  if (!context.target.features.includes("cluster")) return "mbarrier.test_wait.parity.shared.b64";
+  const order = inCluster(context) ? ".acquire.cluster" : "";
+  return `mbarrier.try_wait.parity${order}.shared::cta.b64`;
+}
+
+function wait(op: Op<"barrier_wait">, context: EmitContext): void {
+  const { code } = context;
+  const barrier = context.barrier(op.operands.barrier);
+  const { base, offset } = barrierAddress(context, barrier, op.operands.index);
+  const asked = op.operands.parity && context.scalar(op.operands.parity).register;
+  const parity =
+    asked === undefined
+      ? nextParity(context, barrier, op.operands.index)
+      : code.make("b32", "and.b32", asked, integer(1));
+  const again = code.label("wait");
+  code.place(again);
+  const done = code.make("pred", tryWait(context), address(base, offset), parity);
+  code.jumpIf(done, again, { negated: true, uniform: false });
+  warpBarrier(context, "lanes may have left the wait one by one");
+}
+
+/** Takes the parity of the phase to wait for, and turns it for the next time. */
+function nextParity(
+  context: EmitContext,
+  { phases, count }: BarrierValue,
+  index: Value | undefined,
+): Register {
+  const { code } = context;
+  const known = index === undefined ? 0 : context.scalar(index).constant;
+  if (known !== undefined) {
+    const word = phaseWord(phases, Math.floor(known / phaseBits));
+    const parity = code.make("b32", "bfe.u32", word, integer(known % phaseBits), integer(1));
+    code.emit("xor.b32", [word, word, integer(2 ** (known % phaseBits))]);
+    return parity;
+  }
+  const position = index && context.scalar(index).register;
+  if (position === undefined) throw new Error("a barrier of an array has an index");
+  const bit = code.make("b32", "and.b32", position, integer(phaseBits - 1));
+  const mask = code.make("b32", "shl.b32", code.constant("b32", 1), bit);
+  if (count <= phaseBits) {
+    const word = phaseWord(phases, 0);
+    const parity = code.make("b32", "bfe.u32", word, bit, integer(1));
+    code.emit("xor.b32", [word, word, mask]);
+    return parity;
+  }
+  // The word is chosen by comparing, since registers cannot be indexed.
+  const number = code.make("b32", "shr.u32", position, integer(5));
+  const parity = code.constant("b32", 0);
+  phases.forEach((word, ordinal) => {
+    const here = code.make("pred", "setp.eq.u32", number, integer(ordinal));
+    code.guarded(here, () => {
+      code.emit("bfe.u32", [parity, word, bit, integer(1)]);
+      code.emit("xor.b32", [word, word, mask]);
+    });
+  });
+  return parity;
+}
+
+function phaseWord(phases: readonly Register[], position: number): Register {
+  const word = phases[position];
+  if (word === undefined) throw new Error(`a barrier has no phase word ${position}`);
+  return word;
+}
+
+function signal(op: Op<"semaphore_signal">, context: EmitContext): void {
+  const { code, numbers, scope } = context;
+  const place = counterAddress(context, op);
+  const increment = context.scalar(op.operands.increment).register;
+  threadBarrier(context, "all lanes are done before the signal");
+  code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
+    code.emit("red.release.gpu.global.add.u32", [address(place), increment]);
+  });
+}
+
+function counterAddress(
+  context: EmitContext,
+  op: Op<"semaphore_signal"> | Op<"semaphore_wait">,
+): Register {
+  const { code } = context;
+  const { base, shape } = context.semaphore(op.operands.semaphore);
+  let linear: Register | undefined;
+  op.operands.indices.forEach((value, axis) => {
+    const { register } = context.scalar(value);
+    linear =
+      linear === undefined
+        ? register
+        : code.make("b32", "mad.lo.u32", linear, context.size(shape[axis] ?? 1), register);
+  });
+  if (linear === undefined) return base;
+  return code.make("b64", "mad.wide.u32", linear, integer(4), base);
+}
+
+/** One lane looks again and again; the others wait for it. */
+function semaphoreWait(op: Op<"semaphore_wait">, context: EmitContext): void {
+  const { code, numbers, scope } = context;
+  const place = counterAddress(context, op);
+  const wanted = context.scalar(op.operands.value).register;
+  const over = code.label("counted");
+  const one = scope.oneWarp ? numbers.leader : numbers.elected;
+  code.jumpIf(one, over, { negated: true, uniform: false });
+  const again = code.label("poll");
+  code.place(again);
+  const seen = code.make("b32", "ld.acquire.gpu.global.u32", address(place));
+  const reached = code.make("pred", "setp.ge.s32", seen, wanted);
+  if (op.attributes.decrement) {
+    const lower = code.make("b32", "sub.s32", seen, wanted);
+    code.jumpIf(reached, again, { negated: true, uniform: false });
+    const found = code.make("b32", "atom.acq_rel.gpu.global.cas.b32", address(place), seen, lower);
+    const changed = code.make("pred", "setp.ne.b32", found, seen);
+    code.jumpIf(changed, again, { uniform: false });
+  } else code.jumpIf(reached, again, { negated: true, uniform: false });
+  code.place(over);
+  threadBarrier(context, "all lanes go on once one has seen the count");
+}
+
+/** The parity words of barriers that warps of the region wait for, as they are before it. */
+export function phasesBefore(
+  context: EmitContext,
+  body: Region,
+): readonly { readonly phase: Register; readonly before: Register; readonly count: number }[] {
+  const { code } = context;
+  const barriers = new Set<Value>();
+  const own = new Set<Value>();
+  walkOps(body, (op) => {
+    if (op.kind === "barrier_wait") barriers.add(op.operands.barrier);
+    if (op.kind === "alloc_barrier") for (const result of op.results) own.add(result);
+  });
+  return [...barriers]
+    .filter((barrier) => !own.has(barrier))
+    .flatMap((barrier) => {
+      const { phases, count } = context.barrier(barrier);
+      return phases.map((phase, word) => ({
+        phase,
+        before: code.make("b32", "mov.b32", phase),
+        count: Math.min(phaseBits, count - phaseBits * word),
+      }));
+    });
+}
+
+/** A thread has waited for what any of its warps has waited for: those that did wait agree. */
+export function joinWarpPhases(
+  context: EmitContext,
+  words: ReturnType<typeof phasesBefore>,
+): void {
+  const { code } = context;
+  for (const { phase, before, count } of words) {
+    const changed = code.make("b32", "xor.b32", phase, before);
+    const joined = code.make("b32", "mov.b32", before);
+    for (let bit = 0; bit < count; bit += 1) {
+      const own = code.make("b32", "and.b32", changed, integer(2 ** bit));
+      const mine = code.make("pred", "setp.ne.u32", own, integer(0));
+      const any = code.make("pred", "barrier.red.or.pred", threadBarrierNumber(context), integer(128), mine);
+      code.guarded(any, () => code.emit("xor.b32", [joined, joined, integer(2 ** bit)]));
+    }
+    code.emit("mov.b32", [phase, joined]);
+  }
+}
+
+export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
+  alloc_barrier: allocateBarrier,
+  barrier_arrive: arrive,
+  barrier_wait: wait,
+  block_sync: (_, context) => {
+    blockBarrier(context, "blockSync");
+  },
+  cluster_arrive: (_, { code }) => {
+    code.emit("barrier.cluster.arrive.release.aligned");
+  },
+  cluster_wait: (_, { code }) => {
+    code.emit("barrier.cluster.wait.acquire.aligned");
+  },
+  alloc_semaphore(op, context) {
+    const [result] = op.results;
+    const { shape } = op.attributes;
+    const name = `semaphore ${result?.id ?? 0}`;
+    const bytes = multiplySizes(4, ...shape);
+    const base = context.parameter({ kind: "scratch", name, bytes, zeroed: true });
+    context.define(result, { kind: "semaphore", base, shape });
+  },
+  semaphore_signal: signal,
+  semaphore_wait: semaphoreWait,
+};

@@ -1,0 +1,77 @@
+/**
+ * The lowest PTX version that a module needs: a driver refuses text that is newer than itself, so that
+ * none is asked for without need. The target sets a floor; instructions may raise it.
+ *
+ *   | instruction                          | since | | target            | since |
+ *   |--------------------------------------|-------|-|-------------------|-------|
+ *   | wgmma, bulk copies, expect_tx …      | 8.0   | | sm_80             | 7.0   |
+ *   | vector and packed red, st.async      | 8.1   | | sm_90             | 7.8   |
+ *   | wgmma.sp                             | 8.2   | | sm_90a            | 8.0   |
+ *   | wgmma of s8 by u8                    | 8.4   | | sm_100, sm_100a   | 8.6   |
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { PtxModule, Statement } from "./module.ts";
+
+const targetFloors: { readonly [target: string]: string } = {
+  sm_80: "7.0",
+  sm_86: "7.1",
+  sm_87: "7.4",
+  sm_89: "7.8",
+  sm_90: "7.8",
+  sm_90a: "8.0",
+  sm_100: "8.6",
+  sm_100a: "8.6",
+};
+
+/** The first that matches an opcode counts. */
+const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[] = [
+  [/^wgmma\.mma_async\.sp/, "8.2"],
+  [/^wgmma.*\.(s8\.u8|u8\.s8)$/, "8.4"],
+  [/^(wgmma|setmaxnreg|elect|cp\.async\.bulk|cp\.reduce\.async\.bulk|fence\.proxy\.async)/, "8.0"],
+  [/^(fence\.mbarrier_init|mbarrier\.expect_tx|mbarrier\.arrive\.expect_tx)/, "8.0"],
+  [/^mbarrier\..*(shared::cluster|\.cluster)/, "8.0"],
+  [/^(red|atom)\..*\.v[248]\./, "8.1"],
+  [/^cvt\..*\.(e4m3x2|e5m2x2)/, "7.8"],
+  [/^(barrier\.cluster|mapa|griddepcontrol|mbarrier\.try_wait|stmatrix)/, "7.8"],
+  [/^(add|sub|mul)\.rn\.bf16/, "7.8"],
+  [/^(fma\.rn|min|max|neg|abs).*\.bf16/, "7.0"],
+  [/^cvt\..*bf16/, "7.8"],
+  [/^bar\.warp\.sync/, "6.0"],
+];
+
+function newest(left: string, right: string): string {
+  return Number(left) >= Number(right) ? left : right;
+}
+
+const knownOpcodes = new Map<string, string>();
+
+function opcodeFloor(opcode: string): string {
+  const known = knownOpcodes.get(opcode);
+  if (known !== undefined) return known;
+  const found = instructionFloors.find(([pattern]) => pattern.test(opcode))?.[1] ?? "7.0";
+  knownOpcodes.set(opcode, found);
+  return found;
+}
+
+/** The version that a body for the target needs. */
+export function ptxVersion(target: string, body: readonly Statement[]): string {
+  const floor = targetFloors[target];
+  if (floor === undefined)
+    throw new TilewrightError({
+      code: "TW7001",
+      message: `PTX for ${target} is not known`,
+      expected: Object.keys(targetFloors).join(", "),
+      found: target,
+    });
+  let version = floor;
+  for (const statement of body)
+    if (statement.kind === "instruction") version = newest(version, opcodeFloor(statement.opcode));
+  return version;
+}
+
+/** Whether the first version is older than the second. */
+export function isOlderPtx(version: PtxModule["version"], than: PtxModule["version"]): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [otherMajor = 0, otherMinor = 0] = than.split(".").map(Number);
+  return major < otherMajor || (major === otherMajor && minor < otherMinor);
+}
