@@ -33,9 +33,7 @@ const nestingLimit = 100;
 
 /** Reads a constant expression; one literal is the simplest. */
 export function readConstant(scanner: Scanner): Constant {
-  const plain = scanner.plainInteger();
-  if (plain !== undefined) return { kind: "integer", value: plain };
-  return operandOf(choice({ scanner, depth: 0 }));
+  return operandOf(loneValue(scanner) ?? choice({ scanner, depth: 0 }));
 }
 
 /** Reads a constant expression that must be an integer of at most 53 bits, such as a size. */
@@ -55,14 +53,22 @@ export function readOffset(scanner: Scanner): number {
     if (sign !== "-" && sign !== "+") break;
     const negative = sign === "-";
     scanner.take(sign);
-    const plain = total === 0n ? scanner.plainInteger() : undefined;
-    if (plain !== undefined) return negative ? -plain : plain;
-    const value = integerOf(binary({ scanner, depth: 0 }, multiplicative), scanner, start);
-    total += negative ? -value.value : value.value;
+    const term = loneValue(scanner) ?? binary({ scanner, depth: 0 }, multiplicative);
+    const { value } = integerOf(term, scanner, start);
+    total += negative ? -value : value;
   }
   const offset = Number(BigInt.asIntN(64, total));
   if (Number.isSafeInteger(offset)) return offset;
   scanner.fail("TW7103", "an address's offset is out of range", start);
+}
+
+/** A number with nothing around it, without the way through all operators. */
+function loneValue(scanner: Scanner): Value | undefined {
+  const start = scanner.offset;
+  const numeral = scanner.loneNumeral();
+  if (numeral === undefined) return undefined;
+  if (!numeral.startsWith("-")) return numeralValue(scanner, numeral, start);
+  return negate(numeralValue(scanner, numeral.slice(1), start));
 }
 
 function operandOf(value: Value): Constant {
@@ -132,12 +138,9 @@ function unary(state: State): Value {
   const { scanner } = state;
   const start = scanner.offset;
   switch (scanner.peek()) {
-    case "-": {
+    case "-":
       scanner.take("-");
-      const value = unary(deeper(state));
-      if (value.kind === "double") return { kind: "double", value: -value.value };
-      return wrapped(-value.value, value.unsigned);
-    }
+      return negate(unary(deeper(state)));
     case "+":
       scanner.take("+");
       return unary(deeper(state));
@@ -180,12 +183,18 @@ function literal(scanner: Scanner): Value {
     if (value === undefined) scanner.fail("TW7102", "a number is missing", start);
     return { kind: "integer", value, unsigned: false };
   }
-  const numeral = scanner.numeral();
-  return integerLiteral(numeral) ?? floatLiteral(numeral) ?? malformed(scanner, numeral, start);
+  return numeralValue(scanner, scanner.numeral(), start);
 }
 
-function malformed(scanner: Scanner, numeral: string, start: number): never {
+function numeralValue(scanner: Scanner, numeral: string, start: number): Value {
+  const value = integerLiteral(numeral) ?? floatLiteral(numeral);
+  if (value !== undefined) return value;
   scanner.fail("TW7103", `${numeral.slice(0, 40)} is not a number`, start);
+}
+
+function negate(value: Value): Value {
+  if (value.kind === "double") return { kind: "double", value: -value.value };
+  return wrapped(-value.value, value.unsigned);
 }
 
 function integerLiteral(numeral: string): Integer | undefined {

@@ -30,7 +30,7 @@ function classOf(code: number): number {
 
 const [slash, star, dot, colon] = [47, 42, 46, 58];
 
-const plainPattern = /-?(?:0|[1-9]\d{0,14})(?=\s*[,;\]})])/y;
+const lonePattern = /-?\d\w*(?=\s*[,;\]})])/y;
 
 export class Scanner {
   readonly text: string;
@@ -141,14 +141,13 @@ export class Scanner {
     return opcode;
   }
 
-  /** A short decimal integer that is all of an operand, as most numbers are; else nothing is taken. */
-  plainInteger(): number | undefined {
+  /** A number that is all of an operand, as most are; else nothing is taken. */
+  loneNumeral(): string | undefined {
     this.#skip();
-    plainPattern.lastIndex = this.#offset;
-    const digits = plainPattern.exec(this.text)?.[0];
-    if (digits === undefined) return undefined;
-    this.#offset += digits.length;
-    return Number(digits);
+    lonePattern.lastIndex = this.#offset;
+    const numeral = lonePattern.exec(this.text)?.[0];
+    if (numeral !== undefined) this.#offset += numeral.length;
+    return numeral;
   }
 
   /** Characters of a number: digits, letters, and a dot or signed exponent of a decimal one. */
