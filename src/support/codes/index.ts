@@ -5,6 +5,7 @@
  * not reused.
  */
 import { deviceCodes } from "./device.ts";
+import { driverCodes } from "./driver.ts";
 import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
@@ -21,6 +22,7 @@ export const codes = Object.freeze({
   ...textCodes,
   ...simulatorCodes,
   ...deviceCodes,
+  ...driverCodes,
   ...toolCodes,
   ...layoutCodes,
   ...ptxTextCodes,
