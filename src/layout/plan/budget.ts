@@ -8,7 +8,13 @@
  *   second        16384   10 to 20  32768      begins when first is over
  *   full             16   all       49152
  *
- * Scratch of conversions through shared memory counts like any buffer, for the time of its op.
+ * Scratch that an op needs for itself (see `scratch.ts`) counts like any buffer, for the time of the op.
+ * Where several agents run the op side by side, program threads or warps, each has a part of its own; they
+ * are not at the same op at the same time, so that all scratch of what they run lies in one buffer:
+ *
+ *   on_threads [1, 2]        scratch of exp     2048 bytes a thread: offset 0, and 2048
+ *     exp %3                   needs 2048
+ *     sum %4                   needs  512
  */
 import { packedBytes } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
@@ -18,14 +24,16 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { scratchBytes } from "../relayout/steps.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
+import { collectScratch } from "./agents.ts";
+import type { ScratchArea } from "./agents.ts";
 import { Lives, livesOverlap } from "./lives.ts";
 import type { Life } from "./lives.ts";
 
 export interface SharedBuffer {
   readonly name: string;
-  /** The allocation; undefined for scratch of a conversion. */
+  /** The allocation; undefined for scratch. */
   readonly value: Value | undefined;
   /** The op that allocates it or needs the scratch. */
   readonly op: AnyOp;
@@ -35,8 +43,22 @@ export interface SharedBuffer {
   readonly offset: number;
 }
 
+/** The scratch of an op. */
+export interface Scratch {
+  /** Of the first agent's part. */
+  readonly offset: number;
+  /** Of one part. */
+  readonly bytes: number;
+  /** From one agent's part to the next one's; agents count the threads that run the op, then warps. */
+  readonly stride: number;
+  /** Whether allocations of the kernel lie in the same bytes at other times. */
+  readonly lent: boolean;
+}
+
 export interface SharedMemoryPlan {
   readonly buffers: readonly SharedBuffer[];
+  /** For each op that needs some. */
+  readonly scratch: ReadonlyMap<AnyOp, Scratch>;
   readonly bytes: number;
 }
 
@@ -51,18 +73,52 @@ export interface BudgetRequest {
   readonly target: Target;
   readonly shared: ReadonlyMap<Value, SharedLayout>;
   readonly conversions: readonly { readonly op: AnyOp; readonly plan: RelayoutPlan }[];
+  /** Where ops need their operands, in the order of the op's rule. */
+  readonly needs: ReadonlyMap<AnyOp, readonly { readonly layout: RegisterLayout }[]>;
 }
 
 export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
-  const buffers = buffersOf(request);
-  const plan = assign(buffers);
+  const lives = new Lives(request.kernel);
+  const areas = collectScratch(request);
+  const scratch = areas.map((area) => scratchBuffer(area, lives));
+  const buffers = [...allocatedBuffers(request, lives), ...scratch];
+  const { placed, bytes } = assign(buffers);
   const limit = request.target.sharedMemoryPerBlock;
-  if (plan.bytes > limit) throw overBudget(request, buffers, plan);
-  return plan;
+  if (bytes > limit) throw overBudget(request, buffers, bytes);
+  const inOrder = buffers.flatMap((buffer) => placed.get(buffer) ?? []);
+  const places = areas.flatMap((area, index) => {
+    const own = scratch[index] && placed.get(scratch[index]);
+    return own === undefined ? [] : placesOf(area, own, inOrder);
+  });
+  return { buffers: inOrder, scratch: new Map(places), bytes };
 }
 
-function buffersOf({ kernel, shared, conversions }: BudgetRequest): readonly Unplaced[] {
-  const lives = new Lives(kernel);
+function scratchBuffer({ users, bytes, agents, region, own }: ScratchArea, lives: Lives): Unplaced {
+  const largest = users.reduce((most, each) => (each.bytes > most.bytes ? each : most));
+  return {
+    name: `scratch of ${opName(largest.op)}`,
+    value: undefined,
+    op: largest.op,
+    bytes: agents * bytes,
+    alignment: leastAlignment,
+    life: own ? lives.during(largest.op) : lives.throughout(region),
+  };
+}
+
+function placesOf(
+  { users, bytes: stride }: ScratchArea,
+  own: SharedBuffer,
+  buffers: readonly SharedBuffer[],
+): readonly (readonly [AnyOp, Scratch])[] {
+  const { offset } = own;
+  const end = offset + own.bytes;
+  const lent = buffers.some(
+    (each) => each.value !== undefined && each.offset < end && offset < each.offset + each.bytes,
+  );
+  return users.map(({ op, bytes }) => [op, { offset, bytes, stride, lent }] as const);
+}
+
+function allocatedBuffers({ kernel, shared }: BudgetRequest, lives: Lives): readonly Unplaced[] {
   const buffers: Unplaced[] = [];
   const members = new Map<Value, Value[]>();
   const alignmentOf = (value: Value): number =>
@@ -77,18 +133,10 @@ function buffersOf({ kernel, shared, conversions }: BudgetRequest): readonly Unp
     const alignment = op.kind === "alloc_barrier" ? barrierBytes : alignmentOf(value);
     buffers.push({ name: nameOf(op), value, op, bytes, alignment, life: lives.of(value) });
   });
-  const aligned = buffers.map((buffer) => {
+  return buffers.map((buffer) => {
     const own = (buffer.value && members.get(buffer.value)) ?? [];
     return { ...buffer, alignment: Math.max(buffer.alignment, ...own.map(alignmentOf)) };
   });
-  const scratch = conversions.flatMap(({ op, plan }) => {
-    const bytes = scratchBytes(plan);
-    if (bytes === 0) return [];
-    const name = `scratch of ${opName(op)}`;
-    const life = lives.during(op);
-    return [{ name, value: undefined, op, bytes, alignment: leastAlignment, life }];
-  });
-  return [...aligned, ...scratch];
 }
 
 function allocatedBytes(op: AnyOp): number | undefined {
@@ -104,17 +152,18 @@ function nameOf(op: AnyOp): string {
   return (named ? op.attributes.name : undefined) ?? opName(op);
 }
 
-function assign(buffers: readonly Unplaced[]): SharedMemoryPlan {
-  const placed: SharedBuffer[] = [];
-  const order = [...buffers].sort((left, right) => right.bytes - left.bytes);
-  for (const buffer of order) placed.push({ ...buffer, offset: lowestOffset(buffer, placed) });
-  const bytes = placed.reduce((most, each) => Math.max(most, each.offset + each.bytes), 0);
-  const inOrder = buffers.flatMap((buffer) => placed.find((each) => same(each, buffer)) ?? []);
-  return { buffers: inOrder, bytes };
+interface Assignment {
+  readonly placed: ReadonlyMap<Unplaced, SharedBuffer>;
+  readonly bytes: number;
 }
 
-function same(placed: SharedBuffer, { value, op, name }: Unplaced): boolean {
-  return placed.value === value && placed.op === op && placed.name === name;
+function assign(buffers: readonly Unplaced[]): Assignment {
+  const placed = new Map<Unplaced, SharedBuffer>();
+  const order = [...buffers].sort((left, right) => right.bytes - left.bytes);
+  for (const buffer of order)
+    placed.set(buffer, { ...buffer, offset: lowestOffset(buffer, [...placed.values()]) });
+  const ends = [...placed.values()].map((each) => each.offset + each.bytes);
+  return { placed, bytes: Math.max(0, ...ends) };
 }
 
 function lowestOffset(buffer: Unplaced, placed: readonly SharedBuffer[]): number {
@@ -135,7 +184,7 @@ function alignUp(bytes: number, alignment: number): number {
 function overBudget(
   { kernel, target }: BudgetRequest,
   buffers: readonly Unplaced[],
-  { bytes }: SharedMemoryPlan,
+  bytes: number,
 ): TilewrightError {
   const limit = target.sharedMemoryPerBlock;
   const largest = buffers.reduce((most, each) => (each.bytes > most.bytes ? each : most));

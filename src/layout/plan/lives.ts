@@ -96,6 +96,13 @@ export class Lives {
     return { from: this.#at(op), to: this.#at(op), branch: this.#branches.get(op) };
   }
 
+  /** Of scratch that all agents running an op's region have a part of; undefined: the whole kernel. */
+  throughout(op: AnyOp | undefined): Life {
+    if (op === undefined) return { from: 0, to: this.#next, branch: undefined };
+    const branch = op.kind === "on_threads" ? op : this.#branches.get(op);
+    return { from: this.#at(op), to: this.#end(op), branch };
+  }
+
   #at(op: AnyOp): number {
     return this.#first.get(op) ?? 0;
   }

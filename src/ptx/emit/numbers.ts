@@ -11,7 +11,16 @@ import type { Code } from "../code.ts";
 import type { Register } from "../module.ts";
 import { integer, symbol } from "../operands.ts";
 
-type Name = "thread" | "index" | "warp" | "lane" | "block" | "shared" | "elected" | "leader";
+type Name =
+  | "thread"
+  | "index"
+  | "warp"
+  | "lane"
+  | "block"
+  | "shared"
+  | "elected"
+  | "leader"
+  | `bit ${number}`;
 
 export class Numbers {
   readonly #code: Code;
@@ -31,9 +40,7 @@ export class Numbers {
 
   /** b32: the lane's number in its program thread, 0 to 127. */
   get index(): Register {
-    return this.#once("index", () =>
-      this.#code.make("b32", "and.b32", this.#tid(), integer(127)),
-    );
+    return this.#once("index", () => this.#code.make("b32", "and.b32", this.#tid(), integer(127)));
   }
 
   /** b32: the warp's number in its program thread, 0 to 3. */
@@ -59,6 +66,14 @@ export class Numbers {
     return this.#once("shared", () => this.#code.make("b32", "mov.u32", symbol("shared_memory")));
   }
 
+  /** pred: whether a bit of the lane's number in its program thread is set. */
+  bit(position: number): Register {
+    return this.#once(`bit ${position}`, () => {
+      const masked = this.#code.make("b32", "and.b32", this.index, integer(2 ** position));
+      return this.#code.make("pred", "setp.ne.u32", masked, integer(0));
+    });
+  }
+
   /** pred: whether this is lane 0 of its program thread. */
   get elected(): Register {
     return this.#once("elected", () =>
@@ -78,14 +93,7 @@ export class Numbers {
   }
 
   #uniform(value: Register): Register {
-    return this.#code.make(
-      "b32",
-      "shfl.sync.idx.b32",
-      value,
-      integer(0),
-      integer(31),
-      integer(-1),
-    );
+    return this.#code.make("b32", "shfl.sync.idx.b32", value, integer(0), integer(31), integer(-1));
   }
 
   #once(name: Name, make: () => Register): Register {

@@ -1,0 +1,126 @@
+/**
+ * Shared memory that ops need for themselves while they run: conversions of their operands, and
+ * combining across warps. An op uses one buffer for all of it, one purpose after the other.
+ *
+ *   | op                 | what goes through the buffer                         | bytes                     |
+ *   |--------------------|------------------------------------------------------|---------------------------|
+ *   | any                | an operand that is converted                         | as its plan says          |
+ *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 512 a word, 16384 at most |
+ *   | scan               | totals of each lane, likewise                        | the same                  |
+ *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { AnyOp, Value } from "../../ir/node.ts";
+import { threadsPerProgram } from "../algebra/bits.ts";
+import { registersPerLane } from "../algebra/register-layout.ts";
+import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
+import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
+import type { Along } from "../model/along.ts";
+import { planRelayout } from "../relayout/relayout.ts";
+import { scratchBytes } from "../relayout/steps.ts";
+import type { RelayoutPlan } from "../relayout/steps.ts";
+import { scratchLimit } from "../relayout/scratch.ts";
+
+/** What a word of every lane takes. */
+export const wordBytes = 4 * threadsPerProgram;
+
+/** An op and what decides how much it needs. */
+export interface ScratchUser {
+  readonly op: AnyOp;
+  /** Of its operands. */
+  readonly plans: readonly RelayoutPlan[];
+  /** In which it reads its first operand. */
+  readonly layout: RegisterLayout | undefined;
+  /** Whether each warp runs it alone. */
+  readonly oneWarp: boolean;
+}
+
+/** Bytes that an op needs for itself where one agent runs it. */
+export function scratchOf(user: ScratchUser): number {
+  const converting = user.plans.map(scratchBytes);
+  const { layout } = user;
+  if (layout === undefined || layout.kind === "splat") return Math.max(0, ...converting);
+  return Math.max(combiningBytes(user, layout), ...converting);
+}
+
+function combiningBytes({ op, oneWarp }: ScratchUser, layout: DistributedLayout): number {
+  switch (op.kind) {
+    case "reduce":
+      return tradedBytes(layout, [op.operands.source], op.attributes.axes, {
+        extra: 0,
+        combined: true,
+      });
+    case "arg_reduce":
+      return tradedBytes(layout, [op.operands.source], [op.attributes.axis], {
+        extra: 1,
+        combined: true,
+      });
+    case "scan":
+      return bytesAlong(layout, [op.operands.source], op.attributes.axis, oneWarp);
+    case "sort": {
+      const { keys, payloads } = op.operands;
+      return bytesAlong(layout, [keys, ...payloads], op.attributes.axis, oneWarp);
+    }
+    default:
+      return 0;
+  }
+}
+
+/** Tiles that keep their shape: they may have to be converted to and fro. */
+function bytesAlong(
+  layout: DistributedLayout,
+  values: readonly Value[],
+  axis: number,
+  oneWarp: boolean,
+): number {
+  const plans = values.flatMap((value) => {
+    const { shape, dtype } = tileOf(value);
+    const working = layoutAlong(layout, shape, axis, oneWarp);
+    const there = planRelayout(layout, working, shape, dtype);
+    const back = planRelayout(working, layout, shape, dtype);
+    return [there, back].flatMap((plan) => plan ?? []);
+  });
+  const shape = values[0] === undefined ? [] : tileOf(values[0]).shape;
+  const working = layoutAlong(layout, shape, axis, oneWarp);
+  return Math.max(
+    tradedBytes(working, values, [axis], { extra: 1, combined: false }),
+    ...plans.map(scratchBytes),
+  );
+}
+
+interface Traded {
+  /** Words beside each element. */
+  readonly extra: number;
+  /** Whether a lane combines its own elements first. */
+  readonly combined: boolean;
+}
+
+/**
+ * Bytes for combining across warps: every value that a lane has left. What does not fit goes in parts.
+ */
+function tradedBytes(
+  layout: DistributedLayout,
+  values: readonly Value[],
+  axes: readonly number[],
+  { extra, combined }: Traded,
+): number {
+  const tiles = values.map(tileOf);
+  const shape = tiles[0]?.shape ?? [];
+  const along = digitsAlong(layout, shape, axes);
+  if (along === undefined || warpsAlong(along).length === 0) return 0;
+  const together = combined ? withinLane(along) : 1;
+  const words = tiles.reduce((sum, { dtype }) => sum + (dtype.bits === 64 ? 2 : 1), extra);
+  return Math.min(scratchLimit, (registersPerLane(layout, shape) / together) * words * wordBytes);
+}
+
+/** Elements along the axes that a lane combines by itself. */
+function withinLane({ expansion, axes }: Along): number {
+  return axes
+    .flatMap((axis) => expansion.axes[axis] ?? [])
+    .reduce((count, { thread, radix }) => (thread === undefined ? count * radix : count), 1);
+}
+
+function tileOf({ type }: Value): { readonly shape: readonly number[]; readonly dtype: DType } {
+  if (type.kind !== "tile") throw new Error("elements of what is no tile are combined");
+  return type;
+}

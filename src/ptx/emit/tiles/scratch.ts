@@ -1,0 +1,77 @@
+/**
+ * The running op's scratch in shared memory. Agents that run the same code beside each other, program
+ * threads or warps, have a part each:
+ *
+ *   shared_memory + offset + stride · (rank of the thread among those that run · 4 + warp)
+ */
+import type { AnyOp } from "../../../ir/node.ts";
+import type { AddressOperand, Register } from "../../module.ts";
+import { address, integer } from "../../operands.ts";
+import { threadBarrier } from "../barriers.ts";
+import type { EmitContext } from "../context.ts";
+
+export class ScratchMemory {
+  readonly #context: EmitContext;
+  readonly #base: Register;
+  readonly #offset: number;
+  readonly #lent: boolean;
+  /** Of the agent's part. */
+  readonly bytes: number;
+
+  constructor(context: EmitContext, op: AnyOp) {
+    const place = context.placement.memory.scratch.get(op);
+    if (place === undefined) throw new Error(`${op.kind} has no scratch in shared memory`);
+    this.#context = context;
+    this.#base = agentBase(context, place.stride);
+    this.#offset = place.offset;
+    this.#lent = place.lent;
+    this.bytes = place.bytes;
+  }
+
+  /** b32: the lane's own place, `place` bytes from the start. */
+  at(place: Register | undefined): Register {
+    if (place === undefined) return this.#base;
+    return this.#context.code.make("b32", "add.u32", this.#base, place);
+  }
+
+  /** `offset` bytes behind a place that `at` gave. */
+  address(place: Register, offset: number): AddressOperand {
+    return address(place, this.#offset + offset);
+  }
+
+  /** Before the first store: others may still use the bytes. */
+  begin(): void {
+    threadBarrier(this.#context, "scratch is free");
+  }
+
+  /** Behind the last load, where others do not meet before they use the bytes. */
+  end(): void {
+    if (this.#lent) threadBarrier(this.#context, "scratch is read");
+  }
+}
+
+/** Where the agent's part begins, less the buffer's offset. */
+function agentBase(context: EmitContext, stride: number): Register {
+  const { code, numbers, scope } = context;
+  const rank = threadRank(context);
+  if (rank === undefined && !scope.oneWarp) return numbers.shared;
+  const thread = rank && scope.oneWarp ? code.make("b32", "shl.b32", rank, integer(2)) : rank;
+  const agent = !scope.oneWarp
+    ? thread
+    : thread === undefined
+      ? numbers.warp
+      : code.make("b32", "add.u32", thread, numbers.warp);
+  if (agent === undefined) return numbers.shared;
+  return code.make("b32", "mad.lo.u32", agent, integer(stride), numbers.shared);
+}
+
+/** b32: how many of the threads that run are before this one; undefined for a single thread. */
+function threadRank({ code, numbers, scope: { threads } }: EmitContext): Register | undefined {
+  if (threads.length === 1) return undefined;
+  if (threads.every((thread, rank) => thread === rank)) return numbers.thread;
+  const running = threads.reduce((mask, thread) => mask | (1 << thread), 0);
+  const bit = code.make("b32", "shl.b32", code.constant("b32", 1), numbers.thread);
+  const before = code.make("b32", "sub.u32", bit, integer(1));
+  const both = code.make("b32", "and.b32", before, integer(running));
+  return code.make("b32", "popc.b32", both);
+}
