@@ -7,6 +7,7 @@
  *   | any                | an operand that is converted                         | as its plan says          |
  *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 512 a word, 16384 at most |
  *   | scan               | totals of each lane, likewise                        | the same                  |
+ *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
  */
 import type { DType } from "../../formats/dtype.ts";
@@ -37,10 +38,20 @@ export interface ScratchUser {
 
 /** Bytes that an op needs for itself where one agent runs it. */
 export function scratchOf(user: ScratchUser): number {
+  if (writesMessage(user.op)) return user.oneWarp ? 0 : messageBytes;
   const converting = user.plans.map(scratchBytes);
   const { layout } = user;
   if (layout === undefined || layout.kind === "splat") return Math.max(0, ...converting);
   return Math.max(combiningBytes(user, layout), ...converting);
+}
+
+/** Where in the ring of messages a record begins, for all warps to know. */
+const messageBytes = 16;
+
+function writesMessage(op: AnyOp): boolean {
+  const tile = ({ type }: Value): boolean => type.kind === "tile";
+  if (op.kind === "debug_print") return op.operands.values.some(tile);
+  return op.kind === "assert" && tile(op.operands.condition);
 }
 
 function combiningBytes({ op, oneWarp }: ScratchUser, layout: DistributedLayout): number {
