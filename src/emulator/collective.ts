@@ -18,7 +18,8 @@
  * handed to `machine.schedule`.
  */
 import type { Instruction, Operand } from "../ptx/module.ts";
-import type { Timeline } from "../sim/order/knowledge.ts";
+import type { Clock } from "../sim/order/clock.ts";
+import type { Epoch, Timeline } from "../sim/order/knowledge.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Random } from "../support/random.ts";
@@ -41,6 +42,8 @@ export interface OperandView {
    * a 64-bit one two, low first; a predicate a single word, a bit for each lane.
    */
   start(warp: WarpView): number;
+  /** The index in `warp.words` of the word whose bits say which lanes have written the register. */
+  defined(warp: WarpView): number;
   /** Of a vector, a list or a pair; of an address its coordinates. */
   readonly elements: readonly OperandView[];
 }
@@ -66,6 +69,11 @@ export interface WarpView {
   readonly live: number;
   /** What the warp knows to have happened; absent without checks. */
   readonly timeline: Timeline | undefined;
+  /**
+   * Registers that a wgmma has under way, by `OperandView.defined`, and which one. Such a register counts
+   * as not written; whoever reads it reports this instruction instead (TW8070).
+   */
+  readonly flights: Map<number, CollectiveInstruction>;
 }
 
 export interface BlockView {
@@ -102,6 +110,22 @@ export interface AccessRequest {
   readonly alignment: number;
 }
 
+/** An access for the race checks: who, what, and what it may rely on. */
+export interface RecordedAccess {
+  readonly place: Place;
+  readonly bytes: number;
+  readonly mode: "read" | "write" | "atomic";
+  /** Asynchronous operations see memory through a proxy of their own. */
+  readonly proxy: "generic" | "async";
+  /** The step it belongs to: the warp's timeline, or that of an asynchronous operation. */
+  readonly epoch: Epoch;
+  /** What is known to have happened before it. */
+  readonly known: Clock;
+  readonly warp: WarpView;
+  readonly lane: number;
+  readonly instruction: CollectiveInstruction;
+}
+
 export interface MachineView {
   readonly target: Target;
   readonly checks: boolean;
@@ -111,6 +135,8 @@ export interface MachineView {
   newAgent(): number;
   /** The memory at an address; throws the finding where there is none or it is misaligned. */
   resolve(request: AccessRequest): Place;
+  /** Checks an access against those that it is not ordered with, and remembers it; does nothing without checks. */
+  record(access: RecordedAccess): void;
   /** Runs `complete` later, in an order that the seed decides. */
   schedule(complete: () => void): void;
   /** Something changed that a waiting lane may be waiting for. */
