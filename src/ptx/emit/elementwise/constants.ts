@@ -1,0 +1,36 @@
+/** Numbers known now, as the bits that registers hold. */
+import { allocateLanes } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import { packLanes } from "../../../formats/packed.ts";
+import { writeLane } from "../../../formats/values.ts";
+import type { Literal } from "../../../ir/schema.ts";
+import type { Code } from "../../code.ts";
+import type { Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
+import { elementClass, slotsOf, wordClass } from "../values.ts";
+
+/** The bits of an element, zeros above. */
+export function literalBits(dtype: DType, value: Literal): bigint {
+  const lanes = allocateLanes(dtype, 1);
+  writeLane(dtype, lanes, 0, value);
+  const bytes = packLanes(dtype, lanes);
+  return bytes.reduceRight((bits, byte) => (bits << 8n) | BigInt(byte), 0n);
+}
+
+/** A lone element; narrow signed ones are extended. */
+export function emitConstant(code: Code, dtype: DType, value: Literal): Register {
+  const type = elementClass(dtype);
+  const bits = literalBits(dtype, value);
+  const extends32 = dtype.kind === "signed" && type === "b32";
+  const held = extends32 ? BigInt.asIntN(dtype.bits, bits) : bits;
+  return code.make(type, `mov.${type}`, integer(held));
+}
+
+/** The word with the number in every slot. */
+export function emitConstantWord(code: Code, dtype: DType, value: Literal): Register {
+  const type = wordClass(dtype);
+  const element = literalBits(dtype, value);
+  let word = 0n;
+  for (let slot = 0; slot < slotsOf(dtype); slot++) word |= element << BigInt(slot * dtype.bits);
+  return code.make(type, `mov.${type}`, integer(word));
+}

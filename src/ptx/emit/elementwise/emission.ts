@@ -1,0 +1,9 @@
+/** What elementwise code is written with: where it goes, and which instructions the target has. */
+import type { Target } from "../../../targets/target.ts";
+import type { Code } from "../../code.ts";
+
+/** Every EmitContext is one. */
+export interface Emission {
+  readonly code: Code;
+  readonly target: Target;
+}

@@ -1,0 +1,192 @@
+/**
+ * Functions of f32 and f64. Each rounding is written out (`add.rn`), so that the assembler fuses no product
+ * with a sum. What PTX has no exact instruction for comes from `math`, with the error that it declares.
+ */
+import type {
+  BinaryIn,
+  ClassifyFunction,
+  ComparePredicate,
+  UnaryIn,
+} from "../../../formats/arithmetic/functions.ts";
+import type { Code } from "../../code.ts";
+import { mathFunctions } from "../../math/index.ts";
+import type { Operand, Register } from "../../module.ts";
+import { float32, float64, integer } from "../../operands.ts";
+
+export type FloatUnaryFunction = UnaryIn<"float" | "number">;
+export type FloatBinaryFunction = BinaryIn<"float" | "number">;
+
+/** The wide formats, in which the narrow ones compute too. */
+export type FloatWidth = 32 | 64;
+
+function make(
+  code: Code,
+  width: FloatWidth,
+  operation: string,
+  ...operands: readonly Operand[]
+): Register {
+  return code.make(`b${width}`, `${operation}.f${width}`, ...operands);
+}
+
+function test(
+  code: Code,
+  width: FloatWidth,
+  comparison: string,
+  left: Register,
+  right: Operand,
+): Register {
+  return code.make("pred", `setp.${comparison}.f${width}`, left, right);
+}
+
+const number: { readonly [W in FloatWidth]: (value: number) => Operand } = {
+  32: float32,
+  64: float64,
+};
+const signBit: { readonly [W in FloatWidth]: number | bigint } = { 32: 2 ** 31, 64: 2n ** 63n };
+const oneBits: { readonly [W in FloatWidth]: number | bigint } = {
+  32: 0x3f800000,
+  64: 0x3ff0000000000000n,
+};
+
+type Unary = (code: Code, width: FloatWidth, value: Register) => Register;
+
+function rounding(mode: "rmi" | "rpi" | "rni" | "rzi"): Unary {
+  return (code, width, value) => make(code, width, `cvt.${mode}.f${width}`, value);
+}
+
+function fromMath(fn: keyof typeof mathFunctions.f32.unary): Unary {
+  return (code, width, value) => mathFunctions[`f${width}`].unary[fn](code, value);
+}
+
+const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
+  neg: (code, width, value) => make(code, width, "neg", value),
+  abs: (code, width, value) => make(code, width, "abs", value),
+  sign(code, width, value) {
+    const register = `b${width}` as const;
+    const sign = code.make(register, `and.${register}`, value, integer(signBit[width]));
+    const one = code.make(register, `or.${register}`, sign, integer(oneBits[width]));
+    // Zeros and NaN are not ordered before or behind zero, and stay.
+    const ordered = test(code, width, "ne", value, number[width](0));
+    return code.make(register, `selp.${register}`, one, value, ordered);
+  },
+  floor: rounding("rmi"),
+  ceil: rounding("rpi"),
+  round: rounding("rni"),
+  trunc: rounding("rzi"),
+  sqrt: (code, width, value) => make(code, width, "sqrt.rn", value),
+  rsqrt: fromMath("rsqrt"),
+  exp: fromMath("exp"),
+  exp2: fromMath("exp2"),
+  expm1: fromMath("expm1"),
+  log: fromMath("log"),
+  log2: fromMath("log2"),
+  log1p: fromMath("log1p"),
+  sin: fromMath("sin"),
+  cos: fromMath("cos"),
+  tan: fromMath("tan"),
+  tanh: fromMath("tanh"),
+  erf: fromMath("erf"),
+  logistic: fromMath("logistic"),
+};
+
+type Binary = (code: Code, width: FloatWidth, left: Register, right: Register) => Register;
+
+const instruction =
+  (operation: string): Binary =>
+  (code, width, left, right) =>
+    make(code, width, operation, left, right);
+
+/** NaN where an operand is NaN, and -0 below +0. */
+function extreme(fn: "min" | "max"): Binary {
+  return (code, width, left, right) =>
+    width === 32
+      ? make(code, width, `${fn}.NaN`, left, right)
+      : extremeOfF64(code, fn, left, right);
+}
+
+/**
+ * f64 has no min.NaN. Of equal numbers only the zeros may differ in bits, in the sign: a least one has
+ * it if either has it, a greatest one if both have it.
+ */
+function extremeOfF64(code: Code, fn: "min" | "max", left: Register, right: Register): Register {
+  const wanted = test(code, 64, fn === "min" ? "lt" : "gt", left, right);
+  const ordered = code.make("b64", "selp.b64", left, right, wanted);
+  const equal = test(code, 64, "eq", left, right);
+  const joined = code.make("b64", fn === "min" ? "or.b64" : "and.b64", left, right);
+  const chosen = code.make("b64", "selp.b64", joined, ordered, equal);
+  const unordered = test(code, 64, "nan", left, right);
+  return code.make("b64", "selp.b64", float64(NaN), chosen, unordered);
+}
+
+const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
+  add: instruction("add.rn"),
+  sub: instruction("sub.rn"),
+  mul: instruction("mul.rn"),
+  div: instruction("div.rn"),
+  rem: (code, width, left, right) => mathFunctions[`f${width}`].binary.rem(code, left, right),
+  min: extreme("min"),
+  max: extreme("max"),
+  pow: (code, width, left, right) => mathFunctions[`f${width}`].binary.pow(code, left, right),
+  atan2: (code, width, left, right) => mathFunctions[`f${width}`].binary.atan2(code, left, right),
+};
+
+export function floatUnary(
+  code: Code,
+  fn: FloatUnaryFunction,
+  width: FloatWidth,
+  value: Register,
+): Register {
+  return unaryEmitters[fn](code, width, value);
+}
+
+export function floatBinary(
+  code: Code,
+  fn: FloatBinaryFunction,
+  width: FloatWidth,
+  left: Register,
+  right: Register,
+): Register {
+  return binaryEmitters[fn](code, width, left, right);
+}
+
+export function floatFma(
+  code: Code,
+  width: FloatWidth,
+  a: Register,
+  b: Register,
+  c: Register,
+): Register {
+  return make(code, width, "fma.rn", a, b, c);
+}
+
+/** Whether numbers are unordered matters to `ne` alone, which holds for them. */
+export function floatComparison(predicate: ComparePredicate): string {
+  return predicate === "ne" ? "neu" : predicate;
+}
+
+export function floatCompare(
+  code: Code,
+  predicate: ComparePredicate,
+  width: FloatWidth,
+  left: Register,
+  right: Register,
+): Register {
+  return test(code, width, floatComparison(predicate), left, right);
+}
+
+const classifyEmitters: {
+  readonly [F in ClassifyFunction]: (code: Code, width: FloatWidth, value: Register) => Register;
+} = {
+  is_nan: (code, width, value) => test(code, width, "nan", value, value),
+  is_finite: (code, width, value) =>
+    test(code, width, "lt", make(code, width, "abs", value), number[width](Infinity)),
+};
+
+export function floatClassify(
+  code: Code,
+  fn: ClassifyFunction,
+  width: FloatWidth,
+  value: Register,
+): Register {
+  return classifyEmitters[fn](code, width, value);
+}

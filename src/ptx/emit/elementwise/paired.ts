@@ -1,0 +1,130 @@
+/**
+ * Conversions to f16 and bf16 that make two elements at a time, without going through f32: those that
+ * dequantise weights.
+ *
+ * Placed in the mantissa of 2^10, an integer n reads as 2^10 + n in f16; with n shifted left by 4 it is
+ * 2^10 + 16 n. In bf16 the number is 2^7. A packed subtraction or fma leaves n, exactly. Signed integers have
+ * their sign flipped first, which adds half their range.
+ *
+ *   u4 word  … b a   byte 0 twice   00 ba 00 ba   and, or   64 b0 64 0a   fma {1/16, 1}   {b, a}
+ */
+import type { DType } from "../../../formats/dtype.ts";
+import { bf16, f16, isInteger } from "../../../formats/dtype.ts";
+import { encodeFloat } from "../../../formats/floats.ts";
+import type { Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
+import { slotsOf } from "../values.ts";
+import type { Emission } from "./emission.ts";
+import { halfBinary, halfFma } from "./halves.ts";
+import { addedHalf, fp8ToHalves, unsignedWord } from "./to-f32.ts";
+
+/** A pair of the word's elements, by its number, as a word of the target. */
+type PairReader = (pair: number) => Register;
+
+/** The words of `count` elements, or undefined where pairs have no way of their own. */
+export function pairedCast(
+  emission: Emission,
+  from: DType,
+  to: DType,
+  words: readonly Register[],
+  count: number,
+): readonly Register[] | undefined {
+  const slots = slotsOf(from);
+  const results: Register[] = [];
+  for (const [index, word] of words.entries()) {
+    const used = Math.min(slots, count - index * slots);
+    const pairs = pairsOf(emission, from, to, word, used);
+    if (pairs === undefined) return undefined;
+    results.push(...pairs);
+  }
+  return results;
+}
+
+function pairsOf(
+  emission: Emission,
+  from: DType,
+  to: DType,
+  word: Register,
+  used: number,
+): readonly Register[] | undefined {
+  if (to === f16 && !isInteger(from)) return fp8ToHalves(emission, from, word, used);
+  const reader = integerPairs(emission, from, to, word);
+  if (reader === undefined) return undefined;
+  return Array.from({ length: Math.ceil(used / 2) }, (_, pair) => reader(pair));
+}
+
+function integerPairs(
+  emission: Emission,
+  from: DType,
+  to: DType,
+  word: Register,
+): PairReader | undefined {
+  if (!isInteger(from) || from.bits > 8) return undefined;
+  if (to === f16) return (from.bits === 8 ? bytesToF16 : nibblesToF16)(emission, from, word);
+  return to === bf16 && from.bits === 4 ? nibblesToBf16(emission, from, word) : undefined;
+}
+
+function bothHalves(emission: Emission, low: number, high: number): Register {
+  return emission.code.make("b32", "mov.b32", integer(high * 0x10000 + low));
+}
+
+function subtracted(
+  emission: Emission,
+  dtype: typeof f16 | typeof bf16,
+  placed: Register,
+  value: number,
+): Register {
+  const bits = encodeFloat(dtype.name, value);
+  const constant = bothHalves(emission, bits, bits);
+  const result = halfBinary(emission, "sub", dtype, "word", placed, constant);
+  if (result === undefined) throw new Error(`${dtype.name} has no difference`);
+  return result;
+}
+
+function bytesToF16(emission: Emission, from: DType, word: Register): PairReader {
+  const { code } = emission;
+  const source = unsignedWord(code, from, word);
+  return (pair) => {
+    const selector = integer(pair === 0 ? 0x4140 : 0x4342);
+    const placed = code.make("b32", "prmt.b32", source, integer(0x64646464), selector);
+    return subtracted(emission, f16, placed, 1024 + addedHalf(from));
+  };
+}
+
+/** `(word & mask) | exponents`. */
+function placeNibbles(
+  { code }: Emission,
+  spread: Register,
+  mask: number,
+  exponents: number,
+): Register {
+  const masked = code.make("b32", "and.b32", spread, integer(mask));
+  return code.make("b32", "or.b32", masked, integer(exponents));
+}
+
+function nibblesToF16(emission: Emission, from: DType, word: Register): PairReader {
+  const { code } = emission;
+  const source = unsignedWord(code, from, word);
+  const half = (value: number): number => encodeFloat("f16", value);
+  const added = addedHalf(from);
+  return (pair) => {
+    const selector = integer(0x4040 + 0x101 * pair);
+    const spread = code.make("b32", "prmt.b32", source, integer(0), selector);
+    const placed = placeNibbles(emission, spread, 0x00f0000f, 0x64006400);
+    const scales = bothHalves(emission, half(1), half(1 / 16));
+    const offsets = bothHalves(emission, half(-1024 - added), half(-64 - added));
+    return halfFma(emission, f16, "word", placed, scales, offsets);
+  };
+}
+
+function nibblesToBf16(emission: Emission, from: DType, word: Register): PairReader {
+  const { code } = emission;
+  const source = unsignedWord(code, from, word);
+  const moved = code.make("b32", "shr.u32", source, integer(4));
+  return (pair) => {
+    const selector = integer(0x0400 + 0x0101 * pair);
+    const spread = code.make("b32", "prmt.b32", source, moved, selector);
+    const placed = placeNibbles(emission, spread, 0x000f000f, 0x43004300);
+    return subtracted(emission, bf16, placed, 128 + addedHalf(from));
+  };
+}

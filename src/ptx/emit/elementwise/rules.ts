@@ -1,0 +1,246 @@
+/**
+ * Emission of the ops that compute element by element. Scalars are lone elements, and so is the number of a
+ * splat, which is computed once. Other tiles are computed word by word in the layout of the result, to which
+ * the operands are converted.
+ */
+import { isInteger } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import type { AnyOp, Value } from "../../../ir/node.ts";
+import type { valueOps } from "../../../ir/ops/values.ts";
+import { splat } from "../../../layout/algebra/register-layout.ts";
+import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
+import type { Code } from "../../code.ts";
+import type { Register } from "../../module.ts";
+import type { EmitContext, EmitRules } from "../context.ts";
+import { elementCount, splatWord, unpackWord } from "../elements.ts";
+import { operandTile } from "../tiles/operands.ts";
+import { slotsOf } from "../values.ts";
+import type { TileValue } from "../values.ts";
+import { castWords } from "./cast-words.ts";
+import { emitCast } from "./casts.ts";
+import { emitConstant, emitConstantWord } from "./constants.ts";
+import {
+  emitBinary,
+  emitClassify,
+  emitCompare,
+  emitFma,
+  emitSelect,
+  emitUnary,
+} from "./functions.ts";
+import { wrapInteger } from "./integers.ts";
+import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
+
+type ElementwiseOps = Pick<
+  typeof valueOps,
+  "constant" | "unary" | "classify" | "binary" | "compare" | "fma" | "select" | "cast" | "bitcast"
+>;
+
+/** As many as there are operands. */
+type Each<Operands extends readonly unknown[], T> = { readonly [I in keyof Operands]: T };
+
+interface Computation<Operands extends readonly unknown[]> {
+  readonly element: (...elements: Each<Operands, Register>) => Register;
+  /** The words of the result; the operands are in its layout. */
+  readonly words: (...tiles: Each<Operands, TileValue>) => readonly Register[];
+}
+
+function pointwise<const Operands extends readonly Value[]>(
+  context: EmitContext,
+  op: AnyOp,
+  operands: Operands,
+  { element, words }: Computation<Operands>,
+): void {
+  const { code } = context;
+  const [result] = op.results;
+  if (result === undefined) throw new Error(`${op.kind} without a result`);
+  const { dtype, shape, isScalar } = numbersOf(result);
+  const compute = (registers: readonly Register[]): Register =>
+    element(...(registers as Each<Operands, Register>));
+  if (isScalar) {
+    const register = compute(operands.map((operand) => context.scalar(operand).register));
+    context.define(result, { kind: "scalar", dtype, register });
+    return;
+  }
+  const layout = layoutOf(context, result);
+  const tiles = operands.map((operand) => operandTile(context, op, operand));
+  const made =
+    layout.kind === "splat"
+      ? [splatWord(code, dtype, compute(tiles.map((tile) => splatElement(code, tile))))]
+      : words(...(tiles as Each<Operands, TileValue>));
+  context.define(result, { kind: "tile", dtype, shape, layout, words: made });
+}
+
+interface Numbers {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly isScalar: boolean;
+}
+
+function numbersOf({ type, id }: Value): Numbers {
+  if (type.kind === "scalar") return { dtype: type.dtype, shape: [], isScalar: true };
+  if (type.kind === "tile") return { dtype: type.dtype, shape: type.shape, isScalar: false };
+  throw new Error(`%${id} is no number`);
+}
+
+function layoutOf({ placement }: EmitContext, value: Value): RegisterLayout {
+  const layout = placement.layouts.get(value);
+  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
+  return layout;
+}
+
+function splatElement(code: Code, { dtype, words: [word] }: TileValue): Register {
+  const [element] = word === undefined ? [] : unpackWord(code, dtype, word, 1);
+  if (element === undefined) throw new Error("a tile without words");
+  return element;
+}
+
+/**
+ * What `compute` gives for the words of the tiles, which all have equally many. Where all are the same as
+ * for a word before, as the words of tiles that were splats are, so is what it gives.
+ */
+function eachWord<const Tiles extends readonly TileValue[]>(
+  tiles: Tiles,
+  compute: (words: Each<Tiles, Register>, used: number) => readonly Register[],
+): readonly Register[] {
+  const [first] = tiles;
+  if (first === undefined) return [];
+  const slots = slotsOf(first.dtype);
+  const count = elementCount(first);
+  const known = new Map<string, readonly Register[]>();
+  return first.words.flatMap((_, index) => {
+    const words = tiles.flatMap((tile) => tile.words.slice(index, index + 1));
+    const used = Math.min(slots, count - index * slots);
+    const key = `${words.map(({ name }) => name).join()} ${used}`;
+    const results = known.get(key) ?? compute(words as Each<Tiles, Register>, used);
+    known.set(key, results);
+    return results;
+  });
+}
+
+function selectWords(
+  context: EmitContext,
+  conditions: TileValue,
+  ifTrue: TileValue,
+  ifFalse: TileValue,
+): readonly Register[] {
+  const { dtype } = ifTrue;
+  const slots = slotsOf(dtype);
+  return ifTrue.words.flatMap((word, index) => {
+    const other = ifFalse.words[index];
+    if (other === undefined) return [];
+    const chosen = conditions.words.slice(index * slots, (index + 1) * slots);
+    return [selectWord(context, dtype, chosen, word, other)];
+  });
+}
+
+/** The same bits as a lone element of another format of their width, which may be extended otherwise. */
+function bitcastElement(code: Code, from: DType, to: DType, value: Register): Register {
+  if (from.bits >= 16 || from.kind === to.kind) return value;
+  return wrapInteger(code, to, value);
+}
+
+export const valueRules: EmitRules<ElementwiseOps> = {
+  constant(op, context) {
+    const { value, dtype, shape } = op.attributes;
+    const { code } = context;
+    const [result] = op.results;
+    if (result?.type.kind === "tile") {
+      const words = [emitConstantWord(code, dtype, value)];
+      context.define(result, { kind: "tile", dtype, shape, layout: splat, words });
+      return;
+    }
+    const register = emitConstant(code, dtype, value);
+    const isKnown = isInteger(dtype) && Number.isSafeInteger(Number(value));
+    const constant = isKnown ? Number(value) : undefined;
+    context.define(result, { kind: "scalar", dtype, register, constant });
+  },
+
+  unary(op, context) {
+    const { fn } = op.attributes;
+    const { source } = op.operands;
+    const { dtype } = numbersOf(source);
+    pointwise(context, op, [source], {
+      element: (value) => emitUnary(context, fn, dtype, value),
+      words: (tile) =>
+        eachWord([tile], ([word], used) => [unaryWord(context, fn, dtype, word, used)]),
+    });
+  },
+
+  classify(op, context) {
+    const { fn } = op.attributes;
+    const { source } = op.operands;
+    const { dtype } = numbersOf(source);
+    pointwise(context, op, [source], {
+      element: (value) => emitClassify(context, fn, dtype, value),
+      words: (tile) =>
+        eachWord([tile], ([word], used) => classifyWord(context, fn, dtype, word, used)),
+    });
+  },
+
+  binary(op, context) {
+    const { fn } = op.attributes;
+    const { left, right } = op.operands;
+    const { dtype } = numbersOf(left);
+    pointwise(context, op, [left, right], {
+      element: (first, second) => emitBinary(context, fn, dtype, first, second),
+      words: (...tiles) =>
+        eachWord(tiles, ([first, second], used) => [
+          binaryWord(context, fn, dtype, first, second, used),
+        ]),
+    });
+  },
+
+  compare(op, context) {
+    const { predicate } = op.attributes;
+    const { left, right } = op.operands;
+    const { dtype } = numbersOf(left);
+    pointwise(context, op, [left, right], {
+      element: (first, second) => emitCompare(context, predicate, dtype, first, second),
+      words: (...tiles) =>
+        eachWord(tiles, ([first, second], used) =>
+          compareWord(context, predicate, dtype, first, second, used),
+        ),
+    });
+  },
+
+  fma(op, context) {
+    const { a, b, c } = op.operands;
+    const { dtype } = numbersOf(a);
+    pointwise(context, op, [a, b, c], {
+      element: (first, second, third) => emitFma(context, dtype, first, second, third),
+      words: (...tiles) =>
+        eachWord(tiles, ([first, second, third]) => [
+          fmaWord(context, dtype, first, second, third),
+        ]),
+    });
+  },
+
+  select(op, context) {
+    const { condition, ifTrue, ifFalse } = op.operands;
+    const { dtype } = numbersOf(ifTrue);
+    pointwise(context, op, [condition, ifTrue, ifFalse], {
+      element: (chosen, first, second) => emitSelect(context, dtype, chosen, first, second),
+      words: (conditions, first, second) => selectWords(context, conditions, first, second),
+    });
+  },
+
+  cast(op, context) {
+    const { dtype: to, overflow } = op.attributes;
+    const { source } = op.operands;
+    const { dtype: from } = numbersOf(source);
+    pointwise(context, op, [source], {
+      element: (value) => emitCast(context, from, to, value, overflow),
+      words: (tile) => castWords(context, { from, to, overflow }, tile.words, elementCount(tile)),
+    });
+  },
+
+  bitcast(op, context) {
+    const { dtype: to } = op.attributes;
+    const { source } = op.operands;
+    const { dtype: from } = numbersOf(source);
+    pointwise(context, op, [source], {
+      element: (value) => bitcastElement(context.code, from, to, value),
+      words: (tile) => tile.words,
+    });
+  },
+};

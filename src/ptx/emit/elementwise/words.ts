@@ -1,0 +1,209 @@
+/**
+ * Arithmetic on the words of tiles. A word of 32 or 64 bits is a lone element; of narrower formats it holds
+ * several, which are computed together where PTX or the bits allow it and one by one otherwise:
+ *
+ *   | formats         | together                                     | one by one                     |
+ *   |-----------------|----------------------------------------------|--------------------------------|
+ *   | f16, bf16       | add … fma, min, max, neg, abs, comparison    | in f32, packed by one `cvt`    |
+ *   | 4 to 16 bits    | and, or, xor, not, select                    | extended to 32 bits            |
+ *
+ * `used` counts the elements of the word that are not padding.
+ */
+import type {
+  BinaryFunction,
+  ClassifyFunction,
+  ComparePredicate,
+  UnaryFunction,
+} from "../../../formats/arithmetic/functions.ts";
+import { isInteger } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import type { Code } from "../../code.ts";
+import type { Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
+import { packWord, unpackWord } from "../elements.ts";
+import { slotsOf } from "../values.ts";
+import type { Emission } from "./emission.ts";
+import { floatBinary, floatClassify, floatCompare, floatUnary } from "./floats.ts";
+import type { FloatBinaryFunction, FloatUnaryFunction } from "./floats.ts";
+import { wordFromF32 } from "./from-f32.ts";
+import {
+  emitBinary,
+  emitClassify,
+  emitCompare,
+  emitFma,
+  emitSelect,
+  emitUnary,
+} from "./functions.ts";
+import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./halves.ts";
+import { integerBinary, integerCompare, integerUnary } from "./integers.ts";
+import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
+import { wordToF32 } from "./to-f32.ts";
+
+/** The elements of a word of narrow integers, each extended to 32 bits. */
+export function extendWord(code: Code, dtype: DType, word: Register, used: number): Register[] {
+  if (dtype.bits !== 16) return unpackWord(code, dtype, word, used);
+  const signed = dtype.kind === "signed";
+  const low = signed
+    ? code.make("b32", "cvt.s32.s16", word)
+    : code.make("b32", "and.b32", word, integer(0xffff));
+  if (used === 1) return [low];
+  return [low, code.make("b32", signed ? "shr.s32" : "shr.u32", word, integer(16))];
+}
+
+/** The word of the low bits of these registers. */
+export function joinWord(code: Code, dtype: DType, values: readonly Register[]): Register {
+  if (dtype.bits !== 16) return packWord(code, dtype, values);
+  const [low, high] = values;
+  if (low === undefined) throw new Error("a word of no elements");
+  if (high === undefined) return low;
+  return code.make("b32", "prmt.b32", low, high, integer(0x5410));
+}
+
+function zip(
+  first: readonly Register[],
+  second: readonly Register[],
+  combine: (first: Register, second: Register) => Register,
+): Register[] {
+  return first.flatMap((one, index) => {
+    const other = second[index];
+    return other === undefined ? [] : [combine(one, other)];
+  });
+}
+
+export function unaryWord(
+  emission: Emission,
+  fn: UnaryFunction,
+  dtype: DType,
+  word: Register,
+  used: number,
+): Register {
+  const { code } = emission;
+  if (slotsOf(dtype) === 1) return emitUnary(emission, fn, dtype, word);
+  if (fn === "not") return code.make("b32", "not.b32", word);
+  if (isInteger(dtype)) {
+    const results = extendWord(code, dtype, word, used).map((element) =>
+      integerUnary(code, fn as IntegerUnaryFunction, dtype, element),
+    );
+    return joinWord(code, dtype, results);
+  }
+  const floatFunction = fn as FloatUnaryFunction;
+  const direct = isHalf(dtype)
+    ? halfUnary(emission, floatFunction, dtype, "word", word)
+    : undefined;
+  if (direct !== undefined) return direct;
+  const results = wordToF32(emission, dtype, word, used).map((value) =>
+    floatUnary(code, floatFunction, 32, value),
+  );
+  return wordFromF32(emission, dtype, results);
+}
+
+const bitwise: ReadonlySet<BinaryFunction> = new Set(["and", "or", "xor"]);
+
+export function binaryWord(
+  emission: Emission,
+  fn: BinaryFunction,
+  dtype: DType,
+  left: Register,
+  right: Register,
+  used: number,
+): Register {
+  const { code } = emission;
+  if (slotsOf(dtype) === 1) return emitBinary(emission, fn, dtype, left, right);
+  if (bitwise.has(fn)) return code.make("b32", `${fn}.b32`, left, right);
+  if (isInteger(dtype)) {
+    const results = zip(
+      extendWord(code, dtype, left, used),
+      extendWord(code, dtype, right, used),
+      (first, second) => integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second),
+    );
+    return joinWord(code, dtype, results);
+  }
+  const floatFunction = fn as FloatBinaryFunction;
+  const direct = isHalf(dtype)
+    ? halfBinary(emission, floatFunction, dtype, "word", left, right)
+    : undefined;
+  if (direct !== undefined) return direct;
+  const results = zip(
+    wordToF32(emission, dtype, left, used),
+    wordToF32(emission, dtype, right, used),
+    (first, second) => floatBinary(code, floatFunction, 32, first, second),
+  );
+  return wordFromF32(emission, dtype, results);
+}
+
+export function fmaWord(
+  emission: Emission,
+  dtype: DType,
+  a: Register,
+  b: Register,
+  c: Register,
+): Register {
+  return isHalf(dtype)
+    ? halfFma(emission, dtype, "word", a, b, c)
+    : emitFma(emission, dtype, a, b, c);
+}
+
+/** A predicate for each element that is not padding. */
+export function compareWord(
+  emission: Emission,
+  predicate: ComparePredicate,
+  dtype: DType,
+  left: Register,
+  right: Register,
+  used: number,
+): Register[] {
+  const { code } = emission;
+  if (slotsOf(dtype) === 1) return [emitCompare(emission, predicate, dtype, left, right)];
+  if (isInteger(dtype))
+    return zip(
+      extendWord(code, dtype, left, used),
+      extendWord(code, dtype, right, used),
+      (first, second) => integerCompare(code, predicate, dtype, first, second),
+    );
+  const direct = isHalf(dtype)
+    ? halfCompareWords(emission, predicate, dtype, left, right)
+    : undefined;
+  if (direct !== undefined) return direct.slice(0, used);
+  return zip(
+    wordToF32(emission, dtype, left, used),
+    wordToF32(emission, dtype, right, used),
+    (first, second) => floatCompare(code, predicate, 32, first, second),
+  );
+}
+
+/** A predicate for each element that is not padding. */
+export function classifyWord(
+  emission: Emission,
+  fn: ClassifyFunction,
+  dtype: DType,
+  word: Register,
+  used: number,
+): Register[] {
+  if (slotsOf(dtype) === 1) return [emitClassify(emission, fn, dtype, word)];
+  return wordToF32(emission, dtype, word, used).map((value) =>
+    floatClassify(emission.code, fn, 32, value),
+  );
+}
+
+/** Each element from one of two words, by a predicate each. */
+export function selectWord(
+  emission: Emission,
+  dtype: DType,
+  conditions: readonly Register[],
+  ifTrue: Register,
+  ifFalse: Register,
+): Register {
+  const { code } = emission;
+  const [first] = conditions;
+  if (first === undefined) throw new Error("a word of no elements");
+  if (slotsOf(dtype) === 1) return emitSelect(emission, dtype, first, ifTrue, ifFalse);
+  if (conditions.every((condition) => condition === first))
+    return code.make("b32", "selp.b32", ifTrue, ifFalse, first);
+  const masks = conditions.map((condition, place) => {
+    const ones = (2 ** dtype.bits - 1) * 2 ** (dtype.bits * place);
+    return code.make("b32", "selp.b32", integer(ones), integer(0), condition);
+  });
+  const mask = masks.reduce((joined, next) => code.make("b32", "or.b32", joined, next));
+  // Bit by bit: mask ? ifTrue : ifFalse.
+  return code.make("b32", "lop3.b32", ifTrue, ifFalse, mask, integer(0xe4));
+}
