@@ -6,10 +6,12 @@
  */
 import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
+import { emulatorAsyncCodes } from "./emulator-async.ts";
 import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
+import { ptxCodes } from "./ptx.ts";
 import { ptxTextCodes } from "./ptx-text.ts";
 import { simulatorCodes } from "./simulator.ts";
 import { textCodes } from "./text.ts";
@@ -25,5 +27,7 @@ export const codes = Object.freeze({
   ...driverCodes,
   ...toolCodes,
   ...layoutCodes,
+  ...ptxCodes,
   ...ptxTextCodes,
+  ...emulatorAsyncCodes,
 });

@@ -1,0 +1,127 @@
+/** Codes of the emulator's asynchronous and collective instructions: TW8050 to TW8099. */
+import { registerCodes } from "./entry.ts";
+
+export const emulatorAsyncCodes = registerCodes({
+  TW8050: {
+    title: "invalid tensor map",
+    cause:
+      "The driver refuses a tensor map whose address, strides, box or swizzle break its rules; the emulator refuses the same ones.",
+    example: "encodeTensorMap({ …, strides: [100] })  // not a multiple of 16",
+    remedy: "give the array rows of a multiple of 16 bytes, and a box within the limits",
+  },
+  TW8051: {
+    title: "no tensor map at the address",
+    cause: "A tensor copy was given an address whose 128 bytes are no tensor map.",
+    example: "cp.async.bulk.tensor.2d… [%rd1, {%r1, %r2}]  // %rd1 points to the array itself",
+    remedy: "pass the map as a parameter of 128 bytes and hand over its generic address",
+  },
+  TW8052: {
+    title: "size of a bulk copy",
+    cause: "Bulk copies move multiples of 16 bytes.",
+    example: "cp.async.bulk… [dst], [src], %r1, [bar]  // %r1 is 24",
+    remedy: "round the size to a multiple of 16",
+  },
+  TW8053: {
+    title: "coordinates do not fit the tensor map",
+    cause: "The instruction's dimension and the number of axes of the map differ.",
+    example: "cp.async.bulk.tensor.2d… with a map of 3 axes",
+    remedy: "use the form of the instruction that has the map's dimension",
+  },
+  TW8054: {
+    title: "multicast beyond the cluster",
+    cause: "The mask of a multicast names a block that the cluster does not have, or none at all.",
+    example: "….multicast::cluster … , 0x10  // the cluster has 4 blocks",
+    remedy: "set only bits of ranks below the size of the cluster",
+  },
+  TW8055: {
+    title: "reduction not defined on the type",
+    cause: "The copy engine reduces only some types with each operation.",
+    example: "cp.reduce.async.bulk.tensor.2d….min with a map of f32",
+    remedy: "use an operation that the type has",
+  },
+  TW8056: {
+    title: "asynchronous operation not awaited",
+    cause:
+      "The block ended while a copy or wgmma that it issued still used its registers or its shared memory.",
+    example: "cp.async.bulk.global.shared::cta…; ret;  // no wait_group.read",
+    remedy: "wait for the operation before the end of the kernel",
+  },
+  TW8060: {
+    title: "no mbarrier at the address",
+    cause:
+      "The eight bytes were never initialised as an mbarrier, were invalidated, or were overwritten by an ordinary store.",
+    example: "mbarrier.arrive.shared::cta.b64 _, [bar];  // mbarrier.init ran in another block",
+    remedy: "initialise the barrier, and let a barrier of the block follow before its first use",
+  },
+  TW8061: {
+    title: "more arrivals than the mbarrier expects",
+    cause: "A phase takes exactly as many arrivals as the barrier was initialised with.",
+    example: "mbarrier.init… [bar], 1;  // and 32 lanes arrive",
+    remedy: "let one lane arrive, or initialise the barrier with the number of arrivals",
+  },
+  TW8062: {
+    title: "transaction count out of range",
+    cause: "An mbarrier counts outstanding bytes up to 2^20 − 1 either way.",
+    example: "mbarrier.expect_tx… [bar], 2097152;",
+    remedy: "split the copy over several barriers or phases",
+  },
+  TW8063: {
+    title: "arrival without completion completes the phase",
+    cause: "An arrival with .noComplete must not be the last one of its phase.",
+    example: "mbarrier.init… [bar], 1; mbarrier.arrive.noComplete… _, [bar], 1;",
+    remedy: "use the plain form for the arrival that may be the last",
+  },
+  TW8064: {
+    title: "wait missed its phase",
+    cause:
+      "While a warp waited for a phase, that phase and the next one ended. The barrier tells only odd from even phases, so the warp goes on waiting.",
+    example: "consumers skip an arrival, and the producer runs two phases ahead",
+    remedy: "let the waiting side arrive on a second barrier that the other side waits for",
+  },
+  TW8065: {
+    title: "count of an mbarrier out of range",
+    cause: "An mbarrier expects 1 to 2^20 − 1 arrivals.",
+    example: "mbarrier.init.shared::cta.b64 [bar], 0;",
+    remedy: "initialise the barrier with the number of arrivals of a phase",
+  },
+  TW8070: {
+    title: "register of a wgmma in flight",
+    cause:
+      "Accumulators and A registers belong to the tensor core from the wgmma until a wait_group that covers it.",
+    example: "wgmma.mma_async… {%f0, …}; add.f32 %f8, %f0, %f1;",
+    remedy: "execute wgmma.commit_group and wgmma.wait_group before touching the registers",
+  },
+  TW8071: {
+    title: "wgmma without wgmma.fence",
+    cause:
+      "Registers that ordinary instructions wrote reach the tensor core only through wgmma.fence.",
+    example: "mov.b32 %f0, 0f00000000; wgmma.mma_async… {%f0, …}",
+    remedy: "execute wgmma.fence.sync.aligned between the writes and the wgmma",
+  },
+  TW8072: {
+    title: "warps of a warpgroup disagree",
+    cause:
+      "All four warps of a warpgroup must execute the same wgmma instructions with the same descriptors.",
+    example: "@%p0 bra skip; wgmma.mma_async…;  // %p0 differs from warp to warp",
+    remedy: "branch around wgmma for whole warpgroups only",
+  },
+  TW8073: {
+    title: "invalid matrix descriptor",
+    cause:
+      "A descriptor has reserved bits set, or leads to bytes that are not in the block's shared memory.",
+    example: "wgmma.mma_async… %rd1, %rd2  // the start address was not shifted right by 4",
+    remedy: "build the descriptor from the shared address and the byte offsets, each shifted by 4",
+  },
+  TW8074: {
+    title: "lanes disagree on an operand",
+    cause: "This operand must have one value in all lanes of the warp.",
+    example: "wgmma.mma_async… %rd1, %rd2  // %rd1 depends on %laneid",
+    remedy: "compute the operand from values that all lanes share",
+  },
+  TW8080: {
+    title: "cluster barrier out of order",
+    cause: "Each thread must arrive once and then wait once, in turns.",
+    example: "barrier.cluster.wait;  // without barrier.cluster.arrive",
+    remedy: "pair each barrier.cluster.arrive with one barrier.cluster.wait",
+  },
+});
