@@ -1,18 +1,19 @@
 /** Simulation of ops with regions, and of ops for finding mistakes. */
-import { formatArray, fromLanes } from "../../formats/hostarray.ts";
 import type { Lanes } from "../../formats/dtype.ts";
 import type { Op, Region, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent } from "../agent.ts";
 import { breakHere } from "../debugger.ts";
+import { assertionReport, falseText, printText, valueText } from "../messages.ts";
 import { placeText } from "../order/access.ts";
 import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { decodeValue, numberAt, scalarAt } from "../values.ts";
-import type { SlotValue } from "../values.ts";
-import { coordinatesOf, isView } from "../view.ts";
+import { decodeValue, numberAt, scalarAt, toLanes } from "../values.ts";
+import type { ScalarValue, SlotValue } from "../values.ts";
+import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
 import { emitMeeting } from "./meetings.ts";
 
@@ -203,43 +204,23 @@ function warps(op: Op<"warps">, code: Assembler): void {
   );
 }
 
-/** A value as printed: numbers by themselves, tiles with their shape. */
-function valueText(value: Value, held: SlotValue): string {
-  const { type } = value;
-  return type.kind === "tile"
-    ? formatArray(fromLanes(type.dtype, type.shape, held as Lanes))
-    : String(decodeValue(value, held));
+function slotText({ type }: Value, held: SlotValue): string {
+  if (!isData(type)) throw new Error(`${type.kind} is no data`);
+  const shape = dataShape(type);
+  const lanes = shape.length > 0 ? (held as Lanes) : toLanes(type.dtype, held as ScalarValue);
+  return valueText(type.dtype, shape, lanes);
 }
 
 function debugPrint(op: Op<"debug_print">, code: Assembler): void {
   const { values } = op.operands;
   const slots = code.slotsOf(values);
-  const parts = op.attributes.format.split("{}");
   code.emit(op, (agent) => {
-    const text = parts.map((part, position) => {
-      const value = values[position - 1];
-      if (value === undefined) return part;
-      return valueText(value, agent.slots[slots[position - 1] ?? -1]) + part;
-    });
-    agent.machine.print(`[${placeText(agent.place())}] ${text.join("")}`);
+    const texts = values.map((value, position) =>
+      slotText(value, agent.slots[slots[position] ?? -1]),
+    );
+    agent.machine.print(printText(op.attributes.format, texts, agent.place()));
     return "proceed";
   });
-}
-
-/** How many elements are named one by one. */
-const namedElements = 3;
-
-/** Which elements of a tile of flags are false. */
-function falseText(flags: Uint8Array, shape: readonly number[]): string {
-  const named: string[] = [];
-  let count = 0;
-  for (const [lane, flag] of flags.entries()) {
-    if (flag !== 0) continue;
-    count += 1;
-    if (named.length < namedElements) named.push(`[${coordinatesOf(lane, shape).join(", ")}]`);
-  }
-  const more = count > named.length ? ", …" : "";
-  return `false for ${count} of ${flags.length} elements, at ${named.join(", ")}${more}`;
 }
 
 /** The numbers whose comparison gave a scalar, by which a failure is understood. */
@@ -249,7 +230,7 @@ function comparedText(code: Assembler, condition: Value): (agent: Agent) => stri
   const { left, right } = compared.operands;
   const [first, second] = [code.slot(left), code.slot(right)];
   return ({ slots }) =>
-    `${valueText(left, slots[first])} ${opName(compared)} ${valueText(right, slots[second])} is false`;
+    `${slotText(left, slots[first])} ${opName(compared)} ${slotText(right, slots[second])} is false`;
 }
 
 function comparisonOf({ kernel }: Assembler, condition: Value): Op<"compare"> | undefined {
@@ -271,16 +252,9 @@ function assertion(op: Op<"assert">, code: Assembler): void {
     if (holds) return "proceed";
     const found =
       type.kind === "tile" ? falseText(held as Uint8Array, type.shape) : scalarText(agent);
-    return agent.machine.findings.stop(
-      {
-        code: "TW3012",
-        message: `assertion failed: ${op.attributes.message}`,
-        location: op.location,
-        expected: "a condition that is true everywhere",
-        found: `${found} in ${placeText(agent.place())}`,
-      },
-      op,
-    );
+    const { message } = op.attributes;
+    const report = assertionReport(message, op.location, `${found} in ${placeText(agent.place())}`);
+    return agent.machine.findings.stop(report, op);
   });
 }
 

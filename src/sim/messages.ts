@@ -1,0 +1,61 @@
+/**
+ * What debugPrint and assert say, in the same words wherever a kernel runs:
+ *
+ *   [thread main of block (i = 3)] sum 12.5            a print
+ *   false for 2 of 64 elements, at [0, 3], [0, 7]      what an assertion found
+ */
+import type { DType, Lanes } from "../formats/dtype.ts";
+import { formatArray, fromLanes } from "../formats/hostarray.ts";
+import { readLane } from "../formats/values.ts";
+import type { DiagnosticDetails } from "../support/diagnostics.ts";
+import type { Location } from "../support/location.ts";
+import { placeText } from "./order/access.ts";
+import type { Place } from "./order/access.ts";
+import { coordinatesOf } from "./view.ts";
+
+/** A value as printed: numbers by themselves, tiles with their shape. */
+export function valueText(dtype: DType, shape: readonly number[], lanes: Lanes): string {
+  return shape.length > 0
+    ? formatArray(fromLanes(dtype, shape, lanes))
+    : String(readLane(dtype, lanes, 0));
+}
+
+/** A printed line: each `{}` of the format takes the next value. */
+export function printText(format: string, values: readonly string[], place: Place): string {
+  const parts = format.split("{}");
+  const text = parts.map((part, position) =>
+    position === 0 ? part : (values[position - 1] ?? "") + part,
+  );
+  return `[${placeText(place)}] ${text.join("")}`;
+}
+
+/** How many elements are named one by one. */
+const namedElements = 3;
+
+/** Which elements of a tile of flags are false. */
+export function falseText(flags: ArrayLike<number>, shape: readonly number[]): string {
+  const named: string[] = [];
+  let count = 0;
+  for (let lane = 0; lane < flags.length; lane += 1) {
+    if (flags[lane] !== 0) continue;
+    count += 1;
+    if (named.length < namedElements) named.push(`[${coordinatesOf(lane, shape).join(", ")}]`);
+  }
+  const more = count > named.length ? ", …" : "";
+  return `false for ${count} of ${flags.length} elements, at ${named.join(", ")}${more}`;
+}
+
+/** The report of a failed assertion. */
+export function assertionReport(
+  message: string,
+  location: Location,
+  found: string,
+): DiagnosticDetails {
+  return {
+    code: "TW3012",
+    message: `assertion failed: ${message}`,
+    location,
+    expected: "a condition that is true everywhere",
+    found,
+  };
+}
