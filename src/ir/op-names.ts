@@ -68,6 +68,8 @@ const opNames: OpNames = {
   block_sync: "blockSync",
   cluster_arrive: "clusterArrive",
   cluster_wait: "clusterWait",
+  set_registers: "setRegisters",
+  grid_dependency: "waitForPreviousKernel",
   alloc_semaphore: "semaphore",
   semaphore_signal: "Semaphore.signal",
   semaphore_wait: "Semaphore.wait",

@@ -49,7 +49,10 @@ export {
   clusterSync,
   clusterWait,
   gridSize,
+  launchNextKernel,
+  setRegisters,
   threadIndex,
+  waitForPreviousKernel,
 } from "./sync.ts";
 export type { Barrier, Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";

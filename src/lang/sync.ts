@@ -156,6 +156,27 @@ export function clusterSync(): void {
   emit("cluster_wait", {}, {}, location);
 }
 
+/**
+ * From here on this program thread keeps `count` registers a lane: a thread that only copies gives some
+ * up, one that multiplies takes them. A hint to the hardware; results do not depend on it.
+ */
+export function setRegisters(count: number): void {
+  emit("set_registers", {}, { count }, captureLocation());
+}
+
+/**
+ * Waits for the kernel that was launched before this one. A kernel that says so is started early; what it
+ * does before this line must not touch what the kernel before it writes or reads.
+ */
+export function waitForPreviousKernel(): void {
+  emit("grid_dependency", {}, { action: "wait" }, captureLocation());
+}
+
+/** Lets a kernel that waits for this one start, once every block has come here or ended. */
+export function launchNextKernel(): void {
+  emit("grid_dependency", {}, { action: "launch" }, captureLocation());
+}
+
 /** The block's position in its cluster along a grid axis. */
 export function clusterRank(axis: string): Scalar<"i32"> {
   return new Scalar(emitOrigin("cluster_rank", {}, { axis }, captureLocation()));

@@ -11,6 +11,7 @@ import {
   kernel,
   loop,
   prefetch,
+  setRegisters,
   slice,
   smem,
   tf32,
@@ -298,6 +299,17 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
         ready.arrive({ peer: 1 }); // <- arrival at a peer without a cluster
       }),
     message: "Barrier.arrive addresses a peer",
+  },
+  {
+    name: "registers by the handful",
+    code: "TW2084",
+    make: () =>
+      program(() => {
+        setRegisters(100); // <- registers by the handful
+      }),
+    message: "a lane cannot keep 100 registers",
+    expected: "a multiple of 8 from 24 to 256",
+    found: "100",
   },
   {
     name: "semaphores without an index",

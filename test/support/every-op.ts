@@ -98,6 +98,9 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   block_sync
   cluster_arrive
   cluster_wait
+  set_registers {count = 40}
+  grid_dependency {action = wait}
+  grid_dependency {action = launch}
   semaphore_signal %7, %9 indices(%8, %9)
   semaphore_wait %7, %9 indices(%8, %9) {decrement = true}
   %20, %21 = while %8, %9 condition(%22: i32, %23: i32) {

@@ -539,6 +539,8 @@ const rules: OpRules<[Checker], void> = {
   block_sync: nothing,
   cluster_arrive: nothing,
   cluster_wait: nothing,
+  set_registers: nothing,
+  grid_dependency: nothing,
   alloc_semaphore: nothing,
   semaphore_signal: nothing,
   semaphore_wait: nothing,

@@ -151,6 +151,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   block_sync: free,
   cluster_arrive: free,
   cluster_wait: free,
+  set_registers: free,
+  grid_dependency: free,
   alloc_semaphore: free,
   semaphore_signal: free,
   semaphore_wait: free,

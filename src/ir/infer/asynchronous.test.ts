@@ -342,6 +342,13 @@ const synchronizationMistakes: readonly Mistake[] = [
     message: "there is no barrier array of 0 with 1 arrivals",
   },
   {
+    name: "fewer registers than the hardware keeps",
+    code: "TW2084",
+    make: () => infer("set_registers", {}, { count: 16 }),
+    message: "a lane cannot keep 16 registers",
+    expected: "a multiple of 8 from 24 to 256",
+  },
+  {
     name: "semaphore array without an index",
     code: "TW2083",
     make: () =>

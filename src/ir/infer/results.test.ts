@@ -407,6 +407,8 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ["block_sync", infer("block_sync", {}, {}), []],
   ["cluster_arrive", infer("cluster_arrive", {}, {}), []],
   ["cluster_wait", infer("cluster_wait", {}, {}), []],
+  ["set_registers", infer("set_registers", {}, { count: 40 }), []],
+  ["grid_dependency", infer("grid_dependency", {}, { action: "wait" }), []],
   ["alloc_semaphore", infer("alloc_semaphore", {}, { shape: [n, 2] }), ["semaphore<[n, 2]>"]],
   [
     "semaphore_signal",

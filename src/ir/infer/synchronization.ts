@@ -80,6 +80,18 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
   cluster_arrive: () => [],
   cluster_wait: () => [],
 
+  set_registers(draft) {
+    const { count } = draft.attributes;
+    if (!Number.isInteger(count) || count % 8 !== 0 || count < 24 || count > 256)
+      fail(draft, "TW2084", `a lane cannot keep ${count} registers`, {
+        expected: "a multiple of 8 from 24 to 256",
+        found: String(count),
+      });
+    return [];
+  },
+
+  grid_dependency: () => [],
+
   alloc_semaphore(draft, context) {
     const { shape } = draft.attributes;
     requireSizes(draft, shape, context);

@@ -45,6 +45,22 @@ export const synchronizationOps = defineOps({
     regions: {},
     effect: "order",
   },
+  set_registers: {
+    summary:
+      "This program thread keeps `count` registers a lane from here on; what one gives up another may take.",
+    operands: {},
+    attributes: { count: "integer" },
+    regions: {},
+    effect: "order",
+  },
+  grid_dependency: {
+    summary:
+      "Waits for the kernel launched before this one, or lets the kernel launched after it start.",
+    operands: {},
+    attributes: { action: ["wait", "launch"] },
+    regions: {},
+    effect: "order",
+  },
   alloc_semaphore: {
     summary: "Counters in global memory shared by the grid, zero at launch.",
     operands: {},

@@ -104,11 +104,14 @@ export function tensorPieces(
 }
 
 function mapProblem(global: GlobalWindow): string | undefined {
-  const { axes, dtype } = global;
+  const { dtype } = global;
+  const axes = [...global.axes, ...global.dropped];
   if (contiguousAxis(global) === undefined) return "no axis of the array is contiguous";
   if (axes.length > mostAxes) return `${axes.length} axes are more than ${mostAxes}`;
   if (dtype.bits < 8) return `a tensor map has no elements of ${dtype.bits} bits`;
   const bytes = dtype.bits / 8;
+  for (const { stride } of global.dropped)
+    if (stride === 1) return "the copy would gather single elements";
   for (const { stride, boundedByArray } of axes) {
     if (stride === undefined) return "the array is reshaped across gaps";
     if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)

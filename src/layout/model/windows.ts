@@ -49,6 +49,8 @@ export interface GlobalWindow {
   readonly space: "gmem";
   readonly dtype: DType;
   readonly axes: readonly GlobalAxis[];
+  /** Axes of the array along which the window stays at one index. */
+  readonly dropped: readonly GlobalAxis[];
   /** Divides the number of the first element. */
   readonly start: number;
 }
@@ -152,6 +154,7 @@ export class Windows {
       space: "gmem",
       dtype,
       axes,
+      dropped: [],
       start: 0,
     } as GlobalWindow);
   }
@@ -182,7 +185,13 @@ export class Windows {
       const boundedByArray = axis.boundedByArray && (axis.whole || inside);
       return { extent: size, stride, whole: axis.whole && same, boundedByArray };
     });
-    return { ...window, start, axes: axes.filter((_, axis) => !dropped.includes(axis)) };
+    const isDropped = (_: GlobalAxis, axis: number): boolean => dropped.includes(axis);
+    return {
+      ...window,
+      start,
+      axes: axes.filter((each, axis) => !isDropped(each, axis)),
+      dropped: [...window.dropped, ...axes.filter(isDropped)],
+    };
   }
 }
 
@@ -228,12 +237,12 @@ export function refOf(value: Value): RefType {
 }
 
 /** Equal keys mean windows that are alike in everything that is known of them. */
-export function globalKey({ axes, dtype, start }: GlobalWindow): string {
-  const parts = axes.map(({ extent, stride, boundedByArray }) => {
+export function globalKey({ axes, dropped, dtype, start }: GlobalWindow): string {
+  const parts = [...axes, ...dropped].map(({ extent, stride, boundedByArray }) => {
     const step = stride === undefined ? "?" : sizeText(stride);
     return `${sizeText(extent)} by ${step}${boundedByArray ? "" : " inside"}`;
   });
-  return `${dtype.name} ${parts.join()} from ${start}`;
+  return `${dtype.name} ${parts.join()} of ${axes.length} from ${start}`;
 }
 
 export function rowMajor(shape: readonly Size[]): readonly Size[] {

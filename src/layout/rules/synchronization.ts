@@ -11,6 +11,8 @@ export const synchronizationRules: Rules<typeof synchronizationOps> = {
   block_sync: nothing,
   cluster_arrive: nothing,
   cluster_wait: nothing,
+  set_registers: nothing,
+  grid_dependency: nothing,
   alloc_semaphore: nothing,
   semaphore_signal: nothing,
   semaphore_wait: nothing,

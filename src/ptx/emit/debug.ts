@@ -20,7 +20,7 @@ import { address, integer, vector } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber } from "./barriers.ts";
 import type { EmitContext } from "./context.ts";
 import { tileElements } from "./elements.ts";
-import { TilePlaces } from "./tiles/places.ts";
+import { placesOf } from "./tiles/places.ts";
 import { ScratchMemory } from "./tiles/scratch.ts";
 
 const headerWords = 4;
@@ -71,7 +71,7 @@ function holdsEverywhere(context: EmitContext, condition: Value): Register {
   const { code, scope } = context;
   if (condition.type.kind === "scalar") return context.scalar(condition).register;
   const tile = context.tile(condition);
-  const places = new TilePlaces(context, tile.layout, tile.shape);
+  const places = placesOf(context, tile.layout, tile.shape);
   const own = code.make("pred", "mov.pred", integer(1));
   tileElements(context, tile).forEach((flag, register) => {
     const inside = places.inside(register);
@@ -185,7 +185,6 @@ function throughScratch(context: EmitContext, op: AnyOp, place: Register): Regis
   code.guarded(numbers.elected, () => code.emit("st.shared.b64", [at, place]));
   threadBarrier(context, "the record's place is known");
   const known = code.make("b64", "ld.shared.b64", at);
-  scratch.end();
   return known;
 }
 
@@ -214,7 +213,7 @@ function writeScalar(context: EmitContext, part: Payload, place: Register): void
 function writeTile(context: EmitContext, part: Payload, place: Register): void {
   const { code } = context;
   const tile = context.tile(part.value);
-  const places = new TilePlaces(context, tile.layout, tile.shape);
+  const places = placesOf(context, tile.layout, tile.shape);
   const size = wordsOf(part.dtype);
   const own = places.number;
   const base =

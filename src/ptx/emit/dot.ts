@@ -7,6 +7,7 @@
  *   | mma.sync    | fragments in registers            | 16 rows, 8 columns, 32 bytes of k       |
  *   | fma         | a lane's own rows and columns      | one product, in the order of k          |
  */
+import { f32 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Op, Value } from "../../ir/node.ts";
 import { elementTable, padding } from "../../layout/algebra/elements.ts";
@@ -26,8 +27,9 @@ import {
 import type { EmitContext } from "./context.ts";
 import { tileElements, tileFromElements } from "./elements.ts";
 import { emitCast } from "./elementwise/casts.ts";
-import { emitBinary } from "./elementwise/binary.ts";
-import { convertTile, operandTile } from "./tiles/operands.ts";
+import { emitConstant } from "./elementwise/constants.ts";
+import { emitBinary } from "./elementwise/functions.ts";
+import { operandTile } from "./tiles/operands.ts";
 import type { TileValue } from "./values.ts";
 
 export function dot(op: Op<"dot">, context: EmitContext): void {
@@ -86,17 +88,13 @@ function byWgmma(
   return { kind: "tile", dtype, shape, layout: layoutOf(context, result), words };
 }
 
-/** The operand in the layout of the need at this position: left and right may be one value. */
-function fragment(
-  op: Op<"dot">,
-  context: EmitContext,
-  value: Value,
-  side: "left" | "right",
-): TileValue {
-  const needs = context.placement.needs.get(op) ?? [];
-  const need = needs.at(side === "left" ? -2 : -1);
-  if (need?.value !== value) throw new Error("a dot reads other operands than were placed");
-  return convertTile(context, context.tile(value), need.layout, op, side === "left" ? -2 : -1);
+/** A factor where the instruction needs it; left, right and the sum may be one value. */
+function fragment(op: Op<"dot">, context: EmitContext, side: "left" | "right"): TileValue {
+  const { left, right, accumulator } = op.operands;
+  const value = op.operands[side];
+  const before = side === "left" ? [accumulator] : [accumulator, left];
+  const reading = before.filter((each) => each === value).length;
+  return operandTile(context, op, side === "left" ? left : right, reading);
 }
 
 function byMma(
@@ -107,8 +105,8 @@ function byMma(
 ): TileValue {
   const { code } = context;
   const [left, right] = [
-    rounded(context, op, fragment(op, context, op.operands.left, "left")),
-    rounded(context, op, fragment(op, context, op.operands.right, "right")),
+    roundedToTf32(context, op, fragment(op, context, "left")),
+    roundedToTf32(context, op, fragment(op, context, "right")),
   ];
   const [m, n, k] = dimensions(op);
   const { dtype, shape } = tileOf(result);
@@ -138,7 +136,7 @@ function byMma(
 }
 
 /** f32 operands of a tf32 product are rounded to it. */
-function rounded(context: EmitContext, op: Op<"dot">, tile: TileValue): TileValue {
+function roundedToTf32(context: EmitContext, op: Op<"dot">, tile: TileValue): TileValue {
   if (tile.dtype.name !== "f32" || op.attributes.precision !== "tf32") return tile;
   const words = tile.words.map((word) => context.code.make("b32", "cvt.rna.tf32.f32", word));
   return { ...tile, words };
@@ -151,14 +149,17 @@ function elementsOf(layout: TileValue["layout"], shape: readonly number[]): Int3
 
 /** Lanes multiply what they hold: rows of the left operand, columns of the right one. */
 function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
-  const { code, target } = context;
-  const { dtype, shape } = tileOf(result);
+  const { code } = context;
+  const { dtype: given, shape } = tileOf(result);
   const layout = layoutOf(context, result);
   const [, n, k] = dimensions(op);
-  const sums = initialElements(op, context, layout, result);
+  const dtype = given.bits === 16 ? f32 : given;
+  const sums = initialElements(op, context, layout, result).map((sum) =>
+    emitCast(context, given, dtype, sum),
+  );
   const left = factor(context, op, "left", dtype);
   const right = factor(context, op, "right", dtype);
-  const ieee = dtype.name === "f32";
+  const fused = dtype.name === "f32";
   for (let depth = 0; depth < k; depth += 1)
     elementsOf(layout, shape).forEach((element, register) => {
       if (element === padding) return;
@@ -168,13 +169,14 @@ function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
       const sum = sums[register];
       if (a === undefined || b === undefined || sum === undefined)
         throw new Error("a lane lacks a factor of its product");
-      if (ieee) sums[register] = code.make("b32", "fma.rn.f32", a, b, sum);
+      if (fused) sums[register] = code.make("b32", "fma.rn.f32", a, b, sum);
       else {
-        const multiplied = emitBinary(code, target, "mul", dtype, a, b);
-        sums[register] = emitBinary(code, target, "add", dtype, sum, multiplied);
+        const multiplied = emitBinary(context, "mul", dtype, a, b);
+        sums[register] = emitBinary(context, "add", dtype, sum, multiplied);
       }
     });
-  return tileFromElements(context, { dtype, shape, layout }, sums);
+  const rounded = sums.map((sum) => emitCast(context, dtype, given, sum));
+  return tileFromElements(context, { dtype: given, shape, layout }, rounded);
 }
 
 function initialElements(
@@ -187,10 +189,7 @@ function initialElements(
   const initial = initialTile(op, context);
   if (initial !== undefined) return [...tileElements(context, initial)];
   const count = registersPerLane(layout, shape);
-  const type = dtype.bits === 64 ? "b64" : "b32";
-  if (dtype.bits !== 16)
-    return Array.from({ length: count }, () => context.code.constant(type, 0));
-  throw new Error("products of lanes accumulate in 32 or 64 bits");
+  return Array.from({ length: count }, () => emitConstant(context.code, dtype, 0));
 }
 
 /** The elements of a factor in the accumulator's format, by their number, as lane 0 holds them. */
@@ -200,14 +199,13 @@ function factor(
   side: "left" | "right",
   dtype: DType,
 ): ReadonlyMap<number, Register> {
-  const { code, target } = context;
-  const tile = fragment(op, context, op.operands[side], side);
+  const tile = fragment(op, context, side);
   const registers = tileElements(context, tile);
   const found = new Map<number, Register>();
   elementsOf(tile.layout, tile.shape).forEach((element, index) => {
     const register = registers[index];
     if (element === padding || register === undefined || found.has(element)) return;
-    found.set(element, emitCast(code, target, tile.dtype, dtype, register));
+    found.set(element, emitCast(context, tile.dtype, dtype, register));
   });
   return found;
 }

@@ -60,7 +60,7 @@ export function emitKernel(placement: Placement): Executable {
     messages: context.messages,
     grid: kernel.grid,
     threads: kernel.threads,
-    dependentLaunch: false,
+    dependentLaunch: waitsForKernelBefore(kernel.body),
     module: {
       version: ptxVersion(target.name, body),
       target: target.name,
@@ -68,6 +68,14 @@ export function emitKernel(placement: Placement): Executable {
       declarations,
     },
   };
+}
+
+function waitsForKernelBefore(body: Region): boolean {
+  let waits = false;
+  walkOps(body, (op) => {
+    waits ||= op.kind === "grid_dependency" && op.attributes.action === "wait";
+  });
+  return waits;
 }
 
 const sharedMemory: Variable = {

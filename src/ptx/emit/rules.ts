@@ -1,3 +1,40 @@
 /** One emission rule for every op kind. */
-import { integer as unused } from "../operands.ts";
-void unused;
+import type { OpRules } from "../../ir/ops.ts";
+import { asynchronousRules } from "./asynchronous/rules.ts";
+import type { EmitContext } from "./context.ts";
+import { controlRules } from "./control.ts";
+import { dot } from "./dot.ts";
+import { elementwiseRules } from "./elementwise/rules.ts";
+import { blockIndex, clusterRank, gridExtent, scalarOf } from "./grid.ts";
+import { memoryRules } from "./memory/rules.ts";
+import { synchronizationRules } from "./synchronization.ts";
+import { tileRules } from "./tiles/rules.ts";
+
+export const emitRules: OpRules<[EmitContext], void> = {
+  ...elementwiseRules,
+  ...tileRules,
+  ...memoryRules,
+  ...asynchronousRules,
+  ...synchronizationRules,
+  ...controlRules,
+  dot,
+
+  block_index(op, context) {
+    context.define(op.results[0], scalarOf(blockIndex(context, op.attributes.axis)));
+  },
+  grid_size(op, context) {
+    context.define(op.results[0], scalarOf(gridExtent(context, op.attributes.axis)));
+  },
+  cluster_rank(op, context) {
+    context.define(op.results[0], scalarOf(clusterRank(context, op.attributes.axis)));
+  },
+  thread_index(op, context) {
+    context.define(op.results[0], scalarOf(context.numbers.thread));
+  },
+  dimension_size(op, context) {
+    const { name } = op.attributes;
+    const size = context.kernel.dimensions.find((each) => each.name === name);
+    if (size === undefined) throw new Error(`there is no dimension ${name}`);
+    context.define(op.results[0], scalarOf(context.size(size)));
+  },
+};

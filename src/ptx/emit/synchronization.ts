@@ -17,6 +17,7 @@ import type { Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import { lanesPerThread } from "../../targets/target.ts";
 import type { Register } from "../module.ts";
 import { address, discard, integer } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber, warpBarrier } from "./barriers.ts";
@@ -214,6 +215,18 @@ function phaseWord(phases: readonly Register[], position: number): Register {
   return word;
 }
 
+/** Registers of a processor, which its lanes share evenly at the start, in steps of 8. */
+const registersPerProcessor = 65536;
+
+function setRegisters(op: Op<"set_registers">, { code, kernel, target }: EmitContext): void {
+  if (!target.features.includes("wgmma") && !target.features.includes("tcgen05")) return;
+  const lanes = kernel.threads.length * lanesPerThread;
+  const atStart = Math.min(255, Math.floor(registersPerProcessor / lanes / 8) * 8);
+  const { count } = op.attributes;
+  const way = count < atStart ? "dec" : "inc";
+  code.emit(`setmaxnreg.${way}.sync.aligned.u32`, [integer(count)]);
+}
+
 function signal(op: Op<"semaphore_signal">, context: EmitContext): void {
   const { code, numbers, scope } = context;
   const place = counterAddress(context, op);
@@ -320,6 +333,12 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   },
   cluster_wait: (_, { code }) => {
     code.emit("barrier.cluster.wait.acquire.aligned");
+  },
+  set_registers: setRegisters,
+  grid_dependency(op, { code, target }) {
+    if (!target.features.includes("cluster")) return;
+    const form = op.attributes.action === "wait" ? "wait" : "launch_dependents";
+    code.emit(`griddepcontrol.${form}`);
   },
   alloc_semaphore(op, context) {
     const [result] = op.results;

@@ -221,6 +221,10 @@ export const synchronizationRules: Pick<SimulationRules, keyof typeof synchroniz
     code.emit(op, (agent) => waitAt(agent, agent.block.cluster.meeting));
   },
 
+  // Registers are not counted here, and kernels run one after the other.
+  set_registers: () => undefined,
+  grid_dependency: () => undefined,
+
   alloc_semaphore(op, code) {
     emitAllocation(code, op);
   },

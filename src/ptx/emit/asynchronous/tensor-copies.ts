@@ -20,7 +20,7 @@ import type { Operand, Register } from "../../module.ts";
 import { address, discard, integer, tensorAddress } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { clusterSize } from "../grid.ts";
-import { addIndex, indexRegister } from "../memory/indices.ts";
+import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
 import { barrierAddress } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";

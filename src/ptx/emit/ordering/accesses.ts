@@ -35,7 +35,7 @@ export class AccessFinder {
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #placesOf = new Map<SharedBuffer, readonly Place[]>();
   readonly #buffers = new Map<Value, SharedBuffer>();
-  readonly #scratch = new Map<AnyOp, SharedBuffer[]>();
+  readonly #scratch = new Map<AnyOp, SharedBuffer>();
   readonly #arrays = new Map<Value, Place>();
 
   constructor(placement: Placement) {
@@ -48,18 +48,20 @@ export class AccessFinder {
       const touched = places.filter((_, index) => overlap(buffer, buffers[index]));
       this.#placesOf.set(buffer, touched);
       if (buffer.value !== undefined) this.#buffers.set(buffer.value, buffer);
-      else this.#scratch.set(buffer.op, [...(this.#scratch.get(buffer.op) ?? []), buffer]);
     });
+    for (const [op, { offset }] of placement.memory.scratch)
+      for (const buffer of buffers)
+        if (buffer.value === undefined && buffer.offset === offset) this.#scratch.set(op, buffer);
     for (const { name, value } of placement.kernel.parameters)
       this.#arrays.set(value, { name, space: "gmem" });
   }
 
   of(op: AnyOp): readonly Access[] {
-    const scratch = (this.#scratch.get(op) ?? []).flatMap((buffer) => {
-      const places = this.#placesOf.get(buffer) ?? [];
-      return [lanes("write", places), lanes("read", places)];
-    });
-    return [...scratch, ...this.#own(op)];
+    const scratch = this.#scratch.get(op);
+    const places = (scratch && this.#placesOf.get(scratch)) ?? [];
+    return places.length === 0
+      ? this.#own(op)
+      : [lanes("write", places), ...this.#own(op)];
   }
 
   #own(op: AnyOp): readonly Access[] {

@@ -133,6 +133,12 @@ export const asynchronousCodes = registerCodes({
     example: "barrier({ arrivals: 2 ** 20 })",
     remedy: "give a count and arrivals of at least 1",
   },
+  TW2084: {
+    title: "impossible number of registers",
+    cause: "The hardware gives out registers in steps of 8, from 24 to 256 a lane.",
+    example: "setRegisters(20)",
+    remedy: "round to a multiple of 8 within the range",
+  },
   TW2083: {
     title: "semaphore indices",
     cause: "One counter of a semaphore array is named by one index an axis.",
