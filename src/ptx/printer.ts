@@ -72,7 +72,8 @@ function printBlock(statements: readonly Statement[], indent: string, body: Body
   for (const statement of statements) {
     if (statement.kind === "block") printBlock(statement.body, inner, body);
     else if (statement.kind === "label") lines.push(`${indent}${statement.name}:`);
-    else if (statement.kind === "pragma") lines.push(`${inner}.pragma "${statement.text}";`);
+    else if (statement.kind === "pragma")
+      lines.push(`${inner}.pragma "${quoted(statement.text)}";`);
     else if (statement.kind === "variable") lines.push(`${inner}${variableText(statement)};`);
     else if (statement.kind === "targets")
       lines.push(
@@ -169,9 +170,9 @@ function symbolText({ name, offset, generic, mask }: SymbolOperand): string {
   return mask === undefined ? whole : `0x${mask.toString(16)}(${whole})`;
 }
 
+/** Assemblers take `[%r0+-4]` but not `[%r0-4]`. */
 function offsetText(offset: number): string {
-  if (offset === 0) return "";
-  return offset > 0 ? `+${offset}` : `${offset}`;
+  return offset === 0 ? "" : `+${offset}`;
 }
 
 export function variableText(variable: Variable): string {

@@ -52,7 +52,7 @@ export function readFunction(
   linkage: Linkage | undefined,
 ): PtxFunction {
   const scope = new Scope(moduleScope);
-  const results = readParameters(scanner, scope);
+  const results = entry ? [] : readParameters(scanner, scope);
   const name = scanner.name("the name of a function");
   moduleScope.know(name);
   const early = readDirectives(scanner);
