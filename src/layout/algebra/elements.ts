@@ -95,6 +95,26 @@ function coordinateParts(
   });
 }
 
+/** The row of the first thread in `elementTable`: its coordinates are the least, and registers lie alike
+ * in all others. */
+export function firstThreadElements(layout: RegisterLayout, shape: readonly number[]): Int32Array {
+  if (layout.kind === "splat") return new Int32Array(1);
+  const elements = new Int32Array(registersPerLane(layout, shape));
+  const viewed = viewedShape(layout, shape);
+  const parts = coordinateParts(layout, shape);
+  let stride = product(viewed);
+  viewed.forEach((extent, axis) => {
+    stride /= extent;
+    const { ofRegister } = parts[axis] as CoordinateParts;
+    ofRegister.forEach((coordinate, register) => {
+      const before = elements[register] as number;
+      elements[register] =
+        before === padding || coordinate >= extent ? padding : before + coordinate * stride;
+    });
+  });
+  return elements;
+}
+
 /** The first place, with all replicated thread bits zero, of every element. */
 export function placeTable(layout: RegisterLayout, shape: readonly number[]): Int32Array {
   const places = new Int32Array(product(shape));

@@ -145,7 +145,7 @@ export function storedAxes(layout: SharedLayout, rank: number): readonly number[
 }
 
 /** One line of a stored axis: its extent, and what a step adds to the stored number. */
-interface Level {
+export interface Level {
   readonly axis: number;
   /** Divides the coordinate along the axis. */
   readonly per: number;
@@ -167,8 +167,8 @@ export function sharedProblem(layout: SharedLayout, shape: readonly number[]): s
   return whole ? undefined : `the tile of ${text} does not divide [${shape.join(", ")}]`;
 }
 
-/** The digits of the coordinates in the order of storage. */
-function levelsOf(layout: SharedLayout, shape: readonly number[]): readonly Level[] {
+/** The digits of the coordinates in the order of storage, fastest first. */
+export function levelsOf(layout: SharedLayout, shape: readonly number[]): readonly Level[] {
   const problem = sharedProblem(layout, shape);
   if (problem !== undefined) throw new TilewrightError({ code: "TW6007", message: problem });
   const stored = storedAxes(layout, shape.length);

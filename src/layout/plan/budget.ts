@@ -51,8 +51,6 @@ export interface Scratch {
   readonly bytes: number;
   /** From one agent's part to the next one's; agents count the threads that run the op, then warps. */
   readonly stride: number;
-  /** Whether allocations of the kernel lie in the same bytes at other times. */
-  readonly lent: boolean;
 }
 
 export interface SharedMemoryPlan {
@@ -86,9 +84,9 @@ export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
   const limit = request.target.sharedMemoryPerBlock;
   if (bytes > limit) throw overBudget(request, buffers, bytes);
   const inOrder = buffers.flatMap((buffer) => placed.get(buffer) ?? []);
-  const places = areas.flatMap((area, index) => {
-    const own = scratch[index] && placed.get(scratch[index]);
-    return own === undefined ? [] : placesOf(area, own, inOrder);
+  const places = areas.flatMap(({ users, bytes: stride }, index) => {
+    const offset = (scratch[index] && placed.get(scratch[index]))?.offset ?? 0;
+    return users.map((user) => [user.op, { offset, bytes: user.bytes, stride }] as const);
   });
   return { buffers: inOrder, scratch: new Map(places), bytes };
 }
@@ -103,19 +101,6 @@ function scratchBuffer({ users, bytes, agents, region, own }: ScratchArea, lives
     alignment: leastAlignment,
     life: own ? lives.during(largest.op) : lives.throughout(region),
   };
-}
-
-function placesOf(
-  { users, bytes: stride }: ScratchArea,
-  own: SharedBuffer,
-  buffers: readonly SharedBuffer[],
-): readonly (readonly [AnyOp, Scratch])[] {
-  const { offset } = own;
-  const end = offset + own.bytes;
-  const lent = buffers.some(
-    (each) => each.value !== undefined && each.offset < end && offset < each.offset + each.bytes,
-  );
-  return users.map(({ op, bytes }) => [op, { offset, bytes, stride, lent }] as const);
 }
 
 function allocatedBuffers({ kernel, shared }: BudgetRequest, lives: Lives): readonly Unplaced[] {

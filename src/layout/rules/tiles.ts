@@ -8,7 +8,7 @@ import type { tileOps } from "../../ir/ops/tiles.ts";
 import { typeText } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { mmaFragment, namedLayouts, wgmmaLeft } from "../algebra/named.ts";
-import { fitsShape } from "../algebra/register-layout.ts";
+import { fitsShape, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
@@ -253,7 +253,11 @@ export const tileRules: Rules<typeof tileOps> = {
         context.surroundings.functions.reshape(source.type.shape, op.attributes.shape),
         context,
       );
-    else uniformTile(op, context);
+    else {
+      // The one element of a tile becomes a scalar, which all lanes hold.
+      context.read(op, source, { kind: "fixed", layout: replicatedLayout });
+      uniformTile(op, context);
+    }
   },
 
   transpose(op, context) {

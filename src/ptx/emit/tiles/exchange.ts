@@ -47,7 +47,6 @@ export function runExchange(
     meet(context, "scratch is written");
     for (const access of chunk.loads) loads.load(access, chunk.guard, loaded, wide);
   });
-  scratch.end();
   return Array.from(loaded);
 }
 

@@ -12,9 +12,9 @@ import type { EmitContext } from "../context.ts";
 
 export class ScratchMemory {
   readonly #context: EmitContext;
+  readonly #op: AnyOp;
   readonly #base: Register;
   readonly #offset: number;
-  readonly #lent: boolean;
   /** Of the agent's part. */
   readonly bytes: number;
 
@@ -22,9 +22,9 @@ export class ScratchMemory {
     const place = context.placement.memory.scratch.get(op);
     if (place === undefined) throw new Error(`${op.kind} has no scratch in shared memory`);
     this.#context = context;
+    this.#op = op;
     this.#base = agentBase(context, place.stride);
     this.#offset = place.offset;
-    this.#lent = place.lent;
     this.bytes = place.bytes;
   }
 
@@ -39,16 +39,18 @@ export class ScratchMemory {
     return address(place, this.#offset + offset);
   }
 
-  /** Before the first store: others may still use the bytes. */
+  /**
+   * Before the first store. Lanes meet before an op whose scratch others may still use; what the op
+   * itself did with it before is ordered here.
+   */
   begin(): void {
-    threadBarrier(this.#context, "scratch is free");
-  }
-
-  /** Behind the last load, where others do not meet before they use the bytes. */
-  end(): void {
-    if (this.#lent) threadBarrier(this.#context, "scratch is read");
+    if (lastUser.get(this.#context) === this.#op) threadBarrier(this.#context, "scratch is read");
+    lastUser.set(this.#context, this.#op);
   }
 }
+
+/** The op that used scratch last. */
+const lastUser = new WeakMap<EmitContext, AnyOp>();
 
 /** Where the agent's part begins, less the buffer's offset. */
 function agentBase(context: EmitContext, stride: number): Register {
