@@ -1,0 +1,23 @@
+import { describe, expect, test } from "vitest";
+import { allElementwise, elementwiseProbe } from "../../../../test/elementwise-probes.ts";
+import { joinedModule } from "../../../../test/ptx-probe.ts";
+import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
+import { targets } from "../../../targets/target.ts";
+import { printPtx } from "../../printer.ts";
+
+const cases = allElementwise().flatMap((computes) => [
+  elementwiseProbe(computes, "element"),
+  elementwiseProbe(computes, "words"),
+]);
+
+test("every function of every format and every conversion is probed", () => {
+  const casts = cases.filter(({ computes }) => computes.kind === "cast");
+  // 20 formats to 19 others, two of them in two ways, each on elements and words.
+  expect(casts).toHaveLength(2 * (20 * 19 + 2 * 19));
+});
+
+describe.skipIf(!hasPtxas)("the assembler (skipped where there is no ptxas)", () => {
+  test.each([targets.sm_80, targets.sm_90a])("accepts all sequences for $name", (target) => {
+    expect(assemble(printPtx(joinedModule(target, cases)), target.name)).toBe("");
+  });
+});

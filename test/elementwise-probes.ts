@@ -1,0 +1,209 @@
+/** Probes of everything that elementwise emission can be asked for, in both of its forms. */
+import {
+  acceptsBinary,
+  acceptsClassify,
+  acceptsCompare,
+  acceptsFused,
+  acceptsUnary,
+  binaryFunctions,
+  classifyFunctions,
+  comparePredicates,
+  unaryFunctions,
+} from "../src/formats/arithmetic/functions.ts";
+import type {
+  BinaryFunction,
+  ClassifyFunction,
+  ComparePredicate,
+  UnaryFunction,
+} from "../src/formats/arithmetic/functions.ts";
+import { bool, dtypeNames, dtypes, isFloat } from "../src/formats/dtype.ts";
+import type { DType } from "../src/formats/dtype.ts";
+import type { Overflow } from "../src/formats/floats.ts";
+import { castWords } from "../src/ptx/emit/elementwise/cast-words.ts";
+import { emitCast } from "../src/ptx/emit/elementwise/casts.ts";
+import {
+  emitBinary,
+  emitClassify,
+  emitCompare,
+  emitFma,
+  emitSelect,
+  emitUnary,
+} from "../src/ptx/emit/elementwise/functions.ts";
+import {
+  binaryWord,
+  classifyWord,
+  compareWord,
+  fmaWord,
+  selectWord,
+  unaryWord,
+} from "../src/ptx/emit/elementwise/words.ts";
+import { slotsOf } from "../src/ptx/emit/values.ts";
+import type { Register } from "../src/ptx/module.ts";
+import type { Probe } from "./ptx-probe.ts";
+import { probeWidth } from "./ptx-probe.ts";
+
+/** What a probe computes, for a reference to compute the same. */
+export type Elementwise =
+  | { readonly kind: "unary"; readonly fn: UnaryFunction; readonly dtype: DType }
+  | { readonly kind: "binary"; readonly fn: BinaryFunction; readonly dtype: DType }
+  | { readonly kind: "compare"; readonly predicate: ComparePredicate; readonly dtype: DType }
+  | { readonly kind: "classify"; readonly fn: ClassifyFunction; readonly dtype: DType }
+  | { readonly kind: "fma"; readonly dtype: DType }
+  | { readonly kind: "select"; readonly dtype: DType }
+  | {
+      readonly kind: "cast";
+      readonly from: DType;
+      readonly to: DType;
+      readonly overflow: Overflow;
+    };
+
+export interface ElementwiseProbe extends Probe {
+  readonly computes: Elementwise;
+}
+
+const formats = dtypeNames.map((name) => dtypes[name] as DType);
+
+function some(registers: readonly Register[] | undefined, index = 0): Register {
+  const register = registers?.[index];
+  if (register === undefined) throw new Error("an operand is missing");
+  return register;
+}
+
+/** Everything that is defined, once. */
+export function allElementwise(): readonly Elementwise[] {
+  return formats.flatMap((dtype): readonly Elementwise[] => [
+    ...unaryFunctions
+      .filter((fn) => acceptsUnary(fn, dtype))
+      .map((fn) => ({ kind: "unary", fn, dtype }) as const),
+    ...binaryFunctions
+      .filter((fn) => acceptsBinary(fn, dtype))
+      .map((fn) => ({ kind: "binary", fn, dtype }) as const),
+    ...comparePredicates
+      .filter((predicate) => acceptsCompare(predicate, dtype))
+      .map((predicate) => ({ kind: "compare", predicate, dtype }) as const),
+    ...classifyFunctions
+      .filter((fn) => acceptsClassify(fn, dtype))
+      .map((fn) => ({ kind: "classify", fn, dtype }) as const),
+    ...(acceptsFused(dtype) ? [{ kind: "fma", dtype } as const] : []),
+    { kind: "select", dtype },
+    ...formats.flatMap((to) => castsTo(dtype, to)),
+  ]);
+}
+
+function castsTo(from: DType, to: DType): readonly Elementwise[] {
+  if (from === to) return [];
+  const hasChoice = to.name === "f8e4m3fn" || to.name === "f8e5m2";
+  const overflows: readonly Overflow[] = hasChoice ? ["saturate", "nan"] : ["saturate"];
+  return overflows.map((overflow) => ({ kind: "cast", from, to, overflow }));
+}
+
+/** The formats of the operands. */
+function operandsOf(computes: Elementwise): readonly DType[] {
+  switch (computes.kind) {
+    case "unary":
+    case "classify":
+      return [computes.dtype];
+    case "binary":
+    case "compare":
+      return [computes.dtype, computes.dtype];
+    case "fma":
+      return [computes.dtype, computes.dtype, computes.dtype];
+    case "select":
+      return [bool, computes.dtype, computes.dtype];
+    case "cast":
+      return [computes.from];
+  }
+}
+
+function resultOf(computes: Elementwise): DType {
+  if (computes.kind === "cast") return computes.to;
+  return computes.kind === "compare" || computes.kind === "classify" ? bool : computes.dtype;
+}
+
+function nameOf(computes: Elementwise): string {
+  switch (computes.kind) {
+    case "cast":
+      return `cast_${computes.from.name}_${computes.to.name}_${computes.overflow}`;
+    case "compare":
+      return `compare_${computes.predicate}_${computes.dtype.name}`;
+    case "fma":
+    case "select":
+      return `${computes.kind}_${computes.dtype.name}`;
+    default:
+      return `${computes.kind}_${computes.fn}_${computes.dtype.name}`;
+  }
+}
+
+function emitElement(computes: Elementwise): Probe["emit"] {
+  return (emission, [first, second, third]) => {
+    const [a, b, c] = [() => some(first), () => some(second), () => some(third)];
+    switch (computes.kind) {
+      case "unary":
+        return [emitUnary(emission, computes.fn, computes.dtype, a())];
+      case "classify":
+        return [emitClassify(emission, computes.fn, computes.dtype, a())];
+      case "binary":
+        return [emitBinary(emission, computes.fn, computes.dtype, a(), b())];
+      case "compare":
+        return [emitCompare(emission, computes.predicate, computes.dtype, a(), b())];
+      case "fma":
+        return [emitFma(emission, computes.dtype, a(), b(), c())];
+      case "select":
+        return [emitSelect(emission, computes.dtype, a(), b(), c())];
+      case "cast": {
+        const { from, to, overflow } = computes;
+        return [emitCast(emission, from, to, a(), overflow)];
+      }
+    }
+  };
+}
+
+function emitWords(computes: Elementwise, width: number): Probe["emit"] {
+  return (emission, operands) => {
+    if (computes.kind === "cast") return castWords(emission, computes, operands[0] ?? [], width);
+    const { dtype } = computes;
+    const slots = slotsOf(dtype);
+    return Array.from({ length: width / slots }, (_, index) => {
+      const [a, b, c] = [0, 1, 2].map((operand) => () => some(operands[operand], index)) as [
+        () => Register,
+        () => Register,
+        () => Register,
+      ];
+      switch (computes.kind) {
+        case "unary":
+          return [unaryWord(emission, computes.fn, dtype, a(), slots)];
+        case "classify":
+          return classifyWord(emission, computes.fn, dtype, a(), slots);
+        case "binary":
+          return [binaryWord(emission, computes.fn, dtype, a(), b(), slots)];
+        case "compare":
+          return compareWord(emission, computes.predicate, dtype, a(), b(), slots);
+        case "fma":
+          return [fmaWord(emission, dtype, a(), b(), c())];
+        case "select": {
+          const conditions = operands[0]?.slice(index * slots, (index + 1) * slots) ?? [];
+          return [selectWord(emission, dtype, conditions, b(), c())];
+        }
+      }
+    }).flat();
+  };
+}
+
+export function elementwiseProbe(computes: Elementwise, level: Probe["level"]): ElementwiseProbe {
+  const shape = { level, operands: operandsOf(computes), result: resultOf(computes) } as const;
+  const name = `${nameOf(computes)}_${level}`;
+  const outline = { ...shape, name, computes, emit: emitElement(computes) };
+  return level === "element"
+    ? outline
+    : { ...outline, emit: emitWords(computes, probeWidth(outline)) };
+}
+
+/** Floats by way of their transcendental functions are not exact; all others are. */
+export function isExact(computes: Elementwise): boolean {
+  const inexact: ReadonlySet<string> = new Set([
+    ...["rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan"],
+    ...["tanh", "erf", "logistic", "atan2"],
+  ]);
+  if (computes.kind === "binary" && computes.fn === "pow") return !isFloat(computes.dtype);
+  return !("fn" in computes) || !inexact.has(computes.fn);
+}
