@@ -70,8 +70,7 @@ export class Mbarrier {
   }
 
   arrive(count: number): BarrierProblem | undefined {
-    if (count > this.#pending)
-      return { kind: "arrivals", pending: this.#pending, arriving: count };
+    if (count > this.#pending) return { kind: "arrivals", pending: this.#pending, arriving: count };
     this.#pending -= count;
     this.#advance();
     return undefined;
@@ -79,8 +78,7 @@ export class Mbarrier {
 
   /** Arrives for this phase, and will not be waited for in later ones. */
   arriveAndDrop(count: number): BarrierProblem | undefined {
-    if (count > this.#pending)
-      return { kind: "arrivals", pending: this.#pending, arriving: count };
+    if (count > this.#pending) return { kind: "arrivals", pending: this.#pending, arriving: count };
     this.#expected -= count;
     return this.arrive(count);
   }

@@ -50,7 +50,14 @@ export function boxShape(map: TensorMap): BoxShape {
   const rowBytes = (counts[0] ?? 1) * tensorMapTypeBytes[map.type];
   const rows = counts.slice(1).reduce((product, count) => product * count, 1);
   const pitch = Math.max(map.swizzle, rowBytes);
-  return { counts, rowBytes, pitch, rows, bytes: rows * rowBytes, span: (rows - 1) * pitch + rowBytes };
+  return {
+    counts,
+    rowBytes,
+    pitch,
+    rows,
+    bytes: rows * rowBytes,
+    span: (rows - 1) * pitch + rowBytes,
+  };
 }
 
 /** The rows of the box at these coordinates, innermost coordinate first. */

@@ -52,7 +52,11 @@ function wides(combine: (old: bigint, operand: bigint) => bigint): Combine {
 
 function signedWides(combine: (old: bigint, operand: bigint) => bigint): Combine {
   return (target, source, at) =>
-    target.setBigInt64(at, combine(target.getBigInt64(at, true), source.getBigInt64(at, true)), true);
+    target.setBigInt64(
+      at,
+      combine(target.getBigInt64(at, true), source.getBigInt64(at, true)),
+      true,
+    );
 }
 
 function halves(name: "f16" | "bf16", combine: (old: number, operand: number) => number): Combine {

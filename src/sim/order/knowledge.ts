@@ -129,6 +129,11 @@ export class Timeline implements Epoch {
     this.acquire(part.publish());
   }
 
+  /** Takes over a step of another agent, which now counts as this thread's own. */
+  adopt({ agent, count }: Epoch): void {
+    this.#absorbed = this.#absorbed.with(agent, count);
+  }
+
   /** Notes that a wait has passed: the step by which others can tell that it did. */
   passWait(): Epoch {
     const agent = this.#lastWait?.agent ?? this.#newAgent();

@@ -1,0 +1,113 @@
+/**
+ * Operations that run beside the warp that issued them: what they may rely on, and what their end tells.
+ *
+ *   warp        issue ───────────────────────── wait
+ *                 │ accesses are checked here      ▲ learns that both are finished
+ *   operation     └─ ─ source read ─ ─ written ────┘
+ *
+ * An operation relies on what its issuer knew at the time; reads and writes are steps of agents of their
+ * own, which nobody knows of before the operation is awaited.
+ */
+import { Clock } from "../sim/order/clock.ts";
+import { completion, Knowledge } from "../sim/order/knowledge.ts";
+import type { Epoch } from "../sim/order/knowledge.ts";
+import { AsyncAgents } from "../sim/order/pool.ts";
+import type { CollectiveInstruction, MachineView, Place, WarpView } from "./collective.ts";
+
+const agents = new WeakMap<WarpView, AsyncAgents>();
+
+function agentsOf(machine: MachineView, warp: WarpView): AsyncAgents {
+  let found = agents.get(warp);
+  if (found === undefined) {
+    found = new AsyncAgents(() => machine.newAgent());
+    agents.set(warp, found);
+  }
+  return found;
+}
+
+/** Who issues an operation. */
+export interface Issuer {
+  readonly machine: MachineView;
+  readonly warp: WarpView;
+  readonly lane: number;
+  readonly instruction: CollectiveInstruction;
+}
+
+/** Through which proxy an operation sees memory: that of the copy engine, or that of ordinary accesses. */
+export type IssueProxy = "async" | "generic";
+
+export class Issue {
+  readonly issuer: Issuer;
+  readonly #proxy: IssueProxy;
+  readonly #known: Knowledge | undefined;
+  readonly #read: Epoch | undefined;
+  readonly #write: Epoch | undefined;
+
+  constructor(issuer: Issuer, proxy: IssueProxy) {
+    this.issuer = issuer;
+    this.#proxy = proxy;
+    const { machine, warp } = issuer;
+    if (warp.timeline === undefined) return;
+    this.#known = warp.timeline.knowledge;
+    const pool = agentsOf(machine, warp);
+    this.#read = pool.take("read", this.#known.generic);
+    this.#write = pool.take("write", this.#known.generic);
+  }
+
+  /** Checks an access that the operation will make. */
+  record(place: Place, bytes: number, mode: "read" | "write" | "atomic"): void {
+    const epoch = mode === "read" ? this.#read : this.#write;
+    if (this.#known === undefined || epoch === undefined || bytes === 0) return;
+    if (place.space !== "shared" && place.space !== "global") return;
+    const known = this.#proxy === "generic" ? this.#known.generic : this.#known[place.space];
+    const { machine, warp, lane, instruction } = this.issuer;
+    const proxy = this.#proxy;
+    machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction });
+  }
+
+  /** What whoever waits for the source to have been read may rely on. */
+  get sourceRead(): Knowledge {
+    return this.#after([this.#read]);
+  }
+
+  /** What whoever waits for all of it may rely on. */
+  get finished(): Knowledge {
+    return this.#after([this.#read, this.#write]);
+  }
+
+  #after(epochs: readonly (Epoch | undefined)[]): Knowledge {
+    if (this.#known === undefined) return Knowledge.none;
+    const steps = epochs.filter((epoch) => epoch !== undefined);
+    if (this.#proxy === "async") return completion(this.#known, steps);
+    const clock = steps.reduce((all, { agent, count }) => all.with(agent, count), Clock.empty);
+    return new Knowledge(clock, Clock.empty, Clock.empty);
+  }
+
+  /** Tells the issuer, who waited, that the source is read or that all is done. */
+  tell(part: "source" | "all"): void {
+    const { timeline } = this.issuer.warp;
+    timeline?.acquire(part === "source" ? this.sourceRead : this.finished);
+    // What an ordinary copy wrote is the issuer's own from here on, for its fences too.
+    if (this.#proxy === "generic" && this.#write !== undefined) timeline?.adopt(this.#write);
+  }
+}
+
+/** Checks an ordinary access that a lane makes now. */
+export function recordOrdinary(
+  { machine, warp, lane, instruction }: Issuer,
+  place: Place,
+  bytes: number,
+  mode: "read" | "write" | "atomic",
+): void {
+  const epoch = warp.timeline;
+  if (epoch === undefined) return;
+  const known = epoch.knowledge.generic;
+  machine.record({ place, bytes, mode, proxy: "generic", epoch, known, warp, lane, instruction });
+}
+
+/** The lanes of a mask, lowest first. */
+export function lanesOf(mask: number): readonly number[] {
+  const lanes: number[] = [];
+  for (let rest = mask; rest !== 0; rest &= rest - 1) lanes.push(31 - Math.clz32(rest & -rest));
+  return lanes;
+}

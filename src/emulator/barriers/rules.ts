@@ -1,0 +1,262 @@
+/** The instructions on mbarriers. */
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { lanesOf, recordOrdinary } from "../asynchronous.ts";
+import type { Issuer } from "../asynchronous.ts";
+import type {
+  AddressKind,
+  Collective,
+  CollectiveCall,
+  CollectiveInstruction,
+  CollectiveRule,
+  OperandView,
+  WarpView,
+} from "../collective.ts";
+import { largestCount, tokenPending } from "./mbarrier.ts";
+import type { BarrierProblem, Mbarrier } from "./mbarrier.ts";
+import {
+  barrierBytes,
+  barrierPlace,
+  changeBarrier,
+  createBarrier,
+  findBarrier,
+  removeBarrier,
+  reportMissedPhase,
+} from "./table.ts";
+import type { BarrierRecord } from "./table.ts";
+
+/** How an address operand is to be understood. */
+export function addressKind(modifiers: readonly string[]): AddressKind {
+  const shared = modifiers.some((modifier) => modifier.split("::")[0] === "shared");
+  return shared ? "shared" : "generic";
+}
+
+function eachLane(
+  instruction: CollectiveInstruction,
+  run: (issuer: Issuer, lane: number) => void,
+): Collective {
+  return {
+    aligned: false,
+    run: ({ machine, warp, mask }) => {
+      for (const lane of lanesOf(mask)) run({ machine, warp, lane, instruction }, lane);
+      return "done";
+    },
+  };
+}
+
+const init: CollectiveRule = (instruction) => {
+  const [place, count] = instruction.operands;
+  if (place === undefined || count === undefined) return undefined;
+  const kind = addressKind(instruction.modifiers);
+  return eachLane(instruction, (issuer, lane) => {
+    const arrivals = count.word(issuer.warp, lane);
+    if (arrivals < 1 || arrivals > largestCount)
+      throw new TilewrightError({
+        code: "TW8065",
+        message: `mbarrier.init with a count of ${arrivals}`,
+        location: instruction.location,
+      });
+    const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
+    recordOrdinary(issuer, found, barrierBytes, "write");
+    createBarrier(issuer, found, arrivals);
+  });
+};
+
+const inval: CollectiveRule = (instruction) => {
+  const [place] = instruction.operands;
+  if (place === undefined) return undefined;
+  const kind = addressKind(instruction.modifiers);
+  return eachLane(instruction, (issuer, lane) => {
+    const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
+    recordOrdinary(issuer, found, barrierBytes, "write");
+    removeBarrier(issuer, found);
+  });
+};
+
+const pendingCount: CollectiveRule = (instruction) => {
+  const [result, token] = instruction.operands;
+  if (result === undefined || token === undefined) return undefined;
+  return eachLane(instruction, ({ warp }, lane) => {
+    result.setWord(warp, lane, tokenPending(token.wide(warp, lane)));
+  });
+};
+
+type Change = (barrier: Mbarrier, operand: number) => BarrierProblem | undefined;
+
+/** expect_tx and complete_tx: no arrival, and no order. */
+function transactions(change: Change): CollectiveRule {
+  return (instruction) => {
+    const [place, bytes] = instruction.operands;
+    if (place === undefined || bytes === undefined) return undefined;
+    const kind = addressKind(instruction.modifiers);
+    return eachLane(instruction, (issuer, lane) => {
+      const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
+      recordOrdinary(issuer, found, barrierBytes, "atomic");
+      const operand = bytes.word(issuer.warp, lane);
+      changeBarrier(issuer, found, Knowledge.none, (barrier) => change(barrier, operand));
+    });
+  };
+}
+
+function arrival(modifiers: readonly string[]): Change {
+  const drop = modifiers[0] === "arrive_drop";
+  if (modifiers.includes("expect_tx"))
+    return (barrier, bytes) =>
+      barrier.expect(bytes) ?? (drop ? barrier.arriveAndDrop(1) : barrier.arrive(1));
+  if (drop) return (barrier, count) => barrier.arriveAndDrop(count);
+  if (modifiers.includes("noComplete"))
+    return (barrier, count) => barrier.arriveWithoutCompleting(count);
+  return (barrier, count) => barrier.arrive(count);
+}
+
+/** What a warp's release tells; one step for all lanes of the instruction. */
+function released(warp: WarpView, modifiers: readonly string[]): Knowledge {
+  if (warp.timeline === undefined || modifiers.includes("relaxed")) return Knowledge.none;
+  return warp.timeline.publish();
+}
+
+const arrive: CollectiveRule = (instruction) => {
+  const { modifiers, operands } = instruction;
+  const [state, place, operand] = operands;
+  if (state === undefined || place === undefined) return undefined;
+  const kind = addressKind(modifiers);
+  const change = arrival(modifiers);
+  const dropped = state.operand.kind === "discard";
+  return {
+    aligned: false,
+    run: ({ machine, warp, mask }) => {
+      const lanes = lanesOf(mask);
+      const places = lanes.map((lane) => {
+        const issuer = { machine, warp, lane, instruction };
+        const found = barrierPlace(issuer, kind, place.address(warp, lane));
+        recordOrdinary(issuer, found, barrierBytes, "atomic");
+        return { issuer, found };
+      });
+      const told = released(warp, modifiers);
+      for (const { issuer, found } of places) {
+        const { lane } = issuer;
+        const { token } = findBarrier(issuer, found).barrier;
+        const count = operand?.word(warp, lane) ?? 1;
+        changeBarrier(issuer, found, told, (barrier) => change(barrier, count));
+        if (!dropped) state.setWide(warp, lane, token);
+      }
+      return "done";
+    },
+  };
+};
+
+/** A wait that has failed so far. */
+interface Waiting {
+  readonly record: BarrierRecord;
+  /** The phase in which it began; undefined once it has given up. */
+  readonly since: number | undefined;
+  /** The phase in which it gave up. */
+  readonly gaveUp: number | undefined;
+}
+
+/** Failing waits of each warp, by instruction. */
+const waits = new WeakMap<WarpView, Map<CollectiveInstruction, Waiting>>();
+
+function waitsOf(warp: WarpView): Map<CollectiveInstruction, Waiting> {
+  let found = waits.get(warp);
+  if (found === undefined) {
+    found = new Map();
+    waits.set(warp, found);
+  }
+  return found;
+}
+
+/** One wait in so many comes back empty-handed once, as a time limit may make it. */
+const timeouts = 8;
+
+interface WaitForm {
+  readonly instruction: CollectiveInstruction;
+  readonly kind: AddressKind;
+  readonly result: OperandView;
+  readonly place: OperandView;
+  readonly phase: OperandView;
+  readonly parity: boolean;
+  readonly blocking: boolean;
+  readonly acquires: boolean;
+}
+
+const wait: CollectiveRule = (instruction) => {
+  const { modifiers, operands } = instruction;
+  const [result, place, phase] = operands;
+  if (result === undefined || place === undefined || phase === undefined) return undefined;
+  const form: WaitForm = {
+    instruction,
+    kind: addressKind(modifiers),
+    result,
+    place,
+    phase,
+    parity: modifiers.includes("parity"),
+    blocking: modifiers[0] === "try_wait",
+    acquires: !modifiers.includes("relaxed"),
+  };
+  return { aligned: false, run: (call) => runWait(form, call) };
+};
+
+function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done" | "retry" {
+  const { instruction, phase } = form;
+  const attempts = lanesOf(mask).map((lane) => {
+    const issuer: Issuer = { machine, warp, lane, instruction };
+    const found = barrierPlace(issuer, form.kind, form.place.address(warp, lane));
+    const record = findBarrier(issuer, found);
+    const passed = form.parity
+      ? record.barrier.endedParity(phase.word(warp, lane))
+      : record.barrier.endedToken(phase.wide(warp, lane));
+    return { issuer, found, record, passed };
+  });
+  const [first] = attempts;
+  if (first === undefined) return "done";
+  if (!attempts.some(({ passed }) => passed) && form.blocking && keepsWaiting(form, first))
+    return "retry";
+  for (const { issuer, found, record, passed } of attempts) {
+    recordOrdinary(issuer, found, barrierBytes, "atomic");
+    form.result.setWord(warp, issuer.lane, passed ? 1 : 0);
+    if (passed && form.acquires) warp.timeline?.acquire(record.ended);
+  }
+  if (attempts.every(({ passed }) => passed)) waitsOf(warp).delete(instruction);
+  return "done";
+}
+
+/** Whether a failing wait goes on; it gives up at most once a phase, and then counts as a new one. */
+function keepsWaiting(
+  { instruction }: WaitForm,
+  { issuer, record }: { readonly issuer: Issuer; readonly record: BarrierRecord },
+): boolean {
+  const { machine, warp } = issuer;
+  const { phase } = record.barrier;
+  const known = waitsOf(warp).get(instruction);
+  const same = known?.record === record;
+  if (same && known.since !== undefined) {
+    if (phase - known.since < 2) return true;
+    reportMissedPhase(machine, issuer);
+  }
+  const gaveUp = same && known.gaveUp === phase;
+  const goesOn = gaveUp || machine.random.below(timeouts) !== 0;
+  waitsOf(warp).set(instruction, {
+    record,
+    since: goesOn ? phase : undefined,
+    gaveUp: goesOn && !gaveUp ? undefined : phase,
+  });
+  return goesOn;
+}
+
+const operations: { readonly [operation: string]: CollectiveRule } = {
+  init,
+  inval,
+  expect_tx: transactions((barrier, bytes) => barrier.expect(bytes)),
+  complete_tx: transactions((barrier, bytes) => barrier.complete(bytes)),
+  arrive,
+  arrive_drop: arrive,
+  test_wait: wait,
+  try_wait: wait,
+  pending_count: pendingCount,
+};
+
+export const mbarrier: CollectiveRule = (instruction) => {
+  const [operation = ""] = instruction.modifiers;
+  return operations[operation]?.(instruction);
+};

@@ -1,0 +1,143 @@
+/**
+ * The mbarriers of each block, by their offset in its shared memory, with what their arrivals have told.
+ *
+ *   arrive (release)   the arriving warp's knowledge joins what the running phase gathers
+ *   phase ends         what it gathered becomes what a wait for it learns
+ *   wait (acquire)     the waiting warp learns it
+ */
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Issuer } from "../asynchronous.ts";
+import type { AddressKind, BlockView, MachineView, Place } from "../collective.ts";
+import { Mbarrier } from "./mbarrier.ts";
+import type { BarrierProblem } from "./mbarrier.ts";
+
+export const barrierBytes = 8;
+
+export class BarrierRecord {
+  readonly barrier: Mbarrier;
+  #gathering = Knowledge.none;
+  /** What a wait for the last phase that ended learns. */
+  ended = Knowledge.none;
+
+  constructor(count: number) {
+    this.barrier = new Mbarrier(count);
+  }
+
+  /** Changes the barrier, and notes what whoever changes it tells the waiters. */
+  change(
+    told: Knowledge,
+    operation: (barrier: Mbarrier) => BarrierProblem | undefined,
+  ): BarrierProblem | undefined {
+    const before = this.barrier.phase;
+    this.#gathering = this.#gathering.join(told);
+    const problem = operation(this.barrier);
+    if (this.barrier.phase !== before) {
+      this.ended = this.#gathering;
+      this.#gathering = Knowledge.none;
+    }
+    return problem;
+  }
+}
+
+const tables = new WeakMap<BlockView, Map<number, BarrierRecord>>();
+
+function tableOf(block: BlockView): Map<number, BarrierRecord> {
+  let found = tables.get(block);
+  if (found === undefined) {
+    found = new Map();
+    tables.set(block, found);
+  }
+  return found;
+}
+
+function sharedBlock({ block }: Place, { instruction }: Issuer): BlockView {
+  if (block !== undefined) return block;
+  throw new TilewrightError({
+    code: "TW8060",
+    message: `${instruction.instruction.opcode} was given an address that is not in shared memory`,
+    location: instruction.location,
+  });
+}
+
+/** The place of a barrier at an address. */
+export function barrierPlace(issuer: Issuer, kind: AddressKind, address: number): Place {
+  const { machine, warp, lane, instruction } = issuer;
+  const bytes = barrierBytes;
+  return machine.resolve({ warp, instruction, lane, kind, address, bytes, alignment: 8 });
+}
+
+function writeImage({ views, offset }: Place, image: bigint): void {
+  views.words[offset >> 2] = Number(BigInt.asIntN(32, image));
+  views.words[(offset >> 2) + 1] = Number(BigInt.asIntN(32, image >> 32n));
+  views.states.fill(2, offset, offset + barrierBytes);
+}
+
+function readImage({ views, offset }: Place): bigint {
+  const low = BigInt.asUintN(32, BigInt(views.words[offset >> 2] ?? 0));
+  return (BigInt.asUintN(32, BigInt(views.words[(offset >> 2) + 1] ?? 0)) << 32n) | low;
+}
+
+export function createBarrier(issuer: Issuer, place: Place, count: number): void {
+  const record = new BarrierRecord(count);
+  tableOf(sharedBlock(place, issuer)).set(place.offset, record);
+  writeImage(place, record.barrier.image);
+}
+
+export function removeBarrier(issuer: Issuer, place: Place): void {
+  findBarrier(issuer, place);
+  tableOf(sharedBlock(place, issuer)).delete(place.offset);
+}
+
+/** The barrier at a place; throws the finding where there is none. */
+export function findBarrier(issuer: Issuer, place: Place): BarrierRecord {
+  const block = sharedBlock(place, issuer);
+  const record = tableOf(block).get(place.offset);
+  if (record !== undefined && record.barrier.image === readImage(place)) return record;
+  const why =
+    record === undefined ? "no mbarrier was initialised there" : "its bytes were overwritten";
+  throw new TilewrightError({
+    code: "TW8060",
+    message: `${issuer.instruction.instruction.opcode} at byte ${place.offset} of the shared memory of block ${block.index}: ${why}`,
+    location: issuer.instruction.location,
+  });
+}
+
+const problemCodes = {
+  arrivals: "TW8061",
+  transactions: "TW8062",
+  completing: "TW8063",
+} as const;
+
+function problemText(problem: BarrierProblem): string {
+  if (problem.kind === "transactions")
+    return `the mbarrier would have ${problem.transactions} bytes outstanding`;
+  return `${problem.arriving} arrive where ${problem.pending} are pending`;
+}
+
+/** Changes a barrier, keeps its image, and wakes whoever waits for it. */
+export function changeBarrier(
+  issuer: Issuer,
+  place: Place,
+  told: Knowledge,
+  operation: (barrier: Mbarrier) => BarrierProblem | undefined,
+): void {
+  const record = findBarrier(issuer, place);
+  const problem = record.change(told, operation);
+  writeImage(place, record.barrier.image);
+  issuer.machine.changed();
+  if (problem === undefined) return;
+  throw new TilewrightError({
+    code: problemCodes[problem.kind],
+    message: `${issuer.instruction.instruction.opcode}: ${problemText(problem)}`,
+    location: issuer.instruction.location,
+  });
+}
+
+export function reportMissedPhase(machine: MachineView, issuer: Issuer): void {
+  machine.report({
+    code: "TW8064",
+    message: `warp ${issuer.warp.index} of block ${issuer.warp.block.index} waits for a phase that ended, and so did the next one`,
+    location: issuer.instruction.location,
+  });
+}
