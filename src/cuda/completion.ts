@@ -1,0 +1,96 @@
+/**
+ * Waiting for the GPU without making the event loop wait. A wait is an event on the stream and a promise;
+ * one worker thread at a time waits for the oldest of them, and what has ended with it is found by asking.
+ *
+ *   wait() ─ event 1 ┐
+ *   wait() ─ event 2 ├─ cuEventSynchronize(1) on a worker thread, then cuEventQuery(2), (3), …
+ *   wait() ─ event 3 ┘
+ */
+import type { CudaContext } from "./context.ts";
+import { notReady, success } from "./results.ts";
+
+/** No times are taken, and the waiting thread sleeps. */
+const eventFlags = 1 | 2;
+
+interface Waiter {
+  readonly event: number;
+  /** The latest launch that it waits for. */
+  readonly sequence: number;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Completion {
+  readonly #context: CudaContext;
+  readonly #spare: number[] = [];
+  readonly #waiting: Waiter[] = [];
+  #following: Promise<void> | undefined;
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+  }
+
+  /** Resolves when everything issued so far has ended; rejects where that cannot be said. */
+  wait(): Promise<void> {
+    const event = this.#record();
+    return new Promise<void>((resolve, reject) => {
+      const { sequence } = this.#context;
+      this.#waiting.push({ event, sequence, resolve, reject });
+      this.#following ??= this.#follow();
+    });
+  }
+
+  /** Resolves when nobody waits any more; undefined where nobody does. */
+  get idle(): Promise<void> | undefined {
+    return this.#following;
+  }
+
+  dispose(): void {
+    const { calls } = this.#context.driver;
+    for (const event of this.#spare) calls.cuEventDestroy(event);
+    this.#spare.length = 0;
+  }
+
+  #record(): number {
+    const { driver, stream } = this.#context;
+    const event =
+      this.#spare.pop() ?? this.#context.make("cuEventCreate", "make an event", eventFlags);
+    const result = driver.calls.cuEventRecord(event, stream);
+    if (result === success) return event;
+    this.#spare.push(event);
+    throw this.#context.failure(result, "cuEventRecord", "record an event");
+  }
+
+  /** Settles the waiters in order until none is left. */
+  async #follow(): Promise<void> {
+    const { driver } = this.#context;
+    // Whoever waits first has not been given the promise yet; nothing may settle before that.
+    await Promise.resolve();
+    for (let head = this.#waiting[0]; head !== undefined; head = this.#waiting[0]) {
+      let result = this.#query(head.event);
+      if (result === notReady) result = await driver.waitForEvent(head.event);
+      this.#waiting.shift();
+      this.#spare.push(head.event);
+      this.#settle(head, result);
+    }
+    this.#following = undefined;
+  }
+
+  #query(event: number): number {
+    // After a fault the context refuses to be entered; asking then gives the fault again.
+    if (this.#context.loss === undefined) this.#context.enter();
+    return this.#context.driver.calls.cuEventQuery(event);
+  }
+
+  #settle({ sequence, resolve, reject }: Waiter, result: number): void {
+    if (result === success && this.#context.loss === undefined) {
+      this.#context.noteCompletion(sequence);
+      resolve();
+    } else {
+      reject(
+        this.#context.loss ??
+          this.#context.failure(result, "cuEventSynchronize", "wait for the GPU"),
+      );
+    }
+  }
+}
