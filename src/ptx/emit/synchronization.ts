@@ -52,7 +52,7 @@ function allocateBarrier(op: Op<"alloc_barrier">, context: EmitContext): void {
   const scale = context.arrivals.scaleOf(result);
   code.guarded(firstLane(context), () => {
     for (let index = 0; index < count; index += 1)
-      code.emit("mbarrier.init.shared::cta.b64", [
+      code.emit(`mbarrier.init.${barrierSpace(context)}.b64`, [
         address(numbers.shared, offset + 8 * index),
         integer(arrivals * scale),
       ]);
@@ -60,6 +60,40 @@ function allocateBarrier(op: Op<"alloc_barrier">, context: EmitContext): void {
   const words = Math.ceil(count / phaseBits);
   const phases = Array.from({ length: words }, () => code.constant("b32", 0));
   context.define(result, { kind: "barrier", offset, count, scale, phases });
+}
+
+/** How the state space of barriers is spelled: targets without clusters know no other. */
+function barrierSpace({ target }: EmitContext): "shared" | "shared::cta" {
+  return target.features.includes("cluster") ? "shared::cta" : "shared";
+}
+
+/** One lane's arrival on a barrier of its own block; older targets must take the state. */
+export function emitArrival(
+  context: EmitContext,
+  { base, offset }: BarrierPlace,
+  count: number,
+): void {
+  const { code } = context;
+  const space = barrierSpace(context);
+  const state = space === "shared" ? code.register("b64") : discard;
+  const counted = count === 1 ? [] : [integer(count)];
+  if (space === "shared" && count > 1)
+    code.emit("mbarrier.arrive.noComplete.shared.b64", [
+      code.register("b64"),
+      address(base, offset),
+      integer(count - 1),
+    ]);
+  code.emit(`mbarrier.arrive.${space}.b64`, [
+    state,
+    address(base, offset),
+    ...(space === "shared" ? [] : counted),
+  ]);
+}
+
+/** Where a barrier is: a shared::cta address and an offset. */
+export interface BarrierPlace {
+  readonly base: Register;
+  readonly offset: number;
 }
 
 /** The lane that initialises for everybody who runs this. */
@@ -94,7 +128,7 @@ export function endBarriers(context: EmitContext, body: Region): void {
     const { offset, count } = context.barrier(result);
     code.guarded(firstLane(context), () => {
       for (let index = 0; index < count; index += 1)
-        code.emit("mbarrier.inval.shared::cta.b64", [address(numbers.shared, offset + 8 * index)]);
+        code.emit(`mbarrier.inval.${barrierSpace(context)}.b64`, [address(numbers.shared, offset + 8 * index)]);
     });
   }
 }
@@ -104,7 +138,7 @@ export function barrierAddress(
   context: EmitContext,
   barrier: BarrierValue,
   index: Value | undefined,
-): { readonly base: Register; readonly offset: number } {
+): BarrierPlace {
   const { code, numbers } = context;
   const { offset } = barrier;
   if (index === undefined) return { base: numbers.shared, offset };
@@ -117,7 +151,7 @@ export function barrierAddress(
 /** The shared::cluster address of the same place in another block. */
 export function peerAddress(
   { code }: EmitContext,
-  { base, offset }: { readonly base: Register; readonly offset: number },
+  { base, offset }: BarrierPlace,
   rank: Register,
 ): Register {
   const own = code.make("b32", "add.u32", base, integer(offset));
@@ -134,12 +168,7 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   warpBarrier(context, "the warp's lanes are done before one of them arrives");
   const counted = count === 1 ? [] : [integer(count)];
   code.guarded(numbers.leader, () => {
-    if (remote === undefined)
-      code.emit("mbarrier.arrive.shared::cta.b64", [
-        discard,
-        address(place.base, place.offset),
-        ...counted,
-      ]);
+    if (remote === undefined) emitArrival(context, place, count);
     else
       code.emit("mbarrier.arrive.release.cluster.shared::cluster.b64", [
         discard,

@@ -22,7 +22,8 @@ import type { EmitContext } from "../context.ts";
 import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
-import { barrierAddress } from "../synchronization.ts";
+import { barrierAddress, emitArrival } from "../synchronization.ts";
+import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
 
 /** One axis of the map, in the order of the shared bytes. */
@@ -204,25 +205,21 @@ export function tensorCopyIn(
   code.place(skip);
 }
 
-interface BarrierPlace {
-  readonly base: Register;
-  readonly offset: number;
-}
-
 /** Tells the barrier how many bytes will land, and arrives once for the copy. */
 function expectBytes(
-  { code }: EmitContext,
-  { base, offset }: BarrierPlace,
+  context: EmitContext,
+  barrier: BarrierPlace,
   scale: number,
   bytes: number,
 ): void {
-  const place = address(base, offset);
+  const { code } = context;
+  const place = address(barrier.base, barrier.offset);
   if (scale === 1) {
     code.emit("mbarrier.arrive.expect_tx.shared::cta.b64", [discard, place, integer(bytes)]);
     return;
   }
   code.emit("mbarrier.expect_tx.relaxed.cta.shared::cta.b64", [place, integer(bytes)]);
-  code.emit("mbarrier.arrive.shared::cta.b64", [discard, place, integer(scale)]);
+  emitArrival(context, barrier, scale);
 }
 
 /** The same on the barrier of every block that a multicast reaches. */

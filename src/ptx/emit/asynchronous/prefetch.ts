@@ -1,0 +1,49 @@
+/**
+ * Prefetching a window into the L2 cache: one lane asks for each line of 128 bytes. Lanes share the window
+ * out as for a load of 16 bytes each, of which every eighth asks.
+ */
+import type { Op } from "../../../ir/node.ts";
+import { memoryLayouts } from "../../../layout/model/candidates.ts";
+import { refOf } from "../../../layout/model/windows.ts";
+import type { Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
+import type { EmitContext } from "../context.ts";
+import { planAccess } from "../memory/access.ts";
+import type { Unit } from "../memory/units.ts";
+
+const lineBytes = 128;
+
+export function prefetch(op: Op<"prefetch">, context: EmitContext): void {
+  const { code, scope } = context;
+  const window = context.ref(op.operands.ref);
+  const { dtype } = window;
+  const shape = refOf(op.operands.ref).shape.map(Number);
+  const extent = { shape, bits: dtype.bits, oneWarp: scope.oneWarp };
+  const [layout] = shape.length === 0 ? [] : memoryLayouts(extent, shape.length - 1);
+  if (layout?.kind === "splat") throw new Error("a window is spread over lanes");
+  const access = planAccess(context, { window, layout, shape, once: true });
+  const ask = (units: readonly Unit[]): void => {
+    for (const { address, guard, registers } of units) {
+      const asking = oneOfLine(context, (registers.length * dtype.bits) / 8);
+      const both =
+        guard === undefined || asking === undefined
+          ? (guard ?? asking)
+          : code.make("pred", "and.pred", guard, asking);
+      const emit = (): void => {
+        code.emit("prefetch.global.L2", [address]);
+      };
+      if (both === undefined) emit();
+      else code.guarded(both, emit);
+    }
+  };
+  // Narrow units at an overhanging end reach the same lines.
+  ask(access.units());
+}
+
+/** Whether the lane's unit begins a line, where neighbouring lanes have neighbouring units. */
+function oneOfLine({ code, numbers }: EmitContext, bytes: number): Register | undefined {
+  const lanes = Math.min(32, Math.floor(lineBytes / bytes));
+  if (lanes <= 1) return undefined;
+  const place = code.make("b32", "and.b32", numbers.lane, integer(lanes - 1));
+  return code.make("pred", "setp.eq.u32", place, integer(0));
+}
