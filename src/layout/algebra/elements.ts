@@ -62,13 +62,13 @@ export function elementTable(layout: RegisterLayout, shape: readonly number[]): 
 }
 
 /** What thread and register each contribute to the coordinate of one axis. */
-interface CoordinateParts {
+export interface CoordinateParts {
   readonly ofThread: Int32Array;
   readonly ofRegister: Int32Array;
 }
 
 /** The coordinate of a place is the sum of what its thread and its register contribute. */
-function coordinateParts(
+export function coordinateParts(
   layout: DistributedLayout,
   shape: readonly number[],
 ): readonly CoordinateParts[] {
