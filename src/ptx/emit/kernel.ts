@@ -19,7 +19,7 @@ import { ptxVersion } from "../version.ts";
 import { threadBarrier } from "./barriers.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
-import { globalParameter } from "./memory/rules.ts";
+import { globalParameter } from "./memory/global.ts";
 import { planOrdering } from "./ordering/plan.ts";
 import type { OrderingPlan } from "./ordering/plan.ts";
 import { emitRules } from "./rules.ts";

@@ -17,6 +17,7 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import type { Value } from "../../ir/node.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
+import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import type { RegisterClass } from "../code.ts";
 import type { Register } from "../module.ts";
@@ -52,6 +53,16 @@ export interface IndexValue {
   readonly constant: number;
 }
 
+/** An index and what is known of it whatever the launch. */
+export interface Position extends IndexValue {
+  /** Divides it; 0 for zero, which everything divides. */
+  readonly divisor: number;
+  /** It is not below this. */
+  readonly least: number;
+  /** It is below each of these. */
+  readonly below: readonly Size[];
+}
+
 /** An axis of the array that a window lies in. */
 export interface RootAxis {
   readonly extent: Size;
@@ -59,21 +70,24 @@ export interface RootAxis {
   readonly stride: Size;
 }
 
-/** Positions from `low` below `high` are inside. */
+/** Positions from `low` below `high` are inside; undefined where all are on that side. */
 export interface Bounds {
-  readonly low: IndexValue;
-  readonly high: IndexValue | Size;
+  readonly low: Position | undefined;
+  readonly high: Position | undefined;
 }
 
 export interface WindowAxis {
   /** The axis of the array along which it runs. */
   readonly root: number;
   readonly size: Size;
-  /** Who else must hold a position of this axis, besides the window: the windows it was cut from. */
+  /** Where the window may overhang: positions along the axis of the array that must be inside as well. */
   readonly bounds: readonly Bounds[];
 }
 
-/** A window on global memory whose axes run along those of an array. */
+/**
+ * A window on global memory whose axes run along those of an array, each along one of its own. Axes of
+ * the array along which no axis of the window runs stay at their origin.
+ */
 export interface GlobalValue {
   readonly kind: "global";
   /** The parameter or allocation. */
@@ -82,38 +96,60 @@ export interface GlobalValue {
   readonly name: string;
   /** b64: the address of the array's first element. */
   readonly base: Register;
+  /**
+   * Undefined where that is the parameter itself. Elsewhere the array is a window that was reshaped,
+   * which no tensor map describes, and this divides the number of elements that lie before it.
+   */
+  readonly moved: number | undefined;
   readonly dtype: DType;
-  /** The array, after reshapes of all of it. */
+  /** Nobody writes it while the kernel runs. */
+  readonly readOnly: boolean;
+  /** The array, where the window was reshaped under the shape that makes it a box. */
   readonly array: readonly RootAxis[];
   /** The position along each axis of the array at which the window begins. */
-  readonly origin: readonly IndexValue[];
+  readonly origin: readonly Position[];
   readonly axes: readonly WindowAxis[];
-  /** Bounds of axes that were dropped: whether the window is inside at all. */
-  readonly fixed: readonly { readonly position: IndexValue; readonly bounds: readonly Bounds[] }[];
 }
 
-/** A window under another shape that the array's axes cannot express: indices are taken apart one by one. */
+/** A window under another shape that strides cannot express: indices are taken apart one by one. */
 export interface ReshapedValue {
   readonly kind: "reshaped";
   readonly dtype: DType;
-  readonly source: GlobalValue | SharedValue | ReshapedValue;
-  /** Windows cut from the reshaped shape: begin, and sizes of all its axes. */
+  readonly source: RefValue;
+  /** The shape of the whole; the elements of the source in row-major order. */
   readonly shape: readonly Size[];
-  readonly origin: readonly IndexValue[];
+  /** The window: where it begins in the whole, and along which of its axes it runs. */
+  readonly origin: readonly Position[];
   readonly axes: readonly WindowAxis[];
 }
 
-/** A window on shared memory of this block, or of a peer. */
+/** What an offset known at run time adds to the number of a window's first element. */
+export interface SharedMove {
+  readonly index: Register;
+  /** Elements for each step of the index. */
+  readonly stride: number;
+  /** The values that the index may have: multiples of `divisor` from 0 on, `count` of them. */
+  readonly divisor: number;
+  readonly count: number;
+}
+
+/**
+ * A window on shared memory of this block or of a peer: elements of the allocation by their number in its
+ * row-major order, a first one and a stride for each axis.
+ */
 export interface SharedValue {
   readonly kind: "shared";
   readonly window: SharedWindow;
   readonly dtype: DType;
+  /** The allocation, how it is stored, and the byte of shared memory at which it begins. */
+  readonly allocation: readonly number[];
+  readonly layout: SharedLayout;
+  readonly offset: number;
   readonly shape: readonly number[];
-  /** Position of the window's first element along each axis of the allocation. */
-  readonly origin: readonly IndexValue[];
-  /** The axis of the allocation along which each axis of the window runs. */
-  readonly axes: readonly number[];
-  /** The block of the cluster, for `peer` windows. */
+  readonly strides: readonly number[];
+  readonly first: number;
+  readonly moves: readonly SharedMove[];
+  /** b32: the block of the cluster, for `peer` windows. */
   readonly rank: Register | undefined;
 }
 

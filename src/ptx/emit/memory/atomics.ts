@@ -1,0 +1,186 @@
+/**
+ * Atomic updates, relaxed and for the whole GPU. Each element is updated by one lane; where the old values
+ * are wanted, lanes that hold copies get them from that lane: within a warp by a shuffle, across warps
+ * through shared memory. Where nobody wants them, `red` does without.
+ *
+ *   | function      | formats                    | instruction                                    |
+ *   |---------------|----------------------------|------------------------------------------------|
+ *   | add           | integers, f32, f64         | add.u32, add.u64, add.f32, add.f64             |
+ *   | add           | f16, bf16                  | add.noftz.f16; bf16 from sm_90 on, else a loop |
+ *   | min, max      | integers                   | min.s32 and the like                           |
+ *   | min, max      | f16, bf16                  | a loop of cas.b16                              |
+ *   | and, or, xor  | integers                   | and.b32, and.b64                               |
+ *   | exchange      | 32 and 64 bits             | exch.b32, exch.b64                             |
+ *
+ * In global memory add.f32 takes subnormal numbers for zero, as the hardware does.
+ */
+import type { DType } from "../../../formats/dtype.ts";
+import type { Kernel, Op, Value } from "../../../ir/node.ts";
+import type { atomicFunctions } from "../../../ir/ops/memory.ts";
+import { countUses } from "../../../ir/rewrite/analysis.ts";
+import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
+import type { Operand, Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
+import { warpBarrier } from "../barriers.ts";
+import type { EmitContext } from "../context.ts";
+import { tileElements, tileFromElements } from "../elements.ts";
+import { emitBinary } from "../elementwise/functions.ts";
+import { elementClass } from "../values.ts";
+import { planAccess } from "./access.ts";
+import { shareElements } from "./sharing.ts";
+import { spreadOperand } from "./tiles.ts";
+import type { Access, Unit } from "./units.ts";
+
+type AtomicFunction = (typeof atomicFunctions)[number];
+type AtomicOp = Op<"atomic"> | Op<"atomic_compare_exchange">;
+
+/** How one element is updated: an instruction with its operands, or a loop. */
+type Update =
+  | { readonly kind: "native"; readonly opcode: string; readonly reduces: boolean }
+  | { readonly kind: "loop"; readonly fn: "add" | "min" | "max" };
+
+function updateOf({ target }: EmitContext, fn: AtomicFunction, dtype: DType): Update {
+  const native = (opcode: string, reduces = true): Update => ({ kind: "native", opcode, reduces });
+  const { bits, kind, name } = dtype;
+  if (fn === "exchange") return native(`exch.b${bits}`, false);
+  if (fn === "and" || fn === "or" || fn === "xor") return native(`${fn}.b${bits}`);
+  if (kind !== "float") return native(`${fn}.${integerType(fn, dtype)}`);
+  const halves = name === "f16" || (name === "bf16" && target.features.includes("tma"));
+  if (fn === "add" && (bits >= 32 || halves))
+    return native(bits >= 32 ? `add.${name}` : `add.noftz.${name}`);
+  return { kind: "loop", fn };
+}
+
+/** Sums wrap alike in both kinds of integers. */
+function integerType(fn: AtomicFunction, { bits, kind }: DType): string {
+  return `${fn !== "add" && kind === "signed" ? "s" : "u"}${bits}`;
+}
+
+export function atomic(op: Op<"atomic">, context: EmitContext): void {
+  const { value } = op.operands;
+  const dtype = context.ref(op.operands.ref).dtype;
+  const update = updateOf(context, op.attributes.fn, dtype);
+  updateElements(op, context, [value], (access, unit, [operand], old) => {
+    if (operand === undefined) throw new Error("an atomic without its value");
+    if (update.kind === "loop")
+      updateLoop(context, access, unit, { dtype, operand, old }, update.fn);
+    else emitUpdate(context, access, unit, update, [operand], old);
+  });
+}
+
+export function compareExchange(op: Op<"atomic_compare_exchange">, context: EmitContext): void {
+  const { value, expected } = op.operands;
+  const { bits } = context.ref(op.operands.ref).dtype;
+  const update = { opcode: `cas.b${bits}`, reduces: false } as const;
+  updateElements(op, context, [expected, value], (access, unit, operands, old) => {
+    emitUpdate(context, access, unit, update, operands, old);
+  });
+}
+
+type UpdateElement = (
+  access: Access,
+  unit: Unit,
+  operands: readonly Register[],
+  old: Register | undefined,
+) => void;
+
+/** Updates each element once and defines the result where anybody wants it. */
+function updateElements(
+  op: AtomicOp,
+  context: EmitContext,
+  values: readonly Value[],
+  update: UpdateElement,
+): void {
+  const { code } = context;
+  const window = context.ref(op.operands.ref);
+  const { dtype } = window;
+  const [result] = op.results;
+  const wanted = result !== undefined && isUsed(context.kernel, result);
+  const tiles = values.map((value) =>
+    value.type.kind === "tile" ? spreadOperand(context, op, value) : undefined,
+  );
+  const [tile] = tiles;
+  const elements = values.map((value, index) => {
+    const own = tiles[index];
+    return own === undefined ? [context.scalar(value).register] : tileElements(context, own);
+  });
+  const layout = tile?.layout;
+  const shape = tile?.shape ?? [];
+  const access = planAccess(context, { window, layout, shape, once: true, single: true });
+  const count = layout === undefined ? 1 : registersPerLane(layout, shape);
+  const olds: (Register | undefined)[] = Array.from({ length: count }, () => undefined);
+  for (const unit of access.units()) {
+    const [register = 0] = unit.registers;
+    const type = elementClass(dtype);
+    if (wanted) olds[register] = code.make(type, `mov.${type}`, integer(0));
+    const operands = elements.flatMap((own) => own[register] ?? []);
+    update(access, unit, operands, olds[register]);
+  }
+  if (!wanted) return;
+  const shared = shareElements(context, op, dtype, layout, olds);
+  if (tile === undefined) {
+    const [register] = shared;
+    if (register !== undefined) context.define(result, { kind: "scalar", dtype, register });
+  } else context.define(result, tileFromElements(context, tile, shared));
+}
+
+const uses = new WeakMap<Kernel, ReadonlyMap<Value, number>>();
+
+function isUsed(kernel: Kernel, value: Value): boolean {
+  const counts = uses.get(kernel) ?? countUses(kernel.body);
+  uses.set(kernel, counts);
+  return counts.has(value);
+}
+
+function emitUpdate(
+  { code }: EmitContext,
+  { space }: Access,
+  { address: place, guard }: Unit,
+  { opcode, reduces }: { readonly opcode: string; readonly reduces: boolean },
+  operands: readonly Operand[],
+  old: Register | undefined,
+): void {
+  const emit = (): void => {
+    if (old === undefined && reduces) code.emit(`red.${space}.${opcode}`, [place, ...operands]);
+    else {
+      const type = opcode.endsWith("64") ? "b64" : opcode.endsWith("16") ? "b16" : "b32";
+      const target = old ?? code.register(type);
+      code.emit(`atom.${space}.${opcode}`, [target, place, ...operands]);
+    }
+  };
+  if (guard === undefined) emit();
+  else code.guarded(guard, emit);
+}
+
+interface LoopOperands {
+  readonly dtype: DType;
+  readonly operand: Register;
+  readonly old: Register | undefined;
+}
+
+/** Tries until nobody came between; lanes leave as they succeed. */
+function updateLoop(
+  context: EmitContext,
+  { space }: Access,
+  { address: place, guard }: Unit,
+  { dtype, operand, old }: LoopOperands,
+  fn: "add" | "min" | "max",
+): void {
+  const { code } = context;
+  const [again, end] = [code.label("again"), code.label("updated")];
+  if (guard !== undefined) code.jumpIf(guard, end, { negated: true, uniform: false });
+  const seen = code.make(
+    "b16",
+    `ld.relaxed.${space === "global" ? "gpu" : "cta"}.${space}.b16`,
+    place,
+  );
+  code.place(again);
+  const next = emitBinary(context, fn, dtype, seen, operand);
+  const found = code.make("b16", `atom.${space}.cas.b16`, place, seen, next);
+  const failed = code.make("pred", "setp.ne.b16", found, seen);
+  code.emit("mov.b16", [seen, found]);
+  code.jumpIf(failed, again, { uniform: false });
+  if (old !== undefined) code.emit("mov.b16", [old, seen]);
+  code.place(end);
+  warpBarrier(context, "the lanes left the loop apart");
+}

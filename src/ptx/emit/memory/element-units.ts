@@ -1,0 +1,250 @@
+/**
+ * Accesses element by element, for what has no regular form: windows reshaped across gaps or bounds, flat
+ * layouts whose bits straddle axes, shared windows that cut through tiles. Coordinates are taken apart and
+ * put together by divisions at run time; exact for every window, fast for none.
+ *
+ *   x.at(slice(3, 10), slice(0, 6)).reshape([60]), element e
+ *
+ *   row = e / 6, column = e % 6          then x's own bounds and strides
+ */
+import type { Size } from "../../../ir/size.ts";
+import { rowMajor } from "../../../layout/model/windows.ts";
+import { product } from "../../../layout/algebra/bits.ts";
+import { viewedShape } from "../../../layout/algebra/register-layout.ts";
+import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
+import type { Register } from "../../module.ts";
+import { address, integer } from "../../operands.ts";
+import type { EmitContext } from "../context.ts";
+import type {
+  GlobalValue,
+  IndexValue,
+  RefValue,
+  ReshapedValue,
+  SharedValue,
+  WindowAxis,
+} from "../values.ts";
+import { halved, windowPositions } from "./global.ts";
+import { Conjunctions, TileGuards } from "./guards.ts";
+import type { Truth } from "./guards.ts";
+import { LaneCoordinates, tileParts } from "./parts.ts";
+import { addIndex, indexRegister, zeroPosition } from "./positions.ts";
+import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
+import { emitSwizzle } from "./shared-units.ts";
+import type { Access, Unit } from "./units.ts";
+import { addProduct, wideRegister } from "./wide.ts";
+import type { WideSum } from "./wide.ts";
+
+type Place = Pick<Unit, "address" | "half"> & { readonly inside: readonly Truth[] };
+
+interface Request {
+  readonly window: RefValue;
+  readonly layout: DistributedLayout | undefined;
+  readonly shape: readonly number[];
+  readonly always: readonly Truth[];
+}
+
+export function elementAccess(context: EmitContext, request: Request): Access {
+  const root = rootOf(request.window);
+  const shared = root.kind === "shared";
+  const local = shared && root.rank === undefined;
+  return {
+    space: shared ? (local ? "shared" : "shared::cluster") : "global",
+    readOnly: root.kind === "global" && root.readOnly,
+    units: () => elementUnits(context, request),
+  };
+}
+
+function rootOf(window: RefValue): GlobalValue | SharedValue {
+  return window.kind === "reshaped" ? rootOf(window.source) : window;
+}
+
+function elementUnits(context: EmitContext, request: Request): readonly Unit[] {
+  const conjunctions = new Conjunctions(context);
+  return coordinatesOf(context, request).flatMap(({ coordinates, inTile }, register) => {
+    if (inTile === false) return [];
+    const place = placeOf(context, request.window, coordinates);
+    const guard = conjunctions.all([inTile, ...place.inside, ...request.always]);
+    if (guard === false) return [];
+    const { half } = place;
+    return [
+      {
+        registers: [register],
+        address: place.address,
+        guard: guard === true ? undefined : guard,
+        half,
+      },
+    ];
+  });
+}
+
+interface ElementCoordinates {
+  readonly coordinates: readonly IndexValue[];
+  readonly inTile: Truth;
+}
+
+/** The coordinates of each register's element. */
+function coordinatesOf(
+  context: EmitContext,
+  { layout, shape }: Request,
+): readonly ElementCoordinates[] {
+  if (layout === undefined) return [{ coordinates: [], inTile: true }];
+  const viewed = viewedShape(layout, shape);
+  const parts = tileParts(layout, viewed);
+  if (parts === undefined) throw new Error(`${layout.text} does not spread [${viewed.join()}]`);
+  const lanes = new LaneCoordinates(context, parts);
+  const guards = new TileGuards(context, parts, lanes, { rooms: [] });
+  return Array.from({ length: parts.registers }, (_, register) => {
+    const inTile = guards.of(register);
+    const own = parts.axes.map(({ ofRegister }, axis) => ({
+      register: lanes.of(axis),
+      constant: ofRegister[register] ?? 0,
+    }));
+    const coordinates =
+      layout.kind === "axes" || inTile === false
+        ? own
+        : takeApart(context, own[0] ?? zeroPosition, shape);
+    return { coordinates, inTile };
+  });
+}
+
+/** The coordinates of a row-major number below 2³¹. */
+function takeApart(
+  context: EmitContext,
+  number: IndexValue,
+  shape: readonly number[],
+): readonly IndexValue[] {
+  const { code } = context;
+  const rest = indexRegister(context, number);
+  return shape.map((extent, axis) => {
+    const below = product(shape.slice(axis + 1));
+    const quotient = below === 1 ? rest : code.make("b32", "div.u32", rest, integer(below));
+    const register = axis === 0 ? quotient : code.make("b32", "rem.u32", quotient, integer(extent));
+    return { register, constant: 0 };
+  });
+}
+
+/** Where an element of a window lies, and what must hold for it to be inside. */
+export function placeOf(
+  context: EmitContext,
+  window: RefValue,
+  indices: readonly IndexValue[],
+): Place {
+  if (window.kind === "global") return globalPlace(context, window, indices);
+  if (window.kind === "shared") return sharedPlace(context, window, indices);
+  return reshapedPlace(context, window, indices);
+}
+
+function globalPlace(
+  context: EmitContext,
+  window: GlobalValue,
+  indices: readonly IndexValue[],
+): Place {
+  const positions = windowPositions(context, window, indices);
+  const { array, base, dtype, axes } = window;
+  const inside = boundTruths(context, axes, positions);
+  const scale = dtype.bits === 4 ? 1 : dtype.bits / 8;
+  const start: WideSum = { register: dtype.bits === 4 ? undefined : base, constant: 0 };
+  const sum = array.reduce(
+    (total, { stride }, axis) =>
+      addProduct(context, total, positions[axis] ?? zeroPosition, stride, scale),
+    start,
+  );
+  if (dtype.bits !== 4) return { address: address(sum.register ?? base, sum.constant), inside };
+  const bytes = halved(context, base, sum);
+  const { code } = context;
+  const low = code.make("b32", "cvt.u32.u64", wideRegister(context, sum));
+  const half = code.make("b32", "and.b32", low, integer(1));
+  return { address: address(bytes.register, bytes.constant), half, inside };
+}
+
+function boundTruths(
+  context: EmitContext,
+  axes: readonly WindowAxis[],
+  positions: readonly IndexValue[],
+): readonly Truth[] {
+  const compare = (relation: "ge" | "lt", left: IndexValue, right: IndexValue): Truth => {
+    const [a, b] = [indexRegister(context, left), indexRegister(context, right)];
+    return context.code.make("pred", `setp.${relation}.s32`, a, b);
+  };
+  return axes.flatMap(({ root, bounds }) => {
+    const position = positions[root] ?? zeroPosition;
+    return bounds.flatMap(({ low, high }) => [
+      ...(low ? [compare("ge", position, low)] : []),
+      ...(high ? [compare("lt", position, high)] : []),
+    ]);
+  });
+}
+
+function sharedPlace(
+  context: EmitContext,
+  window: SharedValue,
+  indices: readonly IndexValue[],
+): Place {
+  const { code } = context;
+  const { dtype, layout, strides, first, moves, offset } = window;
+  const terms = [
+    ...moves.map(({ index, stride }) => ({ register: index, constant: 0, stride })),
+    ...indices.map((index, axis) => ({ ...index, stride: strides[axis] ?? 0 })),
+  ];
+  let number: IndexValue = { register: undefined, constant: first };
+  for (const { register, constant, stride } of terms) {
+    const scaled =
+      register === undefined || stride === 1
+        ? register
+        : code.make("b32", "mul.lo.s32", register, integer(stride));
+    number = addIndex(context, number, { register: scaled, constant: constant * stride });
+  }
+  const digits = storedDigits(layout, window.allocation);
+  const stored = storedRegister(context, digits, indexRegister(context, number));
+  const bits = code.make("b32", "mul.lo.u32", stored, integer(dtype.bits));
+  const byte = code.make("b32", "shr.u32", bits, integer(3));
+  const moved = layout.swizzle === 0 ? byte : emitSwizzle(context, byte, layout.swizzle);
+  const base = code.make("b32", "add.u32", allocationBase(context, window), moved);
+  const half = dtype.bits === 4 ? code.make("b32", "and.b32", stored, integer(1)) : undefined;
+  return { address: address(base, offset), half, inside: [] };
+}
+
+function reshapedPlace(
+  context: EmitContext,
+  window: ReshapedValue,
+  indices: readonly IndexValue[],
+): Place {
+  const positions: IndexValue[] = [...window.origin];
+  window.axes.forEach(({ root }, axis) => {
+    const start = window.origin[root] ?? zeroPosition;
+    positions[root] = addIndex(context, start, indices[axis] ?? zeroPosition);
+  });
+  const inside = boundTruths(context, window.axes, positions);
+  const strides = rowMajor(window.shape);
+  const number = positions.reduce<WideSum>(
+    (sum, position, axis) => addProduct(context, sum, position, strides[axis] ?? 1, 1),
+    { register: undefined, constant: 0 },
+  );
+  const sizes = windowShape(window.source);
+  const source = takeApartWide(context, wideRegister(context, number), sizes);
+  const place = placeOf(context, window.source, source);
+  return { ...place, inside: [...inside, ...place.inside] };
+}
+
+/** The coordinates of a row-major number in 64 bits. */
+function takeApartWide(
+  context: EmitContext,
+  number: Register,
+  sizes: readonly Size[],
+): readonly IndexValue[] {
+  const { code } = context;
+  const coordinates: IndexValue[] = [];
+  let rest = number;
+  for (let axis = sizes.length - 1; axis >= 0; axis -= 1) {
+    const size = sizes[axis] ?? 1;
+    const by = typeof size === "number" ? integer(size) : context.size(size, 64);
+    const digit = axis === 0 ? rest : code.make("b64", "rem.u64", rest, by);
+    coordinates.unshift({ register: code.make("b32", "cvt.u32.u64", digit), constant: 0 });
+    if (axis > 0) rest = code.make("b64", "div.u64", rest, by);
+  }
+  return coordinates;
+}
+
+export function windowShape(window: RefValue): readonly Size[] {
+  return window.kind === "shared" ? window.shape : window.axes.map(({ size }) => size);
+}

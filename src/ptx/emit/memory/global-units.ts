@@ -1,0 +1,212 @@
+/**
+ * Accesses to windows on global memory. A lane's address is computed once, in 64 bits: the window's start,
+ * the same for all, and the lane's coordinates times the strides. Registers add immediates, or, along axes
+ * whose stride the launch decides, a multiple of it that registers of a row share.
+ *
+ *   x: [m, n] in f32, wgmma on 64 × 8 of it
+ *
+ *   start = x + (64 i · n + 8 j) · 4                       uniform
+ *   lane  = start + row · n · 4 + column · 4
+ *   register 0, 1:  [lane], 8 bytes        register 2, 3:  [lane + 8 · n · 4], 8 bytes
+ *
+ * Runs of neighbours are moved at once as far as alignment is known. Where a run may lie across the bound of
+ * its view, a test that is the same for all lanes picks between whole runs and single elements.
+ */
+import { knownDivisor } from "../../../ir/size.ts";
+import { powerOfTwoIn } from "../../../layout/algebra/vectors.ts";
+import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
+import type { Register } from "../../module.ts";
+import { address, integer } from "../../operands.ts";
+import type { EmitContext } from "../context.ts";
+import type { GlobalValue } from "../values.ts";
+import { arrayAlignment, halved, startDivisor } from "./global.ts";
+import { roomsOf, TileGuards, wholeInside } from "./guards.ts";
+import type { Rooms, Truth } from "./guards.ts";
+import { LaneCoordinates } from "./parts.ts";
+import type { TileParts } from "./parts.ts";
+import { constantPosition, zeroPosition } from "./positions.ts";
+import { runsAlong, singleRuns, widestBits } from "./units.ts";
+import type { Access, Unit } from "./units.ts";
+import { addProduct, wideRegister } from "./wide.ts";
+import type { WideSum } from "./wide.ts";
+
+interface Request {
+  readonly window: GlobalValue;
+  readonly parts: TileParts;
+  /** What else must hold of a lane. */
+  readonly always: readonly Truth[];
+  /** Most elements of a unit. */
+  readonly widest: number;
+}
+
+export function globalAccess(context: EmitContext, request: Request): Access {
+  const { window, parts } = request;
+  const rooms = window.axes.map(({ root, bounds }) =>
+    roomsOf(context, window.origin[root] ?? zeroPosition, bounds),
+  );
+  const { axis, runs } = widestRuns(request);
+  const base = { space: "global", readOnly: window.readOnly } as const;
+  const run = runs[0]?.length ?? 1;
+  const units =
+    (vectors: readonly (readonly number[])[], bounded: readonly Rooms[]) => (): readonly Unit[] =>
+      unitsOf(context, request, vectors, bounded);
+  const room = rooms[axis];
+  const straddles = [room?.low, room?.high].some(
+    (bound) => bound !== undefined && bound.divisor % run !== 0,
+  );
+  if (run === 1 || !straddles) return { ...base, units: units(runs, rooms) };
+  const extents = parts.axes.map(({ extent }) => extent);
+  const inside = wholeInside(context, rooms, extents);
+  if (inside === undefined) return { ...base, units: units(runs, []) };
+  return {
+    ...base,
+    units: units(singleRuns(parts), rooms),
+    whole: { inside, units: units(runs, []) },
+  };
+}
+
+interface Runs {
+  readonly axis: number;
+  readonly runs: readonly (readonly number[])[];
+}
+
+/** The longest runs of neighbours in memory that are surely aligned. */
+function widestRuns({ window, parts, widest }: Request): Runs {
+  const axis = window.axes.findIndex(
+    ({ root, size }) => size !== 1 && window.array[root]?.stride === 1,
+  );
+  for (let run = axis < 0 ? 1 : Math.min(widest, alignedRun(window)); run > 1; run /= 2) {
+    const runs = runsAlong(parts, axis, run);
+    if (runs !== undefined) return { axis, runs };
+  }
+  return { axis, runs: singleRuns(parts) };
+}
+
+/** Elements that are aligned together from the start of every row on. */
+function alignedRun(window: GlobalValue): number {
+  const { array, axes, dtype } = window;
+  const widest = widestBits / dtype.bits;
+  const divisor = axes.reduce(
+    (known, { root, size }) => {
+      const stride = array[root]?.stride ?? 1;
+      return stride === 1 || size === 1
+        ? known
+        : greatestCommonDivisor(known, knownDivisor(stride));
+    },
+    greatestCommonDivisor(startDivisor(window), (arrayAlignment * 8) / dtype.bits),
+  );
+  return Math.min(widest, powerOfTwoIn(divisor));
+}
+
+function unitsOf(
+  context: EmitContext,
+  { window, parts, always }: Request,
+  runs: readonly (readonly number[])[],
+  rooms: readonly Rooms[],
+): readonly Unit[] {
+  const lanes = new LaneCoordinates(context, parts);
+  const guards = new TileGuards(context, parts, lanes, { rooms, always });
+  const addresses = new GlobalAddresses(context, window, parts, lanes);
+  const units: Unit[] = [];
+  for (const registers of runs) {
+    const [first = 0] = registers;
+    const guard = guards.of(first);
+    if (guard === false) continue;
+    const place = addresses.of(first, registers.length === 1);
+    units.push({ registers, ...place, guard: guard === true ? undefined : guard });
+  }
+  return units;
+}
+
+type Place = Pick<Unit, "address" | "half">;
+
+class GlobalAddresses {
+  readonly #context: EmitContext;
+  readonly #window: GlobalValue;
+  readonly #parts: TileParts;
+  readonly #lanes: LaneCoordinates;
+  readonly #scale: number;
+  readonly #rows = new Map<string, WideSum>();
+  readonly #bytes = new Map<string, Register>();
+
+  constructor(context: EmitContext, window: GlobalValue, parts: TileParts, lanes: LaneCoordinates) {
+    this.#context = context;
+    this.#window = window;
+    this.#parts = parts;
+    this.#lanes = lanes;
+    // Elements of 4 bits are counted one by one, and their number is halved at the end.
+    this.#scale = window.dtype.bits === 4 ? 1 : window.dtype.bits / 8;
+  }
+
+  /** Where the element of a register lies. */
+  of(register: number, lone: boolean): Place {
+    const { axes, array, dtype } = this.#window;
+    let constant = 0;
+    let row = this.#start();
+    let key = "";
+    axes.forEach(({ root }, axis) => {
+      const part = this.#parts.axes[axis]?.ofRegister[register] ?? 0;
+      const stride = array[root]?.stride ?? 1;
+      if (typeof stride === "number") constant += part * stride * this.#scale;
+      else if (part > 0) {
+        key = `${key} ${axis}:${part}`;
+        row = this.#once(key, () =>
+          addProduct(this.#context, row, constantPosition(part), stride, this.#scale),
+        );
+      }
+    });
+    if (dtype.bits === 4) return this.#nibble(key, row, constant, lone);
+    if (row.register === undefined) throw new Error("an address without a base");
+    return { address: address(row.register, row.constant + constant) };
+  }
+
+  #nibble(key: string, row: WideSum, constant: number, lone: boolean): Place {
+    const { base } = this.#window;
+    if (lone) return this.#loneNibble(row, constant);
+    // A run of two or more begins at an even number.
+    const known = this.#bytes.get(key);
+    const bytes =
+      known ?? wideRegister(this.#context, halved(this.#context, base, { ...row, constant: 0 }));
+    this.#bytes.set(key, bytes);
+    return { address: address(bytes, (row.constant + constant) / 2) };
+  }
+
+  #loneNibble(row: WideSum, constant: number): Place {
+    const { code } = this.#context;
+    const { base } = this.#window;
+    const sum = { register: row.register, constant: row.constant + constant };
+    const bytes = halved(this.#context, base, sum);
+    const place = address(wideRegister(this.#context, { ...bytes, constant: 0 }), bytes.constant);
+    if (sum.register === undefined) return { address: place, half: sum.constant & 1 };
+    const low = code.make("b32", "cvt.u32.u64", wideRegister(this.#context, sum));
+    return { address: place, half: code.make("b32", "and.b32", low, integer(1)) };
+  }
+
+  /** The window's start and the lane's part. */
+  #start(): WideSum {
+    return this.#once("", () => {
+      const { array, origin, axes, base, dtype } = this.#window;
+      let sum: WideSum = { register: dtype.bits === 4 ? undefined : base, constant: 0 };
+      array.forEach(({ stride }, axis) => {
+        const position = origin[axis] ?? zeroPosition;
+        sum = addProduct(this.#context, sum, position, stride, this.#scale);
+      });
+      axes.forEach(({ root }, axis) => {
+        const register = this.#lanes.of(axis);
+        const stride = array[root]?.stride ?? 1;
+        const most = this.#parts.axes[axis]?.most ?? 0;
+        const own = { register, constant: 0 };
+        sum = addProduct(this.#context, sum, own, stride, this.#scale, most);
+      });
+      return sum;
+    });
+  }
+
+  #once(key: string, make: () => WideSum): WideSum {
+    const known = this.#rows.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#rows.set(key, made);
+    return made;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Windows on global memory. A window runs along axes of its array from an origin; it may overhang what it
+ * was cut from, and then carries the bounds that a run-time test must ask for. Bounds that hold for every
+ * launch are dropped when the window is made:
+ *
+ *   x: [n, 512], grid i of ceildiv(n, 64)
+ *
+ *   | window                             | axis | origin | bounds                               |
+ *   |------------------------------------|------|--------|--------------------------------------|
+ *   | x.at(slice(i.mul(64), 64), all)    | 0    | 64 i   | below n; none if n is a multiple of 64 |
+ *   |                                    | 1    | 0      | none                                 |
+ *   | x.at(slice(i.mul(64).sub(1), 66))  | 0    | 64 i − 1 | from 0, below n                    |
+ *
+ * An index that drops an axis is inside by the rules of the language.
+ */
+import type { KernelParameter, Op, Value } from "../../../ir/node.ts";
+import { ceilDivSize, knownDivisor, multiplySizes } from "../../../ir/size.ts";
+import type { Size } from "../../../ir/size.ts";
+import { refOf, rowMajor } from "../../../layout/model/windows.ts";
+import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
+import type { Register } from "../../module.ts";
+import type { EmitContext } from "../context.ts";
+import type { Bounds, GlobalValue, IndexValue, Position, WindowAxis } from "../values.ts";
+import {
+  addIndex,
+  addPositions,
+  constantPosition,
+  sizePosition,
+  zeroPosition,
+} from "./positions.ts";
+import { endsWithin } from "./ranges.ts";
+import { addProduct, wideRegister } from "./wide.ts";
+
+/** Arrays begin at multiples of so many bytes. */
+export const arrayAlignment = 16;
+
+/** A window on a whole array. */
+function wholeArray(
+  root: Value,
+  made: Pick<GlobalValue, "name" | "base" | "readOnly">,
+  strides: readonly Size[] | undefined,
+): GlobalValue {
+  const { dtype, shape } = refOf(root);
+  const steps = strides ?? rowMajor(shape);
+  return {
+    kind: "global",
+    root,
+    ...made,
+    moved: undefined,
+    dtype,
+    array: shape.map((extent, axis) => ({ extent, stride: steps[axis] ?? 1 })),
+    origin: shape.map(() => zeroPosition),
+    axes: shape.map((size, axis) => ({ root: axis, size, bounds: [] })),
+  };
+}
+
+/** An array parameter of the kernel. */
+export function globalParameter(
+  context: EmitContext,
+  { name, role, value, strides }: KernelParameter,
+): GlobalValue {
+  const base = context.parameter({ kind: "array", name });
+  return wholeArray(value, { name, base, readOnly: role === "input" }, strides);
+}
+
+/** An allocation in global memory: scratch of the launch. */
+export function globalScratch(context: EmitContext, op: Op<"alloc">, value: Value): GlobalValue {
+  const { dtype, shape } = op.attributes;
+  const name = `${op.attributes.name ?? "scratch"} ${value.id}`;
+  const elements = multiplySizes(...shape);
+  const bytes =
+    dtype.bits === 4 ? ceilDivSize(elements, 2) : multiplySizes(elements, dtype.bits / 8);
+  const base = context.parameter({ kind: "scratch", name, bytes, zeroed: false });
+  return wholeArray(value, { name, base, readOnly: false }, undefined);
+}
+
+/** A slice of one axis: where it begins, and how many elements it has. */
+export interface AxisSlice {
+  readonly offset: Position;
+  readonly size: Size;
+  readonly dropped: boolean;
+}
+
+interface Sliced {
+  readonly origin: readonly Position[];
+  readonly axes: readonly WindowAxis[];
+}
+
+/** Slices axes that run along others from an origin. */
+export function sliceAxes(
+  context: EmitContext,
+  { origin, axes }: Sliced,
+  slices: readonly AxisSlice[],
+): Sliced {
+  const moved = [...origin];
+  const kept: WindowAxis[] = [];
+  axes.forEach((axis, index) => {
+    const slice = slices[index];
+    const start = origin[axis.root];
+    if (slice === undefined || start === undefined) throw new Error("a slice for each axis");
+    const position = addPositions(context, start, slice.offset);
+    moved[axis.root] = position;
+    if (slice.dropped) return;
+    const before = axis.bounds.flatMap((bounds) => unproven(bounds, position, slice.size));
+    const bounds = [...before, ...parentBounds(context, axis, start, slice)];
+    kept.push({ root: axis.root, size: slice.size, bounds });
+  });
+  return { origin: moved, axes: kept };
+}
+
+/** What of the bounds is not certain for a window from `position` on. */
+function unproven({ low, high }: Bounds, position: Position, size: Size): readonly Bounds[] {
+  const surely = low?.register === undefined && position.least >= (low?.constant ?? -Infinity);
+  const ends =
+    high?.register === undefined && endsWithin(position, size, high?.constant ?? Infinity);
+  const left = { low: surely ? undefined : low, high: ends ? undefined : high };
+  return left.low === undefined && left.high === undefined ? [] : [left];
+}
+
+/** The bounds of the window that is sliced, as far as they are not certain. */
+function parentBounds(
+  context: EmitContext,
+  axis: WindowAxis,
+  start: Position,
+  { offset, size }: AxisSlice,
+): readonly Bounds[] {
+  const low = offset.least >= 0 ? undefined : start;
+  const ends = endsWithin(offset, size, axis.size);
+  const high = ends ? undefined : addPositions(context, start, sizePosition(context, axis.size));
+  return low === undefined && high === undefined ? [] : [{ low, high }];
+}
+
+export function sliceGlobal(
+  context: EmitContext,
+  source: GlobalValue,
+  slices: readonly AxisSlice[],
+): GlobalValue {
+  return { ...source, ...sliceAxes(context, source, slices) };
+}
+
+export function transposeAxes<T>(axes: readonly T[], permutation: readonly number[]): readonly T[] {
+  return permutation.flatMap((axis) => axes.slice(axis, axis + 1));
+}
+
+/** Divides the number of the window's first element, counted from an aligned address. */
+export function startDivisor({ array, origin, moved = 0 }: GlobalValue): number {
+  return array.reduce(
+    (divisor, { stride }, axis) =>
+      greatestCommonDivisor(divisor, (origin[axis]?.divisor ?? 1) * knownDivisor(stride)),
+    moved,
+  );
+}
+
+/** b64: the address of an element of the window; of the byte that holds it for 4-bit formats. */
+export function globalElementAddress(
+  context: EmitContext,
+  window: GlobalValue,
+  indices: readonly IndexValue[],
+): Register {
+  const positions = windowPositions(context, window, indices);
+  return wideRegister(context, arraySum(context, window, positions));
+}
+
+/** The position along each axis of the array of an element of the window. */
+export function windowPositions(
+  context: EmitContext,
+  { origin, axes }: GlobalValue,
+  indices: readonly IndexValue[],
+): readonly IndexValue[] {
+  const positions: IndexValue[] = [...origin];
+  axes.forEach(({ root }, axis) => {
+    const start = origin[root] ?? constantPosition(0);
+    positions[root] = addIndex(context, start, indices[axis] ?? constantPosition(0));
+  });
+  return positions;
+}
+
+/** The address of the element at a position of the array, the base included. */
+function arraySum(
+  context: EmitContext,
+  { array, base, dtype }: GlobalValue,
+  positions: readonly IndexValue[],
+) {
+  const sum = (scale: number, start: Register | undefined) =>
+    array.reduce(
+      (total, { stride }, axis) =>
+        addProduct(context, total, positions[axis] ?? constantPosition(0), stride, scale),
+      { register: start, constant: 0 },
+    );
+  if (dtype.bits !== 4) return sum(dtype.bits / 8, base);
+  return halved(context, base, sum(1, undefined));
+}
+
+/** The byte of a 4-bit element. */
+export function halved(
+  context: EmitContext,
+  base: Register,
+  sum: { readonly register: Register | undefined; readonly constant: number },
+) {
+  if (sum.register === undefined) return { register: base, constant: Math.floor(sum.constant / 2) };
+  const { code } = context;
+  const half = code.make("b64", "shr.s64", wideRegister(context, sum), {
+    kind: "integer",
+    value: 1,
+  });
+  return { register: code.make("b64", "add.s64", base, half), constant: 0 };
+}

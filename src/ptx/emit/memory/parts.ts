@@ -1,0 +1,88 @@
+/**
+ * The elements of a lane, axis by axis: a coordinate is the sum of what the bits of the thread index and
+ * the register contribute, so that a lane computes its own part once and registers add constants.
+ *
+ *   wgmma on [64, 16]: axis 0 = L2 + 2·L3 + 4·L4 + 16·W0 + 32·W1 + 8·(register bit 1)
+ *
+ *   | axis | of thread bits 0 … 6      | of registers 0 … 7      |
+ *   |------|---------------------------|-------------------------|
+ *   | 0    | 0, 0, 1, 2, 4, 16, 32     | 0, 0, 8, 8, 0, 0, 8, 8  |
+ *   | 1    | 2, 4, 0, 0, 0, 0, 0       | 0, 1, 0, 1, 8, 9, 8, 9  |
+ */
+import { threadBits } from "../../../layout/algebra/bits.ts";
+import { expand } from "../../../layout/algebra/expansion.ts";
+import type { Digit } from "../../../layout/algebra/expansion.ts";
+import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
+import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
+import type { Register } from "../../module.ts";
+import type { EmitContext } from "../context.ts";
+import { combineParts } from "../tiles/thread-parts.ts";
+
+export interface AxisParts {
+  readonly extent: number;
+  /** What each bit of the thread index adds to the coordinate. */
+  readonly ofBits: readonly number[];
+  /** The greatest sum of them. */
+  readonly most: number;
+  readonly ofRegister: readonly number[];
+}
+
+/** A tile's elements in lanes and registers. */
+export interface TileParts {
+  readonly registers: number;
+  readonly axes: readonly AxisParts[];
+}
+
+/** A window without axes, as one register of every lane. */
+export const scalarParts: TileParts = Object.freeze({ registers: 1, axes: [] });
+
+/** Undefined where a flat layout's bits straddle axes, so that coordinates are no such sums. */
+export function tileParts(
+  layout: DistributedLayout,
+  shape: readonly number[],
+): TileParts | undefined {
+  const registers = registersPerLane(layout, shape);
+  const expansion = expand(layout, shape);
+  if (expansion === undefined) return undefined;
+  const axes = expansion.axes.map((digits, axis) => axisParts(digits, shape[axis] ?? 1, registers));
+  return { registers, axes };
+}
+
+function axisParts(digits: readonly Digit[], extent: number, registers: number): AxisParts {
+  const ofBits = Array.from({ length: threadBits }, () => 0);
+  const ofRegister = Array.from({ length: registers }, () => 0);
+  let place = 1;
+  for (const { radix, thread, stride } of digits) {
+    if (thread !== undefined) ofBits[thread] = (ofBits[thread] ?? 0) + place;
+    else
+      for (let register = 0; register < registers; register += 1)
+        ofRegister[register] =
+          (ofRegister[register] ?? 0) + (Math.floor(register / stride) % radix) * place;
+    place *= radix;
+  }
+  return { extent, ofBits, most: ofBits.reduce((sum, part) => sum + part, 0), ofRegister };
+}
+
+/** The lane's own part of each coordinate, made when first asked for. */
+export class LaneCoordinates {
+  readonly #context: EmitContext;
+  readonly #axes: readonly AxisParts[];
+  readonly #known = new Map<number, Register | undefined>();
+
+  constructor(context: EmitContext, { axes }: TileParts) {
+    this.#context = context;
+    this.#axes = axes;
+  }
+
+  /** b32; undefined where no lane has a part. */
+  of(axis: number): Register | undefined {
+    if (this.#known.has(axis)) return this.#known.get(axis);
+    const { code, numbers } = this.#context;
+    const parts = this.#axes[axis]?.ofBits ?? [];
+    const made = parts.some((part) => part > 0)
+      ? combineParts(code, numbers.index, parts)
+      : undefined;
+    this.#known.set(axis, made);
+    return made;
+  }
+}

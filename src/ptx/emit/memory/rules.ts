@@ -1,0 +1,99 @@
+/**
+ * Emission of ops on memory. Windows are bookkeeping: what code they need, an addition for an offset, is
+ * written where they are made; loads, stores and atomics do the rest.
+ */
+import type { Op, Value } from "../../../ir/node.ts";
+import type { memoryOps } from "../../../ir/ops/memory.ts";
+import type { EmitContext, EmitRules } from "../context.ts";
+import type { RefValue, SharedValue } from "../values.ts";
+import { atomic, compareExchange } from "./atomics.ts";
+import { globalScratch, sliceAxes, sliceGlobal, transposeAxes } from "./global.ts";
+import type { AxisSlice } from "./global.ts";
+import { positionOf } from "./positions.ts";
+import { reshapeRef } from "./reshape.ts";
+import { sharedWindow, sliceShared, unionMember, wholeShared } from "./shared.ts";
+import { load, store } from "./tiles.ts";
+
+/** The result of an op that makes a window. */
+function windowOf(results: readonly Value[]): Value {
+  const [result] = results;
+  if (result === undefined) throw new Error("an op that makes a window has a result");
+  return result;
+}
+
+/** Defines a window; what a shared one looks like to instructions is the placement's to know. */
+function defineWindow(context: EmitContext, value: Value, made: RefValue): void {
+  const shared = made.kind === "shared" && { window: sharedWindow(context, value) };
+  context.define(value, { ...made, ...shared });
+}
+
+function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
+  const source = context.ref(op.operands.ref);
+  const { sizes, dropped } = op.attributes;
+  const slices = op.operands.offsets.map((offset, axis): AxisSlice => ({
+    offset: positionOf(context, offset),
+    size: sizes[axis] ?? 1,
+    dropped: dropped.includes(axis),
+  }));
+  const value = windowOf(op.results);
+  if (source.kind === "shared") defineWindow(context, value, sliceShared(source, slices));
+  else if (source.kind === "global")
+    defineWindow(context, value, sliceGlobal(context, source, slices));
+  else defineWindow(context, value, { ...source, ...sliceAxes(context, source, slices) });
+}
+
+function transposeRef(op: Op<"transpose_ref">, context: EmitContext): void {
+  const source = context.ref(op.operands.ref);
+  const { permutation } = op.attributes;
+  const value = windowOf(op.results);
+  if (source.kind !== "shared") {
+    defineWindow(context, value, { ...source, axes: transposeAxes(source.axes, permutation) });
+    return;
+  }
+  const shape = transposeAxes(source.shape, permutation);
+  const strides = transposeAxes(source.strides, permutation);
+  defineWindow(context, value, { ...source, shape, strides });
+}
+
+export const memoryRules: EmitRules<typeof memoryOps> = {
+  alloc(op, context) {
+    const value = windowOf(op.results);
+    if (op.attributes.space === "gmem") context.define(value, globalScratch(context, op, value));
+    else context.define(value, wholeShared(context, value, context.sharedOffset(value)));
+  },
+
+  alloc_union(op, context) {
+    const value = windowOf(op.results);
+    context.define(value, wholeShared(context, value, context.sharedOffset(value)));
+  },
+
+  union_member(op, context) {
+    const value = windowOf(op.results);
+    context.define(value, unionMember(context, op, value));
+  },
+
+  slice_ref: sliceRef,
+  transpose_ref: transposeRef,
+
+  reshape_ref(op, context) {
+    const source = context.ref(op.operands.ref);
+    defineWindow(context, windowOf(op.results), reshapeRef(context, source, op.attributes.shape));
+  },
+
+  peer_ref(op, context) {
+    const source = context.ref(op.operands.ref);
+    const rank = context.scalar(op.operands.rank).register;
+    defineWindow(context, windowOf(op.results), onPeer(source, rank));
+  },
+
+  load,
+  store,
+  atomic,
+  atomic_compare_exchange: compareExchange,
+};
+
+function onPeer(source: RefValue, rank: SharedValue["rank"]): RefValue {
+  if (source.kind === "reshaped") return { ...source, source: onPeer(source.source, rank) };
+  if (source.kind === "global") throw new Error("a peer has shared memory alone");
+  return { ...source, rank };
+}

@@ -1,0 +1,244 @@
+/**
+ * Loads and stores of units. A tile's words hold elements in the order of the registers; memory holds them
+ * in its own, so that a unit whose registers follow on moves words as they are and others are put together
+ * with `prmt`:
+ *
+ *   registers 0 … 7 of 16 bits      ld.global.v4.b32 {w0, w1, w2, w3}, [a]
+ *   registers 0, 2, 1, 3            ld.global.v2.b32 {t0, t1}, [a]      w0 = t0.lo t1.lo, w1 = t0.hi t1.hi
+ *   one register                    ld.global.u16 t0, [a]               w0 = t0.lo of this and of another
+ *
+ * Where a guard fails, a load leaves the fill value that was moved there before. Single elements of 4 bits
+ * are stored by two atomic updates of the 32-bit word around them, so that their neighbour, which another
+ * lane may be writing, stays as it is.
+ */
+import type { DType } from "../../../formats/dtype.ts";
+import type { Code } from "../../code.ts";
+import type { Operand, Register } from "../../module.ts";
+import { address, integer, vector } from "../../operands.ts";
+import { gatherWord } from "../tiles/words.ts";
+import type { WordPart } from "../tiles/words.ts";
+import type { Access, Space, Unit } from "./units.ts";
+
+/** What a tile is in memory: bool counts as bytes. */
+export interface Format {
+  readonly bits: DType["bits"];
+  /** Registers of the layout. */
+  readonly registers: number;
+}
+
+const wordBits = 32;
+
+function slotsOf({ bits }: Format): number {
+  return Math.max(1, wordBits / bits);
+}
+
+/** The words of a tile, loaded; `fill` is a word that holds the fill value in every slot. */
+export function loadWords(
+  code: Code,
+  access: Access,
+  format: Format,
+  fill: Operand,
+): readonly Register[] {
+  const { whole } = access;
+  const load = (units: readonly Unit[]): readonly Register[] =>
+    loadUnits(code, access, units, format, fill);
+  if (whole === undefined) return load(access.units());
+  const words = code.registers(format.bits === 64 ? "b64" : "b32", wordCount(format));
+  const keep = (loaded: readonly Register[]): void => {
+    words.forEach((word, index) => {
+      const source = loaded[index];
+      if (source !== undefined) code.emit(`mov.${word.type}`, [word, source]);
+    });
+  };
+  eitherWay(
+    code,
+    whole.inside,
+    () => keep(load(whole.units())),
+    () => keep(load(access.units())),
+  );
+  return words;
+}
+
+/** Stores the words of a tile. */
+export function storeWords(
+  code: Code,
+  access: Access,
+  format: Format,
+  words: readonly Register[],
+): void {
+  const { whole } = access;
+  const store = (units: readonly Unit[]): void => {
+    for (const unit of units) storeUnit(code, access.space, unit, format, words);
+  };
+  if (whole === undefined) store(access.units());
+  else
+    eitherWay(
+      code,
+      whole.inside,
+      () => store(whole.units()),
+      () => store(access.units()),
+    );
+}
+
+function eitherWay(code: Code, inside: Register, whole: () => void, overhanging: () => void): void {
+  const [other, end] = [code.label("overhang"), code.label("accessed")];
+  code.jumpIf(inside, other, { negated: true });
+  whole();
+  code.jump(end);
+  code.place(other);
+  overhanging();
+  code.place(end);
+}
+
+function wordCount(format: Format): number {
+  return Math.ceil(format.registers / slotsOf(format));
+}
+
+function loadUnits(
+  code: Code,
+  access: Access,
+  units: readonly Unit[],
+  format: Format,
+  fill: Operand,
+): readonly Register[] {
+  const places = new Map<number, WordPart>();
+  const loads = units.map((unit) => prepareLoad(code, unit, format, fill));
+  units.forEach((unit, index) => {
+    const chunks = loads[index] ?? [];
+    loadUnit(code, access, unit, format, chunks);
+  });
+  units.forEach((unit, index) => {
+    const chunks = shifted(code, unit, loads[index] ?? []);
+    unit.registers.forEach((register, position) => {
+      const slots = slotsOf(format);
+      const word = chunks[Math.floor(position / slots)];
+      if (word !== undefined) places.set(register, { word, part: partOf(unit, position, slots) });
+    });
+  });
+  return collectWords(code, format, places);
+}
+
+/** The slot of a unit's element in its word. */
+function partOf({ half }: Unit, position: number, slots: number): number {
+  return typeof half === "number" ? half : position % slots;
+}
+
+function collectWords(
+  code: Code,
+  format: Format,
+  places: ReadonlyMap<number, WordPart>,
+): readonly Register[] {
+  const slots = slotsOf(format);
+  return Array.from({ length: wordCount(format) }, (_, index) => {
+    const parts = Array.from({ length: slots }, (_, slot) => places.get(index * slots + slot));
+    const gathered = gatherWord(code, format.bits, parts);
+    // Words of padding alone.
+    return gathered ?? code.constant(format.bits === 64 ? "b64" : "b32", 0);
+  });
+}
+
+/** Registers that a unit is loaded into, with the fill value where the load may not happen. */
+function prepareLoad(
+  code: Code,
+  { registers, guard }: Unit,
+  { bits }: Format,
+  fill: Operand,
+): readonly Register[] {
+  const type = bits === 64 ? "b64" : "b32";
+  const count = Math.ceil((registers.length * bits) / (bits === 64 ? 64 : wordBits));
+  const chunks = code.registers(type, count);
+  if (guard !== undefined) for (const chunk of chunks) code.emit(`mov.${type}`, [chunk, fill]);
+  return chunks;
+}
+
+function loadUnit(
+  code: Code,
+  { space, readOnly }: Access,
+  unit: Unit,
+  { bits }: Format,
+  chunks: readonly Register[],
+): void {
+  const path = readOnly ? `${space}.nc` : space;
+  const load = (): void => {
+    code.emit(`ld.${path}${suffix(unit.registers.length * bits, bits)}`, [
+      vector(chunks),
+      unit.address,
+    ]);
+  };
+  if (unit.guard === undefined) load();
+  else code.guarded(unit.guard, load);
+}
+
+/** Vector and type of an access to so many bits; narrow ones go through the low bits of a b32. */
+function suffix(total: number, bits: number): string {
+  if (total <= 8) return ".u8";
+  if (total === 16) return ".u16";
+  const type = bits === 64 ? 64 : wordBits;
+  const count = total / type;
+  return `${count === 1 ? "" : `.v${count}`}.b${type}`;
+}
+
+/** A lone 4-bit element comes to the low bits where its half is known at run time. */
+function shifted(code: Code, { half }: Unit, chunks: readonly Register[]): readonly Register[] {
+  if (half === undefined || typeof half === "number") return chunks;
+  const distance = code.make("b32", "shl.b32", half, integer(2));
+  return chunks.map((chunk) => code.make("b32", "shr.u32", chunk, distance));
+}
+
+function storeUnit(
+  code: Code,
+  space: Space,
+  unit: Unit,
+  format: Format,
+  words: readonly Register[],
+): void {
+  const { bits } = format;
+  const slots = slotsOf(format);
+  const chunks = unit.registers.flatMap((_, position) => {
+    if (position % slots !== 0) return [];
+    const parts = unit.registers.slice(position, position + slots).map((register): WordPart => {
+      const word = words[Math.floor(register / slots)];
+      if (word === undefined) throw new Error(`register ${register} has no word`);
+      return { word, part: register % slots };
+    });
+    return gatherWord(code, bits, parts) ?? [];
+  });
+  const store = (): void => {
+    const opcode = `st.${space}${suffix(unit.registers.length * bits, bits)}`;
+    code.emit(opcode, [unit.address, vector(chunks)]);
+  };
+  const [only] = chunks;
+  if (bits === 4 && unit.registers.length === 1 && only !== undefined)
+    storeNibble(code, space, unit, only);
+  else if (unit.guard === undefined) store();
+  else code.guarded(unit.guard, store);
+}
+
+/** Clears the element's bits in the word around it, then sets them. */
+function storeNibble(code: Code, space: Space, unit: Unit, chunk: Register): void {
+  const wide = space === "global";
+  const type = wide ? "b64" : "b32";
+  const { base, offset } = unit.address;
+  const byte = code.make(type, wide ? "add.s64" : "add.u32", base, integer(offset));
+  const word = code.make(type, `and.${type}`, byte, integer(-4));
+  const low = wide ? code.make("b32", "cvt.u32.u64", byte) : byte;
+  const inWord = code.make("b32", "and.b32", low, integer(3));
+  const shift = code.make("b32", "shl.b32", inWord, integer(3));
+  const distance = nibbleDistance(code, shift, unit.half ?? 0);
+  const element = code.make("b32", "and.b32", chunk, integer(15));
+  const set = code.make("b32", "shl.b32", element, distance);
+  const mask = code.make("b32", "shl.b32", code.constant("b32", 15), distance);
+  const kept = code.make("b32", "not.b32", mask);
+  const update = (): void => {
+    code.emit(`red.${space}.and.b32`, [address(word), kept]);
+    code.emit(`red.${space}.or.b32`, [address(word), set]);
+  };
+  if (unit.guard === undefined) update();
+  else code.guarded(unit.guard, update);
+}
+
+function nibbleDistance(code: Code, shift: Register, half: number | Register): Register {
+  if (typeof half === "number")
+    return half === 0 ? shift : code.make("b32", "add.u32", shift, integer(4));
+  return code.make("b32", "mad.lo.u32", half, integer(4), shift);
+}
