@@ -1,0 +1,48 @@
+/**
+ * The angle of a point. With a and b the lesser and the greater of |x| and |y|, a/b is at most 1 and its
+ * arctangent t at most π/4; mirrored at the diagonal and at the vertical axis it is the point's angle:
+ *
+ *   |y| ≤ |x|, x ≥ 0   t            |y| > |x|, x ≥ 0   π/2 - t
+ *   |y| ≤ |x|, x < 0   π - t        |y| > |x|, x < 0   π - (π/2 - t)
+ *
+ * and it has the sign of y.
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { Arithmetic } from "./arithmetic.ts";
+import type { ByWidth, Width } from "./arithmetic.ts";
+import { atanCurve } from "./coefficients.ts";
+
+/** π as the sum of two floats. */
+const pi: ByWidth<readonly [high: number, low: number]> = {
+  32: [3.1415927410125732, -8.742277657347586e-8],
+  64: [3.141592653589793, 1.2246467991473532e-16],
+};
+
+export function atan2(code: Code, width: Width, y: Register, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const [high, low] = pi[width];
+  const horizontal = f.abs(x);
+  const vertical = f.abs(y);
+  const steep = f.compare("gt", vertical, horizontal);
+  const lesser = f.select(steep, horizontal, vertical);
+  const greater = f.select(steep, vertical, horizontal);
+  const ratio = ratioOf(f, lesser, greater);
+  const square = f.mul(ratio, ratio);
+  const curve = f.mul(f.polynomial(square, atanCurve[width]), square);
+  const flat = f.fma(curve, ratio, ratio);
+  const mirrored = f.add(f.sub(high / 2, flat), low / 2);
+  const angle = f.select(steep, mirrored, flat);
+  const opposite = f.add(f.sub(high, angle), low);
+  // The sign bit, since -0 lies to the left.
+  const left = f.testIntegers("setp.lt.s32", f.highWord(x), 0);
+  const signed = f.copySign(f.select(left, opposite, angle), y);
+  return f.select(f.compare("nan", x, y), NaN, signed);
+}
+
+/** 0/0 is 0 here, and ∞/∞ is 1. */
+function ratioOf(f: Arithmetic, lesser: Register, greater: Register): Register {
+  const quotient = f.div(lesser, greater);
+  const known = f.select(f.compare("eq", lesser, Infinity), 1, quotient);
+  return f.select(f.compare("eq", greater, 0), 0, known);
+}

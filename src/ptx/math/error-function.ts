@@ -1,0 +1,34 @@
+/**
+ * The error function of a = |x|, with the sign of x put back. Both of two forms are computed, and one is
+ * chosen:
+ *
+ *   a < 0.92     a + a·P(a²)
+ *   from there   1 - 2^Q(a), where Q is a polynomial near log2(1 - erf a); 1 from where it rounds to it
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { Arithmetic } from "./arithmetic.ts";
+import type { ByWidth, Width } from "./arithmetic.ts";
+import { erfCurve, erfDecay, exp2Slope } from "./coefficients.ts";
+
+const curveEnd = 0.92;
+const erfIsOne: ByWidth<number> = { 32: 4, 64: 5.93 };
+
+export function erf(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const magnitude = f.abs(x);
+  const near = f.fma(f.polynomial(f.mul(x, x), erfCurve[width]), magnitude, magnitude);
+  const bounded = f.clamp(magnitude, undefined, erfIsOne[width]);
+  const decay = normalPower(f, f.polynomial(bounded, erfDecay[width]));
+  const far = f.sub(1, decay);
+  return f.copySign(f.select(f.compare("lt", magnitude, curveEnd), near, far), x);
+}
+
+/** 2^x, which is a normal number. */
+function normalPower(f: Arithmetic, x: Register): Register {
+  const rounder = f.format.rounder + f.format.bias;
+  const shifted = f.add(x, rounder);
+  const rest = f.sub(x, f.sub(shifted, rounder));
+  const power = f.integers("shl.b32", f.lowWord(shifted), f.format.place);
+  return f.mul(f.polynomial(rest, [1, ...exp2Slope[f.width]]), f.withHighWord(power));
+}

@@ -1,0 +1,132 @@
+/**
+ * Exponentials and what is made of them. x is n·ln 2 + r with |r| ≤ ln 2 / 2, so that e^x = 2^n·e^r:
+ *
+ *   t = x / ln 2 + 1.5·2^23       the addition rounds to an integer, n, in the low bits of t
+ *   r = x - n·ln 2                in two steps: ln 2 is the sum of two floats
+ *   e^r = 1 + r + r²·(c2 + c3·r + …)
+ *
+ * 2^n may be beyond the format's exponents where the result is a subnormal number, so it is applied as
+ * 2^⌊n/2⌋ and 2^⌈n/2⌉. The first product is exact and the second rounds once. Numbers so large or small
+ * that the result is certain are clamped first, which keeps n in range.
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { Arithmetic } from "./arithmetic.ts";
+import type { ByWidth, Width } from "./arithmetic.ts";
+import { exp2Slope, expCurve, tanhCurve } from "./coefficients.ts";
+
+/** -ln 2 as the sum of two floats. */
+const minusLn2: ByWidth<readonly [high: number, low: number]> = {
+  32: [-0.6931471824645996, 1.9046542121259336e-9],
+  64: [-0.6931471805599453, -2.3190468138462996e-17],
+};
+
+/** Beyond these the results are infinite, or zero. */
+const expRange: ByWidth<readonly [least: number, greatest: number]> = {
+  32: [-104, 89],
+  64: [-746, 710],
+};
+const exp2Range: typeof expRange = { 32: [-151, 128], 64: [-1076, 1024] };
+/** Below the first the result is -1. */
+const expm1Range: typeof expRange = { 32: [-18, 89], 64: [-38, 710] };
+
+interface Reduced {
+  /** The rounding sum, with n + bias in its low bits. */
+  readonly shifted: Register;
+  readonly rest: Register;
+}
+
+/** Takes x apart into n and r. */
+function reduce(f: Arithmetic, x: Register, bias: number): Reduced {
+  const rounder = f.format.rounder + bias;
+  const [high, low] = minusLn2[f.width];
+  const shifted = f.fma(x, Math.LOG2E, rounder);
+  const n = f.sub(shifted, rounder);
+  return { shifted, rest: f.fma(n, low, f.fma(n, high, x)) };
+}
+
+/** value · 2^n, rounded once, where the low bits of `shifted` are n and twice the exponent's bias. */
+export function scale(f: Arithmetic, value: Register, shifted: Register): Register {
+  const { place, bias } = f.format;
+  const word = f.lowWord(shifted);
+  const doubled = f.integers("shl.b32", word, place - 1);
+  const half = f.integers("and.b32", doubled, (2 * bias + 1) << place);
+  const rest = f.integers("sub.s32", f.integers("shl.b32", word, place), half);
+  return f.mul(f.mul(value, f.withHighWord(half)), f.withHighWord(rest));
+}
+
+/** 2^n, where the low bits of `shifted` are n and the exponent's bias. */
+function powerOfTwo(f: Arithmetic, shifted: Register): Register {
+  return f.withHighWord(f.integers("shl.b32", f.lowWord(shifted), f.format.place));
+}
+
+/** e^x of x clamped to where n is in range. */
+function exponential(f: Arithmetic, x: Register): Register {
+  const { shifted, rest } = reduce(f, x, 2 * f.format.bias);
+  return scale(f, f.polynomial(rest, [1, 1, ...expCurve[f.width]]), shifted);
+}
+
+export function exp(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  return exponential(f, f.clamp(x, ...expRange[width]));
+}
+
+/** 2^v, where v is the sum of `x`, in the range of exponents, and of a small number. */
+export function exp2Sum(f: Arithmetic, x: Register, low?: Register): Register {
+  const rounder = f.format.rounder + 2 * f.format.bias;
+  const shifted = f.add(x, rounder);
+  const rest = f.sub(x, f.sub(shifted, rounder));
+  const argument = low === undefined ? rest : f.add(rest, low);
+  return scale(f, f.polynomial(argument, [1, ...exp2Slope[f.width]]), shifted);
+}
+
+export function clampExponent(f: Arithmetic, x: Register): Register {
+  return f.clamp(x, ...exp2Range[f.width]);
+}
+
+export function exp2(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  return exp2Sum(f, clampExponent(f, x));
+}
+
+/**
+ * 2^n·(e^r - 1) + 2^n - 1, at half its size: with n at its greatest, 2^n is beyond the format. Numbers
+ * that are their own result, zeros and subnormal ones among them, go around it.
+ */
+export function expm1(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const { shifted, rest } = reduce(f, f.clamp(x, ...expm1Range[width]), f.format.bias - 1);
+  const curve = f.mul(f.polynomial(rest, expCurve[width]), rest);
+  const grown = f.fma(curve, rest, rest);
+  const half = powerOfTwo(f, shifted);
+  const halfResult = f.fma(grown, half, f.sub(half, 0.5));
+  const tiny = f.compare("lt", f.abs(x), 2 ** -(f.format.fraction + 3));
+  return f.select(tiny, x, f.add(halfResult, halfResult));
+}
+
+/** With e = e^-|x|, which never overflows: 1 / (1 + e), or e / (1 + e) for negative numbers. */
+export function logistic(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const [least] = expRange[width];
+  const decay = exponential(f, f.clamp(f.neg(f.abs(x)), least, undefined));
+  const numerator = f.select(f.compare("lt", x, 0), decay, 1);
+  return f.quotient(numerator, f.add(decay, 1));
+}
+
+/** From here on tanh is 1. */
+const tanhIsOne: ByWidth<number> = { 32: 9.25, 64: 20 };
+const tanhCurveEnd = 0.55;
+
+/** Near zero a polynomial, x + x³·P(x²); from there on 1 - 2 / (e^2|x| + 1). */
+export function tanh(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const magnitude = f.abs(x);
+  const square = f.mul(magnitude, magnitude);
+  const curve = f.mul(f.polynomial(square, tanhCurve[width]), square);
+  const near = f.fma(curve, magnitude, magnitude);
+  const bounded = f.clamp(magnitude, undefined, tanhIsOne[width]);
+  const { shifted, rest } = reduce(f, f.add(bounded, bounded), f.format.bias);
+  const grown = f.mul(f.polynomial(rest, [1, 1, ...expCurve[width]]), powerOfTwo(f, shifted));
+  const far = f.fma(f.quotient(1, f.add(grown, 1)), -2, 1);
+  return f.copySign(f.select(f.compare("lt", magnitude, tanhCurveEnd), near, far), x);
+}

@@ -1,0 +1,76 @@
+/**
+ * The functions that PTX has no exact instruction for, as sequences of IEEE operations: f32 and f64, one and
+ * two operands, and the GPU's own approximations of f32.
+ *
+ *   mathFunctions.f32.unary.exp(code, x)              writes it, and gives the register of the result
+ *   mathFunctions.f32.binary.pow(code, base, exponent)
+ *   mathFunctions.approximate.unary.exp(code, x)
+ *   mathBounds.f32.exp                                { ulp: 1, note: "" }
+ *
+ * `bounds.ts` says how far from the exact results they are.
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { approximateBinary, approximateUnary } from "./approximate.ts";
+import { atan2 } from "./arctangent.ts";
+import type { Width } from "./arithmetic.ts";
+import { erf } from "./error-function.ts";
+import { exp, exp2, expm1, logistic, tanh } from "./exponential.ts";
+import { log, log1p, log2 } from "./logarithm.ts";
+import { pow } from "./power.ts";
+import { rem } from "./remainder.ts";
+import { rsqrt } from "./root.ts";
+import { cos, sin, tan } from "./trigonometric.ts";
+
+export { mathBounds } from "./bounds.ts";
+export type { ErrorBound } from "./bounds.ts";
+
+const unary = {
+  rsqrt,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log1p,
+  sin,
+  cos,
+  tan,
+  tanh,
+  erf,
+  logistic,
+} as const;
+const binary = { pow, atan2, rem } as const;
+
+export type UnaryMath = keyof typeof unary;
+export type BinaryMath = keyof typeof binary;
+
+type UnaryEmitter = (code: Code, x: Register) => Register;
+type BinaryEmitter = (code: Code, left: Register, right: Register) => Register;
+
+/** All functions of a width. */
+interface MathOfWidth {
+  readonly unary: { readonly [F in UnaryMath]: UnaryEmitter };
+  readonly binary: { readonly [F in BinaryMath]: BinaryEmitter };
+}
+
+function ofWidth(width: Width): MathOfWidth {
+  return {
+    unary: mapRecord(unary, (fn) => (code, x) => fn(code, width, x)),
+    binary: mapRecord(binary, (fn) => (code, left, right) => fn(code, width, left, right)),
+  };
+}
+
+function mapRecord<K extends string, V, W>(
+  record: { readonly [N in K]: V },
+  change: (value: V) => W,
+): { readonly [N in K]: W } {
+  const entries = Object.entries<V>(record).map(([name, value]) => [name, change(value)] as const);
+  return Object.fromEntries(entries) as { readonly [N in K]: W };
+}
+
+export const mathFunctions = {
+  f32: ofWidth(32),
+  f64: ofWidth(64),
+  approximate: { unary: approximateUnary, binary: approximateBinary },
+} as const;

@@ -1,0 +1,132 @@
+/**
+ * Logarithms. x is 2^e·(1 + f) with 1 + f from 2/3 to 4/3, so that log x = e·ln 2 + log(1 + f), and near 1
+ * nothing cancels. log(1 + f) = f + f²·(c2 + c3·f + …).
+ *
+ *   bits of x - bits of 2/3      |  e  |  fraction of 1 + f, relative to 2/3  |
+ *
+ * e and f, exact so far, are added so that what is lost by rounding joins the small terms.
+ */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { Arithmetic } from "./arithmetic.ts";
+import type { ByWidth, Width } from "./arithmetic.ts";
+import { logCurve } from "./coefficients.ts";
+
+/** The word with the exponent of 2/3. */
+const twoThirds: ByWidth<number> = { 32: 0x3f2aaaab, 64: 0x3fe55555 };
+
+/** ln 2 as the sum of two floats, the first so short that its product with an exponent is exact. */
+const ln2: ByWidth<readonly [high: number, low: number]> = {
+  32: [0.693145751953125, 1.428606765330187e-6],
+  64: [0.693147180559890330187045, 5.497923018708371e-14],
+};
+/** 1 / ln 2 as the sum of two floats. */
+const log2e: ByWidth<readonly [high: number, low: number]> = {
+  32: [1.4426950216293335, 1.925963033500011e-8],
+  64: [1.4426950408889634, 2.0355273740931033e-17],
+};
+
+export interface Parts {
+  /** e, as a float. */
+  readonly exponent: Register;
+  /** 1 + f. */
+  readonly mantissa: Register;
+}
+
+/** Takes a positive finite number apart. */
+export function takeApart(f: Arithmetic, x: Register): Parts {
+  const { fraction, bias } = f.format;
+  const up = fraction + 1;
+  const isSubnormal = f.compare("lt", x, 2 ** (1 - bias));
+  const normal = f.select(isSubnormal, f.mul(x, 2 ** up), x);
+  const word = f.highWord(normal);
+  const distance = f.integers("sub.s32", word, twoThirds[f.width]);
+  const scaled = exponentBits(f, distance);
+  const mantissa = f.withHighWord(f.integers("sub.s32", word, scaled), normal);
+  const exponent = exponentNumber(f, distance);
+  return { exponent: f.add(exponent, f.select(isSubnormal, -up, 0)), mantissa };
+}
+
+/** e in the place of the exponent. */
+function exponentBits(f: Arithmetic, distance: Register): Register {
+  return f.integers("and.b32", distance, -(2 ** f.format.place));
+}
+
+function exponentNumber(f: Arithmetic, distance: Register): Register {
+  const whole = f.integers("shr.s32", distance, f.format.place);
+  return f.code.make(`b${f.width}`, `cvt.rn.f${f.width}.s32`, whole);
+}
+
+/** The logarithm where x is positive and finite; NaN, infinite or -infinite elsewhere. */
+function withSpecial(f: Arithmetic, x: Register, logarithm: Register): Register {
+  const positive = f.compare("gt", x, 0);
+  const inside = f.compareAnd("lt", x, Infinity, positive);
+  // Infinity for itself, NaN for NaN and for negative numbers.
+  const special = f.select(inside, logarithm, f.fma(x, Infinity, Infinity));
+  return f.select(f.compare("eq", x, 0), -Infinity, special);
+}
+
+/** e·ln 2 + f + small. */
+function assemble(f: Arithmetic, exponent: Register, rest: Register, curve: Register): Register {
+  const [high, low] = ln2[f.width];
+  const leading = f.mul(exponent, high);
+  const sum = f.add(leading, rest);
+  const lost = f.sub(rest, f.sub(sum, leading));
+  return f.add(sum, f.add(f.fma(exponent, low, curve), lost));
+}
+
+/** f²·(c2 + c3·f + …). */
+function curveOf(f: Arithmetic, rest: Register): Register {
+  return f.mul(f.polynomial(rest, logCurve[f.width]), f.mul(rest, rest));
+}
+
+export function log(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const { exponent, mantissa } = takeApart(f, x);
+  const rest = f.sub(mantissa, 1);
+  return withSpecial(f, x, assemble(f, exponent, rest, curveOf(f, rest)));
+}
+
+/** e + log(1 + f) / ln 2, where f / ln 2 is the sum of two floats. */
+export function log2(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const [high, low] = log2e[width];
+  const { exponent, mantissa } = takeApart(f, x);
+  const rest = f.sub(mantissa, 1);
+  const leading = f.mul(rest, high);
+  const product = f.fma(rest, low, f.fma(rest, high, f.neg(leading)));
+  const small = f.fma(curveOf(f, rest), high, product);
+  const sum = f.add(exponent, leading);
+  const lost = f.sub(leading, f.sub(sum, exponent));
+  return withSpecial(f, x, f.add(sum, f.add(small, lost)));
+}
+
+/**
+ * e is that of 1 + x as rounded; f is computed from x itself as x·2^-e + (2^-e - 1), where only the sum
+ * rounds. The factors are kept normal: x·2^-e is x with another exponent, and 2^-e is taken four times as
+ * large.
+ */
+export function log1p(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const { bias, place, fraction } = f.format;
+  const distance = f.integers("sub.s32", f.highWord(f.add(x, 1)), twoThirds[width]);
+  const scaled = exponentBits(f, distance);
+  const exponent = exponentNumber(f, distance);
+  const four = (bias + 2) * 2 ** place;
+  const fourfold = f.withHighWord(f.integers("sub.s32", four, scaled));
+  const offset = f.fma(fourfold, 0.25, -1);
+  const part = f.withHighWord(f.integers("sub.s32", f.highWord(x), scaled), x);
+  const rest = f.add(part, offset);
+  const inner = assemble(f, exponent, rest, curveOf(f, rest));
+  // 1 + x would add the rounding of the sum; only where it is zero, negative or no number matters here.
+  const special = withSpecialBelow(f, x, inner);
+  const tiny = f.compare("lt", f.abs(x), 2 ** -(fraction + 2));
+  return f.select(tiny, x, special);
+}
+
+/** As `withSpecial`, for numbers compared with -1. */
+function withSpecialBelow(f: Arithmetic, x: Register, logarithm: Register): Register {
+  const inside = f.compareAnd("lt", x, Infinity, f.compare("gt", x, -1));
+  const special = f.select(inside, logarithm, f.fma(x, Infinity, Infinity));
+  return f.select(f.compare("eq", x, -1), -Infinity, special);
+}

@@ -1,0 +1,21 @@
+/** One over the square root. */
+import type { Code } from "../code.ts";
+import type { Register } from "../module.ts";
+import { Arithmetic } from "./arithmetic.ts";
+import type { Width } from "./arithmetic.ts";
+
+/**
+ * f64: by the two correctly rounded instructions. f32: the GPU's approximation y, put right by one step of
+ * Newton's: with e = x·y² - 1, exact to many more bits than y has, the result is y - y·e/2.
+ */
+export function rsqrt(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  if (width === 64) return f.make("rcp.rn", f.make("sqrt.rn", x));
+  const estimate = f.make("rsqrt.approx", x);
+  const product = f.mul(x, estimate);
+  const lost = f.fma(x, estimate, f.neg(product));
+  const excess = f.fma(lost, estimate, f.fma(product, estimate, -1));
+  const corrected = f.fma(f.mul(estimate, -0.5), excess, estimate);
+  // Zeros, infinity and NaN, whose excess is no number, have the estimate as their result.
+  return f.select(f.compare("nan", excess, excess), estimate, corrected);
+}
