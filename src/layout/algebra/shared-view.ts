@@ -239,13 +239,25 @@ function axesAddUp(view: SharedView, at: (number: number) => number): boolean {
 /** The allocation's axes along which an axis of the view moves. */
 function touchedAxes({ allocation, first, shape, strides }: SharedView, axis: number): number[] {
   const outer = rowMajorStrides(allocation);
-  return allocation.flatMap((extent, index) => {
-    const coordinate = (number: number): number =>
-      Math.floor(number / (outer[index] ?? 1)) % extent;
-    const moves = Array.from(
-      { length: shape[axis] ?? 1 },
-      (_, step) => coordinate(first + step * (strides[axis] ?? 0)) !== coordinate(first),
-    );
-    return moves.includes(true) ? [index] : [];
-  });
+  const steps = shape[axis] ?? 1;
+  const stride = strides[axis] ?? 0;
+  return allocation.flatMap((extent, index) =>
+    moves(first, steps, stride, outer[index] ?? 1, extent) ? [index] : [],
+  );
+}
+
+/** Whether floor((first + step · stride) / outer) % extent changes within so many steps. */
+function moves(
+  first: number,
+  steps: number,
+  stride: number,
+  outer: number,
+  extent: number,
+): boolean {
+  const start = Math.floor(first / outer);
+  if (Math.floor((first + (steps - 1) * stride) / outer) === start) return false;
+  if (stride % (outer * extent) === 0) return false;
+  for (let step = 1; step < steps; step += 1)
+    if (Math.floor((first + step * stride) / outer) % extent !== start % extent) return true;
+  return false;
 }
