@@ -249,19 +249,23 @@ export function rowMajor(shape: readonly Size[]): readonly Size[] {
   return shape.map((_, axis) => multiplySizes(...shape.slice(axis + 1)));
 }
 
-/** A contiguous window under another shape is contiguous; of others nothing is known. */
+/** A contiguous window under another shape is contiguous, and a whole array is one; of others nothing is known. */
 function reshaped(window: GlobalWindow, shape: readonly Size[]): GlobalWindow {
   const extents = window.axes.map(({ extent }) => extent);
   const expected = rowMajor(extents);
   const contiguous = window.axes.every(
     ({ stride }, axis) => stride !== undefined && sameSize(stride, expected[axis] ?? 0),
   );
-  const boundedByArray = contiguous && window.axes.every((axis) => axis.boundedByArray);
-  const whole = boundedByArray && window.axes.every((axis) => axis.whole);
+  const whole = contiguous && window.axes.every((axis) => axis.whole);
   const strides = contiguous ? rowMajor(shape) : [];
   return {
     ...window,
-    axes: shape.map((extent, axis) => ({ extent, stride: strides[axis], whole, boundedByArray })),
+    axes: shape.map((extent, axis) => ({
+      extent,
+      stride: strides[axis],
+      whole,
+      boundedByArray: whole,
+    })),
   };
 }
 

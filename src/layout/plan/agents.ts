@@ -11,6 +11,7 @@
  *   | a kernel of three, outside      | 3      | one buffer for all ops, as long as the kernel runs |
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
+import { countUses } from "../../ir/rewrite/analysis.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { warpBits } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
@@ -52,6 +53,7 @@ interface GrowingArea extends ScratchArea {
 
 export function collectScratch(request: ScratchRequest): readonly ScratchArea[] {
   const { kernel, conversions, needs } = request;
+  const uses = countUses(kernel.body);
   const plans = new Map<AnyOp, RelayoutPlan[]>();
   for (const { op, plan } of conversions) plans.set(op, [...(plans.get(op) ?? []), plan]);
   const areas: GrowingArea[] = [];
@@ -59,7 +61,8 @@ export function collectScratch(request: ScratchRequest): readonly ScratchArea[] 
   const visit = (op: AnyOp, { threads, branch, warps }: Surroundings): void => {
     const oneWarp = warps !== undefined;
     const layout = needs.get(op)?.[0]?.layout;
-    const bytes = scratchOf({ op, plans: plans.get(op) ?? [], layout, oneWarp });
+    const used = op.results.some((result) => uses.has(result));
+    const bytes = scratchOf({ op, plans: plans.get(op) ?? [], layout, oneWarp, used });
     if (bytes === 0) return;
     const agents = threads * (oneWarp ? 1 << warpBits : 1);
     const own = agents === 1;

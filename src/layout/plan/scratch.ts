@@ -9,10 +9,11 @@
  *   | scan               | totals of each lane, likewise                        | the same                  |
  *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
+ *   | atomic             | old values, for warps that hold copies of what one updates | 512 a word; a scalar 8 |
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";
-import { threadsPerProgram } from "../algebra/bits.ts";
+import { lanesPerWarp, threadsPerProgram } from "../algebra/bits.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
 import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
@@ -34,6 +35,8 @@ export interface ScratchUser {
   readonly layout: RegisterLayout | undefined;
   /** Whether each warp runs it alone. */
   readonly oneWarp: boolean;
+  /** Whether anybody uses its results. */
+  readonly used: boolean;
 }
 
 /** Bytes that an op needs for itself where one agent runs it. */
@@ -41,8 +44,22 @@ export function scratchOf(user: ScratchUser): number {
   if (writesMessage(user.op)) return user.oneWarp ? 0 : messageBytes;
   const converting = user.plans.map(scratchBytes);
   const { layout } = user;
+  if (user.op.kind === "atomic" || user.op.kind === "atomic_compare_exchange")
+    converting.push(oldValueBytes(user, user.op.operands.value));
   if (layout === undefined || layout.kind === "splat") return Math.max(0, ...converting);
   return Math.max(combiningBytes(user, layout), ...converting);
+}
+
+/** Old values that warps tell each other. */
+function oldValueBytes({ layout, oneWarp, used }: ScratchUser, { type }: Value): number {
+  if (oneWarp || !used) return 0;
+  if (type.kind !== "tile") return 8;
+  if (layout === undefined || layout.kind === "splat") return 0;
+  const copies = layout.replicated;
+  if (copies < lanesPerWarp) return 0;
+  const lanes = copies === threadsPerProgram - 1 ? 1 : threadsPerProgram;
+  const words = type.dtype.bits === 64 ? 2 : 1;
+  return registersPerLane(layout, type.shape) * words * 4 * lanes;
 }
 
 /** Where in the ring of messages a record begins, for all warps to know. */
