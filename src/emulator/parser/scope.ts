@@ -54,14 +54,8 @@ export class Scope {
   }
 
   register(name: string): Register | undefined {
-    let scope: Scope | undefined = this;
-    while (scope !== undefined) {
-      const known: Register | undefined = scope.#names.get(name) ?? scope.#fromRange(name);
-      if (known !== undefined) return known;
-      if (scope.#names.has(name)) return undefined;
-      scope = scope.#around;
-    }
-    return undefined;
+    const known = this.#names.get(name) ?? this.#fromRange(name);
+    return known !== undefined || this.#names.has(name) ? known : this.#around?.register(name);
   }
 
   use(name: string, offset: number): void {
