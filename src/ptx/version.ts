@@ -36,7 +36,7 @@ const instructionFloors: readonly (readonly [pattern: RegExp, version: string])[
   [/^(add|sub|mul)\.rn\.bf16/, "7.8"],
   [/^(fma\.rn|min|max|neg|abs).*\.bf16/, "7.0"],
   [/^cvt\..*bf16/, "7.8"],
-  [/^bar\.warp\.sync/, "6.0"],
+  [/^mbarrier\.(test_wait\.parity|arrive\.noComplete)/, "7.1"],
 ];
 
 function newest(left: string, right: string): string {
