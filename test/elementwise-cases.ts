@@ -17,6 +17,7 @@ import type { DType, Lanes } from "../src/formats/dtype.ts";
 import { packLanes, unpackLanes } from "../src/formats/packed.ts";
 import { readLane } from "../src/formats/values.ts";
 import type { Random } from "../src/support/random.ts";
+import { resultFormat } from "./elementwise-probes.ts";
 import type { Elementwise, ElementwiseProbe } from "./elementwise-probes.ts";
 import { memoryBytes, probeLanes, probeWidth } from "./ptx-probe.ts";
 import type { Probe } from "./ptx-probe.ts";
@@ -156,17 +157,16 @@ function reference(computes: Elementwise, operands: readonly Lanes[], count: num
     if (some === undefined) throw new Error("an operand is missing");
     return some;
   };
-  const flags = new Uint8Array(count);
+  const isTest = computes.kind === "compare" || computes.kind === "classify";
+  const flags = new Uint8Array(isTest ? count : 0);
+  const target = isTest ? flags : allocateLanes(resultFormat(computes), count);
   switch (computes.kind) {
     case "compare":
       compareLanes(computes.predicate, computes.dtype, lanes(a), lanes(b), flags);
-      return flags;
+      break;
     case "classify":
       classifyLanes(computes.fn, computes.dtype, lanes(a), flags);
-      return flags;
-  }
-  const target = allocateLanes(computes.kind === "cast" ? computes.to : computes.dtype, count);
-  switch (computes.kind) {
+      break;
     case "unary":
       unaryLanes(computes.fn, computes.dtype, lanes(a), target);
       break;

@@ -115,7 +115,8 @@ function operandsOf(computes: Elementwise): readonly DType[] {
   }
 }
 
-function resultOf(computes: Elementwise): DType {
+/** The format of the result. */
+export function resultFormat(computes: Elementwise): DType {
   if (computes.kind === "cast") return computes.to;
   return computes.kind === "compare" || computes.kind === "classify" ? bool : computes.dtype;
 }
@@ -129,7 +130,9 @@ function nameOf(computes: Elementwise): string {
     case "fma":
     case "select":
       return `${computes.kind}_${computes.dtype.name}`;
-    default:
+    case "unary":
+    case "binary":
+    case "classify":
       return `${computes.kind}_${computes.fn}_${computes.dtype.name}`;
   }
 }
@@ -190,7 +193,7 @@ function emitWords(computes: Elementwise, width: number): Probe["emit"] {
 }
 
 export function elementwiseProbe(computes: Elementwise, level: Probe["level"]): ElementwiseProbe {
-  const shape = { level, operands: operandsOf(computes), result: resultOf(computes) } as const;
+  const shape = { level, operands: operandsOf(computes), result: resultFormat(computes) } as const;
   const name = `${nameOf(computes)}_${level}`;
   const outline = { ...shape, name, computes, emit: emitElement(computes) };
   return level === "element"

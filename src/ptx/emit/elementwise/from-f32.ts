@@ -19,9 +19,6 @@ import { packHalves, packWord } from "../elements.ts";
 import type { Emission } from "./emission.ts";
 import { convertsFp8 } from "./to-f32.ts";
 
-/** The floats that f32 is rounded to. */
-export type RoundedName = Exclude<FloatName, "f64" | "f32">;
-
 /* ---- instructions ---- */
 
 function packedHalves(
@@ -152,16 +149,10 @@ export function wordFromF32(
 ): Register {
   const [first, ...others] = values;
   if (first === undefined) throw new Error("a word of no elements");
-  switch (dtype.name) {
-    case "f32":
-      return first;
-    case "f16":
-    case "bf16":
-      return packedHalves(emission, dtype.name, [first, ...others]);
-    case "f8e4m3fn":
-    case "f8e5m2":
-      if (convertsFp8(emission)) return fp8Word(emission, dtype.name, [first, ...others], overflow);
-  }
+  const { name } = dtype;
+  if (name === "f16" || name === "bf16") return packedHalves(emission, name, [first, ...others]);
+  if ((name === "f8e4m3fn" || name === "f8e5m2") && convertsFp8(emission))
+    return fp8Word(emission, name, [first, ...others], overflow);
   const elements = values.map((value) => elementFromF32(emission, dtype, value, overflow));
   return packWord(emission.code, dtype, elements);
 }
