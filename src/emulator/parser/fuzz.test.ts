@@ -68,7 +68,7 @@ test("the text itself is sound", () => {
 
 test("mutations give a module that can be printed and read, or a report with a place", () => {
   let [read, reported] = [0, 0];
-  for (let seed = 0; seed < 3000; seed++) {
+  for (let seed = 0; seed < 1500; seed++) {
     const text = mutate(new Random(seed));
     const outcome = attempt(text, seed);
     if (outcome instanceof TilewrightError) {
@@ -85,5 +85,5 @@ test("mutations give a module that can be printed and read, or a report with a p
     }
   }
   expect(read).toBeGreaterThan(100);
-  expect(reported).toBeGreaterThan(1000);
+  expect(reported).toBeGreaterThan(500);
 });
