@@ -43,6 +43,8 @@ export class Code {
   /** What comes first in the body: parameters and numbers that the rest relies on. */
   readonly #prologue: Statement[] = [];
   readonly #body: Statement[] = [];
+  /** What is rarely run and lies behind all else. */
+  readonly #aside: Statement[] = [];
   #statements = this.#body;
   readonly #files: SourceFiles;
   readonly #counts: { [C in RegisterClass]: number } = { pred: 0, b16: 0, b32: 0, b64: 0 };
@@ -61,15 +63,24 @@ export class Code {
 
   /** The whole body. */
   get statements(): readonly Statement[] {
-    return [...this.#prologue, ...this.#body];
+    return [...this.#prologue, ...this.#body, ...this.#aside];
   }
 
   /** Emits at the kernel's start, whatever is being written now. */
   inPrologue<T>(make: () => T): T {
+    return this.#elsewhere(this.#prologue, undefined, make);
+  }
+
+  /** Emits behind the kernel's end: code that is jumped to, which jumps back. */
+  aside<T>(make: () => T): T {
+    return this.#elsewhere(this.#aside, this.#position, make);
+  }
+
+  #elsewhere<T>(place: Statement[], position: SourcePosition | undefined, make: () => T): T {
     const saved = [this.#statements, this.#guard, this.#position] as const;
-    this.#statements = this.#prologue;
+    this.#statements = place;
     this.#guard = undefined;
-    this.#position = undefined;
+    this.#position = position;
     try {
       return make();
     } finally {

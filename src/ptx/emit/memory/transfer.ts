@@ -40,22 +40,28 @@ export function loadWords(
   fill: Operand,
 ): readonly Register[] {
   const { whole } = access;
-  const load = (units: readonly Unit[]): readonly Register[] =>
-    loadUnits(code, access, units, format, fill);
-  if (whole === undefined) return load(access.units());
-  const words = code.registers(format.bits === 64 ? "b64" : "b32", wordCount(format));
-  const keep = (loaded: readonly Register[]): void => {
-    words.forEach((word, index) => {
-      const source = loaded[index];
-      if (source !== undefined) code.emit(`mov.${word.type}`, [word, source]);
+  if (whole === undefined) {
+    const units = access.units();
+    const chunks = loadUnits(code, access, units, format, fill);
+    return collectWords(code, format, units, chunks);
+  }
+  const units = whole.units();
+  const chunks = loadUnits(code, access, units, format, fill, whole.inside);
+  const back = code.label("loaded");
+  const overhang = code.label("overhang");
+  code.jumpIf(whole.inside, overhang, { negated: true });
+  const words = collectWords(code, format, units, chunks);
+  code.place(back);
+  code.aside(() => {
+    code.place(overhang);
+    const singles = access.units();
+    const slow = loadUnits(code, access, singles, format, fill);
+    collectWords(code, format, singles, slow).forEach((source, index) => {
+      const word = words[index];
+      if (word !== undefined) code.emit(`mov.${word.type}`, [word, source]);
     });
-  };
-  eitherWay(
-    code,
-    whole.inside,
-    () => keep(load(whole.units())),
-    () => keep(load(access.units())),
-  );
+    code.jump(back);
+  });
   return words;
 }
 
@@ -67,55 +73,63 @@ export function storeWords(
   words: readonly Register[],
 ): void {
   const { whole } = access;
-  const store = (units: readonly Unit[]): void => {
-    for (const unit of units) storeUnit(code, access.space, unit, format, words);
+  const store = (units: readonly Unit[], inside?: Register): void => {
+    const guards = guardsOf(code, units, inside);
+    units.forEach((unit, index) => {
+      storeUnit(code, access.space, { ...unit, guard: guards[index] }, format, words);
+    });
   };
-  if (whole === undefined) store(access.units());
-  else
-    eitherWay(
-      code,
-      whole.inside,
-      () => store(whole.units()),
-      () => store(access.units()),
-    );
-}
-
-function eitherWay(code: Code, inside: Register, whole: () => void, overhanging: () => void): void {
-  const [other, end] = [code.label("overhang"), code.label("accessed")];
-  code.jumpIf(inside, other, { negated: true });
-  whole();
-  code.jump(end);
-  code.place(other);
-  overhanging();
-  code.place(end);
+  if (whole === undefined) {
+    store(access.units());
+    return;
+  }
+  store(whole.units(), whole.inside);
+  const back = code.label("stored");
+  const overhang = code.label("overhang");
+  code.jumpIf(whole.inside, overhang, { negated: true });
+  code.place(back);
+  code.aside(() => {
+    code.place(overhang);
+    store(access.units());
+    code.jump(back);
+  });
 }
 
 function wordCount(format: Format): number {
   return Math.ceil(format.registers / slotsOf(format));
 }
 
+/** The registers that each unit was loaded into. */
 function loadUnits(
   code: Code,
   access: Access,
   units: readonly Unit[],
   format: Format,
   fill: Operand,
-): readonly Register[] {
-  const places = new Map<number, WordPart>();
+  inside?: Register,
+): readonly (readonly Register[])[] {
+  const guards = guardsOf(code, units, inside);
   const loads = units.map((unit) => prepareLoad(code, unit, format, fill));
   units.forEach((unit, index) => {
-    const chunks = loads[index] ?? [];
-    loadUnit(code, access, unit, format, chunks);
+    loadUnit(code, access, { ...unit, guard: guards[index] }, format, loads[index] ?? []);
   });
-  units.forEach((unit, index) => {
-    const chunks = shifted(code, unit, loads[index] ?? []);
-    unit.registers.forEach((register, position) => {
-      const slots = slotsOf(format);
-      const word = chunks[Math.floor(position / slots)];
-      if (word !== undefined) places.set(register, { word, part: partOf(unit, position, slots) });
-    });
+  return loads;
+}
+
+/** The guards of units where the window must be inside as a whole besides. */
+function guardsOf(
+  code: Code,
+  units: readonly Unit[],
+  inside: Register | undefined,
+): readonly (Register | undefined)[] {
+  if (inside === undefined) return units.map(({ guard }) => guard);
+  const known = new Map<Register, Register>();
+  return units.map(({ guard }) => {
+    if (guard === undefined) return inside;
+    const both = known.get(guard) ?? code.make("pred", "and.pred", guard, inside);
+    known.set(guard, both);
+    return both;
   });
-  return collectWords(code, format, places);
 }
 
 /** The slot of a unit's element in its word. */
@@ -126,9 +140,18 @@ function partOf({ half }: Unit, position: number, slots: number): number {
 function collectWords(
   code: Code,
   format: Format,
-  places: ReadonlyMap<number, WordPart>,
+  units: readonly Unit[],
+  loads: readonly (readonly Register[])[],
 ): readonly Register[] {
   const slots = slotsOf(format);
+  const places = new Map<number, WordPart>();
+  units.forEach((unit, index) => {
+    const chunks = shifted(code, unit, loads[index] ?? []);
+    unit.registers.forEach((register, position) => {
+      const word = chunks[Math.floor(position / slots)];
+      if (word !== undefined) places.set(register, { word, part: partOf(unit, position, slots) });
+    });
+  });
   return Array.from({ length: wordCount(format) }, (_, index) => {
     const parts = Array.from({ length: slots }, (_, slot) => places.get(index * slots + slot));
     const gathered = gatherWord(code, format.bits, parts);
