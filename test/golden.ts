@@ -17,3 +17,14 @@ export function expectGolden(path: string, text: string): void {
   const recorded = existsSync(join(repositoryRoot, path)) ? readText(path) : "";
   expect(text, `${path} is not current: npm run golden:update`).toBe(recorded);
 }
+
+/** The text of a page with what stands between two markers of it replaced. */
+export function withSection(page: string, text: string, name: string, content: string): string {
+  const begin = `<!-- generated: ${name} -->`;
+  const end = `<!-- end of ${name} -->`;
+  const [before, rest, ...others] = text.split(begin);
+  const after = rest?.split(end)[1];
+  expect(others, `${page} has one section "${name}"`).toEqual([]);
+  expect(after, `${page} has a section "${name}" with an end`).toBeDefined();
+  return `${before}${begin}\n\n${content}\n\n${end}${after}`;
+}

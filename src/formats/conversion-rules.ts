@@ -8,6 +8,7 @@ import type { DType, FloatName } from "./dtype.ts";
 import { isFloat } from "./dtype.ts";
 import { floatFormats } from "./floats.ts";
 import type { FloatFormat } from "./floats.ts";
+import { markdownTable } from "../support/markdown.ts";
 
 export type NumberClass = "float" | "integer" | "bool";
 
@@ -120,22 +121,11 @@ function describeLeast({ mantissaBits, bias, hasZero }: FloatFormat): string {
   return hasZero ? `2^${1 - bias - mantissaBits}` : `2^-${bias}`;
 }
 
-function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [header, ...rows];
-  const widths = header.map((_, column) =>
-    Math.max(...all.map((row) => [...(row[column] ?? "")].length)),
-  );
-  const line = (row: readonly string[]): string =>
-    `| ${row.map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length)).join(" | ")} |`;
-  const rule = `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`;
-  return [line(header), rule, ...rows.map(line)].join("\n");
-}
-
 const floatEntries = Object.entries(floatFormats) as readonly (readonly [FloatName, FloatFormat])[];
 
 /** The Markdown table of the float formats. */
 export function renderFloatTable(): string {
-  return table(
+  return markdownTable(
     [
       "format",
       "sign",
@@ -163,7 +153,7 @@ export function renderFloatTable(): string {
 
 /** The Markdown tables of `conversionRules` and of what each float target adds to them. */
 export function renderConversionTable(): string {
-  const classes = table(
+  const classes = markdownTable(
     ["from", "to", "rounding", "overflow", "NaN", "zero", "note"],
     Object.entries(conversionRules).flatMap(([from, targets]) =>
       Object.entries(targets).map(([to, rule]) => [
@@ -177,7 +167,7 @@ export function renderConversionTable(): string {
       ]),
     ),
   );
-  const targets = table(
+  const targets = markdownTable(
     ["float target", "ties", "overflow", "NaN", "zero"],
     floatEntries.map(([name, format]) => [
       name,

@@ -22,10 +22,10 @@ export interface Angle {
 }
 
 const twoOverPi: ByWidth<number> = { 32: 0.6366197466850281, 64: 0.6366197723675814 };
-/** -π/2 as the sum of three floats. */
+/** -π/2 as the sum of three floats of one sign: all products with n = 0 are -0, and an x of -0 stays. */
 const minusHalfPi: ByWidth<readonly [number, number, number]> = {
-  32: [-1.5707963705062866, 4.371138828673793e-8, 1.7151245100058819e-15],
-  64: [-1.5707963267948966, -6.123233995736766e-17, 1.4973849048591698e-33],
+  32: [-1.570796251296997, -7.549789415861596e-8, -5.390302529957765e-15],
+  64: [-1.5707963267948966, -6.123233995736765e-17, -1.0828566739219139e-32],
 };
 /** Up to here the products with three floats are good. */
 const limits: ByWidth<number> = { 32: 2 ** 16, 64: 2 ** 27 };

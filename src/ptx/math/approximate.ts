@@ -20,10 +20,10 @@ function exp(code: Code, x: Register): Register {
   return exp2(code, new Arithmetic(code, 32).mul(x, Math.LOG2E));
 }
 
-/** The operand of 2^… ends at 126, where the result is 0 already and the reciprocal still a number. */
+/** 2^… may be infinite, and its reciprocal is 0 then. */
 function logistic(code: Code, x: Register): Register {
   const f = new Arithmetic(code, 32);
-  const decay = exp2(code, f.make("min.NaN", f.mul(x, -Math.LOG2E), 126));
+  const decay = exp2(code, f.mul(x, -Math.LOG2E));
   return f.make("rcp.approx.ftz", f.add(decay, 1));
 }
 

@@ -139,14 +139,16 @@ export class Arithmetic {
   }
 
   /**
-   * left / right for numbers and a quotient that are far from the format's ends. In f32 the GPU's
-   * reciprocal, good to one unit, is put right by the remainder; what comes out is within 0.51 units.
+   * left / right for numbers and a quotient that are far from the format's ends. An estimate, in f32 by
+   * the GPU's reciprocal, which is good to one unit, is put right by its remainder; what comes out is
+   * within 0.51 units. The divisor may be the sum of two floats.
    */
-  quotient(left: Term, right: Register): Register {
-    if (this.width === 64) return this.div(left, right);
-    const reciprocal = this.make("rcp.approx.ftz", right);
+  quotient(left: Term, right: Register, rightLow?: Register): Register {
+    if (this.width === 64 && rightLow === undefined) return this.div(left, right);
+    const reciprocal = this.make(this.width === 32 ? "rcp.approx.ftz" : "rcp.rn", right);
     const estimate = left === 1 ? reciprocal : this.mul(left, reciprocal);
-    const remainder = this.fma(this.neg(right), estimate, left);
+    let remainder = this.fma(this.neg(right), estimate, left);
+    if (rightLow !== undefined) remainder = this.fma(this.neg(rightLow), estimate, remainder);
     return this.fma(remainder, reciprocal, estimate);
   }
 

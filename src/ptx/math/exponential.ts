@@ -110,7 +110,9 @@ export function logistic(code: Code, width: Width, x: Register): Register {
   const [least] = expRange[width];
   const decay = exponential(f, f.clamp(f.neg(f.abs(x)), least, undefined));
   const numerator = f.select(f.compare("lt", x, 0), decay, 1);
-  return f.quotient(numerator, f.add(decay, 1));
+  const denominator = f.add(decay, 1);
+  const lost = f.sub(decay, f.sub(denominator, 1));
+  return f.quotient(numerator, denominator, lost);
 }
 
 /** From here on tanh is 1. */

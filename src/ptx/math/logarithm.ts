@@ -87,18 +87,23 @@ export function log(code: Code, width: Width, x: Register): Register {
   return withSpecial(f, x, assemble(f, exponent, rest, curveOf(f, rest)));
 }
 
-/** e + log(1 + f) / ln 2, where f / ln 2 is the sum of two floats. */
+/** e + log(1 + f) / ln 2, where f - f²/2 and its product with 1 / ln 2 are sums of two floats. */
 export function log2(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
   const [high, low] = log2e[width];
   const { exponent, mantissa } = takeApart(f, x);
   const rest = f.sub(mantissa, 1);
-  const leading = f.mul(rest, high);
-  const product = f.fma(rest, low, f.fma(rest, high, f.neg(leading)));
-  const small = f.fma(curveOf(f, rest), high, product);
+  const minusHalf = f.mul(rest, -0.5);
+  const bent = f.fma(minusHalf, rest, rest);
+  const bentLow = f.fma(minusHalf, rest, f.sub(rest, bent));
+  const [, ...cubic] = logCurve[width];
+  const cube = f.mul(f.mul(rest, rest), rest);
+  const small = f.fma(f.polynomial(rest, cubic), cube, bentLow);
+  const leading = f.mul(bent, high);
+  const leadingLow = f.fma(bent, low, f.fma(bent, high, f.neg(leading)));
   const sum = f.add(exponent, leading);
   const lost = f.sub(leading, f.sub(sum, exponent));
-  return withSpecial(f, x, f.add(sum, f.add(small, lost)));
+  return withSpecial(f, x, f.add(sum, f.add(f.fma(small, high, leadingLow), lost)));
 }
 
 /**
