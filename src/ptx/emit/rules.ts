@@ -4,20 +4,21 @@ import { asynchronousRules } from "./asynchronous/rules.ts";
 import type { EmitContext } from "./context.ts";
 import { controlRules } from "./control.ts";
 import { dot } from "./dot.ts";
-import { elementwiseRules } from "./elementwise/rules.ts";
+import { valueRules } from "./elementwise/rules.ts";
 import { blockIndex, clusterRank, gridExtent, scalarOf } from "./grid.ts";
 import { memoryRules } from "./memory/rules.ts";
 import { synchronizationRules } from "./synchronization.ts";
-import { tileRules } from "./tiles/rules.ts";
+import { iota, tileRules } from "./tiles/rules.ts";
 
 export const emitRules: OpRules<[EmitContext], void> = {
-  ...elementwiseRules,
+  ...valueRules,
   ...tileRules,
   ...memoryRules,
   ...asynchronousRules,
   ...synchronizationRules,
   ...controlRules,
   dot,
+  iota,
 
   block_index(op, context) {
     context.define(op.results[0], scalarOf(blockIndex(context, op.attributes.axis)));

@@ -1,0 +1,291 @@
+/** Every elementwise function with every format that has it. */
+import {
+  acceptsBinary,
+  acceptsClassify,
+  acceptsCompare,
+  acceptsFused,
+  acceptsUnary,
+  binaryFunctions,
+  classifyFunctions,
+  comparePredicates,
+  unaryFunctions,
+} from "../../src/formats/arithmetic/functions.ts";
+import type { BinaryFunction, UnaryFunction } from "../../src/formats/arithmetic/functions.ts";
+import { bool, dtypes, isFloat } from "../../src/formats/dtype.ts";
+import type { DType } from "../../src/formats/dtype.ts";
+import { array, cdiv, constant, full, iota, kernel, slice } from "../../src/lang/index.ts";
+import type { Tile } from "../../src/lang/index.ts";
+import { mathBounds } from "../../src/ptx/math/index.ts";
+import type { ErrorBound } from "../../src/ptx/math/index.ts";
+import { exact } from "./case.ts";
+import type { Arrays, MatrixCase, Tolerance } from "./case.ts";
+import { anyNumbers, numbersBetween, ordinaryNumbers } from "./inputs.ts";
+
+export const allFormats: readonly DType[] = Object.values(dtypes);
+
+const length = 1000;
+const block = 512;
+
+type Values = { readonly [name: string]: Tile };
+/** Methods by name, as the functions are listed by name. */
+type Methods = { readonly [name: string]: (...values: readonly unknown[]) => Tile };
+
+export const methodsOf = (value: unknown): Methods => value as Methods;
+
+/** A kernel over rows of `length` elements, the last block of which overhangs. */
+export function pointwise(
+  name: string,
+  inputs: Arrays,
+  result: DType,
+  compute: (values: Values) => Tile,
+  tolerance: Tolerance,
+): MatrixCase {
+  return {
+    name,
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "pointwise",
+          grid: { i: cdiv(length, block) },
+          inputs: Object.fromEntries(
+            Object.entries(inputs).map(([key, { dtype }]) => [key, array(dtype, [length])]),
+          ),
+          outputs: { out: array(result, [length]) },
+        },
+        (things) => {
+          const { i, out } = things;
+          const refs = things as unknown as { readonly [key: string]: typeof out };
+          const here = slice(i.mul(block), block);
+          const values = Object.fromEntries(
+            Object.keys(inputs).map((key) => [key, refs[key]?.at(here).load() as Tile]),
+          );
+          out.at(here).store(compute(values) as never);
+        },
+      ),
+      inputs,
+      tolerance,
+    }),
+  };
+}
+
+const wideBound = { f32: mathBounds.f32, f64: mathBounds.f64 } as {
+  readonly [width: string]: { readonly [fn: string]: ErrorBound | undefined };
+};
+
+/** What a function of a format may be off by: its bound in the width that it is computed in. */
+function toleranceOf(fn: string, dtype: DType): Tolerance {
+  const width = dtype.name === "f64" ? "f64" : "f32";
+  const bound = isFloat(dtype) ? wideBound[width]?.[fn] : undefined;
+  if (bound === undefined || bound.ulp === 0) return exact;
+  // The simulator's own result is within one unit of f64; narrower formats are rounded once more.
+  const ulp = dtype.name === "f64" ? bound.ulp + 1 : dtype.name === "f32" ? bound.ulp : 1;
+  return { kind: "ulp", ulp };
+}
+
+const domains: { readonly [F in UnaryFunction]?: readonly [number, number] } = {
+  log: [1e-6, 50],
+  log2: [1e-6, 50],
+  sqrt: [0, 60],
+  rsqrt: [1e-6, 60],
+};
+
+function unaryCases(): readonly MatrixCase[] {
+  return unaryFunctions.flatMap((fn) =>
+    allFormats
+      .filter((dtype) => acceptsUnary(fn, dtype))
+      .flatMap((dtype, seed) => {
+        const compute = ({ x }: Values): Tile => methodsOf(x)[fn]?.() as Tile;
+        const tolerance = toleranceOf(fn, dtype);
+        const any = pointwise(
+          `unary ${fn} ${dtype.name}`,
+          { x: anyNumbers(dtype, [length], seed) },
+          dtype,
+          compute,
+          tolerance,
+        );
+        const domain = domains[fn];
+        if (domain === undefined) return [any];
+        const inside = { x: numbersBetween(dtype, [length], domain, seed) };
+        return [
+          any,
+          pointwise(`unary ${fn} ${dtype.name} positive`, inside, dtype, compute, tolerance),
+        ];
+      }),
+  );
+}
+
+const binaryMethods: { readonly [F in BinaryFunction]?: string } = {
+  min: "minimum",
+  max: "maximum",
+};
+
+function binaryCases(): readonly MatrixCase[] {
+  return binaryFunctions.flatMap((fn) =>
+    allFormats
+      .filter((dtype) => acceptsBinary(fn, dtype))
+      .flatMap((dtype, seed) => {
+        const compute = ({ x, y }: Values): Tile =>
+          methodsOf(x)[binaryMethods[fn] ?? fn]?.(y) as Tile;
+        return (["any", "ordinary"] as const).map((kind) => {
+          const make = kind === "any" ? anyNumbers : ordinaryNumbers;
+          const inputs = {
+            x: make(dtype, [length], 2 * seed),
+            y: make(dtype, [length], 2 * seed + 7),
+          };
+          const name = `binary ${fn} ${dtype.name} ${kind}`;
+          return pointwise(name, inputs, dtype, compute, toleranceOf(fn, dtype));
+        });
+      }),
+  );
+}
+
+function testCases(): readonly MatrixCase[] {
+  const compares = comparePredicates.flatMap((predicate) =>
+    allFormats
+      .filter((dtype) => acceptsCompare(predicate, dtype))
+      .map((dtype, seed) =>
+        pointwise(
+          `compare ${predicate} ${dtype.name}`,
+          {
+            x: anyNumbers(dtype, [length], seed),
+            y: anyNumbers(dtype, [length], seed % 3 === 0 ? seed : seed + 5),
+          },
+          bool,
+          ({ x, y }) => methodsOf(x)[predicate]?.(y) as Tile,
+          exact,
+        ),
+      ),
+  );
+  const classes = classifyFunctions.flatMap((fn) =>
+    allFormats
+      .filter((dtype) => acceptsClassify(fn, dtype))
+      .map((dtype, seed) =>
+        pointwise(
+          `classify ${fn} ${dtype.name}`,
+          { x: anyNumbers(dtype, [length], seed) },
+          bool,
+          ({ x }) => methodsOf(x)[fn === "is_nan" ? "isNan" : "isFinite"]?.() as Tile,
+          exact,
+        ),
+      ),
+  );
+  return [...compares, ...classes];
+}
+
+function choiceCases(): readonly MatrixCase[] {
+  const selects = allFormats.map((dtype, seed) =>
+    pointwise(
+      `select ${dtype.name}`,
+      {
+        condition: anyNumbers(bool, [length], seed),
+        x: anyNumbers(dtype, [length], seed),
+        y: anyNumbers(dtype, [length], seed + 3),
+      },
+      dtype,
+      ({ condition, x, y }) => methodsOf(condition)["select"]?.(x, y) as Tile,
+      exact,
+    ),
+  );
+  const fused = allFormats.filter(acceptsFused).map((dtype, seed) =>
+    pointwise(
+      `fma ${dtype.name}`,
+      {
+        x: anyNumbers(dtype, [length], seed),
+        y: anyNumbers(dtype, [length], seed + 1),
+        z: anyNumbers(dtype, [length], seed + 2),
+      },
+      dtype,
+      ({ x, y, z }) => methodsOf(x)["fma"]?.(y, z) as Tile,
+      exact,
+    ),
+  );
+  return [...selects, ...fused];
+}
+
+function casts(): readonly MatrixCase[] {
+  return allFormats.flatMap((from, seed) =>
+    allFormats.flatMap((to) => {
+      const inputs = { x: anyNumbers(from, [length], seed) };
+      const overflows =
+        to.name.startsWith("f8e4m3") || to.name === "f8e5m2" ? ["saturate", "nan"] : ["saturate"];
+      return overflows.map((overflow) =>
+        pointwise(
+          `cast ${from.name} ${to.name} ${overflow}`,
+          inputs,
+          to,
+          ({ x }) =>
+            methodsOf(x)["cast"]?.(to, ...(overflow === "nan" ? [{ overflow }] : [])) as Tile,
+          exact,
+        ),
+      );
+    }),
+  );
+}
+
+function bitcasts(): readonly MatrixCase[] {
+  return allFormats.flatMap((from, seed) =>
+    allFormats
+      .filter((to) => to.bits === from.bits && to.kind !== "bool" && from.kind !== "bool")
+      .filter((to) => to.name !== "tf32" && from.name !== "tf32" && to !== from)
+      .map((to) =>
+        pointwise(
+          `bitcast ${from.name} ${to.name}`,
+          { x: anyNumbers(from, [length], seed) },
+          to,
+          ({ x }) => methodsOf(x)["bitcast"]?.(to) as Tile,
+          exact,
+        ),
+      ),
+  );
+}
+
+/** Constants and counting, which take no input. */
+function made(): readonly MatrixCase[] {
+  const numeric = allFormats.filter((dtype) => acceptsUnary("neg", dtype));
+  const one = (dtype: DType): number | bigint | boolean =>
+    dtype.kind === "bool" ? true : dtype.bits === 64 && !isFloat(dtype) ? 1n : 1;
+  const constants = allFormats.map((dtype): MatrixCase => {
+    return {
+      name: `constant ${dtype.name}`,
+      prepare: () => ({
+        definition: kernel(
+          { name: "constants", outputs: { a: array(dtype, [70]), b: array(dtype, [5, 24]) } },
+          ({ a, b }) => {
+            a.store(full(dtype, [70], one(dtype) as never));
+            b.store(constant(dtype, one(dtype) as never) as never);
+          },
+        ),
+        inputs: {},
+        tolerance: exact,
+      }),
+    };
+  });
+  const counts = numeric.flatMap((dtype) =>
+    [0, 1].map((axis): MatrixCase => ({
+      name: `iota ${dtype.name} axis ${axis}`,
+      prepare: () => ({
+        definition: kernel(
+          { name: "counts", outputs: { out: array(dtype, [8, 6]) } },
+          ({ out }) => {
+            out.store(iota(dtype, [8, 6], axis) as never);
+          },
+        ),
+        inputs: {},
+        tolerance: exact,
+      }),
+    })),
+  );
+  return [...constants, ...counts];
+}
+
+export function elementwiseCases(): readonly MatrixCase[] {
+  return [
+    ...unaryCases(),
+    ...binaryCases(),
+    ...testCases(),
+    ...choiceCases(),
+    ...casts(),
+    ...bitcasts(),
+    ...made(),
+  ];
+}

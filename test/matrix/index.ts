@@ -1,0 +1,9 @@
+/** The whole matrix of cases. */
+import type { MatrixCase } from "./case.ts";
+import { combiningCases } from "./combining.ts";
+import { elementwiseCases } from "./elementwise.ts";
+import { rearrangingCases } from "./rearranging.ts";
+
+export function matrixCases(): readonly MatrixCase[] {
+  return [...elementwiseCases(), ...rearrangingCases(), ...combiningCases()];
+}
