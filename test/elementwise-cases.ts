@@ -84,7 +84,8 @@ function operandCodes(
 function nearCode(dtype: DType | undefined, code = 0n, random: Random): bigint {
   const bits = dtype?.bits ?? 8;
   const sign = random.below(2) === 0 ? 0n : 1n << BigInt(bits - 1);
-  return BigInt.asUintN(bits, (code ^ sign) + BigInt(random.below(3) - 1));
+  const unit = dtype?.name === "tf32" ? 1 << 13 : 1;
+  return BigInt.asUintN(bits, (code ^ sign) + BigInt((random.below(3) - 1) * unit));
 }
 
 function randomWide(random: Random): bigint {

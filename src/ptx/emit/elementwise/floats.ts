@@ -16,6 +16,8 @@ import { float32, float64, integer } from "../../operands.ts";
 export type FloatUnaryFunction = UnaryIn<"float" | "number">;
 export type FloatBinaryFunction = BinaryIn<"float" | "number">;
 
+const approximations = mathFunctions.approximate;
+
 /** The wide formats, in which the narrow ones compute too. */
 export type FloatWidth = 32 | 64;
 
@@ -130,12 +132,16 @@ const binaryEmitters: { readonly [F in FloatBinaryFunction]: Binary } = {
   atan2: (code, width, left, right) => mathFunctions[`f${width}`].binary.atan2(code, left, right),
 };
 
+/** Approximations are of f32; that there is one was checked when the op was made. */
 export function floatUnary(
   code: Code,
   fn: FloatUnaryFunction,
   width: FloatWidth,
   value: Register,
+  approximate = false,
 ): Register {
+  if (approximate && fn in approximations.unary)
+    return approximations.unary[fn as keyof typeof approximations.unary](code, value);
   return unaryEmitters[fn](code, width, value);
 }
 
@@ -145,7 +151,10 @@ export function floatBinary(
   width: FloatWidth,
   left: Register,
   right: Register,
+  approximate = false,
 ): Register {
+  if (approximate && fn in approximations.binary)
+    return approximations.binary[fn as keyof typeof approximations.binary](code, left, right);
   return binaryEmitters[fn](code, width, left, right);
 }
 

@@ -70,6 +70,7 @@ export function emitUnary(
   fn: UnaryFunction,
   dtype: DType,
   value: Register,
+  approximate?: boolean,
 ): Register {
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", "not.pred", value);
@@ -80,12 +81,13 @@ export function emitUnary(
   }
   const floatFunction = fn as FloatUnaryFunction;
   if (dtype.name === "f64") return floatUnary(code, floatFunction, 64, value);
-  if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value);
+  if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value, approximate);
   const direct = isHalf(dtype)
     ? halfUnary(emission, floatFunction, dtype, "element", value)
     : undefined;
   if (direct !== undefined) return direct;
-  const wide = floatUnary(code, floatFunction, 32, elementToF32(emission, dtype, value));
+  const operand = elementToF32(emission, dtype, value);
+  const wide = floatUnary(code, floatFunction, 32, operand, approximate);
   return roundNarrow(emission, dtype, fn, wide);
 }
 
@@ -95,6 +97,7 @@ export function emitBinary(
   dtype: DType,
   left: Register,
   right: Register,
+  approximate?: boolean,
 ): Register {
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", `${fn}.pred`, left, right);
@@ -106,11 +109,11 @@ export function emitBinary(
   }
   const floatFunction = fn as FloatBinaryFunction;
   if (dtype.name === "f64") return floatBinary(code, floatFunction, 64, left, right);
-  if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right);
+  if (dtype.name === "f32") return floatBinary(code, floatFunction, 32, left, right, approximate);
   const direct = isHalf(dtype)
     ? halfBinary(emission, floatFunction, dtype, "element", left, right)
     : undefined;
-  return direct ?? narrowBinary(emission, floatFunction, dtype, left, right);
+  return direct ?? narrowBinary(emission, floatFunction, dtype, left, right, approximate);
 }
 
 function narrowBinary(
@@ -119,6 +122,7 @@ function narrowBinary(
   dtype: DType,
   left: Register,
   right: Register,
+  approximate: boolean | undefined,
 ): Register {
   const { code } = emission;
   const first = elementToF32(emission, dtype, left);
@@ -126,7 +130,7 @@ function narrowBinary(
   const wide =
     dtype.name === "tf32" && fn === "mul"
       ? oddResult(code, "mul", [first, second])
-      : floatBinary(code, fn, 32, first, second);
+      : floatBinary(code, fn, 32, first, second, approximate);
   return roundNarrow(emission, dtype, fn, wide);
 }
 

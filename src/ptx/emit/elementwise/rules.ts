@@ -156,13 +156,15 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   unary(op, context) {
-    const { fn } = op.attributes;
+    const { fn, approximate } = op.attributes;
     const { source } = op.operands;
     const { dtype } = numbersOf(source);
     pointwise(context, op, [source], {
-      element: (value) => emitUnary(context, fn, dtype, value),
+      element: (value) => emitUnary(context, fn, dtype, value, approximate),
       words: (tile) =>
-        eachWord([tile], ([word], used) => [unaryWord(context, fn, dtype, word, used)]),
+        eachWord([tile], ([word], used) => [
+          unaryWord(context, fn, dtype, word, used, approximate),
+        ]),
     });
   },
 
@@ -178,14 +180,14 @@ export const valueRules: EmitRules<ElementwiseOps> = {
   },
 
   binary(op, context) {
-    const { fn } = op.attributes;
+    const { fn, approximate } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
     pointwise(context, op, [left, right], {
-      element: (first, second) => emitBinary(context, fn, dtype, first, second),
+      element: (first, second) => emitBinary(context, fn, dtype, first, second, approximate),
       words: (...tiles) =>
         eachWord(tiles, ([first, second], used) => [
-          binaryWord(context, fn, dtype, first, second, used),
+          binaryWord(context, fn, dtype, first, second, used, approximate),
         ]),
     });
   },

@@ -76,9 +76,10 @@ export function unaryWord(
   dtype: DType,
   word: Register,
   used: number,
+  approximate?: boolean,
 ): Register {
   const { code } = emission;
-  if (slotsOf(dtype) === 1) return emitUnary(emission, fn, dtype, word);
+  if (slotsOf(dtype) === 1) return emitUnary(emission, fn, dtype, word, approximate);
   if (fn === "not") return code.make("b32", "not.b32", word);
   if (isInteger(dtype)) {
     const results = extendWord(code, dtype, word, used).map((element) =>
@@ -92,7 +93,7 @@ export function unaryWord(
     : undefined;
   if (direct !== undefined) return direct;
   const results = wordToF32(emission, dtype, word, used).map((value) =>
-    floatUnary(code, floatFunction, 32, value),
+    floatUnary(code, floatFunction, 32, value, approximate),
   );
   return wordFromF32(emission, dtype, results);
 }
@@ -106,9 +107,10 @@ export function binaryWord(
   left: Register,
   right: Register,
   used: number,
+  approximate?: boolean,
 ): Register {
   const { code } = emission;
-  if (slotsOf(dtype) === 1) return emitBinary(emission, fn, dtype, left, right);
+  if (slotsOf(dtype) === 1) return emitBinary(emission, fn, dtype, left, right, approximate);
   if (bitwise.has(fn)) return code.make("b32", `${fn}.b32`, left, right);
   if (isInteger(dtype)) {
     const results = zip(
@@ -126,7 +128,7 @@ export function binaryWord(
   const results = zip(
     wordToF32(emission, dtype, left, used),
     wordToF32(emission, dtype, right, used),
-    (first, second) => floatBinary(code, floatFunction, 32, first, second),
+    (first, second) => floatBinary(code, floatFunction, 32, first, second, approximate),
   );
   return wordFromF32(emission, dtype, results);
 }
