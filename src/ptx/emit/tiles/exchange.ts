@@ -96,10 +96,14 @@ class Side {
     wide: boolean,
   ): void {
     const { code } = this.#context;
+    const truth = this.#active(access, guard);
+    if (truth === false) return;
+    const type = wide ? "b64" : "b32";
     const registers = access.words.map((word) => {
       const known = loaded[word];
       if (known !== undefined) return known;
-      const fresh = code.register(wide ? "b64" : "b32");
+      // Lanes that load nothing hold padding there, which is some number all the same.
+      const fresh = truth === true ? code.register(type) : code.constant(type, 0);
       loaded[word] = fresh;
       return fresh;
     });

@@ -12,6 +12,7 @@
  * Words of a file that nobody looks at are undefined here.
  */
 import type { AnyOp } from "../../../ir/node.ts";
+import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import { butterfly, nothing, slotsPerWord } from "../../../layout/relayout/steps.ts";
 import type {
   LaneMap,
@@ -43,7 +44,8 @@ export function runRelayout(
   for (const step of plan.steps) file = runStep(context, op, plan, step, file);
   const some = file.find((word) => word !== undefined) ?? words[0];
   if (some === undefined) throw new Error("a tile without words");
-  return file.map((word) => word ?? some);
+  const count = Math.ceil(registersPerLane(plan.target, plan.shape) / slotsPerWord(plan.bits));
+  return Array.from({ length: count }, (_, index) => file[index] ?? some);
 }
 
 function runStep(

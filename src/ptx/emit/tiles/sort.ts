@@ -288,12 +288,14 @@ function isSet(register: number, owner: Owner): boolean {
 /** The register whose coordinate differs in these bits; undefined where the layout has none. */
 function partnerOf(register: number, owners: readonly Owner[]): number | undefined {
   let partner = register;
-  for (const [stride, own] of Map.groupBy(owners, (owner) => owner.stride)) {
-    const [first] = own;
-    if (first === undefined) continue;
-    const value = digitValue(register, first);
-    const flipped = own.reduce((sum, { step }) => sum ^ step, value);
-    if (flipped >= first.radix) return undefined;
+  const digits = new Map(owners.map((owner) => [owner.stride, owner]));
+  for (const [stride, digit] of digits) {
+    const value = digitValue(register, digit);
+    const flipped = owners.reduce(
+      (sum, owner) => (owner.stride === stride ? sum ^ owner.step : sum),
+      value,
+    );
+    if (flipped >= digit.radix) return undefined;
     partner += (flipped - value) * stride;
   }
   return partner;
