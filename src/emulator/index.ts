@@ -1,4 +1,5 @@
 /** Runs PTX modules without a GPU. */
+export { emulate } from "./emulate.ts";
 export { EmulatedMemory } from "./memory.ts";
 export type { Allocation } from "./memory.ts";
 export type {

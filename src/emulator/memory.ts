@@ -25,9 +25,13 @@ export interface MemoryViews {
   readonly singles: Float32Array;
   readonly doubles: Float64Array;
   readonly states: Uint8Array;
+  readonly stateWords: Int32Array;
 }
 
-export function viewsOf(buffer: ArrayBuffer, states: Uint8Array): MemoryViews {
+/** Fresh memory of a multiple of 16 bytes, none of it allocated. */
+export function memoryOf(size: number): MemoryViews {
+  const buffer = new ArrayBuffer(size);
+  const states = new Uint8Array(size);
   return {
     bytes: new Uint8Array(buffer),
     halves: new Uint16Array(buffer),
@@ -35,6 +39,7 @@ export function viewsOf(buffer: ArrayBuffer, states: Uint8Array): MemoryViews {
     singles: new Float32Array(buffer),
     doubles: new Float64Array(buffer),
     states,
+    stateWords: new Int32Array(states.buffer),
   };
 }
 
@@ -45,7 +50,7 @@ const smallestHeap = 1 << 20;
 const largestHeap = wordSize - smallestHeap;
 
 export class EmulatedMemory {
-  #views: MemoryViews = viewsOf(new ArrayBuffer(smallestHeap), new Uint8Array(smallestHeap));
+  #views: MemoryViews = memoryOf(smallestHeap);
   readonly #allocations = new Map<number, Allocation>();
   /** Gaps that freed allocations left, by offset. */
   #gaps: { readonly offset: number; readonly bytes: number }[] = [];
@@ -90,7 +95,7 @@ export class EmulatedMemory {
     if (needed > largestHeap) throw new RangeError(`the heap cannot hold ${needed} bytes`);
     const size = Math.min(largestHeap, Math.max(needed, 2 * bytes.length));
     const rounded = Math.ceil(size / alignment) * alignment;
-    const grown = viewsOf(new ArrayBuffer(rounded), new Uint8Array(rounded));
+    const grown = memoryOf(rounded);
     grown.bytes.set(bytes);
     grown.states.set(states);
     this.#views = grown;

@@ -6,6 +6,7 @@
  */
 import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
+import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
 import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
@@ -29,5 +30,6 @@ export const codes = Object.freeze({
   ...layoutCodes,
   ...ptxCodes,
   ...ptxTextCodes,
+  ...emulatorCodes,
   ...emulatorAsyncCodes,
 });

@@ -1,0 +1,153 @@
+/**
+ * Float operations on numbers and codes, as the hardware does them. Arithmetic that yields NaN yields one
+ * NaN a format: 0x7fffffff for f32, 0x7fff for f16 and bf16.
+ */
+import { decodeTable, encodeFloat } from "../../formats/floats.ts";
+import { doubleResult, pairResult, singleResult } from "./wide.ts";
+import { precisions, roundTo } from "./exact.ts";
+import type { Rounding } from "./exact.ts";
+
+export const halfNumbers = decodeTable("f16");
+export const bfloatNumbers = decodeTable("bf16");
+
+export const nanHalf = 0x7fff;
+
+const smallestNormal = 2 ** -126;
+const smallestNormalHalf = 2 ** -14;
+
+/** Subnormal f32 numbers become zeros of their sign. */
+export function flush(value: number): number {
+  return value < smallestNormal && value > -smallestNormal ? value * 0 : value;
+}
+
+export function flushHalf(value: number): number {
+  return value < smallestNormalHalf && value > -smallestNormalHalf ? value * 0 : value;
+}
+
+/** Into [0, 1]; NaN becomes +0. */
+export function saturate(value: number): number {
+  return value > 0 ? (value > 1 ? 1 : value) : 0;
+}
+
+/** Negative numbers become +0; NaN stays. */
+export function rectify(value: number): number {
+  return value <= 0 ? 0 : value;
+}
+
+/** a·b + c with factors exact in f64, rounded to odd, so that a narrower rounding behind it is right. */
+export function fuseToOdd(a: number, b: number, c: number): number {
+  const product = a * b;
+  const sum = product + c;
+  const partOfC = sum - product;
+  const error = product - (sum - partOfC) + (c - partOfC);
+  if (!(error > 0 || error < 0)) return sum;
+  doubleResult[0] = sum;
+  const low = pairResult[0] as number;
+  if ((low & 1) !== 0) return sum;
+  if (error > 0 === sum > 0) pairResult[0] = low | 1;
+  else {
+    pairResult[0] = low - 1;
+    if (low === 0) pairResult[1] = (pairResult[1] as number) - 1;
+  }
+  return doubleResult[0];
+}
+
+export function fuseSingle(a: number, b: number, c: number): number {
+  return Math.fround(fuseToOdd(a, b, c));
+}
+
+/** The smaller; a NaN gives way to a number, and -0 is smaller than +0. */
+export function minimum(a: number, b: number): number {
+  if (a !== a) return b;
+  return b !== b ? a : Math.min(a, b);
+}
+
+export function maximum(a: number, b: number): number {
+  if (a !== a) return b;
+  return b !== b ? a : Math.max(a, b);
+}
+
+export function bitsOfSingle(value: number): number {
+  if (value !== value) return 0x7fffffff;
+  singleResult[0] = value;
+  return pairResult[0] as number;
+}
+
+export function singleOfBits(bits: number): number {
+  pairResult[0] = bits;
+  return singleResult[0] as number;
+}
+
+/** A number as f16 code, rounded once. */
+export function encodeHalf(value: number): number {
+  return value !== value ? nanHalf : encodeFloat("f16", value);
+}
+
+export function encodeBfloat(value: number): number {
+  return value !== value ? nanHalf : encodeFloat("bf16", value);
+}
+
+export function encodeHalfRounded(value: number, mode: Rounding): number {
+  return encodeHalf(mode === "rn" ? value : roundTo(value, precisions.f16, mode));
+}
+
+export function encodeBfloatRounded(value: number, mode: Rounding): number {
+  return encodeBfloat(mode === "rn" ? value : roundTo(value, precisions.bf16, mode));
+}
+
+/** To the nearest integer, ties to even. */
+export function roundToEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  if (rest < 0.5) return rest === 0 ? value : floor === 0 ? 0 : floor;
+  if (rest > 0.5) return floor + 1;
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
+/** The magnitude of `a` with the product of both signs. */
+export function withProductSign(magnitude: number, a: number, b: number): number {
+  const negative = (a < 0 || Object.is(a, -0)) !== (b < 0 || Object.is(b, -0));
+  return negative ? -Math.abs(magnitude) : Math.abs(magnitude);
+}
+
+export function tangentHyperbolic(value: number): number {
+  return Math.fround(Math.tanh(value));
+}
+
+/** 1 where the property holds. */
+export function hasProperty(bits: number, property: string): number {
+  const exponent = (bits >>> 23) & 0xff;
+  const mantissa = bits & 0x7fffff;
+  return classHolds(exponent === 0xff, exponent === 0, mantissa === 0, property) ? 1 : 0;
+}
+
+export function hasPropertyWide(low: number, high: number, property: string): number {
+  const exponent = (high >>> 20) & 0x7ff;
+  const isWhole = (high & 0xfffff) === 0 && low === 0;
+  return classHolds(exponent === 0x7ff, exponent === 0, isWhole, property) ? 1 : 0;
+}
+
+function classHolds(
+  isTop: boolean,
+  isBottom: boolean,
+  mantissaIsZero: boolean,
+  property: string,
+): boolean {
+  switch (property) {
+    case "finite":
+      return !isTop;
+    case "infinite":
+      return isTop && mantissaIsZero;
+    case "number":
+      return !isTop || mantissaIsZero;
+    case "notanumber":
+      return isTop && !mantissaIsZero;
+    case "normal":
+      return !isTop && !isBottom;
+    case "subnormal":
+      // Zero counts as subnormal for the hardware.
+      return isBottom;
+    default:
+      throw new Error(`testp.${property}`);
+  }
+}

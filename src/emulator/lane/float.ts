@@ -1,0 +1,251 @@
+/**
+ * Float arithmetic. A rule says what an operation does with numbers; operands and results are turned from
+ * and into their format here:
+ *
+ *   | type          | operand      | result                                                       |
+ *   |---------------|--------------|--------------------------------------------------------------|
+ *   | f32           | number       | Math.fround: the f64 result of + - × ÷ √ rounds once more    |
+ *   |               |              | without harm, since 53 ≥ 2·24 + 2                            |
+ *   | f64           | number       | as it is                                                     |
+ *   | f16, bf16     | table lookup | encoded from the f64 result, rounded once                    |
+ *   | …x2           | both halves  | each half on its own                                         |
+ *
+ * Other roundings than to nearest go through exact integers.
+ */
+import type { Operand } from "../../ptx/module.ts";
+import type { LaneInstruction, LaneRule, LaneRules } from "./rule.ts";
+import { OperandError } from "./writer.ts";
+import type { LaneWriter } from "./writer.ts";
+
+export type FloatType = "f16" | "bf16" | "f32" | "f64";
+
+export interface FloatForm {
+  readonly type: FloatType;
+  readonly packed: boolean;
+  readonly ftz: boolean;
+  readonly rounding: "rn" | "rz" | "rm" | "rp";
+}
+
+export function floatForm(instruction: LaneInstruction): FloatForm | undefined {
+  const match = /^(f16|bf16|f32|f64)(x2)?$/.exec(instruction.type);
+  if (match === null) return undefined;
+  return {
+    type: match[1] as FloatType,
+    packed: match[2] !== undefined,
+    ftz: instruction.has("ftz"),
+    rounding: instruction.oneOf(["rz", "rm", "rp"]) ?? "rn",
+  };
+}
+
+/** A result in f64 as an expression of the operands; `rounded` where it already is of the format. */
+interface Computed {
+  readonly expression: string;
+  readonly rounded?: boolean;
+}
+
+type Operation = (operands: readonly string[], form: FloatForm) => Computed;
+
+/** Operands as numbers, halves one after the other. */
+function readNumbers(
+  writer: LaneWriter,
+  operands: readonly Operand[],
+  form: FloatForm,
+  part: number,
+): readonly string[] {
+  return operands.map((operand) => {
+    const { type, packed, ftz } = form;
+    if (type === "f64") return writer.double(operand);
+    if (type === "f32" && packed) {
+      const pair = writer.pair(operand);
+      const single = `singleOfBits(${part === 0 ? pair.low : pair.high})`;
+      return writer.local(ftz ? `flush(${single})` : single);
+    }
+    if (type === "f32")
+      return ftz ? writer.local(`flush(${writer.single(operand)})`) : writer.single(operand);
+    const table = type === "f16" ? "HN" : "BN";
+    const word = writer.word(operand);
+    const number = `${table}[${part === 0 ? `${word} & 0xffff` : `${word} >>> 16`}]`;
+    return writer.local(ftz && type === "f16" ? `flushHalf(${number})` : number);
+  });
+}
+
+/** What modifiers make of a number of the format. */
+function finished(expression: string, instruction: LaneInstruction, form: FloatForm): string {
+  let text = expression;
+  if (form.ftz && form.type === "f32") text = `flush(${text})`;
+  if (form.ftz && form.type === "f16") text = `flushHalf(${text})`;
+  if (instruction.has("sat")) text = `saturate(${text})`;
+  if (instruction.has("relu")) text = `rectify(${text})`;
+  return text;
+}
+
+function roundedText({ expression, rounded }: Computed, type: FloatType): string {
+  return rounded === true || type === "f64" ? expression : `fround(${expression})`;
+}
+
+/** Makes a rule of an operation on numbers; the operands are those behind the result. */
+export function floatRule(operation: Operation, count: number): LaneRule {
+  return (instruction, writer) => {
+    const form = floatForm(instruction);
+    if (form === undefined) throw new OperandError(`type .${instruction.type}`);
+    const operands = Array.from({ length: count }, (_, at) => instruction.operand(at + 1));
+    const target = instruction.operand(0);
+    const { type, packed } = form;
+    const compute = (part: number): Computed =>
+      operation(readNumbers(writer, operands, form, part), form);
+    if (type === "f32" && packed) {
+      const [low = "", high = ""] = [0, 1].map((part) =>
+        writer.local(
+          `bitsOfSingle(${finished(roundedText(compute(part), type), instruction, form)})`,
+        ),
+      );
+      return writer.setPair(target, low, high);
+    }
+    if (type === "f32")
+      return writer.setSingle(target, finished(roundedText(compute(0), type), instruction, form));
+    if (type === "f64")
+      return writer.setDouble(target, finished(compute(0).expression, instruction, form));
+    const encode = type === "f16" ? "encodeHalf" : "encodeBfloat";
+    const table = type === "f16" ? "HN" : "BN";
+    const codes = (packed ? [0, 1] : [0]).map((part) => {
+      const code = `${encode}(${compute(part).expression})`;
+      const modified = finished(`${table}[${code}]`, instruction, form);
+      return writer.local(modified === `${table}[${code}]` ? code : `${encode}(${modified})`);
+    });
+    const [low = "0", high] = codes;
+    writer.setWord(target, high === undefined ? low : `${low} | (${high} << 16)`);
+  };
+}
+
+function isNarrow(type: FloatType): boolean {
+  return type === "f16" || type === "bf16";
+}
+
+/** An operation that rounds to nearest by itself, or by a helper for other roundings. */
+function roundable(
+  nearest: (operands: readonly string[], form: FloatForm) => string,
+  helper: string,
+): Operation {
+  return (operands, form) => {
+    if (form.rounding === "rn") return { expression: nearest(operands, form) };
+    const arguments_ = [...operands, `precisions.${form.type}`, `"${form.rounding}"`].join(", ");
+    return { expression: `${helper}(${arguments_})`, rounded: true };
+  };
+}
+
+const add = roundable(([a, b]) => `${a} + ${b}`, "addRounded");
+const subtract = roundable(([a, b]) => `${a} - ${b}`, "subtractRounded");
+const multiply = roundable(([a, b]) => `${a} * ${b}`, "multiplyRounded");
+const divide = roundable(([a, b]) => `${a} / ${b}`, "divideRounded");
+const reciprocal = roundable(([a]) => `1 / ${a}`, "reciprocalRounded");
+const squareRoot = roundable(([a]) => `Math.sqrt(${a})`, "squareRootRounded");
+const fuse = roundable(
+  ([a, b, c], { type }) =>
+    type === "f64" ? `fusedMultiplyAdd(${a}, ${b}, ${c})` : `fuseToOdd(${a}, ${b}, ${c})`,
+  "fuseRounded",
+);
+
+/** Approximations are computed in f64 and rounded: better than the hardware's, within its bounds. */
+function approximate(text: (a: string) => string): Operation {
+  return ([a = "NaN"]) => ({ expression: text(a) });
+}
+
+function extreme(keeps: "minimum" | "maximum"): LaneRule {
+  return (instruction, writer) => {
+    const form = floatForm(instruction);
+    const three = form?.type === "f32" && instruction.operandCount === 4;
+    const passesNaN = instruction.has("NaN");
+    const native = keeps === "minimum" ? "Math.min" : "Math.max";
+    const choose = (a: string, b: string): string => `${passesNaN ? native : keeps}(${a}, ${b})`;
+    const operation: Operation = ([a = "", b = "", c = ""]) => {
+      if (instruction.has("xorsign")) {
+        const magnitude = choose(`Math.abs(${a})`, `Math.abs(${b})`);
+        return { expression: `withProductSign(${magnitude}, ${a}, ${b})`, rounded: true };
+      }
+      const both = choose(a, b);
+      return { expression: three ? choose(both, c) : both, rounded: true };
+    };
+    floatRule(operation, three ? 3 : 2)(instruction, writer);
+  };
+}
+
+/** Sign operations work on bits: they do not change NaNs of the narrow formats. */
+function signRule(word: (bits: string, mask: number) => string, number: Operation): LaneRule {
+  return (instruction, writer) => {
+    const form = floatForm(instruction);
+    if (form === undefined || !isNarrow(form.type) || form.ftz)
+      return floatRule(number, 1)(instruction, writer);
+    const mask = form.packed ? 0x80008000 | 0 : 0x8000;
+    writer.setWord(instruction.operand(0), word(writer.word(instruction.operand(1)), mask));
+  };
+}
+
+const copySign: LaneRule = (instruction, writer) => {
+  const target = instruction.operand(0);
+  if (instruction.type === "f32") {
+    const [sign, magnitude] = [1, 2].map((at) => writer.word(instruction.operand(at)));
+    return writer.setWord(target, `(${magnitude} & 0x7fffffff) | (${sign} & 0x80000000)`);
+  }
+  const sign = writer.pair(instruction.operand(1));
+  const magnitude = writer.pair(instruction.operand(2));
+  const high = `(${magnitude.high} & 0x7fffffff) | (${sign.high} & 0x80000000)`;
+  writer.setPair(target, writer.local(magnitude.low), high);
+};
+
+const testProperty: LaneRule = (instruction, writer) => {
+  const property = instruction.modifiers[0] ?? "";
+  const target = instruction.operand(0);
+  if (instruction.type === "f32") {
+    const bits = writer.word(instruction.operand(1));
+    return writer.setPredicate(target, `hasProperty(${bits}, "${property}")`);
+  }
+  const { low, high } = writer.pair(instruction.operand(1));
+  writer.setPredicate(target, `hasPropertyWide(${low}, ${high}, "${property}")`);
+};
+
+export const floatRules: LaneRules = {
+  add: floatRule(add, 2),
+  sub: floatRule(subtract, 2),
+  mul: floatRule(multiply, 2),
+  fma: floatRule(fuse, 3),
+  mad: floatRule(fuse, 3),
+  div: floatRule(divide, 2),
+  rcp: floatRule(reciprocal, 1),
+  sqrt: floatRule(squareRoot, 1),
+  min: extreme("minimum"),
+  max: extreme("maximum"),
+  neg: signRule(
+    (bits, mask) => `${bits} ^ ${mask}`,
+    ([a]) => ({ expression: `-${a}`, rounded: true }),
+  ),
+  abs: signRule(
+    (bits, mask) => `${bits} & ${~mask}`,
+    ([a]) => ({ expression: `Math.abs(${a})`, rounded: true }),
+  ),
+  rsqrt: floatRule(
+    approximate((a) => `1 / Math.sqrt(${a})`),
+    1,
+  ),
+  sin: floatRule(
+    approximate((a) => `Math.sin(${a})`),
+    1,
+  ),
+  cos: floatRule(
+    approximate((a) => `Math.cos(${a})`),
+    1,
+  ),
+  lg2: floatRule(
+    approximate((a) => `Math.log2(${a})`),
+    1,
+  ),
+  ex2: floatRule(
+    approximate((a) => `2 ** ${a}`),
+    1,
+  ),
+  tanh: floatRule(
+    approximate((a) => `Math.tanh(${a})`),
+    1,
+  ),
+  copysign: copySign,
+  testp: testProperty,
+};

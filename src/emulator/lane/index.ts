@@ -1,0 +1,29 @@
+/** All instructions that each lane runs for itself, by the root of their opcode. */
+import { addressRules } from "./addresses.ts";
+import { compareRules } from "./compare.ts";
+import { convertRules } from "./convert.ts";
+import { floatForm, floatRules } from "./float.ts";
+import { integerRules } from "./integer.ts";
+import { logicRules } from "./logic.ts";
+import { loadRule, storeRule } from "./memory.ts";
+import type { PlaceOf } from "./memory.ts";
+import type { LaneInstruction, LaneRule, LaneRules } from "./rule.ts";
+
+/** The rule of an instruction; undefined where lanes do not run it alone. */
+export function laneRule(instruction: LaneInstruction, placeOf: PlaceOf): LaneRule | undefined {
+  const { root } = instruction;
+  if (root === "ld" || root === "ldu") return loadRule(placeOf);
+  if (root === "st" && !instruction.has("async")) return storeRule(placeOf);
+  const float = floatRules[root];
+  if (float !== undefined && instruction.types.length > 0 && floatForm(instruction) !== undefined)
+    return float;
+  return plainRules[root];
+}
+
+const plainRules: LaneRules = {
+  ...integerRules,
+  ...logicRules,
+  ...compareRules,
+  ...convertRules,
+  ...addressRules,
+};

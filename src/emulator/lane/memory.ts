@@ -1,0 +1,350 @@
+/**
+ * Loads and stores. Accesses to the heap and to the block's own shared memory are written out; everything
+ * else (other blocks' shared memory, local memory, addresses that are wrong) goes through `w.locate`:
+ *
+ *   ld.global.b32 %r1, [%d0+4];      t0 = (h0 - 32512) * 4294967296 + (r0 >>> 0) + 4;
+ *                                    if (t0 >= 0 && t0 + 4 <= GL && (t0 & 3) === 0 && …) t1 = GW[t0 >>> 2];
+ *                                    else { q = w.locate(…); t1 = q.views.words[q.offset >>> 2]; }
+ *                                    r1 = t1;
+ */
+import type { AddressOperand, Operand } from "../../ptx/module.ts";
+import { windows, wordSize } from "../addresses.ts";
+import type { AddressSpace } from "../addresses.ts";
+import type { VariablePlace } from "../program/symbols.ts";
+import { integerType } from "./rule.ts";
+import type { LaneInstruction, LaneRule } from "./rule.ts";
+import { OperandError } from "./writer.ts";
+import type { LaneWriter } from "./writer.ts";
+
+export type AccessKind = AddressSpace | "generic";
+
+/** Finds what a symbol names. */
+export type PlaceOf = (name: string) => VariablePlace | undefined;
+
+export interface MemoryForm {
+  readonly kind: AccessKind;
+  /** Elements and their size. */
+  readonly count: number;
+  readonly bits: number;
+  readonly signed: boolean;
+  readonly bytes: number;
+}
+
+const spaceNames: { readonly [modifier: string]: AccessSpaceName } = {
+  global: "global",
+  shared: "shared",
+  "shared::cta": "shared",
+  "shared::cluster": "shared",
+  local: "local",
+  const: "const",
+  param: "param",
+  "param::entry": "param",
+  "param::func": "param",
+};
+type AccessSpaceName = AddressSpace;
+
+export function accessKind(modifiers: readonly string[]): AccessKind {
+  for (const modifier of modifiers) {
+    const space = spaceNames[modifier];
+    if (space !== undefined) return space;
+  }
+  return "generic";
+}
+
+export function elementBits(type: string): number {
+  const integer = integerType(type);
+  if (integer !== undefined) return integer.bits;
+  if (type === "b128") return 128;
+  if (type === "f64") return 64;
+  return type === "f16" || type === "bf16" ? 16 : 32;
+}
+
+export function memoryForm(instruction: LaneInstruction): MemoryForm {
+  const { type, modifiers } = instruction;
+  const bits = elementBits(type);
+  const vector = instruction.oneOf(["v2", "v4", "v8"]);
+  const count = vector === undefined ? 1 : Number(vector.slice(1));
+  return {
+    kind: accessKind(modifiers),
+    count,
+    bits,
+    signed: type.startsWith("s"),
+    bytes: (bits / 8) * count,
+  };
+}
+
+/** An address in its space, as a number in a local. */
+function addressNumber(
+  writer: LaneWriter,
+  { base, offset }: AddressOperand,
+  kind: AccessKind,
+): string {
+  if (base.kind === "register" && writer.place(base).shape === "word")
+    return writer.local(`(${writer.word(base)} + ${offset}) >>> 0`);
+  if (kind === "shared" || kind === "local")
+    return writer.local(`(${writer.pair(base).low} + ${offset}) >>> 0`);
+  const { low, high } = writer.pair(base);
+  const sum = offset === 0 ? "" : ` + ${offset}`;
+  return writer.local(`(${high} >>> 0) * ${wordSize} + (${low} >>> 0)${sum}`);
+}
+
+interface Fast {
+  /** Prefix of the hoisted views, and where in them. */
+  readonly prefix: "G" | "S";
+  readonly offset: string;
+  readonly condition: string;
+}
+
+function hoist(writer: LaneWriter, prefix: "G" | "S"): void {
+  const source = prefix === "G" ? "w.heap" : "w.block.shared";
+  writer.beforeOnce(
+    `const ${prefix}V = ${source}, ${prefix}B = ${prefix}V.bytes, ${prefix}H = ${prefix}V.halves, ${prefix}W = ${prefix}V.words, ${prefix}L = ${prefix}B.length, ${prefix}T = ${prefix}V.states, ${prefix}X = ${prefix}V.stateWords;`,
+  );
+}
+
+function fastPath(
+  writer: LaneWriter,
+  kind: AccessKind,
+  address: string,
+  bytes: number,
+): Fast | undefined {
+  if (kind === "shared") {
+    hoist(writer, "S");
+    const aligned = bytes === 1 ? "" : ` && (${address} & ${bytes - 1}) === 0`;
+    return { prefix: "S", offset: address, condition: `${address} + ${bytes} <= SL${aligned}` };
+  }
+  if (kind !== "global" && kind !== "generic") return undefined;
+  hoist(writer, "G");
+  const offset = writer.local(`${address} - ${windows.global * wordSize}`);
+  const aligned = bytes === 1 ? "" : ` && (${offset} & ${bytes - 1}) === 0`;
+  const last = bytes === 1 ? "" : ` && GT[${offset} + ${bytes - 1}] !== 0`;
+  const inside = `${offset} >= 0 && ${offset} + ${bytes} <= GL`;
+  return { prefix: "G", offset, condition: `${inside}${aligned} && GT[${offset}] !== 0${last}` };
+}
+
+interface Views {
+  readonly bytes: string;
+  readonly halves: string;
+  readonly words: string;
+  readonly states: string;
+  readonly stateWords: string;
+}
+
+function viewNames(prefix: string): Views {
+  return {
+    bytes: `${prefix}B`,
+    halves: `${prefix}H`,
+    words: `${prefix}W`,
+    states: `${prefix}T`,
+    stateWords: `${prefix}X`,
+  };
+}
+
+const slowViews: Views = {
+  bytes: "q.views.bytes",
+  halves: "q.views.halves",
+  words: "q.views.words",
+  states: "q.views.states",
+  stateWords: "q.views.stateWords",
+};
+
+/** Runs `text` for wherever the address leads. */
+function reach(
+  writer: LaneWriter,
+  kind: AccessKind,
+  address: string,
+  bytes: number,
+  text: (views: Views, offset: string) => readonly string[],
+): void {
+  const fast = fastPath(writer, kind, address, bytes);
+  const locate = `q = w.locate(${writer.site}, l, "${kind}", ${address}, ${bytes});`;
+  writer.beforeOnce("let q;");
+  const slow = [locate, ...text(slowViews, "q.offset")];
+  if (fast === undefined) {
+    for (const line of slow) writer.line(line);
+    return;
+  }
+  writer.line(`if (${fast.condition}) {`);
+  for (const line of text(viewNames(fast.prefix), fast.offset)) writer.line(line);
+  writer.line("} else {");
+  for (const line of slow) writer.line(line);
+  writer.line("}");
+}
+
+/** Notes the address for the checks that follow the loop. */
+function note(writer: LaneWriter, kind: AccessKind, address: string): void {
+  if (!writer.checks || (kind !== "global" && kind !== "shared" && kind !== "generic")) return;
+  const slot = writer.addressSlot();
+  const generic = kind === "shared" ? `${address} + ${windows.shared * wordSize}` : address;
+  writer.line(`A[${32 * slot} + l] = ${generic};`);
+  let mask = "mask";
+  if (writer.isGuarded) {
+    mask = writer.accumulator("0");
+    writer.line(`${mask} |= 1 << l;`);
+  }
+  writer.after.push(`w.check(${writer.site}, ${slot}, ${mask});`);
+}
+
+/** The registers of a vector operand, or the one. */
+export function elementsOf(operand: Operand): readonly Operand[] {
+  return operand.kind === "vector" ? operand.elements : [operand];
+}
+
+/** Locals that receive the words of every element. */
+function loadText(
+  views: Views,
+  offset: string,
+  form: MemoryForm,
+  names: readonly string[],
+): readonly string[] {
+  const { bits, signed } = form;
+  return names.map((name, position) => {
+    if (bits === 8) {
+      const byte = `${views.bytes}[${plus(offset, position)}]`;
+      return `${name} = ${signed ? `${byte} << 24 >> 24` : byte};`;
+    }
+    if (bits === 16) {
+      const half = `${views.halves}[${plus(offset, 2 * position)} >>> 1]`;
+      return `${name} = ${signed ? `${half} << 16 >> 16` : half};`;
+    }
+    return `${name} = ${views.words}[${plus(offset, 4 * position)} >>> 2];`;
+  });
+}
+
+function plus(offset: string, bytes: number): string {
+  return bytes === 0 ? `${offset}` : `(${offset} + ${bytes})`;
+}
+
+function wordsPerElement({ bits }: MemoryForm): number {
+  return Math.max(1, bits / 32);
+}
+
+function addressOf(instruction: LaneInstruction, position: number): AddressOperand {
+  const operand = instruction.operand(position);
+  if (operand.kind !== "address") throw new OperandError(`${operand.kind} operand as an address`);
+  return operand;
+}
+
+/** Entry parameters lie at constant places; those of functions on the lane's stack. */
+function paramAccess(
+  writer: LaneWriter,
+  { base, offset }: AddressOperand,
+  placeOf: PlaceOf,
+): { readonly constant: number } | { readonly address: string; readonly kind: AccessKind } {
+  if (base.kind !== "symbol")
+    return {
+      address: addressNumber(writer, { kind: "address", base, offset }, "param"),
+      kind: "param",
+    };
+  const place = placeOf(base.name);
+  if (place === undefined) throw new OperandError(`unknown parameter ${base.name}`);
+  const at = place.offset + base.offset + offset;
+  if (place.space === "param") return { constant: at };
+  writer.beforeOnce("const LB = w.localBase;");
+  return { address: writer.local(`LB + ${at}`), kind: "local" };
+}
+
+function setElements(
+  writer: LaneWriter,
+  form: MemoryForm,
+  targets: readonly Operand[],
+  names: readonly string[],
+): void {
+  const perElement = wordsPerElement(form);
+  targets.forEach((target, element) => {
+    const [low = "0", high, third, fourth] = names.slice(element * perElement);
+    if (perElement === 4) writer.setQuad(target, [low, high ?? "0", third ?? "0", fourth ?? "0"]);
+    else if (perElement === 2) writer.setPair(target, low, high ?? "0");
+    else if (target.kind === "register" && writer.place(target).shape === "pair")
+      writer.setPair(target, low, form.signed ? `${low} >> 31` : "0");
+    else writer.setWord(target, low);
+  });
+}
+
+export function loadRule(placeOf: PlaceOf): LaneRule {
+  return (instruction, writer) => {
+    const form = memoryForm(instruction);
+    const targets = elementsOf(instruction.operand(0));
+    const names = Array.from({ length: form.count * wordsPerElement(form) }, () =>
+      writer.variable(),
+    );
+    const operand = addressOf(instruction, 1);
+    if (form.kind === "param") {
+      const access = paramAccess(writer, operand, placeOf);
+      if ("constant" in access) {
+        writer.beforeOnce("const PV = w.parameters, PB = PV.bytes, PH = PV.halves, PW = PV.words;");
+        const text = loadText(viewNames("P"), `${access.constant}`, form, names);
+        for (const line of text) writer.line(line);
+      } else
+        reach(writer, access.kind, access.address, form.bytes, (views, offset) =>
+          loadText(views, offset, form, names),
+        );
+    } else {
+      const address = addressNumber(writer, operand, form.kind);
+      note(writer, form.kind, address);
+      reach(writer, form.kind, address, form.bytes, (views, offset) =>
+        loadText(views, offset, form, names),
+      );
+    }
+    setElements(writer, form, targets, names);
+  };
+}
+
+/** Two in every byte: written. */
+const writtenWord = 0x02020202;
+
+function storeText(
+  views: Views,
+  offset: string,
+  form: MemoryForm,
+  values: readonly string[],
+): readonly string[] {
+  const { bits } = form;
+  return values.map((value, position) => {
+    if (bits === 8) {
+      const at = plus(offset, position);
+      return `${views.bytes}[${at}] = ${value}; ${views.states}[${at}] = 2;`;
+    }
+    if (bits === 16) {
+      const at = plus(offset, 2 * position);
+      return `${views.halves}[${at} >>> 1] = ${value}; ${views.states}[${at}] = 2; ${views.states}[${at} + 1] = 2;`;
+    }
+    const at = plus(offset, 4 * position);
+    return `${views.words}[${at} >>> 2] = ${value}; ${views.stateWords}[${at} >>> 2] = ${writtenWord};`;
+  });
+}
+
+function valuesOf(
+  writer: LaneWriter,
+  form: MemoryForm,
+  sources: readonly Operand[],
+): readonly string[] {
+  return sources.flatMap((source) => {
+    if (form.bits === 128) return writer.quad(source);
+    if (form.bits !== 64) return [writer.word(source)];
+    const { low, high } = writer.pair(source);
+    return [low, high];
+  });
+}
+
+export function storeRule(placeOf: PlaceOf): LaneRule {
+  return (instruction, writer) => {
+    const form = memoryForm(instruction);
+    const values = valuesOf(writer, form, elementsOf(instruction.operand(1)));
+    const operand = addressOf(instruction, 0);
+    let kind = form.kind;
+    let address: string;
+    if (kind === "param") {
+      const access = paramAccess(writer, operand, placeOf);
+      if ("constant" in access)
+        throw new OperandError("parameters of the entry cannot be stored to");
+      ({ kind, address } = access);
+    } else {
+      address = addressNumber(writer, operand, kind);
+      note(writer, kind, address);
+    }
+    reach(writer, kind, address, form.bytes, (views, offset) =>
+      storeText(views, offset, form, values),
+    );
+  };
+}

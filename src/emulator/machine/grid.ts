@@ -1,0 +1,114 @@
+/**
+ * Schedules a grid: which blocks are there, and which warp runs next. Blocks of a cluster come together. Few
+ * blocks run at a time, which is quick; when all of them wait, more are started, up to as many as the
+ * target holds, so that blocks may wait for each other as far as they may on hardware.
+ */
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import type { EmulatedLaunch } from "../types.ts";
+import { Block } from "./block.ts";
+import type { Launch } from "./launch.ts";
+import { WarpRunner } from "./runner.ts";
+import type { BlockState, WarpState } from "./warp.ts";
+import { deadlock } from "./deadlock.ts";
+
+/** Instructions that a warp runs in one go, at most. */
+const longestTurn = 512;
+/** Blocks that are started before anyone waits. */
+const eagerBlocks = 2;
+
+export class Grid {
+  readonly #launch: Launch;
+  readonly #shape: EmulatedLaunch;
+  readonly #clusterSize: number;
+  readonly #limit: number;
+  readonly #runner: WarpRunner;
+  #nextBlock = 0;
+  #blocks: Block[] = [];
+  #warps: WarpState[] = [];
+
+  constructor(launch: Launch, shape: EmulatedLaunch) {
+    this.#launch = launch;
+    this.#shape = shape;
+    this.#clusterSize = shape.cluster ?? 1;
+    this.#limit = residentLimit(launch, shape);
+    this.#runner = new WarpRunner(launch.program.steps, launch.counters);
+  }
+
+  get #blockCount(): number {
+    const [x, y, z] = this.#shape.blocks;
+    return x * y * z;
+  }
+
+  /** Starts the next cluster; whether there was one, and room for it. */
+  #start(): boolean {
+    const size = this.#clusterSize;
+    const hasRoom = this.#blocks.length === 0 || this.#blocks.length + size <= this.#limit;
+    if (this.#nextBlock >= this.#blockCount || !hasRoom) return false;
+    const cluster: BlockState[] = [];
+    const { checks, program } = this.#launch;
+    const order = checks
+      ? { newAgent: () => this.#launch.newAgent(), start: Knowledge.none }
+      : undefined;
+    for (let rank = 0; rank < size; rank++) {
+      const index = this.#nextBlock++;
+      const options = { index, rank, cluster, launch: this.#shape, program, order };
+      const block = new Block({ ...options, host: this.#launch });
+      cluster.push(block);
+      this.#blocks.push(block);
+      this.#warps.push(...block.warps);
+    }
+    return true;
+  }
+
+  run(): void {
+    while (this.#blocks.length < eagerBlocks && this.#start());
+    while (this.#warps.length > 0) this.#round();
+  }
+
+  /** Lets every warp run once, in an order that the seed decides. */
+  #round(): void {
+    const launch = this.#launch;
+    const { random } = launch;
+    let progressed = false;
+    let ended = false;
+    const count = this.#warps.length;
+    const offset = random.below(count);
+    for (let turn = 0; turn < count; turn++) {
+      const warp = this.#warps[(turn + offset) % count] as WarpState;
+      const budget = 1 + random.below(longestTurn);
+      if (this.#runner.run(warp, budget, launch.changes)) progressed = true;
+      if (warp.live === 0) ended = true;
+      if (launch.hasPending && random.below(4) === 0) launch.completeOne();
+    }
+    if (ended) this.#retire();
+    if (progressed) return;
+    if (launch.hasPending) launch.completeOne();
+    else if (!this.#start() && !ended) throw deadlock(this.#warps, launch);
+  }
+
+  #retire(): void {
+    this.#warps = this.#warps.filter(({ live }) => live !== 0);
+    const remaining = this.#blocks.filter(
+      ({ cluster }) => !cluster.every((block) => block.warps.every(({ live }) => live === 0)),
+    );
+    this.#blocks = remaining;
+    while (this.#blocks.length < eagerBlocks && this.#start());
+  }
+}
+
+/** How many blocks the whole target holds at a time. */
+function residentLimit(
+  { target, program }: Launch,
+  { lanes, sharedBytes }: EmulatedLaunch,
+): number {
+  const [x, y, z] = lanes;
+  const reserved = 1024;
+  const perProcessor = Math.min(
+    target.blocksPerProcessor,
+    Math.floor(target.lanesPerProcessor / (32 * Math.ceil((x * y * z) / 32))),
+    Math.floor(
+      target.sharedMemoryPerProcessor / (program.staticSharedBytes + sharedBytes + reserved),
+    ),
+  );
+  return Math.max(1, perProcessor) * target.processors;
+}

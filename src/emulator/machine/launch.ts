@@ -1,0 +1,165 @@
+/** A launch under way: what warps, and the rules of collective instructions, ask for. */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { DiagnosticDetails } from "../../support/diagnostics.ts";
+import { Random } from "../../support/random.ts";
+import type { Target } from "../../targets/target.ts";
+import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
+import type { AccessKind } from "../lane/memory.ts";
+import type { EmulatedMemory, MemoryViews } from "../memory.ts";
+import type { Program, Site } from "../program/program.ts";
+import { Checker } from "../checks/checker.ts";
+import { AddressMap } from "./locate.ts";
+import type { Fault, Located, Request } from "./locate.ts";
+import type { Found, WarpHost, WarpState } from "./warp.ts";
+
+export interface LaunchOptions {
+  readonly program: Program;
+  readonly memory: EmulatedMemory;
+  readonly parameters: MemoryViews;
+  readonly constants: MemoryViews;
+  readonly symbols: Float64Array;
+  readonly target: Target;
+  readonly seed: number;
+  readonly checks: boolean;
+}
+
+export class Launch implements WarpHost, MachineView {
+  readonly program: Program;
+  readonly target: Target;
+  readonly heap: MemoryViews;
+  readonly parameters: MemoryViews;
+  readonly symbols: Float64Array;
+  readonly random: Random;
+  readonly checks: boolean;
+  readonly findings: TilewrightError[] = [];
+  readonly counters = { laneInstructions: 0, warpInstructions: 0 };
+  readonly checker: Checker | undefined;
+  readonly #addresses: AddressMap;
+  readonly #found: Found;
+  #pending: (() => void)[] = [];
+  #changes = 0;
+  #agents = 0;
+
+  constructor(options: LaunchOptions) {
+    const { program, memory, parameters, constants, symbols, target, seed, checks } = options;
+    this.program = program;
+    this.target = target;
+    this.heap = memory.views;
+    this.parameters = parameters;
+    this.symbols = symbols;
+    this.random = new Random(seed);
+    this.checks = checks;
+    this.#addresses = new AddressMap(memory, constants, parameters);
+    this.#found = { views: memory.views, offset: 0 };
+    this.checker = checks ? new Checker(this) : undefined;
+  }
+
+  newAgent(): number {
+    return this.#agents++;
+  }
+
+  /** How often something has changed that lanes may wait for. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  changed(): void {
+    this.#changes += 1;
+  }
+
+  clock(): number {
+    return this.counters.warpInstructions;
+  }
+
+  fence(warp: WarpState): void {
+    this.checker?.fence(warp);
+  }
+
+  check(warp: WarpState, site: number, slot: number, mask: number): void {
+    this.checker?.accesses(warp, site, slot, mask);
+  }
+
+  undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {
+    this.checker?.undefinedRegister(warp, site, register, mask);
+  }
+
+  site(number: number): Site {
+    return this.program.sites[number] as Site;
+  }
+
+  /* ---- addresses ---- */
+
+  locate(
+    warp: WarpState,
+    site: number,
+    lane: number,
+    kind: AccessKind,
+    address: number,
+    bytes: number,
+  ): Found {
+    const request = { warp, lane, kind, address, bytes, alignment: bytes };
+    const located = this.#locate(request, this.site(site));
+    this.#found.views = located.views;
+    this.#found.offset = located.offset;
+    return this.#found;
+  }
+
+  resolve(request: AccessRequest): Place {
+    const warp = request.warp as WarpState;
+    const { instruction, location } = request.instruction;
+    return this.#locate({ ...request, warp }, { instruction, location });
+  }
+
+  #locate(
+    request: Request,
+    { instruction, location }: Pick<Site, "instruction" | "location">,
+  ): Located {
+    const located = this.#addresses.locate(request);
+    if ("code" in located) throw fault(located, request, instruction.opcode, location);
+    return located;
+  }
+
+  record(access: RecordedAccess): void {
+    this.checker?.record(access);
+  }
+
+  /* ---- what completes later ---- */
+
+  schedule(complete: () => void): void {
+    this.#pending.push(complete);
+  }
+
+  get hasPending(): boolean {
+    return this.#pending.length > 0;
+  }
+
+  /** Completes one of the operations under way, whichever the seed says. */
+  completeOne(): void {
+    const position = this.random.below(this.#pending.length);
+    const complete = this.#pending[position];
+    const last = this.#pending.pop();
+    if (last !== undefined && position < this.#pending.length) this.#pending[position] = last;
+    complete?.();
+    this.changed();
+  }
+
+  report(details: DiagnosticDetails): void {
+    this.findings.push(new TilewrightError(details));
+  }
+}
+
+function fault(
+  { code, found }: Fault,
+  { warp, lane }: Request,
+  opcode: string,
+  location: Site["location"],
+): TilewrightError {
+  const where = `lane ${lane} of warp ${warp.index} of block ${warp.block.index}`;
+  const what = code === "TW8010" ? "is outside of memory" : "is misaligned";
+  return new TilewrightError({
+    code,
+    message: `the address of ${opcode} ${what}, in ${where}`,
+    location,
+    found,
+  });
+}

@@ -1,0 +1,129 @@
+/** From an address to the memory it lies in, with what is wrong where there is none. */
+import {
+  globalBase,
+  rankShift,
+  sharedOffsetMask,
+  spaceOf,
+  windows,
+  wordSize,
+} from "../addresses.ts";
+import type { AddressSpace } from "../addresses.ts";
+import type { AccessKind } from "../lane/memory.ts";
+import type { EmulatedMemory, MemoryViews } from "../memory.ts";
+import { byteStates } from "../memory.ts";
+import type { BlockState, Found, WarpState } from "./warp.ts";
+
+export interface Request {
+  readonly warp: WarpState;
+  readonly lane: number;
+  readonly kind: AccessKind;
+  readonly address: number;
+  readonly bytes: number;
+  readonly alignment: number;
+}
+
+export interface Located extends Found {
+  readonly space: AddressSpace;
+  readonly block: BlockState | undefined;
+}
+
+/** Why an address leads nowhere. */
+export interface Fault {
+  readonly code: "TW8010" | "TW8011";
+  readonly found: string;
+}
+
+export function hex(address: number): string {
+  return `0x${address.toString(16)}`;
+}
+
+export class AddressMap {
+  readonly #memory: EmulatedMemory;
+  readonly #heap: MemoryViews;
+  readonly #constants: MemoryViews;
+  readonly #parameters: MemoryViews;
+
+  constructor(memory: EmulatedMemory, constants: MemoryViews, parameters: MemoryViews) {
+    this.#memory = memory;
+    this.#heap = memory.views;
+    this.#constants = constants;
+    this.#parameters = parameters;
+  }
+
+  locate(request: Request): Located | Fault {
+    const { kind, address, bytes, alignment } = request;
+    const space = kind === "generic" ? spaceOf(address) : kind;
+    if (space === undefined) return { code: "TW8010", found: `${hex(address)}, in no window` };
+    const windowed = address >= wordSize && space !== "global";
+    const offset = windowed ? address - windows[space] * wordSize : address;
+    const place = this.#inSpace(space, offset, request);
+    if ("code" in place) return place;
+    if (place.offset % alignment !== 0)
+      return { code: "TW8011", found: `${hex(address)}, for an access of ${bytes} bytes` };
+    return place;
+  }
+
+  #inSpace(space: AddressSpace, offset: number, request: Request): Located | Fault {
+    const { warp, lane, bytes } = request;
+    switch (space) {
+      case "global":
+        return this.#inHeap(offset - globalBase, request);
+      case "shared":
+        return sharedPlace(warp.block, offset, request);
+      case "local": {
+        if (offset + bytes > warp.stackBytes || warp.stack.bytes.length === 0)
+          return { code: "TW8010", found: `${hex(offset)} of ${warp.stackBytes} local bytes` };
+        const at = lane * warp.stackBytes + offset;
+        return { views: warp.stack, offset: at, space, block: undefined };
+      }
+      case "const":
+        return inside(this.#constants, offset, request, space);
+      case "param":
+        return inside(this.#parameters, offset, request, space);
+    }
+  }
+
+  #inHeap(offset: number, { address, bytes }: Request): Located | Fault {
+    const heap = this.#heap;
+    const fits = offset >= 0 && offset + bytes <= heap.bytes.length;
+    const { absent } = byteStates;
+    if (fits && heap.states[offset] !== absent && heap.states[offset + bytes - 1] !== absent)
+      return { views: heap, offset, space: "global", block: undefined };
+    const nearest = this.#memory.nearest(address);
+    const name = nearest?.label ?? "an allocation";
+    const found =
+      nearest === undefined
+        ? hex(address)
+        : `${hex(address)}, byte ${address - nearest.address} of ${name} of ${nearest.bytes} bytes`;
+    return { code: "TW8010", found };
+  }
+}
+
+function inside(
+  views: MemoryViews,
+  offset: number,
+  { bytes }: Request,
+  space: AddressSpace,
+): Located | Fault {
+  if (offset >= 0 && offset + bytes <= views.bytes.length)
+    return { views, offset, space, block: undefined };
+  return {
+    code: "TW8010",
+    found: `byte ${offset} of ${views.bytes.length} bytes of ${space} memory`,
+  };
+}
+
+/** Shared memory of this block, or of the one whose rank the address carries. */
+function sharedPlace(own: BlockState, address: number, { bytes }: Request): Located | Fault {
+  const rank = address >>> rankShift;
+  const offset = address & sharedOffsetMask;
+  const block = rank === 0 ? own : own.cluster[rank - 1];
+  if (block === undefined)
+    return { code: "TW8010", found: `${hex(address)}: block ${rank - 1} of ${own.cluster.length}` };
+  if (offset + bytes > block.shared.bytes.length)
+    return {
+      code: "TW8010",
+      found: `byte ${offset} of ${block.shared.bytes.length} bytes of shared memory`,
+    };
+  return { views: block.shared, offset, space: "shared", block };
+}

@@ -1,0 +1,110 @@
+/** Runs the groups of a warp, turn by turn. */
+import { populationCount } from "../arithmetic/bits.ts";
+import { blocked } from "../program/program.ts";
+import type { Step } from "../program/program.ts";
+import type { Group } from "./groups.ts";
+import type { WarpState } from "./warp.ts";
+
+/** Instructions after which a group lets others of its warp run. */
+const groupTurn = 4096;
+
+export interface Counters {
+  laneInstructions: number;
+  warpInstructions: number;
+}
+
+export class WarpRunner {
+  readonly #steps: readonly Step[];
+  readonly #counters: Counters;
+
+  constructor(steps: readonly Step[], counters: Counters) {
+    this.#steps = steps;
+    this.#counters = counters;
+  }
+
+  /**
+   * Runs up to `budget` instructions of a warp; whether any lane got on. `changes` is the launch's count
+   * of changes: a group that failed and has seen no change since is not asked again.
+   */
+  run(warp: WarpState, budget: number, changes: number): boolean {
+    let left = budget;
+    let progressed = false;
+    while (left > 0 && warp.live !== 0) {
+      const group = this.#pick(warp, changes);
+      if (group === undefined) {
+        if (!warp.groups.releaseParked()) break;
+        continue;
+      }
+      const used = this.#runGroup(warp, group, Math.min(left, groupTurn), changes);
+      if (used > 0) progressed = true;
+      left -= Math.max(used, 1);
+    }
+    return progressed;
+  }
+
+  /** A group that can run: the first, since groups that have had their turn go to the end. */
+  #pick(warp: WarpState, changes: number): Group | undefined {
+    return warp.groups.all.find(({ blockedAt }) => blockedAt !== changes);
+  }
+
+  /** Runs a group until it waits, parks, parts or has had its turn; the instructions it got done. */
+  #runGroup(warp: WarpState, group: Group, turn: number, changes: number): number {
+    const { groups } = warp;
+    const steps = this.#steps;
+    groups.current = group;
+    warp.base = group.frame.base;
+    warp.localBase = group.frame.localBase;
+    let done = 0;
+    let step = group.step;
+    const joinStep =
+      group.join !== undefined && group.join.frame === group.frame ? group.join.step : -1;
+    const { mask } = group;
+    while (done < turn) {
+      const { run, weight } = steps[step] as Step;
+      group.step = step;
+      const next = run(warp, mask);
+      if (next === blocked) {
+        if (group.attendance === undefined && groups.mergeAtStep()) {
+          group.blockedAt = -1;
+          this.#count(done, mask);
+          return done + 1;
+        }
+        group.blockedAt = changes;
+        this.#count(done, mask);
+        return done;
+      }
+      group.blockedAt = -1;
+      done += weight;
+      if (next < 0) {
+        this.#count(done, mask);
+        return done;
+      }
+      step = next;
+      if (next === joinStep) {
+        group.step = step;
+        groups.settle(group);
+        this.#count(done, mask);
+        return done;
+      }
+    }
+    group.step = step;
+    this.#count(done, mask);
+    this.#rotate(warp, group);
+    return done;
+  }
+
+  /** After a long turn the others come first, and parked lanes stop waiting for this group. */
+  #rotate(warp: WarpState, group: Group): void {
+    const { all } = warp.groups;
+    if (warp.groups.hasParked) warp.groups.releaseParked();
+    if (all.length > 1) {
+      all.splice(all.indexOf(group), 1);
+      all.push(group);
+    }
+  }
+
+  #count(instructions: number, mask: number): void {
+    this.#counters.warpInstructions += instructions;
+    this.#counters.laneInstructions += instructions * populationCount(mask);
+  }
+}

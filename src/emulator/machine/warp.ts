@@ -1,0 +1,203 @@
+/** A warp: the registers and stacks of 32 lanes, and what the steps of a program ask of it. */
+import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
+import { memoryOf } from "../memory.ts";
+import type { MemoryViews } from "../memory.ts";
+import type { AccessKind } from "../lane/memory.ts";
+import type { ProgramFunction } from "../program/program.ts";
+import { warpLanes } from "../program/registers.ts";
+import type { Timeline } from "../../sim/order/knowledge.ts";
+import type { BlockBarriers } from "./barriers.ts";
+import { LaneGroups } from "./groups.ts";
+import type { Frame } from "./groups.ts";
+
+/** Memory found by `locate`; one object, used over and over. */
+export interface Found {
+  views: MemoryViews;
+  offset: number;
+}
+
+/** What a warp asks of the launch it belongs to. */
+export interface WarpHost {
+  locate(
+    warp: WarpState,
+    site: number,
+    lane: number,
+    kind: AccessKind,
+    address: number,
+    bytes: number,
+  ): Found;
+  check(warp: WarpState, site: number, slot: number, mask: number): void;
+  undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
+  clock(): number;
+  fence(warp: WarpState): void;
+  /** Something changed that a waiting lane may be waiting for. */
+  changed(): void;
+  readonly heap: MemoryViews;
+  readonly parameters: MemoryViews;
+  /** Addresses of the module's variables in global memory. */
+  readonly symbols: Float64Array;
+}
+
+export interface BlockState extends BlockView {
+  readonly warps: readonly WarpState[];
+  readonly cluster: readonly BlockState[];
+  readonly barriers: BlockBarriers;
+  /** Gives a warpgroup another number of registers; whether there are enough now. */
+  setRegisters(warp: WarpState, registers: number, increases: boolean): boolean;
+}
+
+const smallestStack = 64;
+
+export class WarpState implements WarpView {
+  readonly index: number;
+  readonly block: BlockState;
+  readonly host: WarpHost;
+  readonly heap: MemoryViews;
+  readonly parameters: MemoryViews;
+  readonly symbols: Float64Array;
+  readonly lanesX = new Int32Array(warpLanes);
+  readonly lanesY = new Int32Array(warpLanes);
+  readonly lanesZ = new Int32Array(warpLanes);
+  readonly specials: Int32Array;
+  readonly timeline: Timeline | undefined;
+  /** Rows of addresses that a step leaves for its checks. */
+  readonly addresses = new Float64Array(64 * warpLanes);
+  readonly groups: LaneGroups;
+  readonly flights = new Map<number, CollectiveInstruction>();
+  words: Int32Array;
+  singles: Float32Array;
+  doubles: Float64Array;
+  /** The frame that is running: where its registers and its part of the stacks begin. */
+  base = 0;
+  localBase = 0;
+  /** All lanes' stacks, one behind the other, and the bytes of each. */
+  stack: MemoryViews;
+  stackBytes: number;
+  #wordsUsed: number;
+  #stackUsed: number;
+  readonly #freeFrames = new Map<ProgramFunction, Frame[]>();
+  /** Lanes at `bar.warp.sync` by the mask they name, and those let go. */
+  readonly warpSync = { arrived: new Map<number, number>(), released: 0 };
+
+  constructor(options: {
+    readonly index: number;
+    readonly block: BlockState;
+    readonly host: WarpHost;
+    readonly entry: ProgramFunction;
+    readonly live: number;
+    readonly specials: Int32Array;
+    readonly timeline: Timeline | undefined;
+  }) {
+    const { index, block, host, entry, live, specials, timeline } = options;
+    this.index = index;
+    this.block = block;
+    this.host = host;
+    this.heap = host.heap;
+    this.parameters = host.parameters;
+    this.symbols = host.symbols;
+    this.specials = specials;
+    this.timeline = timeline;
+    const buffer = new ArrayBuffer(4 * entry.layout.words);
+    this.words = new Int32Array(buffer);
+    this.singles = new Float32Array(buffer);
+    this.doubles = new Float64Array(buffer);
+    this.#wordsUsed = entry.layout.words;
+    this.#stackUsed = entry.localBytes;
+    this.stackBytes = Math.max(smallestStack, 16 * Math.ceil(entry.localBytes / 16));
+    this.stack = memoryOf(entry.localBytes === 0 ? 0 : warpLanes * this.stackBytes);
+    this.groups = new LaneGroups(live, entry.firstStep, {
+      function: entry,
+      base: 0,
+      localBase: 0,
+      parent: undefined,
+      returnStep: -1,
+      resultPlaces: [],
+      lanes: live,
+    });
+  }
+
+  get live(): number {
+    return this.groups.live;
+  }
+
+  /* ---- what steps call ---- */
+
+  locate(site: number, lane: number, kind: AccessKind, address: number, bytes: number): Found {
+    return this.host.locate(this, site, lane, kind, address, bytes);
+  }
+
+  check(site: number, slot: number, mask: number): void {
+    if (mask !== 0) this.host.check(this, site, slot, mask);
+  }
+
+  undefined(site: number, register: number, mask: number): void {
+    this.host.undefinedRegister(this, site, register, mask);
+  }
+
+  clock(word: number): number {
+    const time = this.host.clock();
+    return word === 0 ? time | 0 : Math.floor(time / 4294967296) | 0;
+  }
+
+  split(taken: number, target: number, otherwise: number, meeting: number): number {
+    return this.groups.split(taken, target, otherwise, meeting);
+  }
+
+  /* ---- calls ---- */
+
+  /** A frame for lanes that call a function; nothing in it is defined yet. */
+  openFrame(
+    callee: ProgramFunction,
+    parent: Frame,
+    returnStep: number,
+    resultPlaces: readonly number[],
+    lanes: number,
+  ): Frame {
+    const free = this.#freeFrames.get(callee)?.pop();
+    const place = free ?? this.#placeFrame(callee);
+    this.words.fill(0, place.base, place.base + callee.layout.places.size);
+    const { base, localBase } = place;
+    return { function: callee, base, localBase, parent, returnStep, resultPlaces, lanes };
+  }
+
+  #placeFrame(callee: ProgramFunction): { readonly base: number; readonly localBase: number } {
+    const base = this.#wordsUsed;
+    const localBase = 16 * Math.ceil(this.#stackUsed / 16);
+    this.#wordsUsed += callee.layout.words;
+    this.#stackUsed = localBase + callee.localBytes;
+    if (this.#wordsUsed > this.words.length) this.#growRegisters();
+    if (this.#stackUsed > this.stackBytes || this.stack.bytes.length === 0) this.#growStack();
+    return { base, localBase };
+  }
+
+  #growRegisters(): void {
+    const grown = new Int32Array(Math.max(2 * this.words.length, this.#wordsUsed));
+    grown.set(this.words);
+    this.words = grown;
+    this.singles = new Float32Array(grown.buffer);
+    this.doubles = new Float64Array(grown.buffer, 0, grown.length >>> 1);
+  }
+
+  #growStack(): void {
+    const old = this.stack;
+    const oldBytes = this.stackBytes;
+    this.stackBytes = 16 * Math.ceil(Math.max(2 * oldBytes, this.#stackUsed) / 16);
+    this.stack = memoryOf(warpLanes * this.stackBytes);
+    if (old.bytes.length === 0) return;
+    for (let lane = 0; lane < warpLanes; lane++) {
+      const from = lane * oldBytes;
+      const to = lane * this.stackBytes;
+      this.stack.bytes.set(old.bytes.subarray(from, from + oldBytes), to);
+      this.stack.states.set(old.states.subarray(from, from + oldBytes), to);
+    }
+  }
+
+  /** Lanes leave a frame; whoever is last gives it back. */
+  closeFrame(frame: Frame, mask: number): void {
+    frame.lanes &= ~mask;
+    if (frame.lanes !== 0) return;
+    const free = this.#freeFrames.get(frame.function);
+    if (free === undefined) this.#freeFrames.set(frame.function, [frame]);
+    else free.push(frame);
+  }
+}

@@ -1,0 +1,285 @@
+/** Turns the planned steps of a function into functions that run them. */
+import type { Operand, PtxModule } from "../../ptx/module.ts";
+import type { Collective, CollectiveRules, MachineView } from "../collective.ts";
+import { memoryForm } from "../lane/memory.ts";
+import { LaneWriter, OperandError } from "../lane/writer.ts";
+import type { WarpState } from "../machine/warp.ts";
+import { atomicRules } from "../warp/atomics.ts";
+import { exchangeRules } from "../warp/exchange.ts";
+import { WarpInstruction } from "../warp/rule.ts";
+import type { WarpRules, WarpRun } from "../warp/rule.ts";
+import { synchronisationRules } from "../warp/synchronisation.ts";
+import { fenceRules } from "../warp/fences.ts";
+import {
+  callForm,
+  callStep,
+  exitStep,
+  functionAt,
+  indexedJump,
+  returnStep,
+  trapStep,
+} from "./control.ts";
+import { locationOf, unknownInstruction, unknownName } from "./errors.ts";
+import type { FlatInstruction } from "./flatten.ts";
+import type { FlowBlock } from "./flow.ts";
+import { viewOf } from "./operands.ts";
+import type { PlannedInstruction, PlannedStep, StepPlan } from "./plan.ts";
+import { blocked } from "./program.ts";
+import type { ProgramFunction, Site, Step, StepFunction } from "./program.ts";
+import type { Resolver } from "./resolver.ts";
+
+const warpRules: WarpRules = {
+  ...exchangeRules,
+  ...atomicRules,
+  ...synchronisationRules,
+  ...fenceRules,
+};
+
+export interface CompileOptions {
+  readonly checks: boolean;
+  readonly collectives: CollectiveRules;
+}
+
+/** A step of lanes as text; the text of all is compiled at once. */
+export interface StepText {
+  readonly text: string;
+  readonly weight: number;
+  readonly site: number;
+}
+
+export class FunctionCompiler {
+  readonly #module: PtxModule;
+  readonly #function: ProgramFunction;
+  readonly #functions: readonly ProgramFunction[];
+  readonly #resolver: Resolver;
+  readonly #blocks: readonly FlowBlock[];
+  readonly #plan: StepPlan;
+  readonly #sites: Site[];
+  readonly #options: CompileOptions;
+
+  constructor(parts: {
+    readonly module: PtxModule;
+    readonly function: ProgramFunction;
+    readonly functions: readonly ProgramFunction[];
+    readonly resolver: Resolver;
+    readonly blocks: readonly FlowBlock[];
+    readonly plan: StepPlan;
+    readonly sites: Site[];
+    readonly options: CompileOptions;
+  }) {
+    this.#module = parts.module;
+    this.#function = parts.function;
+    this.#functions = parts.functions;
+    this.#resolver = parts.resolver;
+    this.#blocks = parts.blocks;
+    this.#plan = parts.plan;
+    this.#sites = parts.sites;
+    this.#options = parts.options;
+  }
+
+  compile(): readonly (Step | StepText)[] {
+    return this.#plan.steps.map((step, position) =>
+      step.kind === "lanes" ? this.#lanes(step, position) : this.#warp(step, position),
+    );
+  }
+
+  #number(position: number): number {
+    return this.#function.firstStep + position;
+  }
+
+  #startOf(block: number): number {
+    return this.#number(this.#plan.starts[block] ?? this.#plan.steps.length);
+  }
+
+  /** Where lanes that part in a block meet; -1 for where the function returns to. */
+  #meeting(block: number): number {
+    const meeting = this.#blocks[block]?.meeting;
+    return meeting === undefined ? -1 : this.#startOf(meeting);
+  }
+
+  #blockOf(name: string, { instruction, scope }: FlatInstruction): number {
+    const label = scope.label(name);
+    const location = locationOf(this.#module, instruction.position);
+    if (label === undefined) throw unknownName(name, location);
+    return this.#blocks.findIndex(({ start }) => start === label);
+  }
+
+  /** Runs `make`; what it cannot do is reported for the instruction. */
+  #about<T>({ flat, lane }: PlannedInstruction, make: (site: number) => T): T {
+    const { instruction, scope } = flat;
+    this.#resolver.at(instruction, scope);
+    const site = this.#sites.length;
+    const location = locationOf(this.#module, instruction.position);
+    try {
+      const isMemory = /^(?:ldu?|st|atom|red)$/.test(lane.root) && lane.types.length > 0;
+      const mode = lane.root.startsWith("ld") ? "read" : lane.root === "st" ? "write" : "atomic";
+      const memory = isMemory ? ({ ...memoryForm(lane), mode } as const) : undefined;
+      const functionName = this.#function.declaration.name;
+      this.#sites.push({ instruction, functionName, location, memory });
+      return make(site);
+    } catch (error) {
+      if (error instanceof OperandError)
+        throw unknownInstruction(instruction, location, error.message);
+      throw error;
+    }
+  }
+
+  #lanes(step: PlannedStep & { readonly kind: "lanes" }, position: number): StepText {
+    const writer = new LaneWriter(
+      this.#function.layout.places,
+      this.#resolver,
+      this.#options.checks,
+    );
+    const first = this.#sites.length;
+    for (const planned of step.instructions)
+      this.#about(planned, (site) =>
+        writer.instruction(site, planned.flat.instruction.guard, () =>
+          planned.rule(planned.lane, writer),
+        ),
+      );
+    const next = this.#number(position + 1);
+    const { jump } = step;
+    const last =
+      jump === undefined
+        ? `return ${next};`
+        : this.#about(jump, (site) => this.#jumpText(jump, next, step.block, site));
+    const weight = step.instructions.length + (jump === undefined ? 0 : 1);
+    return { text: writer.finish(last), weight, site: first };
+  }
+
+  #jumpText({ flat }: PlannedInstruction, next: number, block: number, site: number): string {
+    const { guard, operands } = flat.instruction;
+    const [target] = operands;
+    if (target?.kind !== "symbol") throw new OperandError("jump to no label");
+    const goal = this.#startOf(this.#blockOf(target.name, flat));
+    if (guard === undefined) return `return ${goal};`;
+    const { offset, number } = this.#resolver.place(guard.register);
+    const check = this.#options.checks
+      ? `if ((I[base + ${number}] & mask) !== mask) w.undefined(${site}, ${number}, mask & ~I[base + ${number}]);`
+      : "";
+    const taken = `${guard.negated ? "~" : ""}I[base + ${offset}] & mask`;
+    return [
+      check,
+      `const taken = ${taken};`,
+      `if (taken === mask) return ${goal};`,
+      `if (taken === 0) return ${next};`,
+      `return w.split(taken, ${goal}, ${next}, ${this.#meeting(block)});`,
+    ].join("\n");
+  }
+
+  #warp({ instruction, block }: PlannedStep & { readonly kind: "warp" }, position: number): Step {
+    const self = this.#number(position);
+    const next = self + 1;
+    const site = this.#sites.length;
+    const run = this.#about(instruction, () => this.#warpRun(instruction, site, self, next, block));
+    return { run: this.#guarded(instruction, run, self, next), weight: 1, site };
+  }
+
+  /** Lanes whose guard says no go on at once; the others do so when they are done. */
+  #guarded(
+    { flat }: PlannedInstruction,
+    run: StepFunction,
+    self: number,
+    next: number,
+  ): StepFunction {
+    const { guard } = flat.instruction;
+    if (guard === undefined) return run;
+    const { offset } = this.#resolver.place(guard.register);
+    const flip = guard.negated ? -1 : 0;
+    return (warp, mask) => {
+      const active = mask & ((warp.words[warp.base + offset] as number) ^ flip);
+      if (active === 0) return next;
+      return active === mask ? run(warp, mask) : warp.split(active, self, next, next);
+    };
+  }
+
+  #warpRun(
+    { flat, lane }: PlannedInstruction,
+    site: number,
+    self: number,
+    next: number,
+    block: number,
+  ): StepFunction {
+    const { operands } = flat.instruction;
+    switch (lane.root) {
+      case "exit":
+        return exitStep;
+      case "ret":
+        return returnStep;
+      case "trap":
+      case "brkpt":
+        return trapStep(this.#sites[site] as Site);
+      case "call":
+        return this.#call(operands, self, next);
+      case "brx":
+        return this.#indexed(flat, self, block);
+      default:
+        return this.#rule(flat, lane, site, self, next);
+    }
+  }
+
+  #call(operands: readonly Operand[], self: number, next: number): StepFunction {
+    const form = callForm(operands);
+    const placesOf = (list: readonly Operand[]): readonly number[] =>
+      list.map((operand) => {
+        const place = operand.kind === "symbol" ? this.#resolver.variable(operand.name) : undefined;
+        if (place === undefined) throw new OperandError("argument that is no .param variable");
+        return place.offset;
+      });
+    const callee = viewOf(form.callee, this.#resolver);
+    return callStep(
+      next,
+      (warp, lane) => functionAt(callee.address(warp, lane), this.#functions),
+      placesOf(form.arguments),
+      placesOf(form.results),
+      self,
+    );
+  }
+
+  #indexed(flat: FlatInstruction, self: number, block: number): StepFunction {
+    const [index, table] = flat.instruction.operands;
+    const list = table?.kind === "symbol" ? flat.scope.targetList(table.name) : undefined;
+    if (index === undefined || list === undefined) throw new OperandError("jump without targets");
+    const targets = list.labels.map((label) => this.#startOf(this.#blockOf(label, flat)));
+    return indexedJump(viewOf(index, this.#resolver), targets, self, this.#meeting(block));
+  }
+
+  #rule(
+    flat: FlatInstruction,
+    lane: PlannedInstruction["lane"],
+    site: number,
+    self: number,
+    next: number,
+  ): StepFunction {
+    const { instruction } = flat;
+    const views = instruction.operands.map((operand) => viewOf(operand, this.#resolver));
+    const location = locationOf(this.#module, instruction.position);
+    const collective = this.#options.collectives[lane.root]?.({
+      instruction,
+      modifiers: lane.modifiers,
+      operands: views,
+      location,
+    });
+    const rule = warpRules[lane.root];
+    if (collective !== undefined) return partial(collectiveRun(collective), self, next);
+    if (rule === undefined) throw unknownInstruction(instruction, location);
+    return partial(rule(new WarpInstruction(lane, site, views)), self, next);
+  }
+}
+
+/** Some lanes may be done before others. */
+function partial(run: WarpRun, self: number, next: number): StepFunction {
+  return (warp, mask) => {
+    const done = run(warp, mask);
+    if (done === mask) return next;
+    return done === 0 ? blocked : warp.split(done, next, self, next);
+  };
+}
+
+function collectiveRun(collective: Collective): WarpRun {
+  return (warp: WarpState, mask: number) => {
+    if (collective.aligned && (warp.live & ~mask) !== 0) return 0;
+    const machine = warp.host as unknown as MachineView;
+    return collective.run({ machine, warp, mask }) === "done" ? mask : 0;
+  };
+}

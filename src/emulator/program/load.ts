@@ -1,0 +1,154 @@
+/** Makes a module ready to run from an entry; see `program.ts`. */
+import type { PtxFunction, PtxModule } from "../../ptx/module.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { unknownLocation } from "../../support/location.ts";
+import { FunctionCompiler } from "./compile.ts";
+import type { CompileOptions, StepText } from "./compile.ts";
+import { locationOf, unknownName } from "./errors.ts";
+import { flatten } from "./flatten.ts";
+import type { FlatInstruction } from "./flatten.ts";
+import { flowOf } from "./flow.ts";
+import { helpers } from "./helpers.ts";
+import { planSteps } from "./plan.ts";
+import type { Program, ProgramFunction, Site, Step, StepFunction } from "./program.ts";
+import { layOutRegisters } from "./registers.ts";
+import { Resolver } from "./resolver.ts";
+import { placeVariables, visitSymbols } from "./variables.ts";
+import type { LoadedFunction, VariableMap } from "./variables.ts";
+
+/** The functions that an entry may call, itself first. */
+function reachable(module: PtxModule, entry: PtxFunction): readonly LoadedFunction[] {
+  const byName = new Map<string, PtxFunction>();
+  for (const declaration of module.declarations)
+    if (declaration.kind === "function" && declaration.body !== undefined)
+      byName.set(declaration.name, declaration);
+  const found: LoadedFunction[] = [];
+  const seen = new Set<PtxFunction>([entry]);
+  const queue = [entry];
+  for (let declaration = queue.shift(); declaration !== undefined; declaration = queue.shift()) {
+    const flat = flatten(declaration.body ?? [], [
+      ...declaration.results,
+      ...declaration.parameters,
+    ]);
+    found.push({ declaration, number: found.length, flat });
+    for (const { instruction } of flat.instructions)
+      for (const operand of instruction.operands)
+        visitSymbols(operand, (name) => {
+          const called = byName.get(name);
+          if (called === undefined || seen.has(called)) return;
+          seen.add(called);
+          queue.push(called);
+        });
+  }
+  return found;
+}
+
+function entryOf(module: PtxModule, name: string): PtxFunction {
+  for (const declaration of module.declarations)
+    if (declaration.kind === "function" && declaration.entry && declaration.name === name)
+      return declaration;
+  throw new TilewrightError({
+    code: "TW8003",
+    message: `the module has no entry ${name}`,
+    location: unknownLocation,
+  });
+}
+
+function programFunction(
+  { declaration, number }: LoadedFunction,
+  { places, localBytes }: VariableMap,
+): ProgramFunction {
+  return {
+    declaration,
+    number,
+    layout: layOutRegisters(declaration.body ?? []),
+    localBytes: localBytes.get(declaration) ?? 0,
+    results: declaration.results.map((variable) => places.get(variable)?.offset ?? 0),
+    parameters: declaration.parameters.map((variable) => places.get(variable)?.offset ?? 0),
+    firstStep: 0,
+  };
+}
+
+/** The instructions that a jump leads to. */
+function jumpTargets(module: PtxModule) {
+  return (flat: FlatInstruction): readonly number[] | undefined => {
+    const { instruction, scope } = flat;
+    const [root] = instruction.opcode.split(".");
+    if (root === "exit" || root === "ret" || root === "trap") return [];
+    if (root !== "bra" && root !== "brx") return undefined;
+    const operand = instruction.operands.at(-1);
+    const name = operand?.kind === "symbol" ? operand.name : "";
+    const labels = root === "bra" ? [name] : (scope.targetList(name)?.labels ?? []);
+    return labels.map((label) => {
+      const target = scope.label(label);
+      if (target === undefined) throw unknownName(label, locationOf(module, instruction.position));
+      return target;
+    });
+  };
+}
+
+export function loadProgram(
+  module: PtxModule,
+  entryName: string,
+  options: CompileOptions,
+): Program {
+  const entry = entryOf(module, entryName);
+  const loaded = reachable(module, entry);
+  const variables = placeVariables(module, entry, loaded);
+  const functions = loaded.map((each) => programFunction(each, variables));
+  const functionNumbers = new Map(loaded.map((each) => [each.declaration.name, each.number]));
+  const sites: Site[] = [];
+  const pieces: (Step | StepText)[] = [];
+  loaded.forEach(({ flat }, number) => {
+    const target = functions[number] as ProgramFunction;
+    const { layout } = target;
+    const resolver = new Resolver({ module, variables, layout, functionNumbers });
+    const withEnd = ended(flat.instructions);
+    const body = { ...flat, instructions: withEnd };
+    const blocks = flowOf(body, jumpTargets(module));
+    const plan = planSteps(body, blocks, (at) => (name) => {
+      resolver.at(at.instruction, at.scope);
+      return resolver.variable(name);
+    });
+    target.firstStep = pieces.length;
+    const parts = { module, function: target, functions, resolver, blocks, plan, sites, options };
+    pieces.push(...new FunctionCompiler(parts).compile());
+  });
+  const first = functions[0] as ProgramFunction;
+  return { entry: first, functions, steps: assemble(pieces), sites, ...variables };
+}
+
+/** Functions end with a return, be it written or not. */
+function ended(instructions: readonly FlatInstruction[]): readonly FlatInstruction[] {
+  const scope = instructions[0]?.scope;
+  const last = instructions.at(-1);
+  if (scope === undefined || last === undefined)
+    throw new TilewrightError({
+      code: "TW8003",
+      message: "the function has no instructions",
+      location: unknownLocation,
+    });
+  const end = { kind: "instruction", opcode: "ret", operands: [] } as const;
+  return [...instructions, { instruction: end, scope }];
+}
+
+/** Compiles the text of all steps together. */
+function assemble(pieces: readonly (Step | StepText)[]): readonly Step[] {
+  const texts = pieces.map((piece) =>
+    "text" in piece ? `function (w, mask) {\n${piece.text}\n}` : "undefined",
+  );
+  const names = Object.keys(helpers);
+  const source = `"use strict";\nconst { ${names.join(", ")} } = helpers;\nreturn [${texts.join(",\n")}];`;
+  // The text is made from the module's instructions alone, which the loader has taken apart and checked.
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval
+  const make = new Function("helpers", source) as (
+    given: typeof helpers,
+  ) => readonly (StepFunction | undefined)[];
+  const compiled = make(helpers);
+  return pieces.map((piece, position) => {
+    const { weight, site } = piece;
+    const run = "text" in piece ? compiled[position] : piece.run;
+    if (run === undefined) throw new Error(`step ${position} was not compiled`);
+    return { run, weight, site };
+  });
+}

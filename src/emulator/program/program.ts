@@ -1,0 +1,67 @@
+/**
+ * A module made ready to run from one entry: functions as steps, variables with their places.
+ *
+ *   step 0   add, mul, ld.global, setp      one JavaScript function for all of them; gives the next step
+ *   step 1   shfl.sync                      lanes together
+ *   step 2   st.shared, @p bra $loop        a jump ends a step, and gives where to go on
+ *
+ * Every function of the program has its steps in one list, so that a step's number is an address of code.
+ */
+import type { Instruction, PtxFunction, Variable } from "../../ptx/module.ts";
+import type { Location } from "../../support/location.ts";
+import type { MemoryForm } from "../lane/memory.ts";
+import type { WarpState } from "../machine/warp.ts";
+import type { FrameLayout } from "./registers.ts";
+
+/** What a step gives instead of the next step. */
+export const blocked = -1;
+/** The warp has put its groups in order itself. */
+export const rearranged = -2;
+
+/** Runs lanes of a warp; gives the next step, `blocked` or `rearranged`. */
+export type StepFunction = (warp: WarpState, mask: number) => number;
+
+export interface Step {
+  readonly run: StepFunction;
+  /** Instructions in it. */
+  readonly weight: number;
+  /** The first instruction. */
+  readonly site: number;
+}
+
+/** An instruction as reports name it. */
+export interface Site {
+  readonly instruction: Instruction;
+  readonly functionName: string;
+  readonly location: Location;
+  /** Of a load, store or atomic. */
+  readonly memory: (MemoryForm & { readonly mode: "read" | "write" | "atomic" }) | undefined;
+}
+
+export interface ProgramFunction {
+  readonly declaration: PtxFunction;
+  readonly number: number;
+  readonly layout: FrameLayout;
+  /** Bytes of the lane's stack: local variables and parameters. */
+  readonly localBytes: number;
+  /** Where the formal results and parameters lie on the stack. */
+  readonly results: readonly number[];
+  readonly parameters: readonly number[];
+  firstStep: number;
+}
+
+export interface Program {
+  readonly entry: ProgramFunction;
+  readonly functions: readonly ProgramFunction[];
+  readonly steps: readonly Step[];
+  readonly sites: readonly Site[];
+  /** Variables in global memory, in the order of the launch's table of addresses. */
+  readonly globals: readonly Variable[];
+  /** Constants and their initial bytes. */
+  readonly constantBytes: Uint8Array;
+  /** Shared memory of declared variables; dynamic shared memory begins behind it. */
+  readonly staticSharedBytes: number;
+  /** Bytes of the entry's parameters, and where each begins. */
+  readonly parameterBytes: number;
+  readonly parameterOffsets: readonly number[];
+}

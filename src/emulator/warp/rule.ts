@@ -1,0 +1,51 @@
+/**
+ * Instructions that a warp runs as a whole. A rule looks at the instruction once and gives what runs it:
+ * the lanes that are done. Lanes that are not done try again later; 0 means all of them wait.
+ */
+import type { OperandView } from "../collective.ts";
+import { OperandError } from "../lane/writer.ts";
+import type { LaneInstruction } from "../lane/rule.ts";
+import type { WarpState } from "../machine/warp.ts";
+
+export type WarpRun = (warp: WarpState, mask: number) => number;
+
+export class WarpInstruction {
+  readonly lane: LaneInstruction;
+  readonly site: number;
+  readonly operands: readonly OperandView[];
+
+  constructor(lane: LaneInstruction, site: number, operands: readonly OperandView[]) {
+    this.lane = lane;
+    this.site = site;
+    this.operands = operands;
+  }
+
+  has(modifier: string): boolean {
+    return this.lane.has(modifier);
+  }
+
+  view(position: number): OperandView {
+    const view = this.operands[position];
+    if (view === undefined) throw new OperandError(`no operand ${position + 1}`);
+    return view;
+  }
+
+  /** The first operand's parts: `d|p` gives both, `d` only the first. */
+  results(): readonly [OperandView | undefined, OperandView | undefined] {
+    const target = this.view(0);
+    if (target.operand.kind !== "pair") return [target, undefined];
+    return [target.elements[0], target.elements[1]];
+  }
+}
+
+export type WarpRule = (instruction: WarpInstruction) => WarpRun;
+export type WarpRules = { readonly [root: string]: WarpRule };
+
+/** Calls `visit` for every lane of a mask, the lowest first. */
+export function eachLane(mask: number, visit: (lane: number) => void): void {
+  for (let rest = mask; rest !== 0; rest &= rest - 1) visit(31 - Math.clz32(rest & -rest));
+}
+
+export function lowestLane(mask: number): number {
+  return 31 - Math.clz32(mask & -mask);
+}

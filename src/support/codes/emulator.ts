@@ -1,0 +1,94 @@
+/** Codes of the PTX emulator: TW80xx. */
+import { registerCodes } from "./entry.ts";
+
+export const emulatorCodes = registerCodes({
+  TW8001: {
+    title: "instruction that the emulator does not know",
+    cause:
+      "The opcode, one of its modifiers or an operand has a form that the emulator cannot run.",
+    example: "tcgen05.mma… on the emulator",
+    remedy: "write it with instructions the emulator knows, or run it on a GPU",
+  },
+  TW8002: {
+    title: "unknown name",
+    cause:
+      "A jump, call or operand names a label, function or variable that the module does not define.",
+    example: "bra $missing;",
+    remedy: "define the name in the module, in a block around its use",
+  },
+  TW8003: {
+    title: "launch does not fit the entry",
+    cause:
+      "The entry, its parameters, its directives or the target's limits ask for another launch than this one.",
+    example: ".reqntid 128 launched with 64 lanes",
+    remedy: "launch with the shape, parameters and shared memory that the entry declares",
+  },
+  TW8010: {
+    title: "address outside of memory",
+    cause: "The access touches bytes that belong to no allocation of its state space.",
+    example: "ld.global.b32 %r0, [%d0+4096]; // of an array of 1024 floats",
+    remedy: "guard the access with the array's extent",
+  },
+  TW8011: {
+    title: "misaligned address",
+    cause:
+      "The address is no multiple of the bytes that the access moves; hardware stops the kernel.",
+    example: "ld.global.v4.f32 {…}, [%d0+4];",
+    remedy: "align the address, or access smaller elements",
+  },
+  TW8012: {
+    title: "register read before it was written",
+    cause: "The lane has never written this register; its contents are arbitrary.",
+    example: "add.s32 %r1, %r0, 1; // nothing wrote %r0",
+    remedy: "write the register on every path that leads to the read",
+  },
+  TW8013: {
+    title: "memory read before it was written",
+    cause:
+      "Nothing has written these bytes since the memory was allocated; their contents are arbitrary.",
+    example: "ld.shared.b32 %r0, [%r1]; // before any store",
+    remedy: "store to the memory first, and wait for the store where another warp makes it",
+  },
+  TW8014: {
+    title: "race",
+    cause:
+      "Two warps access the same bytes, at least one of them writes, and nothing orders the two accesses.",
+    example: "st.shared by warp 0, ld.shared by warp 1, no barrier in between",
+    remedy: "put a barrier, or a release and an acquire, between the two",
+  },
+  TW8015: {
+    title: "missing proxy fence",
+    cause:
+      "The accesses are ordered, but one of them goes through the asynchronous proxy and no fence.proxy.async lies between.",
+    example: "st.shared; bar.sync; cp.async.bulk.tensor … [map], [shared]",
+    remedy: "let each writer execute fence.proxy.async before the synchronisation",
+  },
+  TW8016: {
+    title: "trap",
+    cause: "The kernel executed trap: a check in the kernel failed.",
+    example: "@!%p0 trap;",
+    remedy: "look at the condition that leads to the trap",
+  },
+  TW8020: {
+    title: "deadlock",
+    cause:
+      "Every warp waits, or repeats polls that fail, and nothing is under way that could change that.",
+    example: "mbarrier.try_wait for a phase that nobody completes",
+    remedy: "make sure that each wait has its arrivals, on every path",
+  },
+  TW8021: {
+    title: "lanes of a warp part at an instruction that needs them together",
+    cause:
+      "An instruction with .aligned, or with these lanes in its mask, is reached by some lanes of the warp only.",
+    example: "@%p0 bar.sync 0; // %p0 differs from lane to lane",
+    remedy: "move the instruction out of the divergent code, or name only the lanes that reach it",
+  },
+  TW8022: {
+    title: "illegal register budget",
+    cause:
+      "setmaxnreg asks for a number of registers that is out of range or that the block cannot have.",
+    example: "setmaxnreg.inc.sync.aligned.u32 240; // in all warpgroups of a block of 512 lanes",
+    remedy:
+      "release registers in one warpgroup before another takes them; keep the sum within 64 Ki",
+  },
+});
