@@ -63,34 +63,35 @@ export class Completion {
 
   /** Settles the waiters in order until none is left. */
   async #follow(): Promise<void> {
-    const { driver } = this.#context;
     // Whoever waits first has not been given the promise yet; nothing may settle before that.
     await Promise.resolve();
     for (let head = this.#waiting[0]; head !== undefined; head = this.#waiting[0]) {
-      let result = this.#query(head.event);
-      if (result === notReady) result = await driver.waitForEvent(head.event);
+      const failure = await this.#outcome(head);
       this.#waiting.shift();
       this.#spare.push(head.event);
-      this.#settle(head, result);
+      if (failure === undefined) {
+        this.#context.noteCompletion(head.sequence);
+        head.resolve();
+      } else head.reject(failure.error);
     }
     this.#following = undefined;
+  }
+
+  /** What keeps a waiter from its success; undefined where nothing does. */
+  async #outcome({ event }: Waiter): Promise<{ readonly error: unknown } | undefined> {
+    try {
+      let result = this.#query(event);
+      if (result === notReady) result = await this.#context.driver.waitForEvent(event);
+      this.#context.check(result, "cuEventSynchronize", "wait for the GPU");
+      return this.#context.loss === undefined ? undefined : { error: this.#context.loss };
+    } catch (error) {
+      return { error };
+    }
   }
 
   #query(event: number): number {
     // After a fault the context refuses to be entered; asking then gives the fault again.
     if (this.#context.loss === undefined) this.#context.enter();
     return this.#context.driver.calls.cuEventQuery(event);
-  }
-
-  #settle({ sequence, resolve, reject }: Waiter, result: number): void {
-    if (result === success && this.#context.loss === undefined) {
-      this.#context.noteCompletion(sequence);
-      resolve();
-    } else {
-      reject(
-        this.#context.loss ??
-          this.#context.failure(result, "cuEventSynchronize", "wait for the GPU"),
-      );
-    }
   }
 }

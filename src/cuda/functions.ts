@@ -48,6 +48,7 @@ export const driverFunctions = {
   cuMemcpyHtoDAsync: define("cuMemcpyHtoDAsync_v2", "u64", "u64", "u64", "u64"),
   cuMemcpyDtoHAsync: define("cuMemcpyDtoHAsync_v2", "u64", "u64", "u64", "u64"),
   cuMemsetD8Async: define("cuMemsetD8Async", "u64", "u8", "u64", "u64"),
+  cuMemsetD32Async: define("cuMemsetD32Async", "u64", "u32", "u64", "u64"),
 
   cuStreamCreate: define("cuStreamCreate", "u64", "u32"),
   cuStreamDestroy: define("cuStreamDestroy_v2", "u64"),

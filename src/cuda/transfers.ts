@@ -32,9 +32,9 @@ export class Transfers {
       const result = driver.calls.cuMemcpyHtoDAsync(target, buffer.address, bytes, stream);
       this.#context.check(result, "cuMemcpyHtoDAsync", "copy to the GPU");
       // Nobody waits for this one; a failure shows at the next wait that somebody does.
-      this.#afterwards(buffer, () => undefined).catch(() => undefined);
+      handled(this.#afterwards(buffer, () => undefined));
     });
-    return { issued, result: issued ?? Promise.resolve() };
+    return { issued, result: handled(issued ?? Promise.resolve()) };
   }
 
   download(address: number, target: Uint8Array): Begun<void> {
@@ -47,15 +47,13 @@ export class Transfers {
       const arrival = this.#afterwards(buffer, () => {
         target.set(buffer.bytes.subarray(0, bytes), offset);
       });
-      // Until all pieces are issued nobody waits for the first ones.
-      arrival.catch(() => undefined);
-      arrivals.push(arrival);
+      arrivals.push(handled(arrival));
     });
     const all = async (): Promise<void> => {
       await issued;
       await Promise.all(arrivals);
     };
-    return { issued, result: all() };
+    return { issued, result: handled(all()) };
   }
 
   /** Runs `then` when the stream has come this far; the buffer is free after that, whatever happens. */
@@ -63,6 +61,10 @@ export class Transfers {
     try {
       await this.#completion.wait();
       then();
+    } catch (error) {
+      // The copy may still be under way, and nothing else tells when it ends.
+      this.#context.driver.calls.cuCtxSynchronize();
+      throw error;
     } finally {
       this.#staging.give(buffer);
     }
@@ -92,4 +94,10 @@ export class Transfers {
     };
     return advance();
   }
+}
+
+/** A promise whose failure may stay unheard: whoever wants to know still finds it. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
 }

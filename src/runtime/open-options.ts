@@ -13,11 +13,15 @@ import { defaultTarget, targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { SimulatorOptions } from "./simulator-backend.ts";
 
-/** What `open` takes besides the device's name. */
+/** What `open` takes besides the device's name. Each device has its own; without a name all are taken. */
 export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "target"> {
-  /** The GPU whose limits hold, or its name; sm_90a unless given. */
+  /** The GPU whose limits hold on the simulator, or its name; sm_90a unless given. */
   readonly target?: Target | TargetName;
+  /** The number of the GPU to open, in the driver's order; 0 unless given. */
+  readonly gpu?: number;
 }
+
+export type DeviceName = "gpu" | "simulator";
 
 type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
 
@@ -42,12 +46,29 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   onFindings: functionRule,
   onLeak: functionRule,
   onCompile: functionRule,
+  gpu: countRule,
 };
 
-export type CheckedOptions = DeviceOptions & SimulatorOptions;
+const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"];
 
-export function checkOpenOptions(options: OpenOptions, location: Location): CheckedOptions {
-  requireKnownOptions("open", options, [...Object.keys(rules), "target"], "TW4015", location);
+/** The options that a device takes. */
+const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
+  gpu: [...common, "gpu"],
+  simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
+};
+
+export type CheckedOptions = DeviceOptions & SimulatorOptions & { readonly gpu?: number };
+
+/** The options of a device, or of any where none is named. */
+export function checkOpenOptions(
+  device: DeviceName | undefined,
+  options: OpenOptions,
+  location: Location,
+): CheckedOptions {
+  const names =
+    device === undefined ? [...new Set(Object.values(optionNames).flat())] : optionNames[device];
+  const what = device === "gpu" ? `open("gpu")` : "open";
+  requireKnownOptions(what, options, names, "TW4015", location);
   requireRules("open", rules, options, location);
   const { target, ...others } = options;
   return target === undefined ? others : { ...others, target: targetOf(target, location) };

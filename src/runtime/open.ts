@@ -1,22 +1,40 @@
 /** `open()`: the device that kernels run on. */
 import { Device } from "../device/device.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
 import { checkOpenOptions } from "./open-options.ts";
-import type { CheckedOptions, OpenOptions } from "./open-options.ts";
+import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
 
-export type DeviceName = "simulator";
+export type { DeviceName } from "./open-options.ts";
 
-const openers: { readonly [N in DeviceName]: (options: CheckedOptions) => Device } = {
-  simulator: (options) => new Device(new SimulatorBackend(options), options),
+type Opener = (options: CheckedOptions) => Promise<Device>;
+
+const openers: { readonly [N in DeviceName]: Opener } = {
+  gpu: async (options) => {
+    // Loaded when it is asked for: most programs of a machine without GPU never need it.
+    const { openGpu } = await import("../cuda/open.ts");
+    const { gpu, onPrint } = options;
+    const backend = await openGpu({
+      ...(gpu !== undefined && { gpu }),
+      ...(onPrint !== undefined && { onPrint }),
+    });
+    return new Device(backend, options);
+  },
+  simulator: async (options) => new Device(new SimulatorBackend(options), options),
 };
 
 /** The names that `open` takes. */
 export const deviceNames = Object.freeze(Object.keys(openers)) as readonly DeviceName[];
 
+/** What tells that a machine has no GPU to open; everything else is wrong with one that it has. */
+const noGpu: ReadonlySet<DiagnosticCode> = new Set(["TW4501", "TW4502", "TW4503"]);
+
 /**
- * Opens a device: the best one there is, or the one named. Dispose of it when done.
+ * Opens a device: the GPU, or the simulator where there is none, or the one named. Dispose of it when
+ * done.
  *
  * ```ts
  * const device = await open();
@@ -27,16 +45,29 @@ export const deviceNames = Object.freeze(Object.keys(openers)) as readonly Devic
  * }
  * ```
  */
-export async function open(
-  name: DeviceName = "simulator",
-  options: OpenOptions = {},
-): Promise<Device> {
+export async function open(name?: DeviceName, options: OpenOptions = {}): Promise<Device> {
   const location = captureLocation();
-  const opener = (openers as { readonly [name: string]: (options: CheckedOptions) => Device })[
-    name
-  ];
-  if (opener !== undefined) return opener(checkOpenOptions(options, location));
-  throw new TilewrightError({
+  if (name !== undefined && !deviceNames.includes(name)) throw unknownDevice(name, location);
+  const checked = checkOpenOptions(name, options, location);
+  try {
+    return name === undefined ? await openBest(checked) : await openers[name](checked);
+  } catch (error) {
+    throw error instanceof TilewrightError ? error.located(location) : error;
+  }
+}
+
+async function openBest(options: CheckedOptions): Promise<Device> {
+  try {
+    return await openers.gpu(options);
+  } catch (error) {
+    if (error instanceof TilewrightError && noGpu.has(error.code))
+      return openers.simulator(options);
+    throw error;
+  }
+}
+
+function unknownDevice(name: unknown, location: Location): TilewrightError {
+  return new TilewrightError({
     code: "TW4012",
     message: `there is no device ${String(name)}`,
     location,

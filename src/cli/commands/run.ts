@@ -29,7 +29,8 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
   const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
   const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
   requireTaken(dimensions, kernels);
-  const device = await open(settings.device, { seed: settings.seed });
+  const simulated = settings.device === "simulator";
+  const device = await open(settings.device, simulated ? { seed: settings.seed } : {});
   try {
     const document = callsMain
       ? { result: await runMain(module, device, output) }

@@ -1,0 +1,330 @@
+/**
+ * A GPU as a device. All work goes to one stream at once, in the order of the calls; the host waits only
+ * for what comes back.
+ *
+ *   compile    cache ─or─▶ passes ▶ placement ▶ PTX ▶ assembler      (compiler.ts)
+ *   launch     parameters into a block of host memory, one call       (launch-block.ts)
+ *   download   through pinned memory, awaited on a worker thread      (transfers.ts, completion.ts)
+ */
+import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
+import { packedBytes } from "../formats/dtype.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import { elementCount, hostArray } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import type { Kernel } from "../ir/node.ts";
+import { evaluateSize } from "../ir/size.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import { printLine } from "../support/console.ts";
+import type { Target } from "../targets/target.ts";
+import { CudaBound, CudaRecording, clearScratch } from "./bound.ts";
+import type { BoundHost, Scratch } from "./bound.ts";
+import type { KernelLoader } from "./compiler.ts";
+import { Completion } from "./completion.ts";
+import type { CudaContext } from "./context.ts";
+import { Gate } from "./gate.ts";
+import type { Begun } from "./gate.ts";
+import type { Gpu } from "./gpu.ts";
+import { LaunchBlock } from "./launch-block.ts";
+import { DeviceMemory } from "./memory.ts";
+import type { Program } from "./program.ts";
+import { Rings } from "./rings.ts";
+import type { Ring } from "./rings.ts";
+import { Staging } from "./staging.ts";
+import { TensorMapEncoder } from "./tensor-map.ts";
+import { Timer } from "./timer.ts";
+import { Transfers } from "./transfers.ts";
+
+export interface CudaOptions {
+  /** Takes what `debugPrint` prints; the console unless given. */
+  readonly onPrint?: (line: string) => void;
+}
+
+interface CudaAllocation extends Allocation {
+  readonly address: number;
+}
+
+/** A loaded program, and the memory in which its next launch is written down. */
+interface CudaProgram {
+  readonly program: Program;
+  readonly block: LaunchBlock;
+}
+
+type CudaLaunch = Launch<CudaAllocation, CudaProgram>;
+
+export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
+  readonly name = "gpu";
+  readonly sourceLines = "messages";
+  readonly #context: CudaContext;
+  readonly #loader: KernelLoader;
+  readonly #completion: Completion;
+  readonly #memory: DeviceMemory;
+  readonly #staging: Staging;
+  readonly #transfers: Transfers;
+  readonly #rings: Rings;
+  readonly #maps: TensorMapEncoder;
+  readonly #gate = new Gate();
+  readonly #programs: CudaProgram[] = [];
+  readonly #host: BoundHost;
+  #failure: { readonly error: unknown } | undefined;
+
+  /** Takes the context over: it is disposed of with the back end. */
+  constructor(context: CudaContext, loader: KernelLoader, options: CudaOptions = {}) {
+    this.#context = context;
+    this.#loader = loader;
+    this.#memory = new DeviceMemory(context);
+    this.#completion = new Completion(context);
+    this.#staging = new Staging(context);
+    this.#transfers = new Transfers(context, this.#completion, this.#staging);
+    this.#rings = new Rings(context, this.#memory, this.#transfers, options.onPrint ?? printLine);
+    this.#maps = new TensorMapEncoder(context);
+    const failed = (error: unknown): void => {
+      this.#failure ??= { error };
+    };
+    this.#host = {
+      context,
+      rings: this.#rings,
+      pass: (work) => {
+        this.#gate.pass(work, failed);
+      },
+      releaseScratch: (scratch) => {
+        this.#releaseScratch(scratch);
+      },
+    };
+  }
+
+  get target(): Target {
+    return this.#context.target;
+  }
+
+  /** The GPU behind this device. */
+  get gpu(): Gpu {
+    return this.#context.gpu;
+  }
+
+  compile(kernel: Kernel, text: string): Compiled<CudaProgram> {
+    const { program, cached, warnings } = this.#loader(this.#context, kernel, text);
+    const loaded = { program, block: new LaunchBlock(this.#context, program) };
+    this.#programs.push(loaded);
+    return { program: loaded, cached, warnings };
+  }
+
+  allocate(dtype: DType, shape: readonly number[]): CudaAllocation {
+    this.#context.enter();
+    const bytes = packedBytes(dtype, elementCount(shape));
+    return { bytes, address: this.#memory.take(bytes) };
+  }
+
+  release({ address }: CudaAllocation): void {
+    this.#host.pass(() => {
+      this.#give(address);
+    });
+  }
+
+  upload({ data }: HostArray, { address }: CudaAllocation): Promise<void> {
+    return this.#gate.begin(() => this.#transfers.upload(bytesOf(data), address));
+  }
+
+  download<N extends DTypeName>(
+    dtype: DType<N>,
+    shape: readonly number[],
+    { address }: CudaAllocation,
+  ): Promise<HostArray<N>> {
+    return this.#gate.begin(() => {
+      const array = hostArray(dtype, shape);
+      const copied = this.#transfers.download(address, bytesOf(array.data));
+      const said = this.#readMessages(undefined);
+      const issued = Promise.all([copied.issued, said.issued]).then(() => undefined);
+      const result = Promise.all([copied.result, said.result]).then(() => array);
+      const atOnce = copied.issued === undefined && said.issued === undefined;
+      return { issued: atOnce ? undefined : issued, result };
+    });
+  }
+
+  launch(launch: CudaLaunch): void {
+    this.#host.pass(() => {
+      const { plan } = launch.program.program;
+      const silent = plan.messages.length === 0;
+      this.#context.enter();
+      this.#issue(launch, silent ? undefined : this.#rings.share(plan, launch.dimensions));
+    });
+  }
+
+  run(launch: CudaLaunch): Promise<void> {
+    return this.#gate.begin(() => {
+      const { plan } = launch.program.program;
+      this.#context.enter();
+      const ring =
+        plan.messages.length === 0 ? undefined : this.#rings.take(plan, launch.dimensions);
+      try {
+        if (ring !== undefined) this.#rings.mark(ring);
+        this.#issue(launch, ring);
+      } finally {
+        if (ring !== undefined) this.#rings.give(ring);
+      }
+      return this.#settled(ring);
+    });
+  }
+
+  bind(launch: CudaLaunch): Repeatable {
+    this.#context.enter();
+    const { program } = launch.program;
+    const { plan } = program;
+    const scratch = this.#takeScratch(launch);
+    const block = new LaunchBlock(this.#context, program);
+    try {
+      const ring =
+        plan.messages.length === 0 ? undefined : this.#rings.take(plan, launch.dimensions);
+      const bound = new CudaBound(this.#host, { plan, block, scratch, ring });
+      block.fill(launchNumbers(launch, scratch, ring), this.#maps);
+      return bound;
+    } catch (error) {
+      block.dispose();
+      this.#releaseScratch(scratch);
+      throw error;
+    }
+  }
+
+  record(works: readonly Repeatable[]): Repeatable {
+    return new CudaRecording(
+      this.#host,
+      works.flatMap((work) => {
+        if (work instanceof CudaBound) return [work];
+        if (work instanceof CudaRecording) return work.parts;
+        throw new Error("the work was bound by another back end");
+      }),
+    );
+  }
+
+  async synchronize(): Promise<void> {
+    await this.#gate.begin(() => this.#settled(undefined));
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
+  }
+
+  async time(work: () => void): Promise<number> {
+    for (let closed = this.#gate.closed; closed !== undefined; closed = this.#gate.closed)
+      await closed;
+    this.#context.enter();
+    const timer = new Timer(this.#context);
+    try {
+      timer.start();
+      work();
+      timer.stop();
+      await this.#completion.wait();
+      return timer.milliseconds();
+    } finally {
+      timer.dispose();
+    }
+  }
+
+  dispose(): void {
+    void this.#close();
+  }
+
+  /** Gives everything back: at once where nothing is under way, else when it has ended. */
+  async #close(): Promise<void> {
+    for (;;) {
+      const pending = this.#gate.closed ?? this.#completion.idle;
+      if (pending === undefined) break;
+      await pending;
+    }
+    const steps = [
+      () => {
+        if (this.#context.loss === undefined) this.#context.enter();
+      },
+      ...[this.#rings, this.#maps, ...this.#programs.map(({ block }) => block)],
+      ...this.#programs.map(({ program }) => program.unload),
+      ...[this.#staging, this.#completion, this.#memory, this.#context],
+    ];
+    for (const step of steps)
+      try {
+        if (typeof step === "function") step();
+        else step.dispose();
+      } catch {
+        // What goes wrong while everything is given back helps nobody; the rest must still go.
+      }
+  }
+
+  #issue(launch: CudaLaunch, ring: Ring | undefined): void {
+    const scratch = this.#takeScratch(launch);
+    try {
+      const { block } = launch.program;
+      block.fill(launchNumbers(launch, scratch, ring), this.#maps);
+      clearScratch(this.#context, scratch);
+      block.issue();
+    } finally {
+      this.#releaseScratch(scratch);
+    }
+  }
+
+  #takeScratch({ program, dimensions }: CudaLaunch): readonly Scratch[] {
+    const taken: Scratch[] = [];
+    try {
+      for (const parameter of program.program.plan.parameters) {
+        if (parameter.kind !== "scratch") continue;
+        const bytes = evaluateSize(parameter.bytes, dimensions);
+        const { name, zeroed } = parameter;
+        taken.push({ name, zeroed, bytes, address: this.#memory.take(bytes) });
+      }
+      return taken;
+    } catch (error) {
+      this.#releaseScratch(taken);
+      throw error;
+    }
+  }
+
+  #releaseScratch(scratch: readonly Scratch[]): void {
+    for (const { address } of scratch) this.#give(address);
+  }
+
+  #give(address: number): void {
+    if (this.#context.loss !== undefined) return;
+    this.#context.enter();
+    this.#memory.give(address);
+  }
+
+  /** Everything issued so far has ended, and what kernels had to say is told. */
+  #settled(own: Ring | undefined): Begun<void> {
+    this.#context.enter();
+    const { issued, result } = this.#readMessages(own);
+    const waited = this.#completion.wait();
+    return { issued, result: Promise.all([waited, result]).then(() => undefined) };
+  }
+
+  /** Prints messages; fails with the failure of `own`, and keeps those of other launches for later. */
+  #readMessages(own: Ring | undefined): Begun<void> {
+    const { issued, result } = this.#rings.read();
+    const told = async (): Promise<void> => {
+      for (const [ring, error] of await result) {
+        if (ring === own) throw error;
+        this.#failure ??= { error };
+      }
+    };
+    return { issued, result: told() };
+  }
+}
+
+function bytesOf(data: {
+  readonly buffer: ArrayBufferLike;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+function launchNumbers(
+  { arrays, scalars, dimensions }: CudaLaunch,
+  scratch: readonly Scratch[],
+  ring: Ring | undefined,
+): {
+  readonly addresses: ReadonlyMap<string, number>;
+  readonly scalars: CudaLaunch["scalars"];
+  readonly dimensions: DimensionValues;
+  readonly ring: number;
+} {
+  const addresses = new Map<string, number>();
+  for (const [name, { address }] of arrays) addresses.set(name, address);
+  for (const { name, address } of scratch) addresses.set(name, address);
+  return { addresses, scalars, dimensions, ring: ring?.address ?? 0 };
+}

@@ -1,0 +1,108 @@
+/**
+ * Compiled kernels on disk. A kernel's file holds its launch plan and names the file with its code, which
+ * is addressed by what it was assembled from; kernels that lead to the same PTX share it.
+ *
+ *   kernel <sha256 of compiler, target, driver, kernel> ──▶ plan ──▶ code <sha256 of target, driver, PTX>
+ */
+import { createHash } from "node:crypto";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { LaunchPlan } from "../../ptx/executable.ts";
+import type { Target } from "../../targets/target.ts";
+import type { Assembled } from "../assemble.ts";
+import type { FileStore } from "./store.ts";
+
+/** What besides the kernel decides about the code. */
+export interface Build {
+  readonly target: Target;
+  readonly driverVersion: number;
+}
+
+export interface CachedKernel extends Assembled {
+  readonly plan: LaunchPlan;
+}
+
+export class KernelCache {
+  readonly #store: FileStore | undefined;
+  readonly #compiler: string | undefined;
+
+  /** Without a store nothing is kept; without a compiler's fingerprint only code is. */
+  constructor(store: FileStore | undefined, compiler: string | undefined) {
+    this.#store = store;
+    this.#compiler = compiler;
+  }
+
+  /** Everything a launch of this kernel needs. */
+  readKernel(text: string, build: Build): CachedKernel | undefined {
+    if (this.#store === undefined || this.#compiler === undefined) return undefined;
+    const file = this.#store.read(this.#kernelKey(text, build));
+    if (file === undefined) return undefined;
+    const manifest = file.header as Manifest;
+    const code = this.#code(manifest.code);
+    return code === undefined ? undefined : { plan: revivePlan(manifest.plan, build), ...code };
+  }
+
+  /** What the assembler made of this PTX before. */
+  readCode(ptx: string, build: Build): Assembled | undefined {
+    return this.#code(codeKey(ptx, build));
+  }
+
+  write(text: string, ptx: string, build: Build, plan: LaunchPlan, code: Assembled): void {
+    if (this.#store === undefined) return;
+    const key = codeKey(ptx, build);
+    const header: CodeHeader = { kernel: plan.name, warnings: code.warnings };
+    this.#store.write(key, header, code.cubin);
+    if (this.#compiler === undefined) return;
+    const manifest: Manifest = { code: key, plan: freezePlan(plan) };
+    this.#store.write(this.#kernelKey(text, build), manifest, new Uint8Array(0));
+  }
+
+  #code(key: string): Assembled | undefined {
+    const file = this.#store?.read(key);
+    if (file === undefined) return undefined;
+    const { warnings } = file.header as CodeHeader;
+    return { cubin: file.body, warnings };
+  }
+
+  #kernelKey(text: string, { target, driverVersion }: Build): string {
+    const build = JSON.stringify([this.#compiler, target, driverVersion]);
+    return `kernel-${hash(build, text)}`;
+  }
+}
+
+interface Manifest {
+  readonly code: string;
+  readonly plan: unknown;
+}
+
+interface CodeHeader {
+  readonly kernel: string;
+  readonly warnings: readonly string[];
+}
+
+function codeKey(ptx: string, { target, driverVersion }: Build): string {
+  return `code-${hash(JSON.stringify([target.name, driverVersion]), ptx)}`;
+}
+
+function hash(...parts: readonly string[]): string {
+  const digest = createHash("sha256");
+  for (const part of parts) digest.update(`${part.length} ${part}`);
+  return digest.digest("hex");
+}
+
+/** A plan as JSON has it: number formats are one object each and become their names. */
+export function freezePlan(plan: LaunchPlan): unknown {
+  return JSON.parse(
+    JSON.stringify({ ...plan, target: undefined }, (name, value: unknown) =>
+      name === "dtype" ? (value as DType).name : value,
+    ),
+  );
+}
+
+/** The plan that `freezePlan` was given, for a build of the same target. */
+export function revivePlan(frozen: unknown, { target }: Pick<Build, "target">): LaunchPlan {
+  const plan: unknown = JSON.parse(JSON.stringify(frozen), (name, value: unknown) =>
+    name === "dtype" ? dtypes[value as DTypeName] : value,
+  );
+  return { ...(plan as LaunchPlan), target };
+}

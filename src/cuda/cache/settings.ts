@@ -1,0 +1,57 @@
+/**
+ * Where compiled kernels are kept and how much of them. Two environment variables say otherwise:
+ *
+ *   TILEWRIGHT_CACHE=/var/cache/kernels      a folder, or "off"
+ *   TILEWRIGHT_CACHE_LIMIT=500M              bytes, with K, M or G; 1 GiB unless given
+ */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { TilewrightError } from "../../support/diagnostics.ts";
+
+export interface CacheSettings {
+  /** Undefined where nothing is kept. */
+  readonly folder: string | undefined;
+  readonly limitBytes: number;
+}
+
+export interface Surroundings {
+  readonly environment: { readonly [name: string]: string | undefined };
+  readonly platform: string;
+  readonly home: string;
+}
+
+const defaultLimit = 2 ** 30;
+const units: { readonly [letter: string]: number } = { "": 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
+
+/** The settings that hold for this process. */
+export function cacheSettings(surroundings: Surroundings = hostSurroundings()): CacheSettings {
+  const { environment } = surroundings;
+  const named = environment["TILEWRIGHT_CACHE"] ?? "";
+  return {
+    folder: named === "off" ? undefined : named === "" ? defaultFolder(surroundings) : named,
+    limitBytes: limitOf(environment["TILEWRIGHT_CACHE_LIMIT"] ?? ""),
+  };
+}
+
+function hostSurroundings(): Surroundings {
+  return { environment: process.env, platform: process.platform, home: homedir() };
+}
+
+function defaultFolder({ environment, platform, home }: Surroundings): string {
+  const windows = environment["LOCALAPPDATA"] ?? join(home, "AppData", "Local");
+  const others = environment["XDG_CACHE_HOME"] || join(home, ".cache");
+  return join(platform === "win32" ? windows : others, "tilewright");
+}
+
+function limitOf(text: string): number {
+  if (text === "") return defaultLimit;
+  const [, digits, letter = ""] = /^(\d+)\s*([KMG]?)(?:i?B)?$/i.exec(text) ?? [];
+  if (digits !== undefined) return Number(digits) * (units[letter.toUpperCase()] ?? 1);
+  throw new TilewrightError({
+    code: "TW4601",
+    message: "TILEWRIGHT_CACHE_LIMIT is not a number of bytes",
+    expected: "a number, with K, M or G after it for larger units",
+    found: text,
+  });
+}

@@ -1,0 +1,183 @@
+/**
+ * Files by key, for many processes at once. A file carries a checksum and is put in place whole, so a
+ * reader sees either nothing or all of it; one that does not check out counts as nothing and is written
+ * anew. When the folder grows over its limit, the files that were not used for longest go.
+ *
+ *   tilewright kernel cache 1\n       what this is
+ *   {"plan":…}\n                      header, JSON in one line
+ *   <bytes>                           body
+ *   <32 bytes>                        sha256 of everything before
+ */
+import { createHash, randomBytes } from "node:crypto";
+import {
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { TilewrightError } from "../../support/diagnostics.ts";
+
+const magic = "tilewright kernel cache 1\n";
+const checksumBytes = 32;
+const newline = 10;
+const suffix = ".kernel";
+
+export interface StoredFile {
+  readonly header: unknown;
+  readonly body: Uint8Array;
+}
+
+/** A file of the store, as `tilewright cache list` shows it. */
+export interface StoreEntry {
+  readonly key: string;
+  readonly bytes: number;
+  /** When it was last used. */
+  readonly used: Date;
+}
+
+export class FileStore {
+  readonly folder: string;
+  readonly #limitBytes: number;
+
+  constructor(folder: string, limitBytes: number) {
+    this.folder = folder;
+    this.#limitBytes = limitBytes;
+  }
+
+  /** The file of that key; undefined where there is none that checks out. */
+  read(key: string): StoredFile | undefined {
+    const path = this.#path(key);
+    try {
+      const file = decode(readFileSync(path));
+      if (file !== undefined) touch(path);
+      return file;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Keeps a file. Where that fails, the next process compiles again. */
+  write(key: string, header: unknown, body: Uint8Array): void {
+    const name = `${key}.${process.pid}.${randomBytes(6).toString("hex")}.temporary`;
+    const temporary = join(this.folder, name);
+    try {
+      mkdirSync(this.folder, { recursive: true });
+      writeFileSync(temporary, encode(header, body), { flag: "wx" });
+      renameSync(temporary, this.#path(key));
+      this.#evict();
+    } catch {
+      rmSync(temporary, { force: true });
+    }
+  }
+
+  /** All files, most recently used first. */
+  list(): readonly StoreEntry[] {
+    return this.#usable(() =>
+      this.#files()
+        .filter(({ name }) => name.endsWith(suffix))
+        .map(({ name, bytes, used }) => ({ key: name.slice(0, -suffix.length), bytes, used }))
+        .sort((left, right) => right.used.getTime() - left.used.getTime()),
+    );
+  }
+
+  /** Removes all files; gives how many there were. */
+  clear(): number {
+    return this.#usable(() => {
+      const files = this.#files();
+      for (const { name } of files) rmSync(join(this.folder, name), { force: true });
+      return files.filter(({ name }) => name.endsWith(suffix)).length;
+    });
+  }
+
+  #path(key: string): string {
+    return join(this.folder, `${key}${suffix}`);
+  }
+
+  #usable<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw new TilewrightError({
+        code: "TW4602",
+        message: `the cache folder ${this.folder} cannot be used`,
+        found: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+
+  /** The store's own files, finished and left over. */
+  #files(): readonly { readonly name: string; readonly bytes: number; readonly used: Date }[] {
+    let names: readonly string[] = [];
+    try {
+      names = readdirSync(this.folder);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+    return names
+      .filter((name) => name.endsWith(suffix) || name.endsWith(".temporary"))
+      .flatMap((name) => {
+        try {
+          const { size, mtime } = statSync(join(this.folder, name));
+          return [{ name, bytes: size, used: mtime }];
+        } catch {
+          return []; // Another process has removed it meanwhile.
+        }
+      });
+  }
+
+  /** Removes what was not used for longest until the rest is within the limit. */
+  #evict(): void {
+    const files = [...this.#files()].sort(
+      (left, right) => left.used.getTime() - right.used.getTime(),
+    );
+    let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const { name, bytes } of files) {
+      if (total <= this.#limitBytes) break;
+      rmSync(join(this.folder, name), { force: true });
+      total -= bytes;
+    }
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+/** Marks a file as used now; a folder that cannot be written to is no reason not to read. */
+function touch(path: string): void {
+  try {
+    const now = new Date();
+    utimesSync(path, now, now);
+  } catch {
+    // The file then looks older than it is, and goes earlier.
+  }
+}
+
+function encode(header: unknown, body: Uint8Array): Uint8Array {
+  const start = new TextEncoder().encode(`${magic}${JSON.stringify(header)}\n`);
+  const content = new Uint8Array(start.byteLength + body.byteLength + checksumBytes);
+  content.set(start);
+  content.set(body, start.byteLength);
+  const end = content.byteLength - checksumBytes;
+  content.set(createHash("sha256").update(content.subarray(0, end)).digest(), end);
+  return content;
+}
+
+function decode(content: Uint8Array): StoredFile | undefined {
+  const end = content.byteLength - checksumBytes;
+  if (end < magic.length) return undefined;
+  const expected = createHash("sha256").update(content.subarray(0, end)).digest();
+  if (!expected.equals(content.subarray(end))) return undefined;
+  const text = new TextDecoder();
+  if (text.decode(content.subarray(0, magic.length)) !== magic) return undefined;
+  const line = content.indexOf(newline, magic.length);
+  if (line < 0) return undefined;
+  const header: unknown = JSON.parse(text.decode(content.subarray(magic.length, line)));
+  return { header, body: content.slice(line + 1, end) };
+}

@@ -1,0 +1,183 @@
+/**
+ * A launch as the driver reads it: one piece of host memory with the configuration, its attributes, and
+ * the parameters. It is laid out once for a kernel; a launch then writes its numbers and makes one call.
+ *
+ *   0      CUlaunchConfig: grid, block, shared memory, stream, attributes
+ *   64     CUlaunchAttribute, twice at most: cluster, early start
+ *   256    addresses of the parameters, 8 bytes each
+ *   …      the parameters' values, tensor maps at multiples of 64
+ */
+import { allocateLanes } from "../formats/dtype.ts";
+import type { DType, HostValue } from "../formats/dtype.ts";
+import { writeLane } from "../formats/values.ts";
+import { evaluateSize } from "../ir/size.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import type { LaunchParameter } from "../ptx/executable.ts";
+import type { CudaContext } from "./context.ts";
+import { dataView, writeAddress } from "./driver.ts";
+import type { HostMemory } from "./driver.ts";
+import { hugeGrid } from "./errors.ts";
+import { launchFailure } from "./program.ts";
+import type { Program } from "./program.ts";
+import { success } from "./results.ts";
+import { tensorMapBytes } from "./tensor-map.ts";
+import type { TensorMapEncoder } from "./tensor-map.ts";
+
+const attributesOffset = 64;
+const attributeBytes = 72;
+const pointersOffset = 256;
+const clusterAttribute = 4;
+const earlyStartAttribute = 6;
+const gridLimit = 2 ** 31;
+
+/** The numbers of one launch. */
+export interface LaunchNumbers {
+  /** Addresses of arrays and scratch by name. */
+  readonly addresses: ReadonlyMap<string, number>;
+  readonly scalars: ReadonlyMap<string, HostValue>;
+  readonly dimensions: DimensionValues;
+  /** The address of the messages' ring; 0 where there is none. */
+  readonly ring: number;
+}
+
+export class LaunchBlock {
+  readonly #context: CudaContext;
+  readonly #program: Program;
+  readonly #memory: HostMemory;
+  readonly #view: DataView;
+  readonly #offsets: readonly number[];
+  #blocks = 0;
+
+  constructor(context: CudaContext, program: Program) {
+    const { offsets, bytes } = layOut(program.plan.parameters);
+    this.#context = context;
+    this.#program = program;
+    this.#offsets = offsets;
+    this.#memory = context.driver.allocateHost(bytes);
+    this.#view = dataView(this.#memory);
+    this.#writeConfiguration();
+    offsets.forEach((offset, position) => {
+      writeAddress(this.#view, pointersOffset + 8 * position, this.#memory.address + offset);
+    });
+  }
+
+  /** Writes everything that differs between launches. */
+  fill(numbers: LaunchNumbers, maps: TensorMapEncoder): void {
+    const { plan, location } = this.#program;
+    this.#blocks = evaluateSize(plan.blocks, numbers.dimensions);
+    if (this.#blocks >= gridLimit) throw hugeGrid(plan.name, location, this.#blocks);
+    this.#view.setUint32(0, this.#blocks, true);
+    if (this.#blocks === 0) return;
+    plan.parameters.forEach((parameter, position) => {
+      this.#write(parameter, this.#offsets[position] ?? 0, numbers, maps);
+    });
+  }
+
+  /** Puts the launch on the stream. An empty grid is no launch. */
+  issue(): void {
+    if (this.#blocks === 0) return;
+    const { address } = this.#memory;
+    const result = this.#context.driver.calls.cuLaunchKernelEx(
+      address,
+      this.#program.function,
+      address + pointersOffset,
+      0,
+    );
+    if (result !== success)
+      throw launchFailure(this.#context, this.#program, result, "cuLaunchKernelEx");
+    this.#context.noteLaunch(this.#program.plan.name);
+  }
+
+  dispose(): void {
+    this.#context.driver.freeHost(this.#memory);
+  }
+
+  #writeConfiguration(): void {
+    const { plan } = this.#program;
+    const view = this.#view;
+    const attributes: (readonly [number, number])[] = [];
+    if (plan.cluster > 1) attributes.push([clusterAttribute, plan.cluster]);
+    if (plan.dependentLaunch) attributes.push([earlyStartAttribute, 1]);
+    // grid (0, 1, 1), block (lanes, 1, 1), shared memory.
+    [0, 1, 1, plan.lanes, 1, 1, plan.sharedBytes].forEach((value, position) => {
+      view.setUint32(4 * position, value, true);
+    });
+    writeAddress(view, 32, this.#context.stream);
+    writeAddress(view, 40, attributes.length === 0 ? 0 : this.#memory.address + attributesOffset);
+    view.setUint32(48, attributes.length, true);
+    attributes.forEach(([identity, value], position) => {
+      const offset = attributesOffset + attributeBytes * position;
+      view.setUint32(offset, identity, true);
+      view.setUint32(offset + 8, value, true);
+      if (identity !== clusterAttribute) return;
+      view.setUint32(offset + 12, 1, true);
+      view.setUint32(offset + 16, 1, true);
+    });
+  }
+
+  #write(
+    parameter: LaunchParameter,
+    offset: number,
+    { addresses, scalars, dimensions, ring }: LaunchNumbers,
+    maps: TensorMapEncoder,
+  ): void {
+    switch (parameter.kind) {
+      case "array":
+      case "scratch":
+        writeAddress(this.#view, offset, known(addresses, parameter.name));
+        break;
+      case "scalar":
+        this.#writeScalar(offset, parameter.dtype, known(scalars, parameter.name));
+        break;
+      case "size":
+        this.#writeSize(offset, evaluateSize(parameter.size, dimensions), parameter.bits);
+        break;
+      case "tensorMap": {
+        const { map } = parameter;
+        const { name } = this.#program.plan;
+        const target = this.#memory.address + offset;
+        maps.encode(name, map, known(addresses, map.array), dimensions, target);
+        break;
+      }
+      case "messages":
+        writeAddress(this.#view, offset, ring);
+        break;
+    }
+  }
+
+  #writeScalar(offset: number, dtype: DType, value: HostValue): void {
+    const lanes = allocateLanes(dtype, 1);
+    writeLane(dtype, lanes, 0, value);
+    this.#memory.bytes.set(new Uint8Array(lanes.buffer), offset);
+  }
+
+  #writeSize(offset: number, value: number, bits: 32 | 64): void {
+    if (bits === 64) {
+      writeAddress(this.#view, offset, value);
+      return;
+    }
+    if (value >= 2 ** 32) throw new Error(`a size of ${value} does not fit into 32 bits`);
+    this.#view.setUint32(offset, value, true);
+  }
+}
+
+function known<T>(values: ReadonlyMap<string, T>, name: string): T {
+  const value = values.get(name);
+  if (value === undefined) throw new Error(`the launch has nothing called ${name}`);
+  return value;
+}
+
+/** Where each parameter's value lies, and the bytes of the whole block. */
+function layOut(parameters: readonly LaunchParameter[]): {
+  readonly offsets: readonly number[];
+  readonly bytes: number;
+} {
+  let end = pointersOffset + 8 * parameters.length;
+  const offsets = parameters.map(({ kind }) => {
+    const [alignment, bytes] = kind === "tensorMap" ? [64, tensorMapBytes] : [8, 8];
+    const offset = Math.ceil(end / alignment) * alignment;
+    end = offset + bytes;
+    return offset;
+  });
+  return { offsets, bytes: end };
+}

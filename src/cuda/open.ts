@@ -1,0 +1,54 @@
+/**
+ * Opening a GPU: the driver's library, a context, and the cache of compiled kernels. In a browser
+ * `browser.ts` stands in for this file, so that nothing here is bundled there.
+ */
+import process from "node:process";
+import { compileKernel } from "../ptx/compile.ts";
+import { CudaBackend } from "./backend.ts";
+import type { CudaOptions } from "./backend.ts";
+import { compilerFingerprint } from "./cache/fingerprint.ts";
+import { KernelCache } from "./cache/kernel-cache.ts";
+import { cacheSettings } from "./cache/settings.ts";
+import { FileStore } from "./cache/store.ts";
+import { kernelLoader } from "./compiler.ts";
+import { CudaContext } from "./context.ts";
+import type { Driver } from "./driver.ts";
+import { loadDriver } from "./native.ts";
+
+export interface GpuOptions extends CudaOptions {
+  /** The number of the GPU, in the driver's order; 0 unless given. */
+  readonly gpu?: number;
+}
+
+let driver: Promise<Driver> | undefined;
+
+/** The driver of this process, loaded when it is first asked for. */
+export function processDriver(): Promise<Driver> {
+  driver ??= loadDriver({ platform: process.platform, architecture: process.arch });
+  // A driver that was not there may be there next time.
+  driver.catch(() => (driver = undefined));
+  return driver;
+}
+
+export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
+  return openOn(await processDriver(), options);
+}
+
+/** A back end on a GPU of the given driver. */
+export function openOn(driver: Driver, { gpu = 0, ...options }: GpuOptions = {}): CudaBackend {
+  const cache = processCache();
+  const context = new CudaContext(driver, gpu);
+  try {
+    return new CudaBackend(context, kernelLoader(compileKernel, cache), options);
+  } catch (error) {
+    context.dispose();
+    throw error;
+  }
+}
+
+/** The cache that this process's settings name. */
+export function processCache(): KernelCache {
+  const { folder, limitBytes } = cacheSettings();
+  const store = folder === undefined ? undefined : new FileStore(folder, limitBytes);
+  return new KernelCache(store, compilerFingerprint(import.meta.url));
+}

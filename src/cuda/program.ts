@@ -1,0 +1,127 @@
+/** A kernel loaded on the GPU: the driver's handles, and what it takes of the hardware. */
+import type { LaunchPlan } from "../ptx/executable.ts";
+import type { Location } from "../support/location.ts";
+import type { CudaContext } from "./context.ts";
+import { dataView, readAddress } from "./driver.ts";
+import { answerText, misfit, refusedProgram } from "./errors.ts";
+import { programResults, resourceResults, success } from "./results.ts";
+
+/** Numbers of CUfunction_attribute. */
+const functionAttributes = { localBytes: 3, registers: 4, dynamicSharedBytes: 8 } as const;
+
+export interface Program {
+  readonly plan: LaunchPlan;
+  /** Where the kernel is declared. */
+  readonly location: Location;
+  readonly function: number;
+  readonly registers: number;
+  /** Bytes of each lane that lie in memory: spilled registers. */
+  readonly localBytes: number;
+  unload(): void;
+}
+
+export function loadProgram(
+  context: CudaContext,
+  plan: LaunchPlan,
+  location: Location,
+  cubin: Uint8Array,
+): Program {
+  context.enter();
+  const module = loadModule(context, plan, location, cubin);
+  const { driver } = context;
+  const unload = (): void => {
+    driver.calls.cuModuleUnload(module);
+  };
+  try {
+    const handle = findEntry(context, plan, module);
+    const attribute = (name: keyof typeof functionAttributes): number =>
+      context.number32(
+        "cuFuncGetAttribute",
+        `look at kernel ${plan.name}`,
+        functionAttributes[name],
+        handle,
+      );
+    const registers = attribute("registers");
+    const localBytes = attribute("localBytes");
+    const program = { plan, location, function: handle, registers, localBytes, unload };
+    allowSharedMemory(context, program);
+    return program;
+  } catch (error) {
+    unload();
+    throw error;
+  }
+}
+
+function loadModule(
+  context: CudaContext,
+  plan: LaunchPlan,
+  location: Location,
+  cubin: Uint8Array,
+): number {
+  const { driver } = context;
+  const image = driver.allocateHost(cubin.byteLength);
+  const handle = driver.allocateHost(8);
+  try {
+    image.bytes.set(cubin);
+    const result = driver.calls.cuModuleLoadData(handle.address, image.address);
+    if (programResults.has(result))
+      throw refusedProgram(plan.name, location, "", answerText("cuModuleLoadData", result));
+    context.check(result, "cuModuleLoadData", `load kernel ${plan.name}`);
+    return readAddress(dataView(handle), 0);
+  } finally {
+    driver.freeHost(handle);
+    driver.freeHost(image);
+  }
+}
+
+function findEntry(context: CudaContext, plan: LaunchPlan, module: number): number {
+  const name = new TextEncoder().encode(`${plan.entry}\0`);
+  const memory = context.driver.allocateHost(name.byteLength);
+  try {
+    memory.bytes.set(name);
+    return context.make(
+      "cuModuleGetFunction",
+      `find kernel ${plan.name} in its module`,
+      module,
+      memory.address,
+    );
+  } finally {
+    context.driver.freeHost(memory);
+  }
+}
+
+/** More shared memory than a block has by default must be asked for. */
+function allowSharedMemory(context: CudaContext, program: Program): void {
+  const { plan } = program;
+  if (plan.sharedBytes === 0) return;
+  const result = context.driver.calls.cuFuncSetAttribute(
+    program.function,
+    functionAttributes.dynamicSharedBytes,
+    plan.sharedBytes,
+  );
+  if (result === success) return;
+  throw launchFailure(context, program, result, "cuFuncSetAttribute");
+}
+
+/** The report of a kernel that the driver does not launch. */
+export function launchFailure(
+  context: CudaContext,
+  program: Program,
+  result: number,
+  call: "cuFuncSetAttribute" | "cuLaunchKernelEx",
+): Error {
+  const { plan, location } = program;
+  if (!resourceResults.has(result))
+    return context.failure(result, call, `launch kernel ${plan.name}`);
+  return misfit(plan.name, location, needsText(program), answerText(call, result));
+}
+
+function needsText({ plan, registers }: Program): string {
+  const parts = [
+    `${plan.lanes} lanes a block`,
+    `${registers} registers a lane`,
+    `${plan.sharedBytes} bytes of shared memory`,
+    ...(plan.cluster > 1 ? [`clusters of ${plan.cluster} blocks`] : []),
+  ];
+  return parts.join(", ");
+}

@@ -1,0 +1,178 @@
+/**
+ * Tensor maps: 128 bytes that tell the copy engine how an array lies in memory. The plan knows everything
+ * but the address and the values of named dimensions; the driver turns it into the hardware's form.
+ *
+ *   plan  x: f32, extents [n, 64], strides [4·n], box [32, 8]
+ *   n = 100, x at 0x7f…00  ──cuTensorMapEncodeTiled──▶ 128 bytes, 64-byte aligned
+ */
+import type { DTypeName } from "../formats/dtype.ts";
+import { evaluateSize } from "../ir/size.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import type { Swizzle } from "../layout/algebra/shared-layout.ts";
+import type { TensorMapPlan } from "../ptx/executable.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { CudaContext } from "./context.ts";
+import { dataView, writeAddress } from "./driver.ts";
+import type { HostMemory } from "./driver.ts";
+import { answerText } from "./errors.ts";
+import { faultText, success } from "./results.ts";
+
+export const tensorMapBytes = 128;
+
+/** CUtensorMapDataType; formats that it does not know are bytes to it. */
+const dataTypes: { readonly [N in DTypeName]: number } = {
+  f64: 8,
+  f32: 7,
+  tf32: 7,
+  f16: 6,
+  bf16: 9,
+  f8e4m3fn: 0,
+  f8e5m2: 0,
+  f8e8m0fnu: 0,
+  f4e2m1fn: 0,
+  i4: 0,
+  i8: 0,
+  i16: 1,
+  i32: 3,
+  i64: 5,
+  u4: 0,
+  u8: 0,
+  u16: 1,
+  u32: 2,
+  u64: 4,
+  bool: 0,
+};
+
+const swizzleNumbers: { readonly [S in Swizzle]: number } = { 0: 0, 32: 1, 64: 2, 128: 3 };
+const fillNumbers = { zero: 0, nan: 1 } as const;
+const promotion256Bytes = 3;
+
+const addressUnit = 16;
+const largestExtent = 2 ** 32;
+const largestStride = 2 ** 40;
+
+/** What the driver's function takes, as numbers. */
+interface Shape {
+  readonly extents: readonly number[];
+  readonly strides: readonly number[];
+  readonly box: readonly number[];
+}
+
+/** Encodes maps; holds the memory that the driver reads them from. */
+export class TensorMapEncoder {
+  readonly #context: CudaContext;
+  readonly #memory: HostMemory;
+
+  constructor(context: CudaContext) {
+    this.#context = context;
+    this.#memory = context.driver.allocateHost(4 * 40);
+  }
+
+  /** Writes the map of an array at `address` to host memory at `target`. */
+  encode(
+    kernel: string,
+    plan: TensorMapPlan,
+    address: number,
+    dimensions: DimensionValues,
+    target: number,
+  ): void {
+    const shape = shapeOf(plan, dimensions);
+    requireAddressable(kernel, plan, address, shape);
+    const [extents, strides, box, steps] = this.#write(shape);
+    const result = this.#context.driver.calls.cuTensorMapEncodeTiled(
+      target,
+      dataTypes[plan.dtype.name],
+      shape.extents.length,
+      address,
+      extents,
+      strides,
+      box,
+      steps,
+      0,
+      swizzleNumbers[plan.swizzle],
+      promotion256Bytes,
+      fillNumbers[plan.fill],
+    );
+    if (result === success) return;
+    if (faultText(result) !== undefined)
+      throw this.#context.failure(result, "cuTensorMapEncodeTiled", "describe an array");
+    throw unaddressable(
+      kernel,
+      plan,
+      answerText("cuTensorMapEncodeTiled", result),
+      describe(shape),
+    );
+  }
+
+  dispose(): void {
+    this.#context.driver.freeHost(this.#memory);
+  }
+
+  #write({ extents, strides, box }: Shape): readonly [number, number, number, number] {
+    const { address } = this.#memory;
+    const view = dataView(this.#memory);
+    extents.forEach((extent, axis) => writeAddress(view, 8 * axis, extent));
+    strides.forEach((stride, axis) => writeAddress(view, 40 + 8 * axis, stride));
+    box.forEach((extent, axis) => {
+      view.setUint32(80 + 4 * axis, extent, true);
+      view.setUint32(120 + 4 * axis, 1, true);
+    });
+    return [address, address + 40, address + 80, address + 120];
+  }
+}
+
+/** The plan with its dimensions known; formats of half a byte are counted in bytes. */
+function shapeOf(plan: TensorMapPlan, dimensions: DimensionValues): Shape {
+  const halves = plan.dtype.bits === 4 ? 2 : 1;
+  const inner = (extent: number, axis: number): number =>
+    axis === 0 ? Math.ceil(extent / halves) : extent;
+  return {
+    extents: plan.extents.map((extent, axis) => inner(evaluateSize(extent, dimensions), axis)),
+    strides: plan.strides.map((stride) => evaluateSize(stride, dimensions)),
+    box: plan.box.map(inner),
+  };
+}
+
+function describe({ extents, strides, box }: Shape): string {
+  return `extents [${extents.join(", ")}], strides of [${strides.join(", ")}] bytes, boxes of [${box.join(", ")}]`;
+}
+
+function requireAddressable(
+  kernel: string,
+  plan: TensorMapPlan,
+  address: number,
+  shape: Shape,
+): void {
+  const stride = shape.strides.find((bytes) => bytes % addressUnit !== 0 || bytes >= largestStride);
+  if (stride !== undefined)
+    throw unaddressable(
+      kernel,
+      plan,
+      `a stride of ${stride} bytes`,
+      `strides that are multiples of ${addressUnit} bytes below 2^40`,
+    );
+  const extent = shape.extents.find((count) => count < 1 || count > largestExtent);
+  if (extent !== undefined)
+    throw unaddressable(kernel, plan, `an extent of ${extent}`, "extents from 1 to 2^32");
+  if (address % addressUnit !== 0)
+    throw unaddressable(
+      kernel,
+      plan,
+      `an array at ${address % addressUnit} bytes past a multiple of ${addressUnit}`,
+      `an array that begins at a multiple of ${addressUnit} bytes`,
+    );
+}
+
+function unaddressable(
+  kernel: string,
+  plan: TensorMapPlan,
+  found: string,
+  expected: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4511",
+    message: `the copy engine cannot address array ${plan.array} of kernel ${kernel} as it is`,
+    expected,
+    found,
+  });
+}
