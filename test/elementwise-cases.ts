@@ -16,7 +16,7 @@ import { allocateLanes, isFloat } from "../src/formats/dtype.ts";
 import type { DType, Lanes } from "../src/formats/dtype.ts";
 import { packLanes, unpackLanes } from "../src/formats/packed.ts";
 import { readLane } from "../src/formats/values.ts";
-import type { Random } from "../src/support/random.ts";
+import { Random } from "../src/support/random.ts";
 import { resultFormat } from "./elementwise-probes.ts";
 import type { Elementwise, ElementwiseProbe } from "./elementwise-probes.ts";
 import { memoryBytes, probeLanes, probeWidth } from "./ptx-probe.ts";
@@ -30,19 +30,13 @@ export interface ProbeRun {
   readonly expected: Lanes;
 }
 
-/** A run of at least `size` elements, or of all there are where there are fewer. */
-export function planRun(probe: ElementwiseProbe, random: Random, size: number): ProbeRun {
+/** A run of about `size` elements, or of all there are where there are fewer. */
+export function planRun(probe: ElementwiseProbe, size: number, seed: number): ProbeRun {
   const perBlock = probeLanes * probeWidth(probe);
-  const codes = operandCodes(probe.operands, random, size);
-  const blocks = Math.ceil((codes[0]?.length ?? 0) / perBlock);
+  const all = probe.operands.reduce((product, dtype) => product * codeCount(dtype), 1);
+  const blocks = Math.ceil(Math.min(all, size) / perBlock);
   const count = blocks * perBlock;
-  const operands = probe.operands.map((dtype, index) => {
-    const list = codes[index] ?? [];
-    return lanesOf(
-      dtype,
-      Array.from({ length: count }, (_, each) => list[each % list.length] ?? 0n),
-    );
-  });
+  const operands = operandLanes(probe.operands, count, Math.min(all, size), seed);
   return { probe, count, blocks, operands, expected: reference(probe.computes, operands, count) };
 }
 
@@ -51,6 +45,30 @@ export function planRun(probe: ElementwiseProbe, random: Random, size: number): 
 /** 4-bit formats and bool have few codes, others as many as their bits. */
 function codeCount({ kind, bits }: DType): number {
   return kind === "bool" ? 2 : 2 ** bits;
+}
+
+const known = new Map<string, readonly Lanes[]>();
+
+/** Probes of the same formats have the same operands. */
+function operandLanes(
+  dtypes: readonly DType[],
+  count: number,
+  size: number,
+  seed: number,
+): readonly Lanes[] {
+  const key = `${dtypes.map(({ name }) => name).join()} ${count} ${seed}`;
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  const codes = operandCodes(dtypes, new Random(seed), size);
+  const lanes = dtypes.map((dtype, index) => {
+    const list = codes[index] ?? [];
+    return lanesOf(
+      dtype,
+      Array.from({ length: count }, (_, each) => list[each % list.length] ?? 0n),
+    );
+  });
+  known.set(key, lanes);
+  return lanes;
 }
 
 function operandCodes(
