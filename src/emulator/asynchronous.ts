@@ -12,7 +12,13 @@ import { Clock } from "../sim/order/clock.ts";
 import { completion, Knowledge } from "../sim/order/knowledge.ts";
 import type { Epoch } from "../sim/order/knowledge.ts";
 import { AsyncAgents } from "../sim/order/pool.ts";
-import type { CollectiveInstruction, MachineView, Place, WarpView } from "./collective.ts";
+import type {
+  Collective,
+  CollectiveInstruction,
+  MachineView,
+  Place,
+  WarpView,
+} from "./collective.ts";
 
 const agents = new WeakMap<WarpView, AsyncAgents>();
 
@@ -110,4 +116,18 @@ export function lanesOf(mask: number): readonly number[] {
   const lanes: number[] = [];
   for (let rest = mask; rest !== 0; rest &= rest - 1) lanes.push(31 - Math.clz32(rest & -rest));
   return lanes;
+}
+
+/** What each lane does by itself. */
+export function forLanes(
+  instruction: CollectiveInstruction,
+  run: (issuer: Issuer) => void,
+): Collective {
+  return {
+    aligned: false,
+    run: ({ machine, warp, mask }) => {
+      for (const lane of lanesOf(mask)) run({ machine, warp, lane, instruction });
+      return "done";
+    },
+  };
 }

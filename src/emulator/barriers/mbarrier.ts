@@ -90,6 +90,14 @@ export class Mbarrier {
     return this.arrive(count);
   }
 
+  /** One more arrival to wait for in this phase alone. */
+  addPending(): BarrierProblem | undefined {
+    if (this.#pending === largestCount)
+      return { kind: "arrivals", pending: this.#pending, arriving: -1 };
+    this.#pending += 1;
+    return undefined;
+  }
+
   /** Announces bytes that will land. */
   expect(bytes: number): BarrierProblem | undefined {
     return this.#change(bytes);

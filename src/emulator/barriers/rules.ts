@@ -1,11 +1,10 @@
 /** The instructions on mbarriers. */
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { lanesOf, recordOrdinary } from "../asynchronous.ts";
+import { forLanes, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
 import type {
   AddressKind,
-  Collective,
   CollectiveCall,
   CollectiveInstruction,
   CollectiveRule,
@@ -31,24 +30,12 @@ export function addressKind(modifiers: readonly string[]): AddressKind {
   return shared ? "shared" : "generic";
 }
 
-function eachLane(
-  instruction: CollectiveInstruction,
-  run: (issuer: Issuer, lane: number) => void,
-): Collective {
-  return {
-    aligned: false,
-    run: ({ machine, warp, mask }) => {
-      for (const lane of lanesOf(mask)) run({ machine, warp, lane, instruction }, lane);
-      return "done";
-    },
-  };
-}
-
 const init: CollectiveRule = (instruction) => {
   const [place, count] = instruction.operands;
   if (place === undefined || count === undefined) return undefined;
   const kind = addressKind(instruction.modifiers);
-  return eachLane(instruction, (issuer, lane) => {
+  return forLanes(instruction, (issuer) => {
+    const { lane } = issuer;
     const arrivals = count.word(issuer.warp, lane);
     if (arrivals < 1 || arrivals > largestCount)
       throw new TilewrightError({
@@ -66,7 +53,8 @@ const inval: CollectiveRule = (instruction) => {
   const [place] = instruction.operands;
   if (place === undefined) return undefined;
   const kind = addressKind(instruction.modifiers);
-  return eachLane(instruction, (issuer, lane) => {
+  return forLanes(instruction, (issuer) => {
+    const { lane } = issuer;
     const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
     recordOrdinary(issuer, found, barrierBytes, "write");
     removeBarrier(issuer, found);
@@ -76,7 +64,7 @@ const inval: CollectiveRule = (instruction) => {
 const pendingCount: CollectiveRule = (instruction) => {
   const [result, token] = instruction.operands;
   if (result === undefined || token === undefined) return undefined;
-  return eachLane(instruction, ({ warp }, lane) => {
+  return forLanes(instruction, ({ warp, lane }) => {
     result.setWord(warp, lane, tokenPending(token.wide(warp, lane)));
   });
 };
@@ -89,7 +77,8 @@ function transactions(change: Change): CollectiveRule {
     const [place, bytes] = instruction.operands;
     if (place === undefined || bytes === undefined) return undefined;
     const kind = addressKind(instruction.modifiers);
-    return eachLane(instruction, (issuer, lane) => {
+    return forLanes(instruction, (issuer) => {
+      const { lane } = issuer;
       const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
       recordOrdinary(issuer, found, barrierBytes, "atomic");
       const operand = bytes.word(issuer.warp, lane);

@@ -17,6 +17,8 @@ export interface Work {
 class LaneGroups {
   open: Work[] = [];
   groups: (readonly Work[])[] = [];
+  /** How many of the oldest groups are known to have been read. */
+  read = 0;
 }
 
 export class CopyGroups {
@@ -41,10 +43,11 @@ export class CopyGroups {
     groups.open = [];
   }
 
-  /** The copies of all groups of the lane but its newest `pending`. */
-  awaited(lane: number, pending: number): readonly Work[] {
-    const { groups } = this.#lane(lane);
-    return groups.slice(0, Math.max(0, groups.length - pending)).flat();
+  /** The copies that a wait must see: those of all groups of the lane but its newest `pending`. */
+  awaited(lane: number, pending: number, part: "source" | "all"): readonly Work[] {
+    const { groups, read } = this.#lane(lane);
+    const end = Math.max(0, groups.length - pending);
+    return groups.slice(part === "source" ? read : 0, end).flat();
   }
 
   /** Every copy of the lane that has not been awaited, committed or not. */
@@ -53,10 +56,16 @@ export class CopyGroups {
     return [...groups.flat(), ...open];
   }
 
-  /** Forgets the groups that a wait has seen done. */
-  settle(lane: number, pending: number): void {
+  /** Notes that such a wait has passed. */
+  settle(lane: number, pending: number, part: "source" | "all"): void {
     const groups = this.#lane(lane);
-    groups.groups = groups.groups.slice(Math.max(0, groups.groups.length - pending));
+    const end = Math.max(0, groups.groups.length - pending);
+    if (part === "source") {
+      groups.read = Math.max(groups.read, end);
+      return;
+    }
+    groups.groups = groups.groups.slice(end);
+    groups.read = Math.max(0, groups.read - end);
   }
 }
 

@@ -1,0 +1,91 @@
+/** How a copy ends: by bytes that an mbarrier counts, or in a group that its lane waits for. */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { Issue, recordOrdinary } from "../asynchronous.ts";
+import type { Issuer } from "../asynchronous.ts";
+import { barrierBytes, barrierPlace, changeBarrier, findBarrier } from "../barriers/table.ts";
+import type { BlockView, OperandView, Place } from "../collective.ts";
+import { groupsOf } from "./groups.ts";
+import type { Work } from "./groups.ts";
+
+/** The blocks that a copy writes to: those of a multicast's mask, or the one its address lies in. */
+export function targetBlocks(
+  { warp, lane, instruction }: Issuer,
+  destination: Place,
+  mask: OperandView | undefined,
+): readonly BlockView[] {
+  if (mask === undefined) return destination.block === undefined ? [] : [destination.block];
+  const bits = mask.word(warp, lane) & 0xffff;
+  const { cluster } = warp.block;
+  if (bits === 0 || bits >= 2 ** cluster.length)
+    throw new TilewrightError({
+      code: "TW8054",
+      message: `the mask 0x${bits.toString(16)} of a multicast does not fit a cluster of ${cluster.length}`,
+      location: instruction.location,
+    });
+  return cluster.filter(({ rank }) => ((bits >> rank) & 1) === 1);
+}
+
+/** The same place in the shared memory of another block. */
+export function inBlock(place: Place, block: BlockView): Place {
+  return { ...place, block, views: block.shared };
+}
+
+/** The barriers that a copy tells, one a target; each must be there when the copy is issued. */
+export function completionBarriers(
+  issuer: Issuer,
+  barrier: OperandView,
+  targets: readonly BlockView[],
+  multicast: boolean,
+): readonly Place[] {
+  const own = barrierPlace(issuer, "shared", barrier.address(issuer.warp, issuer.lane));
+  const places = multicast ? targets.map((block) => inBlock(own, block)) : [own];
+  for (const place of places) {
+    findBarrier(issuer, place);
+    recordOrdinary(issuer, place, barrierBytes, "atomic");
+  }
+  return places;
+}
+
+/** Runs a copy later, as a whole, and then counts its bytes at the barrier of each target. */
+export function completeAtBarriers(
+  issue: Issue,
+  move: () => void,
+  barriers: readonly Place[],
+  bytes: number,
+): void {
+  const { machine } = issue.issuer;
+  machine.schedule(() => {
+    reportLeftOver(issue);
+    move();
+    for (const place of barriers)
+      changeBarrier(issue.issuer, place, issue.finished, (barrier) => barrier.complete(bytes));
+  });
+}
+
+/** Reads the source later, and writes later still. */
+export function completeInGroup(issue: Issue, read: () => void, write: () => void): void {
+  const { machine, warp, lane } = issue.issuer;
+  const work: Work = { issue, sourceRead: false, done: false };
+  groupsOf("bulk", warp).add(lane, work);
+  machine.schedule(() => {
+    reportLeftOver(issue);
+    read();
+    work.sourceRead = true;
+    machine.changed();
+    machine.schedule(() => {
+      write();
+      work.done = true;
+      machine.changed();
+    });
+  });
+}
+
+/** Reports a copy that uses the shared memory of a block that has ended. */
+function reportLeftOver({ issuer: { machine, warp, instruction } }: Issue): void {
+  if (warp.block.warps.some(({ live }) => live !== 0)) return;
+  machine.report({
+    code: "TW8056",
+    message: `block ${warp.block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
+    location: instruction.location,
+  });
+}
