@@ -99,9 +99,9 @@ export function encodeBfloatRounded(value: number, mode: Rounding): number {
 export function roundToEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;
-  if (rest < 0.5) return rest === 0 ? value : floor === 0 ? 0 : floor;
-  if (rest > 0.5) return floor + 1;
-  return floor % 2 === 0 ? floor : floor + 1;
+  const rounded = rest < 0.5 || (rest === 0.5 && floor % 2 === 0) ? floor : floor + 1;
+  // A zero keeps the sign of the number that it came from.
+  return rounded === 0 ? value * 0 : rounded;
 }
 
 /** The magnitude of `a` with the product of both signs. */
