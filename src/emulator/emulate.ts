@@ -10,6 +10,7 @@ import { byteStates, memoryOf } from "./memory.ts";
 import type { EmulatedMemory, MemoryViews } from "./memory.ts";
 import { loadProgram } from "./program/load.ts";
 import type { Program } from "./program/program.ts";
+import { functionAddress } from "./program/resolver.ts";
 import { variableBytes } from "./program/symbols.ts";
 import { initialBytes } from "./program/variables.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
@@ -31,6 +32,26 @@ function programOf(module: PtxModule, entry: string, checks: boolean): Program {
 /** Where a module's variables lie in a memory: they outlive a launch. */
 const variableAddresses = new WeakMap<EmulatedMemory, WeakMap<PtxModule, Map<string, number>>>();
 
+/** The address of a variable or function that an initial value names. */
+function addressIn(program: Program, globals: ReadonlyMap<string, number>, name: string): bigint {
+  const variable = globals.get(name);
+  if (variable !== undefined) return BigInt(variable);
+  const called = program.functions.find(({ declaration }) => declaration.name === name);
+  if (called !== undefined) return BigInt(functionAddress(called.number));
+  throw new Error(`the address of ${name} is not known`);
+}
+
+function constantMemory(program: Program, globals: Float64Array): MemoryViews {
+  const views = filled(program.constantBytes);
+  const known = new Map(program.globals.map(({ name }, slot) => [name, globals[slot] ?? 0]));
+  for (const { variable, offset } of program.constants) {
+    const address = (name: string, at: number): bigint =>
+      addressIn(program, known, name) + BigInt(at);
+    views.bytes.set(initialBytes(variable, address), offset);
+  }
+  return views;
+}
+
 function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory): Float64Array {
   const ofMemory = variableAddresses.get(memory) ?? new WeakMap<PtxModule, Map<string, number>>();
   variableAddresses.set(memory, ofMemory);
@@ -40,7 +61,7 @@ function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory
   for (const variable of fresh)
     known.set(variable.name, memory.allocate(variableBytes(variable), variable.name));
   for (const variable of fresh) {
-    const bytes = initialBytes(variable, (name, offset) => BigInt((known.get(name) ?? 0) + offset));
+    const bytes = initialBytes(variable, (name, offset) => addressIn(program, known, name) + BigInt(offset));
     memory.write(known.get(variable.name) ?? globalBase, bytes);
   }
   return Float64Array.from(program.globals, ({ name }) => known.get(name) ?? 0);
@@ -135,8 +156,7 @@ export function emulate(
   checkShape(program, launch, options);
   const parameters = parameterMemory(program, launch);
   const symbols = addressesOf(module, program, memory);
-  const constants = filled(program.constantBytes.length);
-  constants.bytes.set(program.constantBytes);
+  const constants = constantMemory(program, symbols);
   const state = new Launch({
     program,
     memory,

@@ -2,13 +2,12 @@
 import type { Operand } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { OperandView } from "../collective.ts";
-import { wordSize } from "../addresses.ts";
 import { OperandError } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { eachLane, lowestLane } from "../warp/rule.ts";
 import { rearranged } from "./program.ts";
 import type { ProgramFunction, Site, StepFunction } from "./program.ts";
-import { functionWindow } from "./resolver.ts";
+import { functionAddress } from "./resolver.ts";
 import { variableBytes } from "./symbols.ts";
 
 function leave(warp: WarpState, mask: number): number {
@@ -104,7 +103,7 @@ export function functionAt(
   address: number,
   functions: readonly ProgramFunction[],
 ): ProgramFunction {
-  const found = functions[address - functionWindow * wordSize];
+  const found = functions[address - functionAddress(0)];
   if (found === undefined) throw new RangeError(`no function at address ${address}`);
   return found;
 }

@@ -1,5 +1,5 @@
 /** Makes a module ready to run from an entry; see `program.ts`. */
-import type { PtxFunction, PtxModule } from "../../ptx/module.ts";
+import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { FunctionCompiler } from "./compile.ts";
@@ -16,31 +16,35 @@ import { Resolver } from "./resolver.ts";
 import { placeVariables, visitSymbols } from "./variables.ts";
 import type { LoadedFunction, VariableMap } from "./variables.ts";
 
-/** The functions that an entry may call, itself first. */
-function reachable(module: PtxModule, entry: PtxFunction): readonly LoadedFunction[] {
-  const byName = new Map<string, PtxFunction>();
-  for (const declaration of module.declarations)
-    if (declaration.kind === "function" && declaration.body !== undefined)
-      byName.set(declaration.name, declaration);
-  const found: LoadedFunction[] = [];
-  const seen = new Set<PtxFunction>([entry]);
-  const queue = [entry];
-  for (let declaration = queue.shift(); declaration !== undefined; declaration = queue.shift()) {
-    const flat = flatten(declaration.body ?? [], [
-      ...declaration.results,
-      ...declaration.parameters,
-    ]);
-    found.push({ declaration, number: found.length, flat });
-    for (const { instruction } of flat.instructions)
-      for (const operand of instruction.operands)
-        visitSymbols(operand, (name) => {
-          const called = byName.get(name);
-          if (called === undefined || seen.has(called)) return;
-          seen.add(called);
-          queue.push(called);
-        });
+interface Reachable {
+  /** The entry first. */
+  readonly functions: readonly LoadedFunction[];
+  /** Everything that they mention, and that variables they mention hold the address of. */
+  readonly names: ReadonlySet<string>;
+}
+
+function reachable(module: PtxModule, entry: PtxFunction): Reachable {
+  const byName = new Map(module.declarations.map((each) => [each.name, each]));
+  const functions: LoadedFunction[] = [];
+  const names = new Set<string>();
+  const queue: (PtxFunction | Variable)[] = [entry];
+  const mention = (operand: Operand): void =>
+    visitSymbols(operand, (name) => {
+      const named = byName.get(name);
+      if (named !== undefined && !names.has(name) && named !== entry) queue.push(named);
+      names.add(name);
+    });
+  for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+    if (next.kind === "variable") {
+      next.initial?.forEach(mention);
+      continue;
+    }
+    if (next.body === undefined) continue;
+    const flat = flatten(next.body, [...next.results, ...next.parameters]);
+    functions.push({ declaration: next, number: functions.length, flat });
+    for (const { instruction } of flat.instructions) instruction.operands.forEach(mention);
   }
-  return found;
+  return { functions, names };
 }
 
 function entryOf(module: PtxModule, name: string): PtxFunction {
@@ -93,8 +97,8 @@ export function loadProgram(
   options: CompileOptions,
 ): Program {
   const entry = entryOf(module, entryName);
-  const loaded = reachable(module, entry);
-  const variables = placeVariables(module, entry, loaded);
+  const { functions: loaded, names } = reachable(module, entry);
+  const variables = placeVariables(module, entry, loaded, names);
   const functions = loaded.map((each) => programFunction(each, variables));
   const functionNumbers = new Map(loaded.map((each) => [each.declaration.name, each.number]));
   const sites: Site[] = [];

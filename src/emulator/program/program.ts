@@ -12,6 +12,7 @@ import type { Location } from "../../support/location.ts";
 import type { MemoryForm } from "../lane/memory.ts";
 import type { WarpState } from "../machine/warp.ts";
 import type { FrameLayout } from "./registers.ts";
+import type { PlacedConstant } from "./variables.ts";
 
 /** What a step gives instead of the next step. */
 export const blocked = -1;
@@ -57,8 +58,8 @@ export interface Program {
   readonly sites: readonly Site[];
   /** Variables in global memory, in the order of the launch's table of addresses. */
   readonly globals: readonly Variable[];
-  /** Constants and their initial bytes. */
-  readonly constantBytes: Uint8Array;
+  readonly constants: readonly PlacedConstant[];
+  readonly constantBytes: number;
   /** Shared memory of declared variables; dynamic shared memory begins behind it. */
   readonly staticSharedBytes: number;
   /** Bytes of the entry's parameters, and where each begins. */

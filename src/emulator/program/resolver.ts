@@ -1,6 +1,6 @@
 /** Names in a function's body: special registers, variables and functions, as text and as values. */
 import type { Instruction, PtxModule, Register } from "../../ptx/module.ts";
-import { windows, wordSize } from "../addresses.ts";
+import { wordSize } from "../addresses.ts";
 import type { LaneWriter, OperandResolver, Pair } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { locationOf, unknownName } from "./errors.ts";
@@ -104,7 +104,7 @@ export class Resolver implements OperandResolver, OperandContext {
     const place = this.variable(name);
     if (place === undefined) {
       const number = this.#sources.functionNumbers.get(name) ?? this.#unknown(name);
-      return () => functionWindow * wordSize + number;
+      return () => functionAddress(number);
     }
     const at = place.offset + offset;
     if (place.space === "global") return (warp) => (warp.symbols[place.offset] as number) + offset;
@@ -113,7 +113,6 @@ export class Resolver implements OperandResolver, OperandContext {
   }
 }
 
-/** The generic address of an offset in a space. */
-export function genericAddress(space: keyof typeof windows, offset: number): number {
-  return space === "global" ? offset : windows[space] * wordSize + offset;
+export function functionAddress(number: number): number {
+  return functionWindow * wordSize + number;
 }

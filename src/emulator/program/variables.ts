@@ -17,10 +17,16 @@ export interface LoadedFunction {
   readonly flat: FlatBody;
 }
 
+export interface PlacedConstant {
+  readonly variable: Variable;
+  readonly offset: number;
+}
+
 export interface VariableMap {
   readonly places: ReadonlyMap<Variable, VariablePlace>;
   readonly globals: readonly Variable[];
-  readonly constantBytes: Uint8Array;
+  readonly constants: readonly PlacedConstant[];
+  readonly constantBytes: number;
   readonly staticSharedBytes: number;
   readonly localBytes: ReadonlyMap<PtxFunction, number>;
   readonly parameterOffsets: readonly number[];
@@ -57,22 +63,15 @@ export function visitSymbols(operand: Operand, visit: (name: string) => void): v
   }
 }
 
-function usedNames(functions: readonly LoadedFunction[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const { flat } of functions)
-    for (const { instruction } of flat.instructions)
-      for (const operand of instruction.operands) visitSymbols(operand, (name) => names.add(name));
-  return names;
-}
-
 export function placeVariables(
   module: PtxModule,
   entry: PtxFunction,
   functions: readonly LoadedFunction[],
+  names: ReadonlySet<string>,
 ): VariableMap {
   const places = new Map<Variable, VariablePlace>();
   const globals: Variable[] = [];
-  const constants: { readonly variable: Variable; readonly offset: number }[] = [];
+  const constants: PlacedConstant[] = [];
   const shared = new Area();
   const dynamic: Variable[] = [];
   const constant = new Area();
@@ -90,7 +89,6 @@ export function placeVariables(
       globals.push(variable);
     }
   };
-  const names = usedNames(functions);
   for (const declaration of module.declarations)
     if (declaration.kind === "variable" && names.has(declaration.name)) place(declaration);
   const localBytes = new Map<PtxFunction, number>();
@@ -116,25 +114,13 @@ export function placeVariables(
   return {
     places,
     globals,
-    constantBytes: constantImage(constants, constant.bytes),
+    constants,
+    constantBytes: constant.bytes,
     staticSharedBytes: shared.bytes,
     localBytes,
     parameterOffsets: entry.parameters.map((variable) => places.get(variable)?.offset ?? 0),
     parameterBytes: parameters?.bytes ?? 0,
   };
-}
-
-function constantImage(
-  constants: readonly { readonly variable: Variable; readonly offset: number }[],
-  bytes: number,
-): Uint8Array {
-  const image = new Uint8Array(bytes);
-  for (const { variable, offset } of constants)
-    image.set(
-      initialBytes(variable, () => 0n),
-      offset,
-    );
-  return image;
 }
 
 /** What a variable holds at the start; zeros where nothing is said. */
