@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest";
+import { assemble, hasPtxas } from "../../../../test/ptxas.ts";
+import { emitMoved, expectSame } from "../../../../test/support/memory-kernels.ts";
+import { bf16, f16, f32, f64, i16, i32, i64, tf32, u16, u32, u64 } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import { array, iota, kernel, slice, smem, warps } from "../../../lang/index.ts";
+import type { AtomicFunction } from "../../../lang/index.ts";
+import { parseLayout } from "../../../layout/algebra/text.ts";
+import { printPtx } from "../../printer.ts";
+
+const integers = [i32, u32, i64, u64];
+const functions: { readonly [F in AtomicFunction]: readonly DType[] } = {
+  add: [...integers, f16, bf16, f32, f64],
+  min: [...integers, f16, bf16],
+  max: [...integers, f16, bf16],
+  and: integers,
+  or: integers,
+  xor: integers,
+  exchange: [...integers, f32, tf32, f64],
+};
+
+/** Updates an overhanging window by a tile and gives the old values. */
+function updateTile(dtype: DType, fn: AtomicFunction, space: "global" | "shared", wanted: boolean) {
+  return kernel(
+    {
+      name: "update",
+      grid: { i: 1 },
+      inputs: { x: array(dtype, [40]) },
+      outputs: { old: array(dtype, [40]) },
+      inouts: { sums: array(dtype, [37]) },
+      scratch: { buffer: smem(dtype, [40]) },
+    },
+    ({ x, old, sums, buffer }) => {
+      if (space === "shared") buffer.store(sums.at(slice(0, 40)).load());
+      const target = space === "shared" ? buffer : sums.at(slice(0, 40));
+      const before = target.atomic(fn, x.load());
+      if (wanted) old.store(before);
+      if (space === "shared") sums.at(slice(0, 40)).store(buffer.load());
+    },
+  );
+}
+
+const layouts = ["(L0 L1 L2 L3 L4)", "(R0 L2 L3 L4 W0)", "(L0 L1 L2 L3 L4 W0)", "()"];
+
+describe("atomic updates of integers", () => {
+  test.each(Object.entries(functions))("%s", async (fn, formats) => {
+    for (const [index, dtype] of formats.filter(({ kind }) => kind !== "float").entries())
+      for (const space of ["global", "shared"] as const) {
+        const { kernel: body } = updateTile(dtype, fn as AtomicFunction, space, true);
+        const layout = parseLayout(layouts[index] ?? "()");
+        const message = `${fn} of ${dtype.name} in ${space} memory, ${layout.text}`;
+        await expectSame({ kernel: body, layout: () => layout }, index, message);
+      }
+  });
+
+  test("a scalar is updated once and all lanes know what was there", async () => {
+    const { kernel: body } = kernel(
+      {
+        name: "counters",
+        grid: { i: 3 },
+        inputs: {},
+        outputs: { old: array(i64, [3, 64]) },
+        inouts: { counters: array(i64, [3]) },
+      },
+      ({ i, old, counters }) => {
+        const before = counters.at(i).atomicAdd(5n);
+        old.at(i).store(iota(i64, [64], 0).add(before));
+      },
+    );
+    await expectSame({ kernel: body }, 1, "counters");
+  });
+
+  test("in warps of their own each warp updates", async () => {
+    const { kernel: body } = kernel(
+      {
+        name: "alone",
+        grid: { i: 1 },
+        inputs: {},
+        outputs: { old: array(i32, [4, 8]) },
+        inouts: { counters: array(i32, [4]) },
+      },
+      ({ old, counters }) => {
+        warps((warp) => {
+          const before = counters.at(warp).atomicAdd(3);
+          old.at(warp).store(before);
+        });
+      },
+    );
+    await expectSame({ kernel: body }, 1, "alone");
+  });
+
+  test.each([i16, u16, i32, u64])("$name is exchanged where it is as expected", async (dtype) => {
+    const { kernel: body } = kernel(
+      {
+        name: "exchanged",
+        grid: { i: 1 },
+        inputs: { x: array(dtype, [40]), expected: array(dtype, [40]) },
+        outputs: { old: array(dtype, [40]) },
+        inouts: { memory: array(dtype, [40]) },
+      },
+      ({ x, expected, old, memory }) => {
+        const now = memory.load();
+        const guess = iota(i32, [40], 0).rem(2).eq(0).select(now, expected.load());
+        old.store(memory.compareExchange(guess, x.load()));
+      },
+    );
+    await expectSame({ kernel: body }, 2, dtype.name);
+  });
+});
+
+describe.runIf(hasPtxas)("the assembler accepts", () => {
+  test.each(Object.entries(functions))("%s", (fn, formats) => {
+    const modules = formats.flatMap((dtype) =>
+      (["global", "shared"] as const).flatMap((space) =>
+        [true, false].map((wanted) => {
+          const { kernel: body } = updateTile(dtype, fn as AtomicFunction, space, wanted);
+          return emitMoved({ kernel: body }).module;
+        }),
+      ),
+    );
+    const [first] = modules;
+    if (first === undefined) throw new Error("no formats");
+    const declarations = modules.flatMap((module, index) =>
+      module.declarations.flatMap((each) =>
+        each.kind === "function"
+          ? [{ ...each, name: `update${index}` }]
+          : index === modules.findIndex((other) => other.declarations.length > 1)
+            ? [each]
+            : [],
+      ),
+    );
+    const variables = declarations.filter(({ kind }) => kind === "variable");
+    const entries = declarations.filter(({ kind }) => kind === "function");
+    const text = printPtx({
+      ...first,
+      files: ["update.ts"],
+      declarations: [...variables, ...entries],
+    });
+    expect(assemble(text, "sm_90a")).toBe("");
+  });
+});

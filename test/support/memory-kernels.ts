@@ -1,0 +1,97 @@
+/** Kernels that move data, run as PTX by the lane interpreter and compared with the simulator. */
+import { expect } from "vitest";
+import { allocateLanes, packedBytes } from "../../src/formats/dtype.ts";
+import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
+import { evaluateSize } from "../../src/ir/size.ts";
+import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
+import { assignSharedMemory } from "../../src/layout/plan/budget.ts";
+import { placeKernel } from "../../src/layout/plan/place.ts";
+import type { NeededOperand, Placement } from "../../src/layout/plan/place.ts";
+import { runPasses } from "../../src/passes/pipeline.ts";
+import { emitKernel } from "../../src/ptx/emit/kernel.ts";
+import type { Executable } from "../../src/ptx/executable.ts";
+import { simulate } from "../../src/sim/index.ts";
+import { Random } from "../../src/support/random.ts";
+import { defaultTarget } from "../../src/targets/target.ts";
+import { interpret } from "./lane-interpreter.ts";
+
+export interface MovedCase {
+  readonly kernel: Kernel;
+  readonly dimensions?: { readonly [name: string]: number };
+  /** A layout for every tile, in place of the placement's own. */
+  readonly layout?: ((value: Value) => RegisterLayout | undefined) | undefined;
+}
+
+/** The kernel as PTX; tiles lie as `layout` says where it says so. */
+export function emitMoved({ kernel, layout }: MovedCase): Executable {
+  const placement = placeKernel(runPasses(kernel), defaultTarget);
+  return emitKernel(layout === undefined ? placement : overridden(placement, layout));
+}
+
+function overridden(
+  placement: Placement,
+  layout: (value: Value) => RegisterLayout | undefined,
+): Placement {
+  const layouts = [...placement.layouts].map(
+    ([value, own]) => [value, layout(value) ?? own] as const,
+  );
+  const needs = new Map(
+    [...placement.needs].map(([op, needed]): [AnyOp, readonly NeededOperand[]] => [
+      op,
+      needed.map((need) => ({ ...need, layout: layout(need.value) ?? need.layout })),
+    ]),
+  );
+  const memory = assignSharedMemory({ ...placement, needs });
+  return { ...placement, layouts: new Map(layouts), needs, memory };
+}
+
+/** Random bits that are a value of the format. */
+export function randomLanes(dtype: DType, bytes: number, random: Random): Uint8Array {
+  return Uint8Array.from({ length: bytes }, () => random.below(dtype.kind === "bool" ? 2 : 256));
+}
+
+function lanesOf(dtype: DType, bytes: Uint8Array): Lanes {
+  if (dtype.bits === 4) return bytes.slice();
+  const lanes = allocateLanes(dtype, (bytes.length * 8) / dtype.bits);
+  new Uint8Array(lanes.buffer).set(bytes);
+  return lanes;
+}
+
+/** Runs both and compares every array. */
+export async function expectSame(moved: MovedCase, seed: number, message: string): Promise<void> {
+  const { kernel } = moved;
+  const dimensions = new Map(Object.entries(moved.dimensions ?? {}));
+  const random = new Random(seed);
+  const arrays = new Map<string, { readonly dtype: DType; readonly bytes: Uint8Array }>();
+  for (const { name, value, strides } of kernel.parameters) {
+    if (value.type.kind !== "ref") continue;
+    const { dtype, shape } = value.type;
+    const extents = shape.map((size) => evaluateSize(size, dimensions));
+    const count = strides
+      ? 1 +
+        strides.reduce<number>(
+          (last, stride, axis) =>
+            last + ((extents[axis] ?? 1) - 1) * evaluateSize(stride, dimensions),
+          0,
+        )
+      : extents.reduce((product, extent) => product * extent, 1);
+    arrays.set(name, { dtype, bytes: randomLanes(dtype, packedBytes(dtype, count), random) });
+  }
+  const simulated = new Map(
+    [...arrays].map(([name, { dtype, bytes }]) => [
+      name,
+      { dtype, data: lanesOf(dtype, bytes), initialised: true },
+    ]),
+  );
+  await simulate(kernel, { arrays: simulated, scalars: new Map(), dimensions }, { checks: false });
+  const own = new Map([...arrays].map(([name, { bytes }]) => [name, bytes.slice()]));
+  interpret(emitMoved(moved), { arrays: own, dimensions });
+  for (const [name, bytes] of own) {
+    const expected = simulated.get(name)?.data ?? new Uint8Array();
+    const view = new Uint8Array(expected.buffer, expected.byteOffset, expected.byteLength);
+    expect(Buffer.from(bytes).toString("hex"), `${name} of ${message}, seed ${seed}`).toBe(
+      Buffer.from(view).toString("hex"),
+    );
+  }
+}
