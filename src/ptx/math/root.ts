@@ -5,8 +5,9 @@ import { Arithmetic } from "./arithmetic.ts";
 import type { Width } from "./arithmetic.ts";
 
 /**
- * f64: by the two correctly rounded instructions. f32: the GPU's approximation y, put right by one step of
- * Newton's: with e = x·y² - 1, exact to many more bits than y has, the result is y - y·e/2.
+ * f64: by the two correctly rounded instructions. f32: the GPU's approximation y, put right: with
+ * e = x·y² - 1, exact to many more bits than y has, the result is y·(1 - e/2 + 3/8·e²). The last term
+ * decides where the others end midway between two numbers.
  */
 export function rsqrt(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
@@ -15,7 +16,8 @@ export function rsqrt(code: Code, width: Width, x: Register): Register {
   const product = f.mul(x, estimate);
   const lost = f.fma(x, estimate, f.neg(product));
   const excess = f.fma(lost, estimate, f.fma(product, estimate, -1));
-  const corrected = f.fma(f.mul(estimate, -0.5), excess, estimate);
+  const factor = f.mul(estimate, f.fma(excess, 0.375, -0.5));
+  const corrected = f.fma(factor, excess, estimate);
   // Zeros, infinity and NaN, whose excess is no number, have the estimate as their result.
   return f.select(f.compare("nan", excess, excess), estimate, corrected);
 }
