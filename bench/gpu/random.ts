@@ -1,0 +1,45 @@
+/** Numbers close to a normal distribution, made on the device: uploading gigabytes would take longer. */
+import { array, cdiv, f32, iota, kernel, scalar, slice, u32 } from "tilewright";
+import type { Device, DeviceArray, DType } from "tilewright";
+
+const span = 4096;
+
+/** Each element is the sum of the four bytes of a mixed counter: mean 510, deviation 147.8. */
+const randomKernel = <N extends "bf16" | "f32">(dtype: DType<N>, shape: readonly number[]) => {
+  const count = shape.reduce((all, extent) => all * extent, 1);
+  return kernel(
+    {
+      name: `random_${dtype.name}`,
+      grid: { i: cdiv(count, span) },
+      inputs: { seed: scalar(u32) },
+      outputs: { out: array(dtype, shape) },
+    },
+    ({ i, seed, out }) => {
+      const start = i.mul(span);
+      const position = iota(u32, [span], 0).add(start.cast(u32));
+      let mixed = position.mul(0x9e3779b9).xor(seed);
+      mixed = mixed.xor(mixed.shr(16)).mul(0x85ebca6b);
+      mixed = mixed.xor(mixed.shr(13)).mul(0xc2b2ae35);
+      mixed = mixed.xor(mixed.shr(16));
+      const byte = (shift: number) => mixed.shr(shift).and(255);
+      const sum = byte(0).add(byte(8)).add(byte(16)).add(byte(24)).cast(f32);
+      const normal = sum.sub(510).mul(1 / 147.8);
+      out
+        .reshape([count])
+        .at(slice(start, span))
+        .store(normal.cast(dtype) as never);
+    },
+  );
+};
+
+/** An array of random numbers on the device. */
+export function randomArray<N extends "bf16" | "f32">(
+  device: Device,
+  dtype: DType<N>,
+  shape: readonly number[],
+  seed: number,
+): DeviceArray<N> {
+  const out = device.allocate(dtype, shape);
+  device.launch(randomKernel(dtype, shape), { seed, out } as never);
+  return out;
+}
