@@ -1,0 +1,36 @@
+/** All codes of 16 bits and all pairs of 8 bits, where sequences have the most cases. */
+import { expect, test } from "vitest";
+import { allElementwise, isExact } from "../../../../test/elementwise-probes.ts";
+import type { Elementwise } from "../../../../test/elementwise-probes.ts";
+import { findDifferences, probesOf } from "../../../../test/emulated-differences.ts";
+import { defaultTarget, targets } from "../../../targets/target.ts";
+
+const all = 2 ** 16;
+
+function select(accepts: (computes: Elementwise) => boolean): readonly Elementwise[] {
+  return allElementwise().filter((computes) => isExact(computes) && accepts(computes));
+}
+
+test.each(["f16", "bf16"])("functions of every %s", (name) => {
+  const list = select((computes) => computes.kind === "unary" && computes.dtype.name === name);
+  expect(findDifferences(defaultTarget, probesOf(list, "words"), all)).toEqual([]);
+});
+
+test("quotients, remainders and shifts of every pair of i8 and u8", () => {
+  const tried: ReadonlySet<string> = new Set(["div", "rem", "shl", "shr"]);
+  const list = select(
+    (computes) => computes.kind === "binary" && computes.dtype.bits === 8 && tried.has(computes.fn),
+  );
+  expect(list).toHaveLength(8);
+  expect(findDifferences(defaultTarget, probesOf(list, "words"), all)).toEqual([]);
+});
+
+test.each([targets.sm_80, targets.sm_90a])(
+  "every f16 and bf16 as narrower floats on $name",
+  (target) => {
+    const list = select(
+      (computes) => computes.kind === "cast" && computes.from.bits === 16 && computes.to.bits < 16,
+    ).filter((computes) => computes.kind === "cast" && computes.from.kind === "float");
+    expect(findDifferences(target, probesOf(list, "words"), all)).toEqual([]);
+  },
+);
