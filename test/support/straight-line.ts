@@ -1,11 +1,10 @@
 /**
  * Runs straight-line PTX on the lanes of program threads in lockstep, from its statements: enough of the
- * instruction set for what is written between a tile and a tile. Values are unsigned BigInts of the
- * register's width; predicates are 0n and 1n.
+ * instruction set for what is written between a tile and a tile. Registers hold unsigned numbers, BigInts
+ * where they are 64 bits wide; predicates are 0 and 1. Most instructions are run with numbers, the rest
+ * with BigInts.
  */
 import type { Instruction, Operand, Register, Statement } from "../../src/ptx/module.ts";
-
-export type LaneRegisters = Map<Register, bigint[]>;
 
 const f32 = new Float32Array(1);
 const u32 = new Uint32Array(f32.buffer);
@@ -66,8 +65,60 @@ function toTf32(bits: bigint): bigint {
 
 const bf16ToNumber = (bits: bigint): number => toF32((bits & 0xffffn) << 16n);
 
+function floatStep(a: number, b: number, step: (x: number, y: number) => number): number {
+  u32[0] = a;
+  const x = f32[0] as number;
+  u32[0] = b;
+  f32[0] = step(x, f32[0] as number);
+  return u32[0];
+}
+
+type Quick = (a: number, b: number, c: number) => number;
+
+const quick: { readonly [opcode: string]: Quick } = {
+  "mov.b32": (a) => a,
+  "and.b32": (a, b) => a & b,
+  "or.b32": (a, b) => a | b,
+  "xor.b32": (a, b) => a ^ b,
+  "not.b32": (a) => ~a,
+  "and.pred": (a, b) => a & b,
+  "or.pred": (a, b) => a | b,
+  "xor.pred": (a, b) => a ^ b,
+  "shl.b32": (a, b) => (b > 31 ? 0 : a << b),
+  "shr.u32": (a, b) => (b > 31 ? 0 : a >>> b),
+  "shr.s32": (a, b) => (a | 0) >> Math.min(b, 31),
+  "add.u32": (a, b) => a + b,
+  "add.s32": (a, b) => a + b,
+  "selp.b32": (a, b, c) => (c === 1 ? a : b),
+  "setp.eq.u32": (a, b) => Number(a === b),
+  "setp.ne.u32": (a, b) => Number(a !== b),
+  "setp.lt.u32": (a, b) => Number(a < b),
+  "setp.gt.u32": (a, b) => Number(a > b),
+  "setp.lt.s32": (a, b) => Number((a | 0) < (b | 0)),
+  "min.u32": (a, b) => Math.min(a, b),
+  "max.u32": (a, b) => Math.max(a, b),
+  "min.s32": (a, b) => Math.min(a | 0, b | 0),
+  "max.s32": (a, b) => Math.max(a | 0, b | 0),
+  "mul.lo.s32": (a, b) => Math.imul(a, b),
+  "mul.lo.u32": (a, b) => Math.imul(a, b),
+  "add.rn.f32": (a, b) => floatStep(a, b, (x, y) => x + y),
+  "mul.rn.f32": (a, b) => floatStep(a, b, (x, y) => x * y),
+  "min.NaN.f32": (a, b) => floatStep(a, b, Math.min),
+  "max.NaN.f32": (a, b) => floatStep(a, b, Math.max),
+  "prmt.b32"(a, b, c) {
+    let result = 0;
+    for (let byte = 0; byte < 4; byte += 1) {
+      const choice = (c >>> (4 * byte)) & 15;
+      const word = choice & 4 ? b : a;
+      const value = (word >>> (8 * (choice & 3))) & 255;
+      result |= (choice & 8 ? (value & 128 ? 255 : 0) : value) << (8 * byte);
+    }
+    return result;
+  },
+};
+
 export class StraightLine {
-  readonly registers: LaneRegisters = new Map();
+  readonly #registers = new Map<Register, (number | bigint)[]>();
   readonly shared: Uint8Array;
   readonly lanes: number;
   barriers = 0;
@@ -75,6 +126,19 @@ export class StraightLine {
   constructor(lanes: number, sharedBytes: number) {
     this.lanes = lanes;
     this.shared = new Uint8Array(sharedBytes).fill(0xa5);
+  }
+
+  /** Fills a register, by lane. */
+  fill(register: Register, values: readonly bigint[]): void {
+    values.forEach((value, lane) => {
+      this.#write(register, lane, value);
+    });
+  }
+
+  /** What a lane's register holds; undefined where it was never written. */
+  value(register: Register, lane: number): bigint | undefined {
+    const value = this.#registers.get(register)?.[lane];
+    return value === undefined ? undefined : BigInt(value);
   }
 
   run(statements: readonly Statement[]): void {
@@ -91,9 +155,9 @@ export class StraightLine {
   #read(operand: Operand | undefined, lane: number, bits: number): bigint {
     switch (operand?.kind) {
       case "register": {
-        const value = this.registers.get(operand)?.[lane];
+        const value = this.#registers.get(operand)?.[lane];
         if (value === undefined) throw new Error(`${operand.name} is not set in lane ${lane}`);
-        return value;
+        return BigInt(value);
       }
       case "integer":
         return BigInt.asUintN(bits, BigInt(operand.value));
@@ -128,9 +192,10 @@ export class StraightLine {
       return;
     }
     if (operand?.kind !== "register") throw new Error("no register to write");
-    let values = this.registers.get(operand);
-    if (values === undefined) this.registers.set(operand, (values = []));
-    values[lane] = BigInt.asUintN(this.#width(operand), value);
+    let values = this.#registers.get(operand);
+    if (values === undefined) this.#registers.set(operand, (values = []));
+    const cut = BigInt.asUintN(this.#width(operand), value);
+    values[lane] = operand.type === "b64" ? cut : Number(cut);
   }
 
   #active({ guard }: Instruction, lane: number): boolean {
@@ -146,6 +211,7 @@ export class StraightLine {
       return;
     }
     if (parts[0] === "shfl" || parts[0] === "redux") return this.#together(instruction, parts);
+    if (this.#quick(instruction)) return;
     const results: [number, bigint][] = [];
     for (let lane = 0; lane < this.lanes; lane += 1) {
       if (!this.#active(instruction, lane)) continue;
@@ -155,8 +221,39 @@ export class StraightLine {
     for (const [lane, value] of results) this.#write(operands[0], lane, value);
   }
 
+  /** Instructions on numbers, in all lanes at once. */
+  #quick({ opcode, operands: [target, ...sources], guard }: Instruction): boolean {
+    const compute = quick[opcode];
+    if (compute === undefined || guard !== undefined || target?.kind !== "register") return false;
+    const [a, b, c] = sources.map((source) => this.#numbers(source));
+    if (a === undefined) return false;
+    const made: number[] = [];
+    for (let lane = 0; lane < this.lanes; lane += 1)
+      made.push(compute(a[lane] as number, b?.[lane] as number, c?.[lane] as number) >>> 0);
+    this.#registers.set(target, made);
+    return true;
+  }
+
+  #numbers(operand: Operand): readonly number[] | undefined {
+    if (operand.kind === "integer")
+      return Array<number>(this.lanes).fill(Number(BigInt.asUintN(32, BigInt(operand.value))));
+    const values = operand.kind === "register" ? this.#registers.get(operand) : undefined;
+    const known = values?.length === this.lanes && typeof values[0] === "number";
+    return known && !values.includes(undefined as never) ? (values as number[]) : undefined;
+  }
+
   #together({ operands }: Instruction, parts: readonly string[]): void {
     const [target, source, by] = operands;
+    const held = source?.kind === "register" ? this.#numbers(source) : undefined;
+    if (parts[2] === "bfly" && held !== undefined && by?.kind === "integer") {
+      const mask = Number(by.value);
+      if (target?.kind !== "register") throw new Error("no register to write");
+      this.#registers.set(
+        target,
+        held.map((_, lane) => held[lane ^ mask] as number),
+      );
+      return;
+    }
     const values = Array.from({ length: this.lanes }, (_, lane) => this.#read(source, lane, 32));
     for (let lane = 0; lane < this.lanes; lane += 1) {
       const warp = lane & ~31;
@@ -362,6 +459,7 @@ export class StraightLine {
     if (to === "f16") return nearestCode(Number(value), halfToNumber, 0x7c00n);
     if (to === "bf16") return nearestCode(Number(value), bf16ToNumber, 0x7f80n);
     if (typeof value === "bigint") return value;
+    if (to === "s32" && parts[1] === "rzi") return BigInt(Math.trunc(value));
     throw new Error(parts.join("."));
   }
 }

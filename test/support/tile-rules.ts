@@ -17,8 +17,10 @@ import { EmitContext } from "../../src/ptx/emit/context.ts";
 import { iota, tileRules } from "../../src/ptx/emit/tiles/rules.ts";
 import type { EmittedValue, TileValue } from "../../src/ptx/emit/values.ts";
 import { slotsOf, wordClass } from "../../src/ptx/emit/values.ts";
-import type { Register } from "../../src/ptx/module.ts";
+import type { Instruction, PtxFunction, Register, Variable } from "../../src/ptx/module.ts";
+import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
+import { assemble, hasPtxas } from "../ptxas.ts";
 import { StraightLine } from "./straight-line.ts";
 
 /** The codes of a tile's elements, row by row. */
@@ -119,6 +121,40 @@ export function runRule(test: RuleTest): RuleRun {
   return { machine, context, results: test.op.results.map((result) => context.value(result)) };
 }
 
+/** What the assembler says of the rules' instructions; nothing where there is none. */
+export function assembleRules(runs: readonly RuleRun[]): string {
+  if (!hasPtxas || runs.length === 0) return "";
+  const declarations = runs.map(({ context }, index): PtxFunction => {
+    const body = [...context.code.statements, ret];
+    const name = `rule${index}`;
+    return {
+      kind: "function",
+      entry: true,
+      name,
+      results: [],
+      parameters: [],
+      directives: [],
+      body,
+    };
+  });
+  const shared: Variable = {
+    kind: "variable",
+    space: "shared",
+    name: "shared_memory",
+    type: "b8",
+    count: 0,
+    alignment: 1024,
+    linkage: "extern",
+  };
+  const { name: target } = targets.sm_90a;
+  return assemble(
+    printPtx({ version: "8.0", target, files: [], declarations: [shared, ...declarations] }),
+    target,
+  );
+}
+
+const ret: Instruction = { kind: "instruction", opcode: "ret", operands: [] };
+
 /** Padding is filled with ones, which are NaN and greatest numbers. */
 function fill(
   machine: StraightLine,
@@ -142,7 +178,7 @@ function fill(
       }
       return value;
     });
-    machine.registers.set(word, lanes);
+    machine.fill(word, lanes);
   });
 }
 
@@ -167,7 +203,7 @@ export function expectTile(
       const element = table[(lane % 128) * registers + register] ?? padding;
       if (element === padding) continue;
       const word = words[Math.floor(register / slots)];
-      const raw = word && machine.registers.get(word)?.[lane];
+      const raw = word && machine.value(word, lane);
       const found = ((raw ?? -1n) >> (bits * BigInt(register % slots))) & ((1n << bits) - 1n);
       const wanted = (expected.codes[element] ?? 0n) & ((1n << bits) - 1n);
       if (!same(found, wanted, dtype))

@@ -1,0 +1,96 @@
+/** Scans and sorts on random layouts and shapes, run on lanes, against the simulator's arithmetic. */
+import {
+  all,
+  axisOf,
+  cases,
+  laneCodes,
+  numbers,
+  outcome,
+  randomLanes,
+  same,
+} from "../../../../test/support/tile-cases.ts";
+import { expectTile } from "../../../../test/support/tile-rules.ts";
+import { scanLanes, sortLanes } from "../../../formats/arithmetic/index.ts";
+import { scanFunctions } from "../../../formats/arithmetic/functions.ts";
+import { allocateLanes } from "../../../formats/dtype.ts";
+import type { DType, Lanes } from "../../../formats/dtype.ts";
+import type { Value } from "../../../ir/node.ts";
+
+cases("scan", numbers, 60, false, (one) => {
+  const { random, dtype, shape, lanes, read, about } = one;
+  const fn = random.pick(scanFunctions.filter((each) => each !== "prod" || dtype.kind !== "float"));
+  const axis = random.below(shape.length);
+  const reverse = random.below(2) === 1;
+  const names = { sum: "cumsum", prod: "cumprod", min: "cummin", max: "cummax" } as const;
+  const run = outcome(
+    one,
+    (x: never) =>
+      (x as Record<string, (axis: number, options: object) => unknown>)[names[fn]]?.(axis, {
+        reverse,
+      }),
+    "scan",
+    [read],
+  );
+  const target = allocateLanes(dtype, lanes.length);
+  scanLanes(fn, dtype, lanes, axisOf(shape, [axis]), target, reverse);
+  expectTile(
+    run,
+    run.results[0],
+    { dtype, shape, codes: laneCodes(dtype, target) },
+    `${about}, ${fn} ${axis} ${reverse}`,
+    same,
+  );
+  return run;
+});
+
+cases("sort", numbers, 20, true, (one) => {
+  const { random, dtype, shape, lanes, read, about } = one;
+  const axis = random.below(shape.length);
+  const descending = random.below(2) === 1;
+  const run = outcome(
+    one,
+    (x: { sort(axis: number, options: object): unknown }) => x.sort(axis, { descending }),
+    "sort",
+    [read],
+  );
+  const keys = lanes.slice() as Lanes;
+  sortLanes(dtype, keys, [], axisOf(shape, [axis]), descending);
+  expectTile(
+    run,
+    run.results[0],
+    { dtype, shape, codes: laneCodes(dtype, keys) },
+    `${about}, ${axis} ${descending}`,
+    same,
+  );
+  return run;
+});
+
+cases("sort with payloads", numbers, 15, true, (one) => {
+  const { random, dtype, shape, lanes, read, about } = one;
+  const axis = random.below(shape.length);
+  const descending = random.below(2) === 1;
+  const other = random.pick(all);
+  const payload = randomLanes(random, other, lanes.length, false);
+  const run = outcome(
+    one,
+    (x: {
+      sortWith(axis: number, payloads: readonly unknown[], options: object): unknown;
+      cast(to: DType): unknown;
+    }) => x.sortWith(axis, [x.cast(other)], { descending }),
+    "sort",
+    [read, read],
+    [
+      {
+        value: (op) => (op.operands as { payloads: Value[] }).payloads[0] as Value,
+        codes: { dtype: other, shape, codes: laneCodes(other, payload) },
+        layout: one.source,
+      },
+    ],
+  );
+  const keys = lanes.slice() as Lanes;
+  const moved = payload.slice() as Lanes;
+  sortLanes(dtype, keys, [moved], axisOf(shape, [axis]), descending);
+  expectTile(run, run.results[0], { dtype, shape, codes: laneCodes(dtype, keys) }, about, same);
+  expectTile(run, run.results[1], { dtype: other, shape, codes: laneCodes(other, moved) }, about);
+  return run;
+});

@@ -1,0 +1,101 @@
+/** Reductions and searches on random layouts and shapes, run on lanes, against the simulator's arithmetic. */
+import { expect } from "vitest";
+import { f32 as f32Type } from "tilewright";
+import {
+  all,
+  axisOf,
+  cases,
+  laneCodes,
+  numbers,
+  outcome,
+  same,
+} from "../../../../test/support/tile-cases.ts";
+import type { Case } from "../../../../test/support/tile-cases.ts";
+import { expectTile } from "../../../../test/support/tile-rules.ts";
+import type { RuleRun } from "../../../../test/support/tile-rules.ts";
+import { argLanes, reduceLanes } from "../../../formats/arithmetic/index.ts";
+import {
+  acceptsReduce,
+  argFunctions,
+  reduceFunctions,
+} from "../../../formats/arithmetic/functions.ts";
+import { allocateLanes, dtypes } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import { Functions } from "../../../layout/model/functions.ts";
+
+cases("reduce", all, 80, false, reduceCase);
+cases("reduce, special numbers", numbers, 40, true, reduceCase);
+
+function reduceCase(one: Case): RuleRun | undefined {
+  const { random, dtype, shape, lanes, read, about } = one;
+  const fns = reduceFunctions.filter((fn) => acceptsReduce(fn, dtype));
+  if (fns.length === 0) return undefined;
+  const fn = random.pick(fns);
+  const first = random.below(shape.length);
+  const last = first + random.below(shape.length - first);
+  const axes = shape.map((_, axis) => axis).filter((axis) => axis >= first && axis <= last);
+  const kept = shape.filter((_, axis) => !axes.includes(axis));
+  const layout = new Functions().reduce(shape, axes).apply(read);
+  if (kept.length > 0 && layout === undefined) return undefined;
+  const run = outcome({ ...one, axes, kept }, (x: never) => reduceIn(x, fn), "reduce", [layout]);
+  const axis = axisOf(shape, axes);
+  const target = allocateLanes(dtype, axis.outer * axis.inner);
+  reduceLanes(fn, dtype, lanes, axis, target);
+  const codes = laneCodes(dtype, target);
+  const where = `${about}, ${fn} over ${axes.join()}`;
+  const [result] = run.results;
+  if (kept.length > 0) expectTile(run, result, { dtype, shape: kept, codes }, where, same);
+  else {
+    if (result?.kind !== "scalar") throw new Error("no scalar");
+    const mask = (1n << BigInt(dtype.kind === "bool" ? 1 : dtype.bits)) - 1n;
+    for (let lane = 0; lane < run.machine.lanes; lane += 1) {
+      const value = run.machine.value(result.register, lane) ?? -1n;
+      if (!same(value & mask, (codes[0] ?? 0n) & mask, dtype))
+        expect.fail(`${where}: ${value.toString(16)}, not ${codes[0]?.toString(16)}`);
+    }
+  }
+  return run;
+}
+
+/** Over the first axis; other axes are put in its place. */
+function reduceIn(x: never, fn: string): unknown {
+  const tile = x as {
+    readonly [name: string]: (axis: number, options: object) => unknown;
+  } & { reduce(fn: string, axis: number, options: object): unknown };
+  const options = { keep: true };
+  // Conditions that nobody uses are refused.
+  if (fn === "and" || fn === "or" || fn === "xor")
+    return (tile.reduce(fn, 0, options) as { cast(to: DType): unknown }).cast(f32Type);
+  return tile[fn]?.(0, options);
+}
+
+cases("arg_reduce", numbers, 40, true, (one) => {
+  const { random, dtype, shape, lanes, read, about } = one;
+  const axis = random.below(shape.length);
+  const layout = new Functions().reduce(shape, [axis]).apply(read);
+  const kept = shape.filter((_, each) => each !== axis);
+  if (kept.length > 0 && layout === undefined) return undefined;
+  const fn = random.pick(argFunctions);
+  const run = outcome(
+    one,
+    (x: never) =>
+      (x as Record<string, (...axis: readonly number[]) => unknown>)[fn]?.(
+        ...(kept.length === 0 ? [] : [axis]),
+      ),
+    "arg_reduce",
+    [layout],
+  );
+  const seen = axisOf(shape, [axis]);
+  const target = new Int32Array(seen.outer * seen.inner);
+  argLanes(fn, dtype, lanes, seen, target);
+  const codes = Array.from(target, (value) => BigInt(value));
+  const [result] = run.results;
+  if (kept.length > 0)
+    expectTile(run, result, { dtype: dtypes.i32, shape: kept, codes }, `${about}, ${fn} ${axis}`);
+  else {
+    if (result?.kind !== "scalar") throw new Error("no scalar");
+    for (let lane = 0; lane < run.machine.lanes; lane += 1)
+      expect(run.machine.value(result.register, lane), `${about}, ${fn}`).toBe(codes[0]);
+  }
+  return run;
+});
