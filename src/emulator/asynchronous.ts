@@ -60,6 +60,11 @@ export class Issue {
     this.#write = pool.take("write", this.#known.generic);
   }
 
+  /** Whether accesses are checked at all. */
+  get checked(): boolean {
+    return this.#known !== undefined;
+  }
+
   /** Checks an access that the operation will make. */
   record(place: Place, bytes: number, mode: "read" | "write" | "atomic"): void {
     const epoch = mode === "read" ? this.#read : this.#write;

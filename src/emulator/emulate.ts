@@ -3,7 +3,7 @@ import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import { globalBase } from "./addresses.ts";
-import type { CollectiveRules } from "./collective.ts";
+import { collectiveRules } from "./collectives.ts";
 import { Grid } from "./machine/grid.ts";
 import { Launch } from "./machine/launch.ts";
 import { byteStates, memoryOf } from "./memory.ts";
@@ -15,8 +15,6 @@ import { variableBytes } from "./program/symbols.ts";
 import { initialBytes } from "./program/variables.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
-const collectives: CollectiveRules = {};
-
 /** Programs by module, entry and whether they check. */
 const programs = new WeakMap<PtxModule, Map<string, Program>>();
 
@@ -24,7 +22,7 @@ function programOf(module: PtxModule, entry: string, checks: boolean): Program {
   const known = programs.get(module) ?? new Map<string, Program>();
   programs.set(module, known);
   const key = `${checks} ${entry}`;
-  const program = known.get(key) ?? loadProgram(module, entry, { checks, collectives });
+  const program = known.get(key) ?? loadProgram(module, entry, { checks, collectives: collectiveRules });
   known.set(key, program);
   return program;
 }

@@ -121,7 +121,10 @@ function rowProblem({ type, box, swizzle, fill }: TensorMap): string | undefined
 export function encodeTensorMap(map: TensorMap): Uint8Array {
   const problem = tensorMapProblem(map);
   if (problem !== undefined)
-    throw new TilewrightError({ code: "TW8050", message: `this tensor map is invalid: ${problem}` });
+    throw new TilewrightError({
+      code: "TW8050",
+      message: `this tensor map is invalid: ${problem}`,
+    });
   const bytes = new Uint8Array(tensorMapBytes);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, magic, true);

@@ -35,15 +35,21 @@ function waitGroup(
   };
 }
 
-/** `cp.async.wait_all`: commits and waits for everything. */
-function waitAll(instruction: CollectiveInstruction): Collective {
-  const wait = waitGroup(instruction, "ordinary", 0);
+/** `cp.async.wait_all`: waits for everything, committed or not. */
+function waitAll(): Collective {
   return {
     aligned: false,
-    run: (call) => {
-      const groups = groupsOf("ordinary", call.warp);
-      for (const lane of lanesOf(call.mask)) groups.commit(lane);
-      return wait.run(call);
+    run: ({ warp, mask }) => {
+      const groups = groupsOf("ordinary", warp);
+      const lanes = lanesOf(mask);
+      const awaited = new Set(lanes.flatMap((lane) => groups.unawaited(lane)));
+      for (const { done } of awaited) if (!done) return "retry";
+      for (const { issue } of awaited) issue.tell("all");
+      for (const lane of lanes) {
+        groups.commit(lane);
+        groups.settle(lane, 0, "all");
+      }
+      return "done";
     },
   };
 }
@@ -95,7 +101,7 @@ export const cp: CollectiveRule = (instruction) => {
   if (second === "bulk") return bulk(instruction, false);
   if (second === "commit_group") return commitGroup(instruction, "ordinary");
   if (second === "wait_group") return waitRule(instruction, "ordinary");
-  if (second === "wait_all") return waitAll(instruction);
+  if (second === "wait_all") return waitAll();
   if (second === "mbarrier" && third === "arrive") return arriveWhenCopied(instruction);
   return ordinaryCopy(instruction);
 };

@@ -71,8 +71,7 @@ const addressMask = 0x3ffff;
 /** The address of the chunk with half `half` of row `row`'s 32 bytes of k. */
 export function rowChunk(descriptor: MatrixDescriptor, row: number, half: number): number {
   const { start, leading, stride, swizzle } = descriptor;
-  const within =
-    swizzle === 0 ? (row & 7) * 16 + half * leading : (row & 7) * swizzle + half * 16;
+  const within = swizzle === 0 ? (row & 7) * 16 + half * leading : (row & 7) * swizzle + half * 16;
   return swizzled((start + within + (row >> 3) * stride) & addressMask, descriptor);
 }
 

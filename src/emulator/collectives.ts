@@ -1,0 +1,17 @@
+/** The rules of all asynchronous and collective instructions, by the root of the opcode. */
+import { mbarrier } from "./barriers/rules.ts";
+import { clusterBarrier } from "./barriers/cluster.ts";
+import type { CollectiveRules } from "./collective.ts";
+import { cp } from "./copies/rules.ts";
+import { matrixRules } from "./tensor-cores/matrices.ts";
+import { mma } from "./tensor-cores/mma.ts";
+import { wgmma } from "./tensor-cores/wgmma.ts";
+
+export const collectiveRules: CollectiveRules = {
+  mbarrier,
+  cp,
+  barrier: clusterBarrier,
+  ...matrixRules,
+  mma,
+  wgmma,
+};

@@ -1,0 +1,122 @@
+/** Products of matrices given as bytes, for every operand type that tensor cores have. */
+import { decodeTensorOperand, multiplyAccumulate } from "../../formats/arithmetic/tensor-core.ts";
+import type { TensorCoreFormat, TensorCoreUnit } from "../../formats/arithmetic/tensor-core.ts";
+
+const floatFormats = {
+  f16: "f16",
+  bf16: "bf16",
+  tf32: "tf32",
+  e4m3: "f8e4m3fn",
+  e5m2: "f8e5m2",
+} as const satisfies { readonly [type: string]: TensorCoreFormat };
+type FloatType = keyof typeof floatFormats;
+const integerTypes = ["s8", "u8", "s4", "u4"] as const;
+type IntegerType = (typeof integerTypes)[number];
+
+export type OperandType = FloatType | IntegerType | "b1";
+
+export interface ProductForm {
+  readonly unit: TensorCoreUnit;
+  readonly a: OperandType;
+  readonly b: OperandType;
+  readonly accumulator: "f32" | "f16" | "s32";
+  readonly saturates: boolean;
+  /** What bits of b1 operands are combined with. */
+  readonly bits: "and" | "xor";
+  readonly signA: 1 | -1;
+  readonly signB: 1 | -1;
+}
+
+export function isFloatType(type: string): type is FloatType {
+  return type in floatFormats;
+}
+
+export function isOperandType(type: string): type is OperandType {
+  return isFloatType(type) || type === "b1" || integerTypes.some((known) => known === type);
+}
+
+/** c += a·b. A has `m` rows, B has `n` columns, each as bytes of k; `c` holds bits, rows of `n`. */
+export function multiplyBytes(
+  form: ProductForm,
+  a: Uint8Array,
+  m: number,
+  b: Uint8Array,
+  n: number,
+  c: Uint32Array,
+): void {
+  if (isFloatType(form.a) && isFloatType(form.b)) {
+    if (form.accumulator === "s32") throw new Error(`${form.a} accumulated in s32`);
+    const left = decodeTensorOperand(floatFormats[form.a], a, m, form.signA);
+    const right = decodeTensorOperand(floatFormats[form.b], b, n, form.signB);
+    multiplyAccumulate(form.unit, form.accumulator, left, right, c);
+  } else if (form.a === "b1" || form.b === "b1") multiplyBits(form, a, m, b, n, c);
+  else multiplyIntegers(form, a, m, b, n, c);
+}
+
+function decodeIntegers(type: OperandType, bytes: Uint8Array): Int16Array {
+  if (type === "s8")
+    return Int16Array.from(new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length));
+  if (type === "u8") return Int16Array.from(bytes);
+  const signed = type === "s4";
+  const values = new Int16Array(2 * bytes.length);
+  for (let index = 0; index < values.length; index++) {
+    const nibble = ((bytes[index >> 1] as number) >> (4 * (index & 1))) & 15;
+    values[index] = signed ? (nibble << 28) >> 28 : nibble;
+  }
+  return values;
+}
+
+/** Sums are exact; beyond 32 bits they wrap, or stop at the limits. */
+function addInteger(old: number, sum: number, saturates: boolean): number {
+  const total = (old | 0) + sum;
+  return saturates ? Math.min(2 ** 31 - 1, Math.max(-(2 ** 31), total)) : total;
+}
+
+function multiplyIntegers(
+  { a: typeA, b: typeB, saturates }: ProductForm,
+  a: Uint8Array,
+  m: number,
+  b: Uint8Array,
+  n: number,
+  c: Uint32Array,
+): void {
+  const left = decodeIntegers(typeA, a);
+  const right = decodeIntegers(typeB, b);
+  const depth = left.length / m;
+  for (let row = 0; row < m; row++)
+    for (let column = 0; column < n; column++) {
+      let sum = 0;
+      for (let k = 0; k < depth; k++)
+        sum += (left[row * depth + k] as number) * (right[column * depth + k] as number);
+      const index = row * n + column;
+      c[index] = addInteger(c[index] as number, sum, saturates);
+    }
+}
+
+function bitCount(byte: number): number {
+  let count = 0;
+  for (let rest = byte; rest !== 0; rest &= rest - 1) count += 1;
+  return count;
+}
+
+function multiplyBits(
+  { bits, saturates }: ProductForm,
+  a: Uint8Array,
+  m: number,
+  b: Uint8Array,
+  n: number,
+  c: Uint32Array,
+): void {
+  const depth = a.length / m;
+  for (let row = 0; row < m; row++)
+    for (let column = 0; column < n; column++) {
+      let sum = 0;
+      for (let k = 0; k < depth; k++) {
+        const left = a[row * depth + k] as number;
+        const right = b[column * depth + k] as number;
+        sum += bitCount(bits === "and" ? left & right : left ^ right);
+      }
+      const index = row * n + column;
+      c[index] = addInteger(c[index] as number, sum, saturates);
+    }
+}
