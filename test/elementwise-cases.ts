@@ -273,3 +273,39 @@ function readResults(
   const lanes = unpackLanes(result, image, count);
   return (index) => readLane(result, lanes, index);
 }
+
+/**
+ * How many numbers of the format lie between results and what was expected, at most; infinitely many where
+ * only one of the two is NaN. For floats in words.
+ */
+export function greatestDistance({ probe, count, expected }: ProbeRun, image: Uint8Array): number {
+  const { result } = probe;
+  const lanes = unpackLanes(result, image, count);
+  const found = orderedCodes(result, image);
+  const wanted = orderedCodes(result, packLanes(result, expected));
+  const unit = result.name === "tf32" ? 2 ** 13 : 1;
+  let greatest = 0;
+  for (let index = 0; index < count; index++) {
+    const nans = [lanes, expected].map((each) => Number.isNaN(readLane(result, each, index)));
+    if (nans[0] === true && nans[1] === true) continue;
+    if (nans[0] !== nans[1]) return Infinity;
+    const distance = Math.abs(Number((found[index] ?? 0n) - (wanted[index] ?? 0n))) / unit;
+    greatest = Math.max(greatest, distance);
+  }
+  return greatest;
+}
+
+/** The codes of floats as integers in the order of the numbers. */
+function orderedCodes({ bits }: DType, image: Uint8Array): readonly bigint[] {
+  const view = new DataView(image.buffer, image.byteOffset, image.byteLength);
+  const read = {
+    16: (at: number) => BigInt(view.getInt16(at, true)),
+    32: (at: number) => BigInt(view.getInt32(at, true)),
+    64: (at: number) => view.getBigInt64(at, true),
+  }[bits as 16 | 32 | 64];
+  const least = -(1n << BigInt(bits - 1));
+  return Array.from({ length: (8 * image.length) / bits }, (_, index) => {
+    const code = read((index * bits) / 8);
+    return code < 0n ? least - code : code;
+  });
+}

@@ -2,7 +2,7 @@
 import { printPtx } from "../src/ptx/printer.ts";
 import { defaultTarget, targets } from "../src/targets/target.ts";
 import type { Target } from "../src/targets/target.ts";
-import { differences, planRun } from "./elementwise-cases.ts";
+import { differences, greatestDistance, planRun } from "./elementwise-cases.ts";
 import { elementwiseProbe } from "./elementwise-probes.ts";
 import type { Elementwise, ElementwiseProbe } from "./elementwise-probes.ts";
 import { emulateRun } from "./emulated-probe.ts";
@@ -22,6 +22,21 @@ export function findDifferences(
     const run = planRun(probe, size, seed);
     return differences(run, emulateRun(module, target, run)).map((text) => `${text}, seed ${seed}`);
   });
+}
+
+/** How far from what is expected the results of each probe lie, at most. */
+export function findDistances(
+  target: Target,
+  probes: readonly ElementwiseProbe[],
+  size: number,
+): ReadonlyMap<ElementwiseProbe, number> {
+  const module = probeModule(target, probes);
+  return new Map(
+    probes.map((probe) => {
+      const run = planRun(probe, size, seed);
+      return [probe, greatestDistance(run, emulateRun(module, target, run))];
+    }),
+  );
 }
 
 export function probesOf(

@@ -4,6 +4,7 @@ import { allElementwise, isExact } from "../../../../test/elementwise-probes.ts"
 import type { ElementwiseProbe } from "../../../../test/elementwise-probes.ts";
 import {
   findDifferences,
+  findDistances,
   probesOf,
   writtenForSm80,
 } from "../../../../test/emulated-differences.ts";
@@ -35,4 +36,16 @@ test("what sm_80 has other instructions for", () => {
     new Set(["tf32", "bf16"]),
   );
   expect(findDifferences(targets.sm_80, others, 1024)).toEqual([]);
+});
+
+test("functions that are not exact come near", () => {
+  const inexact = allElementwise().filter((computes) => !isExact(computes));
+  const distances = findDistances(defaultTarget, probesOf(inexact, "words"), 512);
+  expect(distances.size).toBe(15 * 5);
+  const far = [...distances].filter(([{ result }, distance]) => {
+    // What f32 has wrong moves a narrower float by one number at most.
+    const allowed = result.name === "f32" || result.name === "f64" ? 4 : 1;
+    return distance > allowed;
+  });
+  expect(far.map(([{ name }, distance]) => `${name}: ${distance}`)).toEqual([]);
 });
