@@ -155,7 +155,37 @@ class Block {
       this.#shuffle(operands, active);
       return;
     }
+    if (root === "ldmatrix" || root === "stmatrix") {
+      this.#matrices(root, modifiers, operands, active);
+      return;
+    }
     for (const lane of active) this.#step(root, modifiers, operands, lane);
+  }
+
+  /** Lane l has row l / 4 and columns 2 (l % 4), + 1, or the transposed; lane 8 i + r the row's address. */
+  #matrices(
+    root: string,
+    modifiers: readonly string[],
+    operands: readonly Operand[],
+    lanes: readonly number[],
+  ): void {
+    const place = operands[root === "ldmatrix" ? 1 : 0];
+    const words = operands[root === "ldmatrix" ? 0 : 1];
+    if (words?.kind !== "vector") throw new Error("no matrices");
+    for (const lane of lanes)
+      words.elements.forEach((word, matrix) => {
+        let value = 0n;
+        for (let half = 0; half < 2; half += 1) {
+          const [row, column] = [(lane % 32) >> 2, 2 * (lane & 3) + half];
+          const [line, along] = modifiers.includes("trans") ? [column, row] : [row, column];
+          const teller = (lane & ~31) + 8 * matrix + line;
+          const { bytes, index } = this.#place(["shared"], place, teller, 16);
+          const at = index + 2 * along;
+          if (root === "ldmatrix") value |= readBytes(bytes, at, 2) << BigInt(16 * half);
+          else writeBytes(bytes, at, 2, this.#get(word, lane) >> BigInt(16 * half));
+        }
+        if (root === "ldmatrix") this.#set(word, lane, value);
+      });
   }
 
   #shuffle([target, value, source]: readonly Operand[], lanes: readonly number[]): void {

@@ -33,19 +33,30 @@ export function planAccess(context: EmitContext, request: AccessRequest): Access
   const { window, layout, shape } = request;
   const always = request.once ? [firstHolder(context, layout)] : [];
   const widest = request.single ? 1 : widestBits / window.dtype.bits;
+  // Every target loads matrices; storing them came with sm_90.
+  const matrices = !request.single && (!request.once || context.target.architecture >= 90);
   const regular = regularParts(context, window, layout, shape);
-  const found =
-    regular === undefined
-      ? undefined
-      : regular.window.kind === "global"
-        ? globalAccess(context, { window: regular.window, parts: regular.parts, always, widest })
-        : sharedAccess(context, { window: regular.window, parts: regular.parts, always, widest });
+  const found = regular && regularAccess(context, regular, { always, widest, matrices });
   return found ?? elementAccess(context, { window, layout, shape, always });
 }
 
 interface Regular {
   readonly window: GlobalValue | SharedValue;
   readonly parts: TileParts;
+}
+
+function regularAccess(
+  context: EmitContext,
+  { window, parts }: Regular,
+  options: {
+    readonly always: readonly Truth[];
+    readonly widest: number;
+    readonly matrices: boolean;
+  },
+): Access | undefined {
+  return window.kind === "global"
+    ? globalAccess(context, { window, parts, ...options })
+    : sharedAccess(context, { window, parts, ...options });
 }
 
 /** The window and the lanes' parts of it, where coordinates are sums; as one axis where that helps. */

@@ -29,7 +29,7 @@ import type { Truth } from "./guards.ts";
 import { LaneCoordinates, tileParts } from "./parts.ts";
 import { addIndex, indexRegister, zeroPosition } from "./positions.ts";
 import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
-import { emitSwizzle } from "./shared-units.ts";
+import { emitSwizzle } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
 import { addProduct, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";

@@ -7,17 +7,17 @@
  *   registers 0, 2, 1, 3            ld.global.v2.b32 {t0, t1}, [a]      w0 = t0.lo t1.lo, w1 = t0.hi t1.hi
  *   one register                    ld.global.u16 t0, [a]               w0 = t0.lo of this and of another
  *
- * Where a guard fails, a load leaves the fill value that was moved there before. Single elements of 4 bits
+ * Whole warps move matrices where the access says so. Where a guard fails, a load leaves the fill value that was moved there before. Single elements of 4 bits
  * are stored by two atomic updates of the 32-bit word around them, so that their neighbour, which another
  * lane may be writing, stays as it is.
  */
 import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../code.ts";
 import type { Operand, Register } from "../../module.ts";
-import { address, integer, vector } from "../../operands.ts";
+import { address, braces, integer, vector } from "../../operands.ts";
 import { gatherWord } from "../tiles/words.ts";
 import type { WordPart } from "../tiles/words.ts";
-import type { Access, Space, Unit } from "./units.ts";
+import type { Access, MatrixAccess, Space, Unit } from "./units.ts";
 
 /** What a tile is in memory: bool counts as bytes. */
 export interface Format {
@@ -39,7 +39,8 @@ export function loadWords(
   format: Format,
   fill: Operand,
 ): readonly Register[] {
-  const { whole } = access;
+  const { whole, matrices } = access;
+  if (matrices !== undefined) return loadMatrices(code, matrices, wordCount(format));
   if (whole === undefined) {
     const units = access.units();
     const chunks = loadUnits(code, access, units, format, fill);
@@ -72,7 +73,11 @@ export function storeWords(
   format: Format,
   words: readonly Register[],
 ): void {
-  const { whole } = access;
+  const { whole, matrices } = access;
+  if (matrices !== undefined) {
+    storeMatrices(code, matrices, words);
+    return;
+  }
   const store = (units: readonly Unit[], inside?: Register): void => {
     const guards = guardsOf(code, units, inside);
     units.forEach((unit, index) => {
@@ -93,6 +98,26 @@ export function storeWords(
     store(access.units());
     code.jump(back);
   });
+}
+
+function matrixSuffix({ transposed }: MatrixAccess, count: number): string {
+  return `.sync.aligned.m8n8.x${count}${transposed ? ".trans" : ""}.shared.b16`;
+}
+
+function loadMatrices(code: Code, matrices: MatrixAccess, count: number): readonly Register[] {
+  const words = code.registers("b32", count);
+  for (const { words: own, address: place } of matrices.groups()) {
+    const targets = braces(own.flatMap((word) => words[word] ?? []));
+    code.emit(`ldmatrix${matrixSuffix(matrices, own.length)}`, [targets, place]);
+  }
+  return words;
+}
+
+function storeMatrices(code: Code, matrices: MatrixAccess, words: readonly Register[]): void {
+  for (const { words: own, address: place } of matrices.groups()) {
+    const sources = braces(own.flatMap((word) => words[word] ?? []));
+    code.emit(`stmatrix${matrixSuffix(matrices, own.length)}`, [place, sources]);
+  }
 }
 
 function wordCount(format: Format): number {

@@ -31,6 +31,20 @@ export interface Access {
   readonly units: () => readonly Unit[];
   /** Wider units, for windows that do not overhang at all. */
   readonly whole?: WholeAccess | undefined;
+  /** The same by instructions of a whole warp, where that takes fewer. */
+  readonly matrices?: MatrixAccess | undefined;
+}
+
+/** One, two or four words of every lane, each an 8 × 8 matrix. */
+export interface MatrixGroup {
+  readonly words: readonly number[];
+  readonly address: AddressOperand;
+}
+
+export interface MatrixAccess {
+  readonly transposed: boolean;
+  /** Emits the addresses. */
+  readonly groups: () => readonly MatrixGroup[];
 }
 
 export interface WholeAccess {
