@@ -21,7 +21,7 @@ import type { BoundHost, Scratch } from "./bound.ts";
 import type { KernelLoader } from "./compiler.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
-import { Gate } from "./gate.ts";
+import { Gate, handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
 import type { Gpu } from "./gpu.ts";
 import { LaunchBlock } from "./launch-block.ts";
@@ -224,11 +224,8 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   /** Gives everything back: at once where nothing is under way, else when it has ended. */
   async #close(): Promise<void> {
-    for (;;) {
-      const pending = this.#gate.closed ?? this.#completion.idle;
-      if (pending === undefined) break;
+    for (let pending = this.#pending(); pending !== undefined; pending = this.#pending())
       await pending;
-    }
     const steps = [
       () => {
         if (this.#context.loss === undefined) this.#context.enter();
@@ -244,6 +241,18 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       } catch {
         // What goes wrong while everything is given back helps nobody; the rest must still go.
       }
+  }
+
+  /** What must end before anything can be given back. */
+  #pending(): Promise<void> | undefined {
+    const pending = this.#gate.closed ?? this.#completion.idle;
+    if (pending !== undefined || !this.#completion.owes) return pending;
+    try {
+      this.#context.enter();
+      return this.#completion.wait().catch(() => undefined);
+    } catch {
+      return undefined; // Nothing runs any more on a device that is lost.
+    }
   }
 
   #issue(launch: CudaLaunch, ring: Ring | undefined): void {
@@ -301,7 +310,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         this.#failure ??= { error };
       }
     };
-    return { issued, result: told() };
+    return { issued, result: handled(told()) };
   }
 }
 

@@ -16,6 +16,8 @@ interface Waiter {
   readonly event: number;
   /** The latest launch that it waits for. */
   readonly sequence: number;
+  /** What can be done then besides, such as using memory again. */
+  readonly afterwards: readonly (() => void)[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -24,6 +26,7 @@ export class Completion {
   readonly #context: CudaContext;
   readonly #spare: number[] = [];
   readonly #waiting: Waiter[] = [];
+  #afterwards: (() => void)[] = [];
   #following: Promise<void> | undefined;
 
   constructor(context: CudaContext) {
@@ -35,9 +38,21 @@ export class Completion {
     const event = this.#record();
     return new Promise<void>((resolve, reject) => {
       const { sequence } = this.#context;
-      this.#waiting.push({ event, sequence, resolve, reject });
+      const afterwards = this.#afterwards;
+      this.#afterwards = [];
+      this.#waiting.push({ event, sequence, afterwards, resolve, reject });
       this.#following ??= this.#follow();
     });
+  }
+
+  /** Has `work` done when somebody next waits, and everything issued so far has ended. */
+  later(work: () => void): void {
+    this.#afterwards.push(work);
+  }
+
+  /** Whether something is left to be done that nobody waits for yet. */
+  get owes(): boolean {
+    return this.#afterwards.length > 0;
   }
 
   /** Resolves when nobody waits any more; undefined where nobody does. */
@@ -46,6 +61,7 @@ export class Completion {
   }
 
   dispose(): void {
+    for (const work of this.#afterwards.splice(0)) work();
     const { calls } = this.#context.driver;
     for (const event of this.#spare) calls.cuEventDestroy(event);
     this.#spare.length = 0;
@@ -69,6 +85,9 @@ export class Completion {
       const failure = await this.#outcome(head);
       this.#waiting.shift();
       this.#spare.push(head.event);
+      // After a failure nothing else tells when the stream is done with memory.
+      if (failure !== undefined) this.#context.driver.calls.cuCtxSynchronize();
+      for (const work of head.afterwards) work();
       if (failure === undefined) {
         this.#context.noteCompletion(head.sequence);
         head.resolve();

@@ -14,6 +14,12 @@ export interface Begun<T> {
   readonly result: Promise<T>;
 }
 
+/** A promise whose failure may stay unheard: whoever wants to know still finds it. */
+export function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
+}
+
 export class Gate {
   /** The end of what is being issued; undefined where the gate is open. */
   #last: Promise<void> | undefined;

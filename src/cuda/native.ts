@@ -52,17 +52,23 @@ export function koffiPackage({ platform, architecture }: Platform): string {
 }
 
 /** Loads what calls the driver, then the driver. */
-export async function loadDriver(machine: Platform): Promise<Driver> {
+export async function loadDriver(
+  machine: Platform,
+  loadPackage: (name: string) => Promise<unknown> = (name) => import(name),
+): Promise<Driver> {
   const names = libraryNames(machine);
   if (names.length === 0) throw missingDriver(machine, []);
-  const koffi = await loadKoffi(machine);
+  const koffi = await loadKoffi(machine, loadPackage);
   return new NativeDriver(koffi, loadLibrary(koffi, names, machine));
 }
 
-async function loadKoffi(machine: Platform): Promise<Koffi> {
+async function loadKoffi(
+  machine: Platform,
+  loadPackage: (name: string) => Promise<unknown>,
+): Promise<Koffi> {
   const name = koffiPackage(machine);
   try {
-    const loaded = (await import(name)) as { readonly default: Koffi };
+    const loaded = (await loadPackage(name)) as { readonly default: Koffi };
     return loaded.default;
   } catch (error) {
     throw new TilewrightError({

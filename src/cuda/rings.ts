@@ -12,6 +12,7 @@ import type { LaunchPlan } from "../ptx/executable.ts";
 import { readMessages } from "../ptx/messages.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import type { CudaContext } from "./context.ts";
+import { handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
 import type { DeviceMemory } from "./memory.ts";
 import type { Transfers } from "./transfers.ts";
@@ -94,7 +95,7 @@ export class Rings {
     };
     const pending = reads.flatMap(({ issued }) => (issued === undefined ? [] : [issued]));
     const issued = pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
-    return { issued, result: failures() };
+    return { issued, result: handled(failures()) };
   }
 
   dispose(): void {

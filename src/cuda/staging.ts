@@ -20,7 +20,6 @@ export class Staging {
   readonly #context: CudaContext;
   readonly #spare = new Map<number, StagingBuffer[]>();
   #held = 0;
-  #returned: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   constructor(context: CudaContext) {
     this.#context = context;
@@ -43,18 +42,6 @@ export class Staging {
     const spare = this.#spare.get(size);
     if (spare === undefined) this.#spare.set(size, [buffer]);
     else spare.push(buffer);
-    this.#returned?.resolve();
-    this.#returned = undefined;
-  }
-
-  /** Resolves when a buffer comes back. */
-  returned(): Promise<void> {
-    if (this.#returned === undefined) {
-      let resolve: () => void = () => undefined;
-      const promise = new Promise<void>((settle) => (resolve = settle));
-      this.#returned = { promise, resolve };
-    }
-    return this.#returned.promise;
   }
 
   dispose(): void {

@@ -8,6 +8,7 @@
  */
 import type { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
+import { handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
 import { largestBuffer } from "./staging.ts";
 import type { Staging, StagingBuffer } from "./staging.ts";
@@ -31,8 +32,9 @@ export class Transfers {
       const target = address + offset;
       const result = driver.calls.cuMemcpyHtoDAsync(target, buffer.address, bytes, stream);
       this.#context.check(result, "cuMemcpyHtoDAsync", "copy to the GPU");
-      // Nobody waits for this one; a failure shows at the next wait that somebody does.
-      handled(this.#afterwards(buffer, () => undefined));
+      this.#completion.later(() => {
+        this.#staging.give(buffer);
+      });
     });
     return { issued, result: handled(issued ?? Promise.resolve()) };
   }
@@ -44,10 +46,7 @@ export class Transfers {
       const source = address + offset;
       const result = driver.calls.cuMemcpyDtoHAsync(buffer.address, source, bytes, stream);
       this.#context.check(result, "cuMemcpyDtoHAsync", "copy from the GPU");
-      const arrival = this.#afterwards(buffer, () => {
-        target.set(buffer.bytes.subarray(0, bytes), offset);
-      });
-      arrivals.push(handled(arrival));
+      arrivals.push(handled(this.#arrival(buffer, target.subarray(offset, offset + bytes))));
     });
     const all = async (): Promise<void> => {
       await issued;
@@ -56,15 +55,11 @@ export class Transfers {
     return { issued, result: handled(all()) };
   }
 
-  /** Runs `then` when the stream has come this far; the buffer is free after that, whatever happens. */
-  async #afterwards(buffer: StagingBuffer, then: () => void): Promise<void> {
+  /** Moves what has arrived in the buffer to where it belongs. */
+  async #arrival(buffer: StagingBuffer, target: Uint8Array): Promise<void> {
     try {
       await this.#completion.wait();
-      then();
-    } catch (error) {
-      // The copy may still be under way, and nothing else tells when it ends.
-      this.#context.driver.calls.cuCtxSynchronize();
-      throw error;
+      target.set(buffer.bytes.subarray(0, target.byteLength));
     } finally {
       this.#staging.give(buffer);
     }
@@ -81,7 +76,7 @@ export class Transfers {
       while (offset < total) {
         const bytes = Math.min(largestBuffer, total - offset);
         const buffer = this.#staging.take(bytes);
-        if (buffer === undefined) return this.#staging.returned().then(advance);
+        if (buffer === undefined) return this.#completion.wait().then(advance);
         try {
           issue(offset, bytes, buffer);
         } catch (error) {
@@ -94,10 +89,4 @@ export class Transfers {
     };
     return advance();
   }
-}
-
-/** A promise whose failure may stay unheard: whoever wants to know still finds it. */
-function handled<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
-  return promise;
 }

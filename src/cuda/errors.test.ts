@@ -1,0 +1,320 @@
+/** What becomes of the driver's errors: each at each call, faults of kernels, and reopening after them. */
+import { describe, expect, test } from "vitest";
+import { f32 } from "../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { CudaContext } from "./context.ts";
+import { FakeDriver, fakeHopper } from "./fake/driver.ts";
+import type { FakeKernel } from "./fake/driver.ts";
+import {
+  elementwise,
+  fakeKernels,
+  openFake,
+  scaled,
+  scaledParameters,
+  settle,
+  shifted,
+} from "./fake/harness.ts";
+import type { Harness, HarnessOptions, PlanChanges } from "./fake/harness.ts";
+import { FakeFault } from "./fake/memory.ts";
+import type { FunctionName } from "./functions.ts";
+import { cudaText, newestPtx, requirePtx, targetForGpu } from "./gpu.ts";
+
+function floats(...values: readonly number[]): HostArray<"f32"> {
+  return fromNumbers(f32, [values.length], values);
+}
+
+async function thrownBy(work: () => unknown): Promise<unknown> {
+  try {
+    await work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+async function reportOf(work: () => unknown): Promise<TilewrightError> {
+  const error = await thrownBy(work);
+  if (error instanceof TilewrightError) return error;
+  throw error ?? new Error("nothing was thrown");
+}
+
+const scratchPlan: PlanChanges = {
+  parameters: [...scaledParameters, { kind: "scratch", name: "space", bytes: 8, zeroed: true }],
+  sharedBytes: 1024,
+};
+
+const printing: FakeKernel = {
+  ...elementwise((x, factor) => x + factor),
+  sizes: [8, 4, 8, 4, 8],
+};
+
+const scenarioOptions: HarnessOptions = {
+  kernels: { ...fakeKernels, shifted: printing },
+  plans: {
+    scaled: scratchPlan,
+    shifted: {
+      parameters: [...scaledParameters, { kind: "messages" }],
+      messages: [{ kind: "print", text: "hello", values: [], position: undefined }],
+    },
+  },
+  onLeak: () => undefined,
+};
+
+/** Something of everything that a device does. */
+async function useEverything({ device }: Harness): Promise<readonly number[]> {
+  try {
+    const x = await device.upload(floats(1, 2, 3));
+    const y = device.allocate(f32, [3]);
+    const double = device.bind(scaled, { x, factor: 2, out: y });
+    double.launch();
+    device.record([double]).launch();
+    device.launch(shifted, { x: y, factor: 1, out: x });
+    await device.synchronize();
+    await device.time(() => double.launch());
+    const { out } = await device.run(shifted, { x, factor: 1 });
+    x.dispose();
+    y.dispose();
+    return Array.from(toNumbers(out));
+  } finally {
+    device.dispose();
+    await settle();
+  }
+}
+
+/** What fails while everything is given back is nobody's concern, nor what succeeds when tried again. */
+const quiet: ReadonlySet<string> = new Set([
+  "cuStreamDestroy",
+  "cuEventDestroy",
+  "cuModuleUnload",
+  "cuLinkDestroy",
+  "cuGraphDestroy",
+  "cuGraphExecDestroy",
+  "cuMemFreeHost",
+  "cuMemFreeAsync",
+  "cuMemPoolTrimTo",
+  "cuDevicePrimaryCtxRelease",
+]);
+
+describe("an error of the driver", () => {
+  const codes = /^TW45(04|06|07|09|10|11|12)$/;
+
+  test.each([
+    ["an ordinary one", 999],
+    ["one that ends the context", 719],
+    ["no memory", 2],
+  ])(
+    "(%s) at any call is reported and leaves nothing behind",
+    async (_, result) => {
+      const whole = openFake(scenarioOptions);
+      expect(await useEverything(whole)).toEqual([4, 6, 8]);
+      expect(whole.driver.live).toEqual({});
+      const unheard = new Set<string>();
+      for (const [position, name] of whole.driver.log.entries()) {
+        const earlier = whole.driver.log.slice(0, position).filter((call) => call === name).length;
+        // Later calls of a function repeat what the first ones show.
+        if (earlier > 2) continue;
+        const driver = new FakeDriver(scenarioOptions);
+        driver.fail(name, result, earlier);
+        const error = await thrownBy(() => useEverything(openFake({ ...scenarioOptions, driver })));
+        if (error === undefined) unheard.add(name);
+        else if (error instanceof TilewrightError) expect(error.code).toMatch(codes);
+        else throw error;
+        expect([name, earlier, driver.live]).toEqual([name, earlier, {}]);
+        expect(driver.misuses).toEqual([]);
+      }
+      const retried = result === 2 ? ["cuMemAllocAsync"] : [];
+      expect([...unheard].filter((name) => !quiet.has(name))).toEqual(retried);
+    },
+    60_000,
+  );
+});
+
+describe("a kernel's fault", () => {
+  const broken: HarnessOptions["kernels"] = {
+    ...fakeKernels,
+    scaled: {
+      ...elementwise((x) => x),
+      run: () => {
+        throw new FakeFault(700, "planted");
+      },
+    },
+  };
+
+  test("loses the device, names the kernel, and stays", async () => {
+    const { driver, device } = openFake({ kernels: broken, onLeak: () => undefined });
+    const x = await device.upload(floats(1));
+    const out = device.allocate(f32, [1]);
+    device.launch(scaled, { x, factor: 1, out });
+    const first = await reportOf(() => device.synchronize());
+    expect(first.code).toBe("TW4509");
+    expect(first.summary).toContain("kernel scaled failed and took the device Fake H200 with it");
+    expect(first.summary).toContain("an address that nothing is allocated at");
+    expect(first.found).toContain("CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    for (const use of [
+      () => device.synchronize(),
+      () => device.download(x),
+      () => device.launch(shifted, { x, factor: 1, out }),
+      () => device.allocate(f32, [1]),
+      () => device.upload(floats(1)),
+      () => device.run(shifted, { x, factor: 1 }),
+    ]) {
+      const later = await reportOf(use);
+      expect([later.code, later.summary]).toEqual([
+        "TW4509",
+        `the device was lost before this use: ${first.summary}`,
+      ]);
+    }
+    device.dispose();
+    await settle();
+    expect(driver.live).toEqual({});
+    // The driver of this test recovers, so the device can be opened again.
+    const again = openFake({ driver });
+    const result = await again.device.run(shifted, { x: floats(1), factor: 1 });
+    expect(Array.from(toNumbers(result.out))).toEqual([2]);
+    again.device.dispose();
+  });
+
+  test("names every kernel that may have done it", async () => {
+    const { device } = openFake({ kernels: broken, onLeak: () => undefined });
+    const x = await device.upload(floats(1));
+    const out = device.allocate(f32, [1]);
+    device.launch(shifted, { x, factor: 1, out });
+    await device.synchronize();
+    device.launch(shifted, { x, factor: 1, out });
+    device.launch(scaled, { x, factor: 1, out });
+    const report = await reportOf(() => device.download(out));
+    expect(report.summary).toContain("one of the kernels shifted, scaled failed");
+    device.dispose();
+  });
+
+  test("that the driver does not recover from asks for a new process", async () => {
+    const driver = new FakeDriver();
+    driver.fail("cuCtxSynchronize", 700);
+    const report = await reportOf(() => openFake({ driver }));
+    expect([report.code, report.remedy]).toEqual(["TW4509", "start a new process"]);
+    expect(driver.live).toEqual({});
+  });
+});
+
+describe("a launch that the GPU refuses", () => {
+  test("says what the kernel needs", async () => {
+    const { driver, device } = openFake();
+    driver.fail("cuLaunchKernelEx", 701);
+    const report = await reportOf(() => device.run(scaled, { x: floats(1), factor: 1 }));
+    expect(report.code).toBe("TW4507");
+    expect(report.found).toBe(
+      "128 lanes a block, 40 registers a lane, 0 bytes of shared memory; " +
+        "cuLaunchKernelEx answered CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)",
+    );
+    device.dispose();
+  });
+
+  test("for its shared memory is refused when it is loaded", async () => {
+    const { device } = openFake({ plans: { scaled: { sharedBytes: 300_000 } } });
+    const report = await reportOf(() => device.run(scaled, { x: floats(1), factor: 1 }));
+    expect(report.code).toBe("TW4507");
+    expect(report.found).toContain("300000 bytes of shared memory");
+    device.dispose();
+  });
+});
+
+describe("a kernel that the assembler refuses", () => {
+  test("comes back with the assembler's lines", async () => {
+    const { device } = openFake({ plans: { scaled: { comment: "bad instruction" } } });
+    const report = await reportOf(() => device.run(scaled, { x: floats(1), factor: 1 }));
+    expect(report.code).toBe("TW4506");
+    expect(report.summary).toContain("kernel scaled");
+    expect(report.found).toContain("ptxas fatal : line 7: bad instruction");
+    device.dispose();
+  });
+
+  test("for newer PTX than the driver has names both versions", async () => {
+    const { device } = openFake({ driverVersion: 12040, plans: { scaled: { version: "8.6" } } });
+    const report = await reportOf(() => device.run(scaled, { x: floats(1), factor: 1 }));
+    expect(report.code).toBe("TW4504");
+    expect(report.summary).toBe(
+      "kernel scaled needs PTX 8.6, which the driver of CUDA 12.4 does not accept",
+    );
+    expect(report.expected).toBe("PTX 8.4 or older");
+    device.dispose();
+  });
+
+  test("passes on what costs speed as warnings", async () => {
+    const line = "info : (C7510) Potential Performance Loss: wgmma.mma_async instructions";
+    const { device } = openFake({ plans: { scaled: { comment: line } } });
+    await device.run(scaled, { x: floats(1), factor: 1 });
+    const [record] = device.compilations;
+    expect(record?.warnings).toHaveLength(1);
+    expect(record?.warnings[0]).toContain("(C7510)");
+    device.dispose();
+  });
+});
+
+describe("opening", () => {
+  test("without a GPU says so", async () => {
+    const report = await reportOf(() => new CudaContext(new FakeDriver({ gpus: [] }), 0));
+    expect(report.code).toBe("TW4502");
+  });
+
+  test("a GPU that is not there names those that are", async () => {
+    const report = await reportOf(() => new CudaContext(new FakeDriver(), 3));
+    expect([report.code, report.expected]).toEqual(["TW4513", "0, the only one"]);
+  });
+
+  test("an old GPU or an old driver is refused", async () => {
+    const old = { name: "Fake V100", attributes: { ...fakeHopper.attributes, 75: 7 } };
+    const gpu = await reportOf(() => new CudaContext(new FakeDriver({ gpus: [old] }), 0));
+    expect([gpu.code, gpu.found]).toEqual(["TW4505", "7.0"]);
+    const driver = await reportOf(
+      () => new CudaContext(new FakeDriver({ driverVersion: 11080 }), 0),
+    );
+    expect([driver.code, driver.found]).toEqual(["TW4504", "a driver of CUDA 11.8"]);
+  });
+});
+
+describe("targets of GPUs", () => {
+  const gpu = {
+    ordinal: 0,
+    name: "some GPU",
+    major: 9,
+    minor: 0,
+    processors: 132,
+    sharedMemoryPerBlock: 227 * 1024,
+    sharedMemoryPerProcessor: 228 * 1024,
+    lanesPerProcessor: 2048,
+    blocksPerProcessor: 32,
+    memoryPools: true,
+    driverVersion: 13000,
+  };
+
+  test.each([
+    [9, 0, "sm_90a"],
+    [10, 0, "sm_100a"],
+    [8, 0, "sm_80"],
+    [8, 9, "sm_80"],
+    [10, 3, "sm_80"],
+    [12, 0, "sm_80"],
+  ])("compute capability %i.%i takes %s", (major, minor, name) => {
+    expect(targetForGpu({ ...gpu, major, minor }).name).toBe(name);
+  });
+
+  test("have the GPU's own limits", () => {
+    const small = targetForGpu({ ...gpu, major: 8, minor: 9, sharedMemoryPerBlock: 99 * 1024 });
+    expect(small.sharedMemoryPerBlock).toBe(99 * 1024);
+    expect(small.features).not.toContain("tma");
+  });
+
+  test.each([
+    [12000, "8.0"],
+    [12060, "8.5"],
+    [12080, "8.7"],
+    [13000, "9.0"],
+    [14020, "9.0"],
+  ])("driver %i takes PTX up to %s", (version, ptx) => {
+    expect(newestPtx(version)).toBe(ptx);
+    expect(() => requirePtx("k", ptx, version)).not.toThrow();
+    expect(cudaText(version)).toBe(`${Math.floor(version / 1000)}.${(version % 1000) / 10}`);
+  });
+});

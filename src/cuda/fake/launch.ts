@@ -1,0 +1,152 @@
+/** Launches, recordings and tensor maps of the fake driver. */
+import { readAddress } from "../driver.ts";
+import type { DriverCalls } from "../functions.ts";
+import { invalidValue, success } from "../results.ts";
+import type { FakeDriver, FakeKernel, FakeLaunch } from "./driver.ts";
+import type { FakeStream } from "./stream.ts";
+
+type LaunchFunctions = Pick<
+  DriverCalls,
+  | "cuTensorMapEncodeTiled"
+  | "cuLaunchKernelEx"
+  | "cuGraphInstantiate"
+  | "cuGraphLaunch"
+  | "cuGraphExecDestroy"
+  | "cuGraphDestroy"
+>;
+
+type Give = (driver: FakeDriver, address: number, value: number) => number;
+
+/** A tensor map of the fake driver, as `readTensorMap` gives it back. */
+export interface FakeTensorMap {
+  readonly dataType: number;
+  readonly address: number;
+  readonly extents: readonly number[];
+  readonly strides: readonly number[];
+  readonly box: readonly number[];
+  readonly swizzle: number;
+  readonly fill: number;
+}
+
+function viewAt(driver: FakeDriver, address: number, bytes: number): DataView {
+  const view = driver.memory.view("host", address, bytes);
+  return new DataView(view.buffer, view.byteOffset, view.byteLength);
+}
+
+function list(count: number, read: (index: number) => number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => read(index));
+}
+
+/** What the fake encoder wrote: rank, then the fields in the order of `FakeTensorMap`. */
+export function readTensorMap(view: DataView): FakeTensorMap {
+  const rank = view.getUint8(0);
+  return {
+    dataType: view.getUint8(1),
+    swizzle: view.getUint8(2),
+    fill: view.getUint8(3),
+    address: readAddress(view, 8),
+    extents: list(rank, (axis) => readAddress(view, 16 + 8 * axis)),
+    strides: list(rank - 1, (axis) => readAddress(view, 56 + 8 * axis)),
+    box: list(rank, (axis) => view.getUint32(88 + 4 * axis, true)),
+  };
+}
+
+function parametersOf(
+  driver: FakeDriver,
+  kernel: FakeKernel,
+  pointers: number,
+): readonly DataView[] {
+  const view = viewAt(driver, pointers, 8 * kernel.sizes.length);
+  return kernel.sizes.map((bytes, index) => {
+    const source = driver.memory.view("host", readAddress(view, 8 * index), bytes);
+    return new DataView(source.slice().buffer);
+  });
+}
+
+interface Configuration extends Omit<FakeLaunch, "parameters" | "memory"> {
+  readonly stream: number;
+}
+
+function configurationAt(driver: FakeDriver, address: number): Configuration {
+  const view = viewAt(driver, address, 56);
+  const attributes = new Map<number, number>();
+  const count = view.getUint32(48, true);
+  for (let index = 0; index < count; index += 1) {
+    const attribute = viewAt(driver, readAddress(view, 40) + 72 * index, 72);
+    attributes.set(attribute.getUint32(0, true), attribute.getUint32(8, true));
+  }
+  return {
+    grid: view.getUint32(0, true),
+    lanes: view.getUint32(12, true),
+    sharedBytes: view.getUint32(24, true),
+    stream: readAddress(view, 32),
+    cluster: attributes.get(4) ?? 1,
+    earlyStart: attributes.get(6) === 1,
+  };
+}
+
+export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions {
+  return {
+    cuTensorMapEncodeTiled: (
+      target,
+      dataType,
+      rank,
+      address,
+      extents,
+      strides,
+      box,
+      _steps,
+      _interleave,
+      swizzle,
+      _promotion,
+      fill,
+    ) => {
+      if (target % 64 !== 0 || rank < 1 || rank > 5) return invalidValue;
+      const map = viewAt(driver, target, 128);
+      const [from, along, across] = [
+        viewAt(driver, extents, 8 * rank),
+        viewAt(driver, strides, 8 * (rank - 1)),
+        viewAt(driver, box, 4 * rank),
+      ];
+      [rank, dataType, swizzle, fill].forEach((value, index) => map.setUint8(index, value));
+      map.setBigUint64(8, BigInt(address), true);
+      for (let axis = 0; axis < rank; axis += 1) {
+        if (across.getUint32(4 * axis, true) > 256) return invalidValue;
+        map.setBigUint64(16 + 8 * axis, from.getBigUint64(8 * axis, true), true);
+        if (axis > 0)
+          map.setBigUint64(48 + 8 * axis, along.getBigUint64(8 * (axis - 1), true), true);
+        map.setUint32(88 + 4 * axis, across.getUint32(4 * axis, true), true);
+      }
+      return success;
+    },
+    cuLaunchKernelEx: (config, handle, pointers) => {
+      const { stream, ...configuration } = configurationAt(driver, config);
+      if (configuration.grid === 0) return invalidValue;
+      const entries = driver.find<readonly string[]>("module", Math.floor(handle / 2 ** 16)) ?? [];
+      const kernel = driver.kernels[entries[handle % 2 ** 16] ?? ""];
+      if (kernel === undefined) return success;
+      const parameters = parametersOf(driver, kernel, pointers);
+      driver.find<FakeStream>("stream", stream)?.issue(() => {
+        kernel.run({ ...configuration, parameters, memory: driver.memory });
+      });
+      return success;
+    },
+    cuGraphInstantiate: (address, graph) => {
+      const works = driver.find<readonly (() => void)[]>("graph", graph);
+      return give(driver, address, driver.add("executable", works));
+    },
+    cuGraphLaunch: (executable, stream) => {
+      const works = driver.find<readonly (() => void)[]>("executable", executable) ?? [];
+      for (const work of works) driver.find<FakeStream>("stream", stream)?.issue(work);
+      return success;
+    },
+    cuGraphExecDestroy: (executable) => {
+      driver.remove("executable", executable);
+      return success;
+    },
+    cuGraphDestroy: (graph) => {
+      driver.remove("graph", graph);
+      return success;
+    },
+  };
+}
