@@ -192,7 +192,9 @@ export function outcome(
     if (layout !== undefined) results.set(result, layout);
   });
   const codes = laneCodes(dtype, lanes);
-  const sources = new Map([[value, { layout: source as RegisterLayout, dtype, shape, codes }]]);
+  const sources = new Map<Value, TileCodes & { readonly layout: RegisterLayout }>([
+    [value, { layout: source, dtype, shape, codes }],
+  ]);
   const needs = [{ value, layout: read as RegisterLayout }];
   for (const other of more) {
     sources.set(other.value(op), { layout: other.layout, ...other.codes });

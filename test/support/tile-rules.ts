@@ -3,6 +3,7 @@
  * the lanes, the rule writes its instructions, and the results are read back from the registers.
  */
 import { expect } from "vitest";
+import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { applyRule } from "../../src/ir/ops.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
@@ -17,11 +18,12 @@ import { EmitContext } from "../../src/ptx/emit/context.ts";
 import { iota, tileRules } from "../../src/ptx/emit/tiles/rules.ts";
 import type { EmittedValue, TileValue } from "../../src/ptx/emit/values.ts";
 import { slotsOf, wordClass } from "../../src/ptx/emit/values.ts";
-import type { Instruction, PtxFunction, Register, Variable } from "../../src/ptx/module.ts";
+import type { PtxFunction, PtxModule, Register, Variable } from "../../src/ptx/module.ts";
+import { address, integer, symbol } from "../../src/ptx/operands.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
+import { ptxVersion } from "../../src/ptx/version.ts";
 import { targets } from "../../src/targets/target.ts";
 import { assemble, hasPtxas } from "../ptxas.ts";
-import { StraightLine } from "./straight-line.ts";
 
 /** The codes of a tile's elements, row by row. */
 export interface TileCodes {
@@ -94,97 +96,185 @@ function insideWarps(kernel: Kernel, op: AnyOp): Kernel {
   return { ...kernel, body: { ...kernel.body, ops: [warps, ...end] } };
 }
 
+/** An op that was emitted and run. */
 export interface RuleRun {
-  readonly machine: StraightLine;
-  readonly context: EmitContext;
+  readonly module: PtxModule;
   readonly results: readonly EmittedValue[];
+  /** What a lane's register holds at the end; a register of a result. */
+  readonly value: (register: Register, lane: number) => bigint;
 }
 
-/** Emits the op and runs it; with the instructions' count for reports. */
+const lanesPerBlock = 128;
+const slotBytes = 8;
+
+const sharedMemory: Variable = {
+  kind: "variable",
+  space: "shared",
+  name: "shared_memory",
+  type: "b8",
+  count: 0,
+  alignment: 1024,
+  linkage: "extern",
+};
+
+function pointer(name: string): Variable {
+  return { kind: "variable", space: "param", name, type: "b64" };
+}
+
+/** Emits the op between loads of its sources' registers and stores of its results', and runs that. */
 export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
   const context = new EmitContext(placement, () => {
     throw new Error("no regions here");
   });
   if (test.oneWarp === true) context.scope = { ...context.scope, oneWarp: true };
-  const machine = new StraightLine(128, placement.memory.bytes);
+  const given: bigint[] = [];
+  const from = slots(context, "given");
   for (const [value, source] of test.sources) {
     const { layout, shape, dtype } = source;
     const count = Math.ceil(registersPerLane(layout, shape) / slotsOf(dtype));
     const words = context.code.registers(wordClass(dtype), count);
     context.define(value, { kind: "tile", dtype, shape, layout, words });
-    fill(machine, words, source);
+    words.forEach((word, index) => {
+      loadRegister(context, word, from, given.length / lanesPerBlock);
+      given.push(...wordsOfLanes(source, index));
+    });
   }
   const rules = { ...tileRules, iota } as never;
   applyRule(rules, test.op as never, context as never);
-  machine.run(context.code.statements);
-  return { machine, context, results: test.op.results.map((result) => context.value(result)) };
+  const results = test.op.results.map((result) => context.value(result));
+  const kept = [...new Set(results.flatMap(registersOf))];
+  const to = slots(context, "kept");
+  kept.forEach((register, index) => {
+    storeRegister(context, register, to, index);
+  });
+  context.code.emit("ret");
+  const module = moduleOf(context);
+  const found = run(module, given, kept.length, placement.memory.bytes);
+  const value = (register: Register, lane: number): bigint => {
+    const index = kept.indexOf(register);
+    return found[index * lanesPerBlock + lane] ?? -1n;
+  };
+  return { module, results, value };
+}
+
+function registersOf(value: EmittedValue): readonly Register[] {
+  if (value.kind === "tile") return value.words;
+  if (value.kind === "scalar") return [value.register];
+  throw new Error(`a rule made a ${value.kind}`);
+}
+
+/** b64: the lane's first slot of an array of registers. */
+function slots({ code, numbers }: EmitContext, name: string): Register {
+  const base = code.make("b64", "ld.param.b64", address(symbol(name)));
+  const place = code.make("b64", "cvta.to.global.u64", base);
+  return code.make("b64", "mad.wide.u32", numbers.index, integer(slotBytes), place);
+}
+
+function loadRegister({ code }: EmitContext, word: Register, from: Register, index: number): void {
+  const at = address(from, index * lanesPerBlock * slotBytes);
+  if (word.type !== "pred") return code.emit(`ld.global.${word.type}`, [word, at]);
+  const byte = code.make("b32", "ld.global.u8", at);
+  code.emit("setp.ne.u32", [word, byte, integer(0)]);
+}
+
+function storeRegister({ code }: EmitContext, word: Register, to: Register, index: number): void {
+  const at = address(to, index * lanesPerBlock * slotBytes);
+  const stored =
+    word.type === "pred" ? code.make("b32", "selp.b32", integer(1), integer(0), word) : word;
+  code.emit(`st.global.${stored.type}`, [at, stored]);
+}
+
+function moduleOf(context: EmitContext): PtxModule {
+  const { target, code } = context;
+  const rule: PtxFunction = {
+    kind: "function",
+    entry: true,
+    name: "rule",
+    linkage: "visible",
+    results: [],
+    parameters: [pointer("given"), pointer("kept")],
+    directives: [],
+    body: code.statements,
+  };
+  const version = ptxVersion(target.name, code.statements);
+  return { version, target: target.name, files: [], declarations: [sharedMemory, rule] };
+}
+
+/** The slots of the kept registers after a launch of one block. */
+function run(
+  module: PtxModule,
+  given: readonly bigint[],
+  kept: number,
+  sharedBytes: number,
+): BigUint64Array {
+  const memory = new EmulatedMemory();
+  const source = memory.allocate(Math.max(1, given.length) * slotBytes, "given");
+  memory.write(source, new Uint8Array(BigUint64Array.from(given).buffer));
+  const bytes = kept * lanesPerBlock * slotBytes;
+  const target = memory.allocate(bytes, "kept");
+  memory.fill(target, bytes, 0);
+  const { findings } = emulate(
+    module,
+    {
+      entry: "rule",
+      blocks: [1, 1, 1],
+      lanes: [lanesPerBlock, 1, 1],
+      sharedBytes,
+      parameters: [source, target].map(
+        (place) => new Uint8Array(BigUint64Array.of(BigInt(place)).buffer),
+      ),
+    },
+    memory,
+    { target: targets.sm_90a, seed: kept },
+  );
+  expect(findings.map(({ message }) => message)).toEqual([]);
+  return new BigUint64Array(memory.read(target, bytes).slice().buffer);
 }
 
 /** What the assembler says of the rules' instructions; nothing where there is none. */
 export function assembleRules(runs: readonly RuleRun[]): string {
-  if (!hasPtxas || runs.length === 0) return "";
-  const declarations = runs.map(({ context }, index): PtxFunction => {
-    const body = [...context.code.statements, ret];
-    const name = `rule${index}`;
-    return {
-      kind: "function",
-      entry: true,
-      name,
-      results: [],
-      parameters: [],
-      directives: [],
-      body,
-    };
-  });
-  const shared: Variable = {
-    kind: "variable",
-    space: "shared",
-    name: "shared_memory",
-    type: "b8",
-    count: 0,
-    alignment: 1024,
-    linkage: "extern",
-  };
-  const { name: target } = targets.sm_90a;
-  return assemble(
-    printPtx({ version: "8.0", target, files: [], declarations: [shared, ...declarations] }),
-    target,
+  if (!hasPtxas) return "";
+  const functions = runs.flatMap(({ module }, index) =>
+    module.declarations.flatMap((each) =>
+      each.kind === "function" ? [{ ...each, name: `rule${index}` }] : [],
+    ),
   );
+  const [first] = runs;
+  if (first === undefined) return "";
+  const version = runs
+    .map(({ module }) => module.version)
+    .reduce((left, right) => (Number(left) > Number(right) ? left : right));
+  const declarations = [sharedMemory, ...functions];
+  return assemble(printPtx({ ...first.module, version, declarations }), first.module.target);
 }
 
-const ret: Instruction = { kind: "instruction", opcode: "ret", operands: [] };
-
-/** Padding is filled with ones, which are NaN and greatest numbers. */
-function fill(
-  machine: StraightLine,
-  words: readonly Register[],
+/** A word of a tile in each lane. Padding is filled with ones, which are NaN and greatest numbers. */
+function wordsOfLanes(
   { layout, shape, dtype, codes }: { readonly layout: RegisterLayout } & TileCodes,
-): void {
+  index: number,
+): readonly bigint[] {
   const table = elementTable(layout, shape);
   const registers = registersPerLane(layout, shape);
-  const slots = slotsOf(dtype);
+  const slotCount = slotsOf(dtype);
   const bits = dtype.kind === "bool" ? 1 : dtype.bits;
   const mask = (1n << BigInt(bits)) - 1n;
-  words.forEach((word, index) => {
-    const lanes = Array.from({ length: machine.lanes }, (_, lane) => {
-      let value = 0n;
-      for (let slot = slots - 1; slot >= 0; slot -= 1) {
-        const register = layout.kind === "splat" ? 0 : index * slots + slot;
-        const element =
-          register < registers ? (table[(lane % 128) * registers + register] ?? padding) : padding;
-        const code = element === padding ? mask : (codes[element] ?? 0n) & mask;
-        value = (value << BigInt(bits)) | code;
-      }
-      return value;
-    });
-    machine.fill(word, lanes);
+  return Array.from({ length: lanesPerBlock }, (_, lane) => {
+    let value = 0n;
+    for (let slot = slotCount - 1; slot >= 0; slot -= 1) {
+      const register = layout.kind === "splat" ? 0 : index * slotCount + slot;
+      const element =
+        register < registers ? (table[lane * registers + register] ?? padding) : padding;
+      const code = element === padding ? mask : (codes[element] ?? 0n) & mask;
+      value = (value << BigInt(bits)) | code;
+    }
+    return value;
   });
 }
 
 /** Checks every place of a tile against the codes of its elements. */
 export function expectTile(
-  { machine }: RuleRun,
+  { value }: RuleRun,
   tile: EmittedValue | undefined,
   expected: TileCodes,
   about: string,
@@ -198,12 +288,12 @@ export function expectTile(
   const slots = slotsOf(dtype);
   const bits = BigInt(dtype.kind === "bool" ? 1 : dtype.bits);
   expect(words.length, about).toBe(Math.ceil(registers / slots));
-  for (let lane = 0; lane < machine.lanes; lane += 1)
+  for (let lane = 0; lane < lanesPerBlock; lane += 1)
     for (let register = 0; register < registers; register += 1) {
-      const element = table[(lane % 128) * registers + register] ?? padding;
+      const element = table[lane * registers + register] ?? padding;
       if (element === padding) continue;
       const word = words[Math.floor(register / slots)];
-      const raw = word && machine.value(word, lane);
+      const raw = word && value(word, lane);
       const found = ((raw ?? -1n) >> (bits * BigInt(register % slots))) & ((1n << bits) - 1n);
       const wanted = (expected.codes[element] ?? 0n) & ((1n << bits) - 1n);
       if (!same(found, wanted, dtype))

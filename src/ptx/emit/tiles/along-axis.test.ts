@@ -16,7 +16,7 @@ import { allocateLanes } from "../../../formats/dtype.ts";
 import type { DType, Lanes } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
 
-cases("scan", numbers, 60, false, (one) => {
+cases("scan", numbers, 30, false, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
   const fn = random.pick(scanFunctions.filter((each) => each !== "prod" || dtype.kind !== "float"));
   const axis = random.below(shape.length);
@@ -43,7 +43,7 @@ cases("scan", numbers, 60, false, (one) => {
   return run;
 });
 
-cases("sort", numbers, 20, true, (one) => {
+cases("sort", numbers, 10, true, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
   const axis = random.below(shape.length);
   const descending = random.below(2) === 1;
@@ -65,7 +65,7 @@ cases("sort", numbers, 20, true, (one) => {
   return run;
 });
 
-cases("sort with payloads", numbers, 15, true, (one) => {
+cases("sort with payloads", numbers, 8, true, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
   const axis = random.below(shape.length);
   const descending = random.below(2) === 1;
