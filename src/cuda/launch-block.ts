@@ -7,9 +7,8 @@
  *   256    addresses of the parameters, 8 bytes each
  *   …      the parameters' values, tensor maps at multiples of 64
  */
-import { allocateLanes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
-import { writeLane } from "../formats/values.ts";
+import { valueBytes } from "../formats/values.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { LaunchParameter } from "../ptx/executable.ts";
@@ -146,9 +145,7 @@ export class LaunchBlock {
   }
 
   #writeScalar(offset: number, dtype: DType, value: HostValue): void {
-    const lanes = allocateLanes(dtype, 1);
-    writeLane(dtype, lanes, 0, value);
-    this.#memory.bytes.set(new Uint8Array(lanes.buffer), offset);
+    this.#memory.bytes.set(valueBytes(dtype, value), offset);
   }
 
   #writeSize(offset: number, value: number, bits: 32 | 64): void {
