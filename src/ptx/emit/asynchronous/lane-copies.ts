@@ -18,7 +18,8 @@ import { address, integer } from "../../operands.ts";
 import { threadBarrier, warpBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
 import { planAccess } from "../memory/access.ts";
-import { loadWords, storeWords } from "../memory/transfer.ts";
+import { loadWords } from "../memory/loads.ts";
+import { storeWords } from "../memory/stores.ts";
 import type { Access, Unit } from "../memory/units.ts";
 import { barrierAddress, emitArrival } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
@@ -151,11 +152,7 @@ const nanWords: { readonly [name: string]: number | bigint } = {
 };
 
 /** One arrival of the language, once all lanes have done their part. */
-function arriveForCopy(
-  context: EmitContext,
-  { scale }: BarrierValue,
-  place: BarrierPlace,
-): void {
+function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: BarrierPlace): void {
   const { code, numbers, scope } = context;
   const byWarps = scale > 1 && !scope.oneWarp;
   if (byWarps || scope.oneWarp) warpBarrier(context, "the warp has copied its part");

@@ -25,16 +25,17 @@ export interface AccessRequest {
   readonly shape: readonly number[];
   /** Whether only one of the lanes that hold an element accesses it. */
   readonly once: boolean;
-  /** Whether elements are accessed one at a time. */
-  readonly single?: boolean;
+  /** The most elements that are accessed at once, where not as many as there can be. */
+  readonly widest?: number;
 }
 
 export function planAccess(context: EmitContext, request: AccessRequest): Access {
   const { window, layout, shape } = request;
   const always = request.once ? [firstHolder(context, layout)] : [];
-  const widest = request.single ? 1 : widestBits / window.dtype.bits;
+  const widest = request.widest ?? widestBits / window.dtype.bits;
   // Every target loads matrices; storing them came with sm_90.
-  const matrices = !request.single && (!request.once || context.target.architecture >= 90);
+  const matrices =
+    request.widest === undefined && (!request.once || context.target.architecture >= 90);
   const regular = regularParts(context, window, layout, shape);
   const found = regular && regularAccess(context, regular, { always, widest, matrices });
   return found ?? elementAccess(context, { window, layout, shape, always });

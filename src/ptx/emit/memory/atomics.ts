@@ -7,6 +7,7 @@
  *   |---------------|----------------------------|------------------------------------------------|
  *   | add           | integers, f32, f64         | add.u32, add.u64, add.f32, add.f64             |
  *   | add           | f16, bf16                  | add.noftz.f16; bf16 from sm_90 on, else a loop |
+ *   | add           | f32, f16, bf16, unwanted   | add.v4.f32, add.noftz.v4.f16x2: 16 bytes a lane |
  *   | min, max      | integers                   | min.s32 and the like                           |
  *   | min, max      | f16, bf16                  | a loop of cas.b16                              |
  *   | and, or, xor  | integers                   | and.b32, and.b64                               |
@@ -20,7 +21,7 @@ import type { atomicFunctions } from "../../../ir/ops/memory.ts";
 import { countUses } from "../../../ir/rewrite/analysis.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { Operand, Register } from "../../module.ts";
-import { integer } from "../../operands.ts";
+import { integer, vector } from "../../operands.ts";
 import { warpBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
 import { tileElements, tileFromElements } from "../elements.ts";
@@ -28,7 +29,9 @@ import { emitBinary } from "../elementwise/functions.ts";
 import { elementClass } from "../values.ts";
 import { planAccess } from "./access.ts";
 import { shareElements } from "./sharing.ts";
+import { underGuard, writeWords } from "./stores.ts";
 import { spreadOperand } from "./tiles.ts";
+import { widestBits } from "./units.ts";
 import type { Access, Unit } from "./units.ts";
 
 type AtomicFunction = (typeof atomicFunctions)[number];
@@ -58,8 +61,12 @@ function integerType(fn: AtomicFunction, { bits, kind }: DType): string {
 
 export function atomic(op: Op<"atomic">, context: EmitContext): void {
   const { value } = op.operands;
-  const dtype = context.ref(op.operands.ref).dtype;
+  const { dtype } = context.ref(op.operands.ref);
   const update = updateOf(context, op.attributes.fn, dtype);
+  if (addsSideBySide(op, context)) {
+    addWords(op, context, dtype);
+    return;
+  }
   updateElements(op, context, [value], (access, unit, [operand], old) => {
     if (operand === undefined) throw new Error("an atomic without its value");
     if (update.kind === "loop")
@@ -75,6 +82,49 @@ export function compareExchange(op: Op<"atomic_compare_exchange">, context: Emit
   updateElements(op, context, [expected, value], (access, unit, operands, old) => {
     emitUpdate(context, access, unit, update, operands, old);
   });
+}
+
+/** Whether neighbours are added at once: sums of floats up to 32 bits that nobody asks the old values of. */
+function addsSideBySide(
+  { attributes, operands, results }: Op<"atomic">,
+  context: EmitContext,
+): boolean {
+  const { dtype } = context.ref(operands.ref);
+  const packed = dtype.name === "f32" || dtype.name === "f16" || dtype.name === "bf16";
+  const modern = context.target.architecture >= 90;
+  const unwanted = results.every((result) => !isUsed(context.kernel, result));
+  return (
+    attributes.fn === "add" && packed && modern && unwanted && operands.value.type.kind === "tile"
+  );
+}
+
+/** Adds runs of neighbours: up to 16 bytes in global memory, pairs of 16 bits in shared. */
+function addWords(op: Op<"atomic">, context: EmitContext, dtype: DType): void {
+  const { code } = context;
+  const { value, ref } = op.operands;
+  const tile = spreadOperand(context, op, value);
+  const { layout, shape, words } = tile;
+  const window = context.ref(ref);
+  const global = ref.type.kind === "ref" && ref.type.space === "gmem";
+  const widest = (global ? widestBits : 32) / dtype.bits;
+  const access = planAccess(context, { window, layout, shape, once: true, widest });
+  const format = { bits: dtype.bits, registers: registersPerLane(layout, shape) };
+  writeWords(code, access, format, words, ({ registers, address: place, guard }, chunks) => {
+    const lone = dtype.bits === 16 && registers.length === 1;
+    const sources = lone ? chunks.map((chunk) => code.make("b16", "cvt.u16.u32", chunk)) : chunks;
+    const opcode = `red.${access.space}.${sumOf(dtype, registers.length)}`;
+    underGuard(code, guard, () => {
+      code.emit(opcode, [place, vector(sources)]);
+    });
+  });
+}
+
+/** add.f32, add.v4.f32, add.noftz.f16, add.noftz.f16x2, add.noftz.v4.f16x2. */
+function sumOf({ name, bits }: DType, count: number): string {
+  const packed = bits === 16 && count > 1;
+  const words = packed ? count / 2 : count;
+  const type = packed ? `${name}x2` : name;
+  return `add${bits === 16 ? ".noftz" : ""}${words > 1 ? `.v${words}` : ""}.${type}`;
 }
 
 type UpdateElement = (
@@ -106,7 +156,7 @@ function updateElements(
   });
   const layout = tile?.layout;
   const shape = tile?.shape ?? [];
-  const access = planAccess(context, { window, layout, shape, once: true, single: true });
+  const access = planAccess(context, { window, layout, shape, once: true, widest: 1 });
   const count = layout === undefined ? 1 : registersPerLane(layout, shape);
   const olds: (Register | undefined)[] = Array.from({ length: count }, () => undefined);
   for (const unit of access.units()) {
@@ -140,16 +190,14 @@ function emitUpdate(
   operands: readonly Operand[],
   old: Register | undefined,
 ): void {
-  const emit = (): void => {
+  underGuard(code, guard, () => {
     if (old === undefined && reduces) code.emit(`red.${space}.${opcode}`, [place, ...operands]);
     else {
       const type = opcode.endsWith("64") ? "b64" : opcode.endsWith("16") ? "b16" : "b32";
       const target = old ?? code.register(type);
       code.emit(`atom.${space}.${opcode}`, [target, place, ...operands]);
     }
-  };
-  if (guard === undefined) emit();
-  else code.guarded(guard, emit);
+  });
 }
 
 interface LoopOperands {

@@ -14,7 +14,8 @@ import { convertTile, operandTile } from "../tiles/operands.ts";
 import { predicatesToWords, wordsToPredicates } from "../tiles/words.ts";
 import type { RefValue, ScalarValue, TileValue } from "../values.ts";
 import { planAccess } from "./access.ts";
-import { loadWords, storeWords } from "./transfer.ts";
+import { loadWords } from "./loads.ts";
+import { storeWords } from "./stores.ts";
 import { widestBits } from "./units.ts";
 
 /** A tile whose layout says who holds what. */
