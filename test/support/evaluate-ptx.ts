@@ -117,15 +117,15 @@ class Sequence {
     const words = new Uint32Array(buffer);
     const wide = new BigUint64Array(buffer);
     this.#views = {
-      f32: new Float32Array(buffer) as View,
-      f64: f64 as View,
-      s32: new Int32Array(buffer) as View,
-      u32: words as View,
-      b32: words as View,
-      pred: words as View,
-      s64: new BigInt64Array(buffer) as View,
-      u64: wide as View,
-      b64: wide as View,
+      f32: new Float32Array(buffer),
+      f64: f64,
+      s32: new Int32Array(buffer),
+      u32: words,
+      b32: words,
+      pred: words,
+      s64: new BigInt64Array(buffer),
+      u64: wide,
+      b64: wide,
     };
     this.#nudge = nudge;
     const labels = new Map<string, number>();
@@ -292,9 +292,9 @@ class Sequence {
     const name = modifiers.length > 1 && !type.startsWith("f") ? `${root}.${modifiers[0]}` : root;
     const operation = (wide ? ofWide : ofNumbers)[name];
     if (operation === undefined) throw new Error(`an instruction ${name} of ${type}`);
-    if (!modifiers.includes("approx")) return operation as Compute;
+    if (!modifiers.includes("approx")) return operation;
     const exact = operation as (a: number) => number;
-    return ((a: number) => moveUnits(exact(a), this.#nudge)) as Compute;
+    return (a: number) => moveUnits(exact(a), this.#nudge);
   }
 }
 

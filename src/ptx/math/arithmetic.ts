@@ -180,6 +180,11 @@ export class Arithmetic {
     return this.code.make("b32", operation, ...terms);
   }
 
+  /** A choice between 32-bit integers. */
+  selectIntegers(condition: Register, ifTrue: number, ifFalse: number): Register {
+    return this.code.make("b32", "selp.b32", integer(ifTrue), integer(ifFalse), condition);
+  }
+
   /** A test of 32-bit integers. */
   testIntegers(operation: string, left: Register, right: Register | number): Register {
     const other = typeof right === "number" ? integer(right) : right;

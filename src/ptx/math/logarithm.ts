@@ -33,18 +33,18 @@ export interface Parts {
   readonly mantissa: Register;
 }
 
-/** Takes a positive finite number apart. */
+/** Takes a positive finite number apart; subnormal ones are made larger first. */
 export function takeApart(f: Arithmetic, x: Register): Parts {
-  const { fraction, bias } = f.format;
+  const { fraction, bias, place } = f.format;
   const up = fraction + 1;
   const isSubnormal = f.compare("lt", x, 2 ** (1 - bias));
   const normal = f.select(isSubnormal, f.mul(x, 2 ** up), x);
-  const word = f.highWord(normal);
-  const distance = f.integers("sub.s32", word, twoThirds[f.width]);
-  const scaled = exponentBits(f, distance);
-  const mantissa = f.withHighWord(f.integers("sub.s32", word, scaled), normal);
-  const exponent = exponentNumber(f, distance);
-  return { exponent: f.add(exponent, f.select(isSubnormal, -up, 0)), mantissa };
+  const least = twoThirds[f.width];
+  const origin = f.selectIntegers(isSubnormal, least + up * 2 ** place, least);
+  const distance = f.integers("sub.s32", f.highWord(normal), origin);
+  const above = f.integers("and.b32", distance, 2 ** place - 1);
+  const mantissa = f.withHighWord(f.integers("add.s32", above, least), normal);
+  return { exponent: exponentNumber(f, distance), mantissa };
 }
 
 /** e in the place of the exponent. */
@@ -57,13 +57,12 @@ function exponentNumber(f: Arithmetic, distance: Register): Register {
   return f.code.make(`b${f.width}`, `cvt.rn.f${f.width}.s32`, whole);
 }
 
-/** The logarithm where x is positive and finite; NaN, infinite or -infinite elsewhere. */
-function withSpecial(f: Arithmetic, x: Register, logarithm: Register): Register {
-  const positive = f.compare("gt", x, 0);
-  const inside = f.compareAnd("lt", x, Infinity, positive);
-  // Infinity for itself, NaN for NaN and for negative numbers.
+/** The logarithm where x is beyond `zero` and finite; NaN, infinite or -infinite elsewhere. */
+function withSpecial(f: Arithmetic, x: Register, zero: number, logarithm: Register): Register {
+  const inside = f.compareAnd("lt", x, Infinity, f.compare("gt", x, zero));
+  // Infinity for itself, NaN for NaN and for numbers below.
   const special = f.select(inside, logarithm, f.fma(x, Infinity, Infinity));
-  return f.select(f.compare("eq", x, 0), -Infinity, special);
+  return f.select(f.compare("eq", x, zero), -Infinity, special);
 }
 
 /** e·ln 2 + f + small. */
@@ -84,7 +83,7 @@ export function log(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
   const { exponent, mantissa } = takeApart(f, x);
   const rest = f.sub(mantissa, 1);
-  return withSpecial(f, x, assemble(f, exponent, rest, curveOf(f, rest)));
+  return withSpecial(f, x, 0, assemble(f, exponent, rest, curveOf(f, rest)));
 }
 
 /** e + log(1 + f) / ln 2, where f - f²/2 and its product with 1 / ln 2 are sums of two floats. */
@@ -103,7 +102,7 @@ export function log2(code: Code, width: Width, x: Register): Register {
   const leadingLow = f.fma(bent, low, f.fma(bent, high, f.neg(leading)));
   const sum = f.add(exponent, leading);
   const lost = f.sub(leading, f.sub(sum, exponent));
-  return withSpecial(f, x, f.add(sum, f.add(f.fma(small, high, leadingLow), lost)));
+  return withSpecial(f, x, 0, f.add(sum, f.add(f.fma(small, high, leadingLow), lost)));
 }
 
 /**
@@ -123,15 +122,6 @@ export function log1p(code: Code, width: Width, x: Register): Register {
   const part = f.withHighWord(f.integers("sub.s32", f.highWord(x), scaled), x);
   const rest = f.add(part, offset);
   const inner = assemble(f, exponent, rest, curveOf(f, rest));
-  // 1 + x would add the rounding of the sum; only where it is zero, negative or no number matters here.
-  const special = withSpecialBelow(f, x, inner);
   const tiny = f.compare("lt", f.abs(x), 2 ** -(fraction + 2));
-  return f.select(tiny, x, special);
-}
-
-/** As `withSpecial`, for numbers compared with -1. */
-function withSpecialBelow(f: Arithmetic, x: Register, logarithm: Register): Register {
-  const inside = f.compareAnd("lt", x, Infinity, f.compare("gt", x, -1));
-  const special = f.select(inside, logarithm, f.fma(x, Infinity, Infinity));
-  return f.select(f.compare("eq", x, -1), -Infinity, special);
+  return f.select(tiny, x, withSpecial(f, x, -1, inner));
 }

@@ -1,0 +1,62 @@
+/** What the sequences look like: without branches where many run side by side, and short. */
+import { describe, expect, test } from "vitest";
+import { Code, SourceFiles } from "../code.ts";
+import type { Instruction } from "../module.ts";
+import { instructionText } from "../printer.ts";
+import { mathFunctions } from "./index.ts";
+
+/** The instructions of a function of f32. */
+function instructions(
+  emit: (code: Code, ...operands: ReturnType<Code["registers"]>) => unknown,
+): readonly Instruction[] {
+  const code = new Code(new SourceFiles());
+  emit(code, ...code.registers("b32", 2));
+  return code.statements.flatMap((statement) =>
+    statement.kind === "instruction" ? [statement] : [],
+  );
+}
+
+describe("sequences of f32", () => {
+  test.each(["exp", "exp2", "log", "log2", "tanh", "logistic", "erf", "rsqrt"] as const)(
+    "%s has no branches",
+    (fn) => {
+      const opcodes = instructions(mathFunctions.f32.unary[fn]).map(({ opcode }) => opcode);
+      expect(opcodes.filter((opcode) => opcode.startsWith("bra"))).toEqual([]);
+    },
+  );
+
+  test("exp is short", () => {
+    expect(instructions(mathFunctions.f32.unary.exp).length).toBeLessThanOrEqual(18);
+  });
+
+  test("every sum and product says how it rounds, and none flushes subnormal numbers", () => {
+    for (const emit of Object.values(mathFunctions.f32.unary))
+      for (const { opcode } of instructions(emit)) {
+        if (/^(add|sub|mul|fma|div|sqrt)\b.*\.f(32|64)$/.test(opcode))
+          expect(opcode).toContain(".rn.");
+        if (!opcode.startsWith("rcp.approx")) expect(opcode).not.toContain("ftz");
+      }
+  });
+});
+
+test("approximations are the instructions of GPUs", () => {
+  const text = Object.entries({
+    ...mathFunctions.approximate.unary,
+    ...mathFunctions.approximate.binary,
+  })
+    .map(([fn, emit]) => `${fn}: ${instructions(emit).map(instructionText).join(" ")}`)
+    .join("\n");
+  expect(text).toMatchInlineSnapshot(`
+    "sqrt: sqrt.approx.ftz.f32 %r2, %r0;
+    rsqrt: rsqrt.approx.ftz.f32 %r2, %r0;
+    exp: mul.rn.f32 %r2, %r0, 0f3FB8AA3B; ex2.approx.ftz.f32 %r3, %r2;
+    exp2: ex2.approx.ftz.f32 %r2, %r0;
+    log: lg2.approx.ftz.f32 %r2, %r0; mul.rn.f32 %r3, %r2, 0f3F317218;
+    log2: lg2.approx.ftz.f32 %r2, %r0;
+    sin: sin.approx.ftz.f32 %r2, %r0;
+    cos: cos.approx.ftz.f32 %r2, %r0;
+    tanh: tanh.approx.f32 %r2, %r0;
+    logistic: mul.rn.f32 %r2, %r0, 0fBFB8AA3B; ex2.approx.ftz.f32 %r3, %r2; add.rn.f32 %r4, %r3, 0f3F800000; rcp.approx.ftz.f32 %r5, %r4;
+    div: div.full.ftz.f32 %r2, %r0, %r1;"
+  `);
+});
