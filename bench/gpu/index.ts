@@ -142,7 +142,7 @@ function checkRow(
         ? Math.exp(value - largest) / sum
         : (value / Math.sqrt(mean + 1e-6)) * (weights[column] ?? NaN);
     const found = out[from + column] ?? NaN;
-    // bf16 rounds by at most 2^-9 of the value; f32 arithmetic before that by far less.
+    // bf16 rounds by at most 2^-8 of the value; f32 arithmetic before that by far less.
     require(Math.abs(found - expected) <=
       Math.abs(expected) * 2 ** -8.9 +
         1e-30, `${kind}[${from + column}] is ${found}, not ${expected}`);

@@ -88,3 +88,10 @@ export function convertValue<To extends DTypeName>(
   convertLanes(from, to, source, target, options);
   return readLane(to, target, 0);
 }
+
+/** The bytes of one value in memory; a 4-bit one takes a byte. */
+export function valueBytes(dtype: DType, value: HostValue): Uint8Array {
+  const lanes = allocateLanes(dtype, 1);
+  writeLane(dtype, lanes, 0, value);
+  return new Uint8Array(lanes.buffer);
+}

@@ -21,7 +21,7 @@ export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "targ
   readonly gpu?: number;
 }
 
-export type DeviceName = "gpu" | "simulator";
+export type DeviceName = "gpu" | "simulator" | "emulator";
 
 type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
 
@@ -55,6 +55,7 @@ const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
   gpu: [...common, "gpu"],
   simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
+  emulator: [...common, "seed", "checks", "onFindings", "target"],
 };
 
 export type CheckedOptions = DeviceOptions & SimulatorOptions & { readonly gpu?: number };

@@ -6,6 +6,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { checkOpenOptions } from "./open-options.ts";
 import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts";
+import { EmulatorBackend } from "./emulator-backend.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
 
 export type { DeviceName } from "./open-options.ts";
@@ -22,6 +23,13 @@ const openers: { readonly [N in DeviceName]: Opener } = {
       ...(onPrint !== undefined && { onPrint }),
     });
     return new Device(backend, options);
+  },
+  emulator: async ({ target, seed, checks, onPrint, onFindings, ...options }) => {
+    const given = { target, seed, checks, onPrint, onFindings };
+    const own = Object.fromEntries(
+      Object.entries(given).filter(([, value]) => value !== undefined),
+    );
+    return new Device(new EmulatorBackend(own), options);
   },
   simulator: async (options) => new Device(new SimulatorBackend(options), options),
 };

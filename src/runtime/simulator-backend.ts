@@ -1,6 +1,5 @@
 /** The simulator as a device: memory is host memory, and a launch is a simulated run with all checks. */
-import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
-import { WorkQueue } from "../device/work-queue.ts";
+import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
@@ -12,6 +11,8 @@ import { printLine } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
+import { combineFindings } from "./findings.ts";
+import { QueuedBackend } from "./queued-backend.ts";
 
 export interface SimulatorOptions {
   /** The GPU whose limits hold; sm_90a unless given. */
@@ -35,14 +36,14 @@ interface SimulatorAllocation extends Allocation {
 
 type SimulatorLaunch = Launch<SimulatorAllocation, Kernel>;
 
-export class SimulatorBackend implements Backend<SimulatorAllocation, Kernel> {
+export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel> {
   readonly name = "simulator";
   readonly target: Target;
   readonly sourceLines = "all";
   readonly #options: SimulatorOptions;
-  readonly #queue = new WorkQueue();
 
   constructor(options: SimulatorOptions = {}) {
+    super();
     this.target = options.target ?? defaultTarget;
     this.#options = options;
   }
@@ -61,7 +62,7 @@ export class SimulatorBackend implements Backend<SimulatorAllocation, Kernel> {
   }
 
   upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
-    return this.#queue.run(async () => {
+    return this.queue.run(async () => {
       copyStorage(array.data, allocation.buffer.data);
       allocation.buffer = { ...allocation.buffer, initialised: true };
     });
@@ -72,54 +73,14 @@ export class SimulatorBackend implements Backend<SimulatorAllocation, Kernel> {
     shape: readonly number[],
     allocation: SimulatorAllocation,
   ): Promise<HostArray<N>> {
-    return this.#queue.run(async () => {
+    return this.queue.run(async () => {
       const array = hostArray(dtype, shape);
       copyStorage(allocation.buffer.data, array.data);
       return array;
     });
   }
 
-  launch(launch: SimulatorLaunch): void {
-    this.#queue.launch(() => this.#simulate(launch));
-  }
-
-  run(launch: SimulatorLaunch): Promise<void> {
-    return this.#queue.run(() => this.#simulate(launch));
-  }
-
-  bind(launch: SimulatorLaunch): Repeatable {
-    return {
-      launch: () => {
-        this.launch(launch);
-      },
-      dispose: () => undefined,
-    };
-  }
-
-  record(works: readonly Repeatable[]): Repeatable {
-    return {
-      launch: () => {
-        for (const work of works) work.launch();
-      },
-      dispose: () => undefined,
-    };
-  }
-
-  synchronize(): Promise<void> {
-    return this.#queue.synchronize();
-  }
-
-  async time(work: () => void): Promise<number> {
-    let start = 0;
-    const begun = this.#queue.run(async () => {
-      start = performance.now();
-    });
-    work();
-    await begun;
-    return this.#queue.run(async () => performance.now() - start);
-  }
-
-  async #simulate({
+  protected override async execute({
     kernel,
     program,
     arrays,
@@ -135,7 +96,7 @@ export class SimulatorBackend implements Backend<SimulatorAllocation, Kernel> {
     const [first, ...others] = findings;
     if (first !== undefined) {
       this.#options.onFindings?.(findings);
-      throw combine(first, others);
+      throw combineFindings(first, others);
     }
     // Without checks, parts that the kernel did not write keep the zeros they were allocated with.
     for (const { name, role } of kernel.parameters) {
@@ -154,22 +115,4 @@ function copyStorage(source: Storage, target: Storage): void {
   const bytes = (array: Storage): Uint8Array =>
     new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   bytes(target).set(bytes(source));
-}
-
-/** One error that stands for all findings of a launch: the first, with a note for each other one. */
-function combine(first: TilewrightError, others: readonly TilewrightError[]): TilewrightError {
-  const alike = new Map<string, { readonly finding: TilewrightError; times: number }>();
-  for (const finding of others) {
-    const { code, summary, position } = finding;
-    const key = `${position?.file}:${position?.line} ${code} ${summary}`;
-    const known = alike.get(key);
-    if (known === undefined) alike.set(key, { finding, times: 1 });
-    else known.times += 1;
-  }
-  return first.withNotes(
-    [...alike.values()].map(({ finding, times }) => ({
-      message: `also ${finding.code}: ${finding.summary}${times === 1 ? "" : `, ${times} times`}`,
-      location: finding,
-    })),
-  );
 }

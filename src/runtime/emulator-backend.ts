@@ -1,0 +1,256 @@
+/**
+ * The emulator as a device: kernels are compiled to PTX text as for a GPU, and the text is executed lane by
+ * lane. Global memory is the emulator's heap; a launch's parameters are the bytes that a driver would copy.
+ *
+ *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulate(module, launch, memory)
+ */
+import type { Allocation, Compiled, Launch } from "../device/backend.ts";
+import { EmulatedMemory, emulate } from "../emulator/index.ts";
+import { parsePtx } from "../emulator/parser/index.ts";
+import { encodeTensorMap } from "../emulator/tensor-map.ts";
+import type { TensorMapType } from "../emulator/tensor-map.ts";
+import { packedBytes } from "../formats/dtype.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import { elementCount, hostArray } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { valueBytes } from "../formats/values.ts";
+import { evaluateSize } from "../ir/size.ts";
+import type { DimensionValues } from "../ir/size.ts";
+import type { Kernel } from "../ir/node.ts";
+import { runPasses } from "../passes/pipeline.ts";
+import { compileKernel } from "../ptx/compile.ts";
+import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
+import { readMessages, ringHeader } from "../ptx/messages.ts";
+import { printPtx } from "../ptx/printer.ts";
+import { printLine } from "../support/console.ts";
+import type { TilewrightError } from "../support/diagnostics.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { combineFindings } from "./findings.ts";
+import { QueuedBackend } from "./queued-backend.ts";
+
+export interface EmulatorDeviceOptions {
+  /** The GPU that kernels are compiled for; sm_90a unless given. */
+  readonly target?: Target;
+  /** Decides the turns of warps and when asynchronous operations complete; 0 unless given. */
+  readonly seed?: number;
+  /** Look for races, uninitialised values and the rest; true unless given. */
+  readonly checks?: boolean;
+  readonly onPrint?: (line: string) => void;
+  readonly onFindings?: (findings: readonly TilewrightError[]) => void;
+}
+
+interface EmulatorAllocation extends Allocation {
+  readonly address: number;
+}
+
+type EmulatorLaunch = Launch<EmulatorAllocation, Executable>;
+
+const ringWords = 2 ** 16;
+
+export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executable> {
+  readonly name = "emulator";
+  readonly target: Target;
+  readonly sourceLines = "all";
+  readonly #options: EmulatorDeviceOptions;
+  readonly #memory = new EmulatedMemory();
+
+  constructor(options: EmulatorDeviceOptions = {}) {
+    super();
+    this.target = options.target ?? defaultTarget;
+    this.#options = options;
+  }
+
+  compile(kernel: Kernel): Compiled<Executable> {
+    const compiled = compileKernel(runPasses(kernel), this.target);
+    // What runs is the text, so that the printer is part of what is tried.
+    const program = { ...compiled, module: parsePtx(printPtx(compiled.module)) };
+    return { program, cached: false, warnings: [] };
+  }
+
+  allocate(dtype: DType, shape: readonly number[]): EmulatorAllocation {
+    const bytes = packedBytes(dtype, elementCount(shape));
+    // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
+    const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
+    return { bytes, address: this.#memory.allocate(whole) };
+  }
+
+  release({ address }: EmulatorAllocation): void {
+    void this.queue.run(async () => {
+      this.#memory.free(address);
+    });
+  }
+
+  upload({ data }: HostArray, { address }: EmulatorAllocation): Promise<void> {
+    return this.queue.run(async () => {
+      this.#memory.write(address, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    });
+  }
+
+  download<N extends DTypeName>(
+    dtype: DType<N>,
+    shape: readonly number[],
+    { address, bytes }: EmulatorAllocation,
+  ): Promise<HostArray<N>> {
+    return this.queue.run(async () => {
+      const array = hostArray(dtype, shape);
+      const { data } = array;
+      new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(
+        this.#memory.read(address, bytes),
+      );
+      return array;
+    });
+  }
+
+  protected override async execute(launch: EmulatorLaunch): Promise<void> {
+    const { program, dimensions } = launch;
+    const blocks = evaluateSize(program.blocks, dimensions);
+    if (blocks === 0) return;
+    const lent = new LentMemory(this.#memory, launch);
+    try {
+      const { findings } = emulate(
+        program.module,
+        {
+          entry: program.entry,
+          blocks: [blocks, 1, 1],
+          lanes: [program.lanes, 1, 1],
+          cluster: program.cluster,
+          sharedBytes: program.sharedBytes,
+          parameters: program.parameters.map((each) => lent.bytesOf(each)),
+        },
+        this.#memory,
+        { target: this.target, seed: this.#options.seed, checks: this.#options.checks },
+      );
+      const failure = this.#readMessages(program, lent.ring, dimensions);
+      const [first, ...others] = failure === undefined ? findings : [failure, ...findings];
+      if (first === undefined) return;
+      this.#options.onFindings?.(findings);
+      throw combineFindings(first, others);
+    } finally {
+      lent.giveBack();
+    }
+  }
+
+  /** Prints what the kernel printed; gives the assertion that failed. */
+  #readMessages(
+    program: Executable,
+    ring: number | undefined,
+    dimensions: DimensionValues,
+  ): TilewrightError | undefined {
+    if (ring === undefined) return undefined;
+    const words = new Uint32Array(this.#memory.read(ring, 4 * ringWords).slice().buffer);
+    const { lines, failure } = readMessages(words, program, dimensions);
+    for (const line of lines) (this.#options.onPrint ?? printLine)(line);
+    return failure;
+  }
+
+  dispose(): void {
+    // The garbage collector takes the heap back.
+  }
+}
+
+/** Memory that a launch has for its own time, and the bytes of its parameters. */
+class LentMemory {
+  readonly #memory: EmulatedMemory;
+  readonly #launch: EmulatorLaunch;
+  readonly #scratch = new Map<string, number>();
+  ring: number | undefined;
+
+  constructor(memory: EmulatedMemory, launch: EmulatorLaunch) {
+    this.#memory = memory;
+    this.#launch = launch;
+  }
+
+  bytesOf(parameter: LaunchParameter): Uint8Array {
+    const { scalars, dimensions } = this.#launch;
+    switch (parameter.kind) {
+      case "array":
+      case "scratch":
+        return addressBytes(this.#address(parameter));
+      case "scalar":
+        return valueBytes(parameter.dtype, known(scalars, parameter.name));
+      case "size": {
+        const value = BigInt(evaluateSize(parameter.size, dimensions));
+        const bytes = new Uint8Array(BigUint64Array.of(value).buffer);
+        return bytes.subarray(0, parameter.bits / 8);
+      }
+      case "tensorMap":
+        return mapBytes(parameter.map, this.#arrayAddress(parameter.map.array), dimensions);
+      case "messages":
+        return addressBytes((this.ring ??= this.#makeRing()));
+    }
+  }
+
+  giveBack(): void {
+    for (const address of this.#scratch.values()) this.#memory.free(address);
+    if (this.ring !== undefined) this.#memory.free(this.ring);
+  }
+
+  #address(parameter: Extract<LaunchParameter, { readonly kind: "array" | "scratch" }>): number {
+    if (parameter.kind === "array") return this.#arrayAddress(parameter.name);
+    const bytes = evaluateSize(parameter.bytes, this.#launch.dimensions);
+    const address = this.#memory.allocate(Math.max(1, bytes), parameter.name);
+    if (parameter.zeroed) this.#memory.write(address, new Uint8Array(bytes));
+    this.#scratch.set(parameter.name, address);
+    return address;
+  }
+
+  #arrayAddress(name: string): number {
+    return this.#launch.arrays.get(name)?.address ?? known(this.#scratch, name);
+  }
+
+  #makeRing(): number {
+    const ring = this.#memory.allocate(4 * ringWords, "messages");
+    const words = new Uint32Array(ringWords);
+    words.set(ringHeader(ringWords));
+    this.#memory.write(ring, new Uint8Array(words.buffer));
+    return ring;
+  }
+}
+
+function known<T>(values: ReadonlyMap<string, T>, name: string): T {
+  const value = values.get(name);
+  if (value === undefined) throw new Error(`the launch has nothing called ${name}`);
+  return value;
+}
+
+function addressBytes(address: number): Uint8Array {
+  return new Uint8Array(BigUint64Array.of(BigInt(address)).buffer);
+}
+
+/** Formats that a tensor map does not know are bytes to it. */
+const mapTypes: { readonly [N in DTypeName]: TensorMapType } = {
+  f64: "f64",
+  f32: "f32",
+  tf32: "f32",
+  f16: "f16",
+  bf16: "bf16",
+  f8e4m3fn: "u8",
+  f8e5m2: "u8",
+  f8e8m0fnu: "u8",
+  f4e2m1fn: "u8",
+  i4: "u8",
+  i8: "u8",
+  i16: "u16",
+  i32: "s32",
+  i64: "s64",
+  u4: "u8",
+  u8: "u8",
+  u16: "u16",
+  u32: "u32",
+  u64: "u64",
+  bool: "u8",
+};
+
+function mapBytes(plan: TensorMapPlan, address: number, dimensions: DimensionValues): Uint8Array {
+  const { dtype, box, swizzle, fill } = plan;
+  return encodeTensorMap({
+    type: mapTypes[dtype.name],
+    address,
+    extents: plan.extents.map((size) => evaluateSize(size, dimensions)),
+    strides: plan.strides.map((size) => evaluateSize(size, dimensions)),
+    box,
+    swizzle,
+    fill,
+  });
+}
