@@ -1,0 +1,19 @@
+/** Kernels compiled by nvcc run on the emulator: right results, no finding, whatever the schedule. */
+import { describe, expect, test } from "vitest";
+import { readText } from "../source-files.ts";
+import { runOnEmulator } from "./emulation.ts";
+import { arithmeticCases } from "./nvcc-arithmetic.ts";
+import { collectiveCases } from "./nvcc-collective.ts";
+
+const seeds = [0, 1, 2];
+
+describe.each([...collectiveCases, ...arithmeticCases])("$file", (foreign) => {
+  const path = `test/fixtures/ptx/${foreign.file}`;
+  const text = readText(path);
+
+  test.each(seeds)("seed %d", (seed) => {
+    const { findings, results } = runOnEmulator(text, path, foreign, seed);
+    expect(findings.map(({ message }) => message)).toEqual([]);
+    foreign.check(results);
+  });
+});
