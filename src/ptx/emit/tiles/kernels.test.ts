@@ -1,0 +1,191 @@
+/** Kernels around tile ops, from the language to the emulator, against the simulator. */
+import { describe, expect, test } from "vitest";
+import { array, bf16, f16, f32, i32, i8, kernel, loop, slice, warps } from "tilewright";
+import type { KernelDefinition } from "tilewright";
+import { runKernel } from "../../../../test/simulation.ts";
+import { emulateKernel } from "../../../../test/support/emulated-kernel.ts";
+import { hostArray, toNumbers } from "../../../formats/hostarray.ts";
+import type { HostArray } from "../../../formats/hostarray.ts";
+import { allocateLanes } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import { Random } from "../../../support/random.ts";
+
+/** Whole numbers, so that sums do not depend on their order. */
+function wholeNumbers(dtype: DType, shape: readonly number[], seed: number): HostArray {
+  const random = new Random(seed);
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const lanes = allocateLanes(dtype, count);
+  const codes: { readonly [name: string]: (value: number) => number } = {
+    bf16: (value) => new DataView(Float32Array.of(value).buffer).getUint32(0, true) >>> 16,
+    f16: halfCode,
+  };
+  const code = codes[dtype.name] ?? ((value: number) => value);
+  for (let index = 0; index < count; index += 1) lanes[index] = code(random.below(16)) as never;
+  return hostArray(dtype, shape, lanes as never);
+}
+
+/** The f16 of a whole number up to 2048. */
+function halfCode(value: number): number {
+  if (value === 0) return 0;
+  const exponent = Math.floor(Math.log2(value));
+  return ((15 + exponent) << 10) | ((value * 2 ** (10 - exponent)) & 1023);
+}
+
+async function agree(definition: KernelDefinition, seed = 1): Promise<void> {
+  const inputs: { [name: string]: HostArray } = {};
+  for (const { name, role, value } of definition.kernel.parameters)
+    if (role === "input" && value.type.kind === "ref")
+      inputs[name] = wholeNumbers(value.type.dtype, value.type.shape.map(Number), seed);
+  const simulated = await runKernel(definition, inputs);
+  const { results, findings } = emulateKernel(definition, inputs);
+  expect(findings.map(({ message }) => message)).toEqual([]);
+  for (const [name, result] of Object.entries(simulated.results))
+    expect(numbersOf(results[name]), name).toEqual(numbersOf(result));
+}
+
+function numbersOf(result: HostArray | undefined): readonly number[] {
+  return result === undefined ? [] : [...toNumbers(result)];
+}
+
+const grid = { i: 1 };
+
+describe("tile ops in kernels", () => {
+  test.each([f32, bf16, f16, i32, i8])("sums of rows and columns of $name", async (dtype) => {
+    const inputs = { x: array(dtype, [64, 96]) };
+    const outputs = {
+      rows: array(dtype, [64]),
+      columns: array(dtype, [96]),
+      total: array(dtype, [1]),
+    };
+    await agree(
+      kernel({ name: "sums", grid, inputs, outputs }, ({ x, rows, columns, total }) => {
+        const tile = x.load();
+        rows.store(tile.sum(1));
+        columns.store(tile.sum(0));
+        total.store(tile.max(0).max(0, { keep: true }));
+      }),
+    );
+  });
+
+  test("a transposed tile", async () => {
+    await agree(
+      kernel(
+        {
+          name: "turn",
+          grid,
+          inputs: { x: array(f16, [64, 32]) },
+          outputs: { y: array(f16, [32, 64]) },
+        },
+        ({ x, y }) => {
+          y.store(x.load().transpose());
+        },
+      ),
+    );
+  });
+
+  test("running sums, sorts and searches", async () => {
+    await agree(
+      kernel(
+        {
+          name: "along",
+          grid,
+          inputs: { x: array(f32, [4, 256]), y: array(i32, [4, 256]) },
+          outputs: {
+            sums: array(f32, [4, 256]),
+            sorted: array(f32, [4, 256]),
+            moved: array(i32, [4, 256]),
+            found: array(i32, [4]),
+          },
+        },
+        ({ x, y, sums, sorted, moved, found }) => {
+          const tile = x.load();
+          sums.store(tile.cumsum(1));
+          const [keys, payload] = tile.sortWith(1, [y.load()], { descending: true });
+          sorted.store(keys);
+          moved.store(payload);
+          found.store(tile.argmax(1));
+        },
+      ),
+    );
+  });
+
+  test("sums in a loop", async () => {
+    await agree(
+      kernel(
+        {
+          name: "loops",
+          grid,
+          inputs: { x: array(f32, [8, 64, 64]) },
+          outputs: { y: array(f32, [8, 64]) },
+        },
+        ({ x, y }) => {
+          loop(8, (step) => {
+            y.at(step).store(x.at(step).load().sum(0));
+          });
+        },
+      ),
+    );
+  });
+
+  test("two program threads beside each other", async () => {
+    const threads = ["one", "two"] as const;
+    await agree(
+      kernel(
+        {
+          name: "beside",
+          grid,
+          threads,
+          inputs: { x: array(f32, [2, 64, 64]) },
+          outputs: { y: array(f32, [2, 64]), z: array(f32, [2, 64, 64]) },
+        },
+        ({ x, y, z, one, two }) => {
+          const work = (which: number) => () => {
+            const tile = x.at(which).load();
+            y.at(which).store(tile.sum(0));
+            z.at(which).store(tile.transpose().cumsum(0));
+          };
+          one(work(0));
+          two(work(1));
+        },
+      ),
+    );
+  });
+
+  test("each warp on its own", async () => {
+    await agree(
+      kernel(
+        {
+          name: "alone",
+          grid,
+          inputs: { x: array(f32, [4, 16, 32]) },
+          outputs: { y: array(f32, [4, 32]), z: array(f32, [4, 32, 16]) },
+        },
+        ({ x, y, z }) => {
+          warps((warp) => {
+            const tile = x.at(warp).load();
+            y.at(warp).store(tile.sum(0));
+            z.at(warp).store(tile.transpose());
+          });
+        },
+      ),
+    );
+  });
+
+  test("windows of tiles", async () => {
+    await agree(
+      kernel(
+        {
+          name: "windows",
+          grid,
+          inputs: { x: array(i8, [64, 64]) },
+          outputs: { y: array(i8, [32, 64]), z: array(i8, [64]) },
+        },
+        ({ x, y, z }) => {
+          const tile = x.load();
+          y.store(tile.slice([32, 0], [32, 64]));
+          z.store(x.at(slice(0, 1)).load().reshape([64]));
+        },
+      ),
+    );
+  });
+});
