@@ -70,7 +70,7 @@ export class Issue {
     const epoch = mode === "read" ? this.#read : this.#write;
     if (this.#known === undefined || epoch === undefined || bytes === 0) return;
     if (place.space !== "shared" && place.space !== "global") return;
-    const known = this.#proxy === "generic" ? this.#known.generic : this.#known[place.space];
+    const known = this.#known;
     const { machine, warp, lane, instruction } = this.issuer;
     const proxy = this.#proxy;
     machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction });
@@ -112,7 +112,7 @@ export function recordOrdinary(
 ): void {
   const epoch = warp.timeline;
   if (epoch === undefined) return;
-  const known = epoch.knowledge.generic;
+  const known = epoch.knowledge;
   machine.record({ place, bytes, mode, proxy: "generic", epoch, known, warp, lane, instruction });
 }
 

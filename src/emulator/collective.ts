@@ -18,8 +18,7 @@
  * handed to `machine.schedule`.
  */
 import type { Instruction, Operand } from "../ptx/module.ts";
-import type { Clock } from "../sim/order/clock.ts";
-import type { Epoch, Timeline } from "../sim/order/knowledge.ts";
+import type { Epoch, Knowledge, Timeline } from "../sim/order/knowledge.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import type { Random } from "../support/random.ts";
@@ -120,7 +119,7 @@ export interface RecordedAccess {
   /** The step it belongs to: the warp's timeline, or that of an asynchronous operation. */
   readonly epoch: Epoch;
   /** What is known to have happened before it. */
-  readonly known: Clock;
+  readonly known: Knowledge;
   readonly warp: WarpView;
   readonly lane: number;
   readonly instruction: CollectiveInstruction;

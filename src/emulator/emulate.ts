@@ -22,7 +22,8 @@ function programOf(module: PtxModule, entry: string, checks: boolean): Program {
   const known = programs.get(module) ?? new Map<string, Program>();
   programs.set(module, known);
   const key = `${checks} ${entry}`;
-  const program = known.get(key) ?? loadProgram(module, entry, { checks, collectives: collectiveRules });
+  const program =
+    known.get(key) ?? loadProgram(module, entry, { checks, collectives: collectiveRules });
   known.set(key, program);
   return program;
 }
@@ -59,7 +60,10 @@ function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory
   for (const variable of fresh)
     known.set(variable.name, memory.allocate(variableBytes(variable), variable.name));
   for (const variable of fresh) {
-    const bytes = initialBytes(variable, (name, offset) => addressIn(program, known, name) + BigInt(offset));
+    const bytes = initialBytes(
+      variable,
+      (name, offset) => addressIn(program, known, name) + BigInt(offset),
+    );
     memory.write(known.get(variable.name) ?? globalBase, bytes);
   }
   return Float64Array.from(program.globals, ({ name }) => known.get(name) ?? 0);

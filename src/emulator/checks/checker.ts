@@ -1,47 +1,256 @@
-/** The checks of a launch: undefined registers and memory, races. */
+/**
+ * The checks of a launch: registers and memory that are read before they are written, and races. Lanes of a
+ * warp count as one agent; a warp's access is checked as a whole, after its lanes have made it.
+ */
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
+import type { Conflict } from "../../sim/order/shadow.ts";
+import { globalBase, rankShift, sharedOffsetMask, wordSize, windows } from "../addresses.ts";
 import type { RecordedAccess } from "../collective.ts";
+import type { BlockState, WarpState } from "../machine/warp.ts";
+import { byteStates } from "../memory.ts";
+import type { MemoryViews } from "../memory.ts";
 import type { Site } from "../program/program.ts";
-import type { WarpState } from "../machine/warp.ts";
+import { MemoryOrder, semanticsOf } from "./order.ts";
+import type { AccessSemantics } from "./order.ts";
+import { Shadows } from "./shadows.ts";
+import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 
 /** What the checks ask of the launch. */
 export interface CheckedLaunch {
+  readonly heap: MemoryViews;
   site(number: number): Site;
   report(details: DiagnosticDetails): void;
+}
+
+/** Bytes next to each other that a warp's lanes touch. */
+interface Run {
+  readonly block: BlockState | undefined;
+  readonly offset: number;
+  bytes: number;
 }
 
 export class Checker {
   readonly #launch: CheckedLaunch;
   readonly #reported = new Set<string>();
+  readonly #shadows = new Shadows();
+  readonly #order = new MemoryOrder();
+  readonly #semantics: AccessSemantics[] = [];
+  /** The last access that a warp made at a site; a step's accesses from one site are one access. */
+  readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
 
   constructor(launch: CheckedLaunch) {
     this.#launch = launch;
   }
 
-  fence(_warp: WarpState): void {
-    return;
+  fence(warp: WarpState): void {
+    this.#order.fence(warp);
   }
 
-  accesses(_warp: WarpState, _site: number, _slot: number, _mask: number): void {
-    return;
+  #semanticsOf(site: number): AccessSemantics {
+    const known = this.#semantics[site];
+    if (known !== undefined) return known;
+    const found = semanticsOf(this.#launch.site(site).instruction.opcode);
+    this.#semantics[site] = found;
+    return found;
   }
 
-  record(_access: RecordedAccess): void {
-    return;
+  /** The accesses of a warp's lanes at a site, whose addresses are in a row of `warp.addresses`. */
+  accesses(warp: WarpState, site: number, slot: number, mask: number): void {
+    const { memory } = this.#launch.site(site);
+    const { timeline } = warp;
+    if (memory === undefined || timeline === undefined) return;
+    const semantics = this.#semanticsOf(site);
+    const runs = runsOf(warp, slot, mask, memory.bytes);
+    const access = this.#begin(warp, site, memory.mode, semantics);
+    const touched = this.#shadows.begin(access, timeline.knowledge);
+    for (const { block, offset, bytes } of runs) {
+      if (memory.mode === "read") this.#checkWritten(warp, site, block, offset, bytes);
+      touched.run(block, offset, bytes);
+    }
+    this.#reportConflicts(touched);
+    if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
+  }
+
+  #begin(
+    warp: WarpState,
+    number: number,
+    mode: "read" | "write" | "atomic",
+    { strong, writes }: AccessSemantics,
+  ): MemoryAccess {
+    const { agent = 0, count = 0 } = warp.timeline ?? {};
+    let ofWarp = this.#last.get(warp);
+    if (ofWarp === undefined) {
+      ofWarp = new Map();
+      this.#last.set(warp, ofWarp);
+    }
+    const known = ofWarp.get(number);
+    if (known?.count === count) return known;
+    const { instruction, location } = this.#launch.site(number);
+    const access: MemoryAccess = {
+      agent,
+      count,
+      mode: !strong ? mode : writes ? "atomic" : "observe",
+      proxy: "generic",
+      member: 0,
+      op: instruction,
+      location,
+      warp: warp.index,
+      block: warp.block.index,
+    };
+    ofWarp.set(number, access);
+    return access;
+  }
+
+  #synchronise(warp: WarpState, slot: number, mask: number, semantics: AccessSemantics): void {
+    for (let rest = mask; rest !== 0; rest &= rest - 1) {
+      const lane = 31 - Math.clz32(rest & -rest);
+      const address = warp.addresses[32 * slot + lane] as number;
+      const place = placeOf(warp, address);
+      this.#order.access(warp, place.block, place.offset, semantics);
+    }
+  }
+
+  /** An access that a collective instruction makes, or has made for it later. */
+  record({ place, bytes, mode, proxy, epoch, known, warp, instruction }: RecordedAccess): void {
+    if (place.space !== "global" && place.space !== "shared") return;
+    const { agent, count } = epoch;
+    const access: MemoryAccess = {
+      agent,
+      count,
+      mode,
+      proxy,
+      member: 0,
+      op: instruction.instruction,
+      location: instruction.location,
+      warp: warp.index,
+      block: warp.block.index,
+    };
+    const touched = this.#shadows.begin(access, known);
+    touched.run(place.block, place.offset, bytes);
+    this.#reportConflicts(touched);
+  }
+
+  /* ---- reports ---- */
+
+  #once(key: string, details: () => DiagnosticDetails): void {
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
+    this.#launch.report(details());
+  }
+
+  #reportConflicts(touched: AccessRuns): void {
+    for (const conflict of touched.conflicts())
+      if (conflict.kind === "race") this.#reportRace(conflict);
+  }
+
+  #reportRace({
+    earlier,
+    current,
+    missing,
+    granule,
+  }: Conflict<MemoryAccess> & { readonly kind: "race" }): void {
+    const pair = [describe(earlier.op.opcode, earlier), describe(current.op.opcode, current)];
+    const key = `race ${earlier.op.opcode} ${place(earlier)} ${current.op.opcode} ${place(current)}`;
+    this.#once(key, () => ({
+      code: missing === "fence" ? "TW8015" : "TW8014",
+      message: `${pair[1]} is not ordered with ${pair[0]}`,
+      location: current.location,
+      found: `both touch byte ${granule}`,
+      notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
+    }));
+  }
+
+  #checkWritten(
+    warp: WarpState,
+    site: number,
+    block: BlockState | undefined,
+    offset: number,
+    bytes: number,
+  ): void {
+    const { states } = block?.shared ?? this.#launch.heap;
+    for (let at = offset; at < offset + bytes; at++) {
+      if (states[at] !== byteStates.unwritten) continue;
+      const { instruction, location } = this.#launch.site(site);
+      const where = block === undefined ? "global" : "shared";
+      this.#once(`unwritten ${site}`, () => ({
+        code: "TW8013",
+        message: `${instruction.opcode} of warp ${warp.index} of block ${warp.block.index} reads ${where} memory that nothing has written`,
+        location,
+        found: `byte ${at}`,
+      }));
+      return;
+    }
   }
 
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {
-    const key = `undefined ${site} ${register}`;
-    if (this.#reported.has(key)) return;
-    this.#reported.add(key);
     const { instruction, location } = this.#launch.site(site);
     const { layout } = warp.groups.current.frame.function;
     const place = [...layout.places.values()].find(({ number }) => number === register);
+    const name = place?.register.name ?? "a register";
+    const flight = warp.flights.get(warp.base + register);
     const lane = 31 - Math.clz32(mask & -mask);
-    this.#launch.report({
-      code: "TW8012",
-      message: `${instruction.opcode} reads ${place?.register.name ?? "a register"}, which lane ${lane} of warp ${warp.index} of block ${warp.block.index} has not written`,
-      location,
-    });
+    const who = `lane ${lane} of warp ${warp.index} of block ${warp.block.index}`;
+    this.#once(`undefined ${site} ${register}`, () =>
+      flight === undefined
+        ? {
+            code: "TW8012",
+            message: `${instruction.opcode} reads ${name}, which ${who} has not written`,
+            location,
+          }
+        : {
+            code: "TW8070",
+            message: `${instruction.opcode} reads ${name}, which ${flight.instruction.opcode} has under way`,
+            location,
+            notes: [{ message: "it was started here", location: flight.location }],
+          },
+    );
   }
+}
+
+function place({ location, block, warp }: MemoryAccess): string {
+  const { position } = location;
+  return position === undefined
+    ? `${block} ${warp}`
+    : `${position.file}:${position.line}:${position.column}`;
+}
+
+function describe(opcode: string, { warp, block, proxy }: MemoryAccess): string {
+  const by = proxy === "async" ? "issued by" : "of";
+  return `${opcode} ${by} warp ${warp} of block ${block}`;
+}
+
+/** Where a generic address that has been checked leads. */
+function placeOf(
+  warp: WarpState,
+  address: number,
+): { readonly block: BlockState | undefined; readonly offset: number } {
+  if (address >= globalBase) return { block: undefined, offset: address - globalBase };
+  const shared = address - windows.shared * wordSize;
+  const rank = shared >>> rankShift;
+  const block = rank === 0 ? warp.block : warp.block.cluster[rank - 1];
+  return { block: block ?? warp.block, offset: shared & sharedOffsetMask };
+}
+
+/** The accesses of a warp, those next to each other joined; local and other private memory left out. */
+function runsOf(warp: WarpState, slot: number, mask: number, bytes: number): readonly Run[] {
+  const runs: Run[] = [];
+  let last: Run | undefined;
+  for (let rest = mask; rest !== 0; rest &= rest - 1) {
+    const lane = 31 - Math.clz32(rest & -rest);
+    const address = warp.addresses[32 * slot + lane] as number;
+    const isShared = address < 2 * wordSize && address >= wordSize;
+    if (!isShared && address < globalBase) continue;
+    const { block, offset } = placeOf(warp, address);
+    if (last !== undefined && last.block === block) {
+      const end = last.offset + last.bytes;
+      if (offset === end) {
+        last.bytes += bytes;
+        continue;
+      }
+      if (offset >= last.offset && offset + bytes <= end) continue;
+    }
+    last = { block, offset, bytes };
+    runs.push(last);
+  }
+  return runs;
 }

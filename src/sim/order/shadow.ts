@@ -24,31 +24,42 @@
  * after it too. For that the later one's *asynchronous* clock must include it, since a copy may rely
  * on the later reader's fence without knowing of the earlier reader's; agents stand for themselves.
  */
-import type { Access } from "./access.ts";
+import type { Access, AccessMode, Proxy } from "./access.ts";
 import type { Clock } from "./clock.ts";
-import type { Knowledge } from "./knowledge.ts";
+import type { Epoch, Knowledge } from "./knowledge.ts";
 
-export type Conflict =
+/** What an access must say for conflicts to be found; reports add who made it. */
+export interface TrackedAccess extends Epoch {
+  /** `observe`: a read that conflicts with plain writes alone, as one of a pair of atomics. */
+  readonly mode: AccessMode | "observe";
+  readonly proxy: Proxy;
+  /** Which member of a union the window belongs to, from 1; 0 for memory that is in no union. */
+  readonly member: number;
+  /** The operation; conflicts of the same two are reported once. */
+  readonly op: unknown;
+}
+
+export type Conflict<A extends TrackedAccess = Access> =
   | {
       readonly kind: "race";
-      readonly earlier: Access;
-      readonly current: Access;
+      readonly earlier: A;
+      readonly current: A;
       readonly granule: number;
       /** `fence`: ordinary accesses would be ordered; the earlier agent's proxy fence is missing. */
       readonly missing: "order" | "fence";
     }
-  | { readonly kind: "uninitialised"; readonly current: Access; readonly granule: number }
+  | { readonly kind: "uninitialised"; readonly current: A; readonly granule: number }
   | {
       readonly kind: "union";
-      readonly earlier: Access;
-      readonly current: Access;
+      readonly earlier: A;
+      readonly current: A;
       readonly granule: number;
     };
 
 /** Accesses of one kind since the last write, newest first. */
-interface History {
-  readonly access: Access;
-  readonly older: History | undefined;
+interface History<A> {
+  readonly access: A;
+  readonly older: History<A> | undefined;
   readonly size: number;
   /** The size at which to look for members that others stand for; doubles when few are. */
   readonly bound: number;
@@ -56,12 +67,12 @@ interface History {
 
 const smallestBound = 8;
 
-interface State {
-  readonly write: Access | undefined;
+interface State<A> {
+  readonly write: A | undefined;
   /** The write before that one, where the two race. */
-  readonly overtaken: Access | undefined;
-  readonly atomics: History | undefined;
-  readonly reads: History | undefined;
+  readonly overtaken: A | undefined;
+  readonly atomics: History<A> | undefined;
+  readonly reads: History<A> | undefined;
 }
 
 export interface ShadowOptions {
@@ -71,17 +82,17 @@ export interface ShadowOptions {
   readonly initialised: boolean;
 }
 
-const untouched: State = {
+const untouched: State<never> = {
   write: undefined,
   overtaken: undefined,
   atomics: undefined,
   reads: undefined,
 };
 
-export class ShadowMemory {
+export class ShadowMemory<A extends TrackedAccess = Access> {
   readonly #options: ShadowOptions;
   #granules: Int32Array | undefined;
-  #states: State[] = [untouched];
+  #states: State<A>[] = [untouched];
   /** How many states make a collection worth its scan of the granules. */
   #collectAt: number;
 
@@ -96,7 +107,7 @@ export class ShadowMemory {
   }
 
   /** Starts an access by an agent (or on behalf of the issuer of a copy) that knows `knowledge`. */
-  begin(access: Access, knowledge: Knowledge): ShadowCursor {
+  begin(access: A, knowledge: Knowledge): ShadowCursor<A> {
     const { granules, space, initialised } = this.#options;
     this.#granules ??= new Int32Array(granules);
     if (this.#states.length > this.#collectAt) this.#collect(this.#granules);
@@ -129,7 +140,7 @@ export class ShadowMemory {
   /** Drops the states no granule has any more. */
   #collect(granules: Int32Array): void {
     const renumbered = new Int32Array(this.#states.length);
-    const live: State[] = [untouched];
+    const live: State<A>[] = [untouched];
     for (let granule = 0; granule < granules.length; granule++) {
       const old = granules[granule] as number;
       if (old === 0) continue;
@@ -149,7 +160,7 @@ export class ShadowMemory {
 /** How many states are compared with a new one. Merging keeps memory from falling into ever smaller runs. */
 const recentStates = 8;
 
-function sameState(left: State, right: State): boolean {
+function sameState<A>(left: State<A>, right: State<A>): boolean {
   return (
     left.write === right.write &&
     left.overtaken === right.overtaken &&
@@ -158,7 +169,7 @@ function sameState(left: State, right: State): boolean {
   );
 }
 
-function sameHistory(left: History | undefined, right: History | undefined): boolean {
+function sameHistory<A>(left: History<A> | undefined, right: History<A> | undefined): boolean {
   return left === right || (left?.access === right?.access && left?.older === right?.older);
 }
 
@@ -179,22 +190,22 @@ function replaceWhile(
 }
 
 /** One access on its way through the granules it touches. Not to be used after the next `begin`. */
-export class ShadowCursor {
+export class ShadowCursor<A extends TrackedAccess = Access> {
   readonly #granules: Int32Array;
-  readonly #states: State[];
-  readonly #step: Step;
+  readonly #states: State<A>[];
+  readonly #step: Step<A>;
   readonly #following = new Map<number, number>();
   #lastMet = -1;
   #lastFollowing = 0;
 
-  constructor(granules: Int32Array, states: State[], step: Step) {
+  constructor(granules: Int32Array, states: State<A>[], step: Step<A>) {
     this.#granules = granules;
     this.#states = states;
     this.#step = step;
   }
 
   /** What was found so far; a pair of ops once, at the first granule. */
-  get conflicts(): readonly Conflict[] {
+  get conflicts(): readonly Conflict<A>[] {
     return this.#step.conflicts;
   }
 
@@ -226,7 +237,7 @@ export class ShadowCursor {
   }
 
   /** The number of a state, the one it has where this access led to the same before. */
-  #numberOf(state: State): number {
+  #numberOf(state: State<A>): number {
     const states = this.#states;
     const oldest = Math.max(1, states.length - recentStates);
     for (let number = states.length - 1; number >= oldest; number--)
@@ -236,17 +247,17 @@ export class ShadowCursor {
 }
 
 /** The rules of the table above for one access. */
-class Step {
-  readonly conflicts: Conflict[] = [];
-  readonly #access: Access;
+class Step<A extends TrackedAccess> {
+  readonly conflicts: Conflict<A>[] = [];
+  readonly #access: A;
   readonly #generic: Clock;
   readonly #asynchronous: Clock;
   /** What the access must find its predecessors in. */
   readonly #clock: Clock;
   readonly #initialised: boolean;
-  readonly #written: State;
+  readonly #written: State<A>;
 
-  constructor(access: Access, generic: Clock, asynchronous: Clock, initialised: boolean) {
+  constructor(access: A, generic: Clock, asynchronous: Clock, initialised: boolean) {
     this.#access = access;
     this.#generic = generic;
     this.#asynchronous = asynchronous;
@@ -255,11 +266,12 @@ class Step {
     this.#written = { ...untouched, write: access };
   }
 
-  from(state: State, granule: number): State {
+  from(state: State<A>, granule: number): State<A> {
     const { mode } = this.#access;
     const { write, overtaken, atomics, reads } = state;
     const isAfterWrite = write === undefined || this.#order(write, granule);
     if (overtaken !== undefined) this.#order(overtaken, granule);
+    if (mode === "observe") return state;
     if (mode !== "atomic") this.#orderAll(atomics, granule);
     if (mode !== "read") this.#orderAll(reads, granule);
     if (mode === "write")
@@ -270,13 +282,13 @@ class Step {
       : { write, overtaken, atomics: this.#added(atomics), reads };
   }
 
-  #orderAll(history: History | undefined, granule: number): void {
+  #orderAll(history: History<A> | undefined, granule: number): void {
     for (let link = history; link !== undefined; link = link.older)
       this.#order(link.access, granule);
   }
 
   /** Whether the access comes after `earlier`; reports that it does not. */
-  #order(earlier: Access, granule: number): boolean {
+  #order(earlier: A, granule: number): boolean {
     const { agent, count } = earlier;
     if (agent === this.#access.agent || this.#clock.includes(agent, count)) return true;
     const missing = this.#generic.includes(agent, count) ? "fence" : "order";
@@ -285,7 +297,7 @@ class Step {
   }
 
   /** A reader wants something there, written under its own name. */
-  #checkContents({ write, atomics }: State, granule: number): void {
+  #checkContents({ write, atomics }: State<A>, granule: number): void {
     const current = this.#access;
     const last = atomics?.access ?? write;
     if (last === undefined) {
@@ -294,19 +306,19 @@ class Step {
       this.#report({ kind: "union", earlier: last, current, granule });
   }
 
-  #report(conflict: Conflict): void {
-    const opOf = (one: Conflict) => (one.kind === "uninitialised" ? undefined : one.earlier.op);
+  #report(conflict: Conflict<A>): void {
+    const opOf = (one: Conflict<A>) => (one.kind === "uninitialised" ? undefined : one.earlier.op);
     const known = this.conflicts.some(
       (other) => other.kind === conflict.kind && opOf(other) === opOf(conflict),
     );
     if (!known) this.conflicts.push(conflict);
   }
 
-  #standsFor({ agent, count }: Access): boolean {
+  #standsFor({ agent, count }: A): boolean {
     return agent === this.#access.agent || this.#asynchronous.includes(agent, count);
   }
 
-  #added(history: History | undefined): History {
+  #added(history: History<A> | undefined): History<A> {
     let older = history;
     while (older !== undefined && this.#standsFor(older.access)) older = older.older;
     if (older !== undefined && older.size >= older.bound) older = this.#pruned(older);
@@ -319,12 +331,12 @@ class Step {
   }
 
   /** Looking at all members only when their number has doubled keeps an addition O(1) on average. */
-  #pruned(history: History): History | undefined {
-    const kept: Access[] = [];
-    for (let link: History | undefined = history; link !== undefined; link = link.older)
+  #pruned(history: History<A>): History<A> | undefined {
+    const kept: A[] = [];
+    for (let link: History<A> | undefined = history; link !== undefined; link = link.older)
       if (!this.#standsFor(link.access)) kept.push(link.access);
     const bound = Math.max(smallestBound, 2 * kept.length);
-    return kept.reduceRight<History | undefined>(
+    return kept.reduceRight<History<A> | undefined>(
       (older, access) => ({ access, older, size: (older?.size ?? 0) + 1, bound }),
       undefined,
     );

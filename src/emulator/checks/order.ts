@@ -1,0 +1,97 @@
+/**
+ * Which accesses of other warps a warp may rely on. Barriers hand knowledge on by themselves; here is what
+ * goes through memory: a strong store or atomic publishes at its address, a strong load or atomic takes.
+ *
+ *   warp 0   st.global [data]          fence        st.relaxed [flag]   publishes what it knew at the fence
+ *   warp 1   ld.relaxed [flag]         fence        ld.global [data]    knows from its fence on
+ *
+ * `.release` and `.acquire` are such a fence and the access in one.
+ */
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import type { BlockState, WarpState } from "../machine/warp.ts";
+
+export interface AccessSemantics {
+  /** Whether it may meet others of its kind without an order between them. */
+  readonly strong: boolean;
+  readonly acquires: boolean;
+  readonly releases: boolean;
+  readonly reads: boolean;
+  readonly writes: boolean;
+}
+
+const strongModifiers = ["relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"];
+
+export function semanticsOf(opcode: string): AccessSemantics {
+  const [root = "", ...modifiers] = opcode.split(".");
+  const isAtomic = root === "atom" || root === "red";
+  return {
+    strong: isAtomic || modifiers.some((modifier) => strongModifiers.includes(modifier)),
+    acquires: modifiers.includes("acquire") || modifiers.includes("acq_rel"),
+    releases: modifiers.includes("release") || modifiers.includes("acq_rel"),
+    reads: root !== "st" && root !== "red",
+    writes: root !== "ld" && root !== "ldu",
+  };
+}
+
+interface WarpOrder {
+  /** What strong reads have seen and no fence has taken up yet. */
+  seen: Knowledge;
+  /** What was known at the last fence. */
+  fenced: Knowledge;
+}
+
+export class MemoryOrder {
+  readonly #warps = new WeakMap<WarpState, WarpOrder>();
+  readonly #global = new Map<number, Knowledge>();
+  readonly #shared = new WeakMap<BlockState, Map<number, Knowledge>>();
+
+  #of(warp: WarpState): WarpOrder {
+    let order = this.#warps.get(warp);
+    if (order === undefined) {
+      order = { seen: Knowledge.none, fenced: Knowledge.none };
+      this.#warps.set(warp, order);
+    }
+    return order;
+  }
+
+  #published(block: BlockState | undefined): Map<number, Knowledge> {
+    if (block === undefined) return this.#global;
+    let map = this.#shared.get(block);
+    if (map === undefined) {
+      map = new Map();
+      this.#shared.set(block, map);
+    }
+    return map;
+  }
+
+  fence(warp: WarpState): void {
+    const { timeline } = warp;
+    if (timeline === undefined) return;
+    const order = this.#of(warp);
+    timeline.acquire(order.seen);
+    order.seen = Knowledge.none;
+    order.fenced = timeline.publish();
+  }
+
+  /** A strong access to a place in global memory, or in a block's shared memory. */
+  access(
+    warp: WarpState,
+    block: BlockState | undefined,
+    offset: number,
+    { acquires, releases, reads, writes }: AccessSemantics,
+  ): void {
+    const { timeline } = warp;
+    if (timeline === undefined) return;
+    const order = this.#of(warp);
+    const map = this.#published(block);
+    const found = map.get(offset);
+    if (reads && found !== undefined) {
+      if (acquires) timeline.acquire(found);
+      else order.seen = order.seen.join(found);
+    }
+    if (!writes) return;
+    const told = releases ? timeline.publish() : order.fenced;
+    // What was told before stays told through an atomic, and ends with a plain store.
+    map.set(offset, reads || found === undefined ? told.join(found ?? Knowledge.none) : told);
+  }
+}

@@ -1,0 +1,89 @@
+/** Shadow memory of every place that warps share: blocks' shared memory, and the heap page by page. */
+import { ShadowMemory } from "../../sim/order/shadow.ts";
+import type { Conflict, ShadowCursor, TrackedAccess } from "../../sim/order/shadow.ts";
+import type { Knowledge } from "../../sim/order/knowledge.ts";
+import type { Instruction } from "../../ptx/module.ts";
+import type { Location } from "../../support/location.ts";
+import type { BlockView } from "../collective.ts";
+
+/** An access as reports name it. */
+export interface MemoryAccess extends TrackedAccess {
+  readonly op: Instruction;
+  readonly location: Location;
+  readonly warp: number;
+  readonly block: number;
+}
+
+const pageBytes = 1 << 16;
+
+export class Shadows {
+  readonly #shared = new WeakMap<BlockView, ShadowMemory<MemoryAccess>>();
+  readonly #pages = new Map<number, ShadowMemory<MemoryAccess>>();
+
+  /** Starts an access; its runs follow. */
+  begin(access: MemoryAccess, knowledge: Knowledge): AccessRuns {
+    return new AccessRuns(this, access, knowledge);
+  }
+
+  shared(block: BlockView): ShadowMemory<MemoryAccess> {
+    let shadow = this.#shared.get(block);
+    if (shadow === undefined) {
+      const granules = block.shared.bytes.length;
+      shadow = new ShadowMemory({ granules, space: "smem", initialised: true });
+      this.#shared.set(block, shadow);
+    }
+    return shadow;
+  }
+
+  page(number: number): ShadowMemory<MemoryAccess> {
+    let shadow = this.#pages.get(number);
+    if (shadow === undefined) {
+      shadow = new ShadowMemory({ granules: pageBytes, space: "gmem", initialised: true });
+      this.#pages.set(number, shadow);
+    }
+    return shadow;
+  }
+}
+
+export class AccessRuns {
+  readonly #shadows: Shadows;
+  readonly #access: MemoryAccess;
+  readonly #knowledge: Knowledge;
+  readonly #cursors = new Map<ShadowMemory<MemoryAccess>, ShadowCursor<MemoryAccess>>();
+
+  constructor(shadows: Shadows, access: MemoryAccess, knowledge: Knowledge) {
+    this.#shadows = shadows;
+    this.#access = access;
+    this.#knowledge = knowledge;
+  }
+
+  #cursor(shadow: ShadowMemory<MemoryAccess>): ShadowCursor<MemoryAccess> {
+    let cursor = this.#cursors.get(shadow);
+    if (cursor === undefined) {
+      cursor = shadow.begin(this.#access, this.#knowledge);
+      this.#cursors.set(shadow, cursor);
+    }
+    return cursor;
+  }
+
+  /** Touches bytes of a block's shared memory, or of the heap. */
+  run(block: BlockView | undefined, offset: number, bytes: number): void {
+    if (block !== undefined) {
+      this.#cursor(this.#shadows.shared(block)).run(offset, bytes);
+      return;
+    }
+    for (let at = offset; at < offset + bytes;) {
+      const page = Math.floor(at / pageBytes);
+      const start = at - page * pageBytes;
+      const length = Math.min(pageBytes - start, offset + bytes - at);
+      this.#cursor(this.#shadows.page(page)).run(start, length);
+      at += length;
+    }
+  }
+
+  conflicts(): readonly Conflict<MemoryAccess>[] {
+    const found: Conflict<MemoryAccess>[] = [];
+    for (const cursor of this.#cursors.values()) found.push(...cursor.conflicts);
+    return found;
+  }
+}
