@@ -8,7 +8,7 @@
  */
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
-import type { Executable } from "../ptx/executable.ts";
+import type { Executable, LaunchPlan } from "../ptx/executable.ts";
 import { printPtx } from "../ptx/printer.ts";
 import type { Target } from "../targets/target.ts";
 import { assemble } from "./assemble.ts";
@@ -35,18 +35,23 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
   return (context, kernel, text) => {
     const { location } = kernel;
     const build = { target: context.target, driverVersion: context.gpu.driverVersion };
+    const load = (plan: LaunchPlan, { cubin }: Assembled): Program =>
+      loadProgram(context, plan, location, cubin);
     const known = cache.readKernel(text, build);
-    if (known !== undefined) {
-      const program = tryLoading(() => loadProgram(context, known.plan, location, known.cubin));
-      if (program !== undefined) return { program, cached: true, warnings: known.warnings };
-    }
+    const found = known === undefined ? undefined : tryLoading(() => load(known.plan, known));
+    if (known !== undefined && found !== undefined)
+      return { program: found, cached: true, warnings: known.warnings };
+
     const { module, ...plan } = compile(runPasses(kernel), context.target);
     requirePtx(kernel.name, module.version, build.driverVersion);
     const ptx = printPtx(module);
-    const source = { name: kernel.name, location, ptx };
     const kept = cache.readCode(ptx, build);
-    const code: Assembled = kept ?? assemble(context, source);
-    const program = loadProgram(context, plan, location, code.cubin);
+    const loaded = kept === undefined ? undefined : tryLoading(() => load(plan, kept));
+    const code =
+      kept !== undefined && loaded !== undefined
+        ? kept
+        : assemble(context, { name: kernel.name, location, ptx });
+    const program = loaded ?? load(plan, code);
     cache.write(text, ptx, build, plan, code);
     return { program, cached: false, warnings: code.warnings };
   };

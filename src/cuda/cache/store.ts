@@ -72,7 +72,9 @@ export class FileStore {
       renameSync(temporary, this.#path(key));
       this.#evict();
     } catch {
-      rmSync(temporary, { force: true });
+      attempt(() => {
+        rmSync(temporary, { force: true });
+      });
     }
   }
 
@@ -149,14 +151,21 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
-/** Marks a file as used now; a folder that cannot be written to is no reason not to read. */
-function touch(path: string): void {
+/** Does what is well worth trying and no loss where it fails. */
+function attempt(work: () => void): void {
   try {
+    work();
+  } catch {
+    // A folder that cannot be written to is no reason not to run kernels.
+  }
+}
+
+/** Marks a file as used now; where that fails it looks older than it is, and goes earlier. */
+function touch(path: string): void {
+  attempt(() => {
     const now = new Date();
     utimesSync(path, now, now);
-  } catch {
-    // The file then looks older than it is, and goes earlier.
-  }
+  });
 }
 
 function encode(header: unknown, body: Uint8Array): Uint8Array {
@@ -179,5 +188,5 @@ function decode(content: Uint8Array): StoredFile | undefined {
   const line = content.indexOf(newline, magic.length);
   if (line < 0) return undefined;
   const header: unknown = JSON.parse(text.decode(content.subarray(magic.length, line)));
-  return { header, body: content.slice(line + 1, end) };
+  return { header, body: Uint8Array.from(content.subarray(line + 1, end)) };
 }
