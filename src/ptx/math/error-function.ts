@@ -9,7 +9,8 @@ import type { Code } from "../code.ts";
 import type { Register } from "../module.ts";
 import { Arithmetic } from "./arithmetic.ts";
 import type { ByWidth, Width } from "./arithmetic.ts";
-import { erfCurve, erfDecay, exp2Slope } from "./coefficients.ts";
+import { erfCurve, erfDecay } from "./coefficients.ts";
+import { exp2Normal } from "./exponential.ts";
 
 const curveEnd = 0.92;
 const erfIsOne: ByWidth<number> = { 32: 4, 64: 5.93 };
@@ -19,16 +20,7 @@ export function erf(code: Code, width: Width, x: Register): Register {
   const magnitude = f.abs(x);
   const near = f.fma(f.polynomial(f.mul(x, x), erfCurve[width]), magnitude, magnitude);
   const bounded = f.clamp(magnitude, undefined, erfIsOne[width]);
-  const decay = normalPower(f, f.polynomial(bounded, erfDecay[width]));
+  const decay = exp2Normal(f, f.polynomial(bounded, erfDecay[width]));
   const far = f.sub(1, decay);
   return f.copySign(f.select(f.compare("lt", magnitude, curveEnd), near, far), x);
-}
-
-/** 2^x, which is a normal number. */
-function normalPower(f: Arithmetic, x: Register): Register {
-  const rounder = f.format.rounder + f.format.bias;
-  const shifted = f.add(x, rounder);
-  const rest = f.sub(x, f.sub(shifted, rounder));
-  const power = f.integers("shl.b32", f.lowWord(shifted), f.format.place);
-  return f.mul(f.polynomial(rest, [1, ...exp2Slope[f.width]]), f.withHighWord(power));
 }

@@ -46,7 +46,7 @@ function reduce(f: Arithmetic, x: Register, bias: number): Reduced {
 }
 
 /** value · 2^n, rounded once, where the low bits of `shifted` are n and twice the exponent's bias. */
-export function scale(f: Arithmetic, value: Register, shifted: Register): Register {
+function scale(f: Arithmetic, value: Register, shifted: Register): Register {
   const { place, bias } = f.format;
   const word = f.lowWord(shifted);
   const doubled = f.integers("shl.b32", word, place - 1);
@@ -71,13 +71,24 @@ export function exp(code: Code, width: Width, x: Register): Register {
   return exponential(f, f.clamp(x, ...expRange[width]));
 }
 
-/** 2^v, where v is the sum of `x`, in the range of exponents, and of a small number. */
+/** 2^(x + low), where x is in the range of exponents and `low` is small. */
 export function exp2Sum(f: Arithmetic, x: Register, low?: Register): Register {
-  const rounder = f.format.rounder + 2 * f.format.bias;
-  const shifted = f.add(x, rounder);
-  const rest = f.sub(x, f.sub(shifted, rounder));
+  const { shifted, rest } = splitWhole(f, x, 2 * f.format.bias);
   const argument = low === undefined ? rest : f.add(rest, low);
   return scale(f, f.polynomial(argument, [1, ...exp2Slope[f.width]]), shifted);
+}
+
+/** 2^x, which is a normal number. */
+export function exp2Normal(f: Arithmetic, x: Register): Register {
+  const { shifted, rest } = splitWhole(f, x, f.format.bias);
+  return f.mul(f.polynomial(rest, [1, ...exp2Slope[f.width]]), powerOfTwo(f, shifted));
+}
+
+/** Takes x apart into the nearest integer and what is left, exactly. */
+function splitWhole(f: Arithmetic, x: Register, bias: number): Reduced {
+  const rounder = f.format.rounder + bias;
+  const shifted = f.add(x, rounder);
+  return { shifted, rest: f.sub(x, f.sub(shifted, rounder)) };
 }
 
 export function clampExponent(f: Arithmetic, x: Register): Register {

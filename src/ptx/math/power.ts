@@ -19,6 +19,10 @@ interface Pair {
   readonly low: Term;
 }
 
+interface ComputedPair extends Pair {
+  readonly high: Register;
+}
+
 const third: ByWidth<Pair> = {
   32: { high: 0.3333333432674408, low: -9.934107758624577e-9 },
   64: { high: 0.3333333333333333, low: 1.850371707708594e-17 },
@@ -29,42 +33,34 @@ const twoOverLn2: ByWidth<Pair> = {
   64: { high: 2.8853900817779268, low: 4.0710547481862066e-17 },
 };
 
-function negated(f: Arithmetic, term: Term): Term {
-  return typeof term === "number" ? -term : f.neg(term);
-}
-
 /** The product of two pairs. */
-function multiply(f: Arithmetic, left: Pair, right: Pair): Pair & { readonly high: Register } {
+function multiply(f: Arithmetic, left: Pair, right: Pair): ComputedPair {
   const high = f.mul(left.high, right.high);
   const lost = f.fma(left.high, right.high, f.neg(high));
   return { high, low: f.fma(left.low, right.high, f.fma(left.high, right.low, lost)) };
 }
 
 /** The sum of a larger number, or zero, and a smaller pair. */
-function addToLarger(
-  f: Arithmetic,
-  larger: Term,
-  smaller: Pair,
-): Pair & { readonly high: Register } {
+function addToLarger(f: Arithmetic, larger: Term, smaller: Pair): ComputedPair {
   const high = f.add(larger, smaller.high);
   const lost = f.sub(smaller.high, f.sub(high, larger));
   return { high, low: f.add(lost, smaller.low) };
 }
 
 /** (m - 1) / (m + 1). */
-function ratio(f: Arithmetic, mantissa: Register): Pair & { readonly high: Register } {
+function ratio(f: Arithmetic, mantissa: Register): ComputedPair {
   const numerator = f.sub(mantissa, 1);
   const denominator = f.add(mantissa, 1);
   const denominatorLow = f.sub(mantissa, f.sub(denominator, 1));
   const reciprocal = f.quotient(1, denominator);
   const high = f.mul(numerator, reciprocal);
-  const minus = negated(f, high);
+  const minus = f.neg(high);
   const remainder = f.fma(minus, denominatorLow, f.fma(minus, denominator, numerator));
   return { high, low: f.mul(remainder, reciprocal) };
 }
 
 /** log2 of a positive finite number. */
-function logarithm(f: Arithmetic, x: Register): Pair & { readonly high: Register } {
+function logarithm(f: Arithmetic, x: Register): ComputedPair {
   const { exponent, mantissa } = takeApart(f, x);
   const s = ratio(f, mantissa);
   const square = multiply(f, s, s);
@@ -103,7 +99,7 @@ export function pow(code: Code, width: Width, x: Register, y: Register): Registe
   const falling = f.compare("lt", y, 0);
   result = f.select(infinite, f.select(falling, 0, Infinity), result);
   result = f.select(zero, f.select(falling, Infinity, 0), result);
-  result = withSign(f, { x, y, zero, infinite, result });
+  result = withSign(f, x, y, result);
   const unordered = f.compare("nan", x, y);
   result = f.select(unordered, NaN, result);
   result = f.select(f.compare("eq", x, 1), 1, result);
@@ -111,24 +107,14 @@ export function pow(code: Code, width: Width, x: Register, y: Register): Registe
 }
 
 /** Negative bases: odd exponents keep the sign, and exponents that are no integers have no result. */
-function withSign(
-  f: Arithmetic,
-  {
-    x,
-    y,
-    zero,
-    infinite,
-    result,
-  }: { readonly [N in "x" | "y" | "zero" | "infinite" | "result"]: Register },
-): Register {
+function withSign(f: Arithmetic, x: Register, y: Register, result: Register): Register {
   const whole = (value: Register): Register =>
     f.compare("eq", f.make(`cvt.rzi.f${f.width}`, value), value);
   const integral = whole(y);
   const even = whole(f.mul(y, 0.5));
   const sign = f.integers("and.b32", f.highWord(x), 2 ** 31);
   const flipped = f.withHighWord(f.integers("xor.b32", f.highWord(result), sign), result);
-  const signed = f.select(even, result, f.select(integral, flipped, result));
-  const ordinary = f.compare("lt", x, 0);
-  const undefinedPower = f.select(integral, signed, f.select(ordinary, NaN, result));
-  return f.select(infinite, signed, f.select(zero, signed, undefinedPower));
+  const signed = f.select(integral, f.select(even, result, flipped), result);
+  const negative = f.compareAnd("gt", x, -Infinity, f.compare("lt", x, 0));
+  return f.select(negative, f.select(integral, signed, NaN), signed);
 }
