@@ -36,10 +36,8 @@ export interface TensorOperand {
   readonly rows: number;
   readonly k: number;
   readonly values: Float64Array;
-  /** Of each element; far below all others for a zero. */
-  readonly exponents: Int32Array;
-  /** Whether a row has an infinity or a NaN. */
-  readonly special: Uint8Array;
+  /** 2 to the exponent of each element; 0 for a zero, infinite for an infinity or a NaN. */
+  readonly magnitudes: Float64Array;
 }
 
 const bytesOf: { readonly [F in TensorCoreFormat]: 1 | 2 | 4 } = {
@@ -50,31 +48,30 @@ const bytesOf: { readonly [F in TensorCoreFormat]: 1 | 2 | 4 } = {
   f8e5m2: 1,
 };
 
-/** The exponent of a zero; two of them are still below that of any product. */
-const zeroExponent = -(2 ** 20);
-
 interface CodeTable {
   readonly values: Float64Array;
-  readonly exponents: Int32Array;
+  readonly magnitudes: Float64Array;
 }
 
 type TableFormat = Exclude<TensorCoreFormat, "tf32">;
 const tables = new Map<TableFormat, CodeTable>();
 
-function exponentOfCode(code: number, mantissaBits: number, exponentBits: number, bias: number) {
-  if ((code & ((1 << (mantissaBits + exponentBits)) - 1)) === 0) return zeroExponent;
-  return Math.max(1, (code >>> mantissaBits) & ((1 << exponentBits) - 1)) - bias;
+function magnitudeOf(value: number, code: number, name: TableFormat): number {
+  if (value === 0) return 0;
+  if (value - value !== 0) return Infinity;
+  const { exponentBits, mantissaBits, bias } = floatFormats[name];
+  return 2 ** (Math.max(1, (code >>> mantissaBits) & ((1 << exponentBits) - 1)) - bias);
 }
 
 function tableOf(format: TableFormat): CodeTable {
   const known = tables.get(format);
   if (known !== undefined) return known;
-  const { exponentBits, mantissaBits, bias } = floatFormats[format];
   const codes = 2 ** (8 * bytesOf[format]);
-  const table = { values: new Float64Array(codes), exponents: new Int32Array(codes) };
+  const table = { values: new Float64Array(codes), magnitudes: new Float64Array(codes) };
   for (let code = 0; code < codes; code++) {
-    table.values[code] = decodeFloat(format, code);
-    table.exponents[code] = exponentOfCode(code, mantissaBits, exponentBits, bias);
+    const value = decodeFloat(format, code);
+    table.values[code] = value;
+    table.magnitudes[code] = magnitudeOf(value, code, format);
   }
   tables.set(format, table);
   return table;
@@ -93,23 +90,19 @@ export function decodeTensorOperand(
     rows,
     k: count / rows,
     values: new Float64Array(count),
-    exponents: new Int32Array(count),
-    special: new Uint8Array(rows),
+    magnitudes: new Float64Array(count),
   };
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (format === "tf32") readWords(operand, view);
   else readCodes(operand, view, tableOf(format), bytesOf[format]);
-  const { values, special, k } = operand;
-  for (let index = 0; index < count; index++) {
-    const value = values[index] as number;
-    if (value - value !== 0) special[Math.floor(index / k)] = 1;
-    if (sign < 0) values[index] = -value;
-  }
+  const { values } = operand;
+  if (sign < 0)
+    for (let index = 0; index < count; index++) values[index] = -(values[index] as number);
   return operand;
 }
 
 function readCodes(
-  { values, exponents }: TensorOperand,
+  { values, magnitudes }: TensorOperand,
   view: DataView,
   table: CodeTable,
   bytes: number,
@@ -117,31 +110,26 @@ function readCodes(
   for (let index = 0; index < values.length; index++) {
     const code = bytes === 1 ? view.getUint8(index) : view.getUint16(2 * index, true);
     values[index] = table.values[code] as number;
-    exponents[index] = table.exponents[code] as number;
+    magnitudes[index] = table.magnitudes[code] as number;
   }
 }
 
 /** The 13 low bits of a tf32 register do not matter. */
-function readWords({ values, exponents }: TensorOperand, view: DataView): void {
+function readWords({ values, magnitudes }: TensorOperand, view: DataView): void {
   for (let index = 0; index < values.length; index++) {
     const word = view.getUint32(4 * index, true) & 0xffff_e000;
     values[index] = decodeFloat("tf32", word);
-    exponents[index] = exponentOfCode(word, 23, 8, 127);
+    magnitudes[index] = magnitudeOfSingle(word);
   }
 }
 
 interface StepRule {
-  readonly fraction: number;
+  /** 2 to the fraction bits that are kept. */
+  readonly grid: number;
   readonly accumulator: TensorCoreAccumulator;
   /** Mantissa bits of an f32 result that come out as zero. */
   readonly droppedBits: number;
 }
-
-const powerRange = 1024;
-const powers = Float64Array.from(
-  { length: 2 * powerRange },
-  (_, index) => 2 ** (index - powerRange),
-);
 
 const singles = new Float32Array(1);
 const singleBits = new Uint32Array(singles.buffer);
@@ -158,6 +146,15 @@ const signCodes: { readonly [A in TensorCoreAccumulator]: number } = {
   f16: 0x8000,
 };
 
+const smallestNormal = 2 ** -126;
+
+/** The magnitude of an f32 from its code; Infinity for an infinity or a NaN. */
+function magnitudeOfSingle(code: number): number {
+  singleBits[0] = code & infinityCodes.f32;
+  const magnitude = singles[0] as number;
+  return magnitude === 0 && (code & 0x7fff_ffff) !== 0 ? smallestNormal : magnitude;
+}
+
 /** The code of a finite sum: f32 towards zero, f16 to nearest even; never −0. */
 function encodeSum(sum: number, { accumulator, droppedBits }: StepRule): number {
   if (accumulator === "f16") {
@@ -170,69 +167,161 @@ function encodeSum(sum: number, { accumulator, droppedBits }: StepRule): number 
   singles[0] = magnitude;
   let bits = singleBits[0] as number;
   if ((singles[0] as number) > magnitude) bits -= 1;
-  bits = (bits >>> droppedBits) << droppedBits;
-  return bits === 0 ? 0 : sign + (bits >>> 0);
+  bits = ((bits >>> droppedBits) << droppedBits) >>> 0;
+  return bits === 0 ? 0 : sign + bits;
 }
 
-function exponentOfAccumulator(code: number, accumulator: TensorCoreAccumulator): number {
-  return accumulator === "f32" ? exponentOfCode(code, 23, 8, 127) : exponentOfCode(code, 10, 5, 15);
-}
-
-/** The k from `from` to `to` of a row of A and a column of B onto an accumulator's code. */
-function step(
-  rule: StepRule,
-  a: TensorOperand,
-  row: number,
-  b: TensorOperand,
-  column: number,
-  from: number,
-  to: number,
-  code: number,
-): number {
-  const left = row * a.k;
-  const right = column * b.k;
-  const { values: aValues, exponents: aExponents } = a;
-  const { values: bValues, exponents: bExponents } = b;
-  const addend = decodeFloat(rule.accumulator, code);
-  if (a.special[row] === 1 || b.special[column] === 1 || addend - addend !== 0) {
-    const special = specialSum(rule, a, left, b, right, from, to, addend);
-    if (special !== undefined) return special;
-  }
-  let largest = exponentOfAccumulator(code, rule.accumulator);
-  for (let k = from; k < to; k++) {
-    const exponent = (aExponents[left + k] as number) + (bExponents[right + k] as number);
-    if (exponent > largest) largest = exponent;
-  }
-  if (largest < -powerRange) return 0;
-  const scale = powers[rule.fraction - largest + powerRange] as number;
-  let sum = Math.trunc(addend * scale);
-  for (let k = from; k < to; k++)
-    sum += Math.trunc((aValues[left + k] as number) * (bValues[right + k] as number) * scale);
-  return encodeSum(sum * (powers[largest - rule.fraction + powerRange] as number), rule);
-}
-
-/** The result where an infinity or a NaN takes part; undefined where none does after all. */
+/** The result where an infinity or a NaN takes part. */
 function specialSum(
   { accumulator }: StepRule,
   a: TensorOperand,
   left: number,
   b: TensorOperand,
   right: number,
-  from: number,
-  to: number,
+  length: number,
   addend: number,
-): number | undefined {
+): number {
   let sum = addend - addend === 0 ? 0 : addend;
-  let found = addend - addend !== 0;
-  for (let k = from; k < to; k++) {
+  for (let k = 0; k < length; k++) {
     const product = (a.values[left + k] as number) * (b.values[right + k] as number);
-    if (product - product === 0) continue;
-    sum += product;
-    found = true;
+    if (product - product !== 0) sum += product;
   }
-  if (!found) return undefined;
   if (sum !== sum) return nanCodes[accumulator];
   return infinityCodes[accumulator] + (sum < 0 ? signCodes[accumulator] : 0);
+}
+
+/** Four columns of B side by side, k by k, so that one pass over a row of A serves four sums. */
+interface Panels {
+  readonly values: Float64Array;
+  readonly magnitudes: Float64Array;
+}
+
+const panelColumns = 4;
+
+function packPanels({ values, magnitudes, rows, k }: TensorOperand): Panels {
+  const size = Math.ceil(rows / panelColumns) * panelColumns * k;
+  const packed = { values: new Float64Array(size), magnitudes: new Float64Array(size) };
+  for (let column = 0; column < rows; column++) {
+    let to = (column >> 2) * panelColumns * k + (column & 3);
+    for (let index = column * k; index < (column + 1) * k; index++, to += panelColumns) {
+      packed.values[to] = values[index] as number;
+      packed.magnitudes[to] = magnitudes[index] as number;
+    }
+  }
+  return packed;
+}
+
+/** Accumulators of four columns, their magnitudes, and what becomes of them. */
+const addends = new Float64Array(panelColumns);
+const largest = new Float64Array(panelColumns);
+const sums = new Float64Array(panelColumns);
+
+/**
+ * The `length` k of a row of A at `left` and of a panel at `right` onto the addends: `largest` gets the
+ * largest magnitudes, `sums` the sums, where all of it is finite.
+ */
+function sumPanel(
+  grid: number,
+  a: TensorOperand,
+  left: number,
+  panels: Panels,
+  right: number,
+  length: number,
+): void {
+  const { values, magnitudes } = panels;
+  const { values: aValues, magnitudes: aMagnitudes } = a;
+  let largest0 = largest[0] as number;
+  let largest1 = largest[1] as number;
+  let largest2 = largest[2] as number;
+  let largest3 = largest[3] as number;
+  for (let k = 0, at = right; k < length; k++, at += panelColumns) {
+    const magnitude = aMagnitudes[left + k] as number;
+    largest0 = Math.max(largest0, magnitude * (magnitudes[at] as number));
+    largest1 = Math.max(largest1, magnitude * (magnitudes[at + 1] as number));
+    largest2 = Math.max(largest2, magnitude * (magnitudes[at + 2] as number));
+    largest3 = Math.max(largest3, magnitude * (magnitudes[at + 3] as number));
+  }
+  const scale0 = grid / largest0;
+  const scale1 = grid / largest1;
+  const scale2 = grid / largest2;
+  const scale3 = grid / largest3;
+  let sum0 = Math.trunc((addends[0] as number) * scale0);
+  let sum1 = Math.trunc((addends[1] as number) * scale1);
+  let sum2 = Math.trunc((addends[2] as number) * scale2);
+  let sum3 = Math.trunc((addends[3] as number) * scale3);
+  for (let k = 0, at = right; k < length; k++, at += panelColumns) {
+    const value = aValues[left + k] as number;
+    sum0 += Math.trunc(value * (values[at] as number) * scale0);
+    sum1 += Math.trunc(value * (values[at + 1] as number) * scale1);
+    sum2 += Math.trunc(value * (values[at + 2] as number) * scale2);
+    sum3 += Math.trunc(value * (values[at + 3] as number) * scale3);
+  }
+  largest[0] = largest0;
+  largest[1] = largest1;
+  largest[2] = largest2;
+  largest[3] = largest3;
+  sums[0] = sum0 / scale0;
+  sums[1] = sum1 / scale1;
+  sums[2] = sum2 / scale2;
+  sums[3] = sum3 / scale3;
+}
+
+/** The k from `from` on, `length` of them, of all rows and columns, onto the codes in `c`. */
+function step(
+  rule: StepRule,
+  a: TensorOperand,
+  b: TensorOperand,
+  panels: Panels,
+  from: number,
+  length: number,
+  c: Uint32Array,
+): void {
+  const { accumulator, grid } = rule;
+  const halves = tableOf("f16");
+  for (let row = 0; row < a.rows; row++)
+    for (let column = 0; column < b.rows; column += panelColumns) {
+      const count = Math.min(panelColumns, b.rows - column);
+      const index = row * b.rows + column;
+      for (let each = 0; each < count; each++) {
+        const code = c[index + each] as number;
+        if (accumulator === "f32") {
+          largest[each] = magnitudeOfSingle(code);
+          singleBits[0] = code;
+          addends[each] = singles[0] as number;
+        } else {
+          largest[each] = halves.magnitudes[code] as number;
+          addends[each] = halves.values[code] as number;
+        }
+      }
+      const right = column * b.k + from * panelColumns;
+      sumPanel(grid, a, row * a.k + from, panels, right, length);
+      for (let each = 0; each < count; each++)
+        c[index + each] = settle(
+          rule,
+          a,
+          row * a.k + from,
+          b,
+          (column + each) * b.k + from,
+          length,
+          each,
+        );
+    }
+}
+
+/** The code of one of the four sums. */
+function settle(
+  rule: StepRule,
+  a: TensorOperand,
+  left: number,
+  b: TensorOperand,
+  right: number,
+  length: number,
+  each: number,
+): number {
+  const size = largest[each] as number;
+  if (size === 0) return 0;
+  if (size - size === 0) return encodeSum(sums[each] as number, rule);
+  return specialSum(rule, a, left, b, right, length, addends[each] as number);
 }
 
 /** An ordinary addition to nearest even of two codes. */
@@ -241,23 +330,19 @@ function addCodes(accumulator: TensorCoreAccumulator, left: number, right: numbe
   return sum !== sum ? nanCodes[accumulator] : encodeFloat(accumulator, sum);
 }
 
-function isByteFormat(format: TensorCoreFormat): boolean {
-  return bytesOf[format] === 1;
-}
-
 /** An FP8 operand in the order in which the f16 unit takes it: k mod 4 below 2 first. */
 function splitPairs(operand: TensorOperand): TensorOperand {
   const values = new Float64Array(operand.values.length);
-  const exponents = new Int32Array(values.length);
+  const magnitudes = new Float64Array(values.length);
   const { k, rows } = operand;
   for (let row = 0; row < rows; row++)
     for (let index = 0; index < k; index++) {
       const half = (index & 2) === 0 ? 0 : k / 2;
       const to = row * k + half + (index >> 2) * 2 + (index & 1);
       values[to] = operand.values[row * k + index] as number;
-      exponents[to] = operand.exponents[row * k + index] as number;
+      magnitudes[to] = operand.magnitudes[row * k + index] as number;
     }
-  return { ...operand, values, exponents };
+  return { ...operand, values, magnitudes };
 }
 
 /**
@@ -271,19 +356,15 @@ export function multiplyAccumulate(
   b: TensorOperand,
   c: Uint32Array,
 ): void {
-  const fp8 = isByteFormat(a.format);
+  const fp8 = bytesOf[a.format] === 1;
   if (fp8 && unit === "mma") {
     multiplyPairs(accumulator, splitPairs(a), splitPairs(b), c);
     return;
   }
-  const rule: StepRule = {
-    fraction: fp8 ? 13 : 25,
-    accumulator,
-    droppedBits: fp8 ? 10 : 0,
-  };
-  for (let row = 0, index = 0; row < a.rows; row++)
-    for (let column = 0; column < b.rows; column++, index++)
-      c[index] = step(rule, a, row, b, column, 0, a.k, c[index] as number);
+  const rule: StepRule = fp8
+    ? { grid: 2 ** 13, accumulator, droppedBits: 10 }
+    : { grid: 2 ** 25, accumulator, droppedBits: 0 };
+  step(rule, a, b, packPanels(b), 0, a.k, c);
 }
 
 function multiplyPairs(
@@ -292,12 +373,12 @@ function multiplyPairs(
   b: TensorOperand,
   c: Uint32Array,
 ): void {
-  const rule: StepRule = { fraction: 25, accumulator, droppedBits: 0 };
+  const rule: StepRule = { grid: 2 ** 25, accumulator, droppedBits: 0 };
   const half = a.k / 2;
-  for (let row = 0, index = 0; row < a.rows; row++)
-    for (let column = 0; column < b.rows; column++, index++) {
-      const first = step(rule, a, row, b, column, 0, half, 0);
-      const product = step(rule, a, row, b, column, half, a.k, first);
-      c[index] = addCodes(accumulator, c[index] as number, product);
-    }
+  const panels = packPanels(b);
+  const products = new Uint32Array(c.length);
+  step(rule, a, b, panels, 0, half, products);
+  step(rule, a, b, panels, half, half, products);
+  for (const [index, code] of c.entries())
+    c[index] = addCodes(accumulator, code, products[index] as number);
 }
