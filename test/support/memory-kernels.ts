@@ -1,4 +1,4 @@
-/** Kernels that move data, run as PTX by the lane interpreter and compared with the simulator. */
+/** Kernels that move data, run as PTX by the emulator and compared with the simulator. */
 import { expect } from "vitest";
 import { allocateLanes, packedBytes } from "../../src/formats/dtype.ts";
 import type { DType, Lanes } from "../../src/formats/dtype.ts";
@@ -10,11 +10,13 @@ import { placeKernel } from "../../src/layout/plan/place.ts";
 import type { NeededOperand, Placement } from "../../src/layout/plan/place.ts";
 import { runPasses } from "../../src/passes/pipeline.ts";
 import { emitKernel } from "../../src/ptx/emit/kernel.ts";
-import type { Executable } from "../../src/ptx/executable.ts";
+import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
+import type { DimensionValues } from "../../src/ir/size.ts";
+import type { Executable, LaunchParameter } from "../../src/ptx/executable.ts";
+import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
-import { interpret } from "./lane-interpreter.ts";
 
 export interface MovedCase {
   readonly kernel: Kernel;
@@ -58,6 +60,47 @@ function lanesOf(dtype: DType, bytes: Uint8Array): Lanes {
   return lanes;
 }
 
+/** Runs the kernel, writes the arrays in place, and gives what the emulator found. */
+function run(
+  executable: Executable,
+  arrays: ReadonlyMap<string, Uint8Array>,
+  dimensions: DimensionValues,
+): readonly TilewrightError[] {
+  const { entry, lanes, cluster, sharedBytes, module, target } = executable;
+  const memory = new EmulatedMemory();
+  const places = new Map<string, number>();
+  for (const [name, bytes] of arrays) {
+    // Lone 4-bit elements are updated with the whole word around them.
+    const place = memory.allocate(Math.ceil(bytes.length / 4) * 4, name);
+    memory.write(place, bytes);
+    places.set(name, place);
+  }
+  const encode = (parameter: LaunchParameter): Uint8Array => {
+    switch (parameter.kind) {
+      case "array":
+        return wide(places.get(parameter.name) ?? 0);
+      case "scratch":
+        return wide(memory.allocate(evaluateSize(parameter.bytes, dimensions), parameter.name));
+      case "size": {
+        const size = evaluateSize(parameter.size, dimensions);
+        return parameter.bits === 64 ? wide(size) : new Uint8Array(Uint32Array.of(size).buffer);
+      }
+      default:
+        throw new Error(`a parameter of kind ${parameter.kind}`);
+    }
+  };
+  const parameters = executable.parameters.map(encode);
+  const blocks = [evaluateSize(executable.blocks, dimensions), 1, 1] as const;
+  const shape = { entry, blocks, lanes: [lanes, 1, 1], cluster, sharedBytes, parameters } as const;
+  const { findings } = emulate(module, shape, memory, { target, seed: 1 });
+  for (const [name, bytes] of arrays) bytes.set(memory.read(places.get(name) ?? 0, bytes.length));
+  return findings;
+}
+
+function wide(value: number): Uint8Array {
+  return new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
+}
+
 /** Runs both and compares every array. */
 export async function expectSame(moved: MovedCase, seed: number, message: string): Promise<void> {
   const { kernel } = moved;
@@ -86,7 +129,8 @@ export async function expectSame(moved: MovedCase, seed: number, message: string
   );
   await simulate(kernel, { arrays: simulated, scalars: new Map(), dimensions }, { checks: false });
   const own = new Map([...arrays].map(([name, { bytes }]) => [name, bytes.slice()]));
-  interpret(emitMoved(moved), { arrays: own, dimensions });
+  const findings = run(emitMoved(moved), own, dimensions);
+  expect(findings.map(String), message).toEqual([]);
   for (const [name, bytes] of own) {
     const expected = simulated.get(name)?.data ?? new Uint8Array();
     const view = new Uint8Array(expected.buffer, expected.byteOffset, expected.byteLength);

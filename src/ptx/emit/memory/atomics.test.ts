@@ -131,8 +131,10 @@ describe.runIf(hasPtxas)("the assembler accepts", () => {
     );
     const variables = declarations.filter(({ kind }) => kind === "variable");
     const entries = declarations.filter(({ kind }) => kind === "function");
+    const version = modules.map((module) => module.version).reduce((a, b) => (a > b ? a : b));
     const text = printPtx({
       ...first,
+      version,
       files: ["update.ts"],
       declarations: [...variables, ...entries],
     });
