@@ -93,6 +93,7 @@ export {
 } from "./lang/index.ts";
 export type {
   Accumulator,
+  Accuracy,
   All,
   ArraySpec,
   ArraySpecs,
