@@ -221,7 +221,7 @@ function keepsWaiting(
   const same = known?.record === record;
   if (same && known.since !== undefined) {
     if (phase - known.since < 2) return true;
-    reportMissedPhase(machine, issuer);
+    reportMissedPhase(issuer);
   }
   const gaveUp = same && known.gaveUp === phase;
   const goesOn = gaveUp || machine.random.below(timeouts) !== 0;

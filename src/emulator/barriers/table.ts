@@ -8,7 +8,8 @@
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Issuer } from "../asynchronous.ts";
-import type { AddressKind, BlockView, MachineView, Place } from "../collective.ts";
+import type { AddressKind, BlockView, Place } from "../collective.ts";
+import { reportOnce } from "../reports.ts";
 import { Mbarrier } from "./mbarrier.ts";
 import type { BarrierProblem } from "./mbarrier.ts";
 
@@ -134,10 +135,10 @@ export function changeBarrier(
   });
 }
 
-export function reportMissedPhase(machine: MachineView, issuer: Issuer): void {
-  machine.report({
+export function reportMissedPhase({ machine, warp, instruction }: Issuer): void {
+  reportOnce(machine, instruction, {
     code: "TW8064",
-    message: `warp ${issuer.warp.index} of block ${issuer.warp.block.index} waits for a phase that ended, and so did the next one`,
-    location: issuer.instruction.location,
+    message: `warp ${warp.index} of block ${warp.block.index} waits for a phase that ended, and so did the next one`,
+    location: instruction.location,
   });
 }

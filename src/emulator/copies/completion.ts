@@ -4,6 +4,7 @@ import { Issue, recordOrdinary } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
 import { barrierBytes, barrierPlace, changeBarrier, findBarrier } from "../barriers/table.ts";
 import type { BlockView, OperandView, Place } from "../collective.ts";
+import { reportOnce } from "../reports.ts";
 import { groupsOf } from "./groups.ts";
 import type { Work } from "./groups.ts";
 
@@ -83,7 +84,7 @@ export function completeInGroup(issue: Issue, read: () => void, write: () => voi
 /** Reports a copy that uses the shared memory of a block that has ended. */
 function reportLeftOver({ issuer: { machine, warp, instruction } }: Issue): void {
   if (warp.block.warps.some(({ live }) => live !== 0)) return;
-  machine.report({
+  reportOnce(machine, instruction, {
     code: "TW8056",
     message: `block ${warp.block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
     location: instruction.location,

@@ -15,6 +15,7 @@ import type {
   Place,
 } from "../collective.ts";
 import { byteStates } from "../memory.ts";
+import { checkWritten } from "../reports.ts";
 import { registersOf } from "./mma.ts";
 
 const rowBytes = 16;
@@ -32,6 +33,7 @@ function rowPlaces(
     const request = { warp, instruction, lane, kind, bytes: rowBytes, alignment: rowBytes };
     const place = machine.resolve({ ...request, address: address.address(warp, lane) });
     recordOrdinary({ machine, warp, lane, instruction }, place, rowBytes, mode);
+    if (mode === "read") checkWritten(machine, warp, instruction, place, rowBytes);
     return place;
   });
 }

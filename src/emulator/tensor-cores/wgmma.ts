@@ -1,6 +1,7 @@
 /** `wgmma`: products of matrices in shared memory, and in registers, by the four warps of a warpgroup. */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Issue } from "../asynchronous.ts";
+import { checkWritten, reportOnce } from "../reports.ts";
 import type {
   Collective,
   CollectiveCall,
@@ -245,7 +246,7 @@ function checkRegisters(
       const flight = flights.get(start);
       if (flight !== undefined) {
         if (flight.role === role) continue;
-        machine.report({
+        reportOnce(machine, instruction, {
           code: "TW8070",
           message: `${opcode} in warp ${warp.index} takes a register as ${role} that another wgmma in flight has as ${flight.role}`,
           location: instruction.location,
@@ -255,7 +256,7 @@ function checkRegisters(
       }
       const unwritten = reads && (warp.live & ~(warp.words[defined] as number)) !== 0;
       if (unwritten) {
-        machine.report({
+        reportOnce(machine, instruction, {
           code: "TW8012",
           message: `${opcode} reads registers that warp ${warp.index} of block ${warp.block.index} has not written`,
           location: instruction.location,
@@ -263,7 +264,7 @@ function checkRegisters(
         return;
       }
       if (fenced !== undefined && (!reads || sameWords(warp.words, fenced, start))) continue;
-      machine.report({
+      reportOnce(machine, instruction, {
         code: "TW8071",
         message: `${opcode} in warp ${warp.index} ${fenced === undefined ? "comes before any wgmma.fence" : "reads registers written since the last wgmma.fence"}`,
         location: instruction.location,
@@ -294,6 +295,21 @@ function operandA(
   return bytes;
 }
 
+/** An operand's bytes must have been written when they are read. */
+function checkOperand(
+  { instruction }: WgmmaForm,
+  { warp, issue }: WarpPart,
+  descriptor: MatrixDescriptor,
+  major: Major,
+  operandRows: number,
+): void {
+  if (!issue.checked) return;
+  const { machine } = issue.issuer;
+  const views = warp.block.shared;
+  for (const offset of operandChunks(descriptor, major, operandRows))
+    checkWritten(machine, warp, instruction, { views, offset, space: "shared" }, 16);
+}
+
 /** Makes the product once all four warps are in. */
 function product(
   form: WgmmaForm,
@@ -308,8 +324,11 @@ function product(
   const { columns, product: shape } = form;
   const shared = first.warp.block.shared.bytes;
   const decodedA = descriptorA === undefined ? undefined : decodeDescriptor(descriptorA);
+  const decodedB = decodeDescriptor(descriptorB);
+  if (decodedA !== undefined) checkOperand(form, first, decodedA, form.majorA, rows);
+  checkOperand(form, first, decodedB, form.majorB, columns);
   const a = operandA(form, decodedA, parts, shared);
-  const b = gatherOperand(shared, decodeDescriptor(descriptorB), form.majorB, columns);
+  const b = gatherOperand(shared, decodedB, form.majorB, columns);
   const sums = new Uint32Array(rows * columns);
   const halves = shape.accumulator === "f16";
   const perWarp = rowsPerWarp * columns;
@@ -355,7 +374,7 @@ const waitGroup: CollectiveRule = (instruction) => {
       if (group.awaited(warp, pending).some(({ done }) => !done)) return "retry";
       const [touched] = group.settle(warp, pending);
       if (touched !== undefined)
-        machine.report({
+        reportOnce(machine, instruction, {
           code: "TW8070",
           message: `warp ${warp.index} of block ${warp.block.index} wrote an ${touched.role} register of a wgmma in flight`,
           location: touched.instruction.location,

@@ -1,0 +1,42 @@
+/** Findings of collective instructions, each once for an instruction. */
+import type { DiagnosticDetails } from "../support/diagnostics.ts";
+import type { CollectiveInstruction, MachineView, Place, WarpView } from "./collective.ts";
+import { byteStates } from "./memory.ts";
+
+const reported = new WeakMap<MachineView, Map<CollectiveInstruction, Set<string>>>();
+
+/** Reports a finding at an instruction, unless it has been reported there before. */
+export function reportOnce(
+  machine: MachineView,
+  instruction: CollectiveInstruction,
+  details: DiagnosticDetails,
+): void {
+  const ofMachine = reported.get(machine) ?? new Map<CollectiveInstruction, Set<string>>();
+  reported.set(machine, ofMachine);
+  const known = ofMachine.get(instruction) ?? new Set<string>();
+  ofMachine.set(instruction, known);
+  if (known.has(details.code)) return;
+  known.add(details.code);
+  machine.report(details);
+}
+
+/** Reports a read of bytes that nothing has written. */
+export function checkWritten(
+  machine: MachineView,
+  warp: WarpView,
+  instruction: CollectiveInstruction,
+  { views: { states }, offset, space }: Pick<Place, "views" | "offset" | "space">,
+  bytes: number,
+): void {
+  if (!machine.checks) return;
+  for (let at = offset; at < offset + bytes; at++) {
+    if (states[at] === byteStates.written) continue;
+    reportOnce(machine, instruction, {
+      code: "TW8013",
+      message: `${instruction.instruction.opcode} of warp ${warp.index} of block ${warp.block.index} reads ${space} memory that nothing has written`,
+      location: instruction.location,
+      found: `byte ${at}`,
+    });
+    return;
+  }
+}
