@@ -2,6 +2,7 @@
 import { expect } from "vitest";
 import { allocateLanes, packedBytes } from "../../src/formats/dtype.ts";
 import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
@@ -21,6 +22,8 @@ import { defaultTarget } from "../../src/targets/target.ts";
 export interface MovedCase {
   readonly kernel: Kernel;
   readonly dimensions?: { readonly [name: string]: number };
+  /** Whether arrays hold numbers of usual size, in place of any bits. */
+  readonly numbers?: boolean;
   /** A layout for every tile, in place of the placement's own. */
   readonly layout?: ((value: Value) => RegisterLayout | undefined) | undefined;
 }
@@ -48,9 +51,15 @@ function overridden(
   return { ...placement, layouts: new Map(layouts), needs, memory };
 }
 
-/** Random bits that are a value of the format. */
-export function randomLanes(dtype: DType, bytes: number, random: Random): Uint8Array {
+/** Random bits that are values of the format. */
+function randomBits(dtype: DType, bytes: number, random: Random): Uint8Array {
   return Uint8Array.from({ length: bytes }, () => random.below(dtype.kind === "bool" ? 2 : 256));
+}
+
+function randomNumbers(dtype: DType, count: number, random: Random): Uint8Array {
+  const numbers = Array.from({ length: count }, () => random.normal());
+  const { data } = fromNumbers(dtype, [count], numbers);
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 function lanesOf(dtype: DType, bytes: Uint8Array): Lanes {
@@ -119,7 +128,10 @@ export async function expectSame(moved: MovedCase, seed: number, message: string
           0,
         )
       : extents.reduce((product, extent) => product * extent, 1);
-    arrays.set(name, { dtype, bytes: randomLanes(dtype, packedBytes(dtype, count), random) });
+    const bytes = moved.numbers
+      ? randomNumbers(dtype, count, random)
+      : randomBits(dtype, packedBytes(dtype, count), random);
+    arrays.set(name, { dtype, bytes });
   }
   const simulated = new Map(
     [...arrays].map(([name, { dtype, bytes }]) => [

@@ -42,7 +42,7 @@ function updateTile(dtype: DType, fn: AtomicFunction, space: "global" | "shared"
 
 const layouts = ["(L0 L1 L2 L3 L4)", "(R0 L2 L3 L4 W0)", "(L0 L1 L2 L3 L4 W0)", "()"];
 
-describe("atomic updates of integers", () => {
+describe("atomic updates", () => {
   test.each(Object.entries(functions))("%s", async (fn, formats) => {
     for (const [index, dtype] of formats.filter(({ kind }) => kind !== "float").entries())
       for (const space of ["global", "shared"] as const) {
@@ -51,6 +51,17 @@ describe("atomic updates of integers", () => {
         const message = `${fn} of ${dtype.name} in ${space} memory, ${layout.text}`;
         await expectSame({ kernel: body, layout: () => layout }, index, message);
       }
+  });
+
+  test("floats are added and compared as the simulator does", async () => {
+    for (const [index, dtype] of [f16, bf16, f32, f64].entries())
+      for (const fn of dtype.bits === 16 ? (["add", "min", "max"] as const) : (["add"] as const))
+        for (const wanted of [true, false]) {
+          const space = index % 2 === 0 ? "global" : "shared";
+          const { kernel: body } = updateTile(dtype, fn, space, wanted);
+          const message = `${fn} of ${dtype.name}`;
+          await expectSame({ kernel: body, numbers: true }, index, message);
+        }
   });
 
   test("a scalar is updated once and all lanes know what was there", async () => {

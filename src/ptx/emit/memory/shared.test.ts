@@ -1,9 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { expectSame } from "../../../../test/support/memory-kernels.ts";
-import { bf16, bool, f32, f64, i4, u8 } from "../../../formats/dtype.ts";
+import { bf16, bool, f32, f64, i32, i4, u8 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Value } from "../../../ir/node.ts";
-import { all, array, kernel, slice, smem, union } from "../../../lang/index.ts";
+import {
+  all,
+  array,
+  clusterRank,
+  clusterSync,
+  kernel,
+  slice,
+  smem,
+  union,
+} from "../../../lang/index.ts";
 import type { Ref, Scalar } from "../../../lang/index.ts";
 import { fitsShape } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
@@ -148,13 +157,43 @@ test("members of a union lie where their group says", async () => {
   await expectSame({ kernel: body }, 1, "members");
 });
 
+test("a block reads, writes and updates the memory of its peer", async () => {
+  const { kernel: body } = kernel(
+    {
+      name: "peers",
+      grid: { i: 4 },
+      cluster: { i: 2 },
+      inputs: { x: array(i32, [4, 64]) },
+      outputs: { out: array(i32, [4, 3, 64]) },
+      scratch: {
+        mine: smem(i32, [64], { layout: "shared(swizzle 128)" }),
+        given: smem(i32, [64]),
+        sums: smem(i32, [64]),
+      },
+    },
+    ({ i, x, out, mine, given, sums }) => {
+      const other = clusterRank("i").xor(1);
+      mine.store(x.at(i).load());
+      sums.store(x.at(i).load());
+      clusterSync();
+      given.peer(other).store(x.at(i).load().mul(3));
+      sums.peer(other).atomicAdd(x.at(i).load());
+      out.at(i, 0).store(mine.peer(other).load());
+      clusterSync();
+      out.at(i, 1).store(given.load());
+      out.at(i, 2).store(sums.load());
+    },
+  );
+  await expectSame({ kernel: body }, 1, "peers");
+});
+
 test("digits of the number lead to where the layout stores", () => {
   for (const text of [...stored, "shared(tile 2 4 16)", "shared(order 2 0 1, tile 3 4)"]) {
     const shape = [6, 8, 64];
     const layout = parseSharedLayout(text);
     const digits = storedDigits(layout, shape);
     const plain = { ...layout, swizzle: 0 } as const;
-    const elements = Array.from({ length: 6 * 8 * 64 }, (_, element) => element);
+    const elements = Array.from({ length: (6 * 8 * 64) / 3 }, (_, index) => 3 * index);
     expect(
       elements.map((element) => storedNumber(digits, element) * 4),
       text,
