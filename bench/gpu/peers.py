@@ -34,7 +34,7 @@ def normal(*shape, dtype=torch.bfloat16):
 
 def main():
     results = {}
-    count = 1 << 28
+    count = 1 << 27
     pair = lambda: (normal(count, dtype=torch.float32), torch.empty(count, device="cuda"))
     results["copy torch"] = timed(pair, lambda x, out: out.copy_(x), sets=2)
     three = lambda: (*pair(), torch.empty(count, device="cuda"))
