@@ -63,6 +63,8 @@ export class Grid {
   run(): void {
     while (this.#blocks.length < eagerBlocks && this.#start());
     while (this.#warps.length > 0) this.#round();
+    // What nobody waited for is over when the launch is.
+    while (this.#launch.hasPending) this.#launch.completeOne();
   }
 
   /** Lets every warp run once, in an order that the seed decides. */
@@ -71,6 +73,7 @@ export class Grid {
     const { random } = launch;
     let progressed = false;
     let ended = false;
+    const { changes } = launch;
     const count = this.#warps.length;
     const offset = random.below(count);
     for (let turn = 0; turn < count; turn++) {
@@ -81,7 +84,7 @@ export class Grid {
       if (launch.hasPending && random.below(4) === 0) launch.completeOne();
     }
     if (ended) this.#retire();
-    if (progressed) return;
+    if (progressed || launch.changes !== changes) return;
     if (launch.hasPending) launch.completeOne();
     else if (!this.#start() && !ended) throw deadlock(this.#warps, launch);
   }
