@@ -12,10 +12,12 @@ import {
   smem,
   TilewrightError,
   union,
+  warps,
 } from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { checkPlacement } from "../../../test/support/placement-checker.ts";
 import { targets } from "../../targets/target.ts";
+import type { Scratch } from "./budget.ts";
 import { placeKernel } from "./place.ts";
 import type { Placement } from "./place.ts";
 
@@ -150,6 +152,68 @@ test("scratch of a conversion counts while its op runs", () => {
   const scratch = placement.memory.buffers.filter(({ value }) => value === undefined);
   expect(scratch.map(({ name }) => name)).toContain("scratch of exp");
   expect(placement.memory.bytes).toBeGreaterThan(0);
+});
+
+describe("scratch of ops that combine across warps", () => {
+  const rows = "(L0 L1 L2 L3 L4 W0 |)";
+
+  function scratchOfSum(placement: Placement): Scratch {
+    const found = [...placement.memory.scratch].find(([op]) => op.kind === "reduce");
+    if (found === undefined) throw new Error("the sum has no scratch");
+    return found[1];
+  }
+
+  const sums = { sums: array(f32, [64]) };
+
+  test("a word of every lane for each value that is left", () => {
+    // 64 columns in every lane; lanes and the lower bit of warps share out the rows.
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs: sums }, ({ x, sums: out }) => {
+        out.store(x.load().layoutCast(rows).sum(0));
+      }),
+    );
+    expect(scratchOfSum(placement)).toEqual({ offset: 0, bytes: 16384, stride: 16384 });
+  });
+
+  test("none where warps have rows of their own", () => {
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs: sums }, ({ x, sums: out }) => {
+        out.store(x.load().layoutCast(rows).sum(1));
+      }),
+    );
+    expect([...placement.memory.scratch.keys()].map(({ kind }) => kind)).not.toContain("reduce");
+  });
+
+  test("a part for each program thread that runs the op", () => {
+    const threads = ["one", "two", "three"] as const;
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs: sums, threads }, ({ x, sums: out }) => {
+        out.store(x.load().layoutCast(rows).sum(0));
+      }),
+    );
+    const { offset, stride, bytes } = scratchOfSum(placement);
+    expect(stride).toBeGreaterThanOrEqual(bytes);
+    const buffer = placement.memory.buffers.find((each) => each.offset === offset);
+    expect(buffer?.bytes).toBe(3 * stride);
+  });
+
+  test("a part for each warp that runs on its own", () => {
+    const columns = "(L0 L1 L2 L3 L4)";
+    const strided = "(L0 L1 L2 L3 L4 | R0 R1)";
+    const outs = { out: array(f32, [4, 32, 32]) };
+    const placement = place(
+      kernel({ name: "k", grid, inputs, outputs: outs }, ({ x, out }) => {
+        warps((warp) => {
+          const tile = x.at(slice(0, 32), slice(0, 32)).load().layoutCast(columns);
+          out.at(warp).store(tile.exp().layoutCast(strided));
+        });
+      }),
+    );
+    const [[, scratch] = []] = [...placement.memory.scratch];
+    if (scratch === undefined) throw new Error("nothing goes through shared memory");
+    const buffer = placement.memory.buffers.find((each) => each.offset === scratch.offset);
+    expect(buffer?.bytes).toBe(4 * scratch.stride);
+  });
 });
 
 describe("too much", () => {

@@ -122,7 +122,9 @@ function withinLanes(
     const inside = places.inside(register, along.axes);
     if (kept === undefined || inside === false) return;
     const own = inside === true ? carrier : guarded(context, carrier, inside, combination);
-    groups.set(kept, [...(groups.get(kept) ?? []), { position, carrier: own }]);
+    const members = groups.get(kept) ?? [];
+    members.push({ position, carrier: own });
+    groups.set(kept, members);
   });
   const elements = result === undefined ? [0] : firstThreadElements(result.layout, result.shape);
   return Array.from(elements, (element) => {

@@ -173,7 +173,9 @@ class Scanner {
         position = position * digit.radix + value;
         start -= value * digit.stride;
       }
-      rows.set(start, [...(rows.get(start) ?? []), { position, group }]);
+      const members = rows.get(start) ?? [];
+      members.push({ position, group });
+      rows.set(start, members);
     }
     this.#groups = new Map(
       [...rows].map(([start, members]) => {
