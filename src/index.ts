@@ -133,6 +133,7 @@ export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
 export type { DeviceOptions, LaunchOptions } from "./device/device.ts";
+export { BoundLaunch } from "./device/bound-launch.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";
 export type { CompilationRecord } from "./device/compilation.ts";

@@ -3,7 +3,15 @@
  * install script, imported, type-checked, bundled for a browser, and run from its command.
  */
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -18,6 +26,7 @@ interface Manifest {
   };
   readonly bin: { readonly [command: string]: string };
   readonly dependencies: { readonly [name: string]: string };
+  readonly optionalDependencies: { readonly [name: string]: string };
 }
 
 interface InstalledTree {
@@ -63,9 +72,11 @@ async function pack(): Promise<string> {
 async function install(tarball: string): Promise<void> {
   mkdirSync(project);
   writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }');
-  const dependencies = Object.keys(manifest.dependencies).map((name) =>
-    join(repositoryRoot, "node_modules", name),
-  );
+  const names = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies });
+  // Of the packages that are for one platform each, only this platform's is installed.
+  const dependencies = names
+    .map((name) => join(repositoryRoot, "node_modules", name))
+    .filter((path) => existsSync(path));
   const flags = ["--offline", "--ignore-scripts", "--install-links", "--no-audit", "--no-fund"];
   await run("npm", ["install", ...flags, tarball, ...dependencies], project);
 }
@@ -126,6 +137,20 @@ describe("the packed package", () => {
     expect(paths.filter((path) => tree.packages[path]?.hasInstallScript === true)).toEqual([]);
   });
 
+  test("what calls the driver is there on platforms that NVIDIA has a driver for", () => {
+    const name = `@koromix/koffi-${process.platform}-${process.arch}`;
+    const expected = Object.hasOwn(manifest.optionalDependencies, name);
+    expect(existsSync(join(project, "node_modules", name))).toBe(expected);
+  });
+
+  test("says what it looked for where there is no driver", async () => {
+    const opening = 'import { open } from "tilewright"; const device = await open("gpu");';
+    const lines = [opening, "console.log(device.name); device.dispose();"];
+    writeFileSync(join(project, "gpu.js"), lines.join("\n"));
+    const answer = await run(process.execPath, ["gpu.js"], project).catch(String);
+    expect(answer).toMatch(/^gpu\n$|TW4501: this machine has no NVIDIA driver/);
+  });
+
   test("bundles for a browser from its library files alone", async () => {
     writeFileSync(join(project, "page.js"), 'export * from "tilewright";');
     const { metafile } = await build({
@@ -139,7 +164,8 @@ describe("the packed package", () => {
       logLevel: "silent",
     });
     const inputs = Object.keys(metafile.inputs).filter((path) => path !== "page.js");
-    const library = /^node_modules\/tilewright\/dist\/(?!cli\/)/;
+    // Of what opens a GPU only the stand-in for browsers, which needs nothing of Node.
+    const library = /^node_modules\/tilewright\/dist\/(?!cli\/|cuda\/(?!browser\.js$))/;
     expect(inputs).toContain("node_modules/tilewright/dist/index.js");
     expect(inputs.filter((path) => !library.test(path))).toEqual([]);
   });

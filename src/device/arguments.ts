@@ -2,7 +2,7 @@
 import { dtypes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import type { Kernel, KernelParameter } from "../ir/node.ts";
+import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
 import { DeviceArray } from "./device-array.ts";
@@ -17,7 +17,7 @@ export interface CollectedArguments {
 }
 
 export function collectArguments(
-  kernel: Kernel,
+  kernel: KernelInterface,
   args: { readonly [name: string]: ArgumentValue },
   explicitDimensions: { readonly [name: string]: number },
 ): CollectedArguments {
@@ -41,7 +41,7 @@ export function collectArguments(
 }
 
 /** What `run` is given has the kernel's inputs and in-out arrays, each as an array or a scalar. */
-export function requireInputs(kernel: Kernel, inputs: { readonly [name: string]: unknown }): void {
+export function requireInputs(kernel: KernelInterface, inputs: { readonly [name: string]: unknown }): void {
   const parameters = kernel.parameters.filter(({ role }) => role !== "output");
   requireNames(kernel, parameters, inputs);
   for (const parameter of parameters) {
@@ -57,7 +57,7 @@ export function isHostArray(value: unknown): value is HostArray {
 }
 
 function requireNames(
-  kernel: Kernel,
+  kernel: KernelInterface,
   parameters: readonly KernelParameter[],
   args: { readonly [name: string]: unknown },
 ): void {
@@ -78,12 +78,12 @@ function requireNames(
   });
 }
 
-function requireArray(kernel: Kernel, parameter: KernelParameter, value: unknown): DeviceArray {
+function requireArray(kernel: KernelInterface, parameter: KernelParameter, value: unknown): DeviceArray {
   if (value instanceof DeviceArray) return value as DeviceArray;
   throw wrongKind(kernel, parameter, "an array", value);
 }
 
-function requireScalar(kernel: Kernel, parameter: KernelParameter, value: unknown): HostValue {
+function requireScalar(kernel: KernelInterface, parameter: KernelParameter, value: unknown): HostValue {
   const { type } = parameter.value;
   if (type.kind !== "scalar") throw new Error(`${parameter.name} is declared scalar`);
   if (isValueOf(type.dtype, value)) return value;
@@ -120,7 +120,7 @@ function describeValues(dtype: DType): string {
 }
 
 function wrongKind(
-  kernel: Kernel,
+  kernel: KernelInterface,
   parameter: KernelParameter,
   expected: string,
   value: unknown,
@@ -141,7 +141,7 @@ function describeValue(value: unknown): string {
 }
 
 /** An output that is also another argument would be read and written unordered. */
-function requireSeparateOutputs(kernel: Kernel, arrays: ReadonlyMap<string, DeviceArray>): void {
+function requireSeparateOutputs(kernel: KernelInterface, arrays: ReadonlyMap<string, DeviceArray>): void {
   for (const { name, role } of kernel.parameters) {
     if (role !== "output" && role !== "inout") continue;
     const twin = [...arrays].find(([other, array]) => other !== name && array === arrays.get(name));

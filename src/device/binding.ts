@@ -7,7 +7,7 @@
  *     n = 100 (from x), w's first extent agrees, m = 8 (from w)
  */
 import type { DType, HostValue } from "../formats/dtype.ts";
-import type { Kernel, KernelParameter } from "../ir/node.ts";
+import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { dimensionsOf, evaluateSize, shapeText, sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
@@ -26,7 +26,7 @@ export interface ArrayParameter extends KernelParameter {
   readonly type: RefType;
 }
 
-export function arrayParameters(kernel: Kernel): readonly ArrayParameter[] {
+export function arrayParameters(kernel: KernelInterface): readonly ArrayParameter[] {
   return kernel.parameters.flatMap((parameter) => {
     const { type } = parameter.value;
     return type.kind === "ref" ? [{ ...parameter, type }] : [];
@@ -35,7 +35,7 @@ export function arrayParameters(kernel: Kernel): readonly ArrayParameter[] {
 
 /** The dimensions of a launch, from explicit values and from the arrays' shapes. */
 export function bindDimensions(
-  kernel: Kernel,
+  kernel: KernelInterface,
   arrays: ReadonlyMap<string, ArrayDescription>,
   explicit: { readonly [name: string]: number },
 ): ReadonlyMap<string, number> {
@@ -66,7 +66,7 @@ export function bindDimensions(
   return values;
 }
 
-function requireDeclared(kernel: Kernel, name: string): void {
+function requireDeclared(kernel: KernelInterface, name: string): void {
   if (kernel.dimensions.some((dimension) => dimension.name === name)) return;
   throw new TilewrightError({
     code: "TW4006",
@@ -77,7 +77,7 @@ function requireDeclared(kernel: Kernel, name: string): void {
 }
 
 function bind(
-  kernel: Kernel,
+  kernel: KernelInterface,
   values: Map<string, number>,
   sources: Map<string, string>,
   name: string,
@@ -99,7 +99,7 @@ function bind(
   }
 }
 
-function requireLegal(kernel: Kernel, name: string, value: number, source: string): void {
+function requireLegal(kernel: KernelInterface, name: string, value: number, source: string): void {
   const multiple = kernel.dimensions.find((dimension) => dimension.name === name)?.multipleOf ?? 1;
   if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31 && value % multiple === 0)
     return;
@@ -114,7 +114,7 @@ function requireLegal(kernel: Kernel, name: string, value: number, source: strin
   });
 }
 
-function unboundDimension(kernel: Kernel, name: string): TilewrightError {
+function unboundDimension(kernel: KernelInterface, name: string): TilewrightError {
   return new TilewrightError({
     code: "TW4008",
     message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
@@ -122,13 +122,13 @@ function unboundDimension(kernel: Kernel, name: string): TilewrightError {
   });
 }
 
-function requireRank(kernel: Kernel, parameter: ArrayParameter, array: ArrayDescription): void {
+function requireRank(kernel: KernelInterface, parameter: ArrayParameter, array: ArrayDescription): void {
   if (array.shape.length === parameter.type.shape.length) return;
   throw shapeMismatch(kernel, parameter, array);
 }
 
 function shapeMismatch(
-  kernel: Kernel,
+  kernel: KernelInterface,
   parameter: ArrayParameter,
   array: ArrayDescription,
 ): TilewrightError {
@@ -143,7 +143,7 @@ function shapeMismatch(
 
 /** Checks one array argument once all dimensions are known. */
 export function checkArray(
-  kernel: Kernel,
+  kernel: KernelInterface,
   parameter: ArrayParameter,
   array: ArrayDescription,
   dimensions: ReadonlyMap<string, number>,
@@ -172,7 +172,7 @@ export function evaluateShape(
 
 /** An array with strides takes any array that holds every element the strides reach. */
 function checkSpan(
-  kernel: Kernel,
+  kernel: KernelInterface,
   parameter: ArrayParameter,
   array: ArrayDescription,
   dimensions: ReadonlyMap<string, number>,
@@ -211,7 +211,7 @@ export function outputShape(
 }
 
 /** Checks that the grid of this launch exists and is covered by whole clusters. */
-export function checkGrid(kernel: Kernel, dimensions: ReadonlyMap<string, number>): void {
+export function checkGrid(kernel: KernelInterface, dimensions: ReadonlyMap<string, number>): void {
   for (const { name, extent, cluster } of kernel.grid) {
     const blocks = evaluateSize(extent, dimensions);
     if (blocks % cluster === 0) continue;

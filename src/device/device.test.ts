@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { f32, i8 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
-import { array, assert, cdiv, dim, kernel, scalar, slice } from "../lang/index.ts";
+import { array, assert, cdiv, debugPrint, dim, kernel, scalar, slice } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import type { OpenOptions } from "../runtime/open-options.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { kernelText } from "./compilation.ts";
 import type { Device } from "./device.ts";
 import { formatLeaks } from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
@@ -148,6 +149,67 @@ describe("launch", () => {
   });
 });
 
+describe("bound launches", () => {
+  test("run each time they are launched, alone or recorded", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      const out = device.allocate(f32, [4]);
+      const there = device.bind(twice, { x, out });
+      const back = device.bind(twice, { x: out, out: x });
+      there.launch();
+      back.launch();
+      expect(Array.from(toNumbers(await device.download(x)))).toEqual([0, 4, 8, 12]);
+      const both = device.record([there, back]);
+      expect(both.kernels).toEqual(["twice", "twice"]);
+      both.launch();
+      both.launch();
+      expect(Array.from(toNumbers(await device.download(x)))).toEqual([0, 64, 128, 192]);
+      there.dispose();
+      there.dispose();
+      expect(await codeOf(() => there.launch())).toBe("TW4017");
+      out.dispose();
+      expect(await codeOf(() => both.launch())).toBe("TW4010");
+    });
+  });
+
+  test("check their arguments when they are made", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      expect(await codeOf(() => device.bind(twice, { x, out: x }))).toBe("TW4014");
+      const out = device.allocate(f32, [4]);
+      const bound = device.bind(twice, { x, out });
+      expect(await codeOf(() => onDevice((other) => other.record([bound])))).toBe("TW4018");
+      device.dispose();
+      expect(await codeOf(() => bound.launch())).toBe("TW4001");
+    });
+  });
+
+  test("tell of failures when the device is synchronized", async () => {
+    const fails = kernel({ name: "fails", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+      assert(x.load().lt(0), "all are negative");
+    });
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      device.bind(fails, { x }).launch();
+      expect(await codeOf(() => device.synchronize())).toBe("TW3012");
+    });
+  });
+});
+
+describe("time", () => {
+  test("covers what is launched, and nothing before it", async () => {
+    await onDevice(async (device) => {
+      const x = await device.upload(counting(4));
+      const out = device.allocate(f32, [4]);
+      const nothing = await device.time(() => undefined);
+      const some = await device.time(() => {
+        for (let round = 0; round < 20; round += 1) device.launch(twice, { x, out });
+      });
+      expect(some).toBeGreaterThan(nothing);
+    });
+  });
+});
+
 describe("options", () => {
   test("that nothing takes are refused", async () => {
     const misspelt: object = { dimension: { n: 4 } };
@@ -216,6 +278,31 @@ describe("compilation", () => {
       for (const size of [4, 8, 12]) await device.run(twice, { x: counting(size) });
       expect(device.compilations.map(({ reason }) => reason)).toEqual(["first launch"]);
     });
+  });
+
+  test("tells kernels apart by the lines that their programs carry", () => {
+    const make = () =>
+      kernel({ name: "talk", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+        debugPrint("{}", x.load());
+      });
+    const silent = () => kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined);
+    // Two calls on two lines.
+    const talks = [
+      make(),
+      kernel({ name: "talk", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+        debugPrint("{}", x.load());
+      }),
+    ].map(({ kernel: each }) => kernelText(each, "messages"));
+    expect(talks[0]).not.toBe(talks[1]);
+    expect(talks[0]).toContain("debug_print at ");
+    const quiet = [
+      silent(),
+      kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined),
+    ];
+    const [first, second] = quiet.map(({ kernel: each }) => kernelText(each, "messages"));
+    expect(first).toBe(second);
+    const [third, fourth] = quiet.map(({ kernel: each }) => kernelText(each, "all"));
+    expect(third).not.toBe(fourth);
   });
 
   test("happens once for equal kernels, and says what differs in others", async () => {

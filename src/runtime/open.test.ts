@@ -1,5 +1,6 @@
 /** What `open` takes, and what it says to everything else. */
-import { expect, test } from "vitest";
+import { existsSync } from "node:fs";
+import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 import { open } from "./open.ts";
@@ -76,6 +77,33 @@ test.each(refused)("$summary", async ({ options, code, summary, expected }) => {
   expect([report.code, report.summary]).toEqual([code, summary]);
   expect(report.expected).toContain(expected ?? "");
   expect(report.position?.file).toMatch(/open\.test\.ts$/);
+});
+
+describe("the GPU", () => {
+  test("takes its own options and no other device's", async () => {
+    await expect(open("gpu", { seed: 3 })).rejects.toMatchObject({
+      code: "TW4015",
+      summary: 'unknown option seed of open("gpu")',
+      expected: "{ onPrint, onLeak, onCompile, gpu }",
+    });
+    await expect(open("gpu", { gpu: -1 })).rejects.toMatchObject({ code: "TW4016" });
+    await expect(open("simulator", { gpu: 0 })).rejects.toMatchObject({ code: "TW4015" });
+  });
+
+  const hasDriver = existsSync("/proc/driver/nvidia/version");
+
+  test.skipIf(hasDriver)("is refused where there is no driver, at the user's line", async () => {
+    const report: unknown = await open("gpu").catch((error: unknown) => error);
+    expect(report).toBeInstanceOf(TilewrightError);
+    expect(report).toMatchObject({ code: "TW4501" });
+    expect((report as TilewrightError).position?.file).toMatch(/open\.test\.ts$/);
+  });
+
+  test.skipIf(hasDriver)("is what open() wants, and the simulator stands in for it", async () => {
+    const device = await open(undefined, { seed: 3, gpu: 0 });
+    expect(device.name).toBe("simulator");
+    device.dispose();
+  });
 });
 
 test("a target is given as such, changed, or by its name", async () => {
