@@ -146,7 +146,23 @@ function checkShape(program: Program, launch: EmulatedLaunch, options: EmulatorO
     throw misfit("blocks do not fill clusters", `a multiple of ${cluster}`, `${launch.blocks[0]}`);
 }
 
-/** Runs a launch to its end. Throws what stops a kernel on hardware too; other findings are given back. */
+/** What was found before the kernel stopped may well be why it did. */
+function withEarlier(
+  error: TilewrightError,
+  findings: readonly TilewrightError[],
+): TilewrightError {
+  return error.withNotes(
+    findings.map((finding) => ({
+      message: `before that, ${finding.code}: ${finding.summary}`,
+      location: finding,
+    })),
+  );
+}
+
+/**
+ * Runs a launch to its end. Throws what stops a kernel on hardware too, with what was found before as
+ * notes; other findings are given back.
+ */
 export function emulate(
   module: PtxModule,
   launch: EmulatedLaunch,
@@ -169,6 +185,10 @@ export function emulate(
     seed,
     checks,
   });
-  new Grid(state, launch).run();
+  try {
+    new Grid(state, launch).run();
+  } catch (error) {
+    throw error instanceof TilewrightError ? withEarlier(error, state.findings) : error;
+  }
   return { findings: state.findings, counters: state.counters };
 }

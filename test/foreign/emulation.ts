@@ -16,8 +16,10 @@ export interface Launch {
 }
 
 export interface Outcome {
-  /** What the checks found, the error that stopped the kernel last. */
+  /** What the checks found, or the error that stopped the kernel. */
   readonly findings: readonly TilewrightError[];
+  /** The codes of all that was found, also before the error that stopped the kernel. */
+  readonly codes: readonly string[];
   readonly results: Results;
 }
 
@@ -45,7 +47,15 @@ export function runOnEmulator(text: string, file: string, launch: Launch, seed: 
     if (!(error instanceof TilewrightError)) throw error;
     findings.push(error);
   }
-  return { findings, results: resultsOf(memory, arrays) };
+  const codes = findings.flatMap(({ code, notes }) => [
+    code,
+    ...notes.map(({ message }) => /^before that, (TW\d+)/.exec(message)?.[1] ?? ""),
+  ]);
+  return {
+    findings,
+    codes: codes.filter((code) => code !== ""),
+    results: resultsOf(memory, arrays),
+  };
 }
 
 function entryOf(module: PtxModule, given: number): { entry: string; extra: number } {

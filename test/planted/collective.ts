@@ -152,7 +152,7 @@ $skip:
     {
       name: "wrong swizzle in a descriptor: none",
       change: ["0xC000001000010000", "0x0000001000010000"],
-      caught: ["TW8073", "TW8010"],
+      caught: "result",
     },
     {
       name: "wrong stride in a descriptor",
@@ -197,7 +197,7 @@ $skip:
       name: "operands overwritten while wgmma reads them",
       change: [
         "  wgmma.wait_group.sync.aligned 0;\n",
-        "  st.shared.b32 [%row], %w0;\n  wgmma.wait_group.sync.aligned 0;\n",
+        "  @%few st.shared.b32 [%row], %w0;\n  wgmma.wait_group.sync.aligned 0;\n",
       ],
       caught: ["TW8014", "TW8015"],
     },

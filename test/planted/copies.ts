@@ -304,6 +304,7 @@ $rows:
   mul.wide.u32 %step, %value, 4;
   add.s64 %step, %step, %to;
   st.global.b32 [%step], %sum;
+  fence.proxy.async.shared::cta;
   bar.warp.sync -1;
   setp.eq.s32 %first, %lane, 0;
   @%first mbarrier.arrive.shared::cta.b64 _, [%empty];
@@ -349,7 +350,7 @@ $end:
     {
       name: "every lane arrives instead of one",
       change: ["@%first mbarrier.arrive", "mbarrier.arrive"],
-      caught: "TW8061",
+      caught: ["TW8020", "TW8061", "TW8064"],
     },
     {
       name: "expects 16 bytes too many",
@@ -405,12 +406,12 @@ $end:
       caught: "TW8020",
     },
     {
-      name: "a stage freed before it is read",
+      name: "a stage freed twice a turn",
       change: [
         "  mov.b32 %row, 0;\n",
         "  mov.b32 %row, 0;\n  setp.eq.s32 %first, %lane, 0;\n  @%first mbarrier.arrive.shared::cta.b64 _, [%empty];\n",
       ],
-      caught: ["TW8014", "TW8061", "TW8015"],
+      caught: ["TW8014", "TW8015", "TW8020", "TW8061", "TW8064"],
     },
     {
       name: "reads without the swizzle",

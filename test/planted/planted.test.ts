@@ -37,8 +37,7 @@ describe.each(kernels)("$name", (kernel) => {
     const text = planted(kernel, bug);
     const codes = bug.caught === "result" ? [] : [bug.caught].flat();
     for (const seed of seeds) {
-      const { findings, results } = runOnEmulator(text, `${kernel.name}.ptx`, kernel, seed);
-      const found = findings.map(({ code }) => code);
+      const { codes: found, results } = runOnEmulator(text, `${kernel.name}.ptx`, kernel, seed);
       if (bug.caught === "result") {
         expect(found, `seed ${seed}`).toEqual([]);
         expect(isRight(kernel, results), `seed ${seed}`).toBe(false);
