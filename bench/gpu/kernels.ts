@@ -4,8 +4,8 @@ import type { DType } from "tilewright";
 
 const n = dim("n", { multipleOf: 8 });
 
-/** Elements of a block of the pointwise kernels: 16 bytes a lane, several times. */
-const span = 4096;
+/** Elements of a block of the pointwise kernels: 16 bytes a lane, twice. */
+const span = 1024;
 
 export const copy = kernel(
   {

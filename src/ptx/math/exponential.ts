@@ -68,7 +68,24 @@ function exponential(f: Arithmetic, x: Register): Register {
 
 export function exp(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
+  if (width === 32) return expByInstruction(f, x);
   return exponential(f, f.clamp(x, ...expRange[width]));
+}
+
+/** log2 e as the sum of two floats, both positive, so that infinities stay what they are. */
+const log2E = [1.4426950216293335, 1.925963033500212e-8] as const;
+
+/**
+ * e^x in f32 as 2^n · 2^f, where the instruction for powers of two takes f. Where n would be beyond the
+ * exponents it stays at the last one and f is as large as it must be: the product then over- or underflows.
+ */
+function expByInstruction(f: Arithmetic, x: Register): Register {
+  const rounder = f.format.rounder + f.format.bias;
+  const [high, low] = log2E;
+  const shifted = f.fma(x, Math.LOG2E, rounder);
+  const bounded = f.clamp(shifted, rounder - 126, rounder + 126);
+  const fraction = f.fma(x, low, f.fma(x, high, f.sub(rounder, bounded)));
+  return f.mul(f.make("ex2.approx.ftz", fraction), powerOfTwo(f, bounded));
 }
 
 /** 2^(x + low), where x is in the range of exponents and `low` is small. */
