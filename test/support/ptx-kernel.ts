@@ -82,6 +82,7 @@ export function runPtx(kernel: PtxKernel): PtxRun {
   ];
   const { sharedBytes = 65536, seed = 1, checks = true } = kernel;
   const errors: TilewrightError[] = [];
+  const earlier: string[] = [];
   try {
     const { findings } = emulate(
       parsePtx(moduleText(kernel)),
@@ -100,6 +101,10 @@ export function runPtx(kernel: PtxKernel): PtxRun {
   } catch (error) {
     if (!(error instanceof TilewrightError)) throw error;
     errors.push(error);
+    for (const { message } of error.notes) {
+      const before = /^before that, (TW\d+)/.exec(message)?.[1];
+      if (before !== undefined) earlier.push(before);
+    }
   }
   const results = [...places].map(([name, { address, bytes }]) => [
     name,
@@ -107,7 +112,7 @@ export function runPtx(kernel: PtxKernel): PtxRun {
   ]);
   return {
     arrays: Object.fromEntries(results) as { [name: string]: Uint8Array },
-    codes: errors.map(({ code }) => code),
+    codes: [...earlier, ...errors.map(({ code }) => code)],
     errors,
   };
 }
