@@ -6,6 +6,7 @@ import { cp } from "./copies/rules.ts";
 import { matrixRules } from "./tensor-cores/matrices.ts";
 import { mma } from "./tensor-cores/mma.ts";
 import { wgmma } from "./tensor-cores/wgmma.ts";
+import { wmma } from "./tensor-cores/wmma.ts";
 
 export const collectiveRules: CollectiveRules = {
   mbarrier,
@@ -14,4 +15,5 @@ export const collectiveRules: CollectiveRules = {
   ...matrixRules,
   mma,
   wgmma,
+  wmma,
 };
