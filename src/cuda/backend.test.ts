@@ -1,4 +1,5 @@
 /** The GPU back end over the fake driver: results, order, memory, and what is left in the end. */
+import { Buffer } from "node:buffer";
 import { afterEach, describe, expect, test } from "vitest";
 import { f32, i8 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";

@@ -15,10 +15,11 @@ import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { printLine } from "../support/console.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
 import { CudaBound, CudaRecording, clearScratch } from "./bound.ts";
 import type { BoundHost, Scratch } from "./bound.ts";
-import type { KernelLoader } from "./compiler.ts";
+import type { KernelLoader, LoadedKernel } from "./compiler.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
 import { Gate, handled } from "./gate.ts";
@@ -102,7 +103,14 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   compile(kernel: Kernel, text: string): Compiled<CudaProgram> {
-    const { program, cached, warnings } = this.#loader(this.#context, kernel, text);
+    return this.#loaded(this.#loader.compile(this.#context, kernel, text));
+  }
+
+  load(kernel: CompiledKernel): Compiled<CudaProgram> {
+    return this.#loaded(this.#loader.load(this.#context, kernel));
+  }
+
+  #loaded({ program, cached, warnings }: LoadedKernel): Compiled<CudaProgram> {
     const loaded = { program, block: new LaunchBlock(this.#context, program) };
     this.#programs.push(loaded);
     return { program: loaded, cached, warnings };
@@ -231,7 +239,9 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         if (this.#context.loss === undefined) this.#context.enter();
       },
       ...[this.#rings, this.#maps, ...this.#programs.map(({ block }) => block)],
-      ...this.#programs.map(({ program }) => program.unload),
+      ...this.#programs.map(({ program }) => () => {
+        program.unload();
+      }),
       ...[this.#staging, this.#completion, this.#memory, this.#context],
     ];
     for (const step of steps)

@@ -39,7 +39,7 @@ export class CudaContext {
   readonly #resultView: DataView;
   /** Kernels that may still be running, with the number of their latest launch. */
   readonly #launched = new Map<string, number>();
-  #name = "GPU";
+  readonly #name: string = "GPU";
   #sequence = 0;
   #loss: TilewrightError | undefined;
 

@@ -37,7 +37,7 @@ async function thrownBy(work: () => unknown): Promise<unknown> {
 async function reportOf(work: () => unknown): Promise<TilewrightError> {
   const error = await thrownBy(work);
   if (error instanceof TilewrightError) return error;
-  throw error ?? new Error("nothing was thrown");
+  throw new Error(`no report but ${String(error)}`);
 }
 
 const scratchPlan: PlanChanges = {
@@ -120,7 +120,7 @@ describe("an error of the driver", () => {
         const error = await thrownBy(() => useEverything(openFake({ ...scenarioOptions, driver })));
         if (error === undefined) unheard.add(name);
         else if (error instanceof TilewrightError) expect(error.code).toMatch(codes);
-        else throw error;
+        else throw new Error(`${name} gave ${String(error)}`);
         expect([name, earlier, driver.live]).toEqual([name, earlier, {}]);
         expect(driver.misuses).toEqual([]);
       }

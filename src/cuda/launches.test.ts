@@ -57,7 +57,7 @@ describe("scalars", () => {
     const parameters: readonly LaunchParameter[] = [{ kind: "scalar", name: "value", dtype }];
     await withDevice(
       openFake({ kernels: { takes: run }, plans: { takes: { parameters } } }),
-      ({ device }) => device.run(takes, { value } as never),
+      ({ device }) => device.run(takes, { value }),
     );
     expect(found).toEqual(bytes);
   });

@@ -18,7 +18,7 @@ export class DeviceMemory {
   /** Where the driver writes addresses. */
   readonly #result: HostMemory;
   readonly #view: DataView;
-  #pool: number | undefined;
+  readonly #pool: number | undefined;
 
   constructor(context: CudaContext) {
     this.#context = context;

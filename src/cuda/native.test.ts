@@ -1,4 +1,5 @@
 /** Finding and binding the driver's library, with a stand-in for koffi. */
+import process from "node:process";
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { driverFunctions, functionNames } from "./functions.ts";

@@ -1,6 +1,6 @@
 /**
- * Opening a GPU: the driver's library, a context, and the cache of compiled kernels. In a browser
- * `browser.ts` stands in for this file, so that nothing here is bundled there.
+ * Opening a GPU: the driver's library, a context, and the cache of compiled kernels; and reading kernels
+ * from files. In a browser `browser.ts` stands in for this file, so that nothing here is bundled there.
  */
 import process from "node:process";
 import { compileKernel } from "../ptx/compile.ts";
@@ -14,6 +14,8 @@ import { kernelLoader } from "./compiler.ts";
 import { CudaContext } from "./context.ts";
 import type { Driver } from "./driver.ts";
 import { loadDriver } from "./native.ts";
+
+export { readCompiled } from "./compiled-files.ts";
 
 export interface GpuOptions extends CudaOptions {
   /** The number of the GPU, in the driver's order; 0 unless given. */

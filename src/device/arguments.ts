@@ -41,7 +41,10 @@ export function collectArguments(
 }
 
 /** What `run` is given has the kernel's inputs and in-out arrays, each as an array or a scalar. */
-export function requireInputs(kernel: KernelInterface, inputs: { readonly [name: string]: unknown }): void {
+export function requireInputs(
+  kernel: KernelInterface,
+  inputs: { readonly [name: string]: unknown },
+): void {
   const parameters = kernel.parameters.filter(({ role }) => role !== "output");
   requireNames(kernel, parameters, inputs);
   for (const parameter of parameters) {
@@ -78,12 +81,20 @@ function requireNames(
   });
 }
 
-function requireArray(kernel: KernelInterface, parameter: KernelParameter, value: unknown): DeviceArray {
+function requireArray(
+  kernel: KernelInterface,
+  parameter: KernelParameter,
+  value: unknown,
+): DeviceArray {
   if (value instanceof DeviceArray) return value as DeviceArray;
   throw wrongKind(kernel, parameter, "an array", value);
 }
 
-function requireScalar(kernel: KernelInterface, parameter: KernelParameter, value: unknown): HostValue {
+function requireScalar(
+  kernel: KernelInterface,
+  parameter: KernelParameter,
+  value: unknown,
+): HostValue {
   const { type } = parameter.value;
   if (type.kind !== "scalar") throw new Error(`${parameter.name} is declared scalar`);
   if (isValueOf(type.dtype, value)) return value;
@@ -141,7 +152,10 @@ function describeValue(value: unknown): string {
 }
 
 /** An output that is also another argument would be read and written unordered. */
-function requireSeparateOutputs(kernel: KernelInterface, arrays: ReadonlyMap<string, DeviceArray>): void {
+function requireSeparateOutputs(
+  kernel: KernelInterface,
+  arrays: ReadonlyMap<string, DeviceArray>,
+): void {
   for (const { name, role } of kernel.parameters) {
     if (role !== "output" && role !== "inout") continue;
     const twin = [...arrays].find(([other, array]) => other !== name && array === arrays.get(name));

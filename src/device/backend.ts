@@ -11,7 +11,8 @@
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import type { Kernel } from "../ir/node.ts";
+import type { Kernel, KernelInterface } from "../ir/node.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
 
 /** Memory of a back end; opaque to everyone else. */
@@ -30,8 +31,7 @@ export interface Compiled<P = unknown> {
 
 /** A launch with everything known. */
 export interface Launch<A extends Allocation = Allocation, P = unknown> {
-  /** The kernel as it was traced. */
-  readonly kernel: Kernel;
+  readonly kernel: KernelInterface;
   readonly program: P;
   readonly arrays: ReadonlyMap<string, A>;
   readonly scalars: ReadonlyMap<string, HostValue>;
@@ -51,6 +51,8 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly sourceLines: "all" | "messages";
   /** Makes a kernel ready; `text` tells it from every other kernel. Called once for each text. */
   compile(kernel: Kernel, text: string): Compiled<P>;
+  /** Makes a kernel ready that was compiled ahead of time. Called once for each. */
+  load(kernel: CompiledKernel): Compiled<P>;
   /** Uninitialised memory for `shape` elements. */
   allocate(dtype: DType, shape: readonly number[]): A;
   /** Takes memory back once the work issued so far is done with it. */

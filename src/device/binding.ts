@@ -122,7 +122,11 @@ function unboundDimension(kernel: KernelInterface, name: string): TilewrightErro
   });
 }
 
-function requireRank(kernel: KernelInterface, parameter: ArrayParameter, array: ArrayDescription): void {
+function requireRank(
+  kernel: KernelInterface,
+  parameter: ArrayParameter,
+  array: ArrayDescription,
+): void {
   if (array.shape.length === parameter.type.shape.length) return;
   throw shapeMismatch(kernel, parameter, array);
 }

@@ -5,15 +5,19 @@
  *
  *   axpy: first launch
  *   axpy: differs from the kernel of this name compiled before: `… [1000] …` became `… [2000] …`
+ *   axpy: compiled ahead of time
  */
 import type { Kernel } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { formatPosition } from "../support/location.ts";
 import type { Backend, Compiled } from "./backend.ts";
 
 export interface CompilationRecord {
   readonly kernel: string;
+  /** The kernel as it was traced; undefined for one that was compiled ahead of time. */
+  readonly traced: Kernel | undefined;
   readonly device: string;
   readonly reason: string;
   readonly milliseconds: number;
@@ -26,7 +30,7 @@ export interface CompilationRecord {
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: ((record: CompilationRecord) => void) | undefined;
-  readonly #byKernel = new WeakMap<Kernel, Compiled>();
+  readonly #byKernel = new WeakMap<Kernel | CompiledKernel, Compiled>();
   readonly #byText = new Map<string, Compiled>();
   readonly #latestText = new Map<string, string>();
   readonly #records: CompilationRecord[] = [];
@@ -50,11 +54,31 @@ export class CompilationCache {
     return compiled.program;
   }
 
+  /** A kernel compiled ahead of time, as the back end runs it. */
+  load(kernel: CompiledKernel): unknown {
+    const known = this.#byKernel.get(kernel);
+    if (known !== undefined) return known.program;
+    const start = performance.now();
+    const loaded = this.#backend.load(kernel);
+    this.#record({
+      kernel: kernel.name,
+      traced: undefined,
+      device: this.#backend.name,
+      reason: "compiled ahead of time",
+      milliseconds: performance.now() - start,
+      cached: loaded.cached,
+      warnings: loaded.warnings,
+    });
+    this.#byKernel.set(kernel, loaded);
+    return loaded.program;
+  }
+
   #compileText(kernel: Kernel, text: string): Compiled {
     const start = performance.now();
     const compiled = this.#backend.compile(kernel, text);
     this.#record({
       kernel: kernel.name,
+      traced: kernel,
       device: this.#backend.name,
       reason: explain(this.#latestText.get(kernel.name), text),
       milliseconds: performance.now() - start,

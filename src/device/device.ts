@@ -9,8 +9,9 @@
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import type { Kernel } from "../ir/node.ts";
+import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
+import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -104,7 +105,7 @@ export class Device {
     const uploaded = this.allocate(array.dtype, array.shape);
     try {
       const allocation = uploaded.allocationFor(this.#arrays);
-      await this.#backend.upload(array as unknown as HostArray, allocation);
+      await this.#backend.upload(array, allocation);
     } catch (error) {
       uploaded.dispose();
       throw error;
@@ -120,28 +121,28 @@ export class Device {
   }
 
   /** Issues a kernel on arrays of this device. Outputs are given like inputs. */
-  launch<K extends KernelDefinition>(
+  launch<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     args: DeviceArguments<K>,
     options: LaunchOptions = {},
   ): void {
     this.#requireOpen();
     requireLaunchOptions("launch", options, captureLocation());
-    const launch = this.#prepare(definition.kernel, args, options);
+    const launch = this.#prepare(definition, args, options);
     this.#explainingMemory(() => {
       this.#backend.launch(launch);
     });
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
-  bind<K extends KernelDefinition>(
+  bind<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     args: DeviceArguments<K>,
     options: LaunchOptions = {},
   ): BoundLaunch {
     this.#requireOpen();
     requireLaunchOptions("bind", options, captureLocation());
-    const launch = this.#prepare(definition.kernel, args, options);
+    const launch = this.#prepare(definition, args, options);
     const work = this.#explainingMemory(() => this.#backend.bind(launch));
     const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
     return this.#keep(new BoundLaunch(this.#owner, [definition.kernel.name], arrays, work));
@@ -172,7 +173,7 @@ export class Device {
    * Uploads the inputs, runs the kernel, and downloads its outputs and in-out arrays. Arrays already on
    * the device are used as they are.
    */
-  async run<K extends KernelDefinition>(
+  async run<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     inputs: RunArguments<K>,
     options: LaunchOptions = {},
@@ -186,7 +187,7 @@ export class Device {
     try {
       const { args, launch } = await reportedAt(location, async () => {
         const materialized = await this.#materialize(kernel, inputs, options, temporary);
-        return { args: materialized, launch: this.#prepare(kernel, materialized, options) };
+        return { args: materialized, launch: this.#prepare(definition, materialized, options) };
       });
       // Everything is issued before anything is waited for: the device is never idle in between.
       const ran = this.#explainingMemory(() => this.#backend.run(launch));
@@ -238,22 +239,26 @@ export class Device {
   }
 
   #prepare(
-    kernel: Kernel,
+    definition: KernelDefinition | CompiledKernel,
     args: { readonly [name: string]: ArgumentValue },
     options: LaunchOptions,
   ): Launch {
+    const { kernel } = definition;
     const collected = collectArguments(kernel, args, options.dimensions ?? {});
     const arrays = new Map<string, Allocation>(
       [...collected.arrays].map(([name, array]) => [name, array.allocationFor(this.#arrays)]),
     );
     const { scalars, dimensions } = collected;
-    const program = this.#compilations.compile(kernel);
+    const program =
+      definition instanceof CompiledKernel
+        ? this.#compilations.load(definition)
+        : this.#compilations.compile(definition.kernel);
     return { kernel, program, arrays, scalars, dimensions };
   }
 
   /** Device arrays for host arrays among the inputs, and fresh ones for the outputs. */
   async #materialize(
-    kernel: Kernel,
+    kernel: KernelInterface,
     inputs: { readonly [name: string]: HostArray | ArgumentValue },
     options: LaunchOptions,
     temporary: DeviceArray[],
@@ -279,7 +284,7 @@ export class Device {
   }
 
   async #results(
-    kernel: Kernel,
+    kernel: KernelInterface,
     args: { readonly [name: string]: ArgumentValue },
   ): Promise<{ readonly [name: string]: HostArray }> {
     const downloads: Promise<readonly [string, HostArray]>[] = [];

@@ -66,6 +66,9 @@ export interface Kernel {
   readonly location: Location;
 }
 
+/** What a caller of a kernel has to know. */
+export type KernelInterface = Omit<Kernel, "threads" | "body">;
+
 export interface Module {
   readonly kernels: readonly Kernel[];
 }

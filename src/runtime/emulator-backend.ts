@@ -19,6 +19,8 @@ import type { DimensionValues } from "../ir/size.ts";
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { compileKernel } from "../ptx/compile.ts";
+import { requireCodeFor, unloadable } from "../ptx/compiled-kernel.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
 import { readMessages, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
@@ -66,6 +68,13 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     // What runs is the text, so that the printer is part of what is tried.
     const program = { ...compiled, module: parsePtx(printPtx(compiled.module)) };
     return { program, cached: false, warnings: [] };
+  }
+
+  load(kernel: CompiledKernel): Compiled<Executable> {
+    const { plan, code } = kernel;
+    if (typeof code !== "string") throw unloadable(kernel, "PTX, which is what the emulator runs");
+    requireCodeFor(kernel, this.target);
+    return { program: { ...plan, module: parsePtx(code) }, cached: true, warnings: [] };
   }
 
   allocate(dtype: DType, shape: readonly number[]): EmulatorAllocation {

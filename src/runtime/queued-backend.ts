@@ -7,6 +7,7 @@ import { WorkQueue } from "../device/work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
 
 export abstract class QueuedBackend<A extends Allocation, P> implements Backend<A, P> {
@@ -16,6 +17,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   protected readonly queue = new WorkQueue();
 
   abstract compile(kernel: Kernel): Compiled<P>;
+  abstract load(kernel: CompiledKernel): Compiled<P>;
   abstract allocate(dtype: DType, shape: readonly number[]): A;
   abstract release(allocation: A): void;
   abstract upload(array: HostArray, allocation: A): Promise<void>;

@@ -5,6 +5,8 @@ import { hostArray } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
+import { unloadable } from "../ptx/compiled-kernel.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { simulate } from "../sim/index.ts";
 import type { ScheduleName, SimulatedBuffer } from "../sim/index.ts";
 import { printLine } from "../support/console.ts";
@@ -50,6 +52,13 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
 
   compile(kernel: Kernel): Compiled<Kernel> {
     return { program: runPasses(kernel), cached: false, warnings: [] };
+  }
+
+  load(kernel: CompiledKernel): never {
+    throw unloadable(
+      kernel,
+      "a kernel of this process: the simulator runs its tiles, not its code",
+    );
   }
 
   allocate(dtype: DType, shape: readonly number[]): SimulatorAllocation {

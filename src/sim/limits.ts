@@ -7,9 +7,14 @@ import { requireSharedMemory } from "./footprint.ts";
 
 /** Throws where a block or cluster of the kernel does not fit the target. */
 export function requireLimits(kernel: Kernel, target: Target): void {
+  requireBlockLimits(kernel, target);
+  requireSharedMemory(kernel, target);
+}
+
+/** The same without shared memory, of which placing a kernel takes care. */
+export function requireBlockLimits(kernel: Kernel, target: Target): void {
   requireThreads(kernel, target);
   requireClusterSize(kernel, target);
-  requireSharedMemory(kernel, target);
 }
 
 function requireThreads({ threads, name, location }: Kernel, target: Target): void {

@@ -1,4 +1,5 @@
 /** The cache on disk: what it keeps, what it refuses, and several processes at once. */
+import { Buffer } from "node:buffer";
 import { execFile } from "node:child_process";
 import {
   existsSync,
@@ -11,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -19,11 +21,12 @@ import { bf16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dimension, multiplySizes } from "../../ir/size.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
+import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import { targets } from "../../targets/target.ts";
 import { FakeDriver } from "../fake/driver.ts";
 import { fakeKernels, openFake, scaled, shifted, stubCompiler } from "../fake/harness.ts";
 import { compilerFingerprint } from "./fingerprint.ts";
-import { KernelCache, freezePlan, revivePlan } from "./kernel-cache.ts";
+import { KernelCache } from "./kernel-cache.ts";
 import { cacheSettings } from "./settings.ts";
 import { FileStore } from "./store.ts";
 

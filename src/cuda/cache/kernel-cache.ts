@@ -5,9 +5,8 @@
  *   kernel <sha256 of compiler, target, driver, kernel> ──▶ plan ──▶ code <sha256 of target, driver, PTX>
  */
 import { createHash } from "node:crypto";
-import { dtypes } from "../../formats/dtype.ts";
-import type { DType, DTypeName } from "../../formats/dtype.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
+import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import type { Target } from "../../targets/target.ts";
 import type { Assembled } from "../assemble.ts";
 import type { FileStore } from "./store.ts";
@@ -47,14 +46,15 @@ export class KernelCache {
     return this.#code(codeKey(ptx, build));
   }
 
-  write(text: string, ptx: string, build: Build, plan: LaunchPlan, code: Assembled): void {
-    if (this.#store === undefined) return;
-    const key = codeKey(ptx, build);
-    const header: CodeHeader = { kernel: plan.name, warnings: code.warnings };
-    this.#store.write(key, header, code.cubin);
-    if (this.#compiler === undefined) return;
-    const manifest: Manifest = { code: key, plan: freezePlan(plan) };
+  writeKernel(text: string, ptx: string, build: Build, plan: LaunchPlan): void {
+    if (this.#store === undefined || this.#compiler === undefined) return;
+    const manifest: Manifest = { code: codeKey(ptx, build), plan: freezePlan(plan) };
     this.#store.write(this.#kernelKey(text, build), manifest, new Uint8Array(0));
+  }
+
+  writeCode(ptx: string, build: Build, kernel: string, { cubin, warnings }: Assembled): void {
+    const header: CodeHeader = { kernel, warnings };
+    this.#store?.write(codeKey(ptx, build), header, cubin);
   }
 
   #code(key: string): Assembled | undefined {
@@ -88,21 +88,4 @@ function hash(...parts: readonly string[]): string {
   const digest = createHash("sha256");
   for (const part of parts) digest.update(`${part.length} ${part}`);
   return digest.digest("hex");
-}
-
-/** A plan as JSON has it: number formats are one object each and become their names. */
-export function freezePlan(plan: LaunchPlan): unknown {
-  return JSON.parse(
-    JSON.stringify({ ...plan, target: undefined }, (name, value: unknown) =>
-      name === "dtype" ? (value as DType).name : value,
-    ),
-  );
-}
-
-/** The plan that `freezePlan` was given, for a build of the same target. */
-export function revivePlan(frozen: unknown, { target }: Pick<Build, "target">): LaunchPlan {
-  const plan: unknown = JSON.parse(JSON.stringify(frozen), (name, value: unknown) =>
-    name === "dtype" ? dtypes[value as DTypeName] : value,
-  );
-  return { ...(plan as LaunchPlan), target };
 }

@@ -125,11 +125,12 @@ export class FakeDriver implements Driver {
       functionNames.map((name) => [
         name,
         (...values: readonly number[]) =>
-          this.#call(name, () =>
-            (functions[name] as (...numbers: readonly number[]) => number)(...values),
-          ),
+          this.#call(name, () => {
+            const call = functions[name] as (...numbers: readonly number[]) => number;
+            return call(...values);
+          }),
       ]),
-    ) as unknown as DriverCalls;
+    ) as DriverCalls;
   }
 
   /** Makes a call of `name` answer `result`: the next one, or one after so many others. */

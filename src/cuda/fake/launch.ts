@@ -87,20 +87,9 @@ function configurationAt(driver: FakeDriver, address: number): Configuration {
 
 export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions {
   return {
-    cuTensorMapEncodeTiled: (
-      target,
-      dataType,
-      rank,
-      address,
-      extents,
-      strides,
-      box,
-      _steps,
-      _interleave,
-      swizzle,
-      _promotion,
-      fill,
-    ) => {
+    cuTensorMapEncodeTiled: (...values) => {
+      const [target, dataType, rank, address, extents, strides, box] = values;
+      const [swizzle = 0, , fill = 0] = values.slice(9);
       if (target % 64 !== 0 || rank < 1 || rank > 5) return invalidValue;
       const map = viewAt(driver, target, 128);
       const [from, along, across] = [
@@ -108,7 +97,9 @@ export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions
         viewAt(driver, strides, 8 * (rank - 1)),
         viewAt(driver, box, 4 * rank),
       ];
-      [rank, dataType, swizzle, fill].forEach((value, index) => map.setUint8(index, value));
+      [rank, dataType, swizzle, fill].forEach((value, index) => {
+        map.setUint8(index, value);
+      });
       map.setBigUint64(8, BigInt(address), true);
       for (let axis = 0; axis < rank; axis += 1) {
         if (across.getUint32(4 * axis, true) > 256) return invalidValue;

@@ -4,7 +4,7 @@
  */
 
 export class FakeStream {
-  #queue: (() => void)[] = [];
+  readonly #queue: (() => void)[] = [];
   #issued = 0;
   #done = 0;
   /** What is captured instead of queued, while a recording is made. */

@@ -115,4 +115,32 @@ export const deviceCodes = registerCodes({
     example: "first.record([second.bind(kernel, args)])",
     remedy: "bind the launch on the device that records it",
   },
+  TW4019: {
+    title: "compiled kernel that the device cannot run",
+    cause:
+      "Code compiled ahead of time is for one target, and in a form that not every device takes: the simulator takes none, the emulator PTX alone.",
+    example: 'device.run(await loadKernel("axpy.sm_90a.json"), inputs) on the simulator',
+    remedy: "compile the kernel for this device's target, or open another device",
+  },
+  TW4020: {
+    title: "no manifest of a compiled kernel",
+    cause:
+      "What was given is not what `tilewright compile` writes beside the code, or another version of tilewright wrote it.",
+    example: "kernelFromCompiled({}, ptx)",
+    remedy: "compile the kernel again with this version of tilewright",
+  },
+  TW4021: {
+    title: "manifest of other code",
+    cause:
+      "The code has changed since the manifest was written; launching it by an old plan could do anything.",
+    example: "kernelFromCompiled(manifest, ptx.toUpperCase())",
+    remedy: "compile again, and keep the code and its manifest together",
+  },
+  TW4022: {
+    title: "compiled kernel cannot be read",
+    cause: "The manifest or the code beside it is not there, or not readable.",
+    example: 'await loadKernel("missing.sm_90a.json")',
+    remedy:
+      "give the path of the .json file that `tilewright compile --emit ptx` wrote; in a browser, fetch both files and use kernelFromCompiled",
+  },
 });

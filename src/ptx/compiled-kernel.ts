@@ -1,0 +1,255 @@
+/**
+ * Kernels compiled ahead of time: code for one target, and a manifest that says everything a launch needs,
+ * so that neither the kernel's source nor the compiler is there when it runs.
+ *
+ *   compileAhead(axpy, targets.sm_90a) ──▶ { ptx, manifest }
+ *         axpy.sm_90a.ptx, axpy.sm_90a.json                            files, a download, a database …
+ *   kernelFromCompiled(manifest, ptx)  ──▶ CompiledKernel ──▶ device.run(…), launch(…), bind(…)
+ *
+ *   manifest   format    what this is, and its version
+ *              target    the GPU that the code is for, by name
+ *              code      its form, and a checksum: a plan launches only the code that it was made with
+ *              kernel    parameters, dimensions and grid, against which arguments are checked
+ *              plan      how the entry is launched
+ */
+import { dtypes } from "../formats/dtype.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import type {
+  GridAxis,
+  Kernel,
+  KernelInterface,
+  KernelParameter,
+  ParameterRole,
+} from "../ir/node.ts";
+import type { Dimension, Size } from "../ir/size.ts";
+import { refType, scalarType } from "../ir/types.ts";
+import type { ArraySpecs, InputSpecs, Signature } from "../lang/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { locationAt, unknownLocation } from "../support/location.ts";
+import type { Location, Position } from "../support/location.ts";
+import { targets } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
+import { checksum } from "./checksum.ts";
+import type { LaunchPlan } from "./executable.ts";
+import { freezePlan, revivePlan } from "./plan-json.ts";
+
+/** PTX as text, or a cubin. */
+export type CompiledCode = string | Uint8Array;
+
+const format = "tilewright compiled kernel 1";
+
+/** What belongs to compiled code; plain data, as JSON has it. */
+export interface CompiledManifest {
+  readonly format: typeof format;
+  readonly target: TargetName;
+  readonly code: { readonly form: "ptx" | "cubin"; readonly checksum: string };
+  readonly kernel: InterfaceData;
+  readonly plan: unknown;
+}
+
+interface InterfaceData {
+  readonly name: string;
+  readonly position: Position | undefined;
+  readonly grid: readonly GridAxis[];
+  readonly dimensions: readonly Dimension[];
+  readonly parameters: readonly ParameterData[];
+}
+
+interface ParameterData {
+  readonly name: string;
+  readonly role: ParameterRole;
+  readonly dtype: DTypeName;
+  /** Absent for scalars. */
+  readonly shape?: readonly Size[] | undefined;
+  readonly strides?: readonly Size[] | undefined;
+}
+
+/** A kernel as compiled code; a device takes it like the kernel itself. */
+export class CompiledKernel<
+  Inputs extends InputSpecs = InputSpecs,
+  Outputs extends ArraySpecs = ArraySpecs,
+  Inouts extends ArraySpecs = ArraySpecs,
+> implements Signature<Inputs, Outputs, Inouts> {
+  readonly inputs: Inputs;
+  readonly outputs: Outputs;
+  readonly inouts: Inouts;
+  /** What arguments are checked against. */
+  readonly kernel: KernelInterface;
+  readonly plan: LaunchPlan;
+  readonly code: CompiledCode;
+
+  /** @internal */
+  constructor(
+    kernel: KernelInterface,
+    signature: Signature<Inputs, Outputs, Inouts>,
+    plan: LaunchPlan,
+    code: CompiledCode,
+  ) {
+    this.kernel = kernel;
+    this.inputs = signature.inputs;
+    this.outputs = signature.outputs;
+    this.inouts = signature.inouts;
+    this.plan = plan;
+    this.code = code;
+    Object.freeze(this);
+  }
+
+  /** The kernel's name. */
+  get name(): string {
+    return this.kernel.name;
+  }
+
+  /** The GPU that the code is for. */
+  get target(): Target {
+    return this.plan.target;
+  }
+}
+
+/** The manifest of a kernel's code. */
+export function manifestOf(kernel: Kernel, plan: LaunchPlan, code: CompiledCode): CompiledManifest {
+  return {
+    format,
+    target: targetName(plan.target.name),
+    code: { form: typeof code === "string" ? "ptx" : "cubin", checksum: checksum(code) },
+    kernel: interfaceData(kernel),
+    plan: freezePlan(plan),
+  };
+}
+
+function targetName(name: string): TargetName {
+  if (isTargetName(name)) return name;
+  throw new Error(`${name} is no target's name`);
+}
+
+function isTargetName(name: unknown): name is TargetName {
+  return typeof name === "string" && Object.hasOwn(targets, name);
+}
+
+function interfaceData({ name, grid, dimensions, parameters, location }: Kernel): InterfaceData {
+  return {
+    name,
+    position: location.position,
+    grid,
+    dimensions,
+    parameters: parameters.map(parameterData),
+  };
+}
+
+function parameterData({ name, role, value: { type }, strides }: KernelParameter): ParameterData {
+  if (type.kind !== "ref" && type.kind !== "scalar") throw new Error(`${name} is a ${type.kind}`);
+  const dtype = type.dtype.name;
+  return type.kind === "scalar"
+    ? { name, role, dtype }
+    : { name, role, dtype, shape: type.shape, strides };
+}
+
+/**
+ * The kernel that compiled code and its manifest make, given as what `JSON.parse` gives. A type argument
+ * says what the kernel was, so that arguments are typed: `kernelFromCompiled<typeof axpy>(…)`.
+ */
+export function kernelFromCompiled<K extends Signature = Signature>(
+  manifest: unknown,
+  code: CompiledCode,
+): CompiledKernel<K["inputs"], K["outputs"], K["inouts"]> {
+  if (!isManifest(manifest)) throw notAManifest(manifest);
+  const { kernel: data, plan, target } = manifest;
+  requireOwnCode(manifest, code);
+  const kernel = interfaceOf(data);
+  // The caller says what the kernel was; arguments are checked against the manifest at every launch.
+  const signature = signatureOf(data) as unknown as Signature<
+    K["inputs"],
+    K["outputs"],
+    K["inouts"]
+  >;
+  const launchPlan = revivePlan(plan, { target: targets[target] });
+  return new CompiledKernel(kernel, signature, launchPlan, code);
+}
+
+function isManifest(value: unknown): value is CompiledManifest {
+  if (typeof value !== "object" || value === null) return false;
+  const { format: found, target } = value as { readonly [name: string]: unknown };
+  return found === format && isTargetName(target);
+}
+
+function notAManifest(value: unknown): TilewrightError {
+  const found =
+    typeof value === "object" && value !== null && "format" in value && "target" in value
+      ? `${String(value.format)}, for ${String(value.target)}`
+      : "something else";
+  return new TilewrightError({
+    code: "TW4020",
+    message: "this is no manifest of a compiled kernel",
+    expected: `${format}, for ${Object.keys(targets).join(" or ")}`,
+    found,
+  });
+}
+
+function requireOwnCode({ code: described, kernel }: CompiledManifest, code: CompiledCode): void {
+  const form = typeof code === "string" ? "ptx" : "cubin";
+  const sum = checksum(code);
+  if (form === described.form && sum === described.checksum) return;
+  throw new TilewrightError({
+    code: "TW4021",
+    message: `the code is not what the manifest of kernel ${kernel.name} was made with`,
+    expected: `${described.form}, checksum ${described.checksum}`,
+    found: `${form}, checksum ${sum}`,
+  });
+}
+
+/**
+ * Refuses code that a device of this target does not run: a cubin and a target that ends in "a" are for
+ * their own kind of GPU alone, other PTX for later ones too.
+ */
+export function requireCodeFor(kernel: CompiledKernel, target: Target): void {
+  const { target: own, code } = kernel;
+  const portable = typeof code === "string" && !own.name.endsWith("a");
+  if (own.name === target.name || (portable && own.architecture <= target.architecture)) return;
+  throw unloadable(kernel, `code for ${target.name}`);
+}
+
+/** The report of a kernel that a device has no use for. */
+export function unloadable({ name, code, target }: CompiledKernel, expected: string): Error {
+  return new TilewrightError({
+    code: "TW4019",
+    message: `the device cannot run what kernel ${name} was compiled to`,
+    expected,
+    found: `${typeof code === "string" ? "PTX" : "a cubin"} for ${target.name}`,
+  });
+}
+
+function interfaceOf({ name, position, grid, dimensions, parameters }: InterfaceData) {
+  const location: Location =
+    position === undefined
+      ? unknownLocation
+      : locationAt(position.file, position.line, position.column);
+  return {
+    name,
+    grid,
+    dimensions,
+    location,
+    parameters: parameters.map(({ name: own, role, dtype, shape, strides }, id) => {
+      const type =
+        shape === undefined ? scalarType(dtypes[dtype]) : refType("gmem", dtypes[dtype], shape);
+      return { name: own, role, value: { id, type }, ...(strides !== undefined && { strides }) };
+    }),
+  };
+}
+
+function signatureOf({ parameters }: InterfaceData): Signature {
+  const specs = (roles: readonly ParameterRole[]) =>
+    Object.fromEntries(
+      parameters
+        .filter(({ role }) => roles.includes(role))
+        .map(({ name, dtype, shape, strides }) => [
+          name,
+          shape === undefined
+            ? { kind: "scalar", dtype: dtypes[dtype] }
+            : { kind: "array", dtype: dtypes[dtype], shape, strides },
+        ]),
+    );
+  return {
+    inputs: specs(["input", "scalar"]) as InputSpecs,
+    outputs: specs(["output"]) as ArraySpecs,
+    inouts: specs(["inout"]) as ArraySpecs,
+  };
+}

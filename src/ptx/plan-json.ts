@@ -1,0 +1,28 @@
+/**
+ * Launch plans as JSON, for files that outlive the process: the cache of compiled kernels and kernels that
+ * were compiled ahead of time. Number formats and targets are one object each and become their names.
+ *
+ *   { entry: "axpy", parameters: [{ kind: "scalar", name: "alpha", dtype: f32 }], target: sm_90a … }
+ *   {"entry":"axpy","parameters":[{"kind":"scalar","name":"alpha","dtype":"f32"}] …}
+ */
+import { dtypes } from "../formats/dtype.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import type { Target } from "../targets/target.ts";
+import type { LaunchPlan } from "./executable.ts";
+
+/** A plan without its target, as JSON has it. */
+export function freezePlan(plan: LaunchPlan): unknown {
+  return JSON.parse(
+    JSON.stringify({ ...plan, target: undefined }, (name, value: unknown) =>
+      name === "dtype" ? (value as DType).name : value,
+    ),
+  );
+}
+
+/** The plan that `freezePlan` was given, for its target. */
+export function revivePlan(frozen: unknown, { target }: { readonly target: Target }): LaunchPlan {
+  const plan: unknown = JSON.parse(JSON.stringify(frozen), (name, value: unknown) =>
+    name === "dtype" ? dtypes[value as DTypeName] : value,
+  );
+  return { ...(plan as LaunchPlan), target };
+}
