@@ -342,6 +342,8 @@ export function storeRule(placeOf: PlaceOf): LaneRule {
     } else {
       address = addressNumber(writer, operand, kind);
       note(writer, kind, address);
+      writer.beforeOnce("const Y = w.activity;");
+      writer.line("Y.stores++;");
     }
     reach(writer, kind, address, form.bytes, (views, offset) =>
       storeText(views, offset, form, values),

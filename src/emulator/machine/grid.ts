@@ -7,6 +7,7 @@ import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { EmulatedLaunch } from "../types.ts";
 import { Block } from "./block.ts";
 import type { Launch } from "./launch.ts";
+import { RepetitionFinder } from "./repetition.ts";
 import { WarpRunner } from "./runner.ts";
 import type { BlockState, WarpState } from "./warp.ts";
 import { deadlock } from "./deadlock.ts";
@@ -22,6 +23,7 @@ export class Grid {
   readonly #clusterSize: number;
   readonly #limit: number;
   readonly #runner: WarpRunner;
+  readonly #repetition = new RepetitionFinder();
   #nextBlock = 0;
   #blocks: Block[] = [];
   #warps: WarpState[] = [];
@@ -71,22 +73,26 @@ export class Grid {
   #round(): void {
     const launch = this.#launch;
     const { random } = launch;
+    const repetition = this.#repetition;
     let progressed = false;
     let ended = false;
-    const { changes } = launch;
     const count = this.#warps.length;
     const offset = random.below(count);
+    const { version } = launch;
+    repetition.begin(version);
+    const isLooking = repetition.isLooking;
     for (let turn = 0; turn < count; turn++) {
       const warp = this.#warps[(turn + offset) % count] as WarpState;
       const budget = 1 + random.below(longestTurn);
-      if (this.#runner.run(warp, budget, launch.changes)) progressed = true;
+      const moved = this.#runner.run(warp, budget, launch.changes);
+      if (moved && !(isLooking && repetition.look(warp))) progressed = true;
       if (warp.live === 0) ended = true;
       if (launch.hasPending && random.below(4) === 0) launch.completeOne();
     }
     if (ended) this.#retire();
-    if (progressed || launch.changes !== changes) return;
+    if (progressed || ended || launch.version !== version) return;
     if (launch.hasPending) launch.completeOne();
-    else if (!this.#start() && !ended) throw deadlock(this.#warps, launch);
+    else if (!this.#start()) throw deadlock(this.#warps, launch);
   }
 
   #retire(): void {

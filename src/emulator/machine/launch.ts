@@ -34,6 +34,7 @@ export class Launch implements WarpHost, MachineView {
   readonly findings: TilewrightError[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
+  readonly activity = { stores: 0 };
   readonly #addresses: AddressMap;
   readonly #found: Found;
   #pending: (() => void)[] = [];
@@ -61,6 +62,11 @@ export class Launch implements WarpHost, MachineView {
   /** How often something has changed that lanes may wait for. */
   get changes(): number {
     return this.#changes;
+  }
+
+  /** Changes with everything that lanes may wait for, plain stores included. */
+  get version(): number {
+    return this.#changes + this.activity.stores;
   }
 
   changed(): void {

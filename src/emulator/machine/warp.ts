@@ -32,6 +32,8 @@ export interface WarpHost {
   fence(warp: WarpState): void;
   /** Something changed that a waiting lane may be waiting for. */
   changed(): void;
+  /** Counts of what lanes did to memory. */
+  readonly activity: { stores: number };
   readonly heap: MemoryViews;
   readonly parameters: MemoryViews;
   /** Addresses of the module's variables in global memory. */
@@ -59,9 +61,10 @@ export class WarpState implements WarpView {
   readonly lanesY = new Int32Array(warpLanes);
   readonly lanesZ = new Int32Array(warpLanes);
   readonly specials: Int32Array;
+  readonly activity: { stores: number };
   readonly timeline: Timeline | undefined;
-  /** Rows of addresses that a step leaves for its checks. */
-  readonly addresses = new Float64Array(64 * warpLanes);
+  /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
+  readonly addresses = new Float64Array(96 * warpLanes);
   readonly groups: LaneGroups;
   readonly flights = new Map<number, CollectiveInstruction>();
   words: Int32Array;
@@ -93,6 +96,7 @@ export class WarpState implements WarpView {
     this.block = block;
     this.host = host;
     this.heap = host.heap;
+    this.activity = host.activity;
     this.parameters = host.parameters;
     this.symbols = host.symbols;
     this.specials = specials;
