@@ -121,7 +121,7 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     // @ts-expect-error there is no such device
     make: () => open("quantum"), // <- unknown device
     message: "there is no device quantum",
-    expected: "simulator",
+    expected: "gpu, emulator, simulator",
   },
   {
     name: "argument left out",

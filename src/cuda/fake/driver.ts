@@ -126,7 +126,7 @@ export class FakeDriver implements Driver {
         name,
         (...values: readonly number[]) =>
           this.#call(name, () => {
-            const call = functions[name] as (...numbers: readonly number[]) => number;
+            const call: (...numbers: readonly number[]) => number = functions[name];
             return call(...values);
           }),
       ]),
