@@ -252,11 +252,6 @@ $second:
       ],
       caught: "TW8014",
     },
-    {
-      name: "no wait for the flag",
-      change: ["  @%again bra $second;\n", ""],
-      caught: ["TW8014", "TW8013"],
-    },
   ],
 };
 

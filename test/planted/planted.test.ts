@@ -44,7 +44,7 @@ describe.each(kernels)("$name", (kernel) => {
       } else
         expect(
           codes.some((code) => found.includes(code)),
-          `seed ${seed}: ${found}`,
+          `seed ${seed}: ${found.join(" ")}`,
         ).toBe(true);
     }
   });
