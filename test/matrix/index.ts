@@ -2,9 +2,18 @@
 import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
+import { orderingCases } from "./ordering.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
+import { updatingCases } from "./updating.ts";
 
 export function matrixCases(): readonly MatrixCase[] {
-  return [...elementwiseCases(), ...rearrangingCases(), ...combiningCases(), ...productCases()];
+  return [
+    ...elementwiseCases(),
+    ...rearrangingCases(),
+    ...combiningCases(),
+    ...productCases(),
+    ...updatingCases(),
+    ...orderingCases(),
+  ];
 }

@@ -1,6 +1,7 @@
 /** Random arrays: half of the elements are ordinary numbers, half are whatever their bits say. */
 import { isFloat } from "../../src/formats/dtype.ts";
-import type { DType } from "../../src/formats/dtype.ts";
+import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import { convertLanes } from "../../src/formats/convert.ts";
 import { fromNumbers, hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { Random } from "../../src/support/random.ts";
@@ -64,4 +65,11 @@ function flags(dtype: DType, shape: readonly number[], random: Random): HostArra
 
 export function bytesOf({ data }: HostArray): Uint8Array {
   return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** The same numbers in another format. */
+export function convertHost(array: HostArray, dtype: DType): HostArray {
+  const made = hostArray(dtype, array.shape);
+  convertLanes(array.dtype, dtype, array.data as Lanes, made.data as Lanes);
+  return made;
 }

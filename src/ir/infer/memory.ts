@@ -33,7 +33,7 @@ const extrema: readonly DTypeName[] = [...wholeWords, "f16", "bf16"];
 const words: readonly DTypeName[] = [...wholeWords, "f32", "tf32", "f64"];
 
 /** The formats that the hardware updates atomically. */
-const atomicFormats: { readonly [F in AtomicFunction | "compare_exchange"]: readonly DTypeName[] } =
+export const atomicFormats: { readonly [F in AtomicFunction | "compare_exchange"]: readonly DTypeName[] } =
   {
     add: [...wholeWords, "f16", "bf16", "f32", "f64"],
     min: extrema,

@@ -1,0 +1,275 @@
+/** Atomic updates of every format in both memories, and asynchronous copies in every direction and form. */
+import { dtypes, i32, isFloat } from "../../src/formats/dtype.ts";
+import type { DType } from "../../src/formats/dtype.ts";
+import { atomicFormats } from "../../src/ir/infer/memory.ts";
+import {
+  array,
+  barrier,
+  cdiv,
+  commitGlobal,
+  commitGroup,
+  commitShared,
+  copyAsync,
+  kernel,
+  prefetch,
+  slice,
+  smem,
+  waitGroup,
+} from "../../src/lang/index.ts";
+import type { AtomicFunction } from "../../src/lang/index.ts";
+import { exact } from "./case.ts";
+import type { MatrixCase } from "./case.ts";
+import { allFormats } from "./elementwise.ts";
+import { anyNumbers, convertHost, ordinaryNumbers } from "./inputs.ts";
+
+type Update = AtomicFunction | "compare_exchange";
+const updates = Object.keys(atomicFormats) as readonly Update[];
+
+/** Every element is updated once by each of two blocks; sums of small whole numbers are exact. */
+function atomicCase(fn: Update, dtype: DType, seed: number): MatrixCase {
+  return {
+    name: `atomic ${fn} ${dtype.name}`,
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "updated",
+          inputs: { x: array(dtype, [3, 40]), y: array(dtype, [3, 40]) },
+          inouts: { all: array(dtype, [3, 40]) },
+          outputs: { before: array(dtype, [3, 40]), own: array(dtype, [3, 40]) },
+          scratch: { buffer: smem(dtype, [3, 40]) },
+        },
+        ({ x, y, all, before, own, buffer }) => {
+          const [first, second] = [x.load(), y.load()];
+          buffer.store(first as never);
+          if (fn === "compare_exchange") {
+            before.store(all.compareExchange(first as never, second as never) as never);
+            buffer.compareExchange(first as never, second as never);
+          } else {
+            before.store(all.atomic(fn, first as never) as never);
+            buffer.atomic(fn, second as never);
+          }
+          own.store(buffer.load() as never);
+        },
+      ),
+      inputs: {
+        x: whole(dtype, seed),
+        y: whole(dtype, seed + 1),
+        all: whole(dtype, fn === "compare_exchange" ? seed : seed + 2),
+      },
+      tolerance: exact,
+    }),
+  };
+}
+
+function whole(dtype: DType, seed: number) {
+  return isFloat(dtype) ? wholeFloats(dtype, seed) : ordinaryNumbers(dtype, [3, 40], seed);
+}
+
+/** Whole numbers, whose sums are exact in every format that has atomics. */
+function wholeFloats(dtype: DType, seed: number) {
+  return convertHost(ordinaryNumbers(i32, [3, 40], seed), dtype);
+}
+
+function atomics(): readonly MatrixCase[] {
+  return updates.flatMap((fn) =>
+    allFormats
+      .filter(({ name }) => atomicFormats[fn].includes(name))
+      .map((dtype, seed) => atomicCase(fn, dtype, seed)),
+  );
+}
+
+/** One counter that all blocks add to: the sum shows whether an update was lost. */
+function contended(): MatrixCase {
+  return {
+    name: "atomic add of many blocks",
+    prepare: () => ({
+      definition: kernel(
+        { name: "counted", grid: { i: 200 }, inouts: { total: array(i32, [8]) } },
+        ({ i, total }) => {
+          total.at(i.rem(8)).atomic("add", 1);
+        },
+      ),
+      inputs: { total: ordinaryNumbers(i32, [8], 1) },
+      tolerance: exact,
+    }),
+  };
+}
+
+interface CopyForm {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly tile: readonly number[];
+  readonly fill?: "nan";
+}
+
+const forms: readonly CopyForm[] = [
+  { name: "one axis", shape: [1000], tile: [256] },
+  { name: "rows", shape: [40, 64], tile: [16, 64] },
+  { name: "overhanging", shape: [50, 72], tile: [32, 32] },
+  { name: "odd rows", shape: [9, 33], tile: [8, 32] },
+  { name: "three axes", shape: [3, 20, 48], tile: [2, 8, 32] },
+];
+
+/** In and out again by the copy engine, block by block. */
+function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
+  const { shape, tile } = form;
+  const axes = ["i", "j", "k"].slice(0, shape.length);
+  const grid = Object.fromEntries(
+    axes.map((axis, index) => [axis, cdiv(shape[index] ?? 1, tile[index] ?? 1)]),
+  );
+  return {
+    name: `copyAsync ${dtype.name} ${form.name}`,
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "carried",
+          grid,
+          inputs: { x: array(dtype, shape) },
+          outputs: { out: array(dtype, shape), seen: array(dtype, shape) },
+          scratch: { buffer: smem(dtype, tile), landed: barrier() },
+        },
+        ((things: { readonly [name: string]: never }) => {
+          const { x, out, seen, buffer, landed } = things as never as {
+            readonly x: Window;
+            readonly out: Window;
+            readonly seen: Window;
+            readonly buffer: Window;
+            readonly landed: { wait(): void };
+          };
+          const here = axes.map((axis, index) => {
+            const position = things[axis] as unknown as { mul(by: number): never };
+            return slice(position.mul(tile[index] ?? 1), tile[index] ?? 1);
+          });
+          prefetch(x.at(...here) as never);
+          copyAsync(x.at(...here) as never, buffer as never, { barrier: landed as never });
+          landed.wait();
+          seen.at(...here).store(buffer.load());
+          copyAsync(buffer as never, out.at(...here) as never);
+          commitGroup();
+          waitGroup(0);
+        }) as never,
+      ),
+      inputs: { x: anyNumbers(dtype, shape, seed) },
+      tolerance: exact,
+    }),
+  };
+}
+
+interface Window {
+  at(...indices: readonly unknown[]): Window;
+  load(): unknown;
+  store(value: unknown): void;
+}
+
+const copied = allFormats.filter(({ bits }) => bits >= 8);
+
+/** Reductions that the copy engine makes in global memory. */
+function reductionCases(): readonly MatrixCase[] {
+  const { f16, bf16, f32, u32, i64, u64 } = dtypes;
+  const extrema = [f16, bf16, i32, u32, i64, u64];
+  const kinds: { readonly [R in "add" | "min" | "max"]: readonly DType[] } = {
+    add: [...extrema, f32],
+    min: extrema,
+    max: extrema,
+  };
+  return (["add", "min", "max"] as const).flatMap((reduction) =>
+    kinds[reduction].map((dtype, seed): MatrixCase => ({
+      name: `copyAsync ${reduction} ${dtype.name}`,
+      prepare: () => ({
+        definition: kernel(
+          {
+            name: "combined",
+            inputs: { x: array(dtype, [24, 64]) },
+            inouts: { all: array(dtype, [24, 64]) },
+            scratch: { buffer: smem(dtype, [16, 64]) },
+            grid: { i: 2 },
+          },
+          ({ i, x, all, buffer }) => {
+            const here = slice(i.mul(16), 16);
+            buffer.store(x.at(here).load() as never);
+            commitShared();
+            copyAsync(buffer, all.at(here) as never, { reduction });
+            commitGroup();
+            waitGroup(0);
+          },
+        ),
+        inputs: {
+          x: convertHost(ordinaryNumbers(i32, [24, 64], seed), dtype),
+          all: convertHost(ordinaryNumbers(i32, [24, 64], seed + 9), dtype),
+        },
+        tolerance: exact,
+      }),
+    })),
+  );
+}
+
+/** What is outside, as NaN. */
+function nanFill(): readonly MatrixCase[] {
+  const { f32, f16, bf16 } = dtypes;
+  return [f32, f16, bf16].map((dtype, seed): MatrixCase => ({
+    name: `copyAsync filled with NaN ${dtype.name}`,
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "filled",
+          inputs: { x: array(dtype, [10, 64]) },
+          outputs: { out: array(dtype, [16, 64]) },
+          scratch: { buffer: smem(dtype, [16, 64]), landed: barrier() },
+        },
+        ({ x, out, buffer, landed }) => {
+          copyAsync(x.at(slice(0, 16)), buffer, { barrier: landed, fill: "nan" });
+          landed.wait();
+          out.store(buffer.load() as never);
+        },
+      ),
+      inputs: { x: anyNumbers(dtype, [10, 64], seed) },
+      tolerance: exact,
+    }),
+  }));
+}
+
+/** What lanes write to global memory, read back by the copy engine. */
+function committed(): MatrixCase {
+  const { f32 } = dtypes;
+  return {
+    name: "copyAsync of what lanes wrote",
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "committed",
+          inputs: { x: array(f32, [16, 64]) },
+          inouts: { middle: array(f32, [16, 64]) },
+          outputs: { out: array(f32, [16, 64]) },
+          scratch: { buffer: smem(f32, [16, 64]), landed: barrier() },
+        },
+        ({ x, middle, out, buffer, landed }) => {
+          middle.store(x.load().mul(2));
+          commitGlobal();
+          copyAsync(middle, buffer, { barrier: landed });
+          landed.wait();
+          out.store(buffer.load());
+        },
+      ),
+      inputs: {
+        x: ordinaryNumbers(f32, [16, 64], 1),
+        middle: ordinaryNumbers(f32, [16, 64], 2),
+      },
+      tolerance: exact,
+    }),
+  };
+}
+
+export function updatingCases(): readonly MatrixCase[] {
+  return [
+    ...atomics(),
+    contended(),
+    ...copied.flatMap((dtype, seed) =>
+      forms
+        .filter(({ tile }) => ((tile.at(-1) ?? 0) * dtype.bits) % 128 === 0)
+        .map((form) => copyCase(dtype, form, seed)),
+    ),
+    ...reductionCases(),
+    ...nanFill(),
+    committed(),
+  ];
+}
