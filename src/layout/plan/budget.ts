@@ -113,8 +113,10 @@ function allocatedBuffers({ kernel, shared }: BudgetRequest, lives: Lives): read
     if (value === undefined) return;
     if (op.kind === "union_member")
       members.set(op.operands.union, [...(members.get(op.operands.union) ?? []), value]);
-    const bytes = allocatedBytes(op);
-    if (bytes === undefined) return;
+    const stored = allocatedBytes(op);
+    if (stored === undefined) return;
+    // A swizzle moves bytes within chunks of its width, the last one included.
+    const bytes = alignUp(stored, Math.max(1, shared.get(value)?.swizzle ?? 0));
     const alignment = op.kind === "alloc_barrier" ? barrierBytes : alignmentOf(value);
     buffers.push({ name: nameOf(op), value, op, bytes, alignment, life: lives.of(value) });
   });

@@ -7,7 +7,7 @@ import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { memoryOps } from "../../ir/ops/memory.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { parseSharedLayout, swizzlePattern } from "../algebra/shared-layout.ts";
+import { parseSharedLayout, sharedBytes, swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
 import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
@@ -81,15 +81,18 @@ function allocate(
 /** A swizzle counts from multiples of its pattern, and the union begins at one. */
 function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: LayoutContext): void {
   const { offset } = op.attributes;
+  const bytes = sharedBytes(slot.shape, slot.dtype.bits);
   const union = context.surroundings.windows.definitions.get(op.operands.union);
   const reason = {
     op: union ?? op,
     message: `${slot.label} begins at byte ${offset} of its union`,
     relax: `put ${slot.label} first in its group`,
   };
-  context.require([slot], `offset ${offset}`, reason, () => (layout: SharedLayout) => {
+  context.require([slot], `offset ${offset} of ${bytes}`, reason, () => (layout: SharedLayout) => {
     const pattern = swizzlePattern(layout.swizzle);
-    return offset % pattern === 0 ? true : `${layout.text} begins at multiples of ${pattern} bytes`;
+    if (offset % pattern !== 0) return `${layout.text} begins at multiples of ${pattern} bytes`;
+    const whole = layout.swizzle === 0 || bytes % layout.swizzle === 0;
+    return whole || `${layout.text} stores multiples of ${layout.swizzle} bytes`;
   });
 }
 
