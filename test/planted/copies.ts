@@ -378,7 +378,7 @@ $end:
     {
       name: "a consumer that starts with the other parity",
       change: ["mov.b32 %parity, 0;", "mov.b32 %parity, 1;"],
-      caught: ["TW8013", "TW8014"],
+      caught: ["TW8013", "TW8014", "TW8020"],
     },
     {
       name: "a producer that starts with the other parity",
