@@ -68,6 +68,8 @@ export interface WarpView {
   readonly live: number;
   /** What the warp knows to have happened; absent without checks. */
   readonly timeline: Timeline | undefined;
+  /** Takes what a wait told, to be relied on once the warp has decided something by its outcome. */
+  learn(knowledge: Knowledge): void;
   /**
    * Registers that a wgmma has under way, by `OperandView.defined`, and which one. Such a register counts
    * as not written; whoever reads it reports this instruction instead (TW8070).

@@ -204,7 +204,7 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   for (const { issuer, found, record, passed } of attempts) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
     form.result.setWord(warp, issuer.lane, passed ? 1 : 0);
-    if (passed && form.acquires) warp.timeline?.acquire(record.ended);
+    if (passed && form.acquires) warp.learn(record.ended);
   }
   if (attempts.every(({ passed }) => passed)) waitsOf(warp).delete(instruction);
   return "done";

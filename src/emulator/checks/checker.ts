@@ -2,6 +2,9 @@
  * The checks of a launch: registers and memory that are read before they are written, and races. Lanes of a
  * warp count as one agent; a warp's access is checked as a whole, after its lanes have made it.
  */
+import type { Instruction } from "../../ptx/module.ts";
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Conflict } from "../../sim/order/shadow.ts";
 import { globalBase, rankShift, sharedOffsetMask, wordSize, windows } from "../addresses.ts";
@@ -21,6 +24,9 @@ export interface CheckedLaunch {
   site(number: number): Site;
   report(details: DiagnosticDetails): void;
 }
+
+/** Stands for the end of a block in reports. */
+const blockEnd: Instruction = { kind: "instruction", opcode: "the end", operands: [] };
 
 /** Bytes next to each other that a warp's lanes touch. */
 interface Run {
@@ -127,6 +133,30 @@ export class Checker {
     };
     const touched = this.#shadows.begin(access, known);
     touched.run(place.block, place.offset, bytes);
+    this.#reportConflicts(touched);
+  }
+
+  /** The end of a block takes its shared memory away from whoever still uses it. */
+  blockEnded(block: BlockState): void {
+    const [first] = block.warps;
+    const { agent = 0, count = 0 } = first?.timeline ?? {};
+    const access: MemoryAccess = {
+      agent,
+      count,
+      mode: "write",
+      proxy: "generic",
+      member: 0,
+      op: blockEnd,
+      location: unknownLocation,
+      warp: 0,
+      block: block.index,
+    };
+    const known = block.warps.reduce(
+      (all, { timeline }) => all.join(timeline?.knowledge ?? Knowledge.none),
+      Knowledge.none,
+    );
+    const touched = this.#shadows.begin(access, known);
+    touched.run(block, 0, block.shared.bytes.length);
     this.#reportConflicts(touched);
   }
 

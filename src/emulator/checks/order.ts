@@ -33,26 +33,11 @@ export function semanticsOf(opcode: string): AccessSemantics {
   };
 }
 
-interface WarpOrder {
-  /** What strong reads have seen and no fence has taken up yet. */
-  seen: Knowledge;
-  /** What was known at the last fence. */
-  fenced: Knowledge;
-}
-
 export class MemoryOrder {
-  readonly #warps = new WeakMap<WarpState, WarpOrder>();
+  /** What a warp knew at its last fence. */
+  readonly #fenced = new WeakMap<WarpState, Knowledge>();
   readonly #global = new Map<number, Knowledge>();
   readonly #shared = new WeakMap<BlockState, Map<number, Knowledge>>();
-
-  #of(warp: WarpState): WarpOrder {
-    let order = this.#warps.get(warp);
-    if (order === undefined) {
-      order = { seen: Knowledge.none, fenced: Knowledge.none };
-      this.#warps.set(warp, order);
-    }
-    return order;
-  }
 
   #published(block: BlockState | undefined): Map<number, Knowledge> {
     if (block === undefined) return this.#global;
@@ -65,12 +50,10 @@ export class MemoryOrder {
   }
 
   fence(warp: WarpState): void {
-    const { timeline } = warp;
-    if (timeline === undefined) return;
-    const order = this.#of(warp);
-    timeline.acquire(order.seen);
-    order.seen = Knowledge.none;
-    order.fenced = timeline.publish();
+    const { timeline, learning } = warp;
+    if (timeline === undefined || learning === undefined) return;
+    learning.fence();
+    this.#fenced.set(warp, timeline.publish());
   }
 
   /** A strong access to a place in global memory, or in a block's shared memory. */
@@ -80,17 +63,16 @@ export class MemoryOrder {
     offset: number,
     { acquires, releases, reads, writes }: AccessSemantics,
   ): void {
-    const { timeline } = warp;
-    if (timeline === undefined) return;
-    const order = this.#of(warp);
+    const { timeline, learning } = warp;
+    if (timeline === undefined || learning === undefined) return;
     const map = this.#published(block);
     const found = map.get(offset);
     if (reads && found !== undefined) {
-      if (acquires) timeline.acquire(found);
-      else order.seen = order.seen.join(found);
+      if (acquires) learning.learn(found);
+      else learning.see(found);
     }
     if (!writes) return;
-    const told = releases ? timeline.publish() : order.fenced;
+    const told = releases ? timeline.publish() : (this.#fenced.get(warp) ?? Knowledge.none);
     // What was told before stays told through an atomic, and ends with a plain store.
     map.set(offset, reads || found === undefined ? told.join(found ?? Knowledge.none) : told);
   }

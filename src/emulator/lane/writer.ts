@@ -92,6 +92,7 @@ export class LaneWriter {
       return;
     }
     const condition = this.predicate(guard.register);
+    if (this.#checks) this.after.push("w.decide();");
     const inner: string[] = [];
     this.#inner = inner;
     write();

@@ -20,6 +20,25 @@ function standsAt(launch: Launch, warp: WarpState, group: Group): RelatedNote {
   return { message: `${who} waits at ${site.instruction.opcode}`, location: site.location };
 }
 
+/** Lanes went past an instruction at which others of their warp wait for them. */
+export function divergence(
+  launch: Launch,
+  warp: WarpState,
+  waiting: number,
+  skipped: number,
+): TilewrightError {
+  const { step } = warp.groups.current;
+  const site = launch.site(launch.program.steps[step]?.site ?? 0);
+  const { opcode } = site.instruction;
+  return new TilewrightError({
+    code: "TW8021",
+    message: `${opcode} of warp ${warp.index} of block ${warp.block.index} needs the whole warp`,
+    location: site.location,
+    expected: lanesText(warp.live),
+    found: `${lanesText(waiting)}; ${lanesText(skipped)} went past it`,
+  });
+}
+
 /** Lanes of one warp that wait at different instructions which need all of them. */
 function isDivergent(warp: WarpState): boolean {
   return warp.groups.all.length > 1;

@@ -33,9 +33,10 @@ export interface Join {
   readonly step: number;
   readonly frame: Frame;
   readonly outer: Join | undefined;
-  /** Lanes that will come, and those of them that have. */
+  /** Lanes that will come, those of them that have, and those that came and went on alone. */
   lanes: number;
   arrived: number;
+  passed: number;
 }
 
 /** A barrier that a group has arrived at, and for which meeting. */
@@ -78,7 +79,7 @@ export class LaneGroups {
     const step = meeting < 0 ? frame.returnStep : meeting;
     const isKnown = join?.step === step && join.frame === meetingFrame;
     if (meetingFrame !== undefined && !isKnown)
-      group.join = { step, frame: meetingFrame, outer: join, lanes: group.mask, arrived: 0 };
+      group.join = { step, frame: meetingFrame, outer: join, lanes: group.mask, arrived: 0, passed: 0 };
     const other = newGroup(group.mask & ~taken, otherwise, frame, group.join);
     group.mask = taken;
     group.step = target;
@@ -111,6 +112,7 @@ export class LaneGroups {
   #release(join: Join): void {
     const group = newGroup(join.arrived, join.step, join.frame, join.outer);
     join.lanes &= ~join.arrived;
+    join.passed |= join.arrived;
     join.arrived = 0;
     this.#parked.delete(join);
     this.all.push(group);
@@ -122,6 +124,14 @@ export class LaneGroups {
     const joins = [...this.#parked];
     for (const join of joins) if (join.arrived !== 0) this.#release(join);
     return joins.length > 0;
+  }
+
+  /** Lanes that have come to a join which the running group has yet to come to. */
+  skipped(): number {
+    let lanes = 0;
+    for (let { join } = this.current; join !== undefined; join = join.outer)
+      lanes |= join.arrived | join.passed;
+    return lanes;
   }
 
   get hasParked(): boolean {

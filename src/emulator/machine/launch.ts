@@ -10,7 +10,8 @@ import type { Program, Site } from "../program/program.ts";
 import { Checker } from "../checks/checker.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
-import type { Found, WarpHost, WarpState } from "./warp.ts";
+import { divergence } from "./deadlock.ts";
+import type { BlockState, Found, WarpHost, WarpState } from "./warp.ts";
 
 export interface LaunchOptions {
   readonly program: Program;
@@ -79,6 +80,14 @@ export class Launch implements WarpHost, MachineView {
 
   fence(warp: WarpState): void {
     this.checker?.fence(warp);
+  }
+
+  divergence(warp: WarpState, waiting: number, skipped: number): TilewrightError {
+    return divergence(this, warp, waiting, skipped);
+  }
+
+  blockEnded(block: BlockState): void {
+    this.checker?.blockEnded(block);
   }
 
   check(warp: WarpState, site: number, slot: number, mask: number): void {

@@ -120,6 +120,8 @@ function sharedPlace(own: BlockState, address: number, { bytes }: Request): Loca
   const block = rank === 0 ? own : own.cluster[rank - 1];
   if (block === undefined)
     return { code: "TW8010", found: `${hex(address)}: block ${rank - 1} of ${own.cluster.length}` };
+  if (block !== own && block.warps.every(({ live }) => live === 0))
+    return { code: "TW8010", found: `${hex(address)}: block ${rank - 1} of the cluster has ended` };
   if (offset + bytes > block.shared.bytes.length)
     return {
       code: "TW8010",

@@ -1,11 +1,13 @@
 /** A warp: the registers and stacks of 32 lanes, and what the steps of a program ask of it. */
+import type { TilewrightError } from "../../support/diagnostics.ts";
 import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
 import { memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
-import type { Timeline } from "../../sim/order/knowledge.ts";
+import type { Knowledge, Timeline } from "../../sim/order/knowledge.ts";
+import { Learning } from "../checks/learning.ts";
 import type { BlockBarriers } from "./barriers.ts";
 import { LaneGroups } from "./groups.ts";
 import type { Frame } from "./groups.ts";
@@ -30,6 +32,10 @@ export interface WarpHost {
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
   clock(): number;
   fence(warp: WarpState): void;
+  /** The report of lanes that went past an instruction which others of the warp wait at. */
+  divergence(warp: WarpState, waiting: number, skipped: number): TilewrightError;
+  /** A block has come to its end. */
+  blockEnded(block: BlockState): void;
   /** Something changed that a waiting lane may be waiting for. */
   changed(): void;
   /** Counts of what lanes did to memory. */
@@ -63,6 +69,7 @@ export class WarpState implements WarpView {
   readonly specials: Int32Array;
   readonly activity: { stores: number };
   readonly timeline: Timeline | undefined;
+  readonly learning: Learning | undefined;
   /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
   readonly addresses = new Float64Array(96 * warpLanes);
   readonly groups: LaneGroups;
@@ -101,6 +108,7 @@ export class WarpState implements WarpView {
     this.symbols = host.symbols;
     this.specials = specials;
     this.timeline = timeline;
+    this.learning = timeline === undefined ? undefined : new Learning(timeline);
     const buffer = new ArrayBuffer(4 * entry.layout.words);
     this.words = new Int32Array(buffer);
     this.singles = new Float32Array(buffer);
@@ -136,6 +144,15 @@ export class WarpState implements WarpView {
 
   undefined(site: number, register: number, mask: number): void {
     this.host.undefinedRegister(this, site, register, mask);
+  }
+
+  /** A conditional jump, a guard or a barrier: what polls told counts from here on. */
+  decide(): void {
+    this.learning?.decide();
+  }
+
+  learn(knowledge: Knowledge): void {
+    this.learning?.learn(knowledge);
   }
 
   clock(word: number): number {

@@ -8,7 +8,7 @@ import { atomicRules } from "../warp/atomics.ts";
 import { exchangeRules } from "../warp/exchange.ts";
 import { WarpInstruction } from "../warp/rule.ts";
 import type { WarpRules, WarpRun } from "../warp/rule.ts";
-import { synchronisationRules } from "../warp/synchronisation.ts";
+import { isWhole, synchronisationRules } from "../warp/synchronisation.ts";
 import { fenceRules } from "../warp/fences.ts";
 import {
   callForm,
@@ -155,7 +155,7 @@ export class FunctionCompiler {
     if (guard === undefined) return `return ${goal};`;
     const { offset, number } = this.#resolver.place(guard.register);
     const check = this.#options.checks
-      ? `if ((I[base + ${number}] & mask) !== mask) w.undefined(${site}, ${number}, mask & ~I[base + ${number}]);`
+      ? `if ((I[base + ${number}] & mask) !== mask) w.undefined(${site}, ${number}, mask & ~I[base + ${number}]); w.decide();`
       : "";
     const taken = `${guard.negated ? "~" : ""}I[base + ${offset}] & mask`;
     return [
@@ -188,6 +188,7 @@ export class FunctionCompiler {
     const flip = guard.negated ? -1 : 0;
     return (warp, mask) => {
       const active = mask & ((warp.words[warp.base + offset] as number) ^ flip);
+      warp.decide();
       if (active === 0) return next;
       return active === mask ? run(warp, mask) : warp.split(active, self, next, next);
     };
@@ -278,7 +279,7 @@ function partial(run: WarpRun, self: number, next: number): StepFunction {
 
 function collectiveRun(collective: Collective): WarpRun {
   return (warp: WarpState, mask: number) => {
-    if (collective.aligned && (warp.live & ~mask) !== 0) return 0;
+    if (collective.aligned && !isWhole(warp, mask)) return 0;
     const machine = warp.host as unknown as MachineView;
     return collective.run({ machine, warp, mask }) === "done" ? mask : 0;
   };

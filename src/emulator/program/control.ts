@@ -12,6 +12,7 @@ import { variableBytes } from "./symbols.ts";
 
 function leave(warp: WarpState, mask: number): number {
   warp.groups.exit(mask);
+  if (warp.block.warps.every(({ live }) => live === 0)) warp.host.blockEnded(warp.block);
   warp.block.barriers.completeAll(warp.block.warps);
   warp.host.changed();
   return rearranged;

@@ -5,9 +5,16 @@ import type { WarpState } from "../machine/warp.ts";
 import { eachLane, lowestLane } from "./rule.ts";
 import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
 
-/** Whether all lanes of the warp that still run are here. */
-function isWhole(warp: WarpState, mask: number): boolean {
-  return (warp.live & ~mask) === 0;
+/**
+ * Whether all lanes of the warp that still run are here. Lanes that have yet to come are waited for; those
+ * that have gone past, behind a branch that only the others took, will not come.
+ */
+export function isWhole(warp: WarpState, mask: number): boolean {
+  const missing = warp.live & ~mask;
+  if (missing === 0) return true;
+  const skipped = missing & warp.groups.skipped();
+  if (skipped !== 0) throw warp.host.divergence(warp, mask, skipped);
+  return false;
 }
 
 interface BarrierForm {
@@ -91,6 +98,7 @@ const blockBarrier: WarpRule = (instruction) => {
     const group = warp.groups.current;
     if (group.attendance === undefined) {
       const { generation } = barrier;
+      warp.decide();
       arrive(instruction, form, warp, mask, barrier);
       if (!form.waits) return mask;
       group.attendance = { barrier, generation };
