@@ -29,6 +29,7 @@
  * row-major order.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { Memo } from "../../support/memo.ts";
 import { product } from "./bits.ts";
 
 export const swizzles = [0, 32, 64, 128] as const;
@@ -194,6 +195,12 @@ export function levelsOf(layout: SharedLayout, shape: readonly number[]): readon
  * The stored number, before the swizzle, of every element: a table for each axis whose entries add up.
  */
 export function axisOffsets(layout: SharedLayout, shape: readonly number[]): readonly Int32Array[] {
+  return offsets.get(`${layout.text} ${shape.join()}`, () => makeAxisOffsets(layout, shape));
+}
+
+const offsets = new Memo<readonly Int32Array[]>(256);
+
+function makeAxisOffsets(layout: SharedLayout, shape: readonly number[]): readonly Int32Array[] {
   const levels = levelsOf(layout, shape);
   return shape.map((extent, axis) => {
     const table = new Int32Array(extent);

@@ -20,6 +20,7 @@
  *   | 1    | 64    | 2    | 2     | 1024 |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { Memo } from "../../support/memo.ts";
 import { product } from "./bits.ts";
 import { axisOffsets, sharedProblem, swizzleByte } from "./shared-layout.ts";
 import type { SharedLayout } from "./shared-layout.ts";
@@ -176,13 +177,13 @@ export interface TiledAxes {
   readonly axes: readonly TiledAxis[];
 }
 
-const known = new WeakMap<SharedView, { readonly tiled: TiledAxes | undefined }>();
+const known = new Memo<TiledAxes | undefined>(1024);
 
 /** The view in runs and jumps; undefined where it cuts tiles, so that the steps are not regular. */
 export function tiledAxes(view: SharedView): TiledAxes | undefined {
-  const found = known.get(view) ?? { tiled: findTiledAxes(view) };
-  known.set(view, found);
-  return found.tiled;
+  const { layout, allocation, bits, first, shape, strides } = view;
+  const key = `${layout.text} ${allocation.join()} ${bits} ${first} ${shape.join()} ${strides.join()}`;
+  return known.get(key, () => findTiledAxes(view));
 }
 
 function findTiledAxes(view: SharedView): TiledAxes | undefined {

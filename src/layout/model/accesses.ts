@@ -8,6 +8,7 @@
  *   | the accumulator of wgmma        | (… | R0 L0 L1)        | 8            | 32           | 8            |
  */
 import { knownDivisor } from "../../ir/size.ts";
+import { Memo } from "../../support/memo.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { lanesPerWarp } from "../algebra/bits.ts";
 import { elementAt, padding } from "../algebra/elements.ts";
@@ -116,7 +117,13 @@ interface Sample {
 /** Registers among which neighbours in shared memory are looked for. */
 const searched = 64;
 
+const samples = new Memo<Sample>(512);
+
 function sample(layout: RegisterLayout, shape: readonly number[]): Sample {
+  return samples.get(`${layout.text} ${shape.join()}`, () => takeSample(layout, shape));
+}
+
+function takeSample(layout: RegisterLayout, shape: readonly number[]): Sample {
   const registers = registersPerLane(layout, shape);
   const ofRegisters: number[] = [];
   for (let register = 0; register < Math.min(registers, searched); register += 1) {
@@ -132,7 +139,6 @@ function sample(layout: RegisterLayout, shape: readonly number[]): Sample {
 /** Accesses to one window of shared memory, under any layout on both sides. */
 export class SharedAccesses {
   readonly #window: SharedWindow;
-  readonly #samples = new Map<string, Sample>();
   readonly #places = new Map<string, ((element: number) => number) | undefined>();
 
   constructor(window: SharedWindow) {
@@ -188,11 +194,7 @@ export class SharedAccesses {
   }
 
   #sample(layout: RegisterLayout): Sample {
-    const known = this.#samples.get(layout.text);
-    if (known !== undefined) return known;
-    const made = sample(layout, this.#window.shape);
-    this.#samples.set(layout.text, made);
-    return made;
+    return sample(layout, this.#window.shape);
   }
 
   #bits(layout: SharedLayout): ((element: number) => number) | undefined {

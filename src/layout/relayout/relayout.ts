@@ -15,6 +15,7 @@
  * neighbours there cost instructions.
  */
 import type { DType } from "../../formats/dtype.ts";
+import { Memo } from "../../support/memo.ts";
 import { product } from "../algebra/bits.ts";
 import { elementTable, padding } from "../algebra/elements.ts";
 import { registersPerLane, replicatedLayout } from "../algebra/register-layout.ts";
@@ -29,8 +30,7 @@ import { nothing, slotsPerWord } from "./steps.ts";
 import type { PackStep, RelayoutKind, RelayoutPlan, RelayoutStep } from "./steps.ts";
 import { planWithinWarp } from "./warp.ts";
 
-const remembered = new Map<string, RelayoutPlan | undefined>();
-const rememberedLimit = 4096;
+const remembered = new Memo<RelayoutPlan | undefined>(4096);
 
 /** The cheapest plan; undefined where there is none, as a splat cannot hold different numbers. */
 export function planRelayout(
@@ -40,11 +40,7 @@ export function planRelayout(
   dtype: DType,
 ): RelayoutPlan | undefined {
   const key = `${source.text} ${target.text} ${shape.join()} ${dtype.bits}`;
-  if (remembered.has(key)) return remembered.get(key);
-  const plan = cheapest(relayoutPlans(source, target, shape, dtype));
-  if (remembered.size >= rememberedLimit) remembered.clear();
-  remembered.set(key, plan);
-  return plan;
+  return remembered.get(key, () => cheapest(relayoutPlans(source, target, shape, dtype)));
 }
 
 function cheapest(plans: readonly RelayoutPlan[]): RelayoutPlan | undefined {

@@ -1,0 +1,18 @@
+/** Results by key, for what is asked again and again; forgotten all at once when there are too many. */
+export class Memo<V> {
+  readonly #limit: number;
+  readonly #known = new Map<string, { readonly value: V }>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get(key: string, make: () => V): V {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known.value;
+    const value = make();
+    if (this.#known.size >= this.#limit) this.#known.clear();
+    this.#known.set(key, { value });
+    return value;
+  }
+}
