@@ -52,7 +52,7 @@ export function randomLanes(random: Random, dtype: DType, count: number, special
   const lanes = allocateLanes(dtype, count);
   const raw = new Uint8Array(lanes.buffer);
   const whole = new Float32Array(count).map(() => random.below(9) - 4);
-  if (dtype.kind === "bool") return lanes.map(() => random.below(2)) as never;
+  if (dtype.kind === "bool") return lanes.map(() => random.below(2));
   if (dtype.kind !== "float") {
     raw.forEach((_, index) => (raw[index] = random.below(256)));
     if (dtype.bits === 4) {
@@ -71,7 +71,7 @@ export function randomLanes(random: Random, dtype: DType, count: number, special
   if (dtype.name === "f16" || dtype.name === "bf16") {
     const own = lanes as Uint16Array;
     own.forEach((_, index) => (own[index] = shortCode(dtype.name, whole[index] ?? 0)));
-    return own as Lanes;
+    return own;
   }
   whole.forEach((value, index) => ((lanes as Float32Array)[index] = value));
   return lanes;

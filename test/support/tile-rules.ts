@@ -281,7 +281,7 @@ export function expectTile(
   same: (found: bigint, wanted: bigint, dtype: DType) => boolean = (a, b) => a === b,
 ): void {
   if (tile?.kind !== "tile") throw new Error(`no tile: ${about}`);
-  const { layout, shape, dtype, words } = tile as TileValue;
+  const { layout, shape, dtype, words } = tile;
   expect(shape, about).toEqual(expected.shape);
   const table = elementTable(layout, shape);
   const registers = registersPerLane(layout, shape);

@@ -72,26 +72,16 @@ function writesMessage(op: AnyOp): boolean {
 }
 
 function combiningBytes({ op, oneWarp }: ScratchUser, layout: DistributedLayout): number {
-  switch (op.kind) {
-    case "reduce":
-      return tradedBytes(layout, [op.operands.source], op.attributes.axes, {
-        extra: 0,
-        combined: true,
-      });
-    case "arg_reduce":
-      return tradedBytes(layout, [op.operands.source], [op.attributes.axis], {
-        extra: 1,
-        combined: true,
-      });
-    case "scan":
-      return bytesAlong(layout, [op.operands.source], op.attributes.axis, oneWarp);
-    case "sort": {
-      const { keys, payloads } = op.operands;
-      return bytesAlong(layout, [keys, ...payloads], op.attributes.axis, oneWarp);
-    }
-    default:
-      return 0;
+  if (op.kind === "reduce" || op.kind === "arg_reduce") {
+    const axes = op.kind === "reduce" ? op.attributes.axes : [op.attributes.axis];
+    const extra = op.kind === "reduce" ? 0 : 1;
+    return tradedBytes(layout, [op.operands.source], axes, { extra, combined: true });
   }
+  if (op.kind === "scan")
+    return bytesAlong(layout, [op.operands.source], op.attributes.axis, oneWarp);
+  if (op.kind !== "sort") return 0;
+  const { keys, payloads } = op.operands;
+  return bytesAlong(layout, [keys, ...payloads], op.attributes.axis, oneWarp);
 }
 
 /** Tiles that keep their shape: they may have to be converted to and fro. */

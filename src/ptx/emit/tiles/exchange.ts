@@ -36,8 +36,8 @@ export function runExchange(
 ): File {
   const scratch = new ScratchMemory(context, op);
   const meet = step.scope === "warp" ? warpBarrier : threadBarrier;
-  const stores = new Side(context, scratch, step.stores, plan.source, plan.shape);
-  const loads = new Side(context, scratch, step.loads, plan.target, plan.shape);
+  const stores = new Side(context, scratch, "stores", plan, step);
+  const loads = new Side(context, scratch, "loads", plan, step);
   const loaded: (Register | undefined)[] = [];
   const wide = plan.bits === 64;
   step.chunks.forEach((chunk, index) => {
@@ -54,6 +54,7 @@ export function runExchange(
 class Side {
   readonly #context: EmitContext;
   readonly #scratch: ScratchMemory;
+  readonly #kind: "stores" | "loads";
   readonly #pattern: AccessPattern;
   readonly #layout: RegisterLayout;
   readonly #shape: readonly number[];
@@ -67,15 +68,16 @@ class Side {
   constructor(
     context: EmitContext,
     scratch: ScratchMemory,
-    pattern: AccessPattern,
-    layout: RegisterLayout,
-    shape: readonly number[],
+    kind: "stores" | "loads",
+    plan: RelayoutPlan,
+    step: ExchangeStep,
   ) {
     this.#context = context;
     this.#scratch = scratch;
-    this.#pattern = pattern;
-    this.#layout = layout;
-    this.#shape = shape;
+    this.#kind = kind;
+    this.#pattern = step[kind];
+    this.#layout = kind === "stores" ? plan.source : plan.target;
+    this.#shape = plan.shape;
   }
 
   store(access: Access, guard: Chunk["guard"], file: File, wide: boolean): void {
@@ -134,9 +136,13 @@ class Side {
 
   #active({ register }: Access, guard: Chunk["guard"]): Truth {
     const awake = this.#awakeLanes();
-    if (guard === undefined) return awake;
+    // Where all take part, padding is stored like elements, but by some layouts only: nobody loads it.
+    if (guard === undefined && this.#kind === "stores") return awake;
     this.#elements ??= placesOf(this.#context, this.#layout, this.#shape);
-    const within = this.#elements.within(register, guard.first, guard.last);
+    const within =
+      guard === undefined
+        ? this.#elements.inside(register)
+        : this.#elements.within(register, guard.first, guard.last);
     if (typeof within === "boolean") return within ? awake : false;
     if (typeof awake === "boolean") return awake ? within : false;
     const known = this.#guards.get(within.name);

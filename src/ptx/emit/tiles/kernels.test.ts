@@ -1,6 +1,18 @@
 /** Kernels around tile ops, from the language to the emulator, against the simulator. */
 import { describe, expect, test } from "vitest";
-import { array, bf16, f16, f32, i32, i8, kernel, loop, slice, warps } from "tilewright";
+import {
+  array,
+  bf16,
+  f16,
+  f32,
+  i32,
+  i8,
+  kernel,
+  loop,
+  slice,
+  threadIndex,
+  warps,
+} from "tilewright";
 import type { KernelDefinition } from "tilewright";
 import { runKernel } from "../../../../test/simulation.ts";
 import { emulateKernel } from "../../../../test/support/emulated-kernel.ts";
@@ -20,7 +32,7 @@ function wholeNumbers(dtype: DType, shape: readonly number[], seed: number): Hos
     f16: halfCode,
   };
   const code = codes[dtype.name] ?? ((value: number) => value);
-  for (let index = 0; index < count; index += 1) lanes[index] = code(random.below(16)) as never;
+  for (let index = 0; index < count; index += 1) lanes[index] = code(random.below(16));
   return hostArray(dtype, shape, lanes as never);
 }
 
@@ -146,6 +158,26 @@ describe("tile ops in kernels", () => {
           };
           one(work(0));
           two(work(1));
+        },
+      ),
+    );
+  });
+
+  test("the same code in three program threads", async () => {
+    const threads = ["one", "two", "three"] as const;
+    await agree(
+      kernel(
+        {
+          name: "alike",
+          grid,
+          threads,
+          inputs: { x: array(f32, [3, 64, 64]) },
+          outputs: { y: array(f32, [3, 64]), z: array(f32, [3, 64, 64]) },
+        },
+        ({ x, y, z }) => {
+          const tile = x.at(threadIndex()).load();
+          y.at(threadIndex()).store(tile.sum(0));
+          z.at(threadIndex()).store(tile.transpose().cumsum(0));
         },
       ),
     );
