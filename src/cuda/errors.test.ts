@@ -18,7 +18,6 @@ import {
 } from "./fake/harness.ts";
 import type { Harness, HarnessOptions, PlanChanges } from "./fake/harness.ts";
 import { FakeFault } from "./fake/memory.ts";
-import type { FunctionName } from "./functions.ts";
 import { cudaText, newestPtx, requirePtx, targetForGpu } from "./gpu.ts";
 
 function floats(...values: readonly number[]): HostArray<"f32"> {
