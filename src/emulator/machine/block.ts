@@ -9,6 +9,7 @@ import { uniformSpecials } from "../program/symbols.ts";
 import type { UniformSpecial } from "../program/symbols.ts";
 import type { EmulatedLaunch } from "../types.ts";
 import { BlockBarriers } from "./barriers.ts";
+import { RegisterBudget } from "./budget.ts";
 import { WarpState } from "./warp.ts";
 import type { BlockState, WarpHost } from "./warp.ts";
 
@@ -36,6 +37,7 @@ export class Block implements BlockState {
   readonly warps: readonly WarpState[];
   readonly shared: MemoryViews;
   readonly barriers = new BlockBarriers();
+  readonly budget: RegisterBudget;
 
   constructor(options: BlockOptions) {
     const { index, rank, cluster, launch, program, host, order } = options;
@@ -47,6 +49,8 @@ export class Block implements BlockState {
     this.shared.states.fill(byteStates.unwritten);
     const [x, y, z] = launch.lanes;
     const lanes = x * y * z;
+    const { directives } = program.entry.declaration;
+    this.budget = new RegisterBudget(Math.ceil(lanes / warpLanes), directives);
     const specials = specialsOf(options, sharedBytes);
     this.warps = Array.from({ length: Math.ceil(lanes / warpLanes) }, (_, warpIndex) => {
       const first = warpIndex * warpLanes;
@@ -70,10 +74,6 @@ export class Block implements BlockState {
       }
       return warp;
     });
-  }
-
-  setRegisters(_warp: WarpState, _registers: number, _increases: boolean): boolean {
-    return true;
   }
 }
 

@@ -79,7 +79,14 @@ export class LaneGroups {
     const step = meeting < 0 ? frame.returnStep : meeting;
     const isKnown = join?.step === step && join.frame === meetingFrame;
     if (meetingFrame !== undefined && !isKnown)
-      group.join = { step, frame: meetingFrame, outer: join, lanes: group.mask, arrived: 0, passed: 0 };
+      group.join = {
+        step,
+        frame: meetingFrame,
+        outer: join,
+        lanes: group.mask,
+        arrived: 0,
+        passed: 0,
+      };
     const other = newGroup(group.mask & ~taken, otherwise, frame, group.join);
     group.mask = taken;
     group.step = target;

@@ -86,6 +86,22 @@ export class Launch implements WarpHost, MachineView {
     return divergence(this, warp, waiting, skipped);
   }
 
+  illegalBudget(
+    warp: WarpState,
+    site: number,
+    registers: number,
+    expected: string,
+  ): TilewrightError {
+    const { instruction, location } = this.site(site);
+    return new TilewrightError({
+      code: "TW8022",
+      message: `${instruction.opcode} of warp ${warp.index} of block ${warp.block.index} cannot be granted`,
+      location,
+      expected,
+      found: `${registers} registers`,
+    });
+  }
+
   blockEnded(block: BlockState): void {
     this.checker?.blockEnded(block);
   }

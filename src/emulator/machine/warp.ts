@@ -9,6 +9,7 @@ import { warpLanes } from "../program/registers.ts";
 import type { Knowledge, Timeline } from "../../sim/order/knowledge.ts";
 import { Learning } from "../checks/learning.ts";
 import type { BlockBarriers } from "./barriers.ts";
+import type { RegisterBudget } from "./budget.ts";
 import { LaneGroups } from "./groups.ts";
 import type { Frame } from "./groups.ts";
 
@@ -34,6 +35,12 @@ export interface WarpHost {
   fence(warp: WarpState): void;
   /** The report of lanes that went past an instruction which others of the warp wait at. */
   divergence(warp: WarpState, waiting: number, skipped: number): TilewrightError;
+  illegalBudget(
+    warp: WarpState,
+    site: number,
+    registers: number,
+    expected: string,
+  ): TilewrightError;
   /** A block has come to its end. */
   blockEnded(block: BlockState): void;
   /** Something changed that a waiting lane may be waiting for. */
@@ -50,8 +57,7 @@ export interface BlockState extends BlockView {
   readonly warps: readonly WarpState[];
   readonly cluster: readonly BlockState[];
   readonly barriers: BlockBarriers;
-  /** Gives a warpgroup another number of registers; whether there are enough now. */
-  setRegisters(warp: WarpState, registers: number, increases: boolean): boolean;
+  readonly budget: RegisterBudget;
 }
 
 const smallestStack = 64;

@@ -17,9 +17,7 @@ function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
 const fence: WarpRule = (instruction) => {
   const { modifiers } = instruction.lane;
   const isProxy = modifiers[0]?.startsWith("proxy") === true;
-  const run = isProxy
-    ? proxyFence(instruction)
-    : (warp: WarpState): void => warp.host.fence(warp);
+  const run = isProxy ? proxyFence(instruction) : (warp: WarpState): void => warp.host.fence(warp);
   return (warp, mask) => {
     run(warp);
     return mask;

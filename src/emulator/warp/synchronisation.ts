@@ -138,14 +138,19 @@ const bar: WarpRule = (instruction) =>
 
 const nothing: WarpRule = () => (_warp, mask) => mask;
 
-/** `setmaxnreg` changes no values; its budget is checked where the block keeps it. */
+/** `setmaxnreg` changes no values; it may wait for registers of other warps. */
 const registerBudget: WarpRule = (instruction) => {
   const amount = instruction.view(0);
   const increases = instruction.has("inc");
   return (warp, mask) => {
     if (!isWhole(warp, mask)) return 0;
-    const granted = warp.block.setRegisters(warp, amount.word(warp, lowestLane(mask)), increases);
-    return granted ? mask : 0;
+    const registers = amount.word(warp, lowestLane(mask));
+    const answer = warp.block.budget.set(warp.index, registers, increases);
+    if (answer.kind === "wait") return 0;
+    if (answer.kind === "illegal")
+      throw warp.host.illegalBudget(warp, instruction.site, registers, answer.expected);
+    warp.host.changed();
+    return mask;
   };
 };
 
