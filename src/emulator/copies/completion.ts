@@ -1,7 +1,7 @@
 /** How a copy ends: by bytes that an mbarrier counts, or in a group that its lane waits for. */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { Issue, recordOrdinary } from "../asynchronous.ts";
-import type { Issuer } from "../asynchronous.ts";
+import { recordOrdinary } from "../asynchronous.ts";
+import type { Issue, Issuer } from "../asynchronous.ts";
 import { barrierBytes, barrierPlace, changeBarrier, findBarrier } from "../barriers/table.ts";
 import type { BlockView, OperandView, Place } from "../collective.ts";
 import { reportOnce } from "../reports.ts";

@@ -166,7 +166,7 @@ function encodeSum(sum: number, { accumulator, droppedBits }: StepRule): number 
   if (magnitude >= 2 ** 128) return sign + infinityCodes.f32;
   singles[0] = magnitude;
   let bits = singleBits[0] as number;
-  if ((singles[0] as number) > magnitude) bits -= 1;
+  if (singles[0] > magnitude) bits -= 1;
   bits = ((bits >>> droppedBits) << droppedBits) >>> 0;
   return bits === 0 ? 0 : sign + bits;
 }
