@@ -94,7 +94,9 @@ function run(
         const size = evaluateSize(parameter.size, dimensions);
         return parameter.bits === 64 ? wide(size) : new Uint8Array(Uint32Array.of(size).buffer);
       }
-      default:
+      case "scalar":
+      case "tensorMap":
+      case "messages":
         throw new Error(`a parameter of kind ${parameter.kind}`);
     }
   };

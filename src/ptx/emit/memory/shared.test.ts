@@ -17,6 +17,8 @@ import type { Ref, Scalar } from "../../../lang/index.ts";
 import { fitsShape } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import { byteOffset, parseSharedLayout } from "../../../layout/algebra/shared-layout.ts";
+import { placeKernel } from "../../../layout/plan/place.ts";
+import { defaultTarget } from "../../../targets/target.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
 import { storedDigits, storedNumber } from "./shared.ts";
 
@@ -155,6 +157,41 @@ test("members of a union lie where their group says", async () => {
     },
   );
   await expectSame({ kernel: body }, 1, "members");
+});
+
+test("a swizzle moves the last bytes of a buffer within it", async () => {
+  const { kernel: body } = kernel(
+    {
+      name: "odd",
+      grid: { i: 1 },
+      inputs: { x: array(bf16, [120]) },
+      outputs: { out: array(bf16, [120]) },
+      scratch: { buffer: smem(bf16, [120], { layout: "shared(swizzle 32)" }) },
+    },
+    ({ x, out, buffer }) => {
+      buffer.store(x.load());
+      out.store(buffer.load());
+    },
+  );
+  await expectSame({ kernel: body }, 1, "odd");
+});
+
+test("a member of a union has whole chunks of its swizzle", () => {
+  const { kernel: body } = kernel(
+    {
+      name: "cramped",
+      grid: { i: 1 },
+      inputs: {},
+      outputs: { out: array(bf16, [120]) },
+      scratch: {
+        both: union({ a: smem(bf16, [120], { layout: "shared(swizzle 32)" }), b: smem(u8, [16]) }),
+      },
+    },
+    ({ out, both }) => {
+      both.a.store(out.load());
+    },
+  );
+  expect(() => placeKernel(body, defaultTarget)).toThrow("stores multiples of 32 bytes");
 });
 
 test("a block reads, writes and updates the memory of its peer", async () => {
