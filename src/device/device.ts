@@ -42,6 +42,9 @@ export interface LaunchOptions {
   readonly dimensions?: { readonly [name: string]: number };
 }
 
+/** What calls without options share, so that the usual launch has nothing to check. */
+const noOptions: LaunchOptions = Object.freeze({});
+
 export interface DeviceOptions {
   /** Hears of arrays that were never disposed of; by default they are written to the console. */
   readonly onLeak?: (leaks: readonly Leak[]) => void;
@@ -124,10 +127,10 @@ export class Device {
   launch<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     args: DeviceArguments<K>,
-    options: LaunchOptions = {},
+    options: LaunchOptions = noOptions,
   ): void {
     this.#requireOpen();
-    requireLaunchOptions("launch", options, captureLocation());
+    if (options !== noOptions) requireLaunchOptions("launch", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     this.#explainingMemory(() => {
       this.#backend.launch(launch);
@@ -138,10 +141,10 @@ export class Device {
   bind<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     args: DeviceArguments<K>,
-    options: LaunchOptions = {},
+    options: LaunchOptions = noOptions,
   ): BoundLaunch {
     this.#requireOpen();
-    requireLaunchOptions("bind", options, captureLocation());
+    if (options !== noOptions) requireLaunchOptions("bind", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     const work = this.#explainingMemory(() => this.#backend.bind(launch));
     const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
@@ -176,7 +179,7 @@ export class Device {
   async run<K extends KernelDefinition | CompiledKernel>(
     definition: K,
     inputs: RunArguments<K>,
-    options: LaunchOptions = {},
+    options: LaunchOptions = noOptions,
   ): Promise<HostResults<K>> {
     this.#requireOpen();
     const { kernel } = definition;
