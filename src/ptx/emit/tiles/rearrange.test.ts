@@ -21,7 +21,7 @@ import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import { Functions } from "../../../layout/model/functions.ts";
 
-cases("layout_cast", all, 40, false, (one) => {
+cases("layout_cast", all, 25, false, (one) => {
   const { dtype, shape, lanes, read, about } = one;
   const run = outcome(
     one,
@@ -33,7 +33,7 @@ cases("layout_cast", all, 40, false, (one) => {
   return run;
 });
 
-cases("transpose, reshape and slice", all, 40, false, (one) => {
+cases("transpose, reshape and slice", all, 25, false, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
   const codes = laneCodes(dtype, lanes);
   const functions = new Functions();
@@ -92,7 +92,7 @@ cases("transpose, reshape and slice", all, 40, false, (one) => {
   return run;
 });
 
-cases("broadcast", all, 40, false, (one) => {
+cases("broadcast", all, 25, false, (one) => {
   const { random, dtype, shape, lanes, read, about } = one;
   // The result lies in `read`; some axes of the source are new in it or stretched.
   const axes = shape.map((_, axis) => axis).filter(() => random.below(3) > 0);
@@ -134,7 +134,7 @@ cases("broadcast", all, 40, false, (one) => {
   return run;
 });
 
-cases("concatenate", all, 40, false, (one) => {
+cases("concatenate", all, 25, false, (one) => {
   const { random, dtype, shape, read, about } = one;
   const axis = random.below(shape.length);
   const functions = new Functions();
@@ -191,7 +191,7 @@ cases("concatenate", all, 40, false, (one) => {
   return run;
 });
 
-cases("iota", numbers, 30, false, (one) => {
+cases("iota", numbers, 20, false, (one) => {
   const { random, dtype, shape, read, about } = one;
   const axis = random.below(shape.length);
   if (dtype.bits === 4 && (shape[axis] ?? 1) > 8) return undefined;
