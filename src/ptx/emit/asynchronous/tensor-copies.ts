@@ -11,6 +11,7 @@
  *     arrive.expect_tx  bytes of all boxes           (lanes have met, their writes are committed)
  *     cp.async.bulk.tensor … [barrier]               cp.async.bulk.tensor … .bulk_group
  */
+import { i64, u64 } from "../../../formats/dtype.ts";
 import { multiplySizes } from "../../../ir/size.ts";
 import type { Op } from "../../../ir/node.ts";
 import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
@@ -64,12 +65,13 @@ function mapPlan(
   global: GlobalValue,
   axes: readonly MapAxis[],
   view: SharedView,
-  fill: TensorMapPlan["fill"],
+  { fill, reduction }: Op<"copy_async">["attributes"],
 ): TensorMapPlan {
   const bytes = global.dtype.bits / 8;
   return {
     array: global.name,
-    dtype: global.dtype,
+    // The copy engine has no sum of signed 64-bit numbers; it is that of unsigned ones.
+    dtype: reduction === "add" && global.dtype === i64 ? u64 : global.dtype,
     extents: axes.map(({ root }) => global.array[root]?.extent ?? 1),
     strides: axes.slice(1).map(({ root }) => multiplySizes(global.array[root]?.stride ?? 1, bytes)),
     box: axes.map(({ box }) => box),
@@ -113,7 +115,7 @@ function planCopy(
   const axes = mapAxes(global, view);
   const map = context.parameter({
     kind: "tensorMap",
-    map: mapPlan(global, axes, view, op.attributes.fill),
+    map: mapPlan(global, axes, view, op.attributes),
   });
   const elements = view.shape.reduce((total, extent) => total * extent, 1);
   const boxes = boxesOf(view).map(({ offset, steps }) => ({
