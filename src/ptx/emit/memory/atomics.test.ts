@@ -131,17 +131,12 @@ describe.runIf(hasPtxas)("the assembler accepts", () => {
     );
     const [first] = modules;
     if (first === undefined) throw new Error("no formats");
-    const declarations = modules.flatMap((module, index) =>
-      module.declarations.flatMap((each) =>
-        each.kind === "function"
-          ? [{ ...each, name: `update${index}` }]
-          : index === modules.findIndex((other) => other.declarations.length > 1)
-            ? [each]
-            : [],
-      ),
-    );
-    const variables = declarations.filter(({ kind }) => kind === "variable");
-    const entries = declarations.filter(({ kind }) => kind === "function");
+    const declarations = modules.flatMap((module) => module.declarations);
+    // All buffers have one name; the entries are told apart.
+    const variables = declarations.filter((each) => each.kind === "variable").slice(0, 1);
+    const entries = declarations
+      .filter((each) => each.kind === "function")
+      .map((each, index) => ({ ...each, name: `update${index}` }));
     const version = modules.map((module) => module.version).reduce((a, b) => (a > b ? a : b));
     const text = printPtx({
       ...first,

@@ -114,7 +114,7 @@ function layouts(random: Random): (value: Value) => RegisterLayout | undefined {
 }
 
 describe("random windows", () => {
-  test.each(Array.from({ length: 24 }, (_, seed) => seed))(
+  test.each(Array.from({ length: 18 }, (_, seed) => seed))(
     "on global memory, seed %i",
     async (seed) => {
       const random = new Random(seed);
