@@ -117,7 +117,7 @@ $skip:
       name: "an accumulator written behind wgmma.fence",
       change: [
         "  mov.b32 %d3, 0;\n  wgmma.fence.sync.aligned;\n",
-        "  wgmma.fence.sync.aligned;\n  mov.b32 %d3, 0;\n",
+        "  mov.b32 %d3, %lane;\n  wgmma.fence.sync.aligned;\n  mov.b32 %d3, 0;\n",
       ],
       caught: "TW8071",
     },

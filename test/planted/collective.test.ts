@@ -1,0 +1,4 @@
+import { collectiveKernels } from "./collective.ts";
+import { definePlantedTests } from "./suite.ts";
+
+definePlantedTests(collectiveKernels);

@@ -1,0 +1,4 @@
+import { copyKernels } from "./copies.ts";
+import { definePlantedTests } from "./suite.ts";
+
+definePlantedTests(copyKernels);

@@ -1,0 +1,4 @@
+import { memoryKernels } from "./memory.ts";
+import { definePlantedTests } from "./suite.ts";
+
+definePlantedTests(memoryKernels);
