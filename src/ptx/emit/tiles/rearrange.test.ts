@@ -209,7 +209,9 @@ cases("iota", numbers, 20, false, (one) => {
   });
   const { outer, length, inner } = axisOf(shape, [axis]);
   const target = allocateLanes(dtype, outer * length * inner);
-  const counts = Int32Array.from(target, (_, element) => Math.floor(element / inner) % length);
+  const counts = new Int32Array(target.length).map(
+    (_, element) => Math.floor(element / inner) % length,
+  );
   convertLanes(dtypes.i32, dtype, counts, target);
   expectTile(
     run,
