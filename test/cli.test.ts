@@ -8,6 +8,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   realpathSync,
   rmSync,
   writeFileSync,
@@ -15,8 +16,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parsePtx } from "../src/emulator/parser/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
+import { kernelFromCompiled } from "../src/ptx/compiled-kernel.ts";
+import { targets } from "../src/targets/target.ts";
 import { buildPackage } from "./build-package.ts";
+import { hasPtxas } from "./ptxas.ts";
 import { repositoryRoot } from "./source-files.ts";
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "tilewright-cli-")));
@@ -29,11 +34,23 @@ interface Ended {
   readonly stderr: string;
 }
 
+type Environment = typeof process.env;
+
 /** Runs `tilewright` with these parameters in the user's folder. */
 function tilewright(...parameters: readonly string[]): Promise<Ended> {
+  return runIn(process.env, parameters);
+}
+
+/** What it prints in that environment. */
+async function tilewrightWith(env: Environment, ...parameters: string[]): Promise<string> {
+  return (await runIn(env, parameters)).stdout;
+}
+
+function runIn(env: Environment, parameters: readonly string[]): Promise<Ended> {
   const main = join(installed, "dist/cli/main.js");
+  const settings = { cwd: user, env };
   return new Promise((resolve) => {
-    execFile(process.execPath, [main, ...parameters], { cwd: user }, (error, stdout, stderr) => {
+    execFile(process.execPath, [main, ...parameters], settings, (error, stdout, stderr) => {
       const status = typeof error?.code === "number" ? error.code : error === null ? 0 : -1;
       resolve({ status, stdout, stderr });
     });
@@ -218,15 +235,63 @@ describe.concurrent("compile", () => {
     expect(count(stdout)).toBeLessThanOrEqual(count(traced.stdout));
   });
 
-  test("writes a file and says so", async () => {
-    const { stdout } = await tilewright("compile", "scale.ts", "--out", "scale.ir");
-    expect(stdout).toBe("wrote double to scale.ir\n");
-    const [written] = parseModule(readFileSync(join(user, "scale.ir"), "utf8")).kernels;
+  test("writes files and says so", async () => {
+    const { stdout } = await tilewright("compile", "scale.ts", "--out", "written");
+    expect(stdout).toBe("wrote written/double.ir\n");
+    const [written] = parseModule(readFileSync(join(user, "written/double.ir"), "utf8")).kernels;
     expect(written?.name).toBe("scale");
   });
 
+  test("prints PTX and placements, for each target", async () => {
+    const targets = "sm_80,sm_90a,sm_100a";
+    const { stdout } = await tilewright(...["compile", "scale.ts", "--emit", "ptx"]);
+    expect(parsePtx(stdout)).toMatchObject({ target: "sm_90a", version: "8.0" });
+    expect(await json("compile", "scale.ts", "--emit", "ptx", "--target", targets)).toMatchObject({
+      emit: "ptx",
+      targets: targets.split(","),
+      kernels: targets.split(",").map((target) => ({
+        name: "double",
+        kernel: "scale",
+        target,
+        ptx: expect.stringContaining(`.target ${target}\n`) as string,
+        files: [],
+      })),
+    });
+    const placed = await tilewright("compile", "scale.ts", "--emit", "placement");
+    expect(placed.stdout).toBe("scale on sm_90a\nno conversions\n");
+  });
+
+  test("what it writes ahead of time runs later, without the source", async () => {
+    const written = ["written/double.sm_90a.ptx", "written/double.sm_90a.json"];
+    const document = await json("compile", "scale.ts", "--emit", "ptx", "--out", "written");
+    expect(document).toMatchObject({ kernels: [{ files: written }] });
+    writeUserFile("later.ts", [
+      'import { f32, fromNumbers, loadKernel, toNumbers } from "tilewright";',
+      "export async function main(device) {",
+      `  const loaded = await loadKernel("written/double.sm_90a.json");`,
+      "  const { out } = await device.run(loaded, { x: fromNumbers(f32, [16], new Array(16).fill(3)) });",
+      "  return { sum: toNumbers(out).reduce((sum, value) => sum + value, 0) };",
+      "}",
+    ]);
+    const ran = await json("run", "later.ts", "--device", "emulator");
+    expect(ran).toMatchObject({ device: "emulator", result: { sum: 96 } });
+  });
+
+  test.skipIf(!hasPtxas)("writes cubins with ptxas", async () => {
+    const { status, stdout } = await tilewright(
+      ...["compile", "scale.ts", "--emit", "cubin", "--target", "sm_80,sm_90a", "--out", "cubins"],
+    );
+    expect([status, stdout.split("\n").length]).toEqual([0, 5]);
+    const cubin = readFileSync(join(user, "cubins/double.sm_80.cubin"));
+    expect(cubin.subarray(0, 4).toString("latin1")).toBe("\u007fELF");
+    const manifest: unknown = JSON.parse(
+      readFileSync(join(user, "cubins/double.sm_80.json"), "utf8"),
+    );
+    expect(kernelFromCompiled(manifest, cubin).target).toBe(targets.sm_80);
+  });
+
   test("a file that cannot be written is TW5008", async () => {
-    const out = "no/such/folder/scale.ir";
+    const out = "scale.ts/written";
     expect(await json("compile", "scale.ts", "--out", out)).toMatchObject({
       error: { code: "TW5008", summary: `${out} cannot be written` },
     });
@@ -246,15 +311,39 @@ describe.concurrent("compile", () => {
     });
   });
 
+  test("an instruction that a target lacks is named", async () => {
+    const example = join(repositoryRoot, "examples/matmul.ts");
+    for (const target of ["sm_80", "sm_100a"])
+      expect(await json("compile", example, "--emit", "ptx", "--target", target)).toMatchObject({
+        error: {
+          code: "TW6105",
+          summary: `accumulator needs wgmma, which ${target} does not have`,
+        },
+      });
+    const clusters = join(repositoryRoot, "examples/cluster.ts");
+    expect(await json("compile", clusters, "--emit", "ptx", "--target", "sm_80")).toMatchObject({
+      error: { code: "TW3017", summary: expect.stringContaining("barrier.cluster") as string },
+    });
+  });
+
   test("other forms and targets are named as unknown, with those that exist", async () => {
-    const form = await tilewright("compile", "scale.ts", "--emit", "ptx");
+    const form = await tilewright("compile", "scale.ts", "--emit", "sass");
     expect([form.status, form.stderr]).toEqual([
       2,
-      expect.stringContaining("Allowed choices are ir."),
+      expect.stringContaining("Allowed choices are ir, placement, ptx, cubin."),
     ]);
     expect(await json("compile", "scale.ts", "--target", "sm_1")).toMatchObject({
       error: { code: "TW5007", summary: expect.stringContaining("sm_90a") as string },
     });
+  });
+
+  test("dumps every stage", async () => {
+    const { stderr } = await tilewright("compile", "scale.ts", "--dump", "stages");
+    expect(stderr).toBe("wrote stages/double.sm_90a\n");
+    const stages = readdirSync(join(user, "stages/double.sm_90a"));
+    expect(stages).toEqual(
+      expect.arrayContaining(["00-traced.ir", "assembler.log", "kernel.ptx", "placement.txt"]),
+    );
   });
 });
 
@@ -301,9 +390,48 @@ describe.concurrent("simulate", () => {
     expect(stdout).toMatch(/\nmain +5 +1 /);
   });
 
+  test("the emulator finds it in the PTX", async () => {
+    const { status, stdout } = await tilewright(
+      ...["simulate", "race.ts", "--device", "emulator", "--schedules", "1"],
+    );
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^TW8\d+: /);
+    for (const text of ["buffer.store", "buffer.load"])
+      expect(stdout).toContain(`race.ts:${lineOf(raceLines, text)}:`);
+    expect(stdout).toContain("found on the emulator, seed 1");
+  });
+
   test("without checks a race goes unseen", async () => {
     const ended = await tilewright("simulate", "race.ts", "--schedules", "0", "--no-checks");
     expect(ended.stdout).not.toContain("TW3001");
+  });
+});
+
+describe.concurrent("report", () => {
+  test("tells by line what a kernel takes", async () => {
+    const { status, stdout, stderr } = await tilewright("report", "scale.ts", "--svg", "scale.svg");
+    expect([status, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(/^double on sm_90a\n {2}registers +\S/);
+    const line = lineOf(scaleLines, "store");
+    expect(stdout).toMatch(
+      new RegExp(`\n  ${line} +\\d+ +global load 8 B, global store 8 B +out\\.at\\(here\\)`),
+    );
+    expect(stdout).toMatch(/\nwrote scale\.svg\n$/);
+    expect(readFileSync(join(user, "scale.svg"), "utf8")).toContain("double on sm_90a");
+  });
+});
+
+describe.concurrent("cache", () => {
+  test("says where it is and what is in it", async () => {
+    const folder = join(user, "kernels");
+    const environment = { ...process.env, TILEWRIGHT_CACHE: folder };
+    expect(await tilewrightWith(environment, "cache", "path")).toBe(`${folder}\n`);
+    expect(await tilewrightWith(environment, "cache")).toBe(
+      `0 kernels, 0 bytes of 1 GiB in ${folder}\n`,
+    );
+    expect(await tilewrightWith({ ...environment, TILEWRIGHT_CACHE: "off" }, "cache")).toBe(
+      "the cache is off: TILEWRIGHT_CACHE says so\n",
+    );
   });
 });
 
@@ -425,8 +553,8 @@ describe.concurrent("the command itself", () => {
     const { status, stdout } = await tilewright("doctor");
     expect(status).toBe(0);
     expect(stdout).toContain(process.version);
-    expect(stdout).toContain("open() uses the simulator: this version has no GPU back end.");
-    expect(await json("doctor")).toMatchObject({ open: { device: "simulator" } });
+    expect(stdout).toMatch(/\nsimulator +ok +ran axpy in .*\nemulator +ok +ran axpy in /);
+    expect(stdout).toMatch(/\nopen\(\) uses the (simulator|gpu): /);
   });
 
   test("a wrong command line is status 2 and a report", async () => {

@@ -3,9 +3,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
-export function writeText(path: string, text: string): void {
+export function writeFile(path: string, content: string | Uint8Array): void {
   attempt(path, () => {
-    writeFileSync(path, text);
+    writeFileSync(path, content);
   });
 }
 

@@ -7,14 +7,14 @@
  *   --shared C --shape S [--register A]  a layout in shared memory, and an access to it
  */
 import type { DTypeName } from "../formats/dtype.ts";
-import type { TargetName } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
 
 /** Kernels to place. */
 export interface FileRequest {
   readonly kind: "file";
   readonly file: string;
   readonly kernel: string | undefined;
-  readonly target: TargetName;
+  readonly target: Target;
 }
 
 /** Layouts to draw; texts and names are as given. */
@@ -38,7 +38,7 @@ export type DrawRequest =
 
 export interface LayoutOptions {
   readonly kernel?: string;
-  readonly target: TargetName;
+  readonly target: Target;
   readonly register?: string;
   readonly to?: string;
   readonly shared?: string;

@@ -94,6 +94,14 @@ export function formatTable(rows: readonly (readonly string[])[]): readonly stri
   );
 }
 
+/** A number of bytes as people read it. */
+export function formatBytes(bytes: number): string {
+  const units = ["bytes", "KiB", "MiB", "GiB"];
+  const step = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  const value = bytes / 2 ** (10 * step);
+  return `${Number.isInteger(value) ? value : value.toFixed(1)} ${units[step] ?? ""}`;
+}
+
 /** A time as people read it. */
 export function formatTime(milliseconds: number): string {
   return milliseconds < 1000

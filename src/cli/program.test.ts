@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { buildProgram, parseCount, parseDimension, parseShape } from "./program.ts";
+import { targets } from "../targets/target.ts";
+import { parseCount, parseDimension, parseShape, parseTargets } from "./options.ts";
+import { buildProgram } from "./program.ts";
 
 /** Parses a command line; gives whether a command was chosen. */
 function choose(...parameters: readonly string[]): boolean {
@@ -18,8 +20,15 @@ describe("the grammar", () => {
     [["run", "a.ts"]],
     [["run", "a.ts", "--device", "simulator", "--dim", "n=1", "--dim", "m=2", "--json"]],
     [["run", "a.ts", "--", "--unknown", "x"]],
-    [["compile", "a.ts", "--emit", "ir", "--no-passes", "--target", "sm_90a", "--out", "b.ir"]],
+    [["run", "a.ts", "--device", "gpu", "--dump", "stages"]],
+    [["compile", "a.ts", "--emit", "ir", "--no-passes", "--target", "sm_90a", "--out", "b"]],
+    [["compile", "a.ts", "--emit", "cubin", "--target", "sm_90a,sm_100a", "--out", "b"]],
+    [["compile", "a.ts", "--emit", "placement", "--dump", "stages"]],
     [["simulate", "a.ts", "--seed", "7", "--schedules", "0", "--no-checks"]],
+    [["simulate", "a.ts", "--device", "emulator"]],
+    [["report", "a.ts", "--kernel", "k", "--target", "sm_80", "--svg", "a.svg"]],
+    [["cache"]],
+    [["cache", "clear", "--json"]],
     [["layout", "a.ts", "--kernel", "k", "--target", "sm_90a", "--svg", "drawings"]],
     [["layout", "--register", "wgmma", "--shape", "64x16", "--svg", "a.svg"]],
     [["layout", "--register", "wgmma", "--to", "splat", "--shape", "64"]],
@@ -44,9 +53,18 @@ describe("the grammar", () => {
   test.each([
     [["frobnicate"], "unknown command 'frobnicate'"],
     [["run"], "missing required argument 'file'"],
-    [["run", "a.ts", "--device", "abacus"], "Allowed choices are simulator"],
+    [["run", "a.ts", "--device", "abacus"], "Allowed choices are gpu, emulator, simulator"],
     [["run", "a.ts", "--unknown"], "unknown option '--unknown'"],
-    [["compile", "a.ts", "--emit", "ptx"], "Allowed choices are ir"],
+    [["compile", "a.ts", "--emit", "sass"], "Allowed choices are ir, placement, ptx, cubin"],
+    [["compile", "a.ts", "--emit", "cubin"], "give a folder with --out"],
+    [["compile", "a.ts", "--emit", "ptx", "--no-passes"], "--no-passes goes with --emit ir"],
+    [["compile", "a.ts", "--target", "sm_90a,sm_75"], "sm_75 has no cp.async"],
+    [["compile", "a.ts", "--target", "sm_90"], "without wgmma and setmaxnreg of sm_90a"],
+    [["compile", "a.ts", "--target", "sm_100"], "without tcgen05 and setmaxnreg of sm_100a"],
+    [["compile", "a.ts", "--target", "sm_89"], "PTX for sm_80 runs on every later GPU"],
+    [["compile", "a.ts", "--target", "hopper"], "It must be the name of a target"],
+    [["simulate", "a.ts", "--device", "gpu"], "Allowed choices are simulator, emulator"],
+    [["cache", "fill"], "Allowed choices are list, clear, path"],
     [["compile", "a.ts", "--target", "sm_1"], "Allowed choices are sm_80, sm_90a, sm_100a"],
     [["simulate", "a.ts", "--seed", "many"], "It must be a whole number"],
     [["simulate", "a.ts", "--dim", "n=1", "--dim", "n=2"], "n is given twice"],
@@ -77,6 +95,8 @@ describe("the grammar", () => {
       "compile",
       "simulate",
       "layout",
+      "report",
+      "cache",
       "doctor",
     ]);
     for (const command of commands) {
@@ -109,6 +129,10 @@ describe("values of options", () => {
 
   test.each(["", "0", "64x", "x64", "64x0", "64 x 16", "-1", "64,16"])("%j is no shape", (text) => {
     expect(() => parseShape(text)).toThrow("It must look like 64x16");
+  });
+
+  test("targets have commas between, and each counts once", () => {
+    expect(parseTargets("sm_90a, sm_80,sm_90a")).toEqual([targets.sm_90a, targets.sm_80]);
   });
 
   test("a dimension is a name and an extent", () => {

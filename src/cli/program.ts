@@ -4,37 +4,78 @@
  *
  *   ["simulate", "axpy.ts", "--seed", "7"]  ─▶  (output) => simulateCommand({ file: "axpy.ts", seed: 7, … }, output)
  */
-import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
 import { deviceNames } from "../runtime/open.ts";
 import type { DeviceName } from "../runtime/open.ts";
-import { defaultTarget, targets } from "../targets/target.ts";
-import type { TargetName } from "../targets/target.ts";
+import type { Target } from "../targets/target.ts";
+import { checkingDevices } from "../testing/check-kernel.ts";
+import type { CheckingDevice } from "../testing/check-kernel.ts";
+import { cacheActions, cacheCommand } from "./commands/cache.ts";
+import type { CacheAction } from "./commands/cache.ts";
 import { compileCommand, emitted } from "./commands/compile.ts";
+import type { Emitted } from "./commands/compile.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { layoutCommand } from "./commands/layout.ts";
 import { placeCommand } from "./commands/place.ts";
+import { reportCommand } from "./commands/report.ts";
 import { runCommand } from "./commands/run.ts";
 import { simulateCommand } from "./commands/simulate.ts";
 import { layoutRequest } from "./layout-request.ts";
 import type { LayoutOptions } from "./layout-request.ts";
+import {
+  dimensionOption,
+  dumpOption,
+  examples,
+  fileArgument,
+  jsonOption,
+  kernelOption,
+  parseCount,
+  parseShape,
+  parseVectorBytes,
+  seedOption,
+  targetOption,
+  targetsOption,
+} from "./options.ts";
 import type { Output } from "./output.ts";
-import { probe, thisMachine } from "./probes.ts";
+import { thisMachine } from "./probes.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
 /** A command with its settings; gives the exit status. */
 export type ChosenCommand = (output: Output) => Promise<number>;
 
-interface CommonOptions {
+interface RunOptions {
+  readonly device: DeviceName;
   readonly kernel?: string;
   readonly dim: Dimensions;
   readonly seed: number;
-  readonly target: TargetName;
+  readonly dump?: string;
 }
 
-type RunOptions = CommonOptions & { readonly device: DeviceName };
-type CompileOptions = CommonOptions & { readonly passes: boolean; readonly out?: string };
-type SimulateOptions = CommonOptions & { readonly schedules: number; readonly checks: boolean };
+interface CompileOptions {
+  readonly emit: Emitted;
+  readonly kernel?: string;
+  readonly passes: boolean;
+  readonly target: readonly Target[];
+  readonly out?: string;
+  readonly dump?: string;
+}
+
+interface ReportOptions {
+  readonly kernel?: string;
+  readonly target: readonly Target[];
+  readonly svg?: string;
+}
+
+interface SimulateOptions {
+  readonly device: CheckingDevice;
+  readonly kernel?: string;
+  readonly dim: Dimensions;
+  readonly seed: number;
+  readonly schedules: number;
+  readonly checks: boolean;
+  readonly target: Target;
+}
 
 export function buildProgram(version: string, choose: (command: ChosenCommand) => void): Command {
   const program = new Command("tilewright")
@@ -48,14 +89,17 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
   addCompile(program, choose);
   addSimulate(program, choose);
   addLayout(program, choose);
+  addReport(program, choose);
+  addCache(program, choose);
   addDoctor(program, choose);
   return program.addHelpText(
     "after",
     examples([
       ["tilewright run axpy.ts", "run the file's main, or its kernels on random inputs"],
       ["tilewright simulate axpy.ts", "look for races and deadlocks under many schedules"],
-      ["tilewright compile axpy.ts --emit ir", "print the tile IR"],
+      ["tilewright compile axpy.ts --emit ptx", "print the PTX"],
       ["tilewright layout axpy.ts", "where the tiles lie, and what moving them costs"],
+      ["tilewright report axpy.ts", "registers, occupancy, vector widths and more, by line"],
       ["tilewright doctor", "what this machine has and what will be used"],
     ]) + "\n\nExit status: 0 fine, 1 something was found or failed, 2 the command line is wrong.",
   );
@@ -76,35 +120,42 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     )
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
-    .addOption(seedOption("decides the random inputs"))
+    .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
+    .addOption(dumpOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",
       examples([
         ["tilewright run axpy.ts", "run main, or each kernel"],
         ["tilewright run axpy.ts --kernel axpy --dim n=5000", "one kernel, on 5000 elements"],
+        ["tilewright run axpy.ts --device gpu --dump stages", "on a GPU, keeping every stage"],
         ["tilewright run bench.ts -- --size 512", "pass --size 512 on to the program"],
       ]),
     )
     .action((file: string, programArguments: readonly string[], options: RunOptions) => {
-      const { device, kernel, dim: dimensions, seed } = options;
+      const { device, kernel, dim: dimensions, seed, dump } = options;
       choose((output) =>
-        runCommand({ file, programArguments, device, kernel, dimensions, seed }, output),
+        runCommand({ file, programArguments, device, kernel, dimensions, seed, dump }, output),
       );
     });
 }
 
 function addCompile(program: Command, choose: (command: ChosenCommand) => void): void {
-  program
+  const command: Command = program
     .command("compile")
-    .summary("print what a file's kernels compile to")
-    .description("Prints every exported kernel of FILE, compiled as far as --emit says.")
+    .summary("compile a file's kernels, as far as wanted, for any GPU")
+    .description(
+      "Compiles every exported kernel of FILE as far as --emit says, for each target, and prints it or " +
+        "writes it into a folder. PTX and cubins come with a JSON file that says what a launch needs: " +
+        "loadKernel() reads them back. No GPU is needed; a cubin takes ptxas.",
+    )
     .addArgument(fileArgument())
-    .addOption(new Option("--emit <form>", "what to print").choices(emitted).default("ir"))
+    .addOption(new Option("--emit <form>", "how far to compile").choices(emitted).default("ir"))
     .addOption(kernelOption("only this kernel"))
-    .option("--no-passes", "as traced, before any pass")
-    .addOption(targetOption())
-    .option("--out <path>", "write to a file instead of standard output")
+    .option("--no-passes", "IR as traced, before any pass")
+    .addOption(targetsOption())
+    .option("--out <folder>", "write files into this folder instead of printing")
+    .addOption(dumpOption())
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -112,13 +163,21 @@ function addCompile(program: Command, choose: (command: ChosenCommand) => void):
         ["tilewright compile axpy.ts --emit ir", "the IR after the passes"],
         ["tilewright compile axpy.ts --no-passes", "the IR as traced"],
         ["tilewright compile gemm.ts --kernel gemm --target sm_80", "does it fit an A100?"],
+        [
+          "tilewright compile axpy.ts --emit cubin --target sm_90a,sm_100a --out kernels",
+          "ahead of time",
+        ],
       ]),
-    )
-    .action((file: string, options: CompileOptions) => {
-      const { kernel, passes, out } = options;
-      const target = targets[options.target];
-      choose((output) => compileCommand({ file, kernel, passes, target, out }, output));
-    });
+    );
+  command.action((file: string, options: CompileOptions) => {
+    const { emit, kernel, passes, target, out, dump } = options;
+    if (emit === "cubin" && out === undefined)
+      command.error("error: a cubin cannot be printed: give a folder with --out");
+    if (emit !== "ir" && !passes) command.error("error: --no-passes goes with --emit ir");
+    choose((output) =>
+      compileCommand({ file, emit, kernel, passes, targets: target, out, dump }, output),
+    );
+  });
 }
 
 function addSimulate(program: Command, choose: (command: ChosenCommand) => void): void {
@@ -127,10 +186,15 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
     .summary("look for races and deadlocks under many schedules")
     .description(
       "Runs main, or every exported kernel on random inputs, under the fixed schedule and under " +
-        "seeded random and adversarial ones, with every check of the simulator. Prints each finding " +
-        "once and exits with status 1 if there is any.",
+        "seeded random and adversarial ones, with every check of the simulator; or on the emulator, which " +
+        "runs their PTX. Prints each finding once and exits with status 1 if there is any.",
     )
     .addArgument(fileArgument())
+    .addOption(
+      new Option("--device <name>", "what looks for mistakes, in tiles or in PTX")
+        .choices(checkingDevices)
+        .default("simulator"),
+    )
     .addOption(kernelOption("only this kernel, on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("the first schedule's seed; also decides the random inputs"))
@@ -148,15 +212,13 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
         ["tilewright simulate axpy.ts", "21 schedules"],
         ["tilewright simulate axpy.ts --schedules 500", "a longer search"],
         ["tilewright simulate axpy.ts --seed 7 --schedules 1", "the schedule of seed 7 again"],
+        ["tilewright simulate axpy.ts --device emulator", "the same of its PTX"],
         ["tilewright simulate axpy.ts --json", "findings as data, for an editor or a CI job"],
       ]),
     )
     .action((file: string, options: SimulateOptions) => {
-      const { kernel, dim: dimensions, seed, schedules, checks } = options;
-      const target = targets[options.target];
-      choose((output) =>
-        simulateCommand({ file, kernel, dimensions, seed, schedules, checks, target }, output),
-      );
+      const { dim: dimensions, kernel, ...settings } = options;
+      choose((output) => simulateCommand({ ...settings, file, kernel, dimensions }, output));
     });
 }
 
@@ -212,76 +274,67 @@ function addLayout(program: Command, choose: (command: ChosenCommand) => void): 
   });
 }
 
-function addDoctor(program: Command, choose: (command: ChosenCommand) => void): void {
+function addReport(program: Command, choose: (command: ChosenCommand) => void): void {
   program
-    .command("doctor")
-    .summary("what this machine has and what will be used")
-    .description("Lists Node, driver, GPU and tools, and says what open() will use and why.")
+    .command("report")
+    .summary("what kernels take of a GPU, by source line")
+    .description(
+      "Compiles every exported kernel of FILE and says what came of it: registers and spills, shared " +
+        "memory, how many blocks run at a time, and for each source line its instructions, how wide its " +
+        "accesses to memory are, conversions between layouts, and conflicts of banks.",
+    )
+    .addArgument(fileArgument())
+    .addOption(kernelOption("only this kernel"))
+    .addOption(targetsOption())
+    .option("--svg <file>", "draw the report")
     .addOption(jsonOption())
-    .addHelpText("after", examples([["tilewright doctor --json", "the same as data"]]))
-    .action(() => {
-      choose((output) => doctorCommand(probe(thisMachine()), output));
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright report matmul.ts", "for an H200"],
+        ["tilewright report axpy.ts --target sm_80,sm_100a", "for others"],
+        ["tilewright report matmul.ts --svg matmul.svg", "as a drawing, too"],
+      ]),
+    )
+    .action((file: string, { kernel, target, svg }: ReportOptions) => {
+      choose((output) => reportCommand({ file, kernel, targets: target, svg }, output));
     });
 }
 
-function fileArgument(): Argument {
-  return new Argument("<file>", "a TypeScript or JavaScript module");
+function addCache(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("cache")
+    .summary("the compiled kernels that are kept on disk")
+    .description(
+      "Lists the compiled kernels that runs on a GPU have kept, removes them, or says where they are.",
+    )
+    .addArgument(
+      new Argument("[action]", "what to do").choices(cacheActions).default("list" as CacheAction),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright cache list", "kernels, with their sizes"],
+        ["tilewright cache clear", "remove them all"],
+      ]),
+    )
+    .action((action: CacheAction) => {
+      choose((output) => cacheCommand(action, output));
+    });
 }
 
-function jsonOption(): Option {
-  return new Option("--json", "print one JSON document on standard output");
-}
-
-function kernelOption(description: string): Option {
-  return new Option("--kernel <name>", description);
-}
-
-function seedOption(description: string): Option {
-  return new Option("--seed <number>", description).argParser(parseCount).default(1);
-}
-
-function targetOption(): Option {
-  return new Option("--target <name>", "the GPU whose limits hold")
-    .choices(Object.keys(targets))
-    .default(defaultTarget.name);
-}
-
-function dimensionOption(): Option {
-  return new Option("--dim <name=extent>", "the extent of a named dimension; may be repeated")
-    .argParser(parseDimension)
-    .default({}, "1000 each, rounded up to the promised multiple");
-}
-
-/** A whole number that is exact, from zero up. */
-export function parseCount(text: string): number {
-  const value = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
-  throw new InvalidArgumentError("It must be a whole number from 0 up.");
-}
-
-/** Extents with x between them. */
-export function parseShape(text: string): readonly number[] {
-  const extents = text.split("x").map(Number);
-  if (/^\d+(x\d+)*$/.test(text) && extents.every((extent) => extent >= 1)) return extents;
-  throw new InvalidArgumentError("It must look like 64x16.");
-}
-
-function parseVectorBytes(text: string): number {
-  const count = Number(text);
-  if (["1", "2", "4", "8", "16"].includes(text)) return count;
-  throw new InvalidArgumentError("It must be 1, 2, 4, 8 or 16.");
-}
-
-export function parseDimension(text: string, before: Dimensions): Dimensions {
-  const [, name, extent] = /^([^=]+)=(.*)$/.exec(text) ?? [];
-  if (name === undefined || extent === undefined)
-    throw new InvalidArgumentError("It must look like n=1000.");
-  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
-  return { ...before, [name]: parseCount(extent) };
-}
-
-function examples(rows: readonly (readonly [command: string, purpose: string])[]): string {
-  const width = Math.max(...rows.map(([command]) => command.length));
-  const lines = rows.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}`);
-  return ["\nExamples:", ...lines].join("\n");
+function addDoctor(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("doctor")
+    .summary("what this machine has, and whether kernels run on it")
+    .description(
+      "Lists Node, driver, GPU, tools and the cache, runs a kernel on every device that opens, and says " +
+        "what open() will use and why.",
+    )
+    .addOption(jsonOption())
+    .addHelpText("after", examples([["tilewright doctor --json", "the same as data"]]))
+    .action(() => {
+      choose((output) => doctorCommand(thisMachine(), output));
+    });
 }

@@ -13,7 +13,7 @@ import { dataView, readAddress } from "./driver.ts";
 import type { Driver, HostMemory } from "./driver.ts";
 import { answerText, brokenProcess, lostDevice, refusedCall, useAfterLoss } from "./errors.ts";
 import type { DriverArguments, FunctionName } from "./functions.ts";
-import { cudaText, gpuAttributes, newestPtx, targetForGpu } from "./gpu.ts";
+import { gpuAttributes, newestPtx, targetForGpu } from "./gpu.ts";
 import type { Gpu } from "./gpu.ts";
 import { faultText, noDevice, success } from "./results.ts";
 
@@ -219,9 +219,4 @@ function requireGpu(context: CudaContext, ordinal: number): void {
     expected: count === 1 ? "0, the only one" : `0 to ${count - 1}`,
     found: String(ordinal),
   });
-}
-
-/** What a GPU and its driver are, in a line. */
-export function gpuText({ name, major, minor, driverVersion }: Gpu): string {
-  return `${name}, compute capability ${major}.${minor}, driver of CUDA ${cudaText(driverVersion)}`;
 }

@@ -35,11 +35,16 @@ export const countRule: Rule = [
 ];
 const functionRule: Rule = ["a function", (value) => typeof value === "function"];
 
+/** The values that an option has names for. */
+export function oneOf(names: readonly string[]): Rule {
+  return [
+    names.map((name) => `"${name}"`).join(", "),
+    (value) => names.some((name) => name === value),
+  ];
+}
+
 const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = {
-  schedule: [
-    scheduleNames.map((name) => `"${name}"`).join(", "),
-    (value) => scheduleNames.some((name) => name === value),
-  ],
+  schedule: oneOf(scheduleNames),
   seed: seedRule,
   checks: truthRule,
   onPrint: functionRule,

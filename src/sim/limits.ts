@@ -34,7 +34,9 @@ function requireClusterSize({ grid, name, location }: Kernel, target: Target): v
   if (size <= target.clusterSize) return;
   throw new TilewrightError({
     code: "TW3017",
-    message: `kernel ${name} has larger clusters than ${target.name} can place`,
+    message: target.features.includes("cluster")
+      ? `kernel ${name} has larger clusters than ${target.name} can place`
+      : `kernel ${name} has clusters, which need barrier.cluster, and ${target.name} does not have it`,
     location,
     expected: `at most ${target.clusterSize} blocks`,
     found: `${size} blocks`,

@@ -74,14 +74,49 @@ export const defaultTarget: Target = targets.sm_90a;
 export const lanesPerThread = 128;
 export const warpsPerThread = 4;
 
-/** How many blocks with these needs run at the same time on the whole GPU. */
-export function residentBlocks(target: Target, threads: number, sharedBytes: number): number {
+/** What one block takes of a processor. */
+export interface BlockNeeds {
+  readonly lanes: number;
+  readonly sharedBytes: number;
+  /** Of each lane; left out where they are not known. */
+  readonly registers?: number | undefined;
+}
+
+export interface Occupancy {
+  /** Blocks that run on a processor at the same time. */
+  readonly blocks: number;
+  /** What there would have to be more of for another one. */
+  readonly limit: "blocks" | "lanes" | "shared memory" | "registers";
+}
+
+/** The same on every target: four partitions of a processor, and how warps are given registers of one. */
+const partitions = 4;
+const registersPerPartition = 16384;
+const registerUnit = 256;
+const lanesPerWarp = 32;
+
+export function occupancy(target: Target, { lanes, sharedBytes, registers }: BlockNeeds): Occupancy {
   // The hardware keeps 1 KiB of every block's shared memory for itself.
   const reserved = sharedBytes + kibibyte;
-  const perProcessor = Math.min(
-    target.blocksPerProcessor,
-    Math.floor(target.lanesPerProcessor / (threads * lanesPerThread)),
-    Math.floor(target.sharedMemoryPerProcessor / reserved),
-  );
-  return Math.max(1, perProcessor) * target.processors;
+  const limits: readonly (readonly [Occupancy["limit"], number])[] = [
+    ["lanes", Math.floor(target.lanesPerProcessor / lanes)],
+    ["shared memory", Math.floor(target.sharedMemoryPerProcessor / reserved)],
+    ["registers", blocksByRegisters(lanes, registers ?? 0)],
+    ["blocks", target.blocksPerProcessor],
+  ];
+  const [limit, blocks] = limits.reduce((least, each) => (each[1] < least[1] ? each : least));
+  return { blocks, limit };
+}
+
+function blocksByRegisters(lanes: number, registers: number): number {
+  if (registers === 0) return Infinity;
+  const ofWarp = Math.ceil((registers * lanesPerWarp) / registerUnit) * registerUnit;
+  const warps = Math.floor(registersPerPartition / ofWarp) * partitions;
+  return Math.floor((warps * lanesPerWarp) / lanes);
+}
+
+/** How many blocks with these needs run at the same time on the whole GPU. */
+export function residentBlocks(target: Target, threads: number, sharedBytes: number): number {
+  const { blocks } = occupancy(target, { lanes: threads * lanesPerThread, sharedBytes });
+  return Math.max(1, blocks) * target.processors;
 }

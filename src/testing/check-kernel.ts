@@ -1,14 +1,22 @@
 /**
  * Testing a kernel under many schedules. One call runs it with every check of the simulator under the
  * fixed schedule and under seeded random and adversarial ones, and requires the same bits each time:
- * what only some interleavings show is found here and reported with the seed that shows it.
+ * what only some interleavings show is found here and reported with the seed that shows it. On the
+ * emulator, the kernel's PTX runs with all checks, and each seed is a schedule.
  */
 import type { HostResults, RunArguments } from "../device/types.ts";
 import type { LaunchOptions } from "../device/device.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
-import { countRule, requireRules, seedRule, targetOf, truthRule } from "../runtime/open-options.ts";
+import {
+  countRule,
+  oneOf,
+  requireRules,
+  seedRule,
+  targetOf,
+  truthRule,
+} from "../runtime/open-options.ts";
 import type { OpenOptions } from "../runtime/open-options.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -17,7 +25,13 @@ import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 
+/** The devices that look for mistakes. */
+export const checkingDevices = ["simulator", "emulator"] as const;
+export type CheckingDevice = (typeof checkingDevices)[number];
+
 export interface CheckOptions extends LaunchOptions {
+  /** What runs the kernel; the simulator unless given. */
+  readonly device?: CheckingDevice;
   /** How many schedules besides the fixed one; half are random, half adversarial. 20 unless given. */
   readonly schedules?: number;
   /** The first seed; each schedule takes the next one. 1 unless given. */
@@ -30,15 +44,19 @@ export interface CheckOptions extends LaunchOptions {
 
 /** One schedule to run under. */
 export interface Turn {
-  readonly schedule: ScheduleName;
+  /** Absent on the emulator, which knows seeds alone. */
+  readonly schedule?: ScheduleName;
   readonly seed: number;
 }
 
 /** The fixed schedule, then seeded ones; a seed alone decides its kind, so that it can be run again. */
 export function turns({
+  device = "simulator",
   schedules = 20,
   seed = 1,
-}: Pick<CheckOptions, "schedules" | "seed">): readonly Turn[] {
+}: Pick<CheckOptions, "device" | "schedules" | "seed">): readonly Turn[] {
+  if (device === "emulator")
+    return Array.from({ length: schedules + 1 }, (_, index) => ({ seed: seed + index }));
   const seeded = Array.from({ length: schedules }, (_, index): Turn => ({
     schedule: (seed + index) % 2 === 0 ? "adversarial" : "random",
     seed: seed + index,
@@ -46,7 +64,12 @@ export function turns({
   return [{ schedule: "fixed", seed }, ...seeded];
 }
 
-const rules = { schedules: countRule, seed: seedRule, deterministic: truthRule };
+const rules = {
+  device: oneOf(checkingDevices),
+  schedules: countRule,
+  seed: seedRule,
+  deterministic: truthRule,
+};
 
 function checkOptions(options: CheckOptions, location: Location): void {
   const known = [...Object.keys(rules), "target", "dimensions"];
@@ -76,10 +99,10 @@ async function runTurn<K extends KernelDefinition>(
   definition: K,
   inputs: RunArguments<K>,
   turn: Turn,
-  { target, dimensions }: CheckOptions,
+  { device: name = "simulator", target, dimensions }: CheckOptions,
 ): Promise<HostResults<K>> {
   const settings: OpenOptions = target === undefined ? { ...turn } : { ...turn, target };
-  const device = await open("simulator", settings);
+  const device = await open(name, settings);
   try {
     return await device.run(definition, inputs, dimensions === undefined ? {} : { dimensions });
   } catch (error) {
@@ -91,8 +114,13 @@ async function runTurn<K extends KernelDefinition>(
   }
 }
 
-export function describeTurn({ schedule, seed }: Turn): string {
-  return `found under the ${schedule} schedule${schedule === "fixed" ? "" : `, seed ${seed}`}`;
+export function describeTurn(turn: Turn): string {
+  return `found ${turnText(turn)}`;
+}
+
+function turnText({ schedule, seed }: Turn): string {
+  if (schedule === undefined) return `on the emulator, seed ${seed}`;
+  return `under the ${schedule} schedule${schedule === "fixed" ? "" : `, seed ${seed}`}`;
 }
 
 function requireSame(
@@ -107,8 +135,8 @@ function requireSame(
     throw new TilewrightError({
       code: "TW5102",
       message: `output ${output} of kernel ${name} depends on the schedule`,
-      expected: "the same bits as under the fixed schedule",
-      found: `other bits under the ${turn.schedule} schedule, seed ${turn.seed}`,
+      expected: "the same bits as under the first schedule",
+      found: `other bits ${turnText(turn)}`,
     });
   }
 }

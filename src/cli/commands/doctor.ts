@@ -1,17 +1,23 @@
 /**
- * `tilewright doctor`: what this machine has, what tilewright will use of it, and why. Nothing optional
- * that is missing counts as a failure.
+ * `tilewright doctor`: what this machine has, whether kernels run on it, and which device will be used and
+ * why. Nothing optional that is missing counts as a failure.
  *
  *   Node.js        ok       v20.20.2 (20 or later is needed)
- *   NVIDIA driver  missing  no libcuda.so.1; only a GPU back end needs it
+ *   NVIDIA driver  ok       CUDA 12.8, PTX up to 8.7
+ *   GPU            ok       NVIDIA H200, compute capability 9.0; kernels are compiled for sm_90a
  *   …
- *   open() uses the simulator: this version has no GPU back end.
+ *   gpu            ok       ran axpy in 45 ms
+ *
+ *   open() uses the gpu: NVIDIA H200.
  */
-import { formatTable } from "../output.ts";
+import { cudaText, newestPtx } from "../../cuda/gpu.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { checkingDevices } from "../../testing/check-kernel.ts";
+import { formatBytes, formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
-import type { Probes } from "../probes.ts";
+import type { GpuTrial, Probes } from "../probes.ts";
 
-export type Status = "ok" | "missing" | "unused";
+export type Status = "ok" | "missing" | "failed";
 
 export interface Finding {
   readonly name: string;
@@ -20,28 +26,58 @@ export interface Finding {
 }
 
 const oldestNode = 20;
-const choice = {
-  device: "simulator",
-  reason: "this version has no GPU back end",
-} as const;
+
+/** What tells that a machine has no GPU to use, by the part that is missing. */
+const missingParts: { readonly [code: string]: "driver" | "gpu" } = {
+  TW4501: "driver",
+  TW4503: "driver",
+  TW4502: "gpu",
+};
+
+/** The GPU as it was tried, or why there is none. */
+type Tried = GpuTrial | { readonly error: Error };
 
 export async function doctorCommand(probes: Probes, output: Output): Promise<number> {
-  const node = nodeFinding(probes);
+  const tried: Tried = await probes.tryGpu().catch((error: unknown) => ({ error: asError(error) }));
   const findings = [
-    node,
-    platformFinding(probes),
-    driverFinding(probes),
-    await gpuFinding(probes),
-    await ptxasFinding(probes),
-    koffiFinding(probes),
+    nodeFinding(probes),
+    {
+      name: "platform",
+      status: "ok",
+      detail: `${probes.platform} ${probes.architecture}`,
+    } as const,
+    driverFinding(tried),
+    gpuFinding(tried),
+    await toolFinding(probes, "ptxas", "only --emit cubin and registers in reports need it"),
+    await toolFinding(probes, "nvdisasm", "only machine code in --dump needs it"),
+    cacheFinding(probes),
   ];
+  for (const device of checkingDevices)
+    findings.push(await launchFinding(device, () => probes.launch(device)));
+  findings.push(gpuLaunchFinding(tried));
+  const choice = choose(tried);
   const rows = findings.map(({ name, status, detail }) => [name, status, detail]);
   for (const line of formatTable([["part", "status", "what was found"], ...rows]))
     output.line(line);
   output.line();
   output.line(`open() uses the ${choice.device}: ${choice.reason}.`);
   output.document({ checks: findings, open: choice });
-  return node.status === "ok" ? 0 : 1;
+  const [node] = findings;
+  const fine = node?.status === "ok" && findings.every(({ status }) => status !== "failed");
+  return fine ? 0 : 1;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+/** A report's first line. */
+function summaryOf(error: Error): string {
+  return error instanceof TilewrightError ? error.summary : error.message;
+}
+
+function missingPart(error: Error): "driver" | "gpu" | undefined {
+  return error instanceof TilewrightError ? missingParts[error.code] : undefined;
 }
 
 function nodeFinding({ nodeVersion }: Probes): Finding {
@@ -53,45 +89,74 @@ function nodeFinding({ nodeVersion }: Probes): Finding {
   };
 }
 
-function platformFinding({ platform, architecture }: Probes): Finding {
-  return { name: "platform", status: "ok", detail: `${platform} ${architecture}` };
-}
-
-function driverFinding({ platform, findDriverLibrary, readDriverVersion }: Probes): Finding {
+function driverFinding(tried: Tried): Finding {
   const name = "NVIDIA driver";
-  if (platform !== "linux" && platform !== "win32")
-    return { name, status: "missing", detail: `there is none for ${platform}` };
-  const library = findDriverLibrary();
-  if (library === undefined) {
-    const file = platform === "win32" ? "nvcuda.dll" : "libcuda.so.1";
-    return { name, status: "missing", detail: `no ${file}; the simulator needs none` };
+  if ("gpu" in tried) {
+    const { driverVersion } = tried.gpu;
+    const detail = `CUDA ${cudaText(driverVersion)}, PTX up to ${newestPtx(driverVersion)}`;
+    return { name, status: "ok", detail };
   }
-  const version = readDriverVersion();
-  const detail = version === undefined ? library : `${version}, ${library}`;
-  return { name, status: "unused", detail };
+  const { error } = tried;
+  if (missingPart(error) === "driver") return { name, status: "missing", detail: summaryOf(error) };
+  const found = missingPart(error) === "gpu";
+  return found
+    ? { name, status: "ok", detail: "it can be called" }
+    : { name, status: "failed", detail: summaryOf(error) };
 }
 
-async function gpuFinding({ listGpus }: Probes): Promise<Finding> {
-  const gpus = await listGpus();
-  return gpus.length === 0
-    ? { name: "GPU", status: "missing", detail: "nvidia-smi lists none; the simulator needs none" }
-    : { name: "GPU", status: "unused", detail: gpus.join("; ") };
+function gpuFinding(tried: Tried): Finding {
+  if ("error" in tried)
+    return { name: "GPU", status: "missing", detail: "none can be opened; nothing else needs one" };
+  const { gpu, target } = tried;
+  const detail = `${gpu.name}, compute capability ${gpu.major}.${gpu.minor}; kernels are compiled for ${target}`;
+  return { name: "GPU", status: "ok", detail };
 }
 
-async function ptxasFinding({ findPtxas }: Probes): Promise<Finding> {
-  const ptxas = await findPtxas();
-  if (ptxas === undefined)
-    return {
-      name: "ptxas",
-      status: "missing",
-      detail: "not on PATH nor in CUDA_HOME; nothing needs it",
-    };
-  const detail = ptxas.version === undefined ? ptxas.path : `${ptxas.version}, ${ptxas.path}`;
-  return { name: "ptxas", status: "unused", detail };
+async function toolFinding({ findTool }: Probes, name: string, use: string): Promise<Finding> {
+  const tool = await findTool(name);
+  if (tool === undefined)
+    return { name, status: "missing", detail: `not on PATH nor in CUDA_HOME; ${use}` };
+  const detail = tool.version === undefined ? tool.path : `${tool.version}, ${tool.path}`;
+  return { name, status: "ok", detail };
 }
 
-function koffiFinding({ hasPackage }: Probes): Finding {
-  return hasPackage("koffi")
-    ? { name: "koffi", status: "unused", detail: "installed; it would call the driver" }
-    : { name: "koffi", status: "missing", detail: "not installed; the simulator needs none" };
+function cacheFinding({ cache }: Probes): Finding {
+  const name = "cache";
+  try {
+    const { folder, kernels, bytes, limitBytes } = cache();
+    if (folder === undefined) return { name, status: "ok", detail: "off, by TILEWRIGHT_CACHE" };
+    const held = `${kernels} kernels, ${formatBytes(bytes)} of ${formatBytes(limitBytes)}`;
+    return { name, status: "ok", detail: `${folder}: ${held}` };
+  } catch (error) {
+    return { name, status: "failed", detail: summaryOf(asError(error)) };
+  }
+}
+
+async function launchFinding(name: string, launch: () => Promise<number>): Promise<Finding> {
+  try {
+    return { name, status: "ok", detail: `ran axpy in ${formatTime(await launch())}` };
+  } catch (error) {
+    return { name, status: "failed", detail: summaryOf(asError(error)) };
+  }
+}
+
+function gpuLaunchFinding(tried: Tried): Finding {
+  const name = "gpu";
+  if ("error" in tried) {
+    const status = missingPart(tried.error) === undefined ? "failed" : "missing";
+    return { name, status, detail: summaryOf(tried.error) };
+  }
+  const { launch } = tried;
+  return typeof launch === "number"
+    ? { name, status: "ok", detail: `ran axpy in ${formatTime(launch)}` }
+    : { name, status: "failed", detail: summaryOf(launch) };
+}
+
+/** What `open()` without a name does on this machine. */
+function choose(tried: Tried): { readonly device: string; readonly reason: string } {
+  if ("gpu" in tried) return { device: "gpu", reason: tried.gpu.name };
+  const { error } = tried;
+  return missingPart(error) === undefined
+    ? { device: "gpu", reason: `but it fails: ${summaryOf(error)}` }
+    : { device: "simulator", reason: summaryOf(error) };
 }

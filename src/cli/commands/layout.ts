@@ -25,7 +25,7 @@ import { planRelayout } from "../../layout/relayout/relayout.ts";
 import type { RelayoutKind } from "../../layout/relayout/steps.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
-import { writeText } from "../files.ts";
+import { writeFile } from "../files.ts";
 import type { DrawRequest } from "../layout-request.ts";
 import type { Output } from "../output.ts";
 
@@ -49,7 +49,7 @@ export function layoutCommand(
   const drawing = draw(request);
   output.line(drawing.text.trimEnd());
   if (svg !== undefined) {
-    writeText(svg, drawing.svg());
+    writeFile(svg, drawing.svg());
     output.line(`wrote ${svg}`);
   }
   output.document({ ...drawing.document, svg });

@@ -8,8 +8,7 @@ import { placementReport } from "../../layout/plan/report.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
-import { targets } from "../../targets/target.ts";
-import { makeFolder, writeText } from "../files.ts";
+import { makeFolder, writeFile } from "../files.ts";
 import type { FileRequest } from "../layout-request.ts";
 import { formatTable } from "../output.ts";
 import type { Output } from "../output.ts";
@@ -31,12 +30,12 @@ export async function placeCommand(
   const module = await runUserCode(output, () => loadUserModule(file));
   const placed = selectKernels(module, kernel).map(({ name, definition }) => ({
     name,
-    placement: placeKernel(runPasses(definition.kernel), targets[target]),
+    placement: placeKernel(runPasses(definition.kernel), target),
   }));
   for (const each of placed) printPlacement(each, file, output);
   const drawings = folder === undefined ? [] : writeDrawings(placed, folder, output);
   const kernels = placed.map(placementDocument);
-  output.document({ file, target, kernels, drawings });
+  output.document({ file, target: target.name, kernels, drawings });
   return 0;
 }
 
@@ -71,7 +70,7 @@ function writeDrawings(
   return placed.flatMap(({ name, placement }) =>
     placementDrawings(name, placement).map(({ file, subject, svg }) => {
       const path = join(folder, file);
-      writeText(path, svg());
+      writeFile(path, svg());
       output.line(`wrote ${path}: ${subject}`);
       return { path, subject };
     }),

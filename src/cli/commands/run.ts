@@ -1,9 +1,12 @@
 /** `tilewright run`: a file's `main` on a device, or its kernels on random inputs. */
+import type { CompilationRecord } from "../../device/compilation.ts";
 import type { Device } from "../../device/device.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open.ts";
+import type { Target } from "../../targets/target.ts";
+import { Dumps } from "../dump.ts";
 import { formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
@@ -20,17 +23,23 @@ export interface RunSettings {
   readonly kernel: string | undefined;
   readonly dimensions: Dimensions;
   readonly seed: number;
+  /** The folder that takes every stage of what is compiled. */
+  readonly dump: string | undefined;
 }
 
 export async function runCommand(settings: RunSettings, output: Output): Promise<number> {
-  const { file, programArguments, kernel, dimensions } = settings;
+  const { file, programArguments, kernel, dimensions, seed, dump } = settings;
   const module = await runUserCode(output, () => loadUserModule(file, programArguments));
   const callsMain = module.main !== undefined && kernel === undefined;
   const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
   const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
   requireTaken(dimensions, kernels);
-  const simulated = settings.device === "simulator";
-  const device = await open(settings.device, simulated ? { seed: settings.seed } : {});
+  const compilations: CompilationRecord[] = [];
+  const device = await open(settings.device, {
+    // The schedules of a GPU are its own.
+    ...(settings.device !== "gpu" && { seed }),
+    onCompile: (record) => compilations.push(record),
+  });
   try {
     const document = callsMain
       ? { result: await runMain(module, device, output) }
@@ -38,8 +47,22 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
     output.document({ file, device: device.name, ...document });
   } finally {
     device.dispose();
+    if (dump !== undefined) await dumpAll(compilations, device.target, dump, output);
   }
   return 0;
+}
+
+async function dumpAll(
+  compilations: readonly CompilationRecord[],
+  target: Target,
+  folder: string,
+  output: Output,
+): Promise<void> {
+  const dumps = new Dumps(folder);
+  for (const { kernel: name, traced, warnings } of compilations)
+    if (traced !== undefined)
+      await dumps.write({ name, kernel: traced, target, driverLines: warnings });
+  output.report(dumps.summary());
 }
 
 async function runMain({ main }: UserModule, device: Device, output: Output): Promise<unknown> {

@@ -1,6 +1,7 @@
 /**
  * `tilewright simulate`: a file's `main`, or each of its kernels on random inputs, under the fixed
- * schedule and under seeded ones, with every check. What several schedules find is one finding.
+ * schedule and under seeded ones, with every check; or their PTX on the emulator with as many seeds. What
+ * several schedules find is one finding.
  *
  *   brokenHandoff: schedule 4 of 21                         progress, on a terminal
  *
@@ -15,7 +16,7 @@ import type { Device } from "../../device/device.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
 import { describeTurn, turns } from "../../testing/check-kernel.ts";
-import type { Turn } from "../../testing/check-kernel.ts";
+import type { CheckingDevice, Turn } from "../../testing/check-kernel.ts";
 import { FindingList } from "../finding-list.ts";
 import { formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
@@ -27,6 +28,7 @@ import type { ExportedKernel, UserModule } from "../user-module.ts";
 
 export interface SimulateSettings {
   readonly file: string;
+  readonly device: CheckingDevice;
   readonly kernel: string | undefined;
   readonly dimensions: Dimensions;
   readonly seed: number;
@@ -65,8 +67,8 @@ export async function simulateCommand(settings: SimulateSettings, output: Output
   ]))
     output.line(line);
   const clean = reports.every(({ findings }) => findings.length === 0);
-  const { target, checks, seed } = settings;
-  output.document({ file, target: target.name, checks, seed, clean, kernels: reports });
+  const { device, target, checks, seed } = settings;
+  output.document({ file, device, target: target.name, checks, seed, clean, kernels: reports });
   return clean ? 0 : 1;
 }
 
@@ -101,7 +103,9 @@ async function simulateSubject(
   const start = performance.now();
   for (const [index, turn] of planned.entries()) {
     output.progress(`${subject.name}: schedule ${index + 1} of ${planned.length}`);
-    const found = await simulateTurn(subject, turn, list, settings, output);
+    const { found, printed } = await simulateTurn(subject, turn, list, settings);
+    // The same text under every schedule would bury the findings.
+    if (index === 0 || found.length > 0) output.text(printed);
     if (found.length > 0) output.clearProgress();
     for (const finding of found) output.line(`${finding.message}\n`);
   }
@@ -114,19 +118,25 @@ async function simulateSubject(
   };
 }
 
-/** Runs one schedule and gives what it is the first to find. */
+interface TurnReport {
+  /** What this schedule is the first to find. */
+  readonly found: readonly TilewrightError[];
+  /** What the program printed. */
+  readonly printed: string;
+}
+
+/** Runs one schedule. */
 async function simulateTurn(
   subject: Subject,
   turn: Turn,
   list: FindingList,
-  { target, checks }: SimulateSettings,
-  output: Output,
-): Promise<readonly TilewrightError[]> {
+  { device: name, target, checks }: SimulateSettings,
+): Promise<TurnReport> {
   const launchFindings: TilewrightError[] = [];
   const onFindings = (findings: readonly TilewrightError[]): void => {
     launchFindings.push(...findings);
   };
-  const device = await open("simulator", { ...turn, target, checks, onFindings });
+  const device = await open(name, { ...turn, target, checks, onFindings });
   let printed = "";
   const take = (text: string): void => {
     printed += text;
@@ -141,9 +151,7 @@ async function simulateTurn(
     device.dispose();
   }
   const found = list.addAll(withThrown(launchFindings, thrown), describeTurn(turn));
-  // The same text under every schedule would bury the findings.
-  if (turn.schedule === "fixed" || found.length > 0) output.text(printed);
-  return found;
+  return { found, printed };
 }
 
 /** A launch throws its first finding; what else a program throws is a finding too. */

@@ -53,7 +53,7 @@ export class KernelCache {
   }
 
   writeCode(ptx: string, build: Build, kernel: string, { cubin, warnings }: Assembled): void {
-    const header: CodeHeader = { kernel, warnings };
+    const header: CodeHeader = { kernel, target: build.target.name, warnings };
     this.#store?.write(codeKey(ptx, build), header, cubin);
   }
 
@@ -70,6 +70,29 @@ export class KernelCache {
   }
 }
 
+/** Code that is kept, as `tilewright cache list` shows it. */
+export interface CacheEntry {
+  readonly name: string;
+  readonly target: string;
+  readonly codeBytes: number;
+  readonly used: Date;
+}
+
+/** What a store holds, most recently used first, and the bytes of all its files. */
+export function cacheEntries(store: FileStore): {
+  readonly kernels: readonly CacheEntry[];
+  readonly bytes: number;
+} {
+  const files = store.list();
+  const kernels = files.flatMap(({ key, used }) => {
+    const file = key.startsWith("code-") ? store.peek(key) : undefined;
+    if (file === undefined) return [];
+    const { kernel: name, target } = file.header as CodeHeader;
+    return [{ name, target, codeBytes: file.body.byteLength, used }];
+  });
+  return { kernels, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+}
+
 interface Manifest {
   readonly code: string;
   readonly plan: unknown;
@@ -77,6 +100,7 @@ interface Manifest {
 
 interface CodeHeader {
   readonly kernel: string;
+  readonly target: string;
   readonly warnings: readonly string[];
 }
 

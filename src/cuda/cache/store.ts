@@ -52,11 +52,15 @@ export class FileStore {
 
   /** The file of that key; undefined where there is none that checks out. */
   read(key: string): StoredFile | undefined {
-    const path = this.#path(key);
+    const file = this.peek(key);
+    if (file !== undefined) touch(this.#path(key));
+    return file;
+  }
+
+  /** The same, without counting as a use. */
+  peek(key: string): StoredFile | undefined {
     try {
-      const file = decode(readFileSync(path));
-      if (file !== undefined) touch(path);
-      return file;
+      return decode(readFileSync(this.#path(key)));
     } catch {
       return undefined;
     }

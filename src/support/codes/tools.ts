@@ -49,8 +49,22 @@ export const toolCodes = registerCodes({
   TW5008: {
     title: "file cannot be written",
     cause: "The system refused to write the output file.",
-    example: "tilewright compile axpy.ts --out missing/axpy.ir",
-    remedy: "give --out a path in a folder that exists and may be written to",
+    example: "tilewright compile axpy.ts --emit ptx --out axpy.ts",
+    remedy: "give a path that may be written to, and that no file stands in the way of",
+  },
+  TW5009: {
+    title: "no assembler for a cubin",
+    cause:
+      "A cubin is made by ptxas, which comes with the CUDA toolkit. Kernels run without it: the driver assembles PTX by itself.",
+    example: "tilewright compile axpy.ts --emit cubin --out kernels",
+    remedy: "install the CUDA toolkit, or compile with --emit ptx, which needs no tool",
+  },
+  TW5010: {
+    title: "kernel refused by ptxas",
+    cause: "The assembler of the CUDA toolkit could not assemble the kernel's PTX.",
+    example: "tilewright compile axpy.ts --emit cubin --target sm_100a  # with a toolkit before 12.8",
+    remedy:
+      "read the assembler's lines in the report; use a toolkit that knows the target, or --emit ptx",
   },
   TW5101: {
     title: "result differs from its reference",

@@ -1,0 +1,68 @@
+/** `tilewright report`: what the kernels of a file take of a GPU, by source line. */
+import { readFileSync } from "node:fs";
+import type { Target } from "../../targets/target.ts";
+import { writeFile } from "../files.ts";
+import type { Output } from "../output.ts";
+import { runUserCode } from "../program-output.ts";
+import { drawReports } from "../report/report-drawing.ts";
+import { reportKernel } from "../report/kernel-report.ts";
+import type { KernelReport } from "../report/kernel-report.ts";
+import { reportText } from "../report/report-text.ts";
+import type { SourceText } from "../report/report-text.ts";
+import { findAssembler } from "../toolkit.ts";
+import { loadUserModule, selectKernels } from "../user-module.ts";
+
+export interface ReportSettings {
+  readonly file: string;
+  readonly kernel: string | undefined;
+  readonly targets: readonly Target[];
+  readonly svg: string | undefined;
+}
+
+export async function reportCommand(settings: ReportSettings, output: Output): Promise<number> {
+  const { file, svg, targets } = settings;
+  const module = await runUserCode(output, () => loadUserModule(file));
+  const assembler = findAssembler();
+  const reports: KernelReport[] = [];
+  for (const { name, definition } of selectKernels(module, settings.kernel))
+    for (const target of targets)
+      reports.push(await reportKernel(name, definition.kernel, target, assembler));
+  const sourceText = sourceReader();
+  for (const report of reports) {
+    const [heading = "", ...lines] = reportText(report, sourceText);
+    output.line(output.bold(heading));
+    for (const line of lines) output.line(line);
+    output.line();
+  }
+  if (svg !== undefined) {
+    writeFile(svg, drawReports(reports, sourceText));
+    output.line(`wrote ${svg}`);
+  }
+  output.document({
+    file,
+    svg,
+    kernels: reports.map(({ target, ...report }) => ({
+      ...report,
+      target: target.name,
+      usage: report.usage ?? null,
+    })),
+  });
+  return 0;
+}
+
+/** Reads each file once. */
+function sourceReader(): SourceText {
+  const files = new Map<string, readonly string[]>();
+  return (file, line) => {
+    if (!files.has(file)) files.set(file, linesOf(file));
+    return files.get(file)?.[line - 1];
+  };
+}
+
+function linesOf(file: string): readonly string[] {
+  try {
+    return readFileSync(file, "utf8").split("\n");
+  } catch {
+    return []; // A kernel may come from text, or from a file that is gone.
+  }
+}

@@ -1,0 +1,106 @@
+/** Options that several commands have, and how their values are read. */
+import { Argument, InvalidArgumentError, Option } from "commander";
+import { defaultTarget, targets } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
+import type { Dimensions } from "./random-inputs.ts";
+
+export function fileArgument(): Argument {
+  return new Argument("<file>", "a TypeScript or JavaScript module");
+}
+
+export function jsonOption(): Option {
+  return new Option("--json", "print one JSON document on standard output");
+}
+
+export function kernelOption(description: string): Option {
+  return new Option("--kernel <name>", description);
+}
+
+export function seedOption(description: string): Option {
+  return new Option("--seed <number>", description).argParser(parseCount).default(1);
+}
+
+export function dumpOption(): Option {
+  return new Option("--dump <folder>", "write IR after every pass, layouts, PTX and machine code");
+}
+
+export function targetOption(): Option {
+  return new Option("--target <name>", "the GPU whose limits hold")
+    .argParser(parseTarget)
+    .default(defaultTarget, defaultTarget.name);
+}
+
+export function targetsOption(): Option {
+  return new Option("--target <names>", "the GPUs to compile for, with commas between")
+    .argParser(parseTargets)
+    .default([defaultTarget], defaultTarget.name);
+}
+
+export function dimensionOption(): Option {
+  return new Option("--dim <name=extent>", "the extent of a named dimension; may be repeated")
+    .argParser(parseDimension)
+    .default({}, "1000 each, rounded up to the promised multiple");
+}
+
+export function parseTarget(text: string): Target {
+  const names = Object.keys(targets) as readonly TargetName[];
+  const named = names.find((name) => name === text);
+  if (named !== undefined) return targets[named];
+  throw new InvalidArgumentError(`${whyNot(text)} Allowed choices are ${names.join(", ")}.`);
+}
+
+export function parseTargets(text: string): readonly Target[] {
+  return [...new Set(text.split(",").map((name) => parseTarget(name.trim())))];
+}
+
+/** What a GPU that is no target lacks. */
+function whyNot(name: string): string {
+  const [, digits, suffix = ""] = /^sm_(\d+)([a-z]?)$/.exec(name) ?? [];
+  if (digits === undefined) return "It must be the name of a target.";
+  if (Number(digits) < 80) return `${name} has no cp.async, which kernels are made with.`;
+  const own = `${name}a`;
+  if (suffix === "" && Object.hasOwn(targets, own))
+    return `${name} stands for GPUs without ${acceleratedOnly[own] ?? "the instructions"} of ${own}.`;
+  return "PTX for sm_80 runs on every later GPU.";
+}
+
+/** What only targets that end in "a" have. */
+const acceleratedOnly: { readonly [target: string]: string } = {
+  sm_90a: "wgmma and setmaxnreg",
+  sm_100a: "tcgen05 and setmaxnreg",
+};
+
+/** A whole number that is exact, from zero up. */
+export function parseCount(text: string): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
+  throw new InvalidArgumentError("It must be a whole number from 0 up.");
+}
+
+/** Extents with x between them. */
+export function parseShape(text: string): readonly number[] {
+  const extents = text.split("x").map(Number);
+  if (/^\d+(x\d+)*$/.test(text) && extents.every((extent) => extent >= 1)) return extents;
+  throw new InvalidArgumentError("It must look like 64x16.");
+}
+
+export function parseVectorBytes(text: string): number {
+  const count = Number(text);
+  if (["1", "2", "4", "8", "16"].includes(text)) return count;
+  throw new InvalidArgumentError("It must be 1, 2, 4, 8 or 16.");
+}
+
+export function parseDimension(text: string, before: Dimensions): Dimensions {
+  const [, name, extent] = /^([^=]+)=(.*)$/.exec(text) ?? [];
+  if (name === undefined || extent === undefined)
+    throw new InvalidArgumentError("It must look like n=1000.");
+  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${name} is given twice.`);
+  return { ...before, [name]: parseCount(extent) };
+}
+
+/** The examples below a command's help. */
+export function examples(rows: readonly (readonly [command: string, purpose: string])[]): string {
+  const width = Math.max(...rows.map(([command]) => command.length));
+  const lines = rows.map(([command, purpose]) => `  ${command.padEnd(width)}  ${purpose}`);
+  return ["\nExamples:", ...lines].join("\n");
+}

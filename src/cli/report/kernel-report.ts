@@ -1,0 +1,200 @@
+/**
+ * What a kernel takes of a GPU and where in its source that comes from. The placement knows conversions and
+ * banks, the emitted instructions know widths, and the assembler knows registers.
+ *
+ *   Placement ──▶ conversions, banks ─┐
+ *   PTX ────────▶ accesses, wgmma ────┼──▶ by source line
+ *   ptxas -v ───▶ registers, spills, serialised wgmma ──▶ of the whole kernel
+ */
+import type { AnyOp, Kernel } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import { placeKernel } from "../../layout/plan/place.ts";
+import type { Conversion, Placement } from "../../layout/plan/place.ts";
+import { runPasses } from "../../passes/pipeline.ts";
+import { emitKernel } from "../../ptx/emit/kernel.ts";
+import type { Executable } from "../../ptx/executable.ts";
+import type { Instruction, PtxModule, Statement } from "../../ptx/module.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { requireBlockLimits } from "../../sim/limits.ts";
+import type { Position } from "../../support/location.ts";
+import { occupancy } from "../../targets/target.ts";
+import type { Occupancy, Target } from "../../targets/target.ts";
+import type { Assembler, Usage } from "../toolkit.ts";
+import { bankUses } from "./bank-use.ts";
+import { memoryAccess } from "./memory-instructions.ts";
+import type { MemoryAccess } from "./memory-instructions.ts";
+
+/** Accesses of one kind and width, and how many instructions make them. */
+export interface CountedAccess extends MemoryAccess {
+  readonly count: number;
+}
+
+export interface LineConversion {
+  readonly op: string;
+  readonly kind: Conversion["plan"]["kind"];
+  /** Cycles of one time, as the cost model has it. */
+  readonly cost: number;
+  readonly times: number;
+}
+
+export interface LineBanks {
+  readonly op: string;
+  readonly wavefronts: number;
+  readonly ideal: number;
+}
+
+/** What one source line leads to. */
+export interface LineReport {
+  readonly file: string;
+  readonly line: number;
+  /** Of PTX. */
+  readonly instructions: number;
+  readonly wgmma: number;
+  readonly accesses: readonly CountedAccess[];
+  readonly conversions: readonly LineConversion[];
+  readonly banks: readonly LineBanks[];
+}
+
+export interface KernelReport {
+  readonly name: string;
+  readonly kernel: string;
+  readonly target: Target;
+  readonly lanes: number;
+  readonly sharedBytes: number;
+  /** Undefined where no assembler is installed. */
+  readonly usage: Usage | undefined;
+  readonly occupancy: Occupancy;
+  readonly lines: readonly LineReport[];
+}
+
+export async function reportKernel(
+  name: string,
+  kernel: Kernel,
+  target: Target,
+  assembler: Assembler | undefined,
+): Promise<KernelReport> {
+  const passed = runPasses(kernel);
+  requireBlockLimits(passed, target);
+  const placement = placeKernel(passed, target);
+  const executable = emitKernel(placement);
+  const { lanes, sharedBytes, module } = executable;
+  const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
+  const usage = assembler === undefined ? undefined : (await assembler(source)).usage;
+  return {
+    name,
+    kernel: kernel.name,
+    target,
+    lanes,
+    sharedBytes,
+    usage,
+    occupancy: occupancy(target, { lanes, sharedBytes, registers: usage?.registers }),
+    lines: lineReports(placement, executable),
+  };
+}
+
+/** Facts of a line while they are gathered. */
+interface Gathered {
+  instructions: number;
+  wgmma: number;
+  readonly accesses: Map<string, CountedAccess>;
+  readonly conversions: LineConversion[];
+  readonly banks: LineBanks[];
+}
+
+class Lines {
+  readonly #lines = new Map<string, { readonly position: Position; readonly facts: Gathered }>();
+
+  at(position: Position): Gathered {
+    const key = `${position.file}:${position.line}`;
+    const known = this.#lines.get(key);
+    if (known !== undefined) return known.facts;
+    const facts = {
+      instructions: 0,
+      wgmma: 0,
+      accesses: new Map<string, CountedAccess>(),
+      conversions: [],
+      banks: [],
+    };
+    this.#lines.set(key, { position, facts });
+    return facts;
+  }
+
+  /** In the order of files and lines. */
+  sorted(): readonly LineReport[] {
+    return [...this.#lines.values()]
+      .map(({ position: { file, line }, facts }) => ({
+        ...facts,
+        file,
+        line,
+        accesses: [...facts.accesses.values()],
+      }))
+      .sort((left, right) =>
+        left.file === right.file ? left.line - right.line : left.file < right.file ? -1 : 1,
+      );
+  }
+}
+
+function lineReports(placement: Placement, { module }: Executable): readonly LineReport[] {
+  const lines = new Lines();
+  const byPlace = new Map<string, MemoryAccess[]>();
+  for (const [position, instruction] of positioned(module)) {
+    const facts = lines.at(position);
+    facts.instructions += 1;
+    if (instruction.opcode.startsWith("wgmma.mma_async")) facts.wgmma += 1;
+    const access = memoryAccess(instruction);
+    if (access === undefined) continue;
+    countAccess(facts, access);
+    const place = placeKey(position);
+    byPlace.set(place, [...(byPlace.get(place) ?? []), access]);
+  }
+  addConversions(lines, placement);
+  const accessesOf = ({ location: { position } }: AnyOp): readonly MemoryAccess[] =>
+    position === undefined ? [] : (byPlace.get(placeKey(position)) ?? []);
+  for (const { op, wavefronts, ideal } of bankUses(placement, accessesOf)) {
+    const { position } = op.location;
+    if (position !== undefined)
+      lines.at(position).banks.push({ op: opName(op), wavefronts, ideal });
+  }
+  return lines.sorted();
+}
+
+function placeKey({ file, line, column }: Position): string {
+  return `${file}:${line}:${column}`;
+}
+
+function countAccess({ accesses }: Gathered, access: MemoryAccess): void {
+  const key = `${access.kind} ${access.bytes} ${access.matrix}`;
+  const count = (accesses.get(key)?.count ?? 0) + 1;
+  accesses.set(key, { ...access, count });
+}
+
+function addConversions(lines: Lines, { conversions }: Placement): void {
+  for (const { op, plan, cost, weight } of conversions) {
+    const { position } = op.location;
+    if (position === undefined) continue;
+    lines.at(position).conversions.push({ op: opName(op), kind: plan.kind, cost, times: weight });
+  }
+}
+
+/** The instructions of the module that come from a line of the user's. */
+function* positioned({
+  declarations,
+  files,
+}: PtxModule): Generator<readonly [Position, Instruction]> {
+  for (const declaration of declarations) {
+    if (declaration.kind !== "function") continue;
+    for (const instruction of instructionsIn(declaration.body ?? [])) {
+      const { position } = instruction;
+      const file = position === undefined ? undefined : files[position.file - 1];
+      if (position === undefined || file === undefined) continue;
+      yield [{ file, line: position.line, column: position.column }, instruction];
+    }
+  }
+}
+
+function* instructionsIn(statements: readonly Statement[]): Generator<Instruction> {
+  for (const statement of statements) {
+    if (statement.kind === "block") yield* instructionsIn(statement.body);
+    else if (statement.kind === "instruction") yield statement;
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * The tools of the CUDA toolkit, as far as they are installed: the assembler, which makes machine code and
+ * tells what a kernel takes of a GPU, and the disassemblers. Nothing needs them to run kernels.
+ *
+ *   ptxas info    : Used 168 registers, used 4 barriers                 Usage.registers, barriers
+ *       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads   Usage.spillStores, spillLoads
+ *   ptxas info    : (C7510) Potential Performance Loss: wgmma …          Usage.warnings
+ */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import process from "node:process";
+import { warningLines } from "../cuda/assemble.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
+
+/** Where programs are looked for. */
+export interface Surroundings {
+  readonly platform: string;
+  readonly environment: { readonly [name: string]: string | undefined };
+  readonly exists: (path: string) => boolean;
+}
+
+/** The path of a program of the toolkit: on PATH, or in the folder that CUDA_HOME or CUDA_PATH names. */
+export function findTool(
+  name: string,
+  { platform, environment, exists }: Surroundings = thisProcess(),
+): string | undefined {
+  const file = platform === "win32" ? `${name}.exe` : name;
+  const folders = (environment["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  for (const home of [environment["CUDA_HOME"], environment["CUDA_PATH"]])
+    if (home !== undefined) folders.push(join(home, "bin"));
+  return folders.map((folder) => join(folder, file)).find(exists);
+}
+
+function thisProcess(): Surroundings {
+  return { platform: process.platform, environment: process.env, exists: existsSync };
+}
+
+/** What a kernel takes of a GPU, as the assembler tells. */
+export interface Usage {
+  /** Of a lane. */
+  readonly registers: number;
+  readonly barriers: number;
+  /** Bytes of a lane that go to memory for want of registers. */
+  readonly spillStores: number;
+  readonly spillLoads: number;
+  /** Lines that tell of lost speed, such as wgmma that runs one after the other. */
+  readonly warnings: readonly string[];
+}
+
+/** PTX for one target. */
+export interface Source {
+  /** The kernel's name, for reports. */
+  readonly name: string;
+  readonly target: string;
+  readonly ptx: string;
+}
+
+export interface AssembledKernel {
+  readonly cubin: Uint8Array;
+  readonly log: string;
+  readonly usage: Usage;
+}
+
+/** The assembler; undefined where none is installed. */
+export type Assembler = (source: Source) => Promise<AssembledKernel>;
+
+export function findAssembler(path = findTool("ptxas")): Assembler | undefined {
+  return path === undefined ? undefined : (source) => assemble(path, source);
+}
+
+/** The assembler where there is no doing without it. */
+export function requireAssembler(): Assembler {
+  const assembler = findAssembler();
+  if (assembler !== undefined) return assembler;
+  throw new TilewrightError({
+    code: "TW5009",
+    message: "ptxas, which makes a cubin, is not installed",
+    location: unknownLocation,
+    expected: "ptxas on PATH, or in the bin folder of CUDA_HOME",
+  });
+}
+
+function assemble(ptxas: string, { name, target, ptx }: Source): Promise<AssembledKernel> {
+  return inFolder(async (folder) => {
+    const [source, result] = [join(folder, "kernel.ptx"), join(folder, "kernel.cubin")];
+    writeFileSync(source, ptx);
+    const parameters = ["-v", "--generate-line-info", `-arch=${target}`, "-o", result, source];
+    const { status, text } = await runTool(ptxas, parameters);
+    const log = text.replaceAll(source, `${name}.ptx`);
+    if (status === 0) return { cubin: readFileSync(result), log, usage: usageIn(log) };
+    throw new TilewrightError({
+      code: "TW5010",
+      message: `ptxas refused kernel ${name} for ${target}`,
+      location: unknownLocation,
+      found: log.trim(),
+    });
+  });
+}
+
+export function usageIn(log: string): Usage {
+  const number = (pattern: RegExp): number => Number(pattern.exec(log)?.[1] ?? 0);
+  return {
+    registers: number(/Used (\d+) registers/),
+    barriers: number(/used (\d+) barriers/),
+    spillStores: number(/(\d+) bytes spill stores/),
+    spillLoads: number(/(\d+) bytes spill loads/),
+    warnings: warningLines(log),
+  };
+}
+
+/** Machine code as text; undefined where no disassembler is installed, or none can read it. */
+export function disassemble(cubin: Uint8Array): Promise<string | undefined> {
+  return inFolder(async (folder) => {
+    const path = join(folder, "kernel.cubin");
+    writeFileSync(path, cubin);
+    for (const [name, ...parameters] of [
+      ["nvdisasm", "-g", path],
+      ["cuobjdump", "-sass", path],
+    ]) {
+      const tool = name === undefined ? undefined : findTool(name);
+      const ran = tool === undefined ? undefined : await runTool(tool, parameters);
+      if (ran?.status === 0) return ran.text;
+    }
+    return undefined;
+  });
+}
+
+async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "tilewright-toolkit-"));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Ran {
+  readonly status: number;
+  readonly text: string;
+}
+
+const mostOutput = 2 ** 28;
+
+function runTool(path: string, parameters: readonly string[]): Promise<Ran> {
+  return new Promise((resolve) => {
+    execFile(path, parameters, { maxBuffer: mostOutput }, (error, stdout, stderr) => {
+      const status = error === null ? 0 : typeof error.code === "number" ? error.code : 1;
+      const text = `${stdout}${stderr}`;
+      resolve({ status, text: text === "" ? (error?.message ?? "") : text });
+    });
+  });
+}
