@@ -122,7 +122,7 @@ const exchange: PlantedKernel = {
     },
     {
       name: "a vector at an address for its elements only",
-      change: ["and.b32 %other, %other, 248;", "or.b32 %other, %other, 4;"],
+      change: ["and.b32 %other, %other, 248;", "and.b32 %other, %other, 244;"],
       caught: "TW8011",
     },
     {
