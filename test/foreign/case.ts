@@ -15,6 +15,8 @@ export type Argument =
   /** An array whose contents are undefined before; `data` gives its type and length. */
   | { readonly kind: "output"; readonly name: string; readonly data: Data }
   | { readonly kind: "scalar"; readonly value: number }
+  /** An f32 by value. */
+  | { readonly kind: "single"; readonly value: number }
   /** A tensor map of an array of its own. */
   | { readonly kind: "map"; readonly data: Data; readonly map: Omit<TensorMap, "address"> };
 
@@ -30,6 +32,8 @@ export interface ForeignCase {
   readonly blocks: readonly [number, number, number];
   readonly lanes: readonly [number, number, number];
   readonly cluster?: number | undefined;
+  /** Dynamic shared memory. */
+  readonly sharedBytes?: number | undefined;
   readonly arguments: readonly Argument[];
   check(results: Results): void;
 }

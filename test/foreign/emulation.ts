@@ -71,6 +71,7 @@ function parameterBytes(
   arrays: Map<string, Placed>,
 ): Uint8Array {
   if (argument.kind === "scalar") return bytesOf(new Int32Array([argument.value]));
+  if (argument.kind === "single") return bytesOf(new Float32Array([argument.value]));
   const { kind, data } = argument;
   const name = kind === "map" ? "map" : argument.name;
   const address = memory.allocate(data.byteLength, name);

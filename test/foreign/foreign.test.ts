@@ -1,13 +1,14 @@
-/** Kernels compiled by nvcc run on the emulator: right results, no finding, whatever the schedule. */
+/** Kernels of other compilers run on the emulator: right results, no finding, whatever the schedule. */
 import { describe, expect, test } from "vitest";
 import { readText } from "../source-files.ts";
 import { runOnEmulator } from "./emulation.ts";
 import { arithmeticCases } from "./nvcc-arithmetic.ts";
 import { collectiveCases } from "./nvcc-collective.ts";
+import { tritonCases } from "./triton.ts";
 
 const seeds = [0, 1, 2];
 
-describe.each([...collectiveCases, ...arithmeticCases])("$file", (foreign) => {
+describe.each([...collectiveCases, ...arithmeticCases, ...tritonCases])("$file", (foreign) => {
   const path = `test/fixtures/ptx/${foreign.file}`;
   const text = readText(path);
 
