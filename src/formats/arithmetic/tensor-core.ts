@@ -25,6 +25,7 @@
  * and C is added to the result as by an ordinary addition, all in the accumulator's format.
  */
 import { decodeFloat, encodeFloat, floatFormats } from "../floats.ts";
+import { largestExponent, panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
 
 export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
@@ -35,9 +36,11 @@ export interface TensorOperand {
   readonly format: TensorCoreFormat;
   readonly rows: number;
   readonly k: number;
-  readonly values: Float64Array;
-  /** 2 to the exponent of each element; 0 for a zero, infinite for an infinity or a NaN. */
-  readonly magnitudes: Float64Array;
+  readonly values: Float32Array;
+  /** Of each element; `zeroExponent` for a zero. */
+  readonly exponents: Int32Array;
+  /** Whether an element is too large, too small or too special for the fast way. */
+  readonly extreme: boolean;
 }
 
 const bytesOf: { readonly [F in TensorCoreFormat]: 1 | 2 | 4 } = {
@@ -49,29 +52,32 @@ const bytesOf: { readonly [F in TensorCoreFormat]: 1 | 2 | 4 } = {
 };
 
 interface CodeTable {
-  readonly values: Float64Array;
-  readonly magnitudes: Float64Array;
+  readonly values: Float32Array;
+  readonly exponents: Int32Array;
 }
 
 type TableFormat = Exclude<TensorCoreFormat, "tf32">;
 const tables = new Map<TableFormat, CodeTable>();
 
-function magnitudeOf(value: number, code: number, name: TableFormat): number {
-  if (value === 0) return 0;
-  if (value - value !== 0) return Infinity;
-  const { exponentBits, mantissaBits, bias } = floatFormats[name];
-  return 2 ** (Math.max(1, (code >>> mantissaBits) & ((1 << exponentBits) - 1)) - bias);
+function exponentOf(
+  code: number,
+  exponentBits: number,
+  mantissaBits: number,
+  bias: number,
+): number {
+  if ((code & ((1 << (exponentBits + mantissaBits)) - 1)) === 0) return zeroExponent;
+  return Math.max(1, (code >>> mantissaBits) & ((1 << exponentBits) - 1)) - bias;
 }
 
 function tableOf(format: TableFormat): CodeTable {
   const known = tables.get(format);
   if (known !== undefined) return known;
+  const { exponentBits, mantissaBits, bias } = floatFormats[format];
   const codes = 2 ** (8 * bytesOf[format]);
-  const table = { values: new Float64Array(codes), magnitudes: new Float64Array(codes) };
+  const table = { values: new Float32Array(codes), exponents: new Int32Array(codes) };
   for (let code = 0; code < codes; code++) {
-    const value = decodeFloat(format, code);
-    table.values[code] = value;
-    table.magnitudes[code] = magnitudeOf(value, code, format);
+    table.values[code] = decodeFloat(format, code);
+    table.exponents[code] = exponentOf(code, exponentBits, mantissaBits, bias);
   }
   tables.set(format, table);
   return table;
@@ -85,24 +91,36 @@ export function decodeTensorOperand(
   sign: 1 | -1 = 1,
 ): TensorOperand {
   const count = bytes.length / bytesOf[format];
-  const operand: TensorOperand = {
+  const values = new Float32Array(count);
+  const exponents = new Int32Array(count);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (format === "tf32") readWords(values, exponents, view);
+  else readCodes(values, exponents, view, tableOf(format), bytesOf[format]);
+  if (sign < 0)
+    for (let index = 0; index < count; index++) values[index] = -(values[index] as number);
+  return {
     format,
     rows,
     k: count / rows,
-    values: new Float64Array(count),
-    magnitudes: new Float64Array(count),
+    values,
+    exponents,
+    extreme: isExtreme(values, exponents),
   };
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (format === "tf32") readWords(operand, view);
-  else readCodes(operand, view, tableOf(format), bytesOf[format]);
-  const { values } = operand;
-  if (sign < 0)
-    for (let index = 0; index < count; index++) values[index] = -(values[index] as number);
-  return operand;
+}
+
+function isExtreme(values: Float32Array, exponents: Int32Array): boolean {
+  for (let index = 0; index < values.length; index++) {
+    const exponent = exponents[index] as number;
+    const value = values[index] as number;
+    if (exponent > largestExponent || value - value !== 0) return true;
+    if (exponent < -largestExponent && exponent !== zeroExponent) return true;
+  }
+  return false;
 }
 
 function readCodes(
-  { values, magnitudes }: TensorOperand,
+  values: Float32Array,
+  exponents: Int32Array,
   view: DataView,
   table: CodeTable,
   bytes: number,
@@ -110,25 +128,25 @@ function readCodes(
   for (let index = 0; index < values.length; index++) {
     const code = bytes === 1 ? view.getUint8(index) : view.getUint16(2 * index, true);
     values[index] = table.values[code] as number;
-    magnitudes[index] = table.magnitudes[code] as number;
+    exponents[index] = table.exponents[code] as number;
   }
 }
 
 /** The 13 low bits of a tf32 register do not matter. */
-function readWords({ values, magnitudes }: TensorOperand, view: DataView): void {
+function readWords(values: Float32Array, exponents: Int32Array, view: DataView): void {
   for (let index = 0; index < values.length; index++) {
     const word = view.getUint32(4 * index, true) & 0xffff_e000;
     values[index] = decodeFloat("tf32", word);
-    magnitudes[index] = magnitudeOfSingle(word);
+    exponents[index] = exponentOf(word, 8, 23, 127);
   }
 }
 
 interface StepRule {
-  /** 2 to the fraction bits that are kept. */
-  readonly grid: number;
+  /** Fraction bits that are kept. */
+  readonly fraction: number;
   readonly accumulator: TensorCoreAccumulator;
-  /** Mantissa bits of an f32 result that come out as zero. */
-  readonly droppedBits: number;
+  /** Of an f32 result. */
+  readonly mantissaBits: number;
 }
 
 const singles = new Float32Array(1);
@@ -146,17 +164,8 @@ const signCodes: { readonly [A in TensorCoreAccumulator]: number } = {
   f16: 0x8000,
 };
 
-const smallestNormal = 2 ** -126;
-
-/** The magnitude of an f32 from its code; Infinity for an infinity or a NaN. */
-function magnitudeOfSingle(code: number): number {
-  singleBits[0] = code & infinityCodes.f32;
-  const magnitude = singles[0] as number;
-  return magnitude === 0 && (code & 0x7fff_ffff) !== 0 ? smallestNormal : magnitude;
-}
-
 /** The code of a finite sum: f32 towards zero, f16 to nearest even; never −0. */
-function encodeSum(sum: number, { accumulator, droppedBits }: StepRule): number {
+function encodeSum(sum: number, { accumulator, mantissaBits }: StepRule): number {
   if (accumulator === "f16") {
     const code = encodeFloat("f16", sum);
     return code === signCodes.f16 ? 0 : code;
@@ -167,161 +176,104 @@ function encodeSum(sum: number, { accumulator, droppedBits }: StepRule): number 
   singles[0] = magnitude;
   let bits = singleBits[0] as number;
   if (singles[0] > magnitude) bits -= 1;
-  bits = ((bits >>> droppedBits) << droppedBits) >>> 0;
+  const dropped = 23 - mantissaBits;
+  bits = ((bits >>> dropped) << dropped) >>> 0;
   return bits === 0 ? 0 : sign + bits;
 }
 
-/** The result where an infinity or a NaN takes part. */
+/** The result where an infinity or a NaN takes part; undefined where none does. */
 function specialSum(
   { accumulator }: StepRule,
-  a: TensorOperand,
-  left: number,
-  b: TensorOperand,
-  right: number,
-  length: number,
+  a: Float32Array,
+  b: Float32Array,
   addend: number,
-): number {
+): number | undefined {
   let sum = addend - addend === 0 ? 0 : addend;
-  for (let k = 0; k < length; k++) {
-    const product = (a.values[left + k] as number) * (b.values[right + k] as number);
-    if (product - product !== 0) sum += product;
+  let found = addend - addend !== 0;
+  for (let k = 0; k < a.length; k++) {
+    const product = (a[k] as number) * (b[k] as number);
+    if (product - product === 0) continue;
+    sum += product;
+    found = true;
   }
+  if (!found) return undefined;
   if (sum !== sum) return nanCodes[accumulator];
   return infinityCodes[accumulator] + (sum < 0 ? signCodes[accumulator] : 0);
 }
 
-/** Four columns of B side by side, k by k, so that one pass over a row of A serves four sums. */
-interface Panels {
-  readonly values: Float64Array;
-  readonly magnitudes: Float64Array;
-}
-
-const panelColumns = 4;
-
-function packPanels({ values, magnitudes, rows, k }: TensorOperand): Panels {
-  const size = Math.ceil(rows / panelColumns) * panelColumns * k;
-  const packed = { values: new Float64Array(size), magnitudes: new Float64Array(size) };
-  for (let column = 0; column < rows; column++) {
-    let to = (column >> 2) * panelColumns * k + (column & 3);
-    for (let index = column * k; index < (column + 1) * k; index++, to += panelColumns) {
-      packed.values[to] = values[index] as number;
-      packed.magnitudes[to] = magnitudes[index] as number;
-    }
-  }
-  return packed;
-}
-
-/** Accumulators of four columns, their magnitudes, and what becomes of them. */
-const addends = new Float64Array(panelColumns);
-const largest = new Float64Array(panelColumns);
-const sums = new Float64Array(panelColumns);
-
-/**
- * The `length` k of a row of A at `left` and of a panel at `right` onto the addends: `largest` gets the
- * largest magnitudes, `sums` the sums, where all of it is finite.
- */
-function sumPanel(
-  grid: number,
-  a: TensorOperand,
-  left: number,
-  panels: Panels,
-  right: number,
-  length: number,
-): void {
-  const { values, magnitudes } = panels;
-  const { values: aValues, magnitudes: aMagnitudes } = a;
-  let largest0 = largest[0] as number;
-  let largest1 = largest[1] as number;
-  let largest2 = largest[2] as number;
-  let largest3 = largest[3] as number;
-  for (let k = 0, at = right; k < length; k++, at += panelColumns) {
-    const magnitude = aMagnitudes[left + k] as number;
-    largest0 = Math.max(largest0, magnitude * (magnitudes[at] as number));
-    largest1 = Math.max(largest1, magnitude * (magnitudes[at + 1] as number));
-    largest2 = Math.max(largest2, magnitude * (magnitudes[at + 2] as number));
-    largest3 = Math.max(largest3, magnitude * (magnitudes[at + 3] as number));
-  }
-  const scale0 = grid / largest0;
-  const scale1 = grid / largest1;
-  const scale2 = grid / largest2;
-  const scale3 = grid / largest3;
-  let sum0 = Math.trunc((addends[0] as number) * scale0);
-  let sum1 = Math.trunc((addends[1] as number) * scale1);
-  let sum2 = Math.trunc((addends[2] as number) * scale2);
-  let sum3 = Math.trunc((addends[3] as number) * scale3);
-  for (let k = 0, at = right; k < length; k++, at += panelColumns) {
-    const value = aValues[left + k] as number;
-    sum0 += Math.trunc(value * (values[at] as number) * scale0);
-    sum1 += Math.trunc(value * (values[at + 1] as number) * scale1);
-    sum2 += Math.trunc(value * (values[at + 2] as number) * scale2);
-    sum3 += Math.trunc(value * (values[at + 3] as number) * scale3);
-  }
-  largest[0] = largest0;
-  largest[1] = largest1;
-  largest[2] = largest2;
-  largest[3] = largest3;
-  sums[0] = sum0 / scale0;
-  sums[1] = sum1 / scale1;
-  sums[2] = sum2 / scale2;
-  sums[3] = sum3 / scale3;
-}
-
-/** The k from `from` on, `length` of them, of all rows and columns, onto the codes in `c`. */
-function step(
+/** One row and one column, whatever they hold: the rule itself. */
+function sumOne(
   rule: StepRule,
   a: TensorOperand,
+  row: number,
   b: TensorOperand,
-  panels: Panels,
-  from: number,
-  length: number,
-  c: Uint32Array,
-): void {
-  const { accumulator, grid } = rule;
-  const halves = tableOf("f16");
-  for (let row = 0; row < a.rows; row++)
-    for (let column = 0; column < b.rows; column += panelColumns) {
-      const count = Math.min(panelColumns, b.rows - column);
-      const index = row * b.rows + column;
-      for (let each = 0; each < count; each++) {
-        const code = c[index + each] as number;
-        if (accumulator === "f32") {
-          largest[each] = magnitudeOfSingle(code);
-          singleBits[0] = code;
-          addends[each] = singles[0] as number;
-        } else {
-          largest[each] = halves.magnitudes[code] as number;
-          addends[each] = halves.values[code] as number;
-        }
-      }
-      const right = column * b.k + from * panelColumns;
-      sumPanel(grid, a, row * a.k + from, panels, right, length);
-      for (let each = 0; each < count; each++)
-        c[index + each] = settle(
-          rule,
-          a,
-          row * a.k + from,
-          b,
-          (column + each) * b.k + from,
-          length,
-          each,
-        );
-    }
-}
-
-/** The code of one of the four sums. */
-function settle(
-  rule: StepRule,
-  a: TensorOperand,
-  left: number,
-  b: TensorOperand,
-  right: number,
-  length: number,
-  each: number,
+  column: number,
+  code: number,
 ): number {
-  const size = largest[each] as number;
-  if (size === 0) return 0;
-  if (size - size === 0) return encodeSum(sums[each] as number, rule);
-  return specialSum(rule, a, left, b, right, length, addends[each] as number);
+  const left = row * a.k;
+  const right = column * b.k;
+  const { accumulator, fraction } = rule;
+  const addend = decodeFloat(accumulator, code);
+  const special = specialSum(
+    rule,
+    a.values.subarray(left, left + a.k),
+    b.values.subarray(right, right + b.k),
+    addend,
+  );
+  if (special !== undefined) return special;
+  const { exponentBits, mantissaBits, bias } = floatFormats[accumulator];
+  let largest = exponentOf(code, exponentBits, mantissaBits, bias);
+  for (let k = 0; k < a.k; k++)
+    largest = Math.max(
+      largest,
+      (a.exponents[left + k] as number) + (b.exponents[right + k] as number),
+    );
+  if (largest <= zeroExponent / 2) return 0;
+  const scale = 2 ** (fraction - largest);
+  let sum = Math.trunc(addend * scale);
+  for (let k = 0; k < a.k; k++)
+    sum += Math.trunc((a.values[left + k] as number) * (b.values[right + k] as number) * scale);
+  return encodeSum(sum / scale, rule);
+}
+
+function sumAll(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): void {
+  for (let row = 0, index = 0; row < a.rows; row++)
+    for (let column = 0; column < b.rows; column++, index++)
+      c[index] = sumOne(rule, a, row, b, column, c[index] as number);
+}
+
+/** The fast way; whether it could be gone. */
+function sumPanels(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): boolean {
+  if (rule.accumulator !== "f32" || a.extreme || b.extreme) return false;
+  const { fraction, mantissaBits } = rule;
+  const panels = Math.ceil(b.rows / panelColumns);
+  const shape = { rows: a.rows, panels, depth: a.k, steps: 1, fraction, mantissaBits };
+  const job = panelJob(shape);
+  if (b.rows % panelColumns !== 0) {
+    job.bValues.fill(0);
+    job.bExponents.fill(zeroExponent);
+    job.codes.fill(0);
+  }
+  job.aValues.set(a.values);
+  job.aExponents.set(a.exponents);
+  for (let column = 0; column < b.rows; column++) {
+    let to = (column >> 2) * panelColumns * b.k + (column & 3);
+    for (let index = column * b.k; index < (column + 1) * b.k; index++, to += panelColumns) {
+      job.bValues[to] = b.values[index] as number;
+      job.bExponents[to] = b.exponents[index] as number;
+    }
+  }
+  const stride = panels * panelColumns;
+  for (let row = 0; row < a.rows; row++)
+    job.codes.set(c.subarray(row * b.rows, (row + 1) * b.rows), row * stride);
+  if (!job.run()) return false;
+  for (let row = 0; row < a.rows; row++)
+    c.set(job.codes.subarray(row * stride, row * stride + b.rows), row * b.rows);
+  return true;
+}
+
+function step(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): void {
+  if (!sumPanels(rule, a, b, c)) sumAll(rule, a, b, c);
 }
 
 /** An ordinary addition to nearest even of two codes. */
@@ -330,19 +282,18 @@ function addCodes(accumulator: TensorCoreAccumulator, left: number, right: numbe
   return sum !== sum ? nanCodes[accumulator] : encodeFloat(accumulator, sum);
 }
 
-/** An FP8 operand in the order in which the f16 unit takes it: k mod 4 below 2 first. */
-function splitPairs(operand: TensorOperand): TensorOperand {
-  const values = new Float64Array(operand.values.length);
-  const magnitudes = new Float64Array(values.length);
+/** Half of an FP8 operand, as the f16 unit takes it: the k with k mod 4 below 2, or the others. */
+function pairsOf(operand: TensorOperand, half: 0 | 1): TensorOperand {
   const { k, rows } = operand;
-  for (let row = 0; row < rows; row++)
-    for (let index = 0; index < k; index++) {
-      const half = (index & 2) === 0 ? 0 : k / 2;
-      const to = row * k + half + (index >> 2) * 2 + (index & 1);
-      values[to] = operand.values[row * k + index] as number;
-      magnitudes[to] = operand.magnitudes[row * k + index] as number;
-    }
-  return { ...operand, values, magnitudes };
+  const values = new Float32Array(operand.values.length / 2);
+  const exponents = new Int32Array(values.length);
+  for (let to = 0; to < values.length; to++) {
+    const index = to % (k / 2);
+    const from = Math.floor(to / (k / 2)) * k + (index >> 1) * 4 + 2 * half + (index & 1);
+    values[to] = operand.values[from] as number;
+    exponents[to] = operand.exponents[from] as number;
+  }
+  return { ...operand, rows, k: k / 2, values, exponents };
 }
 
 /**
@@ -357,28 +308,14 @@ export function multiplyAccumulate(
   c: Uint32Array,
 ): void {
   const fp8 = bytesOf[a.format] === 1;
-  if (fp8 && unit === "mma") {
-    multiplyPairs(accumulator, splitPairs(a), splitPairs(b), c);
-    return;
+  const wide: StepRule = { fraction: 25, accumulator, mantissaBits: 23 };
+  if (!fp8) step(wide, a, b, c);
+  else if (unit === "wgmma") step({ fraction: 13, accumulator, mantissaBits: 13 }, a, b, c);
+  else {
+    const products = new Uint32Array(c.length);
+    step(wide, pairsOf(a, 0), pairsOf(b, 0), products);
+    step(wide, pairsOf(a, 1), pairsOf(b, 1), products);
+    for (const [index, code] of c.entries())
+      c[index] = addCodes(accumulator, code, products[index] as number);
   }
-  const rule: StepRule = fp8
-    ? { grid: 2 ** 13, accumulator, droppedBits: 10 }
-    : { grid: 2 ** 25, accumulator, droppedBits: 0 };
-  step(rule, a, b, packPanels(b), 0, a.k, c);
-}
-
-function multiplyPairs(
-  accumulator: TensorCoreAccumulator,
-  a: TensorOperand,
-  b: TensorOperand,
-  c: Uint32Array,
-): void {
-  const rule: StepRule = { grid: 2 ** 25, accumulator, droppedBits: 0 };
-  const half = a.k / 2;
-  const panels = packPanels(b);
-  const products = new Uint32Array(c.length);
-  step(rule, a, b, panels, 0, half, products);
-  step(rule, a, b, panels, half, half, products);
-  for (const [index, code] of c.entries())
-    c[index] = addCodes(accumulator, code, products[index] as number);
 }
