@@ -7,12 +7,12 @@ import { Knowledge } from "../../sim/order/knowledge.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Conflict } from "../../sim/order/shadow.ts";
-import { globalBase, rankShift, sharedOffsetMask, wordSize, windows } from "../addresses.ts";
 import type { RecordedAccess } from "../collective.ts";
 import type { BlockState, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Site } from "../program/program.ts";
+import { blockAt, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder, semanticsOf } from "./order.ts";
 import type { AccessSemantics } from "./order.ts";
 import { Shadows } from "./shadows.ts";
@@ -25,15 +25,11 @@ export interface CheckedLaunch {
   report(details: DiagnosticDetails): void;
 }
 
+/** Four bytes that have been written. */
+const writtenWord = 0x02020202;
+
 /** Stands for the end of a block in reports. */
 const blockEnd: Instruction = { kind: "instruction", opcode: "the end", operands: [] };
-
-/** Bytes next to each other that a warp's lanes touch. */
-interface Run {
-  readonly block: BlockState | undefined;
-  readonly offset: number;
-  bytes: number;
-}
 
 export class Checker {
   readonly #launch: CheckedLaunch;
@@ -41,6 +37,7 @@ export class Checker {
   readonly #shadows = new Shadows();
   readonly #order = new MemoryOrder();
   readonly #semantics: AccessSemantics[] = [];
+  readonly #runs = new Runs();
   /** The last access that a warp made at a site; a step's accesses from one site are one access. */
   readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
 
@@ -66,10 +63,14 @@ export class Checker {
     const { timeline } = warp;
     if (memory === undefined || timeline === undefined) return;
     const semantics = this.#semanticsOf(site);
-    const runs = runsOf(warp, slot, mask, memory.bytes);
+    const runs = this.#runs;
+    runs.collect(warp, slot, mask, memory.bytes);
     const access = this.#begin(warp, site, memory.mode, semantics);
     const touched = this.#shadows.begin(access, timeline.knowledge);
-    for (const { block, offset, bytes } of runs) {
+    for (let at = 0; at < runs.count; at++) {
+      const block = runs.blocks[at];
+      const offset = runs.offsets[at] as number;
+      const bytes = runs.lengths[at] as number;
       if (memory.mode === "read") this.#checkWritten(warp, site, block, offset, bytes);
       touched.run(block, offset, bytes);
     }
@@ -111,8 +112,8 @@ export class Checker {
     for (let rest = mask; rest !== 0; rest &= rest - 1) {
       const lane = 31 - Math.clz32(rest & -rest);
       const address = warp.addresses[32 * slot + lane] as number;
-      const place = placeOf(warp, address);
-      this.#order.access(warp, place.block, place.offset, semantics);
+      const block = blockAt(warp, address);
+      this.#order.access(warp, block, offsetAt(address, block), semantics);
     }
   }
 
@@ -197,7 +198,8 @@ export class Checker {
     offset: number,
     bytes: number,
   ): void {
-    const { states } = block?.shared ?? this.#launch.heap;
+    const { states, stateWords } = block?.shared ?? this.#launch.heap;
+    if (areWritten(stateWords, offset >>> 2, (offset + bytes + 3) >>> 2)) return;
     for (let at = offset; at < offset + bytes; at++) {
       if (states[at] !== byteStates.unwritten) continue;
       const { instruction, location } = this.#launch.site(site);
@@ -237,6 +239,11 @@ export class Checker {
   }
 }
 
+function areWritten(stateWords: Int32Array, start: number, end: number): boolean {
+  for (let word = start; word < end; word++) if (stateWords[word] !== writtenWord) return false;
+  return true;
+}
+
 function place({ location, block, warp }: MemoryAccess): string {
   const { position } = location;
   return position === undefined
@@ -247,40 +254,4 @@ function place({ location, block, warp }: MemoryAccess): string {
 function describe(opcode: string, { warp, block, proxy }: MemoryAccess): string {
   const by = proxy === "async" ? "issued by" : "of";
   return `${opcode} ${by} warp ${warp} of block ${block}`;
-}
-
-/** Where a generic address that has been checked leads. */
-function placeOf(
-  warp: WarpState,
-  address: number,
-): { readonly block: BlockState | undefined; readonly offset: number } {
-  if (address >= globalBase) return { block: undefined, offset: address - globalBase };
-  const shared = address - windows.shared * wordSize;
-  const rank = shared >>> rankShift;
-  const block = rank === 0 ? warp.block : warp.block.cluster[rank - 1];
-  return { block: block ?? warp.block, offset: shared & sharedOffsetMask };
-}
-
-/** The accesses of a warp, those next to each other joined; local and other private memory left out. */
-function runsOf(warp: WarpState, slot: number, mask: number, bytes: number): readonly Run[] {
-  const runs: Run[] = [];
-  let last: Run | undefined;
-  for (let rest = mask; rest !== 0; rest &= rest - 1) {
-    const lane = 31 - Math.clz32(rest & -rest);
-    const address = warp.addresses[32 * slot + lane] as number;
-    const isShared = address < 2 * wordSize && address >= wordSize;
-    if (!isShared && address < globalBase) continue;
-    const { block, offset } = placeOf(warp, address);
-    if (last !== undefined && last.block === block) {
-      const end = last.offset + last.bytes;
-      if (offset === end) {
-        last.bytes += bytes;
-        continue;
-      }
-      if (offset >= last.offset && offset + bytes <= end) continue;
-    }
-    last = { block, offset, bytes };
-    runs.push(last);
-  }
-  return runs;
 }

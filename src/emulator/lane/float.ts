@@ -139,11 +139,19 @@ const multiply = roundable(([a, b]) => `${a} * ${b}`, "multiplyRounded");
 const divide = roundable(([a, b]) => `${a} / ${b}`, "divideRounded");
 const reciprocal = roundable(([a]) => `1 / ${a}`, "reciprocalRounded");
 const squareRoot = roundable(([a]) => `Math.sqrt(${a})`, "squareRootRounded");
-const fuse = roundable(
-  ([a, b, c], { type }) =>
-    type === "f64" ? `fusedMultiplyAdd(${a}, ${b}, ${c})` : `fuseToOdd(${a}, ${b}, ${c})`,
-  "fuseRounded",
-);
+const fuseHelpers: { readonly [T in FloatType]: string } = {
+  f64: "fusedMultiplyAdd",
+  f32: "fuseSingle",
+  f16: "fuseToOdd",
+  bf16: "fuseToOdd",
+};
+const fuse: Operation = (operands, form) =>
+  form.rounding === "rn"
+    ? {
+        expression: `${fuseHelpers[form.type]}(${operands.join(", ")})`,
+        rounded: form.type === "f32",
+      }
+    : roundable(() => "", "fuseRounded")(operands, form);
 
 /** Approximations are computed in f64 and rounded: better than the hardware's, within its bounds. */
 function approximate(text: (a: string) => string): Operation {

@@ -40,8 +40,8 @@ export function divergence(
 }
 
 /** Lanes of one warp that wait at different instructions which need all of them. */
-function isDivergent(warp: WarpState): boolean {
-  return warp.groups.all.length > 1;
+function isDivergent({ groups }: WarpState): boolean {
+  return groups.all.length > 1 && groups.all.every(({ blockedAt }) => blockedAt >= 0);
 }
 
 export function deadlock(warps: readonly WarpState[], launch: Launch): TilewrightError {

@@ -53,6 +53,8 @@ export interface Group {
   attendance: Attendance | undefined;
   /** The launch's count of changes when its last try failed; -1 where it can run. */
   blockedAt: number;
+  /** Instructions since others of the warp last had their turn. */
+  spent: number;
 }
 
 export class LaneGroups {
@@ -201,7 +203,7 @@ export class LaneGroups {
 }
 
 export function newGroup(mask: number, step: number, frame: Frame, join: Join | undefined): Group {
-  return { mask, step, frame, join, attendance: undefined, blockedAt: -1 };
+  return { mask, step, frame, join, attendance: undefined, blockedAt: -1, spent: 0 };
 }
 
 /** The innermost join that both are bound for. */

@@ -5,7 +5,7 @@ import type { Step } from "../program/program.ts";
 import type { Group } from "./groups.ts";
 import type { WarpState } from "./warp.ts";
 
-/** Instructions after which a group lets others of its warp run. */
+/** Instructions after which a group lets others of its warp run, parked ones included. */
 const groupTurn = 4096;
 
 export interface Counters {
@@ -35,7 +35,7 @@ export class WarpRunner {
         if (!warp.groups.releaseParked()) break;
         continue;
       }
-      const used = this.#runGroup(warp, group, Math.min(left, groupTurn), changes);
+      const used = this.#runGroup(warp, group, left, changes);
       if (used > 0) progressed = true;
       left -= Math.max(used, 1);
     }
@@ -47,60 +47,51 @@ export class WarpRunner {
     return warp.groups.all.find(({ blockedAt }) => blockedAt !== changes);
   }
 
-  /** Runs a group until it waits, parks, parts or has had its turn; the instructions it got done. */
+  /** Runs a group until it waits, parks, parts or has had its turn; what it took of the turn. */
   #runGroup(warp: WarpState, group: Group, turn: number, changes: number): number {
     const { groups } = warp;
     const steps = this.#steps;
     groups.current = group;
     warp.base = group.frame.base;
     warp.localBase = group.frame.localBase;
+    const { mask, join, frame } = group;
+    const joinStep = join !== undefined && join.frame === frame ? join.step : -1;
     let done = 0;
-    let step = group.step;
-    const joinStep =
-      group.join !== undefined && group.join.frame === group.frame ? group.join.step : -1;
-    const { mask } = group;
-    while (done < turn) {
-      const { run, weight } = steps[step] as Step;
+    let used = 0;
+    let { step } = group;
+    let next = step;
+    while (used < turn) {
+      const { run, weight, cost } = steps[step] as Step;
       group.step = step;
-      const next = run(warp, mask);
-      if (next === blocked) {
-        if (group.attendance === undefined && groups.mergeAtStep()) {
-          group.blockedAt = -1;
-          this.#count(done, mask);
-          return done + 1;
-        }
-        group.blockedAt = changes;
-        this.#count(done, mask);
-        return done;
-      }
-      group.blockedAt = -1;
+      next = run(warp, mask);
+      if (next === blocked) break;
       done += weight;
-      if (next < 0) {
-        this.#count(done, mask);
-        return done;
-      }
+      used += cost;
+      if (next < 0) break;
       step = next;
-      if (next === joinStep) {
-        group.step = step;
-        groups.settle(group);
-        this.#count(done, mask);
-        return done;
-      }
+      group.step = step;
+      if (step === joinStep) break;
     }
-    group.step = step;
     this.#count(done, mask);
-    this.#rotate(warp, group);
-    return done;
+    group.spent += used;
+    if (done > 0) group.blockedAt = -1;
+    if (next === blocked) {
+      if (group.attendance === undefined && groups.mergeAtStep()) return used + 1;
+      group.blockedAt = changes;
+    } else if (step === joinStep && next >= 0) groups.settle(group);
+    else if (group.spent >= groupTurn) this.#rotate(warp, group);
+    return used;
   }
 
   /** After a long turn the others come first, and parked lanes stop waiting for this group. */
   #rotate(warp: WarpState, group: Group): void {
     const { all } = warp.groups;
+    group.spent = 0;
     if (warp.groups.hasParked) warp.groups.releaseParked();
-    if (all.length > 1) {
-      all.splice(all.indexOf(group), 1);
-      all.push(group);
-    }
+    const position = all.indexOf(group);
+    if (position < 0 || all.length === 1) return;
+    all.splice(position, 1);
+    all.push(group);
   }
 
   #count(instructions: number, mask: number): void {

@@ -35,6 +35,9 @@ const warpRules: WarpRules = {
   ...fenceRules,
 };
 
+/** Of a warp's turn, in instructions. */
+const pollCost = 128;
+
 export interface CompileOptions {
   readonly checks: boolean;
   readonly collectives: CollectiveRules;
@@ -44,6 +47,7 @@ export interface CompileOptions {
 export interface StepText {
   readonly text: string;
   readonly weight: number;
+  readonly cost: number;
   readonly site: number;
 }
 
@@ -144,7 +148,8 @@ export class FunctionCompiler {
         ? `return ${next};`
         : this.#about(jump, (site) => this.#jumpText(jump, next, step.block, site));
     const weight = step.instructions.length + (jump === undefined ? 0 : 1);
-    return { text: writer.finish(last), weight, site: first };
+    const polls = step.instructions.filter(isPoll).length;
+    return { text: writer.finish(last), weight, cost: weight + polls * pollCost, site: first };
   }
 
   #jumpText({ flat }: PlannedInstruction, next: number, block: number, site: number): string {
@@ -172,7 +177,8 @@ export class FunctionCompiler {
     const next = self + 1;
     const site = this.#sites.length;
     const run = this.#about(instruction, () => this.#warpRun(instruction, site, self, next, block));
-    return { run: this.#guarded(instruction, run, self, next), weight: 1, site };
+    const cost = isPoll(instruction) ? pollCost : 1;
+    return { run: this.#guarded(instruction, run, self, next), weight: 1, cost, site };
   }
 
   /** Lanes whose guard says no go on at once; the others do so when they are done. */
@@ -266,6 +272,15 @@ export class FunctionCompiler {
     if (rule === undefined) throw unknownInstruction(instruction, location);
     return partial(rule(new WarpInstruction(lane, site, views)), self, next);
   }
+}
+
+/** Whether an instruction may look for what another lane, warp or block does. */
+function isPoll({ lane }: PlannedInstruction): boolean {
+  const { root } = lane;
+  if (root === "atom") return true;
+  if (root === "mbarrier") return lane.has("test_wait") || lane.has("try_wait");
+  const strong = ["volatile", "relaxed", "acquire", "mmio"] as const;
+  return root === "ld" && lane.oneOf(strong) !== undefined;
 }
 
 /** Some lanes may be done before others. */

@@ -150,9 +150,9 @@ function assemble(pieces: readonly (Step | StepText)[]): readonly Step[] {
   ) => readonly (StepFunction | undefined)[];
   const compiled = make(helpers);
   return pieces.map((piece, position) => {
-    const { weight, site } = piece;
+    const { weight, cost, site } = piece;
     const run = "text" in piece ? compiled[position] : piece.run;
     if (run === undefined) throw new Error(`step ${position} was not compiled`);
-    return { run, weight, site };
+    return { run, weight, cost, site };
   });
 }

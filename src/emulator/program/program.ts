@@ -26,6 +26,8 @@ export interface Step {
   readonly run: StepFunction;
   /** Instructions in it. */
   readonly weight: number;
+  /** What it takes of a warp's turn: more for polls, so that whoever is waited for runs soon. */
+  readonly cost: number;
   /** The first instruction. */
   readonly site: number;
 }

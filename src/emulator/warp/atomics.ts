@@ -14,10 +14,11 @@ import {
   minimum,
   singleOfBits,
 } from "../arithmetic/floats.ts";
+import { windows, wordSize } from "../addresses.ts";
 import { accessKind } from "../lane/memory.ts";
 import { OperandError } from "../lane/writer.ts";
 import type { Found, WarpState } from "../machine/warp.ts";
-import { eachLane } from "./rule.ts";
+import { lowestLane } from "./rule.ts";
 import type { WarpInstruction, WarpRule, WarpRules } from "./rule.ts";
 
 const operations = ["add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"] as const;
@@ -25,6 +26,8 @@ type AtomicOperation = (typeof operations)[number];
 
 /** The new bits from the old ones and the operand. */
 type Combine = (old: bigint, operand: bigint) => bigint;
+
+const genericShared = windows.shared * wordSize;
 
 /** Of a comparison and exchange, the operands are compared value and new value. */
 interface AtomicForm {
@@ -164,41 +167,106 @@ function parts(view: OperandView): readonly OperandView[] {
   return view.operand.kind === "vector" ? view.elements : [view];
 }
 
+/** One lane's operation on one element; gives the old bits. */
+type ElementRun = (warp: WarpState, lane: number, element: Found) => void;
+
+function wordRun(
+  combine: (old: number, operand: number) => number,
+  operand: OperandView,
+  replacement: OperandView | undefined,
+  target: OperandView | undefined,
+): ElementRun {
+  return (warp, lane, { views, offset }) => {
+    const at = offset >>> 2;
+    const old = views.words[at] as number;
+    const value = operand.word(warp, lane) | 0;
+    let next = old;
+    if (replacement === undefined) next = combine(old, value) | 0;
+    else if (old === value) next = replacement.word(warp, lane) | 0;
+    if (next !== old) warp.host.changed();
+    views.words[at] = next;
+    views.stateWords[at] = 0x02020202;
+    target?.setWord(warp, lane, old);
+  };
+}
+
+function wideRun(
+  { bytes, combine }: AtomicForm,
+  operand: OperandView,
+  replacement: OperandView | undefined,
+  target: OperandView | undefined,
+): ElementRun {
+  return (warp, lane, element) => {
+    const old = readBits(element, bytes);
+    const value = readOperand(operand, warp, lane, bytes);
+    let next = old;
+    if (replacement === undefined) next = combine(old, value);
+    else if (old === value) next = readOperand(replacement, warp, lane, bytes);
+    if (next !== old) warp.host.changed();
+    writeBits(element, bytes, next);
+    if (target !== undefined) writeResult(target, warp, lane, old, bytes);
+  };
+}
+
+const unsignedLess = (a: number, b: number): boolean => a >>> 0 < b >>> 0;
+
+/** Operations on 32-bit integers and f32 without BigInt. */
+function wordCombine(
+  operation: AtomicOperation,
+  type: string,
+  ftz: boolean,
+): ((old: number, operand: number) => number) | undefined {
+  if (type === "f32" && operation === "add" && !ftz)
+    return (old, operand) => bitsOfSingle(Math.fround(singleOfBits(old) + singleOfBits(operand)));
+  if (!/^[usb]32$/.test(type)) return undefined;
+  const isLess = type === "s32" ? (a: number, b: number) => a < b : unsignedLess;
+  const combinations: {
+    readonly [O in AtomicOperation]: (old: number, operand: number) => number;
+  } = {
+    add: (old, operand) => old + operand,
+    min: (old, operand) => (isLess(operand, old) ? operand : old),
+    max: (old, operand) => (isLess(old, operand) ? operand : old),
+    and: (old, operand) => old & operand,
+    or: (old, operand) => old | operand,
+    xor: (old, operand) => old ^ operand,
+    inc: (old, operand) => (unsignedLess(old, operand) ? old + 1 : 0),
+    dec: (old, operand) => (old === 0 || unsignedLess(operand, old) ? operand : old - 1),
+    exch: (_old, operand) => operand,
+    cas: (_old, operand) => operand,
+  };
+  return combinations[operation];
+}
+
 const atomic: WarpRule = (instruction) => {
-  const operation = instruction.lane.oneOf(operations);
+  const { lane: parsed, site } = instruction;
+  const operation = parsed.oneOf(operations);
   if (operation === undefined) throw new OperandError("atomic without an operation");
-  const hasResult = instruction.lane.root === "atom";
-  const { bytes, combine } = formOf(instruction, operation);
+  const form = formOf(instruction, operation);
+  const { bytes } = form;
   if (bytes > 8) throw new OperandError("atomic on 128 bits");
-  const kind = accessKind(instruction.lane.modifiers);
-  const targets = hasResult ? parts(instruction.view(0)) : undefined;
-  const at = hasResult ? 1 : 0;
+  const kind = accessKind(parsed.modifiers);
+  const at = parsed.root === "atom" ? 1 : 0;
+  const targets = at === 1 ? parts(instruction.view(0)) : [];
   const address = instruction.view(at);
-  const operands = parts(instruction.view(at + 1));
   const replacement = operation === "cas" ? instruction.view(at + 2) : undefined;
+  const word = wordCombine(operation, parsed.type, parsed.has("ftz"));
+  const runs = parts(instruction.view(at + 1)).map((operand, position) =>
+    word === undefined
+      ? wideRun(form, operand, replacement, targets[position])
+      : wordRun(word, operand, replacement, targets[position]),
+  );
+  const toGeneric = kind === "shared" ? genericShared : 0;
   return (warp, mask) => {
-    eachLane(mask, (lane) => {
+    for (let rest = mask; rest !== 0; rest &= rest - 1) {
+      const lane = lowestLane(rest);
       const place = address.address(warp, lane);
-      warp.addresses[lane] = kind === "shared" ? place + 4294967296 : place;
-      const found = warp.locate(instruction.site, lane, kind, place, bytes * operands.length);
-      operands.forEach((operand, position) => {
-        const element = { views: found.views, offset: found.offset + position * bytes };
-        const old = readBits(element, bytes);
-        const value = readOperand(operand, warp, lane, bytes);
-        const swaps = replacement === undefined || old === value;
-        const next =
-          replacement === undefined
-            ? combine(old, value)
-            : swaps
-              ? readOperand(replacement, warp, lane, bytes)
-              : old;
-        if (next !== old) warp.host.changed();
-        writeBits(element, bytes, next);
-        const target = targets?.[position];
-        if (target !== undefined) writeResult(target, warp, lane, old, bytes);
-      });
-    });
-    warp.check(instruction.site, 0, mask);
+      warp.addresses[lane] = place + toGeneric;
+      const { views, offset } = warp.locate(site, lane, kind, place, bytes * runs.length);
+      runs.forEach((run, position) =>
+        run(warp, lane, { views, offset: offset + position * bytes }),
+      );
+    }
+    warp.check(site, 0, mask);
     return mask;
   };
 };

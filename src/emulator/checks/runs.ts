@@ -1,0 +1,54 @@
+/** The bytes that a warp's lanes touch together, those next to each other joined. */
+import { globalBase, rankShift, sharedOffsetMask, windows, wordSize } from "../addresses.ts";
+import type { BlockState, WarpState } from "../machine/warp.ts";
+
+const firstGlobal = globalBase;
+const firstShared = windows.shared * wordSize;
+const endOfShared = firstShared + wordSize;
+const shift = rankShift;
+const offsetMask = sharedOffsetMask;
+
+/** The block whose shared memory a generic address lies in; undefined for global memory. */
+export function blockAt(warp: WarpState, address: number): BlockState | undefined {
+  if (address >= firstGlobal) return undefined;
+  const rank = (address - firstShared) >>> shift;
+  return rank === 0 ? warp.block : (warp.block.cluster[rank - 1] ?? warp.block);
+}
+
+export function offsetAt(address: number, block: BlockState | undefined): number {
+  return block === undefined ? address - firstGlobal : (address - firstShared) & offsetMask;
+}
+
+/** Filled anew for every access, so that none of it is allocated. */
+export class Runs {
+  count = 0;
+  readonly blocks: (BlockState | undefined)[] = [];
+  readonly offsets = new Float64Array(32);
+  readonly lengths = new Float64Array(32);
+
+  /** Takes the addresses of a row; those in private memory are left out. */
+  collect(warp: WarpState, slot: number, mask: number, bytes: number): void {
+    const { addresses } = warp;
+    let last = -1;
+    let end = -1;
+    let start = -1;
+    for (let rest = mask; rest !== 0; rest &= rest - 1) {
+      const address = addresses[32 * slot + 31 - Math.clz32(rest & -rest)] as number;
+      if (last >= 0 && address === end) {
+        end += bytes;
+        this.lengths[last] = end - start;
+        continue;
+      }
+      if (last >= 0 && address >= start && address + bytes <= end) continue;
+      if (address < firstGlobal && (address < firstShared || address >= endOfShared)) continue;
+      const block = blockAt(warp, address);
+      last += 1;
+      start = address;
+      end = address + bytes;
+      this.blocks[last] = block;
+      this.offsets[last] = offsetAt(address, block);
+      this.lengths[last] = bytes;
+    }
+    this.count = last + 1;
+  }
+}
