@@ -4,6 +4,13 @@ import { defaultTarget, targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
+/** What a kernel can be compiled to. */
+export const emitted = ["ir", "placement", "ptx", "cubin"] as const;
+export type Emitted = (typeof emitted)[number];
+
+export const cacheActions = ["list", "clear", "path"] as const;
+export type CacheAction = (typeof cacheActions)[number];
+
 export function fileArgument(): Argument {
   return new Argument("<file>", "a TypeScript or JavaScript module");
 }

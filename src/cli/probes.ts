@@ -12,7 +12,7 @@ import type { Gpu } from "../cuda/gpu.ts";
 import { openGpu } from "../cuda/open.ts";
 import { Device } from "../device/device.ts";
 import { open } from "../runtime/open.ts";
-import type { CheckingDevice } from "../testing/check-kernel.ts";
+import type { CheckingDevice } from "../runtime/open-options.ts";
 import { findTool } from "./toolkit.ts";
 import { trialLaunch } from "./trial.ts";
 

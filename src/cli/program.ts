@@ -1,31 +1,22 @@
 /**
  * The grammar of the command line. Parsing only chooses a command with its settings; running it comes
- * after, so that no frame of the parser stands between the user's program and its caller.
+ * after, so that no frame of the parser stands between the user's program and its caller. A command's
+ * module is loaded when it is chosen: help and mistakes need none of the compiler.
  *
  *   ["simulate", "axpy.ts", "--seed", "7"]  ─▶  (output) => simulateCommand({ file: "axpy.ts", seed: 7, … }, output)
  */
 import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
-import { deviceNames } from "../runtime/open.ts";
-import type { DeviceName } from "../runtime/open.ts";
+import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
+import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
 import type { Target } from "../targets/target.ts";
-import { checkingDevices } from "../testing/check-kernel.ts";
-import type { CheckingDevice } from "../testing/check-kernel.ts";
-import { cacheActions, cacheCommand } from "./commands/cache.ts";
-import type { CacheAction } from "./commands/cache.ts";
-import { compileCommand, emitted } from "./commands/compile.ts";
-import type { Emitted } from "./commands/compile.ts";
-import { doctorCommand } from "./commands/doctor.ts";
-import { layoutCommand } from "./commands/layout.ts";
-import { placeCommand } from "./commands/place.ts";
-import { reportCommand } from "./commands/report.ts";
-import { runCommand } from "./commands/run.ts";
-import { simulateCommand } from "./commands/simulate.ts";
 import { layoutRequest } from "./layout-request.ts";
 import type { LayoutOptions } from "./layout-request.ts";
 import {
+  cacheActions,
   dimensionOption,
   dumpOption,
+  emitted,
   examples,
   fileArgument,
   jsonOption,
@@ -37,8 +28,8 @@ import {
   targetOption,
   targetsOption,
 } from "./options.ts";
+import type { CacheAction, Emitted } from "./options.ts";
 import type { Output } from "./output.ts";
-import { thisMachine } from "./probes.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
 /** A command with its settings; gives the exit status. */
@@ -134,9 +125,11 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     )
     .action((file: string, programArguments: readonly string[], options: RunOptions) => {
       const { device, kernel, dim: dimensions, seed, dump } = options;
-      choose((output) =>
-        runCommand({ file, programArguments, device, kernel, dimensions, seed, dump }, output),
-      );
+      choose(async (output) => {
+        const { runCommand } = await import("./commands/run.ts");
+        const settings = { file, programArguments, device, kernel, dimensions, seed, dump };
+        return runCommand(settings, output);
+      });
     });
 }
 
@@ -174,9 +167,10 @@ function addCompile(program: Command, choose: (command: ChosenCommand) => void):
     if (emit === "cubin" && out === undefined)
       command.error("error: a cubin cannot be printed: give a folder with --out");
     if (emit !== "ir" && !passes) command.error("error: --no-passes goes with --emit ir");
-    choose((output) =>
-      compileCommand({ file, emit, kernel, passes, targets: target, out, dump }, output),
-    );
+    choose(async (output) => {
+      const { compileCommand } = await import("./commands/compile.ts");
+      return compileCommand({ file, emit, kernel, passes, targets: target, out, dump }, output);
+    });
   });
 }
 
@@ -218,7 +212,10 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
     )
     .action((file: string, options: SimulateOptions) => {
       const { dim: dimensions, kernel, ...settings } = options;
-      choose((output) => simulateCommand({ ...settings, file, kernel, dimensions }, output));
+      choose(async (output) => {
+        const { simulateCommand } = await import("./commands/simulate.ts");
+        return simulateCommand({ ...settings, file, kernel, dimensions }, output);
+      });
     });
 }
 
@@ -266,11 +263,14 @@ function addLayout(program: Command, choose: (command: ChosenCommand) => void): 
   command.action((file: string | undefined, options: LayoutOptions) => {
     const request = layoutRequest(file, options);
     if (typeof request === "string") command.error(`error: ${request}`);
-    choose((output) =>
-      request.kind === "file"
-        ? placeCommand(request, options.svg, output)
-        : layoutCommand(request, options.svg, output),
-    );
+    choose(async (output) => {
+      if (request.kind === "file") {
+        const { placeCommand } = await import("./commands/place.ts");
+        return placeCommand(request, options.svg, output);
+      }
+      const { layoutCommand } = await import("./commands/layout.ts");
+      return layoutCommand(request, options.svg, output);
+    });
   });
 }
 
@@ -297,7 +297,10 @@ function addReport(program: Command, choose: (command: ChosenCommand) => void): 
       ]),
     )
     .action((file: string, { kernel, target, svg }: ReportOptions) => {
-      choose((output) => reportCommand({ file, kernel, targets: target, svg }, output));
+      choose(async (output) => {
+        const { reportCommand } = await import("./commands/report.ts");
+        return reportCommand({ file, kernel, targets: target, svg }, output);
+      });
     });
 }
 
@@ -320,7 +323,10 @@ function addCache(program: Command, choose: (command: ChosenCommand) => void): v
       ]),
     )
     .action((action: CacheAction) => {
-      choose((output) => cacheCommand(action, output));
+      choose(async (output) => {
+        const { cacheCommand } = await import("./commands/cache.ts");
+        return cacheCommand(action, output);
+      });
     });
 }
 
@@ -335,6 +341,12 @@ function addDoctor(program: Command, choose: (command: ChosenCommand) => void): 
     .addOption(jsonOption())
     .addHelpText("after", examples([["tilewright doctor --json", "the same as data"]]))
     .action(() => {
-      choose((output) => doctorCommand(thisMachine(), output));
+      choose(async (output) => {
+        const [{ doctorCommand }, { thisMachine }] = await Promise.all([
+          import("./commands/doctor.ts"),
+          import("./probes.ts"),
+        ]);
+        return doctorCommand(thisMachine(), output);
+      });
     });
 }

@@ -59,9 +59,16 @@ const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
   gpu: [...common, "gpu"],
-  simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
   emulator: [...common, "seed", "checks", "onFindings", "target"],
+  simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
 };
+
+/** The names that `open` takes. */
+export const deviceNames = Object.freeze(Object.keys(optionNames)) as readonly DeviceName[];
+
+/** The devices that look for mistakes. */
+export const checkingDevices = ["simulator", "emulator"] as const;
+export type CheckingDevice = (typeof checkingDevices)[number];
 
 export type CheckedOptions = DeviceOptions & SimulatorOptions & { readonly gpu?: number };
 

@@ -4,12 +4,10 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { checkOpenOptions } from "./open-options.ts";
+import { checkOpenOptions, deviceNames } from "./open-options.ts";
 import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts";
 import { EmulatorBackend } from "./emulator-backend.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
-
-export type { DeviceName } from "./open-options.ts";
 
 type Opener = (options: CheckedOptions) => Promise<Device>;
 
@@ -33,9 +31,6 @@ const openers: { readonly [N in DeviceName]: Opener } = {
   },
   simulator: async (options) => new Device(new SimulatorBackend(options), options),
 };
-
-/** The names that `open` takes. */
-export const deviceNames = Object.freeze(Object.keys(openers)) as readonly DeviceName[];
 
 /** What tells that a machine has no GPU to open; everything else is wrong with one that it has. */
 const noGpu: ReadonlySet<DiagnosticCode> = new Set(["TW4501", "TW4502", "TW4503"]);

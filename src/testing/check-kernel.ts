@@ -10,6 +10,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
 import {
+  checkingDevices,
   countRule,
   oneOf,
   requireRules,
@@ -17,17 +18,13 @@ import {
   targetOf,
   truthRule,
 } from "../runtime/open-options.ts";
-import type { OpenOptions } from "../runtime/open-options.ts";
+import type { CheckingDevice, OpenOptions } from "../runtime/open-options.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { Target, TargetName } from "../targets/target.ts";
-
-/** The devices that look for mistakes. */
-export const checkingDevices = ["simulator", "emulator"] as const;
-export type CheckingDevice = (typeof checkingDevices)[number];
 
 export interface CheckOptions extends LaunchOptions {
   /** What runs the kernel; the simulator unless given. */

@@ -77,11 +77,42 @@ describe("checkKernel", () => {
   });
 });
 
+describe("checkKernel on the emulator", () => {
+  const device = "emulator";
+
+  test("gives the results of the kernel's PTX", async () => {
+    const x = fromNumbers(f32, [5], [1, 2, 3, 4, 5]);
+    const { out } = await checkKernel(double, { x }, { device, schedules: 1 });
+    expect([...toNumbers(out)]).toEqual([2, 4, 6, 8, 10]);
+  });
+
+  test("says with which seed something was found", async () => {
+    const racing = kernel(
+      { name: "racing", grid: { i: 2 }, outputs: { out: array(f32, [4]) } },
+      ({ out }) => {
+        out.store(full(f32, [4], 1));
+      },
+    );
+    const report = await reportOf(() => checkKernel(racing, {}, { device, seed: 3 }));
+    expect(report.code).toMatch(/^TW8/);
+    expect(report.notes.at(-1)?.message).toBe("found on the emulator, seed 3");
+  });
+
+  test("reports a result that depends on the seed", async () => {
+    const report = await reportOf(() => checkKernel(tickets, { next: noTicket }, { device }));
+    expect([report.code, report.found]).toEqual([
+      "TW5102",
+      expect.stringMatching(/^other bits on the emulator, seed \d+$/),
+    ]);
+  });
+});
+
 describe("options of checkKernel", () => {
   const x = fromNumbers(f32, [4], [1, 2, 3, 4]);
   const options: readonly (readonly [object, string, string])[] = [
     [{ shedules: 3 }, "TW4015", "unknown option shedules of checkKernel; did you mean schedules?"],
     [{ schedules: "many" }, "TW4016", 'schedules of checkKernel cannot be the text "many"'],
+    [{ device: "gpu" }, "TW4016", 'device of checkKernel cannot be the text "gpu"'],
     [{ seed: 0.5 }, "TW4016", "seed of checkKernel cannot be 0.5"],
     [{ deterministic: 0 }, "TW4016", "deterministic of checkKernel cannot be 0"],
     [{ target: "sm_70" }, "TW4016", "there is no target sm_70"],

@@ -7,7 +7,7 @@
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
-import type { DeviceName } from "../../src/runtime/open.ts";
+import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { runExamples } from "./examples.ts";

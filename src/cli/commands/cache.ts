@@ -10,11 +10,9 @@ import { cacheEntries } from "../../cuda/cache/kernel-cache.ts";
 import { cacheSettings } from "../../cuda/cache/settings.ts";
 import type { CacheSettings } from "../../cuda/cache/settings.ts";
 import { FileStore } from "../../cuda/cache/store.ts";
+import type { CacheAction } from "../options.ts";
 import { formatBytes, formatTable } from "../output.ts";
 import type { Output } from "../output.ts";
-
-export const cacheActions = ["list", "clear", "path"] as const;
-export type CacheAction = (typeof cacheActions)[number];
 
 export async function cacheCommand(
   action: CacheAction,

@@ -21,15 +21,12 @@ import { requireLimits } from "../../sim/limits.ts";
 import type { Target } from "../../targets/target.ts";
 import { Dumps } from "../dump.ts";
 import { makeFolder, writeFile } from "../files.ts";
+import type { Emitted } from "../options.ts";
 import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
 import { requireAssembler } from "../toolkit.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
 import type { ExportedKernel } from "../user-module.ts";
-
-/** What a kernel can be compiled to. */
-export const emitted = ["ir", "placement", "ptx", "cubin"] as const;
-export type Emitted = (typeof emitted)[number];
 
 export interface CompileSettings {
   readonly file: string;

@@ -12,7 +12,7 @@
  */
 import { cudaText, newestPtx } from "../../cuda/gpu.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { checkingDevices } from "../../testing/check-kernel.ts";
+import { checkingDevices } from "../../runtime/open-options.ts";
 import { formatBytes, formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
 import type { GpuTrial, Probes } from "../probes.ts";

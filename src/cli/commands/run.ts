@@ -4,7 +4,7 @@ import type { Device } from "../../device/device.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
-import type { DeviceName } from "../../runtime/open.ts";
+import type { DeviceName } from "../../runtime/open-options.ts";
 import type { Target } from "../../targets/target.ts";
 import { Dumps } from "../dump.ts";
 import { formatTime } from "../output.ts";

@@ -12,11 +12,12 @@
  *   brokenHandoff  21         1         840 ms
  */
 import { open } from "../../runtime/open.ts";
+import type { CheckingDevice } from "../../runtime/open-options.ts";
 import type { Device } from "../../device/device.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Target } from "../../targets/target.ts";
 import { describeTurn, turns } from "../../testing/check-kernel.ts";
-import type { CheckingDevice, Turn } from "../../testing/check-kernel.ts";
+import type { Turn } from "../../testing/check-kernel.ts";
 import { FindingList } from "../finding-list.ts";
 import { formatTable, formatTime } from "../output.ts";
 import type { Output } from "../output.ts";

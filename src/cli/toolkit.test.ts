@@ -1,0 +1,112 @@
+/** Tools of the toolkit, played by scripts where it matters what they answer. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TilewrightError } from "../support/diagnostics.ts";
+import { disassemble, findAssembler, findTool, requireAssembler, usageIn } from "./toolkit.ts";
+
+let folder = "";
+const saved = new Map<string, string | undefined>();
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "tilewright-tools-"));
+  for (const name of ["PATH", "CUDA_HOME", "CUDA_PATH"]) {
+    saved.set(name, process.env[name]);
+    delete process.env[name];
+  }
+  process.env["PATH"] = [folder, "/bin", "/usr/bin"].join(delimiter);
+});
+
+afterEach(() => {
+  for (const [name, value] of saved)
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  rmSync(folder, { recursive: true });
+});
+
+function writeTool(name: string, ...lines: readonly string[]): void {
+  writeFileSync(join(folder, name), ["#!/bin/sh", ...lines, ""].join("\n"), { mode: 0o755 });
+}
+
+const source = { name: "axpy", target: "sm_90a", ptx: ".version 8.0\n" };
+
+describe("finding a tool", () => {
+  const exists = (path: string): boolean =>
+    [join("/cuda", "bin", "ptxas"), join("/own", "ptxas"), join("/own", "ptxas.exe")].includes(
+      path,
+    );
+
+  test.each([
+    [{ PATH: "/own" }, "linux", join("/own", "ptxas")],
+    [{ PATH: "/usr/bin", CUDA_HOME: "/cuda" }, "linux", join("/cuda", "bin", "ptxas")],
+    [{ CUDA_PATH: "/cuda" }, "linux", join("/cuda", "bin", "ptxas")],
+    [{ PATH: "/own" }, "win32", join("/own", "ptxas.exe")],
+    [{ PATH: "/usr/bin" }, "linux", undefined],
+    [{}, "linux", undefined],
+  ])("in %j on %s gives %s", (environment, platform, expected) => {
+    expect(findTool("ptxas", { environment, platform, exists })).toBe(expected);
+  });
+});
+
+describe("the assembler", () => {
+  test("is missed with a way out, as TW5009", () => {
+    process.env["PATH"] = folder;
+    expect(findAssembler()).toBeUndefined();
+    expect(() => requireAssembler()).toThrow(/^TW5009: ptxas[^]*--emit ptx/);
+  });
+
+  test("gives machine code, its log and what the kernel takes", async () => {
+    writeTool(
+      "ptxas",
+      'while [ "$1" != "-o" ]; do echo "option $1"; shift; done',
+      'printf code > "$2"',
+      'echo "info: $3: Used 40 registers, used 2 barriers" >&2',
+    );
+    const { cubin, log, usage } = await requireAssembler()(source);
+    expect(new TextDecoder().decode(cubin)).toBe("code");
+    expect(log).toContain("option -arch=sm_90a");
+    expect(log).toContain("info: axpy.ptx: Used 40 registers");
+    expect(usage).toMatchObject({ registers: 40, barriers: 2, spillStores: 0, warnings: [] });
+  });
+
+  test("that refuses a kernel is quoted, as TW5010", async () => {
+    writeTool("ptxas", 'echo "ptxas fatal: line 7: no such instruction" >&2', "exit 255");
+    const refused = requireAssembler()(source);
+    await expect(refused).rejects.toMatchObject({
+      code: "TW5010",
+      summary: "ptxas refused kernel axpy for sm_90a",
+      found: "ptxas fatal: line 7: no such instruction",
+    } satisfies Partial<TilewrightError>);
+  });
+});
+
+test("the assembler's words are understood", () => {
+  const log = [
+    "ptxas info    : Function properties for gemm",
+    "    48 bytes stack frame, 32 bytes spill stores, 64 bytes spill loads",
+    "ptxas info    : Used 168 registers, used 4 barriers, 16 bytes smem",
+    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized",
+  ].join("\n");
+  expect(usageIn(log)).toEqual({
+    registers: 168,
+    barriers: 4,
+    spillStores: 32,
+    spillLoads: 64,
+    warnings: [expect.stringMatching(/^ptxas info +: \(C7510\).*serialized$/)],
+  });
+});
+
+describe("disassembly", () => {
+  const cubin = new Uint8Array([1, 2, 3]);
+
+  test("comes from the first tool that can", async () => {
+    writeTool("nvdisasm", "exit 1");
+    writeTool("cuobjdump", 'echo "MOV R1, R2"');
+    expect(await disassemble(cubin)).toBe("MOV R1, R2\n");
+  });
+
+  test("is left out where there is none", async () => {
+    expect(await disassemble(cubin)).toBeUndefined();
+  });
+});
