@@ -1,25 +1,63 @@
-/** The assembler of the CUDA toolkit, where it is installed. */
+/** The assembler of the CUDA toolkit, where it is installed: one module, or many kernels in one call. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { PtxFunction, PtxModule, Statement } from "../src/ptx/module.ts";
+import { printPtx } from "../src/ptx/printer.ts";
 
 export const hasPtxas = spawnSync("ptxas", ["--version"]).status === 0;
 
 /** What the assembler says of the text, and the text around its first complaint; empty where it is content. */
 export function assemble(text: string, target: string): string {
+  // The lowest level of optimisation: whether it assembles does not depend on it.
+  const said = runPtxas(text, target, "-O0");
+  return said === "" ? "" : `${said}\n${lineOf(text, said)}`;
+}
+
+/** What the assembler tells about one module, optimised. */
+export function describeAssembly(text: string, target: string): string {
+  return runPtxas(text, target, "-v");
+}
+
+function runPtxas(text: string, target: string, option: string): string {
   const folder = mkdtempSync(join(tmpdir(), "ptxas-"));
   try {
     const file = join(folder, "module.ptx");
     writeFileSync(file, text);
-    // The lowest level of optimisation: whether it assembles does not depend on it.
-    const options = [`-arch=${target}`, "-O0", "-o", join(folder, "module.cubin"), file];
+    const options = [`-arch=${target}`, option, "-o", join(folder, "module.cubin"), file];
     const { stderr, stdout } = spawnSync("ptxas", options, { encoding: "utf8" });
-    const said = `${stdout}${stderr}`.replaceAll(file, "module.ptx").trim();
-    return said === "" ? "" : `${said}\n${lineOf(text, said)}`;
+    return `${stdout}${stderr}`.replaceAll(file, "module.ptx").trim();
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+/** All kernels as one module, each entry under the name it is given here, without source lines. */
+export function combineModules(modules: readonly (readonly [name: string, PtxModule])[]): string {
+  const [first] = modules;
+  if (first === undefined) throw new Error("there is nothing to assemble");
+  const version = modules
+    .map(([, module]) => module.version)
+    .reduce((newest, each) => (Number(each) > Number(newest) ? each : newest));
+  const variables = new Map<string, PtxModule["declarations"][number]>();
+  const functions: PtxFunction[] = [];
+  for (const [name, { declarations }] of modules)
+    for (const declaration of declarations)
+      if (declaration.kind === "variable") variables.set(declaration.name, declaration);
+      else {
+        const body = declaration.body && withoutPositions(declaration.body);
+        functions.push({ ...declaration, name, body });
+      }
+  const declarations = [...variables.values(), ...functions];
+  return printPtx({ version, target: first[1].target, files: [], declarations });
+}
+
+function withoutPositions(statements: readonly Statement[]): readonly Statement[] {
+  return statements.map((statement) => {
+    if (statement.kind === "block") return { ...statement, body: withoutPositions(statement.body) };
+    return statement.kind === "instruction" ? { ...statement, position: undefined } : statement;
+  });
 }
 
 function lineOf(text: string, said: string): string {

@@ -1,0 +1,81 @@
+/**
+ * The PTX of the examples: recorded, so that a change of it is read in review, and assembled for every
+ * target in one call each, without spills and without the lines that tell of serialised wgmma. A sample of
+ * the matrix goes along, so that each kind of op is assembled for GPUs that no test machine has.
+ */
+import { relative, sep } from "node:path";
+import { describe, expect, test } from "vitest";
+import { TilewrightError, targets } from "tilewright";
+import type { KernelDefinition, Target } from "tilewright";
+import { runPasses } from "../src/passes/pipeline.ts";
+import { compileKernel } from "../src/ptx/compile.ts";
+import type { PtxModule } from "../src/ptx/module.ts";
+import { printPtx } from "../src/ptx/printer.ts";
+import { exampleKernels } from "./example-kernels.ts";
+import { expectGolden } from "./golden.ts";
+import { matrixCases } from "./matrix/index.ts";
+import { assemble, combineModules, describeAssembly, hasPtxas } from "./ptxas.ts";
+import { repositoryRoot } from "./source-files.ts";
+
+function compile({ kernel }: KernelDefinition, target: Target): PtxModule {
+  return compileKernel(runPasses(kernel), target).module;
+}
+
+/** The same on every machine. */
+function withRelativeFiles(module: PtxModule): PtxModule {
+  const files = module.files.map((file) => relative(repositoryRoot, file).split(sep).join("/"));
+  return { ...module, files };
+}
+
+test.each(Object.entries(exampleKernels))("the PTX of %s is as recorded", (name, definition) => {
+  const module = withRelativeFiles(compile(definition, targets.sm_90a));
+  expectGolden(`test/golden/ptx/${name}.sm_90a.ptx`, printPtx(module));
+});
+
+/** Kernels under names that PTX takes; those that need an instruction of another GPU are left out. */
+function compileAll(
+  definitions: readonly KernelDefinition[],
+  target: Target,
+): { readonly modules: readonly (readonly [string, PtxModule])[]; readonly refused: number } {
+  const modules: (readonly [string, PtxModule])[] = [];
+  for (const [index, definition] of definitions.entries())
+    try {
+      modules.push([`kernel_${index}`, compile(definition, target)]);
+    } catch (error) {
+      if (!(error instanceof TilewrightError)) throw error;
+      expect(error.code, error.message).toMatch(/^(TW6105|TW3017)$/);
+    }
+  return { modules, refused: definitions.length - modules.length };
+}
+
+const everyOtherCase = 60;
+
+function sampledKernels(): readonly KernelDefinition[] {
+  return matrixCases()
+    .filter((_, index) => index % everyOtherCase === 0)
+    .map((one) => one.prepare().definition);
+}
+
+describe.skipIf(!hasPtxas)("ptxas", () => {
+  test("assembles the examples without spills or serialised wgmma", () => {
+    const { modules, refused } = compileAll(Object.values(exampleKernels), targets.sm_90a);
+    expect(refused).toBe(0);
+    const said = describeAssembly(combineModules(modules), "sm_90a");
+    expect(said.match(/Compiling entry function/g)).toHaveLength(modules.length);
+    expect(said.match(/\d+ bytes spill stores/g)).toHaveLength(modules.length);
+    expect(said).not.toMatch(/[1-9]\d* bytes spill/);
+    expect(said).not.toContain("(C7");
+    expect(said).not.toMatch(/warning|error/i);
+  });
+
+  test.each([
+    [targets.sm_80, 3],
+    [targets.sm_100a, 2],
+  ])("assembles what needs no Hopper for $name", (target, refusedExamples) => {
+    const definitions = Object.values(exampleKernels);
+    expect(compileAll(definitions, target).refused).toBe(refusedExamples);
+    const { modules } = compileAll([...definitions, ...sampledKernels()], target);
+    expect(modules.length).toBeGreaterThan(40);
+    expect(assemble(combineModules(modules), target.name)).toBe("");
+  });
+});
