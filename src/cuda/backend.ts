@@ -93,6 +93,13 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     };
   }
 
+  /** The driver makes its pools with the first allocation of each kind: here, not in a first launch. */
+  prepareMemory(): void {
+    this.#memory.give(this.#memory.take(1));
+    const buffer = this.#staging.take(1);
+    if (buffer !== undefined) this.#staging.give(buffer);
+  }
+
   get target(): Target {
     return this.#context.target;
   }

@@ -8,7 +8,10 @@
  *   driver.calls.cuDeviceGetCount(memory.address);       // writes an int there
  *   new DataView(memory.bytes.buffer, …).getInt32(0, true)
  */
-import type { DriverCalls } from "./functions.ts";
+import type { DriverArguments, DriverCalls } from "./functions.ts";
+
+/** What another thread may call: the driver wants a context of that thread for everything else. */
+export type AsideName = "cuInit" | "cuDevicePrimaryCtxRetain";
 
 /** Memory of the host that never moves; its address is a multiple of 128. */
 export interface HostMemory {
@@ -20,6 +23,8 @@ export interface Driver {
   readonly calls: DriverCalls;
   /** cuEventSynchronize without making this thread wait. */
   waitForEvent(event: number): Promise<number>;
+  /** A call that takes long and needs no context, without making this thread wait. */
+  callAside<N extends AsideName>(name: N, ...values: DriverArguments<N>): Promise<number>;
   /** Zeroed memory, until `freeHost`. */
   allocateHost(bytes: number): HostMemory;
   freeHost(memory: HostMemory): void;

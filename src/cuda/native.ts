@@ -5,9 +5,9 @@
  *   libcuda.so.1 ──koffi──▶ one JavaScript function for each entry of `functions.ts`
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { Driver, HostMemory } from "./driver.ts";
+import type { AsideName, Driver, HostMemory } from "./driver.ts";
 import { driverFunctions, functionNames } from "./functions.ts";
-import type { ArgumentForm, DriverCalls, FunctionName } from "./functions.ts";
+import type { ArgumentForm, DriverArguments, DriverCalls, FunctionName } from "./functions.ts";
 
 /** What of koffi is used here. */
 interface Koffi {
@@ -115,23 +115,22 @@ interface NativeMemory extends HostMemory {
 class NativeDriver implements Driver {
   readonly calls: DriverCalls;
   readonly #koffi: Koffi;
-  readonly #synchronize: KoffiFunction;
+  readonly #functions: { readonly [N in FunctionName]: KoffiFunction };
 
   constructor(koffi: Koffi, library: KoffiLibrary) {
     this.#koffi = koffi;
     const bound = functionNames.map((name) => [name, bindFunction(library, name)] as const);
     const functions = Object.fromEntries(bound) as { readonly [N in FunctionName]: KoffiFunction };
     this.calls = functions;
-    this.#synchronize = functions.cuEventSynchronize;
+    this.#functions = functions;
   }
 
   waitForEvent(event: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#synchronize.async(event, (error, result) => {
-        if (error === null) resolve(result);
-        else reject(error);
-      });
-    });
+    return onThread(this.#functions.cuEventSynchronize, [event]);
+  }
+
+  callAside<N extends AsideName>(name: N, ...values: DriverArguments<N>): Promise<number> {
+    return onThread(this.#functions[name], values);
   }
 
   allocateHost(bytes: number): NativeMemory {
@@ -148,6 +147,16 @@ class NativeDriver implements Driver {
   viewHost(address: number, bytes: number): Uint8Array {
     return new Uint8Array(this.#koffi.view(BigInt(address), bytes));
   }
+}
+
+/** Calls a function on a thread of its own. */
+function onThread(call: KoffiFunction, values: readonly number[]): Promise<number> {
+  return new Promise((resolve, reject) => {
+    call.async(...values, (error: Error | null, result: number) => {
+      if (error === null) resolve(result);
+      else reject(error);
+    });
+  });
 }
 
 function bindFunction(library: KoffiLibrary, name: FunctionName): KoffiFunction {

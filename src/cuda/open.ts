@@ -14,6 +14,7 @@ import { kernelLoader } from "./compiler.ts";
 import { CudaContext } from "./context.ts";
 import type { Driver } from "./driver.ts";
 import { loadDriver } from "./native.ts";
+import { startAhead } from "./start.ts";
 
 export { readCompiled } from "./compiled-files.ts";
 
@@ -33,15 +34,30 @@ export function processDriver(): Promise<Driver> {
 }
 
 export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
-  return openOn(await processDriver(), options);
+  const found = await processDriver();
+  const letGo = await startAhead(found, options.gpu ?? 0);
+  try {
+    return openOn(found, options);
+  } finally {
+    letGo();
+  }
 }
 
 /** A back end on a GPU of the given driver. */
 export function openOn(driver: Driver, { gpu = 0, ...options }: GpuOptions = {}): CudaBackend {
-  const cache = processCache();
-  const context = new CudaContext(driver, gpu);
+  const backend = backendOn(new CudaContext(driver, gpu), options);
   try {
-    return new CudaBackend(context, kernelLoader(compileKernel, cache), options);
+    backend.prepareMemory();
+    return backend;
+  } catch (error) {
+    backend.dispose();
+    throw error;
+  }
+}
+
+function backendOn(context: CudaContext, options: CudaOptions): CudaBackend {
+  try {
+    return new CudaBackend(context, kernelLoader(compileKernel, processCache()), options);
   } catch (error) {
     context.dispose();
     throw error;

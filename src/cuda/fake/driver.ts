@@ -5,9 +5,9 @@
  *   const driver = new FakeDriver({ kernels: { axpy: { sizes: [8, 8, 4], run: … } } });
  *   driver.fail("cuMemAllocAsync", 2);        // the next call of it answers out of memory
  */
-import type { Driver, HostMemory } from "../driver.ts";
+import type { AsideName, Driver, HostMemory } from "../driver.ts";
 import { functionNames } from "../functions.ts";
-import type { DriverCalls, FunctionName } from "../functions.ts";
+import type { DriverArguments, DriverCalls, FunctionName } from "../functions.ts";
 import { invalidContext, success } from "../results.ts";
 import { FakeFault, FakeMemory } from "./memory.ts";
 import { fakeFunctions } from "./functions.ts";
@@ -145,6 +145,12 @@ export class FakeDriver implements Driver {
     await new Promise((resolve) => setImmediate(resolve));
     this.#waits -= 1;
     return this.calls.cuEventSynchronize(event);
+  }
+
+  async callAside<N extends AsideName>(name: N, ...values: DriverArguments<N>): Promise<number> {
+    await new Promise((resolve) => setImmediate(resolve));
+    const call: (...numbers: readonly number[]) => number = this.calls[name];
+    return call(...values);
   }
 
   allocateHost(bytes: number): HostMemory {
