@@ -25,8 +25,22 @@ const style = [
   "@media (prefers-color-scheme: dark) { text { fill: #d0d7de; } .note { fill: #8b949e; } }",
 ].join(" ");
 
+/** What the chart is of, and what its line stands for. */
+export interface ChartWords {
+  readonly title: string;
+  readonly line: string;
+}
+
+const againstTargets: ChartWords = {
+  title: "Time of each benchmark against its target",
+  line: "target",
+};
+
 /** The chart of those measurements that have a target. */
-export function drawChart(measurements: readonly Measurement[]): string {
+export function drawChart(
+  measurements: readonly Measurement[],
+  words: ChartWords = againstTargets,
+): string {
   const bars = measurements.flatMap((measurement) =>
     measurement.target === undefined ? [] : [{ measurement, target: measurement.target }],
   );
@@ -36,11 +50,11 @@ export function drawChart(measurements: readonly Measurement[]): string {
   const line = labels + target;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
-    "<title>Time of each benchmark against its target</title>",
+    `<title>${words.title}</title>`,
     `<style>${style}</style>`,
     ...bars.map(({ measurement, target: limit }, index) => drawBar(measurement, limit, index)),
     `<line class="target" x1="${line}" y1="${top - 8}" x2="${line}" y2="${height - 4}"/>`,
-    `<text class="note" x="${line}" y="${top - 14}" text-anchor="middle">target</text>`,
+    `<text class="note" x="${line}" y="${top - 14}" text-anchor="middle">${words.line}</text>`,
     "</svg>",
     "",
   ].join("\n");

@@ -20,6 +20,8 @@ const areas: { readonly [digit: string]: string } = {
   4: "Device and runtime",
   5: "Command line and test helpers",
   6: "Layouts",
+  7: "PTX",
+  8: "Emulator",
 };
 
 function areaDigit(code: string): string {

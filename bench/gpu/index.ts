@@ -3,13 +3,15 @@
  * work in the same minute. Results are checked against float64 on a sample before anything is timed.
  *
  *   npm run bench:gpu                     a table
- *   npm run bench:gpu -- --json FILE      and everything as JSON
+ *   npm run bench:gpu -- --json FILE      and everything as JSON; what else the file holds stays
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { bf16, f32, open, toNumbers } from "tilewright";
 import type { BoundLaunch, Device, DeviceArray, DTypeName } from "tilewright";
 import { gemmOf } from "../../examples/gemm.ts";
+import { withRun } from "./figures.ts";
+import type { GpuResult } from "./figures.ts";
 import { axpy, copy, rmsNorm, rowSoftmax } from "./kernels.ts";
 import { randomArray } from "./random.ts";
 
@@ -220,7 +222,7 @@ function peerTimes(): { readonly [name: string]: number } {
 }
 
 const device = await open("gpu");
-const results: object[] = [];
+const results: GpuResult[] = [];
 const jobs: readonly (() => Job)[] = [
   () => pointwiseJob(device, "copy"),
   () => pointwiseJob(device, "axpy"),
@@ -269,8 +271,7 @@ for (const { job, ms } of times) {
 process.stdout.write(`bound launch              ${microseconds.toFixed(2)} us of the host\n`);
 const position = process.argv.indexOf("--json");
 const file = position < 0 ? undefined : process.argv[position + 1];
-if (file !== undefined)
-  writeFileSync(
-    file,
-    JSON.stringify({ results, peers, launchMicroseconds: microseconds }, undefined, 2),
-  );
+if (file !== undefined) {
+  const date = new Date().toISOString().slice(0, 10);
+  writeFileSync(file, withRun(file, { date, results, peers, launchMicroseconds: microseconds }));
+}
