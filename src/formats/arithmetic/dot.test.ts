@@ -30,6 +30,71 @@ function decode(dtype: DType, lanes: Lanes): number[] {
   );
 }
 
+/** How a tensor core adds operands of a format: fraction bits kept, mantissa bits of an f32 result. */
+const tensorRules: { readonly [N in DTypeName]?: readonly [fraction: number, mantissa: number] } = {
+  f16: [25, 23],
+  bf16: [25, 23],
+  tf32: [25, 23],
+  f8e4m3fn: [13, 13],
+  f8e5m2: [13, 13],
+};
+const smallestExponents: { readonly [N in DTypeName]?: number } = {
+  f32: -126,
+  tf32: -126,
+  bf16: -126,
+  f16: -14,
+  f8e5m2: -14,
+  f8e4m3fn: -6,
+};
+
+const fixedBits = 400n;
+
+/** A number as a whole multiple of 2^-400. */
+function fixed(value: number): bigint {
+  const bits = new BigUint64Array(Float64Array.of(Math.abs(value)).buffer)[0] ?? 0n;
+  const exponent = Number(bits >> 52n);
+  const significand = (bits & ((1n << 52n) - 1n)) | (exponent === 0 ? 0n : 1n << 52n);
+  const magnitude = (significand << fixedBits) >> BigInt(1075 - Math.max(1, exponent));
+  return value < 0 ? -magnitude : magnitude;
+}
+
+/** Cut off below a power of two, towards zero. */
+function cut(value: bigint, exponent: number): bigint {
+  const grid = fixedBits + BigInt(exponent);
+  return value < 0n ? -((-value >> grid) << grid) : (value >> grid) << grid;
+}
+
+function exponentOf(name: DTypeName, value: number): number {
+  return Math.max(Math.floor(Math.log2(Math.abs(value))), smallestExponents[name] ?? 0);
+}
+
+/** One step as a tensor core computes it, in whole numbers. */
+function tensorStep(
+  { operand, operandB = operand, accumulator, precision }: DotShape,
+  sum: number,
+  pairs: readonly (readonly [number, number])[],
+): number {
+  if (!Number.isFinite(sum)) return sum;
+  const format = precision === "tf32" ? "tf32" : operand.name;
+  const formatB = precision === "tf32" ? "tf32" : operandB.name;
+  const [fraction, mantissa] = tensorRules[format] ?? [0, 0];
+  const exponents = pairs
+    .filter(([left, right]) => left !== 0 && right !== 0)
+    .map(([left, right]) => exponentOf(format, left) + exponentOf(formatB, right));
+  if (sum !== 0) exponents.push(exponentOf(accumulator.name, sum));
+  if (exponents.length === 0) return 0;
+  const grid = Math.max(...exponents) - fraction;
+  const total = pairs.reduce(
+    (all, [left, right]) => all + cut(fixed(left * right), grid),
+    cut(fixed(sum), grid),
+  );
+  const exact = Number(total) / 2 ** Number(fixedBits);
+  if (accumulator.name === "f16") return roundNumber("f16", exact);
+  return exact === 0
+    ? 0
+    : Number(cut(total, exponentOf("f32", exact) - mantissa)) / 2 ** Number(fixedBits);
+}
+
 /** The model as the table in dot.ts has it, one element at a time. */
 function naive(shape: DotShape, step: number, a: Lanes, b: Lanes, c: Lanes): number[] {
   const { n, k, operand, operandB = operand, accumulator, precision } = shape;
@@ -37,16 +102,21 @@ function naive(shape: DotShape, step: number, a: Lanes, b: Lanes, c: Lanes): num
     precision === "tf32" && operand.name === "f32" ? roundNumber("tf32", value) : value;
   const left = decode(operand, a).map(rounded);
   const right = decode(operandB, b).map(rounded);
+  const isTensor = tensorRules[operand.name] !== undefined || precision === "tf32";
   return decode(accumulator, c).map((start, at) => {
     const row = Math.floor(at / n);
     const column = at % n;
     let sum = start;
     for (let depth = 0; depth < k; depth += step) {
-      for (let i = depth; i < Math.min(depth + step, k); i++) {
-        sum += (left[row * k + i] ?? NaN) * (right[i * n + column] ?? NaN);
-      }
-      if (accumulator.name === "f32" || accumulator.name === "f16") {
-        sum = roundNumber(accumulator.name, sum);
+      const pairs = Array.from(
+        { length: Math.min(step, k - depth) },
+        (_, i) =>
+          [left[row * k + depth + i] ?? NaN, right[(depth + i) * n + column] ?? NaN] as const,
+      );
+      if (isTensor) sum = tensorStep(shape, sum, pairs);
+      else {
+        for (const [one, other] of pairs) sum += one * other;
+        if (accumulator.name === "f32") sum = roundNumber("f32", sum);
       }
     }
     return accumulator.name === "i32" ? Number(BigInt.asIntN(32, BigInt(sum))) : sum;
@@ -129,6 +199,17 @@ test("a sum within a step is rounded once", () => {
   const shape = { m: 1, n: 1, k: 2, operand: dtypes.bf16, accumulator: dtypes.f32 };
   dotLanes(shape, Uint16Array.of(one, one), Uint16Array.of(one, one), c);
   expect(c[0]).toBe(2 ** 24 + 2);
+});
+
+test("numbers too large for the fast way take the slow one", () => {
+  const large = dtypes.bf16;
+  const shape = { m: 1, n: 2, k: 2, operand: large, accumulator: dtypes.f32 };
+  const code = (value: number): number => referenceEncode("bf16", value);
+  const c = Float32Array.of(0, 1);
+  const a = Uint16Array.of(code(2 ** 100), code(2 ** 60));
+  const b = Uint16Array.of(code(2 ** 20), code(2 ** 100), code(1), code(2 ** 70));
+  dotLanes(shape, a, b, c);
+  expect(Array.from(c)).toEqual([2 ** 120, Infinity]);
 });
 
 test("infinite and no numbers stay in their row and column", () => {

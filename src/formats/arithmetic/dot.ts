@@ -2,35 +2,37 @@
  * Matrix multiply-accumulate: C[m,n] += Σ_k A[m,k]·B[k,n]. This is the one place that says how `dot`
  * and `wgmma` accumulate.
  *
- * The k of a product are walked in order, in **steps**. Within a step products are exact and are added
- * to the accumulator one after the other in f64; at the end of a step the accumulator is rounded to its
- * format, to nearest even. A step is what one tensor-core instruction takes in: 32 bytes of an operand.
+ * The k of a product are walked in order, in **steps**: what one tensor-core instruction takes in, 32
+ * bytes of an operand. Where a GPU has such an instruction, a step is exactly what it computes, with its
+ * alignment and truncation (see tensor-core.ts). Elsewhere products are exact and are added to the
+ * accumulator one after the other in f64; at the end of a step it is rounded to its format, to nearest
+ * even.
  *
- * | operands                   | accumulator | step | rounded to at the end of a step      |
- * |----------------------------|-------------|------|--------------------------------------|
- * | f16                        | f32, f16    | 16   | the accumulator's format             |
- * | bf16                       | f32         | 16   | f32                                  |
- * | f8e4m3fn, f8e5m2, mixed    | f32, f16    | 32   | the accumulator's format             |
- * | f4e2m1fn                   | f32         | 64   | f32                                  |
- * | tf32, f32 as "tf32"        | f32         | 8    | f32; f32 operands rounded to tf32    |
- * | f32 as "ieee"              | f32         | 1    | f32                                  |
- * | f64                        | f64         | all  | nothing: every sum is one of f64     |
- * | i8, u8 or i4, u4, mixed    | i32         | all  | nothing: exact, wraps at the end     |
+ * | operands                   | accumulator | step | a step gives                                   |
+ * |----------------------------|-------------|------|------------------------------------------------|
+ * | f16                        | f32, f16    | 16   | what a tensor core does                        |
+ * | bf16                       | f32         | 16   | what a tensor core does                        |
+ * | f8e4m3fn, f8e5m2, mixed    | f32, f16    | 32   | what `wgmma` does                              |
+ * | tf32, f32 as "tf32"        | f32         | 8    | what a tensor core does; f32 rounded to tf32   |
+ * | f4e2m1fn                   | f32         | 64   | the sum rounded to f32                         |
+ * | f32 as "ieee"              | f32         | 1    | the sum rounded to f32                         |
+ * | f64                        | f64         | all  | nothing: every sum is one of f64               |
+ * | i8, u8 or i4, u4, mixed    | i32         | all  | nothing: exact, wraps at the end               |
  *
- * A last step may be shorter. How the tensor cores of a given GPU truncate and align products is not
- * modelled.
+ * A last step may be shorter.
  *
- * The work is done in blocks of 128 × 128 × 64. Operands are decoded to f64 and packed in groups of
+ * Without tensor cores the work is done in blocks of 128 × 128 × 64. Operands are decoded to f64 and packed in groups of
  * four rows of A and four columns of B, k by k, so that the kernel reads both in order and keeps 4 × 4
  * sums in local variables:
  *
  *   panel of A   a[0,0] a[1,0] a[2,0] a[3,0]   a[0,1] a[1,1] a[2,1] a[3,1]   …
  *   panel of B   b[0,0] b[0,1] b[0,2] b[0,3]   b[1,0] b[1,1] b[1,2] b[1,3]   …
  */
-import { f16, tf32 } from "../dtype.ts";
+import { tf32 } from "../dtype.ts";
 import type { DType, DTypeName, Lanes } from "../dtype.ts";
 import { narrowLanes, widenLanes } from "./registers.ts";
 import type { NumberLanes } from "./registers.ts";
+import { isTensorAccumulator, isTensorFormat, tensorDot } from "./tensor-dot.ts";
 
 /** How f32 operands are multiplied: as they are, or rounded to tf32. */
 export type DotPrecision = "ieee" | "tf32";
@@ -99,7 +101,6 @@ const blockDepth = 64;
 const leftPanels = new Float64Array(blockRows * blockDepth);
 const rightPanels = new Float64Array(blockColumns * blockDepth);
 const sums = new Float64Array(blockRows * blockColumns);
-const halfSums = new Uint16Array(sums.length);
 
 /** c += a·b; a is m × k, b is k × n and c is m × n, by rows. */
 export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
@@ -112,8 +113,16 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
     throw new Error(`dot of ${a.length} and ${b.length} lanes in ${c.length}`);
   }
   const rounded = precision === "tf32" && operand.name === "f32";
-  const left = decodeOperand(0, operand, a, rounded);
-  const right = decodeOperand(1, operandB, b, rounded);
+  const formatA = rounded ? "tf32" : operand.name;
+  const formatB = rounded ? "tf32" : operandB.name;
+  if (isTensorFormat(formatA) && isTensorFormat(formatB) && isTensorAccumulator(accumulator.name)) {
+    const step = dotStep(operand, precision);
+    const tensor = { m, n, k, a: formatA, b: formatB, accumulator: accumulator.name, step };
+    tensorDot(tensor, roundedLanes(a, rounded), roundedLanes(b, rounded), c);
+    return;
+  }
+  const left = decodeOperand(0, operand, a);
+  const right = decodeOperand(1, operandB, b);
   const step = dotStep(operand, precision);
   for (let column = 0; column < n; column += blockColumns) {
     const columns = Math.min(blockColumns, n - column);
@@ -135,28 +144,23 @@ export function dotLanes(shape: DotShape, a: Lanes, b: Lanes, c: Lanes): void {
 /** The numbers of both operands, kept from call to call since a call has so many. */
 const operandValues = [new Float64Array(0), new Float64Array(0)];
 
-function decodeOperand(
-  operand: 0 | 1,
-  dtype: DType,
-  lanes: Lanes,
-  roundedToTf32: boolean,
-): Float64Array {
+function decodeOperand(operand: 0 | 1, dtype: DType, lanes: Lanes): Float64Array {
   let values = operandValues[operand];
   if (values?.length !== lanes.length) {
     values = new Float64Array(lanes.length);
     operandValues[operand] = values;
   }
-  if (dtype.kind !== "float") {
-    values.set(lanes as NumberLanes);
-    return values;
-  }
-  widenLanes(dtype, lanes, 0, lanes.length, values);
-  if (roundedToTf32) {
-    const rounded = new Float32Array(lanes.length);
-    narrowLanes(tf32, values, rounded);
-    values.set(rounded);
-  }
+  if (dtype.kind === "float") widenLanes(dtype, lanes, 0, lanes.length, values);
+  else values.set(lanes as NumberLanes);
   return values;
+}
+
+/** f32 numbers rounded to tf32, where that is asked for. */
+function roundedLanes(lanes: Lanes, toTf32: boolean): Lanes {
+  if (!toTf32) return lanes;
+  const rounded = new Float32Array(lanes.length);
+  narrowLanes(tf32, Float64Array.from(lanes as Float32Array), rounded);
+  return rounded;
 }
 
 /** Packs `rows` rows of A from `start` on, `stride` apart; a last group of fewer than four leaves the rest as it was. */
@@ -242,24 +246,11 @@ function multiplyBlock(block: Block, depths: number, step: number, accumulator: 
   const stride = sumStride(block);
   const toFloat32 = accumulator.name === "f32";
   const stepDepths = Math.min(step, depths);
-  // Rounding to f16 is not for the kernel: it gets one step at a time.
-  const perCall = accumulator.name === "f16" ? stepDepths : depths;
-  for (let depth = 0; depth < depths; depth += perCall) {
-    const end = Math.min(depth + perCall, depths);
-    for (let column = 0; column < columns; column += 4) {
-      const right = column * depths + 4 * depth;
-      for (let row = 0; row < rows; row += 4) {
-        const left = row * depths + 4 * depth;
-        const corner = row * stride + column;
-        multiplyPanels(left, right, corner, stride, end - depth, stepDepths, toFloat32);
-      }
+  for (let column = 0; column < columns; column += 4)
+    for (let row = 0; row < rows; row += 4) {
+      const corner = row * stride + column;
+      multiplyPanels(row * depths, column * depths, corner, stride, depths, stepDepths, toFloat32);
     }
-    if (accumulator.name === "f16") {
-      const used = sums.subarray(0, rows * stride);
-      narrowLanes(f16, used, halfSums);
-      widenLanes(f16, halfSums, 0, used.length, used);
-    }
-  }
 }
 
 /**

@@ -24,6 +24,7 @@
  * `mma` on FP8 runs on the f16 unit: first the k with k mod 4 < 2 onto zero, then the others onto that,
  * and C is added to the result as by an ordinary addition, all in the accumulator's format.
  */
+import type { Lanes } from "../dtype.ts";
 import { decodeFloat, encodeFloat, floatFormats } from "../floats.ts";
 import { largestExponent, panelColumns, panelJob, zeroExponent } from "./tensor-core-kernel.ts";
 
@@ -31,16 +32,20 @@ export type TensorCoreFormat = "f16" | "bf16" | "tf32" | "f8e4m3fn" | "f8e5m2";
 export type TensorCoreAccumulator = "f32" | "f16";
 export type TensorCoreUnit = "mma" | "wgmma";
 
-/** Rows of an operand: of A, or the columns of B. */
-export interface TensorOperand {
-  readonly format: TensorCoreFormat;
-  readonly rows: number;
-  readonly k: number;
+/** Elements as numbers. */
+export interface DecodedLanes {
   readonly values: Float32Array;
   /** Of each element; `zeroExponent` for a zero. */
   readonly exponents: Int32Array;
   /** Whether an element is too large, too small or too special for the fast way. */
   readonly extreme: boolean;
+}
+
+/** Rows of an operand: of A, or the columns of B. */
+export interface TensorOperand extends DecodedLanes {
+  readonly format: TensorCoreFormat;
+  readonly rows: number;
+  readonly k: number;
 }
 
 const bytesOf: { readonly [F in TensorCoreFormat]: 1 | 2 | 4 } = {
@@ -90,22 +95,40 @@ export function decodeTensorOperand(
   rows: number,
   sign: 1 | -1 = 1,
 ): TensorOperand {
-  const count = bytes.length / bytesOf[format];
-  const values = new Float32Array(count);
-  const exponents = new Int32Array(count);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (format === "tf32") readWords(values, exponents, view);
-  else readCodes(values, exponents, view, tableOf(format), bytesOf[format]);
+  const { buffer } = bytes.slice();
+  const codes = { 1: Uint8Array, 2: Uint16Array, 4: Float32Array }[bytesOf[format]];
+  const decoded = decodeLanes(format, new codes(buffer));
+  const { values } = decoded;
   if (sign < 0)
-    for (let index = 0; index < count; index++) values[index] = -(values[index] as number);
-  return {
-    format,
-    rows,
-    k: count / rows,
-    values,
-    exponents,
-    extreme: isExtreme(values, exponents),
-  };
+    for (let index = 0; index < values.length; index++) values[index] = -(values[index] as number);
+  return { ...decoded, format, rows, k: values.length / rows };
+}
+
+/** Decodes lanes: codes, or the numbers of tf32, whose 13 low bits do not matter. */
+export function decodeLanes(format: TensorCoreFormat, lanes: Lanes): DecodedLanes {
+  const values = new Float32Array(lanes.length);
+  const exponents = new Int32Array(lanes.length);
+  if (format === "tf32") decodeWords(values, exponents, lanes as Float32Array);
+  else {
+    const table = tableOf(format);
+    const codes = lanes as Uint16Array;
+    for (let index = 0; index < codes.length; index++) {
+      const code = codes[index] as number;
+      values[index] = table.values[code] as number;
+      exponents[index] = table.exponents[code] as number;
+    }
+  }
+  return { values, exponents, extreme: isExtreme(values, exponents) };
+}
+
+function decodeWords(values: Float32Array, exponents: Int32Array, lanes: Float32Array): void {
+  const words = new Uint32Array(lanes.buffer, lanes.byteOffset, lanes.length);
+  const kept = new Uint32Array(values.buffer);
+  for (let index = 0; index < words.length; index++) {
+    const word = (words[index] as number) & 0xffff_e000;
+    kept[index] = word;
+    exponents[index] = exponentOf(word, 8, 23, 127);
+  }
 }
 
 function isExtreme(values: Float32Array, exponents: Int32Array): boolean {
@@ -118,30 +141,7 @@ function isExtreme(values: Float32Array, exponents: Int32Array): boolean {
   return false;
 }
 
-function readCodes(
-  values: Float32Array,
-  exponents: Int32Array,
-  view: DataView,
-  table: CodeTable,
-  bytes: number,
-): void {
-  for (let index = 0; index < values.length; index++) {
-    const code = bytes === 1 ? view.getUint8(index) : view.getUint16(2 * index, true);
-    values[index] = table.values[code] as number;
-    exponents[index] = table.exponents[code] as number;
-  }
-}
-
-/** The 13 low bits of a tf32 register do not matter. */
-function readWords(values: Float32Array, exponents: Int32Array, view: DataView): void {
-  for (let index = 0; index < values.length; index++) {
-    const word = view.getUint32(4 * index, true) & 0xffff_e000;
-    values[index] = decodeFloat("tf32", word);
-    exponents[index] = exponentOf(word, 8, 23, 127);
-  }
-}
-
-interface StepRule {
+export interface StepRule {
   /** Fraction bits that are kept. */
   readonly fraction: number;
   readonly accumulator: TensorCoreAccumulator;
@@ -181,17 +181,27 @@ function encodeSum(sum: number, { accumulator, mantissaBits }: StepRule): number
   return bits === 0 ? 0 : sign + bits;
 }
 
+/** Elements of an operand that lie some distance apart. */
+export interface Run {
+  readonly start: number;
+  readonly stride: number;
+}
+
 /** The result where an infinity or a NaN takes part; undefined where none does. */
 function specialSum(
   { accumulator }: StepRule,
-  a: Float32Array,
-  b: Float32Array,
+  a: DecodedLanes,
+  { start: left, stride: leftStride }: Run,
+  b: DecodedLanes,
+  { start: right, stride: rightStride }: Run,
+  length: number,
   addend: number,
 ): number | undefined {
   let sum = addend - addend === 0 ? 0 : addend;
   let found = addend - addend !== 0;
-  for (let k = 0; k < a.length; k++) {
-    const product = (a[k] as number) * (b[k] as number);
+  for (let k = 0; k < length; k++) {
+    const product =
+      (a.values[left + k * leftStride] as number) * (b.values[right + k * rightStride] as number);
     if (product - product === 0) continue;
     sum += product;
     found = true;
@@ -201,45 +211,54 @@ function specialSum(
   return infinityCodes[accumulator] + (sum < 0 ? signCodes[accumulator] : 0);
 }
 
-/** One row and one column, whatever they hold: the rule itself. */
-function sumOne(
+/** One row and one column onto one sum, whatever they hold: the rule itself. */
+export function sumRow(
   rule: StepRule,
-  a: TensorOperand,
-  row: number,
-  b: TensorOperand,
-  column: number,
+  a: DecodedLanes,
+  leftRun: Run,
+  b: DecodedLanes,
+  rightRun: Run,
+  length: number,
   code: number,
 ): number {
-  const left = row * a.k;
-  const right = column * b.k;
+  const { start: left, stride: leftStride } = leftRun;
+  const { start: right, stride: rightStride } = rightRun;
   const { accumulator, fraction } = rule;
   const addend = decodeFloat(accumulator, code);
-  const special = specialSum(
-    rule,
-    a.values.subarray(left, left + a.k),
-    b.values.subarray(right, right + b.k),
-    addend,
-  );
+  const special = specialSum(rule, a, leftRun, b, rightRun, length, addend);
   if (special !== undefined) return special;
   const { exponentBits, mantissaBits, bias } = floatFormats[accumulator];
   let largest = exponentOf(code, exponentBits, mantissaBits, bias);
-  for (let k = 0; k < a.k; k++)
+  for (let k = 0; k < length; k++)
     largest = Math.max(
       largest,
-      (a.exponents[left + k] as number) + (b.exponents[right + k] as number),
+      (a.exponents[left + k * leftStride] as number) +
+        (b.exponents[right + k * rightStride] as number),
     );
   if (largest <= zeroExponent / 2) return 0;
   const scale = 2 ** (fraction - largest);
   let sum = Math.trunc(addend * scale);
-  for (let k = 0; k < a.k; k++)
-    sum += Math.trunc((a.values[left + k] as number) * (b.values[right + k] as number) * scale);
+  for (let k = 0; k < length; k++)
+    sum += Math.trunc(
+      (a.values[left + k * leftStride] as number) *
+        (b.values[right + k * rightStride] as number) *
+        scale,
+    );
   return encodeSum(sum / scale, rule);
 }
 
 function sumAll(rule: StepRule, a: TensorOperand, b: TensorOperand, c: Uint32Array): void {
   for (let row = 0, index = 0; row < a.rows; row++)
     for (let column = 0; column < b.rows; column++, index++)
-      c[index] = sumOne(rule, a, row, b, column, c[index] as number);
+      c[index] = sumRow(
+        rule,
+        a,
+        { start: row * a.k, stride: 1 },
+        b,
+        { start: column * b.k, stride: 1 },
+        a.k,
+        c[index] as number,
+      );
 }
 
 /** The fast way; whether it could be gone. */
@@ -282,6 +301,17 @@ function addCodes(accumulator: TensorCoreAccumulator, left: number, right: numbe
   return sum !== sum ? nanCodes[accumulator] : encodeFloat(accumulator, sum);
 }
 
+/** The rule of one step of a unit on operands of a format. */
+export function stepRule(
+  format: TensorCoreFormat,
+  unit: TensorCoreUnit,
+  accumulator: TensorCoreAccumulator,
+): StepRule {
+  return bytesOf[format] === 1 && unit === "wgmma"
+    ? { fraction: 13, accumulator, mantissaBits: 13 }
+    : { fraction: 25, accumulator, mantissaBits: 23 };
+}
+
 /** Half of an FP8 operand, as the f16 unit takes it: the k with k mod 4 below 2, or the others. */
 function pairsOf(operand: TensorOperand, half: 0 | 1): TensorOperand {
   const { k, rows } = operand;
@@ -307,15 +337,14 @@ export function multiplyAccumulate(
   b: TensorOperand,
   c: Uint32Array,
 ): void {
-  const fp8 = bytesOf[a.format] === 1;
-  const wide: StepRule = { fraction: 25, accumulator, mantissaBits: 23 };
-  if (!fp8) step(wide, a, b, c);
-  else if (unit === "wgmma") step({ fraction: 13, accumulator, mantissaBits: 13 }, a, b, c);
-  else {
-    const products = new Uint32Array(c.length);
-    step(wide, pairsOf(a, 0), pairsOf(b, 0), products);
-    step(wide, pairsOf(a, 1), pairsOf(b, 1), products);
-    for (const [index, code] of c.entries())
-      c[index] = addCodes(accumulator, code, products[index] as number);
+  const rule = stepRule(a.format, unit, accumulator);
+  if (bytesOf[a.format] !== 1 || unit === "wgmma") {
+    step(rule, a, b, c);
+    return;
   }
+  const products = new Uint32Array(c.length);
+  step(rule, pairsOf(a, 0), pairsOf(b, 0), products);
+  step(rule, pairsOf(a, 1), pairsOf(b, 1), products);
+  for (const [index, code] of c.entries())
+    c[index] = addCodes(accumulator, code, products[index] as number);
 }
