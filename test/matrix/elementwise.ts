@@ -278,14 +278,10 @@ function made(): readonly MatrixCase[] {
   return [...constants, ...counts];
 }
 
-export function elementwiseCases(): readonly MatrixCase[] {
-  return [
-    ...unaryCases(),
-    ...binaryCases(),
-    ...testCases(),
-    ...choiceCases(),
-    ...casts(),
-    ...bitcasts(),
-    ...made(),
-  ];
+export function functionCases(): readonly MatrixCase[] {
+  return [...unaryCases(), ...binaryCases(), ...testCases(), ...choiceCases(), ...made()];
+}
+
+export function castCases(): readonly MatrixCase[] {
+  return [...casts(), ...bitcasts()];
 }

@@ -1,0 +1,4 @@
+import { emulateCases } from "./emulated.ts";
+import { combiningCases } from "./combining.ts";
+
+emulateCases(combiningCases());

@@ -1,0 +1,36 @@
+/** Runs cases on the emulator, with all its checks, as tests: one for each op and what it is applied to. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Device } from "../../src/device/device.ts";
+import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
+import { runCase } from "./case.ts";
+import type { MatrixCase } from "./case.ts";
+
+/** Cases that share the first words of their names are one test. */
+function groupsOf(cases: readonly MatrixCase[]): ReadonlyMap<string, readonly MatrixCase[]> {
+  const groups = new Map<string, MatrixCase[]>();
+  for (const one of cases) {
+    const key = one.name.split(" ").slice(0, 2).join(" ");
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [one]);
+    else group.push(one);
+  }
+  return groups;
+}
+
+export function emulateCases(cases: readonly MatrixCase[]): void {
+  let device: Device | undefined;
+  beforeAll(() => {
+    device = new Device(new EmulatorBackend({ seed: 1 }));
+  });
+  afterAll(() => device?.dispose());
+  for (const [name, group] of groupsOf(cases))
+    test(`${name}: ${group.length} on the emulator`, async () => {
+      const problems: string[] = [];
+      for (const one of group) {
+        if (device === undefined) throw new Error("no emulator");
+        const { problem } = await runCase(device, one);
+        if (problem !== undefined) problems.push(`${one.name}: ${problem}`);
+      }
+      expect(problems).toEqual([]);
+    });
+}

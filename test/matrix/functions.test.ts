@@ -1,0 +1,4 @@
+import { functionCases } from "./elementwise.ts";
+import { emulateCases } from "./emulated.ts";
+
+emulateCases(functionCases());

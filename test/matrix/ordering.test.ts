@@ -1,0 +1,4 @@
+import { emulateCases } from "./emulated.ts";
+import { orderingCases } from "./ordering.ts";
+
+emulateCases(orderingCases());

@@ -1,0 +1,4 @@
+import { emulateCases } from "./emulated.ts";
+import { rearrangingCases } from "./rearranging.ts";
+
+emulateCases(rearrangingCases());
