@@ -153,6 +153,6 @@ function multiplyExactly(
         code = sumRow(rule, left, leftRun, right, rightRun, length, code);
       }
       floatBits[0] = code;
-      sums[at] = isSingle ? (floats[0] as number) : code;
+      sums[at] = isSingle ? floats[0] : code;
     }
 }
