@@ -15,9 +15,6 @@ import { variableBytes } from "./program/symbols.ts";
 import { initialBytes } from "./program/variables.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
-/** Findings that the report of a stopped launch mentions. */
-const mostEarlier = 4;
-
 /** Programs by module, entry and whether they check. */
 const programs = new WeakMap<PtxModule, Map<string, Program>>();
 

@@ -226,7 +226,7 @@ export class Checker {
       flight === undefined
         ? {
             code: "TW8012",
-            message: `${instruction.opcode} reads ${name}, which ${who} has not written`,
+            message: `${instruction.opcode} depends on ${name}, which holds nothing defined in ${who}`,
             location,
           }
         : {

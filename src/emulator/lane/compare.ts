@@ -221,13 +221,13 @@ function choose(
   a: Operand,
   b: Operand,
 ): void {
-  writer.tolerating(() => {
-    if (!isWide(type))
-      return writer.setWord(target, `${first} ? ${writer.word(a)} : ${writer.word(b)}`);
+  if (!isWide(type)) writer.setWord(target, `${first} ? ${writer.word(a)} : ${writer.word(b)}`);
+  else {
     const [left, right] = [writer.pair(a), writer.pair(b)];
     const low = writer.local(`${first} ? ${left.low} : ${right.low}`);
     writer.setPair(target, low, `${first} ? ${left.high} : ${right.high}`);
-  });
+  }
+  writer.selects(`${first} ? 1 : 0`, [a, b]);
 }
 
 const selectBySign: LaneRule = (instruction, writer) => {
@@ -247,11 +247,9 @@ const move: LaneRule = (instruction, writer) => {
   if (type === "pred") return writer.setPredicate(target, writer.predicate(source));
   if (target.kind === "vector") return unpack(writer, type, target.elements, source);
   if (source.kind === "vector") return pack(writer, type, target, source.elements);
-  writer.tolerating(() => {
-    if (!isWide(type)) return writer.setWord(target, writer.word(source));
-    const { low, high } = writer.pair(source);
-    writer.setPair(target, low, high);
-  });
+  if (!isWide(type)) return writer.setWord(target, writer.word(source));
+  const { low, high } = writer.pair(source);
+  writer.setPair(target, low, high);
 };
 
 function typeWidth(type: string): number {

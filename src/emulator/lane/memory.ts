@@ -7,7 +7,7 @@
  *                                    else { q = w.locate(…); t1 = q.views.words[q.offset >>> 2]; }
  *                                    r1 = t1;
  */
-import type { AddressOperand, Operand } from "../../ptx/module.ts";
+import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
 import { windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
@@ -79,6 +79,10 @@ function addressNumber(
   { base, offset }: AddressOperand,
   kind: AccessKind,
 ): string {
+  return writer.required(() => requiredAddress(writer, base, offset, kind));
+}
+
+function requiredAddress(writer: LaneWriter, base: Base, offset: number, kind: AccessKind): string {
   if (base.kind === "register" && writer.place(base).shape === "word")
     return writer.local(`(${writer.word(base)} + ${offset}) >>> 0`);
   if (kind === "shared" || kind === "local")
@@ -330,7 +334,10 @@ function valuesOf(
 export function storeRule(placeOf: PlaceOf): LaneRule {
   return (instruction, writer) => {
     const form = memoryForm(instruction);
-    const values = valuesOf(writer, form, elementsOf(instruction.operand(1)));
+    const read = (): readonly string[] =>
+      valuesOf(writer, form, elementsOf(instruction.operand(1)));
+    // Parameters of calls may be left undefined, as registers may.
+    const values = form.kind === "param" || form.kind === "local" ? read() : writer.required(read);
     const operand = addressOf(instruction, 0);
     let kind = form.kind;
     let address: string;

@@ -17,6 +17,7 @@
  */
 import type { Guard, Operand, Register } from "../../ptx/module.ts";
 import type { RegisterPlace } from "../program/registers.ts";
+import { Definedness } from "./definedness.ts";
 
 /** The NaNs that f32 and f64 arithmetic makes. */
 export const nanWord = 0x7fffffff;
@@ -33,11 +34,6 @@ interface Local {
   readonly place: RegisterPlace;
   readonly forms: Set<Form>;
   written: boolean;
-  /** Whether every lane has written it, whatever guards say. */
-  surelyWritten: boolean;
-  maybeWritten: boolean;
-  readBefore: boolean;
-  readGuarded: boolean;
 }
 
 /** What operands that are no registers stand for. */
@@ -63,7 +59,7 @@ export class LaneWriter {
   #names = 0;
   #addressSlots = 0;
   #site = 0;
-  #ignoresUndefined = false;
+  readonly #definedness = new Definedness();
 
   constructor(
     places: ReadonlyMap<Register, RegisterPlace>,
@@ -87,24 +83,40 @@ export class LaneWriter {
   /** Writes one instruction; `write` says what each lane does. */
   instruction(site: number, guard: Guard | undefined, write: () => void): void {
     this.#site = site;
+    this.#definedness.begin(site);
     if (guard === undefined) {
       write();
+      this.#definedness.end("mask");
       return;
     }
-    const condition = this.predicate(guard.register);
+    const condition = this.required(() => this.predicate(guard.register));
     if (this.#checks) this.after.push("w.decide();");
     const inner: string[] = [];
     this.#inner = inner;
     write();
+    if (this.#checks) {
+      const lanes = this.accumulator("0");
+      inner.push(`${lanes} |= 1 << l;`);
+      this.#definedness.end(lanes);
+    }
     this.#inner = undefined;
     this.body.push(`if (${condition} ${guard.negated ? "===" : "!=="} 0) {`, ...inner, "}");
   }
 
-  /** Runs `read` for operands whose being undefined does no harm by itself: a plain copy. */
-  tolerating(read: () => void): void {
-    this.#ignoresUndefined = true;
-    read();
-    this.#ignoresUndefined = false;
+  /** Reads operands that must be defined, because something comes of them that others see. */
+  required<T>(read: () => T): T {
+    return this.#definedness.required(read);
+  }
+
+  /** Notes that a result is one of two operands, and which: where `first` is not 0, the first. */
+  selects(first: string, operands: readonly [Operand, Operand]): void {
+    if (!this.#checks) return;
+    const lanes = this.accumulator("0");
+    this.line(`${lanes} |= (${first}) << l;`);
+    const [a, b] = operands.map((operand) =>
+      operand.kind === "register" ? this.place(operand).number : undefined,
+    );
+    this.#definedness.select(lanes, a, b);
   }
 
   get isGuarded(): boolean {
@@ -213,14 +225,16 @@ export class LaneWriter {
   /** The four words of 128 bits. */
   quad(operand: Operand): readonly string[] {
     if (operand.kind !== "register") throw new OperandError(`${operand.kind} operand as 128 bits`);
-    const { offset } = this.place(operand);
+    const { offset, number } = this.place(operand);
+    this.#definedness.read(number);
     return [0, 1, 2, 3].map((word) => this.local(`I[base + 4 * l + ${offset + word}]`));
   }
 
   setQuad(operand: Operand, words: readonly string[]): void {
     const register = destination(operand);
     if (register === undefined) return;
-    const { offset } = this.place(register);
+    const { offset, number } = this.place(register);
+    this.#definedness.write(number);
     words.forEach((word, position) =>
       this.line(`I[base + 4 * l + ${offset + position}] = ${word};`),
     );
@@ -252,10 +266,6 @@ export class LaneWriter {
       place,
       forms: new Set(),
       written: false,
-      surelyWritten: false,
-      maybeWritten: false,
-      readBefore: false,
-      readGuarded: false,
     };
     this.#locals.set(register, made);
     const { number, shape } = place;
@@ -267,7 +277,7 @@ export class LaneWriter {
 
   #read(register: Register, form: Form): string {
     const local = this.#local(register);
-    this.#noteRead(local);
+    this.#definedness.read(local.place.number);
     this.#make(local, form);
     const { number, shape } = local.place;
     if (shape === "predicate") return `p${number}`;
@@ -380,46 +390,7 @@ export class LaneWriter {
     local.forms.clear();
     local.forms.add(form);
     local.written = true;
-    this.#noteWrite(local);
-  }
-
-  /* ---- definedness ---- */
-
-  #noteRead(local: Local): void {
-    if (!this.#checks || local.surelyWritten || this.#ignoresUndefined) return;
-    const { number } = local.place;
-    if (!this.isGuarded && !local.maybeWritten) {
-      if (local.readBefore) return;
-      local.readBefore = true;
-      this.before.push(
-        `if ((I[base + ${number}] & mask) !== mask) w.undefined(${this.#site}, ${number}, mask & ~I[base + ${number}]);`,
-      );
-      return;
-    }
-    if (!local.readGuarded) {
-      local.readGuarded = true;
-      this.before.push(`let u${number} = 0;`);
-      this.after.push(
-        `if ((I[base + ${number}] & u${number}) !== u${number}) w.undefined(${this.#site}, ${number}, u${number} & ~I[base + ${number}]);`,
-      );
-    }
-    this.line(
-      local.maybeWritten
-        ? `if (((g${number} >>> l) & 1) === 0) u${number} |= 1 << l;`
-        : `u${number} |= 1 << l;`,
-    );
-  }
-
-  #noteWrite(local: Local): void {
-    if (!this.#checks || local.surelyWritten) return;
-    const { number } = local.place;
-    if (!this.isGuarded) {
-      local.surelyWritten = true;
-      return;
-    }
-    if (!local.maybeWritten) this.before.push(`let g${number} = 0;`);
-    local.maybeWritten = true;
-    this.line(`g${number} |= 1 << l;`);
+    this.#definedness.write(local.place.number);
   }
 
   /* ---- the whole ---- */
@@ -427,8 +398,8 @@ export class LaneWriter {
   /** The text of a function body; `last` is what stands behind everything. */
   finish(last: string): string {
     const stores: string[] = [];
-    const after = [...this.after];
-    for (const { place, forms, written, surelyWritten, maybeWritten } of this.#locals.values()) {
+    const after: string[] = [];
+    for (const { place, forms, written } of this.#locals.values()) {
       if (!written) continue;
       const { number, shape, offset } = place;
       if (shape === "predicate") {
@@ -436,11 +407,12 @@ export class LaneWriter {
         stores.push(`Q${number} |= p${number} << l;`);
         after.push(`I[base + ${offset}] = (P${number} & ~mask) | Q${number};`);
       } else stores.push(storeText(place, forms.has("bits") ? "bits" : "number"));
-      if (this.#checks) {
-        if (surelyWritten) after.push(`I[base + ${number}] |= mask;`);
-        else if (maybeWritten) after.push(`I[base + ${number}] |= g${number};`);
-      }
     }
+    if (this.#checks) {
+      this.before.push(this.#definedness.flightText());
+      after.push(...this.#definedness.text());
+    }
+    after.push(...this.after);
     const declared = this.#declared.map((name) => `${name} = 0`).join(", ");
     const loop =
       this.body.length + stores.length === 0

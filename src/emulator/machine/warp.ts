@@ -152,6 +152,15 @@ export class WarpState implements WarpView {
     this.host.undefinedRegister(this, site, register, mask);
   }
 
+  /** Reports reads of registers that an asynchronous instruction has under way: pairs of register and site. */
+  inFlight(reads: readonly number[]): void {
+    for (let at = 0; at < reads.length; at += 2) {
+      const register = reads[at] as number;
+      if (this.flights.has(this.base + register))
+        this.host.undefinedRegister(this, reads[at + 1] as number, register, -1);
+    }
+  }
+
   /** A conditional jump, a guard or a barrier: what polls told counts from here on. */
   decide(): void {
     this.learning?.decide();

@@ -1,6 +1,6 @@
 /** Turns the planned steps of a function into functions that run them. */
 import type { Operand, PtxModule } from "../../ptx/module.ts";
-import type { Collective, CollectiveRules, MachineView } from "../collective.ts";
+import type { Collective, CollectiveRules, MachineView, OperandView } from "../collective.ts";
 import { memoryForm } from "../lane/memory.ts";
 import { LaneWriter, OperandError } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
@@ -178,22 +178,27 @@ export class FunctionCompiler {
     const site = this.#sites.length;
     const run = this.#about(instruction, () => this.#warpRun(instruction, site, self, next, block));
     const cost = isPoll(instruction) ? pollCost : 1;
-    return { run: this.#guarded(instruction, run, self, next), weight: 1, cost, site };
+    return { run: this.#guarded(instruction, run, site, self, next), weight: 1, cost, site };
   }
 
   /** Lanes whose guard says no go on at once; the others do so when they are done. */
   #guarded(
     { flat }: PlannedInstruction,
     run: StepFunction,
+    site: number,
     self: number,
     next: number,
   ): StepFunction {
     const { guard } = flat.instruction;
     if (guard === undefined) return run;
-    const { offset } = this.#resolver.place(guard.register);
+    const { offset, number } = this.#resolver.place(guard.register);
+    const { checks } = this.#options;
     const flip = guard.negated ? -1 : 0;
     return (warp, mask) => {
-      const active = mask & ((warp.words[warp.base + offset] as number) ^ flip);
+      const { words, base } = warp;
+      if (checks && (mask & ~(words[base + number] as number)) !== 0)
+        warp.undefined(site, number, mask & ~(words[base + number] as number));
+      const active = mask & ((words[base + offset] as number) ^ flip);
       warp.decide();
       if (active === 0) return next;
       return active === mask ? run(warp, mask) : warp.split(active, self, next, next);
@@ -270,8 +275,46 @@ export class FunctionCompiler {
     const rule = warpRules[lane.root];
     if (collective !== undefined) return partial(collectiveRun(collective), self, next);
     if (rule === undefined) throw unknownInstruction(instruction, location);
-    return partial(rule(new WarpInstruction(lane, site, views)), self, next);
+    const run = rule(new WarpInstruction(lane, site, views));
+    const checked = this.#options.checks ? withDefined(run, site, sourcesOf(lane, views)) : run;
+    return partial(checked, self, next);
   }
+}
+
+/** Instructions whose first operand is no result. */
+const withoutResult = new Set(["red", "bar", "barrier", "setmaxnreg", "nanosleep"]);
+
+function sourcesOf(
+  { root, modifiers }: PlannedInstruction["lane"],
+  views: readonly OperandView[],
+): readonly OperandView[] {
+  const hasResult = !withoutResult.has(root) || modifiers.includes("red");
+  // A shuffle hands on what lanes have, defined or not.
+  const first = root === "shfl" ? 2 : hasResult ? 1 : 0;
+  return views.slice(first).flatMap(registersOf);
+}
+
+/** Runs a rule after a look at whether its operands are defined. */
+function withDefined(run: WarpRun, site: number, required: readonly OperandView[]): WarpRun {
+  return (warp, mask) => {
+    for (const view of required) {
+      const index = view.defined(warp);
+      const missing = mask & ~(warp.words[index] as number);
+      if (missing !== 0) warp.undefined(site, index - warp.base, missing);
+    }
+    return run(warp, mask);
+  };
+}
+
+/** The registers that a view reads. */
+function registersOf(view: OperandView): readonly OperandView[] {
+  const { operand } = view;
+  const isRegister =
+    operand.kind === "register" ||
+    operand.kind === "not" ||
+    (operand.kind === "address" && operand.base.kind === "register");
+  if (isRegister) return [view, ...view.elements.flatMap(registersOf)];
+  return view.elements.flatMap(registersOf);
 }
 
 /** Whether an instruction may look for what another lane, warp or block does. */

@@ -246,6 +246,10 @@ class AddressView extends BasicView {
     const sum = this.#base.address(warp, lane) + this.#offset;
     return this.#isNarrow ? sum >>> 0 : sum;
   }
+
+  override defined(warp: WarpView): number {
+    return this.#base.defined(warp);
+  }
 }
 
 class ListView extends BasicView {

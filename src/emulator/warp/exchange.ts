@@ -67,19 +67,27 @@ const shuffle: WarpRule = (instruction) => {
     eachLane(lanes, (lane) => {
       values[lane] = source.word(warp, lane);
     });
-    const results: number[] = [];
+    const isRegister = source.operand.kind === "register";
+    // A lane that does not take part has nothing to give.
+    const given = lanes & (isRegister ? (warp.words[source.defined(warp)] as number) : -1);
+    const sources: number[] = [];
     let inside = 0;
     eachLane(lanes, (lane) => {
       const from = shuffleSource(mode, lane, distance.word(warp, lane), bound.word(warp, lane));
       if (from.inside) inside |= 1 << lane;
-      // A lane that does not take part has nothing to give; the result is undefined, so any will do.
-      results.push(values[((lanes >>> from.source) & 1) !== 0 ? from.source : lane] as number);
+      sources[lane] = from.source;
     });
-    let next = 0;
+    let lost = 0;
     eachLane(lanes, (lane) => {
-      target?.setWord(warp, lane, results[next++] ?? 0);
+      const from = sources[lane] ?? lane;
+      if (((given >>> from) & 1) === 0) lost |= 1 << lane;
+      target?.setWord(warp, lane, values[from] as number);
       holds?.setWord(warp, lane, (inside >>> lane) & 1);
     });
+    if (lost !== 0 && target?.operand.kind === "register") {
+      const index = target.defined(warp);
+      warp.words[index] = (warp.words[index] as number) & ~lost;
+    }
   });
 };
 
