@@ -53,7 +53,16 @@ describe("the assembler", () => {
   test("is missed with a way out, as TW5009", () => {
     process.env["PATH"] = folder;
     expect(findAssembler()).toBeUndefined();
-    expect(() => requireAssembler()).toThrow(/^TW5009: ptxas[^]*--emit ptx/);
+    let refusal: unknown;
+    try {
+      requireAssembler();
+    } catch (error) {
+      refusal = error;
+    }
+    expect(refusal).toMatchObject({
+      code: "TW5009",
+      remedy: expect.stringContaining("--emit ptx") as string,
+    });
   });
 
   test("gives machine code, its log and what the kernel takes", async () => {

@@ -10,6 +10,7 @@
  *
  * PTX for sm_80 runs on every later GPU; a target that ends in "a" runs on its own kind alone.
  */
+import { isOlderPtx } from "../ptx/version.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
@@ -107,9 +108,7 @@ export function cudaText(version: number): string {
 /** Refuses a kernel whose PTX the driver is too old for. */
 export function requirePtx(kernel: string, needed: string, driverVersion: number): void {
   const accepted = newestPtx(driverVersion);
-  const [major = 0, minor = 0] = needed.split(".").map(Number);
-  const [newestMajor = 0, newestMinor = 0] = accepted.split(".").map(Number);
-  if (major < newestMajor || (major === newestMajor && minor <= newestMinor)) return;
+  if (!isOlderPtx(accepted, needed)) return;
   throw new TilewrightError({
     code: "TW4504",
     message: `kernel ${kernel} needs PTX ${needed}, which the driver of CUDA ${cudaText(driverVersion)} does not accept`,
