@@ -43,7 +43,6 @@ const f32 = {
 const f64: { readonly [F in keyof typeof f32]: ErrorBound } = {
   ...f32,
   exp: plain(1),
-  tan: { ulp: 3, note: "of any size" },
   rsqrt: { ulp: 1.5, note: "as the simulator's" },
 };
 
