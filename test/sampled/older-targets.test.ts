@@ -1,0 +1,33 @@
+/** What GPUs before Hopper do in other instructions: conversions, halves, copies, barriers, products. */
+import { targets } from "../../src/targets/target.ts";
+import { matrixCases } from "../matrix/index.ts";
+import { sample } from "./sample.ts";
+
+sample(
+  "sm_80",
+  matrixCases(),
+  [
+    "binary add bf16 any",
+    "binary sub bf16 any",
+    "binary mul bf16 any",
+    "compare lt bf16",
+    "cast f32 f8e4m3fn saturate",
+    "cast f32 f8e4m3fn nan",
+    "cast f32 f8e5m2 nan",
+    "cast f8e4m3fn f32 saturate",
+    "cast f8e5m2 f16 saturate",
+    "cast f32 tf32 saturate",
+    "atomic add bf16",
+    "atomic max f16",
+    "copyAsync f32 rows",
+    "copyAsync f16 overhanging",
+    "copyAsync i8 odd rows",
+    "dot f16 f16 f32 16x8x64",
+    "dot bf16 bf16 f32 64x48x64",
+    "shared transposed f16",
+    "barriers between threads",
+    "waits by parity",
+    "one warp copies, all wait",
+  ],
+  { target: targets.sm_80 },
+);
