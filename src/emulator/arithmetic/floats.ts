@@ -52,8 +52,19 @@ export function fuseToOdd(a: number, b: number, c: number): number {
   return doubleResult[0];
 }
 
+/**
+ * a·b + c of f32 numbers, rounded once. Rounding the f64 sum again goes wrong only where it is halfway
+ * between two f32 numbers, or beyond the largest; anywhere else the nearest f32 is the same.
+ */
 export function fuseSingle(a: number, b: number, c: number): number {
-  return Math.fround(fuseToOdd(a, b, c));
+  const sum = a * b + c;
+  const nearest = Math.fround(sum);
+  const rest = sum - nearest;
+  if (rest === 0 || rest !== rest) return nearest;
+  const other = nearest + 2 * rest;
+  return Math.fround(other) === other || rest === Infinity || rest === -Infinity
+    ? Math.fround(fuseToOdd(a, b, c))
+    : nearest;
 }
 
 /** The smaller; a NaN gives way to a number, and -0 is smaller than +0. */
