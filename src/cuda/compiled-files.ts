@@ -16,7 +16,7 @@ export interface CompiledFiles {
 
 /** The manifest at `path` and its code. */
 export async function readCompiled(path: string): Promise<CompiledFiles> {
-  const manifest: unknown = await attempt(path, async () =>
+  const manifest = await attempt(path, async (): Promise<unknown> =>
     JSON.parse(await readFile(path, "utf8")),
   );
   const form = formOf(manifest);

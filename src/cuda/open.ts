@@ -35,17 +35,22 @@ export function processDriver(): Promise<Driver> {
 
 export async function openGpu(options: GpuOptions = {}): Promise<CudaBackend> {
   const found = await processDriver();
-  const letGo = await startAhead(found, options.gpu ?? 0);
+  const cache = processCache();
+  const letGo = await startAhead(found, options.gpu ?? 0, cache);
   try {
-    return openOn(found, options);
+    return openOn(found, options, cache);
   } finally {
     letGo();
   }
 }
 
 /** A back end on a GPU of the given driver. */
-export function openOn(driver: Driver, { gpu = 0, ...options }: GpuOptions = {}): CudaBackend {
-  const backend = backendOn(new CudaContext(driver, gpu), options);
+export function openOn(
+  driver: Driver,
+  { gpu = 0, ...options }: GpuOptions = {},
+  cache = processCache(),
+): CudaBackend {
+  const backend = backendOn(new CudaContext(driver, gpu), cache, options);
   try {
     backend.prepareMemory();
     return backend;
@@ -55,9 +60,9 @@ export function openOn(driver: Driver, { gpu = 0, ...options }: GpuOptions = {})
   }
 }
 
-function backendOn(context: CudaContext, options: CudaOptions): CudaBackend {
+function backendOn(context: CudaContext, cache: KernelCache, options: CudaOptions): CudaBackend {
   try {
-    return new CudaBackend(context, kernelLoader(compileKernel, processCache()), options);
+    return new CudaBackend(context, kernelLoader(compileKernel, cache), options);
   } catch (error) {
     context.dispose();
     throw error;

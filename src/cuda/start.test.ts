@@ -1,11 +1,12 @@
 /** The context that is opened ahead, beside the compiler's warm-up. */
 import { expect, test } from "vitest";
+import { KernelCache } from "./cache/kernel-cache.ts";
 import { FakeDriver } from "./fake/driver.ts";
 import { startAhead } from "./start.ts";
 
 test("a context opened ahead is held until it is let go of", async () => {
   const driver = new FakeDriver();
-  const letGo = await startAhead(driver, 0);
+  const letGo = await startAhead(driver, 0, new KernelCache(undefined, undefined));
   expect(driver.live).toEqual({ context: 1 });
   letGo();
   expect(driver.live).toEqual({});
@@ -19,7 +20,7 @@ test.each([
 ] as const)("a failure of %s is left to who opens next", async (name, result) => {
   const driver = new FakeDriver();
   driver.fail(name, result);
-  const letGo = await startAhead(driver, 0);
+  const letGo = await startAhead(driver, 0, new KernelCache(undefined, undefined));
   letGo();
   expect(driver.live).toEqual({});
 });

@@ -4,17 +4,18 @@
  * code loaded and compiled by the JavaScript engine.
  *
  *   other thread   cuInit ─────────────┐  cuDevicePrimaryCtxRetain ──────────┐
- *   this thread    trace, print, hash ─┘  passes, placement, emission, print ┘  the rest of opening
+ *   this thread    trace, ask the cache┘  passes, placement, emission, print ┘  the rest of opening
  */
-import { createHash } from "node:crypto";
+import { kernelText } from "../device/compilation.ts";
 import { f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
-import { printKernel } from "../ir/printer.ts";
 import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { compileKernel } from "../ptx/compile.ts";
+import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { defaultTarget } from "../targets/target.ts";
+import type { KernelCache } from "./cache/kernel-cache.ts";
 import { dataView } from "./driver.ts";
 import type { Driver } from "./driver.ts";
 import { success } from "./results.ts";
@@ -23,9 +24,13 @@ import { success } from "./results.ts";
  * Has the driver open the context of a GPU, and gives what lets go of it again. What goes wrong is left to
  * whoever opens the GPU next, who asks the same and reports it.
  */
-export async function startAhead(driver: Driver, ordinal: number): Promise<() => void> {
+export async function startAhead(
+  driver: Driver,
+  ordinal: number,
+  cache: KernelCache,
+): Promise<() => void> {
   const started = driver.callAside("cuInit", 0);
-  const traced = warmTracing();
+  const traced = warmTracing(cache);
   if ((await started) !== success) return () => undefined;
   const memory = driver.allocateHost(16);
   try {
@@ -43,7 +48,7 @@ export async function startAhead(driver: Driver, ordinal: number): Promise<() =>
 let warm = false;
 
 /** The small kernel, as far as a cache would look at it. */
-function warmTracing(): Kernel | undefined {
+function warmTracing(cache: KernelCache): Kernel | undefined {
   if (warm) return undefined;
   warm = true;
   const n = dim("n");
@@ -60,10 +65,13 @@ function warmTracing(): Kernel | undefined {
       out.at(here).store(x.at(here).load().mul(2).add(1));
     },
   );
-  createHash("sha256").update(printKernel(traced)).digest("hex");
+  cache.readKernel(kernelText(traced, "messages"), { target: defaultTarget, driverVersion: 0 });
   return traced;
 }
 
 function warmCompiling(traced: Kernel | undefined): void {
-  if (traced !== undefined) printPtx(compileKernel(runPasses(traced), defaultTarget).module);
+  if (traced === undefined) return;
+  const { module, ...plan } = compileKernel(runPasses(traced), defaultTarget);
+  printPtx(module);
+  revivePlan(JSON.parse(JSON.stringify(freezePlan(plan))), { target: defaultTarget });
 }
