@@ -285,3 +285,7 @@ export function functionCases(): readonly MatrixCase[] {
 export function castCases(): readonly MatrixCase[] {
   return [...casts(), ...bitcasts()];
 }
+
+export function elementwiseCases(): readonly MatrixCase[] {
+  return [...functionCases(), ...castCases()];
+}

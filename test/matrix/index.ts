@@ -1,7 +1,7 @@
 /** The whole matrix of cases. */
 import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
-import { castCases, functionCases } from "./elementwise.ts";
+import { elementwiseCases } from "./elementwise.ts";
 import { orderingCases } from "./ordering.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
@@ -9,8 +9,7 @@ import { updatingCases } from "./updating.ts";
 
 export function matrixCases(): readonly MatrixCase[] {
   return [
-    ...functionCases(),
-    ...castCases(),
+    ...elementwiseCases(),
     ...rearrangingCases(),
     ...combiningCases(),
     ...productCases(),

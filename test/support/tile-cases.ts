@@ -26,11 +26,11 @@ export function traced(dtype: DType, shape: readonly number[], body: Body): Kern
     {
       name: "k",
       grid: { i: 1 },
-      inputs: { x: array(dtype as never, shape as never) },
+      inputs: { x: array(dtype, shape) },
       outputs: { out: array(f32Type, [1]) },
     },
-    ({ x }: never) => {
-      body((x as { load(): never }).load());
+    ({ x }) => {
+      body(x.load() as never);
     },
   ).kernel;
 }
@@ -52,7 +52,7 @@ export function randomLanes(random: Random, dtype: DType, count: number, special
   const lanes = allocateLanes(dtype, count);
   const raw = new Uint8Array(lanes.buffer);
   const whole = new Float32Array(count).map(() => random.below(9) - 4);
-  if (dtype.kind === "bool") return lanes.map(() => random.below(2));
+  if (dtype.kind === "bool") return raw.map(() => random.below(2));
   if (dtype.kind !== "float") {
     raw.forEach((_, index) => (raw[index] = random.below(256)));
     if (dtype.bits === 4) {

@@ -16,7 +16,7 @@ import type { Conversion, NeededOperand, Placement } from "../../src/layout/plan
 import { planRelayout } from "../../src/layout/relayout/relayout.ts";
 import { EmitContext } from "../../src/ptx/emit/context.ts";
 import { iota, tileRules } from "../../src/ptx/emit/tiles/rules.ts";
-import type { EmittedValue, TileValue } from "../../src/ptx/emit/values.ts";
+import type { EmittedValue } from "../../src/ptx/emit/values.ts";
 import { slotsOf, wordClass } from "../../src/ptx/emit/values.ts";
 import type { PtxFunction, PtxModule, Register, Variable } from "../../src/ptx/module.ts";
 import { address, integer, symbol } from "../../src/ptx/operands.ts";
