@@ -6,7 +6,8 @@
  *   const evaluate = compileSequence(32, 1, (code, [x]) => emitSomething(code, x));
  *   evaluate(0.5)
  *
- * `rcp.approx` and `rsqrt.approx` give the nearest number moved by `nudge` units: GPUs differ in these.
+ * `rcp.approx` and `rsqrt.approx` give the nearest number moved by `nudge` units, since GPUs differ in these;
+ * `ex2.approx`, whose error stays in the result, gives the nearest one.
  */
 import { fusedMultiplyAdd } from "../../src/formats/arithmetic/fused.ts";
 import { Code, SourceFiles } from "../../src/ptx/code.ts";
@@ -45,9 +46,14 @@ const singleBits = new Int32Array(single.buffer);
 /** The float `units` beyond a finite number other than zero. */
 function moveUnits(value: number, units: number): number {
   single[0] = value;
-  if (value === 0 || !Number.isFinite(value)) return single[0];
+  if (single[0] === 0 || !Number.isFinite(single[0])) return single[0];
   singleBits[0] = (singleBits[0] as number) + units;
   return single[0];
+}
+
+/** A subnormal f32 as the zero of its sign. */
+function flushSubnormal(value: number): number {
+  return Math.abs(value) < 2 ** -126 ? value * 0 : value;
 }
 
 function copySign(sign: number, magnitude: number): number {
@@ -78,6 +84,7 @@ const ofNumbers: { readonly [opcode: string]: (...operands: number[]) => Scalar 
   rcp: (a = 0) => 1 / a,
   sqrt: (a = 0) => Math.sqrt(a),
   rsqrt: (a = 0) => 1 / Math.sqrt(a),
+  ex2: (a = 0) => 2 ** a,
   mov: (a = 0) => a,
 };
 
@@ -294,7 +301,9 @@ class Sequence {
     if (operation === undefined) throw new Error(`an instruction ${name} of ${type}`);
     if (!modifiers.includes("approx")) return operation;
     const exact = operation as (a: number) => number;
-    return (a: number) => moveUnits(exact(a), this.#nudge);
+    const flush = modifiers.includes("ftz") ? flushSubnormal : (value: number) => value;
+    const nudge = root === "ex2" ? 0 : this.#nudge;
+    return (a: number) => flush(moveUnits(exact(flush(a)), nudge));
   }
 }
 
