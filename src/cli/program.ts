@@ -311,9 +311,7 @@ function addCache(program: Command, choose: (command: ChosenCommand) => void): v
     .description(
       "Lists the compiled kernels that runs on a GPU have kept, removes them, or says where they are.",
     )
-    .addArgument(
-      new Argument("[action]", "what to do").choices(cacheActions).default("list" as CacheAction),
-    )
+    .addArgument(new Argument("[action]", "what to do").choices(cacheActions).default("list"))
     .addOption(jsonOption())
     .addHelpText(
       "after",

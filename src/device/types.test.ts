@@ -3,6 +3,8 @@ import { bf16, f32, i32, u64 } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { array, kernel, scalar } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
+import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 
@@ -42,4 +44,12 @@ test("launch takes every argument, arrays on the device", () => {
 test("a kernel of any signature takes arrays and scalars by any name", () => {
   const args: { readonly [name: string]: number | HostArray } = { alpha: 1 };
   expectTypeOf(args).toExtend<RunArguments<KernelDefinition>>();
+});
+
+test("a compiled kernel has the types of the kernel that it is said to be", () => {
+  type Compiled = ReturnType<typeof kernelFromCompiled<Definition>>;
+  expectTypeOf<RunArguments<Compiled>>().toEqualTypeOf<RunArguments<Definition>>();
+  expectTypeOf<HostResults<Compiled>>().toEqualTypeOf<HostResults<Definition>>();
+  const args: { readonly [name: string]: number | HostArray } = { alpha: 1 };
+  expectTypeOf(args).toExtend<RunArguments<CompiledKernel>>();
 });

@@ -167,8 +167,16 @@ export function kernelFromCompiled<K extends Signature = Signature>(
 
 function isManifest(value: unknown): value is CompiledManifest {
   if (typeof value !== "object" || value === null) return false;
-  const { format: found, target } = value as { readonly [name: string]: unknown };
-  return found === format && isTargetName(target);
+  const {
+    format: found,
+    target,
+    code,
+    kernel,
+    plan,
+  } = value as { readonly [name: string]: unknown };
+  const parts = [code, kernel, plan];
+  const whole = parts.every((part) => typeof part === "object" && part !== null);
+  return found === format && isTargetName(target) && whole;
 }
 
 function notAManifest(value: unknown): TilewrightError {

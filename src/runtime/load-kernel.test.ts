@@ -153,7 +153,7 @@ describe("on the emulator", () => {
     const loaded = kernelFromCompiled<typeof scaled>(throughFile({ manifest }), ptx);
     await on(await open("emulator"), async (device) => {
       const codeOf = async (given: object): Promise<string> =>
-        (await failure(() => device.run(loaded, { ...inputs, ...given } as never))).code;
+        (await failure(() => device.run(loaded, { ...inputs, ...given }))).code;
       expect(await codeOf({ y: 1 })).toBe("TW4002");
       expect(await codeOf({ x: fromNumbers(i32, [100], numbers) })).toBe("TW4003");
       expect(await codeOf({ x: fromNumbers(f32, [10, 10], numbers) })).toBe("TW4004");
@@ -279,6 +279,7 @@ describe("what is no compiled kernel", () => {
       [],
       { ...manifest, format: "tilewright compiled kernel 0" },
       { ...manifest, target: "sm_75" },
+      { ...manifest, plan: undefined },
     ])
       expect((await failure(() => kernelFromCompiled(given, ptx))).code).toBe("TW4020");
   });
