@@ -2,6 +2,7 @@
 import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
+import { meetingCases } from "./meeting.ts";
 import { orderingCases } from "./ordering.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
@@ -15,5 +16,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...productCases(),
     ...updatingCases(),
     ...orderingCases(),
+    ...meetingCases(),
   ];
 }

@@ -20,8 +20,10 @@ import { address, integer, vector } from "../operands.ts";
 import { threadBarrier, threadBarrierNumber } from "./barriers.ts";
 import type { EmitContext } from "./context.ts";
 import { tileElements } from "./elements.ts";
+import { firstHolder } from "./memory/access.ts";
 import { placesOf } from "./tiles/places.ts";
 import { ScratchMemory } from "./tiles/scratch.ts";
+import type { TileValue } from "./values.ts";
 
 const headerWords = 4;
 const recordWords = 4;
@@ -81,13 +83,7 @@ function holdsEverywhere(context: EmitContext, condition: Value): Register {
   });
   return scope.oneWarp
     ? code.make("pred", "vote.sync.all.pred", own, integer(-1))
-    : code.make(
-        "pred",
-        "barrier.red.and.pred",
-        threadBarrierNumber(context),
-        integer(128),
-        own,
-      );
+    : code.make("pred", "barrier.red.and.pred", threadBarrierNumber(context), integer(128), own);
 }
 
 /** Writes a record of the values, and remembers what it means. */
@@ -190,8 +186,7 @@ function throughScratch(context: EmitContext, op: AnyOp, place: Register): Regis
 
 /** A lone element as the words of a record. */
 function elementWords({ code }: EmitContext, dtype: DType, element: Register): readonly Register[] {
-  if (dtype.kind === "bool")
-    return [code.make("b32", "selp.b32", integer(1), integer(0), element)];
+  if (dtype.kind === "bool") return [code.make("b32", "selp.b32", integer(1), integer(0), element)];
   if (dtype.bits === 16) return [code.make("b32", "cvt.u32.u16", element)];
   if (dtype.bits !== 64) return [element];
   const [low, high] = [code.register("b32"), code.register("b32")];
@@ -209,10 +204,29 @@ function writeScalar(context: EmitContext, part: Payload, place: Register): void
   );
 }
 
-/** Every lane writes what it holds; lanes with copies write the same again. */
+/** Every lane writes what it holds; of lanes with copies the first does. */
 function writeTile(context: EmitContext, part: Payload, place: Register): void {
   const { code } = context;
   const tile = context.tile(part.value);
+  const { layout } = tile;
+  const first = firstHolder(context, layout.kind === "splat" ? undefined : layout);
+  if (typeof first === "boolean") {
+    writeElements(context, part, tile, place);
+    return;
+  }
+  const skip = code.label("copies");
+  code.jumpIf(first, skip, { negated: true, uniform: false });
+  writeElements(context, part, tile, place);
+  code.place(skip);
+}
+
+function writeElements(
+  context: EmitContext,
+  part: Payload,
+  tile: TileValue,
+  place: Register,
+): void {
+  const { code } = context;
   const places = placesOf(context, tile.layout, tile.shape);
   const size = wordsOf(part.dtype);
   const own = places.number;

@@ -1,0 +1,193 @@
+/**
+ * Where lanes, warps, blocks and the copy engine must meet so that a program thread is one: buffers used
+ * again, barriers waited for again, operands that copies bring.
+ */
+import { gemmOf } from "../../examples/gemm.ts";
+import { bf16, f32, i32 } from "../../src/formats/dtype.ts";
+import type { HostArray } from "../../src/formats/hostarray.ts";
+import {
+  accumulator,
+  array,
+  barrier,
+  clusterRank,
+  clusterSync,
+  commitShared,
+  copyAsync,
+  kernel,
+  loop,
+  smem,
+  warps,
+  wgmma,
+  when,
+} from "../../src/lang/index.ts";
+import type { KernelDefinition } from "../../src/lang/index.ts";
+import { exact } from "./case.ts";
+import type { Arrays, MatrixCase } from "./case.ts";
+import { convertHost, ordinaryNumbers } from "./inputs.ts";
+
+function one(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
+  return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
+}
+
+const x = ordinaryNumbers(f32, [4, 32, 32], 5);
+const inputs = { x: array(f32, [4, 32, 32]) };
+const outputs = { out: array(f32, [4, 32, 32]) };
+const buffer = smem(f32, [32, 32]);
+
+/** Whole numbers, whose sums of products are exact. */
+function whole(shape: readonly number[], seed: number): HostArray {
+  return convertHost(ordinaryNumbers(i32, shape, seed), bf16);
+}
+
+function bufferCases(): readonly MatrixCase[] {
+  return [
+    one("a buffer used in every round", { x }, () =>
+      kernel(
+        { name: "rounds", inputs, outputs, scratch: { buffer } },
+        ({ x: source, out, buffer: own }) => {
+          loop(4, (round) => {
+            own.store(source.at(round).load());
+            out.at(round).store(own.transpose().load());
+          });
+        },
+      ),
+    ),
+    one("a buffer that one branch writes", { x }, () =>
+      kernel(
+        { name: "branches", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
+        ({ i, x: source, out, buffer: own }) => {
+          own.store(source.at(i).load());
+          const first = own.transpose().load();
+          when(
+            i.rem(2).eq(0),
+            () => undefined,
+            () => own.store(first.mul(2)),
+          );
+          out.at(i).store(own.transpose().load().add(first));
+        },
+      ),
+    ),
+    one("no round at all", { x }, () =>
+      kernel({ name: "none", grid: { i: 4 }, inputs, outputs }, ({ i, x: source, out }) => {
+        const rounds = i.rem(2);
+        out
+          .at(i)
+          .store(loop({ to: rounds, carry: source.at(i).load() }, (_, value) => value.add(1)));
+      }),
+    ),
+  ];
+}
+
+function barrierCases(): readonly MatrixCase[] {
+  return [
+    one("a barrier waited for in every round", { x }, () =>
+      kernel(
+        { name: "again", inputs, outputs, scratch: { buffer, landed: barrier() } },
+        ({ x: source, out, buffer: own, landed }) => {
+          loop(4, (round) => {
+            copyAsync(source.at(round), own, { barrier: landed });
+            landed.wait();
+            out.at(round).store(own.transpose().load());
+            commitShared();
+          });
+        },
+      ),
+    ),
+    one("a barrier by its number", { x }, () =>
+      kernel(
+        {
+          name: "numbered",
+          grid: { i: 4 },
+          inputs,
+          outputs,
+          scratch: { buffer, landed: barrier({ count: 40 }) },
+        },
+        ({ i, x: source, out, buffer: own, landed }) => {
+          copyAsync(source.at(i), own, { barrier: landed.at(2) });
+          landed.at(2).wait();
+          const first = own.load();
+          commitShared();
+          loop(3, () => {
+            copyAsync(source.at(i), own, { barrier: landed.at(i.add(35)) });
+            landed.at(i.add(35)).wait();
+          });
+          out.at(i).store(own.load().add(first));
+        },
+      ),
+    ),
+    one("a wait of one warp, then of all", { x }, () =>
+      kernel(
+        { name: "joined", grid: { i: 4 }, inputs, outputs, scratch: { buffer, landed: barrier() } },
+        ({ i, x: source, out, buffer: own, landed }) => {
+          copyAsync(source.at(0), own, { barrier: landed });
+          warps((warp) => {
+            when(warp.eq(1), () => landed.wait());
+          });
+          copyAsync(source.at(i), own, { barrier: landed });
+          landed.wait();
+          out.at(i).store(own.load());
+        },
+      ),
+    ),
+  ];
+}
+
+function clusterCases(): readonly MatrixCase[] {
+  return [
+    one("multicast along one of two axes", { x }, () =>
+      kernel(
+        {
+          name: "directed",
+          grid: { i: 2, j: 2 },
+          cluster: { i: 2, j: 2 },
+          inputs,
+          outputs,
+          scratch: { buffer, landed: barrier() },
+        },
+        ({ i, j, x: source, out, buffer: own, landed }) => {
+          when(clusterRank("j").eq(0), () => {
+            copyAsync(source.at(i), own, { barrier: landed, multicast: ["j"] });
+          });
+          landed.wait();
+          out.at(i.mul(2).add(j)).store(own.load().add(j.cast(f32)));
+          clusterSync();
+        },
+      ),
+    ),
+  ];
+}
+
+function productCases(): readonly MatrixCase[] {
+  const [a, b] = [whole([128, 64], 1), whole([64, 128], 2)];
+  return [
+    one("operands that copies bring", { a, b }, () =>
+      kernel(
+        {
+          name: "brought",
+          inputs: { a: array(bf16, [128, 64]), b: array(bf16, [64, 128]) },
+          outputs: { out: array(f32, [128, 128]) },
+          scratch: {
+            left: smem(bf16, [128, 64]),
+            right: smem(bf16, [64, 128]),
+            landed: barrier({ arrivals: 2 }),
+          },
+        },
+        ({ a: first, b: second, out, left, right, landed }) => {
+          copyAsync(first, left, { barrier: landed });
+          copyAsync(second, right, { barrier: landed });
+          landed.wait();
+          out.store(wgmma(accumulator(f32, [128, 128]), left, right).wait());
+        },
+      ),
+    ),
+    one(
+      "copying and multiplying threads",
+      { a: whole([128, 200], 3), b: whole([200, 64], 4) },
+      () => gemmOf({ columns: 64, stages: 2 }),
+    ),
+  ];
+}
+
+export function meetingCases(): readonly MatrixCase[] {
+  return [...bufferCases(), ...barrierCases(), ...clusterCases(), ...productCases()];
+}

@@ -1,0 +1,9 @@
+/** Where lanes, warps, blocks and copies must meet: all cases, under two schedules. */
+import { meetingCases } from "../matrix/meeting.ts";
+import { sample } from "./sample.ts";
+
+const cases = meetingCases();
+const names = cases.map(({ name }) => name);
+
+sample("first schedule", cases, names);
+sample("second schedule", cases, names, { seed: 3 });
