@@ -188,7 +188,12 @@ export class LaneWriter {
         return `(-${this.word(operand.operand)} | 0)`;
       case "not":
         return this.predicate(operand);
-      default:
+      case "address":
+      case "vector":
+      case "list":
+      case "pair":
+      case "discard":
+      case "element":
         throw new OperandError(`${operand.kind} operand where a word is needed`);
     }
   }
@@ -217,7 +222,14 @@ export class LaneWriter {
       }
       case "symbol":
         return this.#resolver.symbolPair(operand.name, operand.offset, this);
-      default:
+      case "address":
+      case "vector":
+      case "list":
+      case "pair":
+      case "not":
+      case "negated":
+      case "discard":
+      case "element":
         throw new OperandError(`${operand.kind} operand where 64 bits are needed`);
     }
   }

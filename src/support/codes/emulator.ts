@@ -12,8 +12,8 @@ export const emulatorCodes = registerCodes({
   TW8002: {
     title: "unknown name",
     cause:
-      "A jump, call or operand names a label, function or variable that the module does not define.",
-    example: "bra $missing;",
+      "A jump, call or operand names something that the module does not define; of a function declared .extern there is no code to run.",
+    example: ".extern .func vprintf …; call vprintf, (…);",
     remedy: "define the name in the module, in a block around its use",
   },
   TW8003: {
