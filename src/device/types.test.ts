@@ -3,8 +3,7 @@ import { bf16, f32, i32, u64 } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { array, kernel, scalar } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
-import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
-import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import type { CompiledKernel, kernelFromCompiled } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 

@@ -83,10 +83,15 @@ export function lostWavefronts({ banks }: LineReport): number {
   return banks.reduce((sum, { wavefronts, ideal }) => sum + wavefronts - ideal, 0);
 }
 
-function lineRows({ lines }: KernelReport, sourceText: SourceText): readonly (readonly string[])[] {
+function lineRows(
+  { lines, usage }: KernelReport,
+  sourceText: SourceText,
+): readonly (readonly string[])[] {
+  const serialised = usage?.warnings.some((warning) => warning.includes("wgmma")) ?? false;
   const rows = lines.map((line) => [
     String(line.line),
     String(line.instructions),
+    line.wgmma === 0 ? "" : `${line.wgmma}${serialised ? ", serialised" : ""}`,
     line.accesses.map(accessText).join(", "),
     line.conversions
       .map(({ kind, cost, times }) => `${kind}, ${cost} cycles${times === 1 ? "" : ` × ${times}`}`)
@@ -94,7 +99,15 @@ function lineRows({ lines }: KernelReport, sourceText: SourceText): readonly (re
     lineBanksText(line),
     (sourceText(line.file, line.line) ?? line.file).trim(),
   ]);
-  const heading = ["line", "instructions", "memory", "conversions", "bank conflicts", "source"];
+  const heading = [
+    "line",
+    "instructions",
+    "wgmma",
+    "memory",
+    "conversions",
+    "bank conflicts",
+    "source",
+  ];
   return withoutEmptyColumns([heading, ...rows]);
 }
 

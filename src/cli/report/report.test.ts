@@ -1,6 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { f32 } from "../../formats/dtype.ts";
-import { array, dim, kernel, slice, smem } from "../../lang/index.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import {
+  accumulator,
+  array,
+  commitShared,
+  dim,
+  kernel,
+  slice,
+  smem,
+  wgmma,
+} from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import { integer } from "../../ptx/operands.ts";
@@ -151,6 +160,35 @@ describe("a report", () => {
     expect(plain.find((line) => line.startsWith("  line "))).toMatch(
       /^ {2}line +instructions +memory +source$/,
     );
+  });
+
+  test("tells of wgmma that runs one after the other, where it is", async () => {
+    const products = kernel(
+      {
+        name: "products",
+        inputs: { x: array(bf16, [64, 64]) },
+        outputs: { out: array(f32, [64, 64]) },
+        scratch: { tile: smem(bf16, [64, 64]) },
+      },
+      ({ x, out, tile }) => {
+        tile.store(x.load());
+        commitShared();
+        const product = wgmma(accumulator(f32, [64, 64]), tile, tile);
+        out.store(product.wait());
+      },
+    );
+    const warnings = [
+      "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async … serialized",
+    ];
+    const [fast, slow] = await Promise.all(
+      [[], warnings].map((each) => report(products, taking({ registers: 40, warnings: each }))),
+    );
+    const text = (each: KernelReport | undefined): string =>
+      each === undefined ? "" : reportText(each, sourceText).join("\n");
+    expect(text(fast)).toMatch(/\n {2}wgmma +not serialised\n/);
+    expect(text(fast)).toMatch(/\n {2}\d+ +\d+ +4 +text of line/);
+    expect(text(slow)).toMatch(/\n {2}wgmma +ptxas info : \(C7510\)/);
+    expect(text(slow)).toMatch(/\n {2}\d+ +\d+ +4, serialised +text of line/);
   });
 
   test("is drawn with a cell for each line and cost", async () => {
