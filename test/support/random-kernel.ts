@@ -46,18 +46,29 @@ const n = dimension("n");
 const inputFormats: readonly DType[] = [f32, i32, bf16];
 const outputFormats: readonly DType[] = [f32, i32, f16, i64];
 
-export function randomKernel(seed: number): Kernel {
-  return new Generator(seed).kernel();
+export interface RandomKernelOptions {
+  /** Only what has one right result, whatever the order of its steps. */
+  readonly exact?: boolean;
 }
+
+export function randomKernel(seed: number, { exact = false }: RandomKernelOptions = {}): Kernel {
+  return new Generator(seed, exact).kernel();
+}
+
+const inexactFunctions: ReadonlySet<string> = new Set([
+  ...["exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "erf"],
+  ...["logistic", "rsqrt", "pow", "atan2", "sum", "prod"],
+]);
 
 class Generator extends RandomValues {
   readonly #seed: number;
+  readonly #exact: boolean;
   readonly #header: Pick<Kernel, "grid" | "threads" | "dimensions">;
   /** Windows on initialised memory that the thread owns, in sight. */
   #buffers: Value[] = [];
   #inputs: readonly Value[] = [];
 
-  constructor(seed: number) {
+  constructor(seed: number, exact: boolean) {
     const random = new Random(seed);
     const axis = Object.freeze({ name: "i", extent: ceilDivSize(n, blockRows), cluster: 1 });
     const header = {
@@ -67,6 +78,7 @@ class Generator extends RandomValues {
     };
     super(random, header);
     this.#seed = seed;
+    this.#exact = exact;
     this.#header = header;
   }
 
@@ -193,13 +205,17 @@ class Generator extends RandomValues {
 
   #unary(): void {
     const source = this.pickFrom(this.pool);
-    const fns = unaryFunctions.filter((fn) => acceptsUnary(fn, source.type.dtype));
+    const fns = unaryFunctions.filter(
+      (fn) => acceptsUnary(fn, source.type.dtype) && this.#allows(fn, source.type.dtype),
+    );
     this.give("unary", { source }, { fn: this.random.pick(fns) });
   }
 
   #binary(): void {
     const left = this.pickFrom(this.pool);
-    const fns = binaryFunctions.filter((fn) => acceptsBinary(fn, left.type.dtype));
+    const fns = binaryFunctions.filter(
+      (fn) => acceptsBinary(fn, left.type.dtype) && this.#allows(fn, left.type.dtype),
+    );
     const right = this.partner(left);
     const swapped = this.chance(0.3);
     const operands = swapped ? { left: right, right: left } : { left, right };
@@ -305,8 +321,10 @@ class Generator extends RandomValues {
     if (!source) return;
     const { dtype } = source.type;
     const axis = this.random.below(dataShape(source.type).length);
-    const reductions = reduceFunctions.filter((fn) => acceptsReduce(fn, dtype));
-    const scans = scanFunctions.filter((fn) => acceptsScan(fn, dtype));
+    const reductions = reduceFunctions.filter(
+      (fn) => acceptsReduce(fn, dtype) && this.#allows(fn, dtype),
+    );
+    const scans = scanFunctions.filter((fn) => acceptsScan(fn, dtype) && this.#allows(fn, dtype));
     const argReductions = argFunctions.filter((fn) => acceptsArg(fn, dtype));
     const flag = this.chance(0.5);
     const makers = [
@@ -327,7 +345,12 @@ class Generator extends RandomValues {
     this.random.pick(makers)();
   }
 
+  #allows(fn: string, dtype: DType): boolean {
+    return !this.#exact || dtype.kind !== "float" || !inexactFunctions.has(fn);
+  }
+
   #dot(): void {
+    if (this.#exact) return;
     const dtype = this.random.pick([f32, bf16]);
     const left = this.ofType(dataType(dtype, [4, 8]));
     const right = this.ofType(dataType(dtype, [8, 4]));
