@@ -24,7 +24,13 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const slot = context.allocation(sides.shared);
   const needed = needsTensor(op);
   if (needed !== undefined && !target.features.includes("tma"))
-    throw targetError(op, `${needed} needs tensor copies, which ${target.name} does not have`);
+    throw targetError(
+      op,
+      `${needed} needs tensor copies, which ${target.name} does not have`,
+      op.attributes.multicast.length > 0
+        ? "compile for a target that has them, or let each block copy for itself"
+        : "compile for a target that has them, or combine by atomics",
+    );
   const side = sides.intoShared ? "into" : "from";
   if (needed !== undefined) {
     const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
@@ -45,8 +51,14 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   });
 }
 
-function targetError(op: AnyOp, message: string): TilewrightError {
-  return new TilewrightError({ code: "TW6105", message, location: op.location });
+function targetError(op: AnyOp, message: string, remedy?: string): TilewrightError {
+  const { location } = op;
+  return new TilewrightError({
+    code: "TW6105",
+    message,
+    location,
+    ...(remedy !== undefined && { remedy }),
+  });
 }
 
 /** The accumulator in flight; its registers are the instruction's. */
