@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: measures the simulator, the compiler and the arithmetic against their targets.
+ * `npm run bench`: measures the simulator, the compiler, the emulator and the arithmetic against their targets.
  *
  *   npm run bench                          the table
  *   npm run bench -- --rounds 11           more rounds than 7
@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { writeResults } from "../scripts/results-section.ts";
 import { drawChart } from "./chart.ts";
+import { emissionBenchmarks, emulatorBenchmarks, emulatorGrowth } from "./emulation.ts";
 import { measure } from "./measure.ts";
 import type { Benchmark, Measurement } from "./measure.ts";
 import { markdownReport, printedReport, succeeded } from "./report.ts";
@@ -68,10 +69,13 @@ async function measureAll(): Promise<Report> {
       ...simulatorBenchmarks(devices),
       ...compilerBenchmarks(),
       ...placementBenchmarks(),
+      ...emissionBenchmarks(),
+      ...emulatorBenchmarks(),
       ...formatBenchmarks(),
     ]);
     const growth = [];
-    for (const { title, benchmarks } of growthSuites(devices))
+    const emulated = { title: "gemm on the emulator, checked", benchmarks: emulatorGrowth() };
+    for (const { title, benchmarks } of [...growthSuites(devices), emulated])
       growth.push({ title, measurements: await measured(benchmarks) });
     return { machine: thisMachine(), rounds, measurements, growth };
   } finally {

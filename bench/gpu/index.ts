@@ -54,7 +54,7 @@ function disposer(arrays: Arrays, launches: readonly BoundLaunch[]): () => void 
 
 /** Numbers at some positions of an array. */
 async function sampled(device: Device, array: DeviceArray<DTypeName>): Promise<Float64Array> {
-  return toNumbers((await device.download(array)));
+  return toNumbers(await device.download(array));
 }
 
 function ensure(holds: boolean, what: string): void {
@@ -189,7 +189,10 @@ function gemmJob(device: Device, size: number): Job {
         ensure(Math.abs(found - value) <= bound, `c[${row}, ${column}] is ${found}, not ${value}`);
       }
     },
-    dispose: disposer(sets.flatMap(({ a, b, c }) => [a, b, c]), launches),
+    dispose: disposer(
+      sets.flatMap(({ a, b, c }) => [a, b, c]),
+      launches,
+    ),
   };
 }
 
