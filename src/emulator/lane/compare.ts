@@ -259,6 +259,7 @@ function typeWidth(type: string): number {
 /** The words of an operand that is wider than a word. */
 function wordsOf(writer: LaneWriter, operand: Operand, width: number): readonly string[] {
   if (width <= 32) return [writer.word(operand)];
+  if (width === 128) return writer.quad(operand);
   const { low, high } = writer.pair(operand);
   return [low, high];
 }
@@ -275,7 +276,8 @@ function unpack(
   targets.forEach((target, position) => {
     const from = position * part;
     const word = words[from >>> 5] ?? "0";
-    if (part === 32) writer.setWord(target, word);
+    if (part === 64) writer.setPair(target, word, words[(from >>> 5) + 1] ?? "0");
+    else if (part === 32) writer.setWord(target, word);
     else writer.setWord(target, `(${word} >>> ${from & 31}) & ${2 ** part - 1}`);
   });
 }
@@ -291,11 +293,19 @@ function pack(
   const words = Array.from({ length: Math.max(1, width / 32) }, (): string[] => []);
   sources.forEach((source, position) => {
     const from = position * part;
+    if (part === 64) {
+      const { low, high } = writer.pair(source);
+      words[from >>> 5]?.push(low);
+      words[(from >>> 5) + 1]?.push(high);
+      return;
+    }
     const word = writer.word(source);
     const cut = part === 32 ? word : `((${word} & ${2 ** part - 1}) << ${from & 31})`;
     words[from >>> 5]?.push(cut);
   });
-  const [low = "0", high] = words.map((parts) => parts.join(" | "));
+  const texts = words.map((parts) => parts.join(" | "));
+  if (width === 128) return writer.setQuad(target, texts);
+  const [low = "0", high] = texts;
   if (high === undefined) writer.setWord(target, low);
   else writer.setPair(target, writer.local(low), writer.local(high));
 }

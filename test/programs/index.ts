@@ -1,0 +1,13 @@
+/** All programs. */
+import { atomicPrograms } from "./atomics.ts";
+import { comparePrograms } from "./compare.ts";
+import { convertPrograms } from "./convert.ts";
+import { floatPrograms } from "./float.ts";
+import { integerPrograms } from "./integer.ts";
+import { memoryPrograms } from "./memory.ts";
+import type { Program } from "./program.ts";
+import { warpPrograms } from "./warp.ts";
+
+export function allPrograms(): readonly Program[] {
+  return [...integerPrograms(), ...floatPrograms(), ...comparePrograms(), ...convertPrograms(), ...memoryPrograms(), ...atomicPrograms(), ...warpPrograms()];
+}

@@ -1,0 +1,229 @@
+/**
+ * Operands: values at which instructions change their behaviour, and random ones. A kind names what a
+ * stream of operands holds; its type decides the register.
+ *
+ *   s32        edges such as −2³¹, −1, 0, 1, 2³¹ − 1; then random bits and small numbers
+ *   f32        zeros, ones, subnormals, limits, infinities, NaNs of several bits; then random ones
+ *   shift      counts from 0 past the width
+ */
+import { Random } from "../../src/support/random.ts";
+
+/** How many operands of each kind a program has. */
+export const lanesPerProgram = 256;
+
+interface FloatShape {
+  readonly exponentBits: number;
+  readonly fractionBits: number;
+}
+
+const floatShapes: { readonly [type: string]: FloatShape } = {
+  f16: { exponentBits: 5, fractionBits: 10 },
+  bf16: { exponentBits: 8, fractionBits: 7 },
+  f32: { exponentBits: 8, fractionBits: 23 },
+  f64: { exponentBits: 11, fractionBits: 52 },
+};
+
+function floatEdges({ exponentBits, fractionBits }: FloatShape): readonly bigint[] {
+  const fraction = BigInt(fractionBits);
+  const infinity = ((1n << BigInt(exponentBits)) - 1n) << fraction;
+  const bias = (1n << BigInt(exponentBits - 1)) - 1n;
+  const power = (exponent: bigint): bigint => (bias + exponent) << fraction;
+  const sign = 1n << BigInt(exponentBits + fractionBits);
+  const half = 1n << (fraction - 1n);
+  return [
+    0n,
+    sign,
+    power(0n),
+    sign | power(0n),
+    infinity,
+    sign | infinity,
+    infinity | half,
+    sign | infinity | half | 5n,
+    infinity | 1n,
+    1n,
+    sign | (1n << fraction) | 0n,
+    (1n << fraction) - 1n,
+    infinity - 1n,
+    power(0n) | 1n,
+    power(-1n),
+    sign | power(1n) | half,
+  ];
+}
+
+function randomFloat({ exponentBits, fractionBits }: FloatShape, random: Random): bigint {
+  const width = exponentBits + fractionBits + 1;
+  const bits = BigInt.asUintN(width, (BigInt(random.bits()) << 32n) | BigInt(random.bits()));
+  if (random.below(3) === 0) return bits;
+  // Near one, so that sums of several lose and keep bits in every way.
+  const bias = (1 << (exponentBits - 1)) - 1;
+  const spread = random.below(2) === 0 ? 4 : Math.min(bias - 1, 40);
+  const exponent = BigInt(bias - spread + random.below(2 * spread));
+  const fraction = BigInt.asUintN(fractionBits, bits);
+  const sign = (bits >> BigInt(width - 1)) << BigInt(width - 1);
+  return sign | (exponent << BigInt(fractionBits)) | fraction;
+}
+
+function integerEdges(bits: number): readonly bigint[] {
+  const top = 1n << BigInt(bits - 1);
+  const all = (1n << BigInt(bits)) - 1n;
+  const alternating = all / 3n;
+  return [
+    0n,
+    1n,
+    all,
+    top,
+    top - 1n,
+    top + 1n,
+    2n,
+    all - 1n,
+    alternating,
+    all ^ alternating,
+    3n,
+    1n << BigInt(bits / 2),
+    (1n << BigInt(bits / 2)) - 1n,
+    7n,
+    all - 6n,
+    100n,
+  ].map((value) => BigInt.asUintN(bits, value));
+}
+
+function randomInteger(bits: number, random: Random): bigint {
+  const value = BigInt.asUintN(bits, (BigInt(random.bits()) << 32n) | BigInt(random.bits()));
+  const choice = random.below(3);
+  if (choice === 0) return value;
+  const small = value >> BigInt(random.below(bits));
+  return choice === 1 ? small : BigInt.asUintN(bits, -small);
+}
+
+/** Width in bits, values at the edges and random ones. */
+interface Kind {
+  readonly bits: 16 | 32 | 64;
+  readonly edges: readonly bigint[];
+  readonly random: (random: Random) => bigint;
+}
+
+function floatKind(type: string): Kind {
+  const shape = floatShapes[type] as FloatShape;
+  const bits = (shape.exponentBits + shape.fractionBits + 1) as Kind["bits"];
+  return { bits, edges: floatEdges(shape), random: (random) => randomFloat(shape, random) };
+}
+
+function integerKind(bits: 16 | 32 | 64): Kind {
+  return { bits, edges: integerEdges(bits), random: (random) => randomInteger(bits, random) };
+}
+
+/** Two of a kind in a word, the edges of one against random ones of the other as well. */
+function packed(half: Kind): Kind {
+  const all = half.edges;
+  return {
+    bits: 32,
+    edges: all.map((edge, at) => edge | ((all[(at * 5 + 3) % all.length] ?? 0n) << 16n)),
+    random: (random) => half.random(random) | (half.random(random) << 16n),
+  };
+}
+
+function listed(bits: 16 | 32 | 64, values: readonly number[], limit: number): Kind {
+  const edges = values.map((value) => BigInt.asUintN(bits, BigInt(value)));
+  return { bits, edges, random: (random) => BigInt(random.below(limit)) };
+}
+
+const singles = new DataView(new ArrayBuffer(8));
+
+/** f32 numbers drawn from a range. */
+function singleRange(draw: (random: Random) => number, edges: readonly number[]): Kind {
+  const bitsOf = (value: number): bigint => {
+    singles.setFloat32(0, value);
+    return BigInt(singles.getUint32(0));
+  };
+  return { bits: 32, edges: edges.map(bitsOf), random: (random) => bitsOf(draw(random)) };
+}
+
+function withoutZero(kind: Kind): Kind {
+  const replace = (value: bigint): bigint => (value === 0n ? 11n : value);
+  return {
+    ...kind,
+    edges: kind.edges.map(replace),
+    random: (random) => replace(kind.random(random)),
+  };
+}
+
+const angleEdges = [0, -0, 1e-30, 0.5, -0.5, 1, -1, 3.14159, -3.14159, 1.5708, 6.2831, -6.2831];
+
+const kinds: { readonly [name: string]: Kind } = {
+  f16: floatKind("f16"),
+  bf16: floatKind("bf16"),
+  f32: floatKind("f32"),
+  f64: floatKind("f64"),
+  tf32: floatKind("f32"),
+  f16x2: packed(floatKind("f16")),
+  bf16x2: packed(floatKind("bf16")),
+  u16x2: packed(integerKind(16)),
+  s16x2: packed(integerKind(16)),
+  e4m3x2: integerKind(16),
+  e5m2x2: integerKind(16),
+  shift: listed(32, [0, 1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, -1, 1 << 30], 72),
+  lane: listed(32, [0, 1, 31, 16, 5, 7, 30, 2], 32),
+  angle: singleRange((random) => (random.uniform() * 2 - 1) * 2 * Math.PI, angleEdges),
+  moderate: singleRange(
+    (random) => (random.uniform() * 2 - 1) * 2 ** (random.below(200) - 100),
+    [0, -0, 1, -1, 3, 2 ** -100, 2 ** 100, -(2 ** -100), Infinity, -Infinity, NaN, 1.5],
+  ),
+  "nonzero16": withoutZero(integerKind(16)),
+  "nonzero32": withoutZero(integerKind(32)),
+  "nonzero64": withoutZero(integerKind(64)),
+};
+for (const bits of [16, 32, 64] as const)
+  for (const sign of ["u", "s", "b"])
+    (kinds as { [name: string]: Kind })[`${sign}${bits}`] = integerKind(bits);
+for (const sign of ["u", "s", "b"]) (kinds as { [name: string]: Kind })[`${sign}8`] = integerKind(16);
+
+export function isKind(name: string): boolean {
+  return kinds[name] !== undefined;
+}
+
+export function kindBits(name: string): 16 | 32 | 64 {
+  return kindOf(name).bits;
+}
+
+function kindOf(name: string): Kind {
+  const kind = kinds[name];
+  if (kind === undefined) throw new Error(`no operands are known of kind ${name}`);
+  return kind;
+}
+
+/** The seed of a stream follows from its name, so that programs do not change with their neighbours. */
+function seedOf(text: string): number {
+  let seed = 17;
+  for (const character of text) seed = (Math.imul(seed, 31) + character.charCodeAt(0)) | 0;
+  return seed;
+}
+
+/**
+ * A stream of operands, little-endian. The edges of the first operand run fastest, those of the second
+ * once for each of them, so that all pairs of edges meet; behind them everything is random.
+ */
+export function operandStream(
+  name: string,
+  position: number,
+  count = lanesPerProgram,
+): Uint8Array<ArrayBuffer> {
+  const { bits, edges, random: draw } = kindOf(name);
+  const random = new Random(seedOf(`${name}@${position}`));
+  const bytes = new Uint8Array((count * bits) / 8);
+  const view = new DataView(bytes.buffer);
+  const step = edges.length ** Math.min(position, 1);
+  for (let index = 0; index < count; index++) {
+    const edge = edges[Math.floor(index / step) % edges.length] ?? 0n;
+    // The third operand is an edge now and then.
+    const takesEdge = position < 2 ? index < 0.75 * count : random.below(3) === 0;
+    const value = takesEdge
+      ? position < 2
+        ? edge
+        : (edges[random.below(edges.length)] ?? 0n)
+      : draw(random);
+    if (bits === 16) view.setUint16(2 * index, Number(value), true);
+    else if (bits === 32) view.setUint32(4 * index, Number(value), true);
+    else view.setBigUint64(8 * index, value, true);
+  }
+  return bytes;
+}
