@@ -2,10 +2,15 @@
  * Float operations on numbers and codes, as the hardware does them. Arithmetic that yields NaN yields one
  * NaN a format: 0x7fffffff for f32, 0x7fff for f16 and bf16.
  */
-import { decodeTable, encodeFloat } from "../../formats/floats.ts";
-import { doubleResult, pairResult, singleResult } from "./wide.ts";
+import { decodeTable } from "../../formats/floats.ts";
+
 import { precisions, roundTo } from "./exact.ts";
 import type { Rounding } from "./exact.ts";
+
+/** One f64 as a number and as its low and high word; the low one also as an f32. */
+const double = new Float64Array(1);
+const words = new Int32Array(double.buffer);
+const single = new Float32Array(double.buffer);
 
 export const halfNumbers = decodeTable("f16");
 export const bfloatNumbers = decodeTable("bf16");
@@ -41,15 +46,15 @@ export function fuseToOdd(a: number, b: number, c: number): number {
   const partOfC = sum - product;
   const error = product - (sum - partOfC) + (c - partOfC);
   if (!(error > 0 || error < 0)) return sum;
-  doubleResult[0] = sum;
-  const low = pairResult[0] as number;
+  double[0] = sum;
+  const low = words[0] as number;
   if ((low & 1) !== 0) return sum;
-  if (error > 0 === sum > 0) pairResult[0] = low | 1;
+  if (error > 0 === sum > 0) words[0] = low | 1;
   else {
-    pairResult[0] = low - 1;
-    if (low === 0) pairResult[1] = (pairResult[1] as number) - 1;
+    words[0] = low - 1;
+    if (low === 0) words[1] = (words[1] as number) - 1;
   }
-  return doubleResult[0];
+  return double[0];
 }
 
 /**
@@ -80,22 +85,43 @@ export function maximum(a: number, b: number): number {
 
 export function bitsOfSingle(value: number): number {
   if (value !== value) return 0x7fffffff;
-  singleResult[0] = value;
-  return pairResult[0] as number;
+  single[0] = value;
+  return words[0] as number;
 }
 
 export function singleOfBits(bits: number): number {
-  pairResult[0] = bits;
-  return singleResult[0] as number;
+  words[0] = bits;
+  return single[0] as number;
 }
 
-/** A number as f16 code, rounded once. */
+/** Adding and subtracting this rounds a number below 2^51 to the nearest even integer. */
+const integerRounder = 2 ** 52;
+
+/** A number as f16 code, rounded once: of the f64's low word it only matters whether anything is there. */
 export function encodeHalf(value: number): number {
-  return value !== value ? nanHalf : encodeFloat("f16", value);
+  if (value !== value) return nanHalf;
+  double[0] = value;
+  const high = words[1] as number;
+  const magnitude = high & 0x7fffffff;
+  const sign = (high >>> 16) & 0x8000;
+  if (magnitude < 0x3f100000)
+    return sign | ((Math.abs(value) * 2 ** 24 + integerRounder - integerRounder) | 0);
+  const kept = words[0] === 0 ? magnitude : magnitude | 1;
+  const code = ((kept + 0x1ff + ((kept >>> 10) & 1)) >>> 10) - 0xfc000;
+  return sign | (code > 0x7c00 ? 0x7c00 : code);
 }
 
 export function encodeBfloat(value: number): number {
-  return value !== value ? nanHalf : encodeFloat("bf16", value);
+  if (value !== value) return nanHalf;
+  double[0] = value;
+  const high = words[1] as number;
+  const magnitude = high & 0x7fffffff;
+  const sign = (high >>> 16) & 0x8000;
+  if (magnitude < 0x38100000)
+    return sign | ((Math.abs(value) * 2 ** 133 + integerRounder - integerRounder) | 0);
+  const kept = words[0] === 0 ? magnitude : magnitude | 1;
+  const code = ((kept + 0xfff + ((kept >>> 13) & 1)) >>> 13) - 0x1c000;
+  return sign | (code > 0x7f80 ? 0x7f80 : code);
 }
 
 export function encodeHalfRounded(value: number, mode: Rounding): number {

@@ -89,6 +89,7 @@ export class WarpState implements WarpView {
   /** All lanes' stacks, one behind the other, and the bytes of each. */
   stack: MemoryViews;
   stackBytes: number;
+  readonly #found: Found;
   #wordsUsed: number;
   #stackUsed: number;
   readonly #freeFrames = new Map<ProgramFunction, Frame[]>();
@@ -109,6 +110,7 @@ export class WarpState implements WarpView {
     this.block = block;
     this.host = host;
     this.heap = host.heap;
+    this.#found = { views: host.heap, offset: 0 };
     this.activity = host.activity;
     this.parameters = host.parameters;
     this.symbols = host.symbols;
@@ -141,6 +143,13 @@ export class WarpState implements WarpView {
   /* ---- what steps call ---- */
 
   locate(site: number, lane: number, kind: AccessKind, address: number, bytes: number): Found {
+    const { shared } = this.block;
+    const aligned = address % bytes === 0;
+    if (kind === "shared" && aligned && address + bytes <= shared.bytes.length) {
+      this.#found.views = shared;
+      this.#found.offset = address;
+      return this.#found;
+    }
     return this.host.locate(this, site, lane, kind, address, bytes);
   }
 

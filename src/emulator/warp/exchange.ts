@@ -13,7 +13,13 @@ function together(
   members: OperandView,
   body: (warp: WarpState, lanes: number, members: number) => void,
 ): WarpRun {
+  const constant = constantOf(members);
   return (warp, mask) => {
+    if (constant !== undefined) {
+      if ((constant & warp.live & ~mask) !== 0) return 0;
+      body(warp, mask, constant & mask);
+      return mask;
+    }
     let done = 0;
     for (let rest = mask; rest !== 0;) {
       const first = lowestLane(rest);
@@ -56,34 +62,71 @@ function shuffleSource(
   return source <= limit ? { source, inside: true } : { source: lane, inside: false };
 }
 
+interface ShuffleMap {
+  readonly sources: Uint8Array;
+  readonly inside: number;
+}
+
+/** Which lane each lane reads. */
+function shuffleMap(
+  mode: ShuffleMode,
+  distance: (lane: number) => number,
+  bound: (lane: number) => number,
+  lanes: number,
+): ShuffleMap {
+  const sources = new Uint8Array(32);
+  let inside = 0;
+  eachLane(lanes, (lane) => {
+    const from = shuffleSource(mode, lane, distance(lane), bound(lane));
+    if (from.inside) inside |= 1 << lane;
+    sources[lane] = from.source;
+  });
+  return { sources, inside };
+}
+
+function constantOf({ operand }: OperandView): number | undefined {
+  return operand.kind === "integer" ? Number(BigInt.asUintN(32, BigInt(operand.value))) : undefined;
+}
+
 const shuffle: WarpRule = (instruction) => {
   const mode = instruction.lane.oneOf(["up", "down", "bfly", "idx"]);
   if (mode === undefined) throw new OperandError("shuffle without a mode");
   const [target, holds] = instruction.results();
   const [source, distance, bound, members] = [1, 2, 3, 4].map((at) => instruction.view(at));
   if (!source || !distance || !bound || !members) throw new OperandError("operand missing");
+  const by = constantOf(distance);
+  const until = constantOf(bound);
+  const fixed =
+    by === undefined || until === undefined
+      ? undefined
+      : shuffleMap(
+          mode,
+          () => by,
+          () => until,
+          -1,
+        );
+  const isRegister = source.operand.kind === "register";
   const values = new Int32Array(32);
   return together(members, (warp, lanes) => {
-    eachLane(lanes, (lane) => {
-      values[lane] = source.word(warp, lane);
-    });
-    const isRegister = source.operand.kind === "register";
+    const { sources, inside } =
+      fixed ??
+      shuffleMap(
+        mode,
+        (lane) => distance.word(warp, lane),
+        (lane) => bound.word(warp, lane),
+        lanes,
+      );
     // A lane that does not take part has nothing to give.
     const given = lanes & (isRegister ? (warp.words[source.defined(warp)] as number) : -1);
-    const sources: number[] = [];
-    let inside = 0;
-    eachLane(lanes, (lane) => {
-      const from = shuffleSource(mode, lane, distance.word(warp, lane), bound.word(warp, lane));
-      if (from.inside) inside |= 1 << lane;
-      sources[lane] = from.source;
-    });
+    for (let lane = 0; lane < 32; lane++) values[lane] = source.word(warp, lane);
     let lost = 0;
-    eachLane(lanes, (lane) => {
-      const from = sources[lane] ?? lane;
+    for (let rest = lanes; rest !== 0; rest &= rest - 1) {
+      const lane = lowestLane(rest);
+      const from = sources[lane] as number;
       if (((given >>> from) & 1) === 0) lost |= 1 << lane;
       target?.setWord(warp, lane, values[from] as number);
       holds?.setWord(warp, lane, (inside >>> lane) & 1);
-    });
+    }
     if (lost !== 0 && target?.operand.kind === "register") {
       const index = target.defined(warp);
       warp.words[index] = (warp.words[index] as number) & ~lost;
