@@ -9,6 +9,7 @@
  *   lang/ref.ts  Ref.store                  <- ours, skipped
  *   ir/builder.ts                           <- ours, skipped
  */
+import { Memo } from "./memo.ts";
 
 /** A place in a source file; lines and columns count from 1. */
 export interface Position {
@@ -56,8 +57,13 @@ function parseFrames(stack: string): { readonly text: string; readonly position:
   return frames;
 }
 
+const paths = new Memo<string>(256);
+
 function toPath(file: string): string {
-  if (!file.startsWith("file://")) return file;
+  return file.startsWith("file://") ? paths.get(file, () => pathOfUrl(file)) : file;
+}
+
+function pathOfUrl(file: string): string {
   const path = decodeURIComponent(new URL(file).pathname);
   return /^\/[A-Za-z]:/.test(path) ? path.slice(1) : path;
 }
@@ -98,12 +104,66 @@ class CapturedLocation implements Location {
 
   get position(): Position | undefined {
     if (this.#trace !== undefined) {
-      const frames = parseFrames(this.#trace.stack ?? "");
-      this.#position = frames.find(({ position: { file } }) => isUserFile(file))?.position;
+      this.#position = userPosition(this.#trace);
       this.#trace = undefined;
     }
     return this.#position;
   }
+}
+
+/** What V8 tells of a frame. */
+interface Frame {
+  getFileName(): string | null | undefined;
+  getLineNumber(): number | null;
+  getColumnNumber(): number | null;
+}
+
+interface StackHost {
+  prepareStackTrace?: ((error: Error, frames: readonly Frame[]) => unknown) | undefined;
+}
+
+/** The name of the function by which Node itself writes stacks, where it shows it. */
+const nodesOwn = "ErrorPrepareStackTrace";
+
+/** The first frame that is the user's. */
+function userPosition(trace: Error): Position | undefined {
+  const host = Error as StackHost;
+  const before = host.prepareStackTrace;
+  // Whoever has taken over the stack's text may be mapping it back to a source.
+  const takenOver = before !== undefined && before.name !== nodesOwn;
+  if (takenOver || mapsSources()) return positionInText(trace);
+  let found: Position | undefined;
+  host.prepareStackTrace = (_, frames) => {
+    found = positionInFrames(frames);
+    return "";
+  };
+  try {
+    return trace.stack === "" ? found : positionInText(trace);
+  } finally {
+    host.prepareStackTrace = before;
+  }
+}
+
+function mapsSources(): boolean {
+  const { process } = globalThis as { readonly process?: { readonly sourceMapsEnabled?: boolean } };
+  return process?.sourceMapsEnabled === true;
+}
+
+/** Lines are looked up for one frame alone, which is most of what a stack's text costs. */
+function positionInFrames(frames: readonly Frame[]): Position | undefined {
+  for (const frame of frames) {
+    const name = frame.getFileName();
+    if (name === null || name === undefined) continue;
+    const file = toPath(name);
+    if (isUserFile(file))
+      return { file, line: frame.getLineNumber() ?? 1, column: frame.getColumnNumber() ?? 1 };
+  }
+  return undefined;
+}
+
+function positionInText(trace: Error): Position | undefined {
+  const frames = parseFrames(trace.stack ?? "");
+  return frames.find(({ position: { file } }) => isUserFile(file))?.position;
 }
 
 const captureDepth = 24;
