@@ -19,7 +19,11 @@ function option(name: string, otherwise: string): string {
 
 const only = option("only", "");
 const every = Number(option("every", "1"));
-const device = await open(option("device", "gpu") as DeviceName);
+const device = await open(option("device", "gpu") as DeviceName).catch((error: unknown) => {
+  // The command line would report the errors of its own copy of the library alone.
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+});
 const write = (text: string): boolean => process.stdout.write(text);
 let failures = 0;
 

@@ -1,8 +1,8 @@
 /**
  * The registry of diagnostic codes. The first digit is the area:
  * 0 number formats and host arrays, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
- * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator. A code keeps its meaning for good; retired codes are
- * not reused.
+ * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator. A code keeps its meaning for good; retired
+ * codes are not reused.
  */
 import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
