@@ -127,7 +127,7 @@ const nodesOwn = "ErrorPrepareStackTrace";
 
 /** The first frame that is the user's. */
 function userPosition(trace: Error): Position | undefined {
-  const host = Error as StackHost;
+  const host = Error as unknown as StackHost;
   const before = host.prepareStackTrace;
   // Whoever has taken over the stack's text may be mapping it back to a source.
   const takenOver = before !== undefined && before.name !== nodesOwn;
