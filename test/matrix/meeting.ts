@@ -15,7 +15,10 @@ import {
   copyAsync,
   kernel,
   loop,
+  scoped,
+  slice,
   smem,
+  union,
   warps,
   wgmma,
   when,
@@ -67,6 +70,37 @@ function bufferCases(): readonly MatrixCase[] {
         },
       ),
     ),
+    one("members of a union, one after the other", { x }, () =>
+      kernel(
+        {
+          name: "members",
+          inputs,
+          outputs,
+          scratch: { memory: union({ a: buffer }, { b: smem(i32, [32, 32]) }) },
+        },
+        ({ x: source, out, memory: { a, b } }) => {
+          a.store(source.at(0).load());
+          out.at(0).store(a.transpose().load());
+          b.store(source.at(1).load().cast(i32));
+          out.at(1).store(b.transpose().load().cast(f32));
+          loop({ from: 2, to: 4 }, (round) => {
+            out.at(round).store(source.at(round).load());
+          });
+        },
+      ),
+    ),
+    one("what warps wrote, read by all", { x }, () =>
+      kernel(
+        { name: "gathered", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
+        ({ i, x: source, out, buffer: own }) => {
+          warps((warp) => {
+            const rows = slice(warp.mul(8), 8);
+            own.at(rows).store(source.at(i, rows).load());
+          });
+          out.at(i).store(own.transpose().load());
+        },
+      ),
+    ),
     one("no round at all", { x }, () =>
       kernel({ name: "none", grid: { i: 4 }, inputs, outputs }, ({ i, x: source, out }) => {
         const rounds = i.rem(2);
@@ -108,10 +142,70 @@ function barrierCases(): readonly MatrixCase[] {
           const first = own.load();
           commitShared();
           loop(3, () => {
-            copyAsync(source.at(i), own, { barrier: landed.at(i.add(35)) });
-            landed.at(i.add(35)).wait();
+            copyAsync(source.at(i), own, { barrier: landed.at(i.add(34)) });
+            landed.at(i.add(34)).wait();
           });
           out.at(i).store(own.load().add(first));
+        },
+      ),
+    ),
+    one("a barrier of a scope", { x }, () =>
+      kernel({ name: "scoped", inputs, outputs }, ({ x: source, out }) => {
+        loop(4, (round) => {
+          scoped({ own: buffer, landed: barrier() }, ({ own, landed }) => {
+            copyAsync(source.at(round), own, { barrier: landed });
+            landed.wait();
+            out.at(round).store(own.transpose().load());
+            commitShared();
+          });
+        });
+      }),
+    ),
+    one("arrivals of a thread and of a warp", { x }, () =>
+      kernel(
+        {
+          name: "unlike",
+          threads: ["write", "read"],
+          grid: { i: 4 },
+          inputs,
+          outputs,
+          scratch: { buffer, both: barrier({ arrivals: 2 }) },
+        },
+        ({ i, x: source, out, buffer: own, both, write, read }) => {
+          write(() => {
+            own.store(source.at(i).load());
+            both.arrive();
+          });
+          read(() => {
+            warps((warp) => {
+              when(warp.eq(3), () => both.arrive());
+            });
+            both.wait();
+            out.at(i).store(own.load());
+          });
+        },
+      ),
+    ),
+    one("arrivals of a thread and of a copy", { x }, () =>
+      kernel(
+        {
+          name: "mixed",
+          threads: ["write", "read"],
+          grid: { i: 4 },
+          inputs,
+          outputs,
+          scratch: { own: buffer, other: buffer, both: barrier({ arrivals: 2 }) },
+        },
+        ({ i, x: source, out, own, other, both, write, read }) => {
+          write(() => {
+            copyAsync(source.at(i), own, { barrier: both });
+            other.store(source.at(0).load());
+            both.arrive();
+          });
+          read(() => {
+            both.wait();
+            out.at(i).store(own.load().add(other.load()));
+          });
         },
       ),
     ),

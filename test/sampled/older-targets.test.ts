@@ -22,6 +22,7 @@ sample(
     "copyAsync f32 rows",
     "copyAsync f16 overhanging",
     "copyAsync i8 odd rows",
+    "copyAsync filled with NaN f16",
     "dot f16 f16 f32 16x8x64",
     "dot bf16 bf16 f32 64x48x64",
     "shared transposed f16",

@@ -12,6 +12,8 @@ sample("products", productCases(), [
   "dot of shared memory bf16 bf16 f32",
   "wgmma f16 f16 f32 k-major by n-major n 64",
   "wgmma f16 f16 f16 m-major by k-major n 8",
+  "wgmma bf16 bf16 f32 m-major by n-major n 64",
+  "wgmma bf16 bf16 f32 k-major by n-major n 8",
   "wgmma bf16 bf16 f32 registers by n-major n 64",
   "wgmma bf16 bf16 f32 registers by k-major n 8",
   "wgmma f8e4m3fn f8e5m2 f32 k-major by k-major n 64",
