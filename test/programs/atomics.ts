@@ -170,10 +170,7 @@ function vectors(): readonly Program[] {
     const operands = Array.from({ length: count }, (_, at) =>
       kernel.load(stream(kernel, type, at)),
     );
-    const old = Uint8Array.from(
-      { length: bytes * kernel.count },
-      (_, at) => operandStream(type, 1, kernel.count * count)[at] ?? 0,
-    );
+    const old = operandStream(type, 1, kernel.count * count);
     for (const opcode of expand(`{atom,red}{,.relaxed.gpu}.global.${end}`)) {
       const offset = kernel.slot(`${opcode} memory`, bytes, { initial: old });
       kernel.covers(opcode);

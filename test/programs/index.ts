@@ -1,13 +1,27 @@
 /** All programs. */
 import { atomicPrograms } from "./atomics.ts";
+import { barrierPrograms } from "./barriers.ts";
 import { comparePrograms } from "./compare.ts";
+import { controlPrograms } from "./control.ts";
 import { convertPrograms } from "./convert.ts";
 import { floatPrograms } from "./float.ts";
 import { integerPrograms } from "./integer.ts";
+import { mbarrierPrograms } from "./mbarriers.ts";
 import { memoryPrograms } from "./memory.ts";
 import type { Program } from "./program.ts";
 import { warpPrograms } from "./warp.ts";
 
 export function allPrograms(): readonly Program[] {
-  return [...integerPrograms(), ...floatPrograms(), ...comparePrograms(), ...convertPrograms(), ...memoryPrograms(), ...atomicPrograms(), ...warpPrograms()];
+  return [
+    ...integerPrograms(),
+    ...floatPrograms(),
+    ...comparePrograms(),
+    ...convertPrograms(),
+    ...memoryPrograms(),
+    ...atomicPrograms(),
+    ...warpPrograms(),
+    ...barrierPrograms(),
+    ...mbarrierPrograms(),
+    ...controlPrograms(),
+  ];
 }

@@ -22,6 +22,8 @@ export interface KernelShape {
   readonly lanes?: number;
   readonly cluster?: number;
   readonly sharedBytes?: number;
+  /** Blocks that a processor must have room for; the assembler's condition for setmaxnreg. */
+  readonly minBlocks?: number;
 }
 
 interface Stream {
@@ -45,7 +47,7 @@ export class Kernel {
   #before = "";
 
   constructor(shape: KernelShape) {
-    this.#shape = { blocks: 2, lanes: 128, cluster: 1, sharedBytes: 0, ...shape };
+    this.#shape = { blocks: 2, lanes: 128, cluster: 1, sharedBytes: 0, minBlocks: 0, ...shape };
   }
 
   /** Lanes of the whole launch. */
@@ -195,7 +197,7 @@ export class Kernel {
   }
 
   #text(): string {
-    const { name, lanes, cluster } = this.#shape;
+    const { name, lanes, cluster, minBlocks } = this.#shape;
     const parameters = [
       `.param .u64 ${name}_input`,
       `.param .u64 ${name}_output`,
@@ -208,6 +210,7 @@ export class Kernel {
     return [
       `${this.#before}.visible .entry ${name}(\n  ${parameters.join(",\n  ")}\n)`,
       `.reqntid ${lanes}, 1, 1`,
+      ...(minBlocks > 0 ? [`.minnctapersm ${minBlocks}`] : []),
       ...(cluster > 1 ? [".explicitcluster", `.reqnctapercluster ${cluster}, 1, 1`] : []),
       "{",
       ...registers,

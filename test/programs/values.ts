@@ -207,6 +207,16 @@ export function operandStream(
   position: number,
   count = lanesPerProgram,
 ): Uint8Array<ArrayBuffer> {
+  const key = `${name}@${position} × ${count}`;
+  const known = streams.get(key) ?? makeStream(name, position, count);
+  streams.set(key, known);
+  return known.slice();
+}
+
+/** Streams that have been made; many programs have the same. */
+const streams = new Map<string, Uint8Array<ArrayBuffer>>();
+
+function makeStream(name: string, position: number, count: number): Uint8Array<ArrayBuffer> {
   const { bits, edges, random: draw } = kindOf(name);
   const random = new Random(seedOf(`${name}@${position}`));
   const bytes = new Uint8Array((count * bits) / 8);
