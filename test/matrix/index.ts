@@ -6,6 +6,7 @@ import { meetingCases } from "./meeting.ts";
 import { orderingCases } from "./ordering.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
+import { turnCases } from "./turns.ts";
 import { updatingCases } from "./updating.ts";
 
 export function matrixCases(): readonly MatrixCase[] {
@@ -17,5 +18,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...updatingCases(),
     ...orderingCases(),
     ...meetingCases(),
+    ...turnCases(),
   ];
 }

@@ -7,7 +7,7 @@
  *    3   store a
  *    4   load a
  *    5 loop
- *    6   store b                  b: 5 to 7      used in a loop: as long as the loop runs
+ *    6   store b                  b: 5 to 7      used in a loop or `warps`: as long as that runs
  *    7   load b
  *
  * Only scopes end lives in general, because threads and asynchronous operations may still be at work
@@ -47,17 +47,20 @@ const synchronous: ReadonlySet<OpKind> = new Set<OpKind>([
   "atomic_compare_exchange",
 ]);
 
+/** Rounds follow one another, warps run side by side: no op in them is before another. */
+const together: ReadonlySet<OpKind> = new Set<OpKind>(["loop", "while", "warps"]);
+
 interface Surroundings {
   readonly scope: AnyOp | undefined;
   readonly branch: AnyOp | undefined;
-  /** Outermost loop since the scope began. */
+  /** Outermost loop or `warps` since the scope began. */
   readonly loop: AnyOp | undefined;
 }
 
 interface Buffer {
   readonly scope: AnyOp | undefined;
   readonly branch: AnyOp | undefined;
-  /** Ops that touch it, or the loops around them. */
+  /** Ops that touch it, or the loops and `warps` around them. */
   readonly users: AnyOp[];
   asynchronous: boolean;
 }
@@ -155,6 +158,6 @@ function inside(op: AnyOp, { scope, branch, loop }: Surroundings): Surroundings 
   return {
     scope,
     branch,
-    loop: loop ?? (op.kind === "loop" || op.kind === "while" ? op : undefined),
+    loop: loop ?? (together.has(op.kind) ? op : undefined),
   };
 }

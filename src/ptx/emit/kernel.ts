@@ -134,17 +134,17 @@ function startsWithBarriers({ ops }: Region): boolean {
 }
 
 function emitRegion(region: Region, context: EmitContext, ordering: OrderingPlan): void {
-  region.ops.forEach((op, position) => {
+  let unpublished = false;
+  for (const op of region.ops) {
+    if (unpublished && !op.kind.startsWith("alloc")) {
+      publishBarriers(context);
+      unpublished = false;
+    }
     context.code.at(op.location);
     order(op, context, ordering);
     applyRule(emitRules, op, context);
-    if (op.kind === "alloc_barrier" && !isAllocation(region.ops[position + 1]))
-      publishBarriers(context);
-  });
-}
-
-function isAllocation(op: AnyOp | undefined): boolean {
-  return op !== undefined && op.kind.startsWith("alloc");
+    unpublished ||= op.kind === "alloc_barrier";
+  }
 }
 
 /** What the compiler owes the op: lanes that have met, writes that were handed over. */

@@ -8,8 +8,11 @@
  *   | copyAsync, otherwise     | both windows       | lanes    | generic |
  *   | wgmma, dot by wgmma      | its operands       | lanes    | async   |
  *   | conversion, reduction …  | its scratch        | lanes    | generic |
+ *   | barrier.wait             | phases             | lanes    |         |
  *
- * A place is a global array, or a group of shared buffers whose bytes overlap.
+ * A place is a global array, or a group of shared buffers whose bytes overlap. The phases of all barriers
+ * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
+ * ended before. A warp that falls behind by two phases would wait for ever.
  */
 import type { AnyOp, Value } from "../../../ir/node.ts";
 import { Windows } from "../../../layout/model/windows.ts";
@@ -18,8 +21,10 @@ import type { Placement } from "../../../layout/plan/place.ts";
 
 export interface Place {
   readonly name: string;
-  readonly space: "smem" | "gmem";
+  readonly space: "smem" | "gmem" | "phases";
 }
+
+const phases: Place = { name: "a barrier's phase", space: "phases" };
 
 export interface Access {
   /** All places whose bytes it may touch. */
@@ -49,9 +54,11 @@ export class AccessFinder {
       this.#placesOf.set(buffer, touched);
       if (buffer.value !== undefined) this.#buffers.set(buffer.value, buffer);
     });
-    for (const [op, { offset }] of placement.memory.scratch)
-      for (const buffer of buffers)
-        if (buffer.value === undefined && buffer.offset === offset) this.#scratch.set(op, buffer);
+    for (const [op, { offset }] of placement.memory.scratch) {
+      const areas = buffers.filter((each) => each.value === undefined && each.offset === offset);
+      const [largest] = areas.sort((left, right) => right.bytes - left.bytes);
+      if (largest !== undefined) this.#scratch.set(op, largest);
+    }
     for (const { name, value } of placement.kernel.parameters)
       this.#arrays.set(value, { name, space: "gmem" });
   }
@@ -59,9 +66,7 @@ export class AccessFinder {
   of(op: AnyOp): readonly Access[] {
     const scratch = this.#scratch.get(op);
     const places = (scratch && this.#placesOf.get(scratch)) ?? [];
-    return places.length === 0
-      ? this.#own(op)
-      : [lanes("write", places), ...this.#own(op)];
+    return places.length === 0 ? this.#own(op) : [lanes("write", places), ...this.#own(op)];
   }
 
   #own(op: AnyOp): readonly Access[] {
@@ -77,11 +82,14 @@ export class AccessFinder {
         const how = tensor
           ? ({ by: "one", proxy: "async" } as const)
           : ({ by: "lanes", proxy: "generic" } as const);
+        const ends = tensor && op.operands.barrier !== undefined ? [phases] : [];
         return [
           { places: this.#places(op.operands.source), mode: "read", ...how },
-          { places: this.#places(op.operands.destination), mode: "write", ...how },
+          { places: [...this.#places(op.operands.destination), ...ends], mode: "write", ...how },
         ];
       }
+      case "barrier_wait":
+        return [lanes("read", [phases])];
       case "wgmma":
         return [op.operands.a, op.operands.b].flatMap((operand) => this.#operand(operand));
       case "dot": {

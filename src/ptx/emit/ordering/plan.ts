@@ -12,7 +12,7 @@
  * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
  * engine is the user's, and is not looked at here.
  */
-import type { AnyOp, Region } from "../../../ir/node.ts";
+import type { AnyOp, Op, Region } from "../../../ir/node.ts";
 import { regionList } from "../../../ir/traverse.ts";
 import type { Placement } from "../../../layout/plan/place.ts";
 import { AccessFinder } from "./accesses.ts";
@@ -145,12 +145,14 @@ class Planner {
     for (const end of ends) include(pending, end);
   }
 
-  #repeat(op: AnyOp, pending: Pending): void {
+  #repeat(op: Op<"loop"> | Op<"while">, pending: Pending): void {
     for (;;) {
       const round = copyOf(pending);
       for (const region of regionList(op)) this.follow(region, round);
-      if (!include(pending, round)) return;
+      if (!include(pending, round)) break;
     }
+    // The condition of a while loop runs once more than its body.
+    if (op.kind === "while") this.follow(op.regions.condition, pending);
   }
 }
 
