@@ -1,9 +1,10 @@
 /**
  * Who may be where at the same time: warps of a thread that fall behind, warps on their own in different
- * places of one body, memory and barriers that begin and end around them.
+ * places of one body, memory and barriers that begin and end around them, products that are still running.
  */
-import { f32, i32 } from "../../src/formats/dtype.ts";
+import { bf16, f32, i32 } from "../../src/formats/dtype.ts";
 import {
+  accumulator,
   array,
   barrier,
   blockSync,
@@ -15,13 +16,14 @@ import {
   slice,
   smem,
   warps,
+  wgmma,
   when,
   whileLoop,
 } from "../../src/lang/index.ts";
-import type { KernelDefinition } from "../../src/lang/index.ts";
+import type { KernelDefinition, Ref } from "../../src/lang/index.ts";
 import { exact } from "./case.ts";
 import type { Arrays, MatrixCase } from "./case.ts";
-import { ordinaryNumbers } from "./inputs.ts";
+import { convertHost, ordinaryNumbers } from "./inputs.ts";
 
 function one(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
   return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
@@ -141,6 +143,72 @@ function allocationCases(): readonly MatrixCase[] {
   ];
 }
 
+/** Products of whole numbers, which are exact; the body gets their factors in shared memory. */
+function products(
+  name: string,
+  body: (left: Ref<"bf16">, right: Ref<"bf16">, out: Ref<"f32">) => void,
+): MatrixCase {
+  const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [4, 64, 64], seed), bf16);
+  const factors = array(bf16, [4, 64, 64]);
+  const held = smem(bf16, [4, 64, 64]);
+  return one(name, { a: factor(1), b: factor(2) }, () =>
+    kernel(
+      {
+        name: "flight",
+        inputs: { a: factors, b: factors },
+        outputs: { out: array(f32, [4, 64, 64]) },
+        scratch: { left: held, right: held, landed: barrier({ arrivals: 2 }) },
+      },
+      ({ a, b, out, left, right, landed }) => {
+        copyAsync(a, left, { barrier: landed });
+        copyAsync(b, right, { barrier: landed });
+        landed.wait();
+        out.store(0);
+        body(left, right, out);
+      },
+    ),
+  );
+}
+
+function flightCases(): readonly MatrixCase[] {
+  const fresh = () => accumulator(f32, [64, 64]);
+  return [
+    products("a new accumulator in every round", (left, right, out) => {
+      const carry = wgmma(fresh(), left.at(0), right.at(0));
+      const last = loop({ to: 3, carry }, (round, running) => {
+        out.at(round).store(running.wait());
+        const next = round.add(1);
+        return wgmma(fresh(), left.at(next), right.at(next));
+      });
+      out.at(3).store(last.wait());
+    }),
+    products("accumulators that change places", (left, right, out) => {
+      const { p, q } = loop({ to: 3, carry: { p: fresh(), q: fresh() } }, (round, carry) => ({
+        p: wgmma(carry.q, left.at(round), right.at(round)),
+        q: wgmma(carry.p, left.at(round), right.at(0)),
+      }));
+      out.at(0).store(p.wait());
+      out.at(1).store(q.wait());
+    }),
+    products("a left factor that changes while it is multiplied", (left, right, out) => {
+      const carry = { sum: fresh(), factor: left.at(0).load() };
+      const { sum, factor } = loop({ to: 4, carry }, (round, now) => ({
+        sum: wgmma(now.sum, now.factor, right.at(round)),
+        factor: now.factor.add(left.at(round).load()),
+      }));
+      out.at(0).store(sum.wait().add(factor.cast(f32)));
+    }),
+    products("left factors of two products under way", (left, right, out) => {
+      const { p, q } = loop({ to: 4, carry: { p: fresh(), q: fresh() } }, (round, carry) => ({
+        p: wgmma(carry.p, left.at(round).load(), right.at(round)),
+        q: wgmma(carry.q, left.at(round).load().neg(), right.at(0)),
+      }));
+      out.at(0).store(p.wait());
+      out.at(1).store(q.wait());
+    }),
+  ];
+}
+
 export function turnCases(): readonly MatrixCase[] {
-  return [...laggingCases(), ...warpCases(), ...allocationCases()];
+  return [...laggingCases(), ...warpCases(), ...allocationCases(), ...flightCases()];
 }

@@ -18,6 +18,7 @@ import type { controlOps } from "../../ir/ops/control.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
+import { waitForProducts } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { assertion, debugPrint } from "./debug.ts";
@@ -50,6 +51,19 @@ function beginCarries(context: EmitContext, op: Op<"loop"> | Op<"while">): reado
   });
   moveTogether(context, initial, carries);
   return carries;
+}
+
+/** Moves what a round yields into the carries. */
+function endRound(context: EmitContext, body: Region, carries: readonly HandedValue[]): void {
+  const values = yielded(context, body);
+  // Another accumulator than the one that came changes registers, so that its products must be over.
+  if (values.some((value, position) => isOther(value, carries[position])))
+    waitForProducts(context, 0);
+  moveTogether(context, values, carries);
+}
+
+function isOther(value: HandedValue, carry: HandedValue | undefined): boolean {
+  return value.kind === "inflight" && carry?.kind === "inflight" && value.words !== carry.words;
 }
 
 function defineAll(
@@ -108,7 +122,7 @@ function loop(op: Op<"loop">, context: EmitContext): void {
   defineAll(context, parameters, carries);
   context.region(body);
   code.at(op.location);
-  moveTogether(context, yielded(context, body), carries);
+  endRound(context, body, carries);
   code.emit(`add.s${type}`, [index, index, step.register]);
   code.jumpIf(code.make("pred", `setp.lt.s${type}`, index, upper.register), head);
   code.place(exit);
@@ -130,7 +144,7 @@ function whileLoop(op: Op<"while">, context: EmitContext): void {
   defineAll(context, body.parameters, carries);
   context.region(body);
   code.at(op.location);
-  moveTogether(context, yielded(context, body), carries);
+  endRound(context, body, carries);
   code.jump(head);
   code.place(exit);
   defineAll(context, op.results, carries);

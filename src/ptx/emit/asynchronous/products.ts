@@ -11,7 +11,7 @@
  * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
-import type { AnyOp, Op, Value } from "../../../ir/node.ts";
+import type { Op, Value } from "../../../ir/node.ts";
 import { swizzleWidth, wgmmaForm } from "../../../layout/algebra/shared-legality.ts";
 import type { WgmmaForm } from "../../../layout/algebra/shared-legality.ts";
 import type { Swizzle } from "../../../layout/algebra/shared-layout.ts";
@@ -24,6 +24,7 @@ import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { sharedStart } from "../memory/shared.ts";
 import { operandTile } from "../tiles/operands.ts";
+import { groupsUntilAgain } from "./reuse.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
 
 const typeNames: { readonly [N in DTypeName]?: string } = {
@@ -181,9 +182,7 @@ export function accumulatorWords(
 ): readonly Register[] {
   return Array.from({ length: count }, (_, index) => {
     const source = initial?.words[index];
-    return source === undefined
-      ? code.constant("b32", 0)
-      : code.make("b32", "mov.b32", source);
+    return source === undefined ? code.constant("b32", 0) : code.make("b32", "mov.b32", source);
   });
 }
 
@@ -203,7 +202,7 @@ export function accumulatorWordCount(shape: readonly number[], { bits }: DType):
 
 export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
   const accumulator = context.inflight(op.operands.accumulator);
-  const left = leftOperand(context, op, op.operands.a);
+  const left = leftOperand(context, op);
   const right = sharedRef(context, op.operands.b);
   const [m = 0, n = 0] = accumulator.shape;
   startProduct(context, {
@@ -216,12 +215,14 @@ export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
   context.define(op.results[0], accumulator);
 }
 
-export function leftOperand(
-  context: EmitContext,
-  op: AnyOp,
-  value: Value,
-): SharedValue | TileValue {
-  return value.type.kind === "ref" ? sharedRef(context, value) : operandTile(context, op, value);
+/** The left factor; in registers that nobody else touches while the product is in flight. */
+function leftOperand(context: EmitContext, op: Op<"wgmma">): SharedValue | TileValue {
+  const { a } = op.operands;
+  if (a.type.kind === "ref") return sharedRef(context, a);
+  const tile = operandTile(context, op, a);
+  const groups = groupsUntilAgain(op, context.placement);
+  if (groups !== undefined) waitForProducts(context, groups);
+  return { ...tile, words: tile.words.map((word) => context.code.make("b32", "mov.b32", word)) };
 }
 
 export function sharedRef(context: EmitContext, value: Value): SharedValue {

@@ -57,7 +57,11 @@ function mapAxes(global: GlobalValue, view: SharedView): readonly MapAxis[] {
   const contiguous = (root: number): boolean => global.array[root]?.stride === 1;
   return [...kept, ...dropped].sort((left, right) => {
     const first = Number(contiguous(right.root)) - Number(contiguous(left.root));
-    return first !== 0 ? first : left.step === right.step ? right.root - left.root : left.step - right.step;
+    return first !== 0
+      ? first
+      : left.step === right.step
+        ? right.root - left.root
+        : left.step - right.step;
   });
 }
 
@@ -124,7 +128,10 @@ function planCopy(
       const origin = global.origin[root];
       if (origin === undefined) throw new Error(`no origin along axis ${root}`);
       const step = window === undefined ? 0 : (steps[window] ?? 0);
-      return indexRegister(context, addIndex(context, origin, { register: undefined, constant: step }));
+      return indexRegister(
+        context,
+        addIndex(context, origin, { register: undefined, constant: step }),
+      );
     }),
   }));
   const start = sharedStart(context, shared);
@@ -184,7 +191,9 @@ export function tensorCopyIn(
   const planned = planCopy(context, op, global, shared);
   const place = barrierAddress(context, own, index);
   const group =
-    op.attributes.multicast.length > 0 ? multicastMask(context, op.attributes.multicast) : undefined;
+    op.attributes.multicast.length > 0
+      ? multicastMask(context, op.attributes.multicast)
+      : undefined;
   const one = scope.oneWarp ? numbers.leader : numbers.elected;
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
   const operands = planned.boxes.map(({ offset, coordinates }) => [
@@ -280,10 +289,6 @@ export function tensorCopyOut(
       : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
   code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
     for (const { offset, coordinates } of planned.boxes)
-      code.emit(opcode, [
-        tensorAddress(planned.map, coordinates),
-        address(planned.start, offset),
-      ]);
+      code.emit(opcode, [tensorAddress(planned.map, coordinates), address(planned.start, offset)]);
   });
 }
-

@@ -1,0 +1,65 @@
+/**
+ * Registers that a product in flight still reads. A left factor in registers is copied into registers of the
+ * product's own, so that the tile stays free for others; the next round of a loop writes the same copies, and
+ * must know that the product of the round before is over:
+ *
+ *   loop
+ *     %2 = wgmma %1, tile, …        a group              copies of the tile
+ *     %4 = wgmma %3, …              a group
+ *     wgmma_wait %4, pending 1      %2 is over           nothing to wait for in the next round
+ *
+ * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies.
+ */
+import type { AnyOp, Region } from "../../../ir/node.ts";
+import { regionList } from "../../../ir/traverse.ts";
+import type { Placement } from "../../../layout/plan/place.ts";
+
+/** Groups closed since the product; undefined where it is over. */
+type Groups = number | undefined;
+
+/** Of several ways, the one that leaves most to wait for. */
+function least(ways: readonly Groups[]): Groups {
+  const open = ways.filter((each) => each !== undefined);
+  return open.length === 0 ? undefined : Math.min(...open);
+}
+
+function afterOps(ops: readonly AnyOp[], groups: Groups, placement: Placement): Groups {
+  return ops.reduce((since, op) => afterOp(op, since, placement), groups);
+}
+
+function afterOp(op: AnyOp, groups: Groups, placement: Placement): Groups {
+  if (groups === undefined) return undefined;
+  if (op.kind === "wgmma") return groups + 1;
+  if (op.kind === "wgmma_wait") return groups >= op.attributes.pending ? undefined : groups;
+  if (op.kind === "dot")
+    return placement.products.get(op)?.instruction === "wgmma" ? undefined : groups;
+  const ways = regionList(op).map((region) => afterOps(region.ops, groups, placement));
+  if (op.kind === "if" || op.kind === "switch" || op.kind === "scoped") return least(ways);
+  // Loops may have no round, and other threads do not run for this one.
+  return groups;
+}
+
+/** The ops around one, outermost first, each with the region that holds the next. */
+function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[] | undefined {
+  for (const each of region.ops) {
+    if (each === op) return [[each, region]];
+    for (const inner of regionList(each)) {
+      const rest = pathTo(op, inner);
+      if (rest !== undefined) return [[each, region], ...rest];
+    }
+  }
+  return undefined;
+}
+
+/** How many groups may be open when a product comes again; undefined where it is over by then, or never does. */
+export function groupsUntilAgain(product: AnyOp, placement: Placement): Groups {
+  const path = pathTo(product, placement.kernel.body) ?? [];
+  const loop = path.findLastIndex(([{ kind }]) => kind === "loop" || kind === "while");
+  if (loop < 0) return undefined;
+  const inside = path.slice(loop + 1);
+  const ends = inside.map(([op, { ops }]) => ops.slice(ops.indexOf(op) + 1)).toReversed();
+  const starts = inside.map(([op, { ops }]) => ops.slice(0, ops.indexOf(op)));
+  const [repeated] = path[loop] ?? [];
+  const condition = repeated?.kind === "while" ? [repeated.regions.condition.ops] : [];
+  return afterOps([...ends, ...condition, ...starts].flat(), 0, placement);
+}
