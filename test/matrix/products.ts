@@ -2,7 +2,7 @@
 import { acceptsDot } from "../../src/formats/arithmetic/index.ts";
 import { dtypes, f32, isFloat, tf32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
-import { toNumbers } from "../../src/formats/hostarray.ts";
+import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import { wgmmaAccumulators } from "../../src/ir/infer/matrix.ts";
 import {
@@ -231,6 +231,36 @@ function roundedDot(): MatrixCase {
   };
 }
 
+/** Operands halfway between two tf32 numbers and a little above: rounded up, not cut. */
+function roundedUp(): MatrixCase {
+  const [m, n, k] = [32, 16, 24];
+  const between = 1 + 2 ** -11 + 2 ** -13;
+  return {
+    name: "dot f32 rounded up to tf32",
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "rounded_up",
+          inputs: { x: array(f32, [m, k]), y: array(f32, [k, n]) },
+          outputs: { out: array(f32, [m, n]) },
+        },
+        ({ x, y, out }) => {
+          out.store(dot(x.load(), y.load(), { precision: "tf32" }));
+        },
+      ),
+      inputs: {
+        x: fromNumbers(f32, [m, k], new Array<number>(m * k).fill(between)),
+        y: fromNumbers(
+          f32,
+          [k, n],
+          Array.from({ length: k * n }, (_, index) => (index % 7) - 3),
+        ),
+      },
+      tolerance: exact,
+    }),
+  };
+}
+
 export function productCases(): readonly MatrixCase[] {
   const dots = pairs.flatMap((product, seed) => [
     dotCase(product, [16, 8, 64], seed),
@@ -245,5 +275,8 @@ export function productCases(): readonly MatrixCase[] {
         .filter((form) => isLegal(product, form))
         .flatMap((form) => [8, 64, 256].map((n) => wgmmaCase(product, form, n, seed))),
     );
-  return [...dots, ...products, roundedDot()];
+  const several = pairs
+    .filter(({ a, sum }) => a.bits === 16 && sum === f32)
+    .map((product, seed) => dotCase(product, [128, 16, 32], seed));
+  return [...dots, ...several, ...products, roundedDot(), roundedUp()];
 }
