@@ -4,11 +4,13 @@ import { barrierPrograms } from "./barriers.ts";
 import { comparePrograms } from "./compare.ts";
 import { controlPrograms } from "./control.ts";
 import { convertPrograms } from "./convert.ts";
+import { copyPrograms } from "./copies.ts";
 import { floatPrograms } from "./float.ts";
 import { integerPrograms } from "./integer.ts";
 import { mbarrierPrograms } from "./mbarriers.ts";
 import { memoryPrograms } from "./memory.ts";
 import type { Program } from "./program.ts";
+import { tensorPrograms } from "./tensor.ts";
 import { warpPrograms } from "./warp.ts";
 
 export function allPrograms(): readonly Program[] {
@@ -23,5 +25,7 @@ export function allPrograms(): readonly Program[] {
     ...barrierPrograms(),
     ...mbarrierPrograms(),
     ...controlPrograms(),
+    ...copyPrograms(),
+    ...tensorPrograms(),
   ];
 }

@@ -207,16 +207,16 @@ function waiting(): readonly Program[] {
 /** cp.async that arrive when they are done. */
 function copiesArrive(): Program {
   const name = "mbarrier_copies";
-  const barrier = withBarrier(name, 128);
+  const barrier = withBarrier(name, 32, 32);
   const { kernel, near } = barrier;
-  kernel.declare(`.shared .align 16 .b8 ${name}_tile[2048];`);
+  kernel.declare(`.shared .align 16 .b8 ${name}_tile[512];`);
   const stream = kernel.stream("random 16", 16, () =>
     operandStream("b64", 0, 2 * kernel.count),
   );
   const [own, other] = kernel.registers(32, 2);
   kernel.line(
     `mov.u32 ${own}, ${name}_tile;`,
-    `xor.b32 ${other}, %t, 77;`,
+    `xor.b32 ${other}, %t, 13;`,
     `mad.lo.u32 ${other}, ${other}, 16, ${own};`,
     `mad.lo.u32 ${own}, %t, 16, ${own};`,
   );

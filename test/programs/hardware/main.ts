@@ -10,6 +10,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { compareOutputs, digest, exactBytes } from "../compare-bytes.ts";
 import type { Mismatch } from "../compare-bytes.ts";
 import { emulateProgram, programModule } from "../emulate.ts";
@@ -20,6 +21,8 @@ import { DeviceModule, openDevice } from "./device.ts";
 interface GroupResult {
   readonly done: string[];
   readonly digests: { [program: string]: string };
+  /** What the hardware gave for programs that differ, compressed. */
+  readonly outputs: { [program: string]: string };
   readonly mismatches: Mismatch[];
   /** Programs that the assembler or the hardware refused. */
   readonly failures: { readonly program: string; readonly message: string }[];
@@ -33,7 +36,7 @@ function option(name: string): string | undefined {
 }
 
 function emptyResult(): GroupResult {
-  return { done: [], digests: {}, mismatches: [], failures: [] };
+  return { done: [], digests: {}, outputs: {}, mismatches: [], failures: [] };
 }
 
 /** Runs a group in this process; results so far are kept in a file, in case a program ends it. */
@@ -64,7 +67,10 @@ async function runGroup(group: string, file: string, skipped: readonly string[])
     const ptx = programModule(program);
     try {
       const { output } = emulateProgram(program, ptx, { seed: 1, checks: false });
-      result.mismatches.push(...compareOutputs(program, output, found));
+      const mismatches = compareOutputs(program, output, found);
+      result.mismatches.push(...mismatches);
+      if (mismatches.length > 0)
+        result.outputs[program.name] = gzipSync(found).toString("base64");
     } catch (error) {
       result.failures.push({ program: program.name, message: `emulator: ${String(error)}` });
     }
@@ -92,6 +98,7 @@ async function spawnGroup(group: string, folder: string): Promise<GroupResult> {
     }
     total.done.push(...part.done);
     Object.assign(total.digests, part.digests);
+    Object.assign(total.outputs, part.outputs);
     total.mismatches.push(...part.mismatches);
     total.failures.push(...part.failures);
     if (part.running === undefined) return total;
