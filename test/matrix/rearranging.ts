@@ -37,10 +37,12 @@ function moving(
 const shapes: readonly (readonly number[])[] = [
   [1],
   [37],
+  [63],
   [300],
   [5, 33],
   [64, 64],
   [7, 130],
+  [8, 133],
   [3, 5, 24],
 ];
 
@@ -119,6 +121,22 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
         };
         const inner = (source as never as Window).at(slice(2, 15), all);
         const window = inner.at(slice(index.mul(8).sub(3), 8), slice(40, 16));
+        (out as never as Window).at(i).store(window.load());
+      }) as never,
+    ),
+    moving(
+      `load windows before windows ${dtype.name}`,
+      x,
+      { name: "before", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 12, 16]) } },
+      (({ i, x: source, out }: never) => {
+        const index = i as never as { mul(by: number): { sub(by: number): never } };
+        type Window = {
+          at(...at: readonly unknown[]): Window;
+          load(): Tile;
+          store(value: Tile): void;
+        };
+        const outer = (source as never as Window).at(slice(index.mul(8).sub(5), 20), all);
+        const window = outer.at(slice(index.mul(4).sub(2), 12), slice(16, 16));
         (out as never as Window).at(i).store(window.load());
       }) as never,
     ),

@@ -4,9 +4,11 @@ import { updatingCases } from "../matrix/updating.ts";
 import { sample } from "./sample.ts";
 
 sample("windows", rearrangingCases(), [
+  "copy f32 [63]",
   "copy f32 [300]",
   "copy f32 [5, 33]",
   "copy f16 [7, 130]",
+  "copy f32 [8, 133]",
   "copy i8 [3, 5, 24]",
   "copy i4 [37]",
   "copy u4 [5, 33]",
@@ -19,6 +21,7 @@ sample("windows", rearrangingCases(), [
   "load reshaped i4",
   "load nested windows f32",
   "load nested windows i4",
+  "load windows before windows f32",
   "run-time rows bf16",
   "run-time rows i4",
   "shared transposed f16",
