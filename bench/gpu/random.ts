@@ -24,10 +24,7 @@ const randomKernel = <N extends "bf16" | "f32">(dtype: DType<N>, shape: readonly
       const byte = (shift: number) => mixed.shr(shift).and(255);
       const sum = byte(0).add(byte(8)).add(byte(16)).add(byte(24)).cast(f32);
       const normal = sum.sub(510).mul(1 / 147.8);
-      out
-        .reshape([count])
-        .at(slice(start, span))
-        .store(normal.cast(dtype) as never);
+      out.reshape([count]).at(slice(start, span)).store(normal.cast(dtype));
     },
   );
 };
@@ -40,6 +37,6 @@ export function randomArray<N extends "bf16" | "f32">(
   seed: number,
 ): DeviceArray<N> {
   const out = device.allocate(dtype, shape);
-  device.launch(randomKernel(dtype, shape), { seed, out } as never);
+  device.launch(randomKernel(dtype, shape), { seed, out });
   return out;
 }

@@ -11,7 +11,7 @@ import type { Device } from "../../src/device/device.ts";
 import type { Outcome } from "../matrix/case.ts";
 
 interface Example {
-  main(device: Device): Promise<unknown>;
+  readonly main: (device: Device) => Promise<unknown>;
 }
 
 const examples: { readonly [name: string]: Example } = {

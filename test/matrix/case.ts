@@ -72,7 +72,7 @@ async function runOn(
       const shape = outputShape(parameter, dimensions);
       given[name] = await device.upload(input ?? poisoned(type.dtype, shape));
     }
-    device.launch(definition, given as never);
+    device.launch(definition, given);
     await device.synchronize();
     const results: { [name: string]: HostArray } = {};
     for (const { name, role } of kernel.parameters) {

@@ -59,7 +59,7 @@ export function pointwise(
           const values = Object.fromEntries(
             Object.keys(inputs).map((key) => [key, refs[key]?.at(here).load() as Tile]),
           );
-          out.at(here).store(compute(values) as never);
+          out.at(here).store(compute(values));
         },
       ),
       inputs,
@@ -252,7 +252,7 @@ function made(): readonly MatrixCase[] {
           { name: "constants", outputs: { a: array(dtype, [70]), b: array(dtype, [5, 24]) } },
           ({ a, b }) => {
             a.store(full(dtype, [70], one(dtype) as never));
-            b.store(constant(dtype, one(dtype) as never) as never);
+            b.store(constant(dtype, one(dtype) as never));
           },
         ),
         inputs: {},
@@ -267,7 +267,7 @@ function made(): readonly MatrixCase[] {
         definition: kernel(
           { name: "counts", outputs: { out: array(dtype, [8, 6]) } },
           ({ out }) => {
-            out.store(iota(dtype, [8, 6], axis) as never);
+            out.store(iota(dtype, [8, 6], axis));
           },
         ),
         inputs: {},

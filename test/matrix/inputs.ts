@@ -70,6 +70,6 @@ export function bytesOf({ data }: HostArray): Uint8Array {
 /** The same numbers in another format. */
 export function convertHost(array: HostArray, dtype: DType): HostArray {
   const made = hostArray(dtype, array.shape);
-  convertLanes(array.dtype, dtype, array.data as Lanes, made.data as Lanes);
+  convertLanes(array.dtype, dtype, array.data, made.data);
   return made;
 }

@@ -59,10 +59,7 @@ function controlCases(): readonly MatrixCase[] {
     one("loop that swaps its carries", { x }, () =>
       kernel({ name: "swaps", inputs, outputs }, ({ x: source, out }) => {
         const carry = [source.at(slice(0, 4)).load(), source.at(slice(4, 4)).load()] as const;
-        const [first, second] = loop({ to: 5, carry: [...carry] }, (_, [a, b]) => [
-          (b as (typeof carry)[0]).add(1),
-          a as (typeof carry)[0],
-        ]) as unknown as typeof carry;
+        const [first, second] = loop({ to: 5, carry: [...carry] }, (_, [a, b]) => [b.add(1), a]);
         out.at(slice(0, 4)).store(first);
         out.at(slice(4, 4)).store(second);
       }),
@@ -235,6 +232,11 @@ function threadCases(): readonly MatrixCase[] {
         },
       ),
     ),
+  ];
+}
+
+function warpCases(): readonly MatrixCase[] {
+  return [
     one("waits by parity", { x }, () =>
       kernel(
         {
@@ -349,6 +351,11 @@ function gridCases(): readonly MatrixCase[] {
         },
       ),
     ),
+  ];
+}
+
+function semaphoreCases(): readonly MatrixCase[] {
+  return [
     one("semaphores between blocks", { x }, () =>
       kernel(
         {
@@ -406,5 +413,12 @@ function gridCases(): readonly MatrixCase[] {
 }
 
 export function orderingCases(): readonly MatrixCase[] {
-  return [...controlCases(), ...memoryCases(), ...threadCases(), ...gridCases()];
+  return [
+    ...controlCases(),
+    ...memoryCases(),
+    ...threadCases(),
+    ...warpCases(),
+    ...gridCases(),
+    ...semaphoreCases(),
+  ];
 }

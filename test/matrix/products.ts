@@ -88,9 +88,9 @@ function dotCase(
           ({ x: left, y: right, out }) => {
             out.store(
               dot(left.load() as never, right.load() as never, {
-                dtype: sum as never,
+                dtype: sum,
                 ...precisionOf(a),
-              }) as never,
+              }),
             );
           },
         ),
@@ -119,13 +119,13 @@ function sharedDotCase(product: Product, seed: number): MatrixCase {
             scratch: { left: smem(a, [m, k]), right: smem(b, [k, n]) },
           },
           ({ x: one, y: other, out, left, right }) => {
-            left.store(one.load() as never);
-            right.store(other.load() as never);
+            left.store(one.load());
+            right.store(other.load());
             out.store(
               dot(left.load() as never, right.load() as never, {
-                dtype: sum as never,
+                dtype: sum,
                 ...precisionOf(a),
-              }) as never,
+              }),
             );
           },
         ),
@@ -182,9 +182,9 @@ function wgmmaCase(product: Product, form: Form, n: number, seed: number): Matri
           },
           ({ x: one, y: other, out, left, right }) => {
             const tile = one.load();
-            if (!form.registers) left.store((form.turnedA ? tile.transpose() : tile) as never);
+            if (!form.registers) left.store(form.turnedA ? tile.transpose() : tile);
             const second = other.load();
-            right.store((form.turnedB ? second.transpose() : second) as never);
+            right.store(form.turnedB ? second.transpose() : second);
             commitShared();
             const factor = form.registers ? tile : form.turnedA ? left.transpose() : left;
             const turned = form.turnedB ? right.transpose() : right;
@@ -193,7 +193,7 @@ function wgmmaCase(product: Product, form: Form, n: number, seed: number): Matri
               factor as never,
               turned as never,
             );
-            out.store(started.wait() as never);
+            out.store(started.wait());
           },
         ),
         inputs: { x, y },
@@ -212,7 +212,7 @@ function roundedDot(): MatrixCase {
     prepare: () => {
       const x = ordinaryNumbers(tf32, [m, k], 3);
       const y = ordinaryNumbers(tf32, [k, n], 4);
-      const asF32 = (from: HostArray): HostArray => ({ ...from, dtype: f32 }) as HostArray;
+      const asF32 = (from: HostArray): HostArray => ({ ...from, dtype: f32 });
       return {
         definition: kernel(
           {

@@ -91,8 +91,8 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
       x,
       { name: "transposed", inputs, outputs: { out: array(dtype, [48, 20]) } },
       (({ x: source, out }: never) => {
-        (out as never as { store(value: Tile): void }).store(
-          (source as never as { transpose(): { load(): Tile } }).transpose().load(),
+        (out as { store(value: Tile): void }).store(
+          (source as { transpose(): { load(): Tile } }).transpose().load(),
         );
       }) as never,
     ),
@@ -101,10 +101,8 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
       x,
       { name: "reshaped", inputs, outputs: { out: array(dtype, [16, 60]) } },
       (({ x: source, out }: never) => {
-        (out as never as { store(value: Tile): void }).store(
-          (source as never as { reshape(shape: number[]): { load(): Tile } })
-            .reshape([16, 60])
-            .load(),
+        (out as { store(value: Tile): void }).store(
+          (source as { reshape(shape: number[]): { load(): Tile } }).reshape([16, 60]).load(),
         );
       }) as never,
     ),
@@ -113,15 +111,15 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
       x,
       { name: "nested", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 8, 16]) } },
       (({ i, x: source, out }: never) => {
-        const index = i as never as { mul(by: number): { sub(by: number): never } };
+        const index = i as { mul(by: number): { sub(by: number): never } };
         type Window = {
           at(...at: readonly unknown[]): Window;
           load(): Tile;
           store(value: Tile): void;
         };
-        const inner = (source as never as Window).at(slice(2, 15), all);
+        const inner = (source as Window).at(slice(2, 15), all);
         const window = inner.at(slice(index.mul(8).sub(3), 8), slice(40, 16));
-        (out as never as Window).at(i).store(window.load());
+        (out as Window).at(i).store(window.load());
       }) as never,
     ),
     moving(
@@ -129,15 +127,15 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
       x,
       { name: "before", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 12, 16]) } },
       (({ i, x: source, out }: never) => {
-        const index = i as never as { mul(by: number): { sub(by: number): never } };
+        const index = i as { mul(by: number): { sub(by: number): never } };
         type Window = {
           at(...at: readonly unknown[]): Window;
           load(): Tile;
           store(value: Tile): void;
         };
-        const outer = (source as never as Window).at(slice(index.mul(8).sub(5), 20), all);
+        const outer = (source as Window).at(slice(index.mul(8).sub(5), 20), all);
         const window = outer.at(slice(index.mul(4).sub(2), 12), slice(16, 16));
-        (out as never as Window).at(i).store(window.load());
+        (out as Window).at(i).store(window.load());
       }) as never,
     ),
     moving(
@@ -155,8 +153,8 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
           load(): Tile;
           store(value: Tile): void;
         };
-        const here = slice((i as never as { mul(by: number): never }).mul(16), 16);
-        (out as never as Window).at(here).store((source as never as Window).at(here).load());
+        const here = slice((i as { mul(by: number): never }).mul(16), 16);
+        (out as Window).at(here).store((source as Window).at(here).load());
       }) as never,
     ),
   ];
@@ -175,11 +173,11 @@ function throughShared(dtype: DType, seed: number): MatrixCase {
           scratch: { buffer: smem(dtype, [32, 64]), stages: smem(dtype, [2, 32, 32]) },
         },
         ({ x, out, again, buffer, stages }) => {
-          buffer.store(x.load() as never);
-          out.store(buffer.transpose().load() as never);
+          buffer.store(x.load());
+          out.store(buffer.transpose().load());
           for (let stage = 0; stage < 2; stage += 1)
-            stages.at(stage).store(buffer.at(all, slice(32 * stage, 32)).load() as never);
-          again.store(stages.at(all, all, slice(8, 16)).load() as never);
+            stages.at(stage).store(buffer.at(all, slice(32 * stage, 32)).load());
+          again.store(stages.at(all, all, slice(8, 16)).load());
         },
       ),
       inputs: { x: anyNumbers(dtype, [32, 64], seed) },
@@ -205,7 +203,7 @@ function inRegisters(dtype: DType, seed: number): readonly MatrixCase[] {
           outputs: { out: array(dtype, result) },
         },
         ({ x, out }) => {
-          out.store(compute(x.load() as unknown as Tile) as never);
+          out.store(compute(x.load()));
         },
       ),
       inputs: { x: anyNumbers(dtype, shape, seed) },
@@ -242,7 +240,7 @@ function branches(): readonly MatrixCase[] {
             () => x.at(i).load(),
             () => y.at(i).load(),
           );
-          out.at(i).store(chosen as never);
+          out.at(i).store(chosen);
         },
       ),
       inputs: { x: anyNumbers(dtype, [4, 40], seed), y: anyNumbers(dtype, [4, 40], seed + 1) },

@@ -40,15 +40,15 @@ function atomicCase(fn: Update, dtype: DType, seed: number): MatrixCase {
         },
         ({ x, y, all, before, own, buffer }) => {
           const [first, second] = [x.load(), y.load()];
-          buffer.store(first as never);
+          buffer.store(first);
           if (fn === "compare_exchange") {
-            before.store(all.compareExchange(first as never, second as never) as never);
+            before.store(all.compareExchange(first as never, second as never));
             buffer.compareExchange(first as never, second as never);
           } else {
-            before.store(all.atomic(fn, first as never) as never);
+            before.store(all.atomic(fn, first as never));
             buffer.atomic(fn, second as never);
           }
-          own.store(buffer.load() as never);
+          own.store(buffer.load());
         },
       ),
       inputs: {
@@ -128,7 +128,7 @@ function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
           outputs: { out: array(dtype, shape), seen: array(dtype, shape) },
           scratch: { buffer: smem(dtype, tile), landed: barrier() },
         },
-        ((things: { readonly [name: string]: never }) => {
+        (things: { readonly [name: string]: never }) => {
           const { x, out, seen, buffer, landed } = things as never as {
             readonly x: Window;
             readonly out: Window;
@@ -147,7 +147,7 @@ function copyCase(dtype: DType, form: CopyForm, seed: number): MatrixCase {
           copyAsync(buffer as never, out.at(...here) as never);
           commitGroup();
           waitGroup(0);
-        }) as never,
+        },
       ),
       inputs: { x: anyNumbers(dtype, shape, seed) },
       tolerance: exact,
@@ -186,7 +186,7 @@ function reductionCases(): readonly MatrixCase[] {
           },
           ({ i, x, all, buffer }) => {
             const here = slice(i.mul(16), 16);
-            buffer.store(x.at(here).load() as never);
+            buffer.store(x.at(here).load());
             commitShared();
             copyAsync(buffer, all.at(here) as never, { reduction });
             commitGroup();
@@ -206,26 +206,59 @@ function reductionCases(): readonly MatrixCase[] {
 /** What is outside, as NaN. */
 function nanFill(): readonly MatrixCase[] {
   const { f32, f16, bf16 } = dtypes;
-  return [f32, f16, bf16].map((dtype, seed): MatrixCase => ({
-    name: `copyAsync filled with NaN ${dtype.name}`,
+  const one = (dtype: DType, width: number, seed: number): MatrixCase => ({
+    name: `copyAsync filled with NaN ${dtype.name}${width === 64 ? "" : " by lanes"}`,
     prepare: () => ({
       definition: kernel(
         {
           name: "filled",
-          inputs: { x: array(dtype, [10, 64]) },
+          inputs: { x: array(dtype, [10, width]) },
           outputs: { out: array(dtype, [16, 64]) },
           scratch: { buffer: smem(dtype, [16, 64]), landed: barrier() },
         },
         ({ x, out, buffer, landed }) => {
-          copyAsync(x.at(slice(0, 16)), buffer, { barrier: landed, fill: "nan" });
+          const window = x.at(slice(0, 16), slice(0, 64));
+          copyAsync(window, buffer, { barrier: landed, fill: "nan" });
           landed.wait();
-          out.store(buffer.load() as never);
+          out.store(buffer.load());
         },
       ),
-      inputs: { x: anyNumbers(dtype, [10, 64], seed) },
+      inputs: { x: anyNumbers(dtype, [10, width], seed) },
       tolerance: exact,
     }),
-  }));
+  });
+  // Rows of 51 elements are copied by lanes.
+  return [f32, f16, bf16].flatMap((dtype, seed) => [one(dtype, 64, seed), one(dtype, 51, seed)]);
+}
+
+/** Windows that reach so far beyond their array that all of a register is outside, whatever the lane. */
+function farOutside(): readonly MatrixCase[] {
+  const { f32, f16, i8, u4, f64 } = dtypes;
+  const reaches = [
+    [40, 50, 64, 64],
+    [1, 7, 1, 8],
+    [2, 300, 4, 512],
+  ] as const;
+  return [f32, f16, i8, u4, f64].flatMap((dtype, seed) =>
+    reaches.map(([rows, columns, height, width]): MatrixCase => ({
+      name: `load filled ${dtype.name} ${height}x${width} of ${rows}x${columns}`,
+      prepare: () => ({
+        definition: kernel(
+          {
+            name: "outside",
+            inputs: { x: array(dtype, [2 * rows, 2 * columns]) },
+            outputs: { out: array(dtype, [height, width]) },
+          },
+          ({ x, out }) => {
+            const view = x.at(slice(0, rows), slice(0, columns));
+            out.store(view.at(slice(0, height), slice(0, width)).load({ fill: 3 }));
+          },
+        ),
+        inputs: { x: anyNumbers(dtype, [2 * rows, 2 * columns], seed) },
+        tolerance: exact,
+      }),
+    })),
+  );
 }
 
 /** What lanes write to global memory, read back by the copy engine. */
@@ -270,6 +303,7 @@ export function updatingCases(): readonly MatrixCase[] {
     ),
     ...reductionCases(),
     ...nanFill(),
+    ...farOutside(),
     committed(),
   ];
 }

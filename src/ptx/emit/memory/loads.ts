@@ -43,20 +43,20 @@ export function loadWords(
   if (whole === undefined) {
     const units = access.units();
     const chunks = loadUnits(code, access, units, format, fill);
-    return collectWords(code, format, units, chunks);
+    return collectWords(code, format, units, chunks, fill);
   }
   const units = whole.units();
   const chunks = loadUnits(code, access, units, format, fill, whole.inside);
   const back = code.label("loaded");
   const overhang = code.label("overhang");
   code.jumpIf(whole.inside, overhang, { negated: true });
-  const words = collectWords(code, format, units, chunks);
+  const words = collectWords(code, format, units, chunks, fill);
   code.place(back);
   code.aside(() => {
     code.place(overhang);
     const singles = access.units();
     const slow = loadUnits(code, access, singles, format, fill);
-    collectWords(code, format, singles, slow).forEach((source, index) => {
+    collectWords(code, format, singles, slow, fill).forEach((source, index) => {
       const word = words[index];
       if (word !== undefined) code.emit(`mov.${word.type}`, [word, source]);
     });
@@ -120,11 +120,13 @@ function partOf({ half }: Unit, position: number, slots: number): number {
   return typeof half === "number" ? half : position % slots;
 }
 
+/** The words of the tile; elements that no unit has are surely outside, or padding. */
 function collectWords(
   code: Code,
   format: Format,
   units: readonly Unit[],
   loads: readonly (readonly Register[])[],
+  fill: Operand,
 ): readonly Register[] {
   const slots = slotsOf(format);
   const places = new Map<number, WordPart>();
@@ -135,11 +137,22 @@ function collectWords(
       if (word !== undefined) places.set(register, { word, part: partOf(unit, position, slots) });
     });
   });
+  const type = format.bits === 64 ? "b64" : "b32";
+  let filled: Register | undefined;
+  const outside = (part: number): WordPart => {
+    filled ??= code.make(type, `mov.${type}`, fill);
+    return { word: filled, part };
+  };
   return Array.from({ length: wordCount(format) }, (_, index) => {
-    const parts = Array.from({ length: slots }, (_, slot) => places.get(index * slots + slot));
+    const used = Math.min(slots, format.registers - index * slots);
+    const registers = Array.from({ length: used }, (_, slot) => index * slots + slot);
+    // Words of the fill value alone have a register each, as others do.
+    if (!registers.some((register) => places.has(register)))
+      return code.make(type, `mov.${type}`, fill);
+    const parts = registers.map((register, slot) => places.get(register) ?? outside(slot));
     const gathered = gatherWord(code, format.bits, parts);
-    // Words of padding alone.
-    return gathered ?? code.constant(format.bits === 64 ? "b64" : "b32", 0);
+    if (gathered === undefined) throw new Error("a word of no elements");
+    return gathered;
   });
 }
 

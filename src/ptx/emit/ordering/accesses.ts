@@ -14,7 +14,7 @@
  * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
  * ended before. A warp that falls behind by two phases would wait for ever.
  */
-import type { AnyOp, Value } from "../../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import { Windows } from "../../../layout/model/windows.ts";
 import type { SharedBuffer } from "../../../layout/plan/budget.ts";
 import type { Placement } from "../../../layout/plan/place.ts";
@@ -69,40 +69,38 @@ export class AccessFinder {
     return places.length === 0 ? this.#own(op) : [lanes("write", places), ...this.#own(op)];
   }
 
+  /** Ops that are not named here touch nothing but registers. */
   #own(op: AnyOp): readonly Access[] {
-    switch (op.kind) {
-      case "load":
-        return this.#isElided(op.results[0]) ? [] : [lanes("read", this.#places(op.operands.ref))];
-      case "store":
-      case "atomic":
-      case "atomic_compare_exchange":
-        return [lanes("write", this.#places(op.operands.ref))];
-      case "copy_async": {
-        const tensor = this.#placement.copies.get(op)?.method === "tensor";
-        const how = tensor
-          ? ({ by: "one", proxy: "async" } as const)
-          : ({ by: "lanes", proxy: "generic" } as const);
-        const ends = tensor && op.operands.barrier !== undefined ? [phases] : [];
-        return [
-          { places: this.#places(op.operands.source), mode: "read", ...how },
-          { places: [...this.#places(op.operands.destination), ...ends], mode: "write", ...how },
-        ];
-      }
-      case "barrier_wait":
-        return [lanes("read", [phases])];
-      case "wgmma":
-        return [op.operands.a, op.operands.b].flatMap((operand) => this.#operand(operand));
-      case "dot": {
-        if (this.#placement.products.get(op)?.instruction !== "wgmma") return [];
-        return [op.operands.left, op.operands.right].flatMap((operand) => {
-          const load = this.#definitions.get(operand);
-          const elided = load?.kind === "load" && this.#isElided(operand);
-          return elided ? this.#operand(load.operands.ref) : [];
-        });
-      }
-      default:
-        return [];
-    }
+    if (op.kind === "load")
+      return this.#isElided(op.results[0]) ? [] : [lanes("read", this.#places(op.operands.ref))];
+    if (op.kind === "store" || op.kind === "atomic" || op.kind === "atomic_compare_exchange")
+      return [lanes("write", this.#places(op.operands.ref))];
+    if (op.kind === "copy_async") return this.#copy(op);
+    if (op.kind === "barrier_wait") return [lanes("read", [phases])];
+    if (op.kind === "wgmma")
+      return [op.operands.a, op.operands.b].flatMap((operand) => this.#operand(operand));
+    return op.kind === "dot" ? this.#dot(op) : [];
+  }
+
+  #copy(op: Op<"copy_async">): readonly Access[] {
+    const tensor = this.#placement.copies.get(op)?.method === "tensor";
+    const how = tensor
+      ? ({ by: "one", proxy: "async" } as const)
+      : ({ by: "lanes", proxy: "generic" } as const);
+    const ends = tensor && op.operands.barrier !== undefined ? [phases] : [];
+    return [
+      { places: this.#places(op.operands.source), mode: "read", ...how },
+      { places: [...this.#places(op.operands.destination), ...ends], mode: "write", ...how },
+    ];
+  }
+
+  #dot(op: Op<"dot">): readonly Access[] {
+    if (this.#placement.products.get(op)?.instruction !== "wgmma") return [];
+    return [op.operands.left, op.operands.right].flatMap((operand) => {
+      const load = this.#definitions.get(operand);
+      const elided = load?.kind === "load" && this.#isElided(operand);
+      return elided ? this.#operand(load.operands.ref) : [];
+    });
   }
 
   /** The tensor cores read for all warps of the thread. */
