@@ -1,6 +1,6 @@
 /** Random arrays: half of the elements are ordinary numbers, half are whatever their bits say. */
 import { isFloat } from "../../src/formats/dtype.ts";
-import type { DType, Lanes } from "../../src/formats/dtype.ts";
+import type { DType } from "../../src/formats/dtype.ts";
 import { convertLanes } from "../../src/formats/convert.ts";
 import { fromNumbers, hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
