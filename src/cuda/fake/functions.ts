@@ -36,7 +36,8 @@ type DeviceFunctions = Pick<
 >;
 
 function deviceFunctions(driver: FakeDriver): DeviceFunctions {
-  const contexts = new Map<number, number[]>();
+  /** A device has one primary context, for as long as somebody holds it. */
+  const contexts = new Map<number, { readonly handle: number; holders: number }>();
   return {
     cuInit: () => (driver.gpus.length === 0 ? noDevice : success),
     cuDriverGetVersion: (address) => give32(driver, address, driver.driverVersion),
@@ -50,16 +51,20 @@ function deviceFunctions(driver: FakeDriver): DeviceFunctions {
     cuDeviceGetAttribute: (address, attribute, device) =>
       give32(driver, address, driver.gpus[device]?.attributes[attribute] ?? 0),
     cuDevicePrimaryCtxRetain: (address, device) => {
-      const handle = driver.add("context", device);
-      contexts.set(device, [...(contexts.get(device) ?? []), handle]);
-      return give(driver, address, handle);
+      const held = contexts.get(device) ?? { handle: driver.add("context", device), holders: 0 };
+      held.holders += 1;
+      contexts.set(device, held);
+      return give(driver, address, held.handle);
     },
     cuDevicePrimaryCtxRelease: (device) => {
-      const handle = contexts.get(device)?.pop();
-      if (handle === undefined) return invalidValue;
+      const held = contexts.get(device);
+      if (held === undefined) return invalidValue;
+      held.holders -= 1;
+      if (held.holders > 0) return success;
+      contexts.delete(device);
       driver.finish();
-      driver.remove("context", handle);
-      if (driver.current === handle) driver.current = 0;
+      driver.remove("context", held.handle);
+      if (driver.current === held.handle) driver.current = 0;
       return success;
     },
     cuDevicePrimaryCtxReset: () => {
