@@ -8,6 +8,8 @@ import {
   array,
   barrier,
   blockSync,
+  commitGroup,
+  commitShared,
   constant,
   copyAsync,
   kernel,
@@ -15,6 +17,7 @@ import {
   scoped,
   slice,
   smem,
+  waitGroup,
   warps,
   wgmma,
   when,
@@ -45,6 +48,19 @@ function laggingCases(): readonly MatrixCase[] {
             landed.wait();
           });
           loop(4, (row) => out.at(row).store(own.load()));
+        },
+      ),
+    ),
+    one("a hand-over after lanes have met", { x }, () =>
+      kernel(
+        { name: "handed", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
+        ({ i, x: source, out, buffer: own }) => {
+          own.store(source.at(i).load());
+          blockSync();
+          commitShared();
+          copyAsync(own, out.at(i));
+          commitGroup();
+          waitGroup(0);
         },
       ),
     ),

@@ -95,6 +95,29 @@ function contended(): MatrixCase {
   };
 }
 
+/** Sums whose old values nobody asks for: neighbours are added together. */
+function sums(): readonly MatrixCase[] {
+  const { f32, f16, bf16 } = dtypes;
+  return [f32, f16, bf16].map((dtype, seed) => ({
+    name: `atomic sums ${dtype.name}`,
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "summed",
+          grid: { i: 2 },
+          inputs: { x: array(dtype, [3, 40]) },
+          inouts: { all: array(dtype, [3, 40]) },
+        },
+        ({ x, all }) => {
+          all.atomic("add", x.load() as never);
+        },
+      ),
+      inputs: { x: whole(dtype, seed), all: whole(dtype, seed + 1) },
+      tolerance: exact,
+    }),
+  }));
+}
+
 interface CopyForm {
   readonly name: string;
   readonly shape: readonly number[];
@@ -296,6 +319,7 @@ export function updatingCases(): readonly MatrixCase[] {
   return [
     ...atomics(),
     contended(),
+    ...sums(),
     ...copied.flatMap((dtype, seed) =>
       forms
         .filter(({ tile }) => ((tile.at(-1) ?? 0) * dtype.bits) % 128 === 0)

@@ -30,6 +30,15 @@ sample("windows", rearrangingCases(), [
   "shared transposed bool",
 ]);
 
+sample("far outside", updatingCases(), [
+  "load filled f32 64x64 of 40x50",
+  "load filled f16 1x8 of 1x7",
+  "load filled i8 4x512 of 2x300",
+  "load filled u4 1x8 of 1x7",
+  "load filled f64 64x64 of 40x50",
+  "copyAsync filled with NaN f16 by lanes",
+]);
+
 sample("atomic updates", updatingCases(), [
   "atomic add f32",
   "atomic add f16",
@@ -42,4 +51,6 @@ sample("atomic updates", updatingCases(), [
   "atomic compare_exchange i32",
   "atomic compare_exchange u64",
   "atomic add of many blocks",
+  "atomic sums f16",
+  "atomic sums f32",
 ]);

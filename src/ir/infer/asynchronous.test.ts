@@ -11,7 +11,7 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, f16, f32, f64, i32, i4, i64, i8, tf32, u8 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f4e2m1fn, f64, i32, i4, i64, i8, tf32, u8 } from "../../formats/dtype.ts";
 import { asynchronousCodes } from "../../support/codes/ir/asynchronous.ts";
 import type { OpAttributes, OpOperands } from "../ops.ts";
 
@@ -155,6 +155,16 @@ const copyMistakes: readonly Mistake[] = [
     make: () =>
       copy({ source: ref("gmem", i32, 8), destination: ref("smem", i32, 8) }, { fill: "nan" }),
     message: "i32 has no NaN to fill with",
+  },
+  {
+    name: "a format without NaN filled with it",
+    code: "TW2072",
+    make: () =>
+      copy(
+        { source: ref("gmem", f4e2m1fn, 32), destination: ref("smem", f4e2m1fn, 32) },
+        { fill: "nan" },
+      ),
+    message: "f4e2m1fn has no NaN to fill with",
   },
   {
     name: "fill of a copy into global memory",

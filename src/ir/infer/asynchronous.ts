@@ -1,6 +1,7 @@
 /** Inference for asynchronous copies and products, and for what waits for them. */
 import { isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { floatFormats } from "../../formats/floats.ts";
 import { opName } from "../op-names.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
 import { shapeText } from "../size.ts";
@@ -84,7 +85,7 @@ function checkCopyIntoShared(
       expected: "a destination in gmem",
       found: "smem",
     });
-  if (fill === "nan" && !isFloat(source.dtype))
+  if (fill === "nan" && !hasNan(source.dtype))
     fail(draft, "TW2072", `${source.dtype.name} has no NaN to fill with`, {
       expected: '"zero"',
       found: '"nan"',
@@ -95,6 +96,10 @@ function checkCopyIntoShared(
         expected: "a grid axis with a cluster",
         found: axis,
       });
+}
+
+function hasNan(dtype: DType): boolean {
+  return isFloat(dtype) && floatFormats[dtype.name].nan !== undefined;
 }
 
 function checkCopyIntoGlobal(draft: Draft<"copy_async">, dtype: DType): void {

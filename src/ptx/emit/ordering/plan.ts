@@ -6,6 +6,8 @@
  *   load a         other lanes' elements: meet before          pending: write a  ->  barrier
  *   load a         again: nothing                              pending: read a
  *   copyAsync a    one lane starts it, others may still read   pending: read a   ->  barrier
+ *   commitShared   a fence of each lane                        pending: fence
+ *   copyAsync b    others may not have come to theirs          pending: fence    ->  barrier
  *
  * Accesses are followed in the order of the program, by the bytes they touch (buffers that share bytes
  * are one) and by global array. A round of a loop follows the round before, so a body is followed until
@@ -33,12 +35,14 @@ interface Pending {
   readonly writes: Map<Place, AnyOp>;
   /** Written by lanes and not yet handed to the asynchronous proxy. */
   readonly unfenced: Map<Place, AnyOp>;
+  /** Hand-overs that the lane has made, and others may not have. */
+  readonly fences: Map<Place, AnyOp>;
 }
 
-const parts = ["reads", "writes", "unfenced"] as const;
+const parts = ["reads", "writes", "unfenced", "fences"] as const;
 
 function noPending(): Pending {
-  return { reads: new Map(), writes: new Map(), unfenced: new Map() };
+  return { reads: new Map(), writes: new Map(), unfenced: new Map(), fences: new Map() };
 }
 
 function copyOf(pending: Pending): Pending {
@@ -46,6 +50,7 @@ function copyOf(pending: Pending): Pending {
     reads: new Map(pending.reads),
     writes: new Map(pending.writes),
     unfenced: new Map(pending.unfenced),
+    fences: new Map(pending.fences),
   };
 }
 
@@ -94,7 +99,8 @@ class Planner {
       .filter(({ proxy }) => proxy === "async")
       .map(({ places }) => places.find((place) => pending.unfenced.has(place)))
       .find((place) => place !== undefined);
-    if (conflict !== undefined || unfenced !== undefined) {
+    const fenced = accesses.some(({ proxy }) => proxy === "async") && pending.fences.size > 0;
+    if (conflict !== undefined || unfenced !== undefined || fenced) {
       const fence = unfenced && "the tensor cores read what lanes have written";
       const barrier = conflict ?? "all lanes have handed over what they wrote";
       this.#need(op, { barrier, fence });
@@ -130,7 +136,10 @@ class Planner {
       clear(pending);
       return;
     }
-    if (op.kind === "proxy_fence" && op.attributes.space === "smem") pending.unfenced.clear();
+    if (op.kind === "proxy_fence") {
+      if (op.attributes.space === "smem") pending.unfenced.clear();
+      pending.fences.set(everything, op);
+    }
     if (meets.has(op.kind)) clear(pending);
     const regions = regionList(op);
     if (regions.length === 0) return;
@@ -165,9 +174,13 @@ const meets: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
   "semaphore_signal",
 ]);
 
-function clear({ reads, writes }: Pending): void {
+/** What a hand-over is of. */
+const everything: Place = { name: "all that was written", space: "gmem" };
+
+function clear({ reads, writes, fences }: Pending): void {
   reads.clear();
   writes.clear();
+  fences.clear();
 }
 
 /** Why lanes must meet before the access. */
