@@ -1,5 +1,6 @@
 /** Loads, stores and rearrangements of every format: shapes with tails, transposed, strided and reshaped. */
 
+import { f32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import {
   all,
@@ -222,6 +223,27 @@ function inRegisters(dtype: DType, seed: number): readonly MatrixCase[] {
   ];
 }
 
+/** A tile so large that it is turned in several goes. */
+function largeTranspose(): MatrixCase {
+  return {
+    name: "transpose of a large tile",
+    prepare: () => ({
+      definition: kernel(
+        {
+          name: "large",
+          inputs: { x: array(f32, [128, 128]) },
+          outputs: { out: array(f32, [128, 128]) },
+        },
+        ({ x, out }) => {
+          out.store(x.load().transpose());
+        },
+      ),
+      inputs: { x: anyNumbers(f32, [128, 128], 1) },
+      tolerance: exact,
+    }),
+  };
+}
+
 /** Values that a branch decides. */
 function branches(): readonly MatrixCase[] {
   return allFormats.map((dtype, seed) => ({
@@ -257,6 +279,7 @@ export function rearrangingCases(): readonly MatrixCase[] {
       throughShared(dtype, seed),
       ...inRegisters(dtype, seed),
     ]),
+    largeTranspose(),
     ...branches(),
   ];
 }
