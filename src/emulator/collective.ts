@@ -70,6 +70,10 @@ export interface WarpView {
   readonly timeline: Timeline | undefined;
   /** Takes what a wait told, to be relied on once the warp has decided something by its outcome. */
   learn(knowledge: Knowledge): void;
+  /** Takes what a relaxed wait told, to be relied on behind a fence as well. */
+  see(knowledge: Knowledge): void;
+  /** What the warp knew at its last fence: all that it publishes without a release. */
+  readonly fenced: Knowledge;
   /**
    * Registers that a wgmma has under way, by `OperandView.defined`, and which one. Such a register counts
    * as not written; whoever reads it reports this instruction instead (TW8070).

@@ -61,7 +61,13 @@ interface Place {
   readonly finish: () => void;
 }
 
-function addAtomic(kernel: Kernel, root: "atom" | "red", row: AtomicRow, opcode: string, place: Place) {
+function addAtomic(
+  kernel: Kernel,
+  root: "atom" | "red",
+  row: AtomicRow,
+  opcode: string,
+  place: Place,
+) {
   const bits = kindBits(row.type);
   const operands = [kernel.load(stream(kernel, row.type, 0))];
   if (row.operation === "cas") operands.push(kernel.load(stream(kernel, row.type, 2)));
@@ -79,7 +85,10 @@ function addAtomic(kernel: Kernel, root: "atom" | "red", row: AtomicRow, opcode:
 function globalPlace(kernel: Kernel, row: AtomicRow, opcode: string): Place {
   const bytes = (kindBits(row.type) / 8) as Slot["elementBytes"];
   const operands = [stream(kernel, row.type, 0)];
-  const offset = kernel.slot(`${opcode} memory`, bytes, { initial: initial(row, kernel), operands });
+  const offset = kernel.slot(`${opcode} memory`, bytes, {
+    initial: initial(row, kernel),
+    operands,
+  });
   return { space: "global", address: `[%out${bytes}+${offset}]`, finish: () => undefined };
 }
 

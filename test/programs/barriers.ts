@@ -11,9 +11,7 @@ function tiled(name: string) {
   const kernel = new Kernel({ name, group });
   kernel.declare(`.shared .align 16 .b8 ${name}_tile[1024];`);
   const [own, other, value] = kernel.registers(32, 3) as [string, string, string];
-  const word = kernel.load(
-    kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)),
-  );
+  const word = kernel.load(kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)));
   kernel.line(
     `mov.u32 ${value}, ${word};`,
     `mov.u32 ${own}, ${name}_tile;`,
@@ -154,9 +152,7 @@ function others(): Program {
 function budgets(): Program {
   const name = "setmaxnreg";
   const kernel = new Kernel({ name, group, blocks: 1, lanes: 384, minBlocks: 1 });
-  const value = kernel.load(
-    kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)),
-  );
+  const value = kernel.load(kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)));
   const [second] = kernel.registers(1, 1);
   const [other, end] = [kernel.label(), kernel.label()];
   for (const opcode of expand("setmaxnreg.{inc,dec}.sync.aligned.u32")) kernel.covers(opcode);
@@ -177,12 +173,5 @@ function budgets(): Program {
 }
 
 export function barrierPrograms(): readonly Program[] {
-  return [
-    ...synchronising(),
-    ...arriving(),
-    ...reducing(),
-    fencing(),
-    others(),
-    budgets(),
-  ];
+  return [...synchronising(), ...arriving(), ...reducing(), fencing(), others(), budgets()];
 }

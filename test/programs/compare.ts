@@ -100,12 +100,8 @@ function selectBySign(): readonly Program[] {
 /** Registers put together and taken apart by mov. */
 function packing(): Program {
   const kernel = new Kernel({ name: "mov_packing", group });
-  const word = kernel.load(
-    kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)),
-  );
-  const wide = kernel.load(
-    kernel.stream("b64@1", 8, () => operandStream("b64", 1, kernel.count)),
-  );
+  const word = kernel.load(kernel.stream("b32@0", 4, () => operandStream("b32", 0, kernel.count)));
+  const wide = kernel.load(kernel.stream("b64@1", 8, () => operandStream("b64", 1, kernel.count)));
   const forms = [
     { type: "b32", part: 16, count: 2, whole: word },
     { type: "b64", part: 16, count: 4, whole: wide },

@@ -58,7 +58,11 @@ function jumps(): readonly Program[] {
       `${opcode} ${index}, jumps_${opcode.replaceAll(".", "_")};`,
     );
     for (const [at, label] of labels.entries())
-      kernel.line(`${label}:`, `mad.lo.u32 ${value}, ${value}, ${2 * at + 3}, ${at};`, `bra ${end};`);
+      kernel.line(
+        `${label}:`,
+        `mad.lo.u32 ${value}, ${value}, ${2 * at + 3}, ${at};`,
+        `bra ${end};`,
+      );
     kernel.line(`${end}:`);
     kernel.store(opcode, value, 32);
     return kernel.program();
@@ -208,7 +212,8 @@ ${moves.join("\n")}
       "  .param .align 16 .b8 given[64];",
       "  .param .align 16 .b8 taken[64];",
       ...vectors.map(
-        (count, at) => `  st.param${forms[at]} [given+${16 * at}], ${list(values.slice(0, count))};`,
+        (count, at) =>
+          `  st.param${forms[at]} [given+${16 * at}], ${list(values.slice(0, count))};`,
       ),
       `  st.param.${type} [given+48], ${values[3]};`,
       `  call (taken), ${name}_turn, (given);`,

@@ -59,7 +59,10 @@ const logarithm: Check = {
 };
 
 /** Sums, products and fused products of f32 in every rounding. */
-function roundings(root: string, operands: string): { readonly [name: string]: readonly LaneRow[] } {
+function roundings(
+  root: string,
+  operands: string,
+): { readonly [name: string]: readonly LaneRow[] } {
   const isFused = root === "fma" || root === "mad";
   const choices = isFused ? ".{rn,rz,rm,rp}" : "{,.rn,.rz,.rm,.rp}";
   return {
@@ -120,9 +123,7 @@ const exactTables: { readonly [name: string]: readonly LaneRow[] } = {
 };
 
 const approximateTables: { readonly [name: string]: readonly LaneRow[] } = {
-  approximate_div: [
-    row("div.{approx,full}{,.ftz}.f32", "$ = moderate moderate", units("f32", 2)),
-  ],
+  approximate_div: [row("div.{approx,full}{,.ftz}.f32", "$ = moderate moderate", units("f32", 2))],
   approximate_rcp: [row("rcp.approx{,.ftz}.f32", "$ = $", units("f32", 1))],
   approximate_sqrt: [row("sqrt.approx{,.ftz}.f32", "$ = $", relative("f32", 2 ** -23))],
   approximate_rsqrt: [row("rsqrt.approx{,.ftz}.f32", "$ = $", relative("f32", 2 ** -22.9))],

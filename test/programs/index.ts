@@ -1,17 +1,20 @@
 /** All programs. */
 import { atomicPrograms } from "./atomics.ts";
 import { barrierPrograms } from "./barriers.ts";
+import { clusterPrograms } from "./clusters.ts";
 import { comparePrograms } from "./compare.ts";
 import { controlPrograms } from "./control.ts";
 import { convertPrograms } from "./convert.ts";
 import { copyPrograms } from "./copies.ts";
 import { floatPrograms } from "./float.ts";
 import { integerPrograms } from "./integer.ts";
+import { matrixPrograms } from "./matrices.ts";
 import { mbarrierPrograms } from "./mbarriers.ts";
 import { memoryPrograms } from "./memory.ts";
 import type { Program } from "./program.ts";
 import { tensorPrograms } from "./tensor.ts";
 import { warpPrograms } from "./warp.ts";
+import { wgmmaPrograms } from "./wgmma.ts";
 
 export function allPrograms(): readonly Program[] {
   return [
@@ -27,5 +30,8 @@ export function allPrograms(): readonly Program[] {
     ...controlPrograms(),
     ...copyPrograms(),
     ...tensorPrograms(),
+    ...matrixPrograms(),
+    ...wgmmaPrograms(),
+    ...clusterPrograms(),
   ];
 }

@@ -59,8 +59,8 @@ const tables: { readonly [name: string]: readonly LaneRow[] } = {
   bits_funnel: [row("shf.{l,r}.{clamp,wrap}.b32", "$ = $ $ shift")],
   bits_prmt: [row("prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "b32 = b32 b32 b32")],
   bits_prmt_constant: [
-    ...["0x5410", "0x7632", "0x3210", "0x0123", "0x4444", "0xba98", "0x8d51", "0x6420"].map((pick) =>
-      row("prmt.b32", `b32 = b32 b32 #${pick}`),
+    ...["0x5410", "0x7632", "0x3210", "0x0123", "0x4444", "0xba98", "0x8d51", "0x6420"].map(
+      (pick) => row("prmt.b32", `b32 = b32 b32 #${pick}`),
     ),
   ],
   bits_bfe: [row("bfe.{u32,s32,u64,s64}", "$ = $ shift shift")],
@@ -74,12 +74,14 @@ const tables: { readonly [name: string]: readonly LaneRow[] } = {
 
 /** All 256 tables of lop3, 64 a program. */
 function lookups(): readonly Program[] {
-  return [0, 64, 128, 192].map((start) => {
-    const rows = Array.from({ length: 64 }, (_, at) =>
-      row("lop3.b32", `b32 = b32 b32 b32 #0x${(start + at).toString(16)}`),
-    );
-    return lanePrograms(group, `bits_lop3_${start}`, rows, 64);
-  }).flat();
+  return [0, 64, 128, 192]
+    .map((start) => {
+      const rows = Array.from({ length: 64 }, (_, at) =>
+        row("lop3.b32", `b32 = b32 b32 b32 #0x${(start + at).toString(16)}`),
+      );
+      return lanePrograms(group, `bits_lop3_${start}`, rows, 64);
+    })
+    .flat();
 }
 
 /**
@@ -110,8 +112,7 @@ function carries(): readonly Program[] {
         kernel.covers(opcode);
         kernel.line(`${opcode} ${[results[at], ...sources].join(", ")};`);
       }
-      for (const [at, opcode] of chain.entries())
-        kernel.store(opcode, results[at] ?? "", bits);
+      for (const [at, opcode] of chain.entries()) kernel.store(opcode, results[at] ?? "", bits);
     }
     return kernel.program();
   });

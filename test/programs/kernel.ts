@@ -245,4 +245,3 @@ function prologue(name: string): readonly string[] {
     ]),
   ];
 }
-

@@ -63,9 +63,7 @@ function initialising(): Program {
     );
     for (const parity of [0, 1]) {
       const [passed] = kernel.registers(1, 1);
-      kernel.line(
-        `mbarrier.test_wait.parity${space}.b64 ${passed}, [${address}], ${parity};`,
-      );
+      kernel.line(`mbarrier.test_wait.parity${space}.b64 ${passed}, [${address}], ${parity};`);
       kernel.storePredicate(`test_wait.parity${space} ${parity} of a fresh barrier`, passed ?? "");
     }
   }
@@ -210,9 +208,7 @@ function copiesArrive(): Program {
   const barrier = withBarrier(name, 32, 32);
   const { kernel, near } = barrier;
   kernel.declare(`.shared .align 16 .b8 ${name}_tile[512];`);
-  const stream = kernel.stream("random 16", 16, () =>
-    operandStream("b64", 0, 2 * kernel.count),
-  );
+  const stream = kernel.stream("random 16", 16, () => operandStream("b64", 0, 2 * kernel.count));
   const [own, other] = kernel.registers(32, 2);
   kernel.line(
     `mov.u32 ${own}, ${name}_tile;`,

@@ -7,9 +7,7 @@ import { Random } from "../../src/support/random.ts";
 
 const group = "memory";
 
-const types = [
-  ..."b8 u8 s8 b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64".split(" "),
-] as const;
+const types = [..."b8 u8 s8 b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64".split(" ")] as const;
 
 function bitsOf(type: string): number {
   return Number(type.slice(1));
@@ -219,18 +217,8 @@ function sharedMemory(): readonly Program[] {
       for (const space of spaces) {
         const opcode = vectorOpcode(`st.${space}`, count, type);
         kernel.covers(opcode);
-        kernel.line(
-          "bar.sync 0;",
-          `${opcode} [${own}], ${listText(registers)};`,
-          "bar.sync 0;",
-        );
-        loadForm(
-          kernel,
-          vectorOpcode(`ld.${space}`, count, type),
-          type,
-          count,
-          `[${other}]`,
-        );
+        kernel.line("bar.sync 0;", `${opcode} [${own}], ${listText(registers)};`, "bar.sync 0;");
+        loadForm(kernel, vectorOpcode(`ld.${space}`, count, type), type, count, `[${other}]`);
       }
     }
     return kernel.program();

@@ -382,7 +382,10 @@ function reductions(): readonly Program[] {
       );
       for (const opcode of opcodes) {
         const initial = content(type, bytes, 1);
-        const offset = kernel.slot(opcode, elementBytes as Slot["elementBytes"], { bytes, initial });
+        const offset = kernel.slot(opcode, elementBytes as Slot["elementBytes"], {
+          bytes,
+          initial,
+        });
         const map = kernel.map({ buffer: "output", offset, map: mapOf(type, shape, swizzle) });
         write(tile, opcode, mapAddress(kernel, map), [[1, 2]]);
       }

@@ -168,14 +168,15 @@ const kinds: { readonly [name: string]: Kind } = {
     (random) => (random.uniform() * 2 - 1) * 2 ** (random.below(200) - 100),
     [0, -0, 1, -1, 3, 2 ** -100, 2 ** 100, -(2 ** -100), Infinity, -Infinity, NaN, 1.5],
   ),
-  "nonzero16": withoutZero(integerKind(16)),
-  "nonzero32": withoutZero(integerKind(32)),
-  "nonzero64": withoutZero(integerKind(64)),
+  nonzero16: withoutZero(integerKind(16)),
+  nonzero32: withoutZero(integerKind(32)),
+  nonzero64: withoutZero(integerKind(64)),
 };
 for (const bits of [16, 32, 64] as const)
   for (const sign of ["u", "s", "b"])
     (kinds as { [name: string]: Kind })[`${sign}${bits}`] = integerKind(bits);
-for (const sign of ["u", "s", "b"]) (kinds as { [name: string]: Kind })[`${sign}8`] = integerKind(16);
+for (const sign of ["u", "s", "b"])
+  (kinds as { [name: string]: Kind })[`${sign}8`] = integerKind(16);
 
 export function isKind(name: string): boolean {
   return kinds[name] !== undefined;

@@ -83,7 +83,7 @@ function outOfOrder({ instruction, location }: CollectiveInstruction, warp: Warp
 
 function runArrive(instruction: CollectiveInstruction, { machine, warp, mask }: CollectiveCall) {
   const relaxed = instruction.modifiers.includes("relaxed");
-  const told = relaxed ? Knowledge.none : (warp.timeline?.publish() ?? Knowledge.none);
+  const told = relaxed ? warp.fenced : (warp.timeline?.publish() ?? Knowledge.none);
   const barrier = barrierOf(warp);
   if (!barrier.arrive(warp, mask, told))
     throw outOfOrder(instruction, warp, "it has arrived before and not waited since");

@@ -100,7 +100,7 @@ function arrival(modifiers: readonly string[]): Change {
 
 /** What a warp's release tells; one step for all lanes of the instruction. */
 function released(warp: WarpView, modifiers: readonly string[]): Knowledge {
-  if (warp.timeline === undefined || modifiers.includes("relaxed")) return Knowledge.none;
+  if (warp.timeline === undefined || modifiers.includes("relaxed")) return warp.fenced;
   return warp.timeline.publish();
 }
 
@@ -204,7 +204,9 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   for (const { issuer, found, record, passed } of attempts) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
     form.result.setWord(warp, issuer.lane, passed ? 1 : 0);
-    if (passed && form.acquires) warp.learn(record.ended);
+    if (!passed) continue;
+    if (form.acquires) warp.learn(record.ended);
+    else warp.see(record.ended);
   }
   if (attempts.every(({ passed }) => passed)) waitsOf(warp).delete(instruction);
   return "done";

@@ -34,8 +34,6 @@ export function semanticsOf(opcode: string): AccessSemantics {
 }
 
 export class MemoryOrder {
-  /** What a warp knew at its last fence. */
-  readonly #fenced = new WeakMap<WarpState, Knowledge>();
   readonly #global = new Map<number, Knowledge>();
   readonly #shared = new WeakMap<BlockState, Map<number, Knowledge>>();
 
@@ -53,7 +51,7 @@ export class MemoryOrder {
     const { timeline, learning } = warp;
     if (timeline === undefined || learning === undefined) return;
     learning.fence();
-    this.#fenced.set(warp, timeline.publish());
+    warp.fenced = timeline.publish();
   }
 
   /** A strong access to a place in global memory, or in a block's shared memory. */
@@ -72,7 +70,7 @@ export class MemoryOrder {
       else learning.see(found);
     }
     if (!writes) return;
-    const told = releases ? timeline.publish() : (this.#fenced.get(warp) ?? Knowledge.none);
+    const told = releases ? timeline.publish() : warp.fenced;
     // What was told before stays told through an atomic, and ends with a plain store.
     map.set(offset, reads || found === undefined ? told.join(found ?? Knowledge.none) : told);
   }

@@ -6,7 +6,8 @@ import type { MemoryViews } from "../memory.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
-import type { Knowledge, Timeline } from "../../sim/order/knowledge.ts";
+import { Knowledge } from "../../sim/order/knowledge.ts";
+import type { Timeline } from "../../sim/order/knowledge.ts";
 import { Learning } from "../checks/learning.ts";
 import type { BlockBarriers } from "./barriers.ts";
 import type { RegisterBudget } from "./budget.ts";
@@ -76,6 +77,7 @@ export class WarpState implements WarpView {
   readonly activity: { stores: number };
   readonly timeline: Timeline | undefined;
   readonly learning: Learning | undefined;
+  fenced: Knowledge = Knowledge.none;
   /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
   readonly addresses = new Float64Array(96 * warpLanes);
   readonly groups: LaneGroups;
@@ -173,6 +175,10 @@ export class WarpState implements WarpView {
   /** A conditional jump, a guard or a barrier: what polls told counts from here on. */
   decide(): void {
     this.learning?.decide();
+  }
+
+  see(knowledge: Knowledge): void {
+    this.learning?.see(knowledge);
   }
 
   learn(knowledge: Knowledge): void {

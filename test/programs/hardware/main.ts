@@ -69,8 +69,7 @@ async function runGroup(group: string, file: string, skipped: readonly string[])
       const { output } = emulateProgram(program, ptx, { seed: 1, checks: false });
       const mismatches = compareOutputs(program, output, found);
       result.mismatches.push(...mismatches);
-      if (mismatches.length > 0)
-        result.outputs[program.name] = gzipSync(found).toString("base64");
+      if (mismatches.length > 0) result.outputs[program.name] = gzipSync(found).toString("base64");
     } catch (error) {
       result.failures.push({ program: program.name, message: `emulator: ${String(error)}` });
     }
