@@ -12,6 +12,7 @@ import {
   commitShared,
   constant,
   copyAsync,
+  dot,
   kernel,
   loop,
   scoped,
@@ -186,9 +187,45 @@ function products(
   );
 }
 
+/** One thread stores factors, the other multiplies them; no word of proxies, since `dot` takes tiles. */
+function storedFactors(): MatrixCase {
+  const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [64, 64], seed), bf16);
+  const factors = array(bf16, [64, 64]);
+  const held = smem(bf16, [64, 64]);
+  return one("factors that another thread stores", { a: factor(1), b: factor(2) }, () =>
+    kernel(
+      {
+        name: "stored",
+        threads: ["write", "multiply"],
+        inputs: { a: factors, b: factors },
+        outputs: { out: array(f32, [64, 64]) },
+        scratch: { left: held, right: held, full: barrier(), empty: barrier() },
+      },
+      ({ a, b, out, left, right, full, empty, write, multiply }) => {
+        write(() => {
+          loop(3, (round) => {
+            when(round.gt(0), () => empty.wait());
+            left.store(a.load());
+            right.store(b.load());
+            full.arrive();
+          });
+        });
+        multiply(() => {
+          loop(3, (round) => {
+            full.wait();
+            out.store(dot(left.load(), right.load()));
+            when(round.lt(2), () => empty.arrive());
+          });
+        });
+      },
+    ),
+  );
+}
+
 function flightCases(): readonly MatrixCase[] {
   const fresh = () => accumulator(f32, [64, 64]);
   return [
+    storedFactors(),
     products("a new accumulator in every round", (left, right, out) => {
       const carry = wgmma(fresh(), left.at(0), right.at(0));
       const last = loop({ to: 3, carry }, (round, running) => {

@@ -15,6 +15,7 @@
  * ended before. A warp that falls behind by two phases would wait for ever.
  */
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
+import { walkOps } from "../../../ir/traverse.ts";
 import { Windows } from "../../../layout/model/windows.ts";
 import type { SharedBuffer } from "../../../layout/plan/budget.ts";
 import type { Placement } from "../../../layout/plan/place.ts";
@@ -61,6 +62,16 @@ export class AccessFinder {
     }
     for (const { name, value } of placement.kernel.parameters)
       this.#arrays.set(value, { name, space: "gmem" });
+  }
+
+  /** Places that a `dot` reads by the asynchronous proxy, of which its user need not know. */
+  readByDots(): ReadonlySet<Place> {
+    const places = new Set<Place>();
+    walkOps(this.#placement.kernel.body, (op) => {
+      if (op.kind !== "dot") return;
+      for (const access of this.#own(op)) for (const place of access.places) places.add(place);
+    });
+    return places;
   }
 
   of(op: AnyOp): readonly Access[] {

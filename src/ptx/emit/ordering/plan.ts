@@ -78,11 +78,13 @@ export function planOrdering(placement: Placement): OrderingPlan {
 /** Follows what one program thread does. */
 class Planner {
   readonly #finder: AccessFinder;
+  readonly #readByDots: ReadonlySet<Place>;
   readonly #thread: number;
   readonly #needs: Map<AnyOp, Need>;
 
   constructor(finder: AccessFinder, thread: number, needs: Map<AnyOp, Need>) {
     this.#finder = finder;
+    this.#readByDots = finder.readByDots();
     this.#thread = thread;
     this.#needs = needs;
   }
@@ -107,8 +109,20 @@ class Planner {
       clear(pending);
       if (unfenced !== undefined) pending.unfenced.clear();
     }
+    if (releases.has(op.kind)) this.#handOver(op, pending);
     for (const access of accesses) record(op, access, pending);
     this.#pass(op, pending);
+  }
+
+  /** Whoever is told of the writes may multiply what was written, and `dot` asks for no hand-over. */
+  #handOver(op: AnyOp, pending: Pending): void {
+    if (![...pending.unfenced.keys()].some((place) => this.#readByDots.has(place))) return;
+    this.#need(op, {
+      barrier: undefined,
+      fence: "the tensor cores may read what lanes have written",
+    });
+    pending.unfenced.clear();
+    pending.fences.set(everything, op);
   }
 
   #need(op: AnyOp, need: Need): void {
@@ -133,6 +147,8 @@ class Planner {
       // All lanes meet before and after; in between, warps on their own meet in their warp.
       clear(pending);
       this.follow(op.regions.body, pending);
+      const end = op.regions.body.ops.at(-1);
+      if (op.kind === "scoped" && end !== undefined) this.#handOver(end, pending);
       clear(pending);
       return;
     }
@@ -172,6 +188,15 @@ const meets: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
   "semaphore_wait",
   "wait_group",
   "semaphore_signal",
+]);
+
+/** Ops that tell other program threads and blocks of what was done before. */
+const releases: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
+  "barrier_arrive",
+  "block_sync",
+  "cluster_arrive",
+  "semaphore_signal",
+  "scoped",
 ]);
 
 /** What a hand-over is of. */
