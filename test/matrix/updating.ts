@@ -284,6 +284,34 @@ function farOutside(): readonly MatrixCase[] {
   );
 }
 
+/** Windows that begin at a column which is no multiple of 16 bytes, or end outside. */
+function oddStarts(): readonly MatrixCase[] {
+  return copied
+    .filter(({ bits }) => bits >= 8)
+    .flatMap((dtype, seed) =>
+      [1, 3, 80].map((start): MatrixCase => ({
+        name: `copyAsync ${dtype.name} from column ${start}`,
+        prepare: () => ({
+          definition: kernel(
+            {
+              name: "odd_start",
+              inputs: { x: array(dtype, [24, 96]) },
+              outputs: { out: array(dtype, [8, 32]) },
+              scratch: { buffer: smem(dtype, [8, 32]), landed: barrier() },
+            },
+            ({ x, out, buffer, landed }) => {
+              copyAsync(x.at(slice(2, 8), slice(start, 32)), buffer, { barrier: landed });
+              landed.wait();
+              out.store(buffer.load());
+            },
+          ),
+          inputs: { x: anyNumbers(dtype, [24, 96], seed) },
+          tolerance: exact,
+        }),
+      })),
+    );
+}
+
 /** What lanes write to global memory, read back by the copy engine. */
 function committed(): MatrixCase {
   const { f32 } = dtypes;
@@ -327,6 +355,7 @@ export function updatingCases(): readonly MatrixCase[] {
     ),
     ...reductionCases(),
     ...nanFill(),
+    ...oddStarts(),
     ...farOutside(),
     committed(),
   ];

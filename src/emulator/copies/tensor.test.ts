@@ -39,7 +39,12 @@ function randomMap(random: Random, rank: number, swizzle: 0 | 32 | 64 | 128): Ma
     stride = 16 * Math.ceil((stride * (extents[axis] ?? 1) + 16 * random.below(2)) / 16);
   }
   const elementStrides = box.map((_, axis) => (axis === 0 ? 1 : 1 + random.below(3)));
-  const coordinates = extents.map((extent) => random.below(extent + 4) - 3);
+  // The innermost one lies at a multiple of 16 bytes.
+  const unit = 16 / size;
+  const coordinates = extents.map((extent, axis) => {
+    const any = random.below(extent + 4) - 3;
+    return axis === 0 ? Math.floor(any / unit) * unit : any;
+  });
   return {
     type,
     extents,
@@ -145,15 +150,15 @@ describe("tensor loads put each element where the swizzle says, and fill what is
   test("floats can be filled with NaN", () => {
     const map: MapCase = {
       type: "bf16",
-      extents: [8, 2],
-      strides: [16],
+      extents: [12, 2],
+      strides: [32],
       box: [8, 4],
       swizzle: 0,
       fill: "nan",
       array: "x",
-      coordinates: [4, 0],
+      coordinates: [8, 0],
     };
-    const x = bytesOf(new Random(seed), 32);
+    const x = bytesOf(new Random(seed), 64);
     const { arrays } = runPtx({
       body: loadBody(map),
       arrays: { x, out: sharedSpan },
@@ -163,7 +168,7 @@ describe("tensor loads put each element where the swizzle says, and fill what is
     expect([...halves.subarray(boxAt / 2 + 4, boxAt / 2 + 8)]).toEqual([
       0x7fff, 0x7fff, 0x7fff, 0x7fff,
     ]);
-    expect(halves[boxAt / 2]).toBe(new Uint16Array(x.buffer)[4]);
+    expect(halves[boxAt / 2]).toBe(new Uint16Array(x.buffer)[8]);
   });
 });
 
@@ -218,15 +223,15 @@ describe("tensor stores write what is inside, from where the swizzle says", () =
       swizzle: 0,
       fill: "zero",
       array: "x",
-      coordinates: [2, 2],
+      coordinates: [4, 2],
     };
     const random = new Random(seed);
     const x = bytesOf(random, 96);
     const source = bytesOf(random, sharedSpan);
     const expected = new Uint32Array(x.slice().buffer);
     const added = new Uint32Array(source.buffer);
-    for (let column = 2; column < 6; column++)
-      expected[16 + column] = (expected[16 + column] ?? 0) + (added[boxAt / 4 + column - 2] ?? 0);
+    for (let column = 4; column < 6; column++)
+      expected[16 + column] = (expected[16 + column] ?? 0) + (added[boxAt / 4 + column - 4] ?? 0);
     const { arrays, codes } = runPtx({
       body: storeBody(map, "cp.reduce.async.bulk"),
       arrays: { x, source },
@@ -261,6 +266,10 @@ describe("tensor copies that cannot be right", () => {
     const text = (body: string): string =>
       body.replace(".2d.", ".3d.").replace("{%r0, %r1}", "{%r0, %r1, %r0}");
     expect(run(text)).toContain("TW8053");
+  });
+
+  test("a box that begins between 16 bytes of a row (TW8057)", () => {
+    expect(run((body) => body.replace("mov.s32 %r0, 0;", "mov.s32 %r0, 4;"))).toContain("TW8057");
   });
 
   test("a misaligned box", () => {

@@ -3,7 +3,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { forLanes, Issue } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
 import type { Collective, CollectiveInstruction, OperandView, Place } from "../collective.ts";
-import { decodeTensorMap, tensorMapBytes } from "../tensor-map.ts";
+import { decodeTensorMap, tensorMapBytes, tensorMapTypeBytes } from "../tensor-map.ts";
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
 import { boxRows, boxShape, convertOnLoad, fillRow, forEachStretch } from "./box.ts";
 import type { BoxRow } from "./box.ts";
@@ -54,6 +54,15 @@ function locateBox(issuer: Issuer, source: OperandView): Box {
       code: "TW8053",
       message: `${coordinates.length} coordinates for a tensor map of ${map.extents.length} axes`,
       location: instruction.location,
+    });
+  const column = (coordinates[0] ?? 0) * tensorMapTypeBytes[map.type];
+  if (column % 16 !== 0)
+    throw new TilewrightError({
+      code: "TW8057",
+      message: `a box begins ${column} bytes into a row of the array`,
+      location: instruction.location,
+      expected: "an innermost coordinate that is a multiple of 16 bytes",
+      found: `coordinate ${coordinates[0] ?? 0} of ${map.type}`,
     });
   const rows = boxRows(map, coordinates);
   const places = rows.map(({ address, inside: bytes }) =>

@@ -4,7 +4,7 @@
  *
  *   | method    | moves                                                 | needs                                 |
  *   |-----------|-------------------------------------------------------|---------------------------------------|
- *   | tensor    | boxes by a tensor map, one for each tile              | rows of 16-byte multiples, strides too, bounds of the array |
+ *   | tensor    | boxes by a tensor map, one for each tile              | rows of 16-byte multiples, strides and the start too, bounds of the array |
  *   | cp.async  | 4, 8 or 16 bytes a lane, into shared memory           | neighbours on both sides              |
  *   | plain     | loads and stores of a lane                            | nothing                               |
  *
@@ -110,6 +110,9 @@ function mapProblem(global: GlobalWindow): string | undefined {
   if (axes.length > mostAxes) return `${axes.length} axes are more than ${mostAxes}`;
   if (dtype.bits < 8) return `a tensor map has no elements of ${dtype.bits} bits`;
   const bytes = dtype.bits / 8;
+  // Rows are multiples of 16 bytes, so that the start is one where its column is.
+  if ((global.start * bytes) % 16 !== 0)
+    return "the window is not known to begin at a multiple of 16 bytes";
   for (const { stride } of global.dropped)
     if (stride === 1) return "the copy would gather single elements";
   for (const { stride, boundedByArray } of axes) {

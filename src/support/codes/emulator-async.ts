@@ -46,6 +46,13 @@ export const emulatorAsyncCodes = registerCodes({
     example: "cp.async.bulk.global.shared::cta…; ret;  // no wait_group.read",
     remedy: "wait for the operation before the end of the kernel",
   },
+  TW8057: {
+    title: "tensor copy that begins between 16 bytes",
+    cause:
+      "The copy engine takes boxes whose innermost coordinate lies at a multiple of 16 bytes; a GPU stops with an illegal instruction elsewhere, though the manual does not say so.",
+    example: "cp.async.bulk.tensor.2d … [map, {1, 0}], … // f32",
+    remedy: "begin at a multiple of 16 bytes, or copy by lanes",
+  },
   TW8060: {
     title: "no mbarrier at the address",
     cause:
