@@ -187,6 +187,18 @@ describe("a kernel's fault", () => {
     device.dispose();
   });
 
+  test("names no kernel that had ended before", async () => {
+    const { device } = openFake({ kernels: broken, onLeak: () => undefined });
+    const x = await device.upload(floats(1));
+    const out = device.allocate(f32, [1]);
+    device.launch(shifted, { x, factor: 1, out });
+    await device.synchronize();
+    device.launch(scaled, { x, factor: 1, out });
+    const report = await reportOf(() => device.synchronize());
+    expect(report.summary).toContain("kernel scaled failed");
+    device.dispose();
+  });
+
   test("that the driver does not recover from asks for a new process", async () => {
     const driver = new FakeDriver();
     driver.fail("cuCtxSynchronize", 700);

@@ -309,6 +309,81 @@ describe("messages", () => {
     });
   });
 
+  describe("of launches that differ keep apart:", () => {
+    const speaks = kernel(
+      {
+        name: "speaks",
+        grid: { i: n },
+        inputs: { x: array(f32, [n]) },
+        outputs: { out: array(f32, [n]) },
+      },
+      ({ i, x, out }) => out.at(slice(i, 1)).store(x.at(slice(i, 1)).load()),
+    );
+    const both = {
+      kernels: { talks: talking, speaks: talking },
+      plans: {
+        ...plans,
+        speaks: {
+          ...plans.talks,
+          messages: sites.map((site) => ({ ...site, text: site.text.replace("x", "y") })),
+        },
+      },
+    };
+
+    async function linesOf(work: (harness: Harness) => Promise<void>): Promise<readonly string[]> {
+      const lines: string[] = [];
+      await withDevice(openFake({ ...both, onPrint: (line) => lines.push(line) }), work);
+      return lines;
+    }
+
+    test("of other kernels", async () => {
+      const lines = await linesOf(async ({ device }) => {
+        const x = await device.upload(floats(7));
+        const out = device.allocate(f32, [1]);
+        device.launch(talks, { x, out });
+        device.launch(speaks, { x, out });
+        await device.synchronize();
+        const bound = device.bind(talks, { x, out });
+        bound.launch();
+        bound.dispose();
+        const other = device.bind(speaks, { x, out });
+        other.launch();
+        await device.synchronize();
+        for (const each of [other, x, out]) each.dispose();
+      });
+      const block = "[thread main of block (i = 0)]";
+      const pair = [`${block} x is 7`, `${block} y is 7`];
+      expect(lines).toEqual([...pair, ...pair]);
+    });
+
+    test("of other sizes", async () => {
+      await linesOf(async ({ driver, device }) => {
+        const [one, two] = [await device.upload(floats(1)), await device.upload(floats(2, 3))];
+        const [first, second] = [device.allocate(f32, [1]), device.allocate(f32, [2])];
+        device.launch(talks, { x: one, out: first });
+        device.launch(talks, { x: two, out: second });
+        expect(driver.memory.count("device")).toBe(6);
+        await device.synchronize();
+        for (const each of [one, two, first, second]) each.dispose();
+      });
+    });
+
+    test("of recordings", async () => {
+      const lines = await linesOf(async ({ device }) => {
+        const x = await device.upload(floats(7));
+        const out = device.allocate(f32, [1]);
+        const parts = [device.bind(talks, { x, out }), device.bind(speaks, { x, out })];
+        const recording = device.record(parts);
+        recording.launch();
+        await device.synchronize();
+        recording.launch();
+        await device.synchronize();
+        for (const each of [recording, ...parts, x, out]) each.dispose();
+      });
+      expect(lines.map((line) => line.slice(-6))).toEqual(["x is 7", "y is 7", "x is 7", "y is 7"]);
+    });
+  });
+
   test("that find no room are counted", async () => {
     const lines: string[] = [];
     await withDevice(openTalking(lines), async ({ device }) => {

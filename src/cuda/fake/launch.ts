@@ -65,23 +65,29 @@ function parametersOf(
 
 interface Configuration extends Omit<FakeLaunch, "parameters" | "memory"> {
   readonly stream: number;
+  /** Whether clusters fill the grid along every axis. */
+  readonly fits: boolean;
 }
 
 function configurationAt(driver: FakeDriver, address: number): Configuration {
   const view = viewAt(driver, address, 56);
-  const attributes = new Map<number, number>();
+  const words = (from: DataView, start: number): readonly number[] =>
+    [0, 4, 8].map((offset) => from.getUint32(start + offset, true));
+  const attributes = new Map<number, readonly number[]>();
   const count = view.getUint32(48, true);
   for (let index = 0; index < count; index += 1) {
     const attribute = viewAt(driver, readAddress(view, 40) + 72 * index, 72);
-    attributes.set(attribute.getUint32(0, true), attribute.getUint32(8, true));
+    attributes.set(attribute.getUint32(0, true), words(attribute, 8));
   }
+  const cluster = attributes.get(4) ?? [1, 1, 1];
   return {
     grid: view.getUint32(0, true),
     lanes: view.getUint32(12, true),
     sharedBytes: view.getUint32(24, true),
     stream: readAddress(view, 32),
-    cluster: attributes.get(4) ?? 1,
-    earlyStart: attributes.get(6) === 1,
+    cluster: cluster[0] ?? 1,
+    earlyStart: attributes.get(6)?.[0] === 1,
+    fits: words(view, 0).every((extent, axis) => extent % (cluster[axis] ?? 1) === 0),
   };
 }
 
@@ -111,8 +117,8 @@ export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions
       return success;
     },
     cuLaunchKernelEx: (config, handle, pointers) => {
-      const { stream, ...configuration } = configurationAt(driver, config);
-      if (configuration.grid === 0) return invalidValue;
+      const { stream, fits, ...configuration } = configurationAt(driver, config);
+      if (configuration.grid === 0 || !fits) return invalidValue;
       const entries = driver.find<readonly string[]>("module", Math.floor(handle / 2 ** 16)) ?? [];
       const kernel = driver.kernels[entries[handle % 2 ** 16] ?? ""];
       if (kernel === undefined) return success;
