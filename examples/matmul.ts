@@ -28,6 +28,7 @@ import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
 import { roundoff } from "./support/roundoff.ts";
 import { normal } from "./support/data.ts";
+import { productElement } from "./support/product.ts";
 
 const m = dim("m");
 const n = dim("n", { multipleOf: 8 });
@@ -86,14 +87,7 @@ export async function main(device: Device): Promise<Comparison> {
   // Products are exact; the sum is rounded once in each step of 16.
   const roundings = Math.ceil(depth / 16);
   return compareWithReference(c, (index) => {
-    const [row, column] = [Math.floor(index / width), index % width];
-    let value = 0;
-    let magnitude = 0;
-    for (let inner = 0; inner < depth; inner += 1) {
-      const product = (left[row * depth + inner] ?? NaN) * (right[inner * width + column] ?? NaN);
-      value += product;
-      magnitude += Math.abs(product);
-    }
+    const { value, magnitude } = productElement(left, right, { width, depth }, index);
     return { value, bound: magnitude * roundings * roundoff.f32 * 1.01 };
   });
 }
