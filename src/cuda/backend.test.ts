@@ -234,6 +234,17 @@ describe("transfers", () => {
     x.dispose();
   }, 30_000);
 
+  test("of any size fit into their buffers", async () => {
+    const { device } = openTest();
+    for (const count of [1, 2 ** 16, 2 ** 16 + 1, 100_000, 2 ** 20 - 3]) {
+      const data = new Int8Array(count).map((_, index) => index);
+      const bytes = await device.upload({ dtype: i8, shape: [count], data });
+      const back = Buffer.from((await device.download(bytes)).data);
+      expect(back.equals(Buffer.from(data)), `${count} bytes`).toBe(true);
+      bytes.dispose();
+    }
+  });
+
   test("use their buffers again", async () => {
     const { driver, device } = openTest();
     for (let round = 0; round < 20; round += 1)

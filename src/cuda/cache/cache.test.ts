@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { execFile } from "node:child_process";
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -11,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
@@ -25,7 +26,7 @@ import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import { targets } from "../../targets/target.ts";
 import { FakeDriver } from "../fake/driver.ts";
 import { fakeKernels, openFake, scaled, shifted, stubCompiler } from "../fake/harness.ts";
-import { compilerFingerprint } from "./fingerprint.ts";
+import { compilerFingerprint, compilerFolders } from "./fingerprint.ts";
 import { KernelCache } from "./kernel-cache.ts";
 import { cacheSettings } from "./settings.ts";
 import { FileStore } from "./store.ts";
@@ -299,12 +300,37 @@ describe("settings", () => {
   });
 });
 
+/** The path, whose folder is there. */
+function made(path: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  return path;
+}
+
 describe("the compiler's fingerprint", () => {
   test("of this checkout changes with its modules", () => {
     const here = new URL("../open.ts", import.meta.url).href;
     const before = compilerFingerprint(here);
     expect(before).toMatch(/^\d+\.\d+\.\d+ \d+ files of [\d.]+$/);
     expect(compilerFingerprint(here)).toBe(before);
+  });
+
+  test("of a checkout is another when any module has changed since", () => {
+    const modules = join(folder, "checkout/src");
+    const names = ["cuda/open.ts", ...compilerFolders.map((name) => `${name}/a.ts`), "ir/b.ts"];
+    const past = new Date(2020, 0, 1);
+    writeFileSync(made(join(folder, "checkout/package.json")), '{ "version": "1.2.3" }');
+    for (const name of names) {
+      writeFileSync(made(join(modules, name)), "");
+      utimesSync(join(modules, name), past, past);
+    }
+    const address = pathToFileURL(join(modules, "cuda/open.ts")).href;
+    const before = compilerFingerprint(address);
+    const seen = compilerFolders.map((name) => {
+      const later = new Date(2020, 0, 2 + compilerFolders.indexOf(name));
+      utimesSync(join(modules, name, "a.ts"), later, later);
+      return compilerFingerprint(address);
+    });
+    expect(new Set([before, ...seen]).size).toBe(compilerFolders.length + 1);
   });
 
   test("of a bundle is the bundle's", () => {

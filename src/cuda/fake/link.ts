@@ -35,6 +35,8 @@ const infoLog = 3;
 const errorLog = 5;
 const prefix = "fake cubin ";
 const sharedLimit = 227 * 1024;
+/** Its number among the attributes of a function. */
+const dynamicSharedBytes = 8;
 
 function textAt(driver: FakeDriver, address: number): string {
   const bytes = driver.memory.rest(address);
@@ -118,6 +120,7 @@ export function linkFunctions(driver: FakeDriver, give: Give): LinkFunctions {
       new DataView(bytes.buffer, bytes.byteOffset).setInt32(0, attribute === 4 ? 40 : 0, true);
       return success;
     },
-    cuFuncSetAttribute: (_function, _attribute, value) => (value > sharedLimit ? 1 : success),
+    cuFuncSetAttribute: (_function, attribute, value) =>
+      attribute !== dynamicSharedBytes || value > sharedLimit ? 1 : success,
   };
 }

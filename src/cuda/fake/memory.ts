@@ -34,7 +34,8 @@ export class FakeMemory {
   allocate(kind: BlockKind, bytes: number): number {
     const number = this.#next;
     this.#next += 1;
-    this.#blocks.set(number, { kind, bytes: new Uint8Array(bytes) });
+    // As little is known of fresh memory as on real hardware.
+    this.#blocks.set(number, { kind, bytes: new Uint8Array(bytes).fill(0xa5) });
     return number * span;
   }
 
