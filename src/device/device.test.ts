@@ -284,6 +284,7 @@ describe("compilation", () => {
     const make = () =>
       kernel({ name: "talk", inputs: { x: array(f32, [4]) } }, ({ x }) => {
         debugPrint("{}", x.load());
+        assert(x.at(0).loadScalar().gt(0), "positive");
       });
     const silent = () => kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined);
     // Two calls on two lines.
@@ -295,6 +296,7 @@ describe("compilation", () => {
     ].map(({ kernel: each }) => kernelText(each, "messages"));
     expect(talks[0]).not.toBe(talks[1]);
     expect(talks[0]).toContain("debug_print at ");
+    expect(talks[0]).toContain("assert at ");
     const quiet = [
       silent(),
       kernel({ name: "quiet", inputs: { x: array(f32, [4]) } }, () => undefined),

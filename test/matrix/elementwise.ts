@@ -13,6 +13,8 @@ import {
 import type { BinaryFunction, UnaryFunction } from "../../src/formats/arithmetic/functions.ts";
 import { bool, dtypes, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
+import type { HostArray } from "../../src/formats/hostarray.ts";
 import { array, cdiv, constant, full, iota, kernel, slice } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { mathBounds } from "../../src/ptx/math/index.ts";
@@ -136,6 +138,29 @@ function binaryCases(): readonly MatrixCase[] {
           return pointwise(name, inputs, dtype, compute, toleranceOf(fn, dtype));
         });
       }),
+  );
+}
+
+/** Zeros of both signs, which compare equal and are told apart all the same. */
+function zeroCases(): readonly MatrixCase[] {
+  const zeros = (dtype: DType, signs: readonly number[]): HostArray =>
+    fromNumbers(
+      dtype,
+      [length],
+      Array.from({ length }, (_, index) => (signs[index % signs.length] ?? 1) * 0),
+    );
+  return (["min", "max"] as const).flatMap((fn) =>
+    allFormats
+      .filter((dtype) => isFloat(dtype) && acceptsBinary(fn, dtype))
+      .map((dtype) =>
+        pointwise(
+          `binary ${fn} ${dtype.name} zeros`,
+          { x: zeros(dtype, [1, -1, 1, -1]), y: zeros(dtype, [1, 1, -1, -1]) },
+          dtype,
+          ({ x, y }) => methodsOf(x)[binaryMethods[fn] ?? fn]?.(y) as Tile,
+          exact,
+        ),
+      ),
   );
 }
 
@@ -279,7 +304,14 @@ function made(): readonly MatrixCase[] {
 }
 
 export function functionCases(): readonly MatrixCase[] {
-  return [...unaryCases(), ...binaryCases(), ...testCases(), ...choiceCases(), ...made()];
+  return [
+    ...unaryCases(),
+    ...binaryCases(),
+    ...zeroCases(),
+    ...testCases(),
+    ...choiceCases(),
+    ...made(),
+  ];
 }
 
 export function castCases(): readonly MatrixCase[] {

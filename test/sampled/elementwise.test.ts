@@ -19,6 +19,8 @@ sample("functions", cases, [
   "binary rem f32 any",
   "binary pow i16 any",
   "binary min f64 any",
+  "binary min f64 zeros",
+  "binary max f16 zeros",
   "binary max bf16 any",
   "binary shl u64 any",
   "binary shr i8 any",
