@@ -90,6 +90,14 @@ describe("operands", () => {
   });
 });
 
+test("a block's variable hides the register around it", () => {
+  const [block] = parseBody(
+    ".reg .b32 place, %r1; { .shared .b32 place; mov.u32 %r1, place; }",
+  ).filter((one) => one.kind === "block");
+  const [move] = block?.body.filter((one) => one.kind === "instruction") ?? [];
+  expect(move?.operands.map(({ kind }) => kind)).toEqual(["register", "symbol"]);
+});
+
 describe("numbers", () => {
   test.each<[string, number | bigint]>([
     ["0", 0],
@@ -163,6 +171,12 @@ describe("variables", () => {
       { kind: "symbol", name: "x", offset: 4, generic: true },
       { kind: "symbol", name: "x", offset: 0 },
       { kind: "symbol", name: "x", offset: 0, mask: 0xff00 },
+    ]);
+  });
+
+  test("vectors that their values count", () => {
+    expect(variablesOf(".global .v2 .u32 pairs[] = {1, 2, 3, 4, 5, 6};")).toMatchObject([
+      { name: "pairs", vector: 2, count: 3 },
     ]);
   });
 
