@@ -30,7 +30,7 @@ function results(...verdicts: readonly Verdict[]): readonly Result[] {
 }
 
 describe("the list of faults", () => {
-  test("covers formats, layouts, passes, simulator and the layers between", () => {
+  test("covers every layer from formats to the emulator", () => {
     const count = (area: string) => selectFaults(faults, area).length;
     expect(count("formats")).toBeGreaterThanOrEqual(20);
     expect(count("passes")).toBeGreaterThanOrEqual(15);
@@ -40,6 +40,11 @@ describe("the list of faults", () => {
     expect(count("layout-relayout")).toBeGreaterThanOrEqual(8);
     expect(count("layout-rules")).toBeGreaterThanOrEqual(10);
     for (const area of ["ir", "language", "device"]) expect(count(area)).toBeGreaterThan(5);
+    for (const part of ["flow", "memory", "tiles", "numbers"])
+      expect(count(`emitter-${part}`)).toBeGreaterThanOrEqual(30);
+    expect(count("runtime")).toBeGreaterThanOrEqual(60);
+    for (const part of ["text", "lanes", "collective", "checks"])
+      expect(count(`emulator-${part}`)).toBeGreaterThanOrEqual(20);
   });
 
   test("fits the source, and every faulty file is still TypeScript", () => {
