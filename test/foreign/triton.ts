@@ -214,7 +214,7 @@ function norm(): ForeignCase {
       expectClose([...results.numbers("out")].map(number), expected, (i) => {
         const before = at(scales, Math.floor(i / columns)) * largest * 32 * 2 ** -24;
         return (
-          2 ** -9 * 1.01 * Math.abs(at(expected, i)) + before * Math.abs(at(weight, i % columns))
+          2 ** -8 * 1.01 * Math.abs(at(expected, i)) + before * Math.abs(at(weight, i % columns))
         );
       });
     },
