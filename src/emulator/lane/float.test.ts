@@ -286,8 +286,10 @@ describe("modifiers", () => {
   });
 
   test("minimum and maximum prefer numbers, or NaN where told", () => {
-    expect(one("min.f32 %o0, %i0, %i1;", NaN, 3)).toBe(3);
-    expect(one("max.f32 %o0, %i0, %i1;", 3, NaN)).toBe(3);
+    for (const opcode of ["min.f32", "max.f32"]) {
+      expect(one(`${opcode} %o0, %i0, %i1;`, NaN, 3)).toBe(3);
+      expect(one(`${opcode} %o0, %i0, %i1;`, 3, NaN)).toBe(3);
+    }
     expect(one("max.NaN.f32 %o0, %i0, %i1;", 3, NaN)).toBe(NaN);
     expect(one("min.f32 %o0, %i0, %i1;", 0, -0)).toBe(-0);
     expect(one("max.f32 %o0, %i0, %i1;", -0, 0)).toBe(0);
