@@ -155,7 +155,7 @@ function addCompile(program: Command, choose: (command: ChosenCommand) => void):
       examples([
         ["tilewright compile axpy.ts --emit ir", "the IR after the passes"],
         ["tilewright compile axpy.ts --no-passes", "the IR as traced"],
-        ["tilewright compile gemm.ts --kernel gemm --target sm_80", "does it fit an A100?"],
+        ["tilewright compile gemm.ts --emit placement --target sm_80", "does it fit an A100?"],
         [
           "tilewright compile axpy.ts --emit cubin --target sm_90a,sm_100a --out kernels",
           "ahead of time",

@@ -140,7 +140,10 @@ function wrongKind(
     code: "TW4013",
     message: `argument ${parameter.name} of kernel ${kernel.name} is not ${expected.split(",")[0] ?? expected}`,
     expected,
-    found: describeValue(value),
+    found: isHostArray(value) ? "an array of the host" : describeValue(value),
+    ...(isHostArray(value) && {
+      remedy: "upload it first, with await device.upload(array); only run takes arrays of the host",
+    }),
   });
 }
 

@@ -17,6 +17,8 @@ export interface AccessSemantics {
   readonly releases: boolean;
   readonly reads: boolean;
   readonly writes: boolean;
+  /** Whether what it writes follows from what was there, as an atomic's does. */
+  readonly updates: boolean;
 }
 
 const strongModifiers = ["relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"];
@@ -30,6 +32,7 @@ export function semanticsOf(opcode: string): AccessSemantics {
     releases: modifiers.includes("release") || modifiers.includes("acq_rel"),
     reads: root !== "st" && root !== "red",
     writes: root !== "ld" && root !== "ldu",
+    updates: isAtomic,
   };
 }
 
@@ -59,7 +62,7 @@ export class MemoryOrder {
     warp: WarpState,
     block: BlockState | undefined,
     offset: number,
-    { acquires, releases, reads, writes }: AccessSemantics,
+    { acquires, releases, reads, writes, updates }: AccessSemantics,
   ): void {
     const { timeline, learning } = warp;
     if (timeline === undefined || learning === undefined) return;
@@ -72,6 +75,6 @@ export class MemoryOrder {
     if (!writes) return;
     const told = releases ? timeline.publish() : warp.fenced;
     // What was told before stays told through an atomic, and ends with a plain store.
-    map.set(offset, reads || found === undefined ? told.join(found ?? Knowledge.none) : told);
+    map.set(offset, updates ? told.join(found ?? Knowledge.none) : told);
   }
 }

@@ -60,6 +60,25 @@ describe("barriers of a block", () => {
 });
 
 describe("blocks", () => {
+  test.each([0, 1, 2, 3, 4, 5])("signal by counters that others count up, seed %i", (seed) => {
+    const body = `mov.u32 %r0, %ctaid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d3, %d1, %d2;
+      st.global.b32 [%d3], %r0; red.release.gpu.global.add.u32 [%d0], 1;
+      setp.ne.u32 %p0, %r0, 3; @%p0 bra $end;
+      $wait: ld.acquire.gpu.global.b32 %r1, [%d0]; setp.lt.u32 %p1, %r1, 4; @%p1 bra $wait;
+      ld.global.b32 %r2, [%d1]; ld.global.b32 %r3, [%d1+4]; ld.global.b32 %r4, [%d1+8];
+      add.s32 %r2, %r2, %r3; add.s32 %r2, %r2, %r4; st.global.b32 [%d1+16], %r2;
+      $end: ret;`;
+    const { arrays, result } = runBlocks({
+      body,
+      arrays: [new Uint32Array(1), new Uint32Array(5)],
+      blocks: 4,
+      lanes: 1,
+      options: { seed },
+    });
+    expect(result.findings).toEqual([]);
+    expect(arrays[1]?.[4]).toBe(3);
+  });
+
   test("wait for each other through memory", () => {
     const body = `mov.u32 %r0, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra $other;
       $wait: ld.acquire.gpu.global.b32 %r1, [%d0]; setp.lt.u32 %p1, %r1, 9; @%p1 bra $wait;
