@@ -103,7 +103,8 @@ class Planner {
       .find((place) => place !== undefined);
     const fenced = accesses.some(({ proxy }) => proxy === "async") && pending.fences.size > 0;
     if (conflict !== undefined || unfenced !== undefined || fenced) {
-      const fence = unfenced && "the tensor cores read what lanes have written";
+      const reader = op.kind === "copy_async" ? "the copy engine touches" : "the tensor cores read";
+      const fence = unfenced && `${reader} what lanes have written`;
       const barrier = conflict ?? "all lanes have handed over what they wrote";
       this.#need(op, { barrier, fence });
       clear(pending);
