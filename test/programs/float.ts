@@ -35,11 +35,14 @@ function ulp(type: FloatName, value: number): number {
   return 2 ** (Math.max(exponent, leastExponents[type]) - fractionBits[type]);
 }
 
+/** Subnormal results are off by one more rounding. */
 function relative(type: FloatName, bound: number): Check {
+  const least = 2 ** leastExponents[type];
   return {
     kind: "close",
     type,
-    tolerance: (value) => bound * Math.abs(value) + ulp(type, value) / 2,
+    tolerance: (value) =>
+      bound * Math.abs(value) + ulp(type, value) / (Math.abs(value) < least ? 1 : 2),
   };
 }
 

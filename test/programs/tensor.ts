@@ -195,7 +195,7 @@ function types(): readonly Program[] {
         opcode,
         boxBytes(shape, elementBytes),
         elementBytes,
-        [[1, 2]],
+        [[16 / elementBytes, 2]],
         `${type} swizzle ${swizzle}`,
         round,
       );
@@ -212,15 +212,20 @@ const shapes: readonly Shape[] = [
   { extents: [16, 7, 5, 4, 3], box: [8, 4, 3, 2, 2] },
 ];
 
-/** Places in and around an array of the shape: inside, over its end, before its start, far away. */
-function around({ extents, box }: Shape): readonly (readonly number[])[] {
-  return [
+/**
+ * Places in and around an array of the shape: inside, over its end, before its start, far away. Along the
+ * innermost axis they are multiples of 16 bytes, which the hardware insists on.
+ */
+function around({ extents, box }: Shape, elementBytes: number): readonly (readonly number[])[] {
+  const unit = 16 / elementBytes;
+  const places = [
     extents.map((_, axis) => axis),
     extents.map((extent, axis) => extent - Math.ceil((box[axis] ?? 1) / 2)),
     extents.map((_, axis) => -1 - axis),
-    extents.map((extent, axis) => (axis === 0 ? 2 : extent + 3)),
-    extents.map((extent, axis) => (axis === 0 ? extent + 5 : 0)),
+    extents.map((extent, axis) => (axis === 0 ? unit : extent + 3)),
+    extents.map((extent, axis) => (axis === 0 ? extent + 2 * unit : 0)),
   ];
+  return places.map(([inner = 0, ...outer]) => [unit * Math.floor(inner / unit), ...outer]);
 }
 
 /** Every number of axes and every swizzle, in and around the array, filled with zeros and NaNs. */
@@ -246,7 +251,7 @@ function axes(): readonly Program[] {
       let round = 0;
       for (const [at, fill] of fills.entries()) {
         const opcode = opcodes[(swizzles.indexOf(swizzle) * 2 + at) % opcodes.length] ?? "";
-        const places = around(narrow);
+        const places = around(narrow, 2);
         const label = `${rank}d swizzle ${swizzle} fill ${at === 0 ? "zero" : "nan"}`;
         load(tile, fill, opcode, boxBytes(narrow, 2), 2, places, label, round);
         round += places.length;
@@ -285,7 +290,7 @@ function strided(): readonly Program[] {
       opcode,
       boxBytes(shape, 2),
       2,
-      around(shape).slice(0, 3),
+      around(shape, 2).slice(0, 3),
       `strided ${number}`,
     );
     return kernel.program();
@@ -344,7 +349,7 @@ function stores(): readonly Program[] {
         `cp.async.bulk.tensor.${rank}d.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}`,
       );
       const opcode = opcodes[swizzles.indexOf(swizzle)] ?? "";
-      around(narrow).forEach((coordinates) => {
+      around(narrow, 4).forEach((coordinates) => {
         const offset = kernel.slot(`store at ${coordinates.join(",")}`, 4, { bytes });
         const map = kernel.map({ buffer: "output", offset, map: mapOf("u32", narrow, swizzle) });
         write(tile, opcode, mapAddress(kernel, map), [coordinates]);
@@ -387,7 +392,7 @@ function reductions(): readonly Program[] {
           initial,
         });
         const map = kernel.map({ buffer: "output", offset, map: mapOf(type, shape, swizzle) });
-        write(tile, opcode, mapAddress(kernel, map), [[1, 2]]);
+        write(tile, opcode, mapAddress(kernel, map), [[16 / elementBytes, 2]]);
       }
       return kernel.program();
     }),
@@ -408,7 +413,9 @@ function reductionAxes(): readonly Program[] {
       const initial = content("u32", bytes, 1);
       const offset = kernel.slot(opcode, 4, { bytes, initial });
       const map = kernel.map({ buffer: "output", offset, map: mapOf("u32", shape, 0) });
-      write(tile, opcode, mapAddress(kernel, map), [shape.extents.map((_, axis) => axis - 1)]);
+      write(tile, opcode, mapAddress(kernel, map), [
+        shape.extents.map((_, axis) => (axis === 0 ? -4 : axis - 1)),
+      ]);
     }
     return kernel.program();
   });

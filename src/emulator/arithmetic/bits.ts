@@ -35,6 +35,7 @@ export function extractField(
   return (shifted << (32 - count)) >> (32 - count);
 }
 
+/** Start and length count in full here, where those of 32-bit fields are bytes. */
 export function extractFieldWide(
   low: number,
   high: number,
@@ -42,13 +43,13 @@ export function extractFieldWide(
   length: number,
   signed: boolean,
 ): void {
-  const from = BigInt(start & 0xff);
-  const count = BigInt(length & 0xff);
+  const from = BigInt(Math.min(start >>> 0, 64));
+  const count = BigInt(Math.min(length >>> 0, 64));
   const value = signed ? toSigned(low, high) : toUnsigned(low, high);
   const shifted = value >> from;
   const reachesTop = from + count > 64n;
   if (count === 0n) setWide(0n);
-  else if (!signed) setWide(BigInt.asUintN(Number(count > 64n ? 64n : count), shifted));
+  else if (!signed) setWide(BigInt.asUintN(Number(count), shifted));
   else setWide(reachesTop ? shifted : BigInt.asIntN(Number(count), shifted));
 }
 
@@ -70,8 +71,8 @@ export function insertFieldWide(
   start: number,
   length: number,
 ): void {
-  const from = BigInt(start & 0xff);
-  const count = BigInt(Math.min(length & 0xff, 64));
+  const from = BigInt(Math.min(start >>> 0, 64));
+  const count = BigInt(Math.min(length >>> 0, 64));
   const field = toUnsigned(fieldLow, fieldHigh);
   const base = toUnsigned(baseLow, baseHigh);
   const mask = ((1n << count) - 1n) << from;

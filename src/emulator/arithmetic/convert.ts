@@ -70,9 +70,18 @@ export function singleRounded(value: number, mode: Rounding): number {
   return mode === "rn" ? Math.fround(value) : roundTo(value, precisions.f32, mode);
 }
 
-/** The tf32 bits of a number. */
-export function encodeTf32(value: number, mode: Rounding, relu: boolean, finite: boolean): number {
-  if (value !== value) return 0x7fffffff;
+/** The tf32 bits of a number. `rna` is an addition to the bits, also to those of NaN. */
+export function encodeTf32(
+  value: number,
+  bits: number,
+  mode: Rounding,
+  relu: boolean,
+  finite: boolean,
+): number {
+  if (value !== value) {
+    if (mode !== "rna") return 0x7fffe000;
+    return (((bits + 0x1000) & ~0x1fff) - (finite ? 0x2000 : 0)) | 0;
+  }
   let rounded = roundTo(value, precisions.tf32, mode);
   if (relu && !(rounded > 0)) rounded = 0;
   const { maxFinite } = precisions.tf32;

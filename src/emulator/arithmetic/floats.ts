@@ -1,6 +1,6 @@
 /**
  * Float operations on numbers and codes, as the hardware does them. Arithmetic that yields NaN yields one
- * NaN a format: 0x7fffffff for f32, 0x7fff for f16 and bf16.
+ * NaN a format: 0x7fffffff for f32, 0x7fff for f16 and bf16. f64 is another matter: see `nans.ts`.
  */
 import { decodeTable } from "../../formats/floats.ts";
 
@@ -141,10 +141,38 @@ export function roundToEven(value: number): number {
   return rounded === 0 ? value * 0 : rounded;
 }
 
-/** The magnitude of `a` with the product of both signs. */
-export function withProductSign(magnitude: number, a: number, b: number): number {
-  const negative = (a < 0 || Object.is(a, -0)) !== (b < 0 || Object.is(b, -0));
-  return negative ? -Math.abs(magnitude) : Math.abs(magnitude);
+/** f32 bits of a magnitude with the sign that the top bit of `signs` tells; NaN has none. */
+export function withSign(magnitude: number, signs: number): number {
+  return magnitude === magnitude
+    ? bitsOfSingle(magnitude) | (signs & 0x80000000)
+    : bitsOfSingle(magnitude);
+}
+
+/** The same of a code of f16 or bf16. */
+export function withHalfSign(code: number, signs: number): number {
+  return code === nanHalf ? code : code | (signs & 0x8000);
+}
+
+/** The high word of 1 / x, of which only the high word counts; subnormal numbers are zeros. */
+export function reciprocalHigh(high: number): number {
+  return highWordOf(1 / highNumber(high));
+}
+
+export function reciprocalRootHigh(high: number): number {
+  return highWordOf(1 / Math.sqrt(highNumber(high)));
+}
+
+function highNumber(high: number): number {
+  words[0] = 0;
+  words[1] = (high & 0x7ff00000) === 0 ? high & 0x80000000 : high;
+  return double[0] as number;
+}
+
+function highWordOf(value: number): number {
+  if (value !== value) return 0x7fffffff;
+  double[0] = value;
+  const high = words[1] as number;
+  return (high & 0x7ff00000) === 0 ? high & 0x80000000 : high;
 }
 
 export function tangentHyperbolic(value: number): number {
@@ -180,10 +208,10 @@ function classHolds(
     case "notanumber":
       return isTop && !mantissaIsZero;
     case "normal":
-      return !isTop && !isBottom;
+      // Zero counts as normal for the hardware.
+      return !isTop && (!isBottom || mantissaIsZero);
     case "subnormal":
-      // Zero counts as subnormal for the hardware.
-      return isBottom;
+      return isBottom && !mantissaIsZero;
     default:
       throw new Error(`testp.${property}`);
   }

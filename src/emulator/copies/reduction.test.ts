@@ -106,11 +106,11 @@ describe("reductions of floats", () => {
     expect(reduced("add", "f32", [2 ** 24, 1], [1, 2])).toEqual([2 ** 24, 3]);
   });
 
-  test("f16 sums keep subnormal numbers, f32 sums lose them", () => {
+  test("sums keep subnormal numbers", () => {
     expect(reduced("add", "f16", [2 ** -24], [2 ** -24])).toEqual([2 ** -23]);
     expect(reduced("add", "f32", [2 ** -149, 2 ** -126], [2 ** -149, -(2 ** -127)])).toEqual([
-      0,
-      2 ** -126,
+      2 ** -148,
+      2 ** -127,
     ]);
   });
 

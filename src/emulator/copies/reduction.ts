@@ -8,10 +8,10 @@
  * | inc dec       | u32                         | counts up to, down from the source, then starts anew |
  * | and or xor    | 32 and 64 bits              |                                                      |
  *
- * Sums of `f32` and its flushed form lose subnormal numbers on the way in and out; sums of f16 and bf16
- * keep them.
+ * Sums of floats keep subnormal numbers.
  */
 import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
+import { sumInGlobal } from "../arithmetic/nans.ts";
 
 export const reductionOperations = ["add", "min", "max", "inc", "dec", "and", "or", "xor"] as const;
 export type ReductionOperation = (typeof reductionOperations)[number];
@@ -67,22 +67,13 @@ function halves(name: "f16" | "bf16", combine: (old: number, operand: number) =>
   };
 }
 
-function flush(value: number): number {
-  return Math.abs(value) < 2 ** -126 ? (Object.is(value, -0) || value < 0 ? -0 : 0) : value;
-}
-
 const addSingles: Combine = (target, source, at) => {
-  const old = flush(target.getFloat32(at, true));
-  const sum = flush(Math.fround(old + flush(source.getFloat32(at, true))));
+  const sum = Math.fround(target.getFloat32(at, true) + source.getFloat32(at, true));
   if (Number.isNaN(sum)) target.setUint32(at, 0x7fff_ffff, true);
   else target.setFloat32(at, sum, true);
 };
 
-const addDoubles: Combine = (target, source, at) => {
-  const sum = target.getFloat64(at, true) + source.getFloat64(at, true);
-  if (Number.isNaN(sum)) target.setBigUint64(at, 0x7fff_ffff_ffff_ffffn, true);
-  else target.setFloat64(at, sum, true);
-};
+const addDoubles = wides(sumInGlobal);
 
 /** The minimum, or with `less` the other way round the maximum; −0 lies below 0. */
 function extremum(pick: (left: number, right: number) => number) {

@@ -86,12 +86,33 @@ function floatToInteger(
   setInteger(writer, target, `toInteger(${number}, "${mode}", ${least}, ${most}, ${nan})`, to);
 }
 
+/** What a conversion from f64 to a narrower float makes of NaN, as an expression of its words. */
+const narrowNaNs: {
+  readonly [F in "f16" | "bf16" | "f32"]: (low: string, high: string) => string;
+} = {
+  f16: (_low, high) => `narrowNaNToHalf(${high})`,
+  bf16: (_low, high) => `narrowNaNToBfloat(${high})`,
+  f32: (low, high) => `narrowNaN(${low}, ${high})`,
+};
+
+/** The call that leaves the f64 NaN of a source in the scratch pair. */
+function wideNaN(instruction: LaneInstruction, writer: LaneWriter, from: FloatName): string {
+  const source = instruction.operand(1);
+  if (from === "f64") return `chooseNaN(${writer.nanOperand(source)})`;
+  // The f32 operation that flushes leaves its own NaN.
+  if (from === "f32")
+    return `widenNaN(${instruction.has("ftz") ? "0x7fffffff" : writer.word(source)})`;
+  const shift = from === "f16" ? 13 : 16;
+  return `widenNaN(((${writer.word(source)} & 0x8000) << 16) | ((${writer.word(source)} & 0x7fff) << ${shift}))`;
+}
+
 /** Sets a float register; `exact` is not rounded to the format yet. */
 function setFloat(
   instruction: LaneInstruction,
   writer: LaneWriter,
   to: FloatName,
   exact: string,
+  nan = "chooseNaN()",
 ): void {
   const target = instruction.operand(0);
   const mode = instruction.oneOf(["rz", "rm", "rp"]) ?? "rn";
@@ -108,7 +129,7 @@ function setFloat(
   if (instruction.has("sat")) text = `saturate(${text})`;
   if (relu) text = `rectify(${text})`;
   if (to === "f32") writer.setSingle(target, text);
-  else writer.setDouble(target, text);
+  else writer.setDouble(target, text, nan);
 }
 
 function integerToFloat(
@@ -134,13 +155,47 @@ function floatToFloat(
   to: FloatName,
   from: FloatName,
 ): void {
-  const number = floatNumber(writer, instruction.operand(1), from, instruction.has("ftz")) ?? "0";
+  const source = instruction.operand(1);
+  const plain = instruction.modifiers.length === instruction.types.length;
+  if (plain && to === from && to === "f64") {
+    const { low, high } = writer.pair(source);
+    return writer.setPair(instruction.operand(0), low, high);
+  }
+  if (plain && to === "f32" && (from === "f32" || from === "bf16"))
+    return writer.setWord(
+      instruction.operand(0),
+      `${writer.word(source)} << ${from === "f32" ? 0 : 16}`,
+    );
+  // Only f32 operands are flushed, and not on their way to f16.
+  const flushes = instruction.has("ftz") && from === "f32" && to !== "f16";
+  const number = floatNumber(writer, source, from, flushes) ?? "0";
   const whole = instruction.oneOf(integerRoundings);
-  setFloat(
-    instruction,
-    writer,
-    to,
-    whole === undefined ? number : `roundToInteger(${number}, "${whole}")`,
+  const exact = whole === undefined ? number : `roundToInteger(${number}, "${whole}")`;
+  if (to === "f64") setFloat(instruction, writer, to, exact, wideNaN(instruction, writer, from));
+  else if (from === "f64") narrowDouble(instruction, writer, to, exact);
+  else setFloat(instruction, writer, to, exact);
+}
+
+/** From f64 to a narrower float: NaN keeps its upper bits, unless it is saturated to zero. */
+function narrowDouble(
+  instruction: LaneInstruction,
+  writer: LaneWriter,
+  to: "f16" | "bf16" | "f32",
+  exact: string,
+): void {
+  if (instruction.has("sat")) return setFloat(instruction, writer, to, exact);
+  const mode = instruction.oneOf(["rz", "rm", "rp"]) ?? "rn";
+  const single = `singleRounded(${exact}, "${mode}")`;
+  const bits =
+    to === "f32"
+      ? `bitsOfSingle(${instruction.has("ftz") ? `flush(${single})` : single})`
+      : `encodePart(${exact}, "${to}", "${mode}", false, false)`;
+  const [number = "0", low = "0", high = "0"] = writer
+    .nanOperand(instruction.operand(1))
+    .split(", ");
+  writer.setWord(
+    instruction.operand(0),
+    `${number} === ${number} ? ${bits} : ${narrowNaNs[to](low, high)}`,
   );
 }
 
@@ -194,7 +249,8 @@ function toTf32(instruction: LaneInstruction, writer: LaneWriter): void {
   const mode = instruction.oneOf(["rna", "rz", "rn"]) ?? "rna";
   const number = writer.single(instruction.operand(1));
   const flags = `"${mode}", ${instruction.has("relu")}, ${instruction.has("satfinite")}`;
-  writer.setWord(instruction.operand(0), `encodeTf32(${number}, ${flags})`);
+  const word = writer.word(instruction.operand(1));
+  writer.setWord(instruction.operand(0), `encodeTf32(${number}, ${word}, ${flags})`);
 }
 
 function convertFloats(
@@ -231,19 +287,22 @@ const convert: LaneRule = (instruction, writer) => {
 
 /** `cvt.pack.sat.u8.s32.b32 d, a, b, c`: a and b saturated, above the shifted low part of c. */
 function packIntegers(instruction: LaneInstruction, writer: LaneWriter): void {
-  const to = integerType(instruction.types[0] ?? "");
-  if (to === undefined) throw new OperandError(`pack to .${instruction.types[0]}`);
-  const [least, most] = rangeOf(to);
-  const ones = 2 ** to.bits - 1;
+  const name = instruction.modifiers[2] ?? "";
+  const match = /^([us])(2|4|8|16)$/.exec(name);
+  if (match === null) throw new OperandError(`pack to .${name}`);
+  const bits = Number(match[2]);
+  const [least, most] =
+    match[1] === "s" ? [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1] : [0, 2 ** bits - 1];
+  const ones = 2 ** bits - 1;
   const [a, b] = [1, 2].map((at) => {
     const word = writer.word(instruction.operand(at));
     return `(Math.max(${least}, Math.min(${most}, ${word})) & ${ones})`;
   });
-  const both = `(${a} << ${to.bits}) | ${b}`;
+  const both = `(${a} << ${bits}) | ${b}`;
   writer.setWord(
     instruction.operand(0),
     instruction.operandCount > 3
-      ? `${both} | (${writer.word(instruction.operand(3))} << ${2 * to.bits})`
+      ? `${both} | (${writer.word(instruction.operand(3))} << ${2 * bits})`
       : both,
   );
 }

@@ -29,6 +29,7 @@ interface Codec {
   readonly slot: SlotType;
   readonly encode: (value: number) => bigint;
   readonly decode: (bits: bigint) => number;
+  /** The NaN that comes of numbers. */
   readonly nan: bigint;
 }
 
@@ -50,7 +51,7 @@ const codecs: { readonly [F in Format]: Codec } = {
     slot: "b64",
     encode: doubleBits,
     decode: doubleValue,
-    nan: 0x7ff8000000000000n,
+    nan: 0xfff8000000000000n,
   },
 };
 
@@ -181,7 +182,9 @@ function check(opcode: string, format: Format, operation: Operation, mode: Mode)
   );
   rows.forEach((row, index) => {
     const expected = reference(operation, format, row, mode);
-    const bits = Number.isNaN(expected) ? nan : encode(expected);
+    // A NaN among f64 operands comes through.
+    const carried = format === "f64" && row.some(Number.isNaN);
+    const bits = Number.isNaN(expected) && !carried ? nan : encode(expected);
     const found = results[index]?.[0] ?? 0n;
     expect(found, `${opcode} of ${row.join(", ")}: ${decode(found)} (seed ${seed})`).toBe(bits);
   });
@@ -217,7 +220,9 @@ describe("float arithmetic rounds once, as told", () => {
         const message = `sqrt.${mode}.${format} of ${value}: ${decode(found)} (seed ${seed})`;
         if (!(value > 0) || value === Infinity) {
           const expected = Math.sqrt(value);
-          return expect(found, message).toBe(Number.isNaN(expected) ? nan : encode(expected));
+          const carried = format === "f64" && Number.isNaN(value);
+          const isMade = Number.isNaN(expected) && !carried;
+          return expect(found, message).toBe(isMade ? nan : encode(expected));
         }
         const root = rationalOf(decode(found));
         const above = rationalOf(next(format, decode(found), true));

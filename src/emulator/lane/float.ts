@@ -83,6 +83,30 @@ function roundedText({ expression, rounded }: Computed, type: FloatType): string
   return rounded === true || type === "f64" ? expression : `fround(${expression})`;
 }
 
+/** Of several NaNs of f64, the one that comes through: positions of operands, the first that is NaN counts. */
+const nanOrders: { readonly [root: string]: readonly number[] } = {
+  add: [1, 0],
+  sub: [1, 0],
+  mul: [1, 0],
+  min: [1, 0],
+  max: [1, 0],
+  fma: [1, 2, 0],
+  mad: [1, 2, 0],
+  div: [0, 1],
+};
+
+function doubleResult(
+  instruction: LaneInstruction,
+  writer: LaneWriter,
+  operands: readonly Operand[],
+  expression: string,
+): void {
+  const order = nanOrders[instruction.root] ?? [0];
+  const candidates = order.flatMap((position) => operands.slice(position, position + 1));
+  const nan = candidates.map((operand) => writer.nanOperand(operand)).join(", ");
+  writer.setDouble(instruction.operand(0), expression, `chooseNaN(${nan})`);
+}
+
 /** Makes a rule of an operation on numbers; the operands are those behind the result. */
 export function floatRule(operation: Operation, count: number): LaneRule {
   return (instruction, writer) => {
@@ -103,8 +127,10 @@ export function floatRule(operation: Operation, count: number): LaneRule {
     }
     if (type === "f32")
       return writer.setSingle(target, finished(roundedText(compute(0), type), instruction, form));
-    if (type === "f64")
-      return writer.setDouble(target, finished(compute(0).expression, instruction, form));
+    if (type === "f64") {
+      const expression = finished(compute(0).expression, instruction, form);
+      return doubleResult(instruction, writer, operands, expression);
+    }
     const encode = type === "f16" ? "encodeHalf" : "encodeBfloat";
     const table = type === "f16" ? "HN" : "BN";
     const codes = (packed ? [0, 1] : [0]).map((part) => {
@@ -165,11 +191,12 @@ function extreme(keeps: "minimum" | "maximum"): LaneRule {
     const passesNaN = instruction.has("NaN");
     const native = keeps === "minimum" ? "Math.min" : "Math.max";
     const choose = (a: string, b: string): string => `${passesNaN ? native : keeps}(${a}, ${b})`;
+    if (form !== undefined && instruction.has("xorsign")) {
+      const magnitude = ([a, b]: readonly string[]): string =>
+        choose(`Math.abs(${a})`, `Math.abs(${b})`);
+      return extremeWithSign(instruction, writer, form, magnitude);
+    }
     const operation: Operation = ([a = "", b = "", c = ""]) => {
-      if (instruction.has("xorsign")) {
-        const magnitude = choose(`Math.abs(${a})`, `Math.abs(${b})`);
-        return { expression: `withProductSign(${magnitude}, ${a}, ${b})`, rounded: true };
-      }
       const both = choose(a, b);
       return { expression: three ? choose(both, c) : both, rounded: true };
     };
@@ -177,14 +204,33 @@ function extreme(keeps: "minimum" | "maximum"): LaneRule {
   };
 }
 
-/** Sign operations work on bits: they do not change NaNs of the narrow formats. */
-function signRule(word: (bits: string, mask: number) => string, number: Operation): LaneRule {
+/** `.xorsign.abs`: the sign is the product of both signs, those of NaNs too. */
+function extremeWithSign(
+  instruction: LaneInstruction,
+  writer: LaneWriter,
+  form: FloatForm,
+  magnitude: (operands: readonly string[]) => string,
+): void {
+  const operands = [instruction.operand(1), instruction.operand(2)];
+  const target = instruction.operand(0);
+  const signs = writer.local(operands.map((operand) => writer.word(operand)).join(" ^ "));
+  const chosen = (part: number): string =>
+    finished(magnitude(readNumbers(writer, operands, form, part)), instruction, form);
+  if (!isNarrow(form.type)) return writer.setWord(target, `withSign(${chosen(0)}, ${signs})`);
+  const encode = form.type === "f16" ? "encodeHalf" : "encodeBfloat";
+  const [low = "0", high] = (form.packed ? [0, 1] : [0]).map((part) =>
+    writer.local(`withHalfSign(${encode}(${chosen(part)}), ${signs} >>> ${16 * part})`),
+  );
+  writer.setWord(target, high === undefined ? low : `${low} | (${high} << 16)`);
+}
+
+/** `rcp` and `rsqrt` of f64, of which only the upper words are looked at. */
+function upperWord(helper: string, otherwise: LaneRule): LaneRule {
   return (instruction, writer) => {
-    const form = floatForm(instruction);
-    if (form === undefined || !isNarrow(form.type) || form.ftz)
-      return floatRule(number, 1)(instruction, writer);
-    const mask = form.packed ? 0x80008000 | 0 : 0x8000;
-    writer.setWord(instruction.operand(0), word(writer.word(instruction.operand(1)), mask));
+    if (instruction.type !== "f64" || !instruction.has("approx") || !instruction.has("ftz"))
+      return otherwise(instruction, writer);
+    const { high } = writer.pair(instruction.operand(1));
+    writer.setPair(instruction.operand(0), "0", `${helper}(${high})`);
   };
 }
 
@@ -218,21 +264,18 @@ export const floatRules: LaneRules = {
   fma: floatRule(fuse, 3),
   mad: floatRule(fuse, 3),
   div: floatRule(divide, 2),
-  rcp: floatRule(reciprocal, 1),
+  rcp: upperWord("reciprocalHigh", floatRule(reciprocal, 1)),
   sqrt: floatRule(squareRoot, 1),
   min: extreme("minimum"),
   max: extreme("maximum"),
-  neg: signRule(
-    (bits, mask) => `${bits} ^ ${mask}`,
-    ([a]) => ({ expression: `-${a}`, rounded: true }),
-  ),
-  abs: signRule(
-    (bits, mask) => `${bits} & ${~mask}`,
-    ([a]) => ({ expression: `Math.abs(${a})`, rounded: true }),
-  ),
-  rsqrt: floatRule(
-    approximate((a) => `1 / Math.sqrt(${a})`),
-    1,
+  neg: floatRule(([a]) => ({ expression: `-${a}`, rounded: true }), 1),
+  abs: floatRule(([a]) => ({ expression: `Math.abs(${a})`, rounded: true }), 1),
+  rsqrt: upperWord(
+    "reciprocalRootHigh",
+    floatRule(
+      approximate((a) => `1 / Math.sqrt(${a})`),
+      1,
+    ),
   ),
   sin: floatRule(
     approximate((a) => `Math.sin(${a})`),

@@ -22,6 +22,11 @@ function fromBits(bits: readonly boolean[]): bigint {
 }
 
 /** The manual's loop over the field's bits. */
+/** Start and length of a field: a byte counts of those of 32 bits, all of the others. */
+function extent(value: bigint, width: number): number {
+  return Number(width === 32 ? value & 0xffn : value);
+}
+
 function extracted(
   value: bigint,
   start: bigint,
@@ -30,8 +35,8 @@ function extracted(
   signed: boolean,
 ): bigint {
   const bits = bitList(value, width);
-  const from = Number(start & 0xffn);
-  const count = Number(length & 0xffn);
+  const from = extent(start, width);
+  const count = extent(length, width);
   const top = width - 1;
   const sign = !signed || count === 0 ? false : (bits[Math.min(from + count - 1, top)] ?? false);
   return fromBits(
@@ -47,8 +52,8 @@ function inserted(
   width: number,
 ): bigint {
   const bits = [...bitList(base, width)];
-  const from = Number(start & 0xffn);
-  const count = Number(length & 0xffn);
+  const from = extent(start, width);
+  const count = extent(length, width);
   bitList(field, width).forEach((bit, at) => {
     if (at < count && from + at < width) bits[from + at] = bit;
   });

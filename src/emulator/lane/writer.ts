@@ -11,17 +11,16 @@
  *                                         I[b + 64] = r2; F[b + 128] = f1; …
  *                                       }
  *
- * A register of 32 bits has two forms, bits and number; whoever reads the other form makes it, once. A
- * number that is NaN stands for the one NaN that arithmetic makes, so NaNs with other bits exist only as
- * bits. Under a guard only assignments stand inside the braces: what they need is made ready before.
+ * A register has two forms, bits and number; whoever reads the other form makes it, once. A number of 32
+ * bits that is NaN stands for the one NaN that arithmetic makes, so NaNs with other bits exist only as
+ * bits. f64 NaNs have bits of their own: beside a number that is NaN the bits are always there. Under a guard only assignments stand inside the braces: what they need is made ready before.
  */
 import type { Guard, Operand, Register } from "../../ptx/module.ts";
 import type { RegisterPlace } from "../program/registers.ts";
 import { Definedness } from "./definedness.ts";
 
-/** The NaNs that f32 and f64 arithmetic makes. */
+/** The NaN that f32 arithmetic makes. */
 export const nanWord = 0x7fffffff;
-export const nanHigh = 0x7ff80000;
 
 export interface Pair {
   readonly low: string;
@@ -266,6 +265,8 @@ export class LaneWriter {
   predicate(operand: Operand): string {
     if (operand.kind === "not") return `(${this.predicate(operand.operand)} ^ 1)`;
     if (operand.kind === "integer") return operand.value === 0 || operand.value === 0n ? "0" : "1";
+    if (operand.kind === "symbol")
+      return this.#resolver.symbolWord(operand.name, operand.offset, this);
     if (operand.kind !== "register") throw new OperandError(`${operand.kind} operand as predicate`);
     return this.#read(operand, "bits");
   }
@@ -300,7 +301,8 @@ export class LaneWriter {
   #make(local: Local, form: Form): void {
     if (local.forms.has(form)) return;
     const { number, shape } = local.place;
-    if (local.forms.size === 0) this.body.push(loadText(local.place, form));
+    // A number may have lost the bits of a NaN; what nobody wrote here is still in its place.
+    if (local.forms.size === 0 || !local.written) this.body.push(loadText(local.place, form));
     else if (shape === "word")
       this.body.push(
         form === "bits"
@@ -310,7 +312,7 @@ export class LaneWriter {
     else
       this.body.push(
         form === "bits"
-          ? `if (f${number} === f${number}) { SD[0] = f${number}; r${number} = SI[0]; h${number} = SI[1]; } else { r${number} = 0; h${number} = ${nanHigh}; }`
+          ? `if (f${number} === f${number}) { SD[0] = f${number}; r${number} = SI[0]; h${number} = SI[1]; }`
           : `SI[0] = r${number}; SI[1] = h${number}; f${number} = SD[0];`,
       );
     if (shape === "predicate" && local.forms.size === 0) this.#hoistPredicate(local.place);
@@ -337,7 +339,8 @@ export class LaneWriter {
     const register = destination(operand);
     if (register === undefined) return;
     const local = this.#local(register);
-    if (!this.isGuarded || (local.forms.size === 1 && local.forms.has("number"))) {
+    const isNumber = local.written && local.forms.size === 1 && local.forms.has("number");
+    if (!this.isGuarded || isNumber) {
       this.#write(register, "number", expression);
       return;
     }
@@ -361,19 +364,26 @@ export class LaneWriter {
     this.#afterWrite(local, "bits");
   }
 
-  setDouble(operand: Operand, expression: string): void {
+  /** An f64; where it is NaN, `nan` is a call that leaves its bits in the scratch pair. */
+  setDouble(operand: Operand, expression: string, nan: string): void {
     const register = destination(operand);
     if (register === undefined) return;
     const local = this.#local(register);
-    if (!this.isGuarded || (local.forms.size === 1 && local.forms.has("number"))) {
-      this.#write(register, "number", expression);
-      return;
-    }
+    this.#beforeWrite(local, "number");
+    const { number } = local.place;
     const value = this.local(expression);
-    this.line(
-      `if (${value} === ${value}) SD[0] = ${value}; else { SI[0] = 0; SI[1] = ${nanHigh}; }`,
-    );
-    this.setPair(operand, "SI[0]", "SI[1]");
+    this.line(`if (${value} !== ${value}) { ${nan}; r${number} = SI[0]; h${number} = SI[1]; }`);
+    this.line(`f${number} = ${value};`);
+    this.#afterWrite(local, "number");
+  }
+
+  /** An f64 operand for `chooseNaN`: as a number, and its words where that is NaN. */
+  nanOperand(operand: Operand): string {
+    if (operand.kind === "negated") return this.nanOperand(operand.operand);
+    const number = this.double(operand);
+    if (operand.kind !== "register") return `${number}, 0, 0`;
+    const name = number.slice(1);
+    return `${number}, r${name}, h${name}`;
   }
 
   setPredicate(operand: Operand, expression: string): void {
@@ -486,9 +496,10 @@ function loadText({ number, shape, offset }: RegisterPlace, form: Form): string 
   if (shape === "predicate") return `p${number} = (P${number} >>> l) & 1;`;
   if (shape === "word")
     return form === "bits" ? `r${number} = I[b + ${offset}];` : `f${number} = F[b + ${offset}];`;
+  const bits = `r${number} = I[c + ${offset}]; h${number} = I[c + ${offset + 1}];`;
   return form === "bits"
-    ? `r${number} = I[c + ${offset}]; h${number} = I[c + ${offset + 1}];`
-    : `f${number} = D[(c + ${offset}) >>> 1];`;
+    ? bits
+    : `f${number} = D[(c + ${offset}) >>> 1]; if (f${number} !== f${number}) { ${bits} }`;
 }
 
 function storeText({ number, shape, offset }: RegisterPlace, form: Form): string {
@@ -496,7 +507,8 @@ function storeText({ number, shape, offset }: RegisterPlace, form: Form): string
     return form === "bits"
       ? `I[b + ${offset}] = r${number};`
       : `if (f${number} === f${number}) F[b + ${offset}] = f${number}; else I[b + ${offset}] = ${nanWord};`;
+  const bits = `I[c + ${offset}] = r${number}; I[c + ${offset + 1}] = h${number};`;
   return form === "bits"
-    ? `I[c + ${offset}] = r${number}; I[c + ${offset + 1}] = h${number};`
-    : `if (f${number} === f${number}) D[(c + ${offset}) >>> 1] = f${number}; else { I[c + ${offset}] = 0; I[c + ${offset + 1}] = ${nanHigh}; }`;
+    ? bits
+    : `if (f${number} === f${number}) D[(c + ${offset}) >>> 1] = f${number}; else { ${bits} }`;
 }

@@ -77,14 +77,11 @@ export class Block implements BlockState {
   }
 }
 
-function specialsOf(
-  { index, rank, cluster, launch }: BlockOptions,
-  sharedBytes: number,
-): Int32Array {
+function specialsOf({ index, rank, launch }: BlockOptions, sharedBytes: number): Int32Array {
   const [x, y, z] = launch.blocks;
   const [blockX, blockY, blockZ] = coordinates(index, launch.blocks);
   const [lanesX, lanesY, lanesZ] = launch.lanes;
-  const size = cluster.length;
+  const size = launch.cluster ?? 1;
   const values: { readonly [S in UniformSpecial]: number } = {
     "%ntid.x": lanesX,
     "%ntid.y": lanesY,

@@ -4,6 +4,7 @@ import * as bits from "../arithmetic/bits.ts";
 import * as convert from "../arithmetic/convert.ts";
 import * as exact from "../arithmetic/exact.ts";
 import * as floats from "../arithmetic/floats.ts";
+import * as nans from "../arithmetic/nans.ts";
 import * as wide from "../arithmetic/wide.ts";
 
 export const helpers: { readonly [name: string]: unknown } = Object.freeze({
@@ -11,6 +12,7 @@ export const helpers: { readonly [name: string]: unknown } = Object.freeze({
   ...convert,
   ...exact,
   ...floats,
+  ...nans,
   ...wide,
   fusedMultiplyAdd,
   fround: Math.fround,

@@ -14,6 +14,7 @@ import {
   minimum,
   singleOfBits,
 } from "../arithmetic/floats.ts";
+import { sumInGlobal, sumInShared } from "../arithmetic/nans.ts";
 import { windows, wordSize } from "../addresses.ts";
 import { accessKind } from "../lane/memory.ts";
 import { OperandError } from "../lane/writer.ts";
@@ -24,28 +25,19 @@ import type { WarpInstruction, WarpRule, WarpRules } from "./rule.ts";
 const operations = ["add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"] as const;
 type AtomicOperation = (typeof operations)[number];
 
+/** Where the memory lies; sums of floats differ. */
+type Space = "global" | "shared";
+
 /** The new bits from the old ones and the operand. */
-type Combine = (old: bigint, operand: bigint) => bigint;
+type Combine = (old: bigint, operand: bigint, space: Space) => bigint;
 
 const genericShared = windows.shared * wordSize;
+const genericGlobal = windows.global * wordSize;
 
 /** Of a comparison and exchange, the operands are compared value and new value. */
 interface AtomicForm {
   readonly bytes: number;
   readonly combine: Combine;
-}
-
-const doubles = new Float64Array(1);
-const doubleBits = new BigUint64Array(doubles.buffer);
-
-function doubleOf(bits: bigint): number {
-  doubleBits[0] = bits;
-  return doubles[0] as number;
-}
-
-function bitsOfDouble(value: number): bigint {
-  doubles[0] = value;
-  return doubleBits[0] as bigint;
 }
 
 interface FloatCodec {
@@ -58,7 +50,6 @@ const codecs: { readonly [type: string]: FloatCodec } = {
     decode: (bits) => singleOfBits(Number(bits) | 0),
     encode: (value) => BigInt(bitsOfSingle(Math.fround(value)) >>> 0),
   },
-  f64: { decode: doubleOf, encode: bitsOfDouble },
   f16: {
     decode: (bits) => halfNumbers[Number(bits)] as number,
     encode: (value) => BigInt(encodeHalf(value)),
@@ -77,22 +68,25 @@ const floatOperations: {
   max: maximum,
 };
 
-function floatCombine(operation: AtomicOperation, type: string, ftz: boolean): Combine | undefined {
+/** Sums of f64 differ in what they make of NaNs. */
+function addDoubles(old: bigint, operand: bigint, space: Space): bigint {
+  return space === "global" ? sumInGlobal(old, operand) : sumInShared(old, operand);
+}
+
+function floatCombine(operation: AtomicOperation, type: string): Combine | undefined {
+  if (type === "f64" && operation === "add") return addDoubles;
   const codec = codecs[type];
   const combine = floatOperations[operation];
   if (codec === undefined || combine === undefined) return undefined;
-  const read = ftz ? (bits: bigint) => flush(codec.decode(bits)) : codec.decode;
-  return (old, operand) => {
-    const result = combine(read(old), read(operand));
-    return codec.encode(ftz ? flush(result) : result);
-  };
+  return (old, operand) => codec.encode(combine(codec.decode(old), codec.decode(operand)));
 }
 
 function packedCombine(operation: AtomicOperation, type: string): Combine | undefined {
-  const half = floatCombine(operation, type.slice(0, -2), false);
+  const half = floatCombine(operation, type.slice(0, -2));
   if (half === undefined) return undefined;
-  return (old, operand) =>
-    half(old & 0xffffn, operand & 0xffffn) | (half(old >> 16n, operand >> 16n) << 16n);
+  return (old, operand, space) =>
+    half(old & 0xffffn, operand & 0xffffn, space) |
+    (half(old >> 16n, operand >> 16n, space) << 16n);
 }
 
 function integerCombine(operation: AtomicOperation, bits: number, signed: boolean): Combine {
@@ -118,12 +112,11 @@ function formOf(instruction: WarpInstruction, operation: AtomicOperation): Atomi
   const bits = type === "f32" || type.endsWith("x2") ? 32 : Number(/\d+$/.exec(type)?.[0]);
   const isPacked = type.endsWith("x2");
   const isMove = operation === "exch" || operation === "cas";
-  // Global f32 atomics keep subnormal numbers; those on shared memory flush them only where told to.
   const float = isMove
     ? undefined
     : isPacked
       ? packedCombine(operation, type)
-      : floatCombine(operation, type, instruction.has("ftz"));
+      : floatCombine(operation, type);
   return {
     bytes: bits / 8,
     combine: float ?? integerCombine(operation, bits, type.startsWith("s")),
@@ -168,20 +161,22 @@ function parts(view: OperandView): readonly OperandView[] {
 }
 
 /** One lane's operation on one element; gives the old bits. */
-type ElementRun = (warp: WarpState, lane: number, element: Found) => void;
+type ElementRun = (warp: WarpState, lane: number, element: Found, space: Space) => void;
+
+type WordCombine = (old: number, operand: number, space: Space) => number;
 
 function wordRun(
-  combine: (old: number, operand: number) => number,
+  combine: WordCombine,
   operand: OperandView,
   replacement: OperandView | undefined,
   target: OperandView | undefined,
 ): ElementRun {
-  return (warp, lane, { views, offset }) => {
+  return (warp, lane, { views, offset }, space) => {
     const at = offset >>> 2;
     const old = views.words[at] as number;
     const value = operand.word(warp, lane) | 0;
     let next = old;
-    if (replacement === undefined) next = combine(old, value) | 0;
+    if (replacement === undefined) next = combine(old, value, space) | 0;
     else if (old === value) next = replacement.word(warp, lane) | 0;
     if (next !== old) warp.host.changed();
     views.words[at] = next;
@@ -196,11 +191,11 @@ function wideRun(
   replacement: OperandView | undefined,
   target: OperandView | undefined,
 ): ElementRun {
-  return (warp, lane, element) => {
+  return (warp, lane, element, space) => {
     const old = readBits(element, bytes);
     const value = readOperand(operand, warp, lane, bytes);
     let next = old;
-    if (replacement === undefined) next = combine(old, value);
+    if (replacement === undefined) next = combine(old, value, space);
     else if (old === value) next = readOperand(replacement, warp, lane, bytes);
     if (next !== old) warp.host.changed();
     writeBits(element, bytes, next);
@@ -210,19 +205,19 @@ function wideRun(
 
 const unsignedLess = (a: number, b: number): boolean => a >>> 0 < b >>> 0;
 
+/** Global memory flushes subnormal numbers, shared memory keeps them. */
+function addSingles(old: number, operand: number, space: Space): number {
+  const [a, b] = [singleOfBits(old), singleOfBits(operand)];
+  if (space === "shared") return bitsOfSingle(Math.fround(a + b));
+  return bitsOfSingle(flush(Math.fround(flush(a) + flush(b))));
+}
+
 /** Operations on 32-bit integers and f32 without BigInt. */
-function wordCombine(
-  operation: AtomicOperation,
-  type: string,
-  ftz: boolean,
-): ((old: number, operand: number) => number) | undefined {
-  if (type === "f32" && operation === "add" && !ftz)
-    return (old, operand) => bitsOfSingle(Math.fround(singleOfBits(old) + singleOfBits(operand)));
+function wordCombine(operation: AtomicOperation, type: string): WordCombine | undefined {
+  if (type === "f32" && operation === "add") return addSingles;
   if (!/^[usb]32$/.test(type)) return undefined;
   const isLess = type === "s32" ? (a: number, b: number) => a < b : unsignedLess;
-  const combinations: {
-    readonly [O in AtomicOperation]: (old: number, operand: number) => number;
-  } = {
+  const combinations: { readonly [O in AtomicOperation]: WordCombine } = {
     add: (old, operand) => old + operand,
     min: (old, operand) => (isLess(operand, old) ? operand : old),
     max: (old, operand) => (isLess(old, operand) ? operand : old),
@@ -249,7 +244,7 @@ const atomic: WarpRule = (instruction) => {
   const targets = at === 1 ? parts(instruction.view(0)) : [];
   const address = instruction.view(at);
   const replacement = operation === "cas" ? instruction.view(at + 2) : undefined;
-  const word = wordCombine(operation, parsed.type, parsed.has("ftz"));
+  const word = wordCombine(operation, parsed.type);
   const runs = parts(instruction.view(at + 1)).map((operand, position) =>
     word === undefined
       ? wideRun(form, operand, replacement, targets[position])
@@ -261,9 +256,10 @@ const atomic: WarpRule = (instruction) => {
       const lane = lowestLane(rest);
       const place = address.address(warp, lane);
       warp.addresses[lane] = place + toGeneric;
+      const space = place + toGeneric < genericGlobal ? "shared" : "global";
       const { views, offset } = warp.locate(site, lane, kind, place, bytes * runs.length);
       runs.forEach((run, position) =>
-        run(warp, lane, { views, offset: offset + position * bytes }),
+        run(warp, lane, { views, offset: offset + position * bytes }, space),
       );
     }
     warp.check(site, 0, mask);
