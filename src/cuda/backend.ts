@@ -126,7 +126,8 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   allocate(dtype: DType, shape: readonly number[]): CudaAllocation {
     this.#context.enter();
     const bytes = packedBytes(dtype, elementCount(shape));
-    return { bytes, address: this.#memory.take(bytes) };
+    // Lone 4-bit elements are updated with the whole word around them.
+    return { bytes, address: this.#memory.take(Math.ceil(bytes / 16) * 16) };
   }
 
   release({ address }: CudaAllocation): void {
