@@ -124,6 +124,20 @@ function windows(dtype: DType, seed: number): readonly MatrixCase[] {
       }) as never,
     ),
     moving(
+      `load unaligned rows ${dtype.name}`,
+      { x: anyNumbers(dtype, [20, 50], seed) },
+      {
+        name: "unaligned",
+        inputs: { x: array(dtype, [20, 50]) },
+        outputs: { out: array(dtype, [20, 48]) },
+      },
+      (({ x: source, out }: never) => {
+        type Window = { at(...at: readonly unknown[]): { load(): Tile } };
+        const window = (source as never as Window).at(all, slice(0, 48));
+        (out as never as { store(value: Tile): void }).store(window.load());
+      }) as never,
+    ),
+    moving(
       `load windows before windows ${dtype.name}`,
       x,
       { name: "before", grid: { i: 3 }, inputs, outputs: { out: array(dtype, [3, 12, 16]) } },

@@ -22,6 +22,8 @@ sample("windows", rearrangingCases(), [
   "load nested windows f32",
   "load nested windows i4",
   "load windows before windows f32",
+  "load unaligned rows f32",
+  "load unaligned rows i8",
   "run-time rows bf16",
   "run-time rows i4",
   "shared transposed f16",
