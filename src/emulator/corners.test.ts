@@ -41,6 +41,32 @@ describe("atomics of 64 bits", () => {
   });
 });
 
+describe("carries", () => {
+  const cases = [
+    [0xffff_ffff_ffff_ffffn, 1n],
+    [0x8000_0000n, 0x8000_0000n],
+    [0x7fff_ffff_7fff_ffffn, 0x7fff_ffffn],
+    [5n, 7n],
+    [0x1_0000_0000n, 1n],
+  ] as const;
+  const halves = "mov.b64 {%t0, %t1}, %i0; mov.b64 {%t2, %t3}, %i1;";
+
+  test("of sums of 32 bits reach the next sum", () => {
+    const body = `.reg .b32 %t<8>; ${halves} add.cc.u32 %t4, %t0, %t2; addc.cc.u32 %t5, %t1, %t3;
+      addc.u32 %t6, 0, 0; mov.b64 %o0, {%t4, %t5}; cvt.u64.u32 %o1, %t6;`;
+    const results = runLanes({ inputs: ["b64", "b64"], outputs: ["b64", "b64"], body }, cases);
+    const sums = cases.map(([a, b]) => [BigInt.asUintN(64, a + b), (a + b) >> 64n]);
+    expect(results).toEqual(sums);
+  });
+
+  test("of differences of 64 bits reach the next difference", () => {
+    const body = "sub.cc.u64 %o0, %i0, %i1; subc.u64 %o1, 9, 0;";
+    const results = runLanes({ inputs: ["b64", "b64"], outputs: ["b64", "b64"], body }, cases);
+    const differences = cases.map(([a, b]) => [BigInt.asUintN(64, a - b), a < b ? 8n : 9n]);
+    expect(results).toEqual(differences);
+  });
+});
+
 describe("selections and parts", () => {
   test("slct takes the first operand where the third is not negative", () => {
     const program = { inputs: ["b32"], outputs: ["b32"] } as const;
