@@ -3,13 +3,34 @@ import { occupancy, targets } from "./target.ts";
 
 // Worked out by hand: 64 warps and 65536 registers a processor, registers in units of 256 a warp.
 test.each([
-  [{ lanes: 128, sharedBytes: 0, registers: 32 }, { blocks: 16, limit: "lanes" }],
-  [{ lanes: 128, sharedBytes: 0, registers: 168 }, { blocks: 3, limit: "registers" }],
-  [{ lanes: 384, sharedBytes: 0, registers: 168 }, { blocks: 1, limit: "registers" }],
-  [{ lanes: 256, sharedBytes: 0, registers: 40 }, { blocks: 6, limit: "registers" }],
-  [{ lanes: 128, sharedBytes: 65536, registers: 32 }, { blocks: 3, limit: "shared memory" }],
-  [{ lanes: 32, sharedBytes: 0, registers: 16 }, { blocks: 32, limit: "blocks" }],
-  [{ lanes: 512, sharedBytes: 100 }, { blocks: 4, limit: "lanes" }],
+  [
+    { lanes: 128, sharedBytes: 0, registers: 32 },
+    { blocks: 16, limit: "lanes" },
+  ],
+  [
+    { lanes: 128, sharedBytes: 0, registers: 168 },
+    { blocks: 3, limit: "registers" },
+  ],
+  [
+    { lanes: 384, sharedBytes: 0, registers: 168 },
+    { blocks: 1, limit: "registers" },
+  ],
+  [
+    { lanes: 256, sharedBytes: 0, registers: 40 },
+    { blocks: 6, limit: "registers" },
+  ],
+  [
+    { lanes: 128, sharedBytes: 65536, registers: 32 },
+    { blocks: 3, limit: "shared memory" },
+  ],
+  [
+    { lanes: 32, sharedBytes: 0, registers: 16 },
+    { blocks: 32, limit: "blocks" },
+  ],
+  [
+    { lanes: 512, sharedBytes: 100 },
+    { blocks: 4, limit: "lanes" },
+  ],
 ])("%j of sm_90a is %j", (needs, expected) => {
   expect(occupancy(targets.sm_90a, needs)).toEqual(expected);
 });

@@ -95,7 +95,10 @@ const registersPerPartition = 16384;
 const registerUnit = 256;
 const lanesPerWarp = 32;
 
-export function occupancy(target: Target, { lanes, sharedBytes, registers }: BlockNeeds): Occupancy {
+export function occupancy(
+  target: Target,
+  { lanes, sharedBytes, registers }: BlockNeeds,
+): Occupancy {
   // The hardware keeps 1 KiB of every block's shared memory for itself.
   const reserved = sharedBytes + kibibyte;
   const limits: readonly (readonly [Occupancy["limit"], number])[] = [

@@ -161,6 +161,11 @@ function barrierCases(): readonly MatrixCase[] {
         });
       }),
     ),
+  ];
+}
+
+function arrivalCases(): readonly MatrixCase[] {
+  return [
     one("arrivals of a thread and of a warp", { x }, () =>
       kernel(
         {
@@ -283,5 +288,11 @@ function productCases(): readonly MatrixCase[] {
 }
 
 export function meetingCases(): readonly MatrixCase[] {
-  return [...bufferCases(), ...barrierCases(), ...clusterCases(), ...productCases()];
+  return [
+    ...bufferCases(),
+    ...barrierCases(),
+    ...arrivalCases(),
+    ...clusterCases(),
+    ...productCases(),
+  ];
 }

@@ -1,7 +1,6 @@
 /** Loads and stores of every width, vector, space and cache qualifier; addresses between spaces; hints. */
 import { expand } from "./expand.ts";
 import { Kernel } from "./kernel.ts";
-import type { RegisterBits } from "./kernel.ts";
 import type { Program, Slot } from "./program.ts";
 import { Random } from "../../src/support/random.ts";
 
@@ -52,7 +51,7 @@ function loadForm(
   address: string,
   width: 16 | 32 | 64 | 128 = registerBits(type),
 ): void {
-  const registers = kernel.registers(width as RegisterBits, count);
+  const registers = kernel.registers(width, count);
   kernel.covers(opcode);
   kernel.line(`${opcode} ${listText(registers)}, ${address};`);
   registers.forEach((register, at) =>
@@ -63,7 +62,7 @@ function loadForm(
 /** Elements in registers, made from a lane's random bytes. */
 function elements(kernel: Kernel, type: string, count: number): readonly string[] {
   const bytes = (bitsOf(type) / 8) * count;
-  const registers = kernel.registers(registerBits(type) as RegisterBits, count);
+  const registers = kernel.registers(registerBits(type), count);
   const loaded = type === "b128" ? "b128" : `b${bitsOf(type)}`;
   kernel.line(
     `${vectorOpcode("ld.global", count, loaded)} ${listText(registers)}, ${kernel.element(randomStream(kernel, bytes))};`,

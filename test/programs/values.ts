@@ -149,7 +149,7 @@ function withoutZero(kind: Kind): Kind {
 
 const angleEdges = [0, -0, 1e-30, 0.5, -0.5, 1, -1, 3.14159, -3.14159, 1.5708, 6.2831, -6.2831];
 
-const kinds: { readonly [name: string]: Kind } = {
+const kinds: { [name: string]: Kind } = {
   f16: floatKind("f16"),
   bf16: floatKind("bf16"),
   f32: floatKind("f32"),
@@ -173,10 +173,8 @@ const kinds: { readonly [name: string]: Kind } = {
   nonzero64: withoutZero(integerKind(64)),
 };
 for (const bits of [16, 32, 64] as const)
-  for (const sign of ["u", "s", "b"])
-    (kinds as { [name: string]: Kind })[`${sign}${bits}`] = integerKind(bits);
-for (const sign of ["u", "s", "b"])
-  (kinds as { [name: string]: Kind })[`${sign}8`] = integerKind(16);
+  for (const sign of ["u", "s", "b"]) kinds[`${sign}${bits}`] = integerKind(bits);
+for (const sign of ["u", "s", "b"]) kinds[`${sign}8`] = integerKind(16);
 
 export function isKind(name: string): boolean {
   return kinds[name] !== undefined;

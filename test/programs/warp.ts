@@ -49,7 +49,7 @@ const bounds: { readonly [mode: string]: readonly number[] } = {
   up: [0, 0x1800, 0x1e00, 3],
   down: [31, 0x181f, 0x1e1f, 20],
   bfly: [31, 0x181f, 0x1e1f, 20],
-  idx: [31, 0x181f, 0x1e1f, 20],
+  ["idx"]: [31, 0x181f, 0x1e1f, 20],
 };
 
 function shuffles(): readonly Program[] {

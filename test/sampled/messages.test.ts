@@ -31,7 +31,7 @@ async function said(
   const device = new Device(backend);
   opened.push(device);
   try {
-    await device.run(definition, inputs as never);
+    await device.run(definition, inputs);
     return { lines: lines.toSorted(), failure: undefined };
   } catch (error) {
     return { lines: lines.toSorted(), failure: error instanceof Error ? error.message : "" };

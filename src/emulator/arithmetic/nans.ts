@@ -70,7 +70,7 @@ function sum(left: bigint, right: bigint): bigint {
   const total = first + (doubles[0] as number);
   if (total !== total) return madeNaN;
   doubles[0] = total;
-  return wides[0] as bigint;
+  return wides[0];
 }
 
 /** An f64 sum that global memory makes by itself: it hands NaNs on as they are. */

@@ -33,18 +33,19 @@ const extrema: readonly DTypeName[] = [...wholeWords, "f16", "bf16"];
 const words: readonly DTypeName[] = [...wholeWords, "f32", "tf32", "f64"];
 
 /** The formats that the hardware updates atomically. */
-export const atomicFormats: { readonly [F in AtomicFunction | "compare_exchange"]: readonly DTypeName[] } =
-  {
-    add: [...wholeWords, "f16", "bf16", "f32", "f64"],
-    min: extrema,
-    max: extrema,
-    and: wholeWords,
-    or: wholeWords,
-    xor: wholeWords,
-    exchange: words,
-    // Equality of floats is not equality of bits, which is what the hardware compares.
-    compare_exchange: ["i16", "u16", ...wholeWords],
-  };
+export const atomicFormats: {
+  readonly [F in AtomicFunction | "compare_exchange"]: readonly DTypeName[];
+} = {
+  add: [...wholeWords, "f16", "bf16", "f32", "f64"],
+  min: extrema,
+  max: extrema,
+  and: wholeWords,
+  or: wholeWords,
+  xor: wholeWords,
+  exchange: words,
+  // Equality of floats is not equality of bits, which is what the hardware compares.
+  compare_exchange: ["i16", "u16", ...wholeWords],
+};
 
 function requireAtomic(
   draft: AnyDraft,

@@ -37,7 +37,8 @@ export function dot(op: Op<"dot">, context: EmitContext): void {
   if (product === undefined) throw new Error("a dot without an instruction");
   const [result] = op.results;
   if (result === undefined) throw new Error("a dot has a result");
-  if (product.instruction === "wgmma") context.define(result, byWgmma(op, product, context, result));
+  if (product.instruction === "wgmma")
+    context.define(result, byWgmma(op, product, context, result));
   else if (product.instruction === "mma.sync")
     context.define(result, byMma(op, product, context, result));
   else context.define(result, byFma(op, context, result));
@@ -79,9 +80,7 @@ function byWgmma(
     words,
     shape: dimensions(op),
     left:
-      product.left === "shared"
-        ? sharedRef(context, loaded(left))
-        : operandTile(context, op, left),
+      product.left === "shared" ? sharedRef(context, loaded(left)) : operandTile(context, op, left),
     right: sharedRef(context, loaded(right)),
   });
   waitForProducts(context, 0);

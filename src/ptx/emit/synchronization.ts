@@ -25,7 +25,6 @@ import type { EmitContext, EmitRules } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import type { BarrierValue } from "./values.ts";
 
-
 /** All lanes of the block meet. */
 export function blockBarrier({ code }: EmitContext, reason: string): void {
   code.emit("bar.sync", [integer(0)], reason);
@@ -128,7 +127,9 @@ export function endBarriers(context: EmitContext, body: Region): void {
     const { offset, count } = context.barrier(result);
     code.guarded(firstLane(context), () => {
       for (let index = 0; index < count; index += 1)
-        code.emit(`mbarrier.inval.${barrierSpace(context)}.b64`, [address(numbers.shared, offset + 8 * index)]);
+        code.emit(`mbarrier.inval.${barrierSpace(context)}.b64`, [
+          address(numbers.shared, offset + 8 * index),
+        ]);
     });
   }
 }
@@ -332,10 +333,7 @@ export function phasesBefore(
 }
 
 /** A thread has waited for what any of its warps has waited for: those that did wait agree. */
-export function joinWarpPhases(
-  context: EmitContext,
-  words: ReturnType<typeof phasesBefore>,
-): void {
+export function joinWarpPhases(context: EmitContext, words: ReturnType<typeof phasesBefore>): void {
   const { code } = context;
   for (const { phase, before, count } of words) {
     const changed = code.make("b32", "xor.b32", phase, before);
@@ -343,7 +341,13 @@ export function joinWarpPhases(
     for (let bit = 0; bit < count; bit += 1) {
       const own = code.make("b32", "and.b32", changed, integer(2 ** bit));
       const mine = code.make("pred", "setp.ne.u32", own, integer(0));
-      const any = code.make("pred", "barrier.red.or.pred", threadBarrierNumber(context), integer(128), mine);
+      const any = code.make(
+        "pred",
+        "barrier.red.or.pred",
+        threadBarrierNumber(context),
+        integer(128),
+        mine,
+      );
       code.guarded(any, () => code.emit("xor.b32", [joined, joined, integer(2 ** bit)]));
     }
     code.emit("mov.b32", [phase, joined]);

@@ -62,7 +62,8 @@ export const toolCodes = registerCodes({
   TW5010: {
     title: "kernel refused by ptxas",
     cause: "The assembler of the CUDA toolkit could not assemble the kernel's PTX.",
-    example: "tilewright compile axpy.ts --emit cubin --target sm_100a  # with a toolkit before 12.8",
+    example:
+      "tilewright compile axpy.ts --emit cubin --target sm_100a  # with a toolkit before 12.8",
     remedy:
       "read the assembler's lines in the report; use a toolkit that knows the target, or --emit ptx",
   },
