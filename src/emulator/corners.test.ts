@@ -115,4 +115,19 @@ describe("lanes together and apart", () => {
       Array.from({ length: 64 }, (_, lane) => ((lane & 16) === 0 ? 9000 : 0)),
     );
   });
+
+  test("lanes that wait for each other at two instructions are found out", () => {
+    const body = `and.b32 %r2, %r0, 1; setp.eq.u32 %p0, %r2, 0; @%p0 bra $even;
+      shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1; bra $end;
+      $even: shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;
+      $end: `;
+    expect(() => perLane(body)).toThrow("TW8021");
+  });
+
+  test("an access that only begins in an array is outside", () => {
+    const body = "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%d0]; ret;";
+    const run = (words: number) => runBlocks({ body, arrays: [new Uint32Array(words)] });
+    expect(() => run(2)).toThrow("TW8010");
+    expect(run(4).result.findings).toEqual([]);
+  });
 });

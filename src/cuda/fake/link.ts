@@ -44,6 +44,12 @@ function textAt(driver: FakeDriver, address: number): string {
   return new TextDecoder().decode(bytes.slice(0, end < 0 ? bytes.byteLength : end));
 }
 
+/** Unlike an image, a name says by itself where it ends. */
+function nameAt(driver: FakeDriver, address: number): string {
+  if (!driver.memory.rest(address).includes(0)) throw new Error("a name without an end");
+  return textAt(driver, address);
+}
+
 function numbersAt(driver: FakeDriver, address: number, count: number, size: 4 | 8): number[] {
   const bytes = driver.memory.view("host", address, count * size);
   const view = new DataView(bytes.buffer, bytes.byteOffset);
@@ -111,7 +117,7 @@ export function linkFunctions(driver: FakeDriver, give: Give): LinkFunctions {
     },
     cuModuleGetFunction: (address, module, name) => {
       const entries = driver.find<readonly string[]>("module", module) ?? [];
-      const position = entries.indexOf(textAt(driver, name));
+      const position = entries.indexOf(nameAt(driver, name));
       // A function's handle names its module and its place there.
       return position < 0 ? notFound : give(driver, address, module * 2 ** 16 + position);
     },
