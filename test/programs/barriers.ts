@@ -124,14 +124,23 @@ const fences = [
   ...expand("fence{,.sc,.acq_rel}.{cta,cluster,gpu,sys}"),
   ...expand("fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}"),
   ...expand("fence.proxy.tensormap::generic.release.{cta,cluster,gpu,sys}"),
+  ...expand(
+    "fence{,.proxy.async::generic}.{acquire.sync_restrict::shared::cluster,release.sync_restrict::shared::cta}.cluster",
+  ),
   "fence.mbarrier_init.release.cluster",
 ];
+
+/** These name the tensor map that others may have written. */
+const mapFences = expand("fence.proxy.tensormap::generic.acquire.{cta,cluster,gpu,sys}");
 
 function fencing(): Program {
   return exchange(
     "fences",
-    fences.map((fence) => `${fence}; bar.sync 0;`),
-    fences,
+    [
+      ...fences.map((fence) => `${fence}; bar.sync 0;`),
+      ...mapFences.map((fence) => `${fence} [%in], 128; bar.sync 0;`),
+    ],
+    [...fences, ...mapFences],
   );
 }
 

@@ -68,6 +68,7 @@ function laneCopies(): readonly Program[] {
         for (const rest of ["", `, ${bytes}`, `, ${ignored}`, ", 0"]) {
           const hint = opcode.includes("cache_hint") ? `, ${policy}` : "";
           kernel.covers(opcode);
+          kernel.covers("cp.async.wait_all");
           clear(kernel, own);
           kernel.line(`${opcode} [${own}], ${from}, ${size}${rest}${hint};`, "cp.async.wait_all;");
           keep(kernel, `${opcode} ${size}${rest}`, own);
@@ -80,8 +81,7 @@ function laneCopies(): readonly Program[] {
 /** Groups of cp.async, waited for with some under way. */
 function groups(): Program {
   const { kernel, own } = tiled("cp_async_groups");
-  for (const opcode of ["commit_group", "wait_group", "wait_all"])
-    kernel.covers(`cp.async.${opcode}`);
+  for (const opcode of ["commit_group", "wait_group"]) kernel.covers(`cp.async.${opcode}`);
   const streams = [0, 1, 2].map((at) =>
     kernel.stream(`random ${at}`, 16, () => randomBytes(at, 16 * kernel.count)),
   );

@@ -94,6 +94,8 @@ function halves(): { readonly [name: string]: readonly LaneRow[] } {
       row(`fma.rn${flags}.${type}`, "$ = $ $ $"),
       row(`fma.rn${flush}.relu.${type}`, "$ = $ $ $"),
     ];
+    // Operands that a tensor copy filled in for elements outside make the product zero.
+    found[`half_fma_oob_${type}`] = [row(`fma.rn.oob{,.relu}.${type}`, "$ = outside$ outside$ $")];
     found[`half_sign_${type}`] = [row(`{neg,abs}${flush}.${type}`, "$ = $")];
     for (const root of ["min", "max"])
       found[`half_${root}_${type}`] = [

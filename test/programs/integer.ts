@@ -84,6 +84,33 @@ function lookups(): readonly Program[] {
     .flat();
 }
 
+/** lop3 that also tells whether the result is not zero, combined with a predicate. */
+function lookupsWithPredicate(): Program {
+  const kernel = new Kernel({ name: "bits_lop3_predicate", group });
+  const operand = (kind: string, position: number): string =>
+    kernel.load(
+      kernel.stream(`${kind}@${position}`, 4, () => operandStream(kind, position, kernel.count)),
+    );
+  const [a, b, c] = [operand("b32", 0), operand("b32", 1), operand("b32", 2)];
+  const [given] = kernel.registers(1, 1);
+  const [bit] = kernel.registers(32, 1);
+  kernel.line(`and.b32 ${bit}, ${c}, 1;`, `setp.ne.u32 ${given}, ${bit}, 0;`);
+  for (const opcode of ["lop3.or.b32", "lop3.and.b32"])
+    for (const table of ["0x80", "0x01", "0x96"]) {
+      const [result] = kernel.registers(32, 1) as [string];
+      const [holds, alone] = kernel.registers(1, 2) as [string, string];
+      kernel.covers(opcode);
+      kernel.line(
+        `${opcode} ${result}|${holds}, ${a}, ${b}, ${c}, ${table}, ${given};`,
+        `${opcode} _|${alone}, ${a}, ${b}, ${c}, ${table}, !${given};`,
+      );
+      kernel.store(`${opcode} ${table}`, result, 32);
+      kernel.storePredicate(`${opcode} ${table} holds`, holds);
+      kernel.storePredicate(`${opcode} ${table} alone`, alone);
+    }
+  return kernel.program();
+}
+
 /**
  * Sums of three words with carries between them: the first leaves a carry, the second takes and leaves
  * one, the third takes it.
@@ -122,6 +149,7 @@ export function integerPrograms(): readonly Program[] {
   return [
     ...Object.entries(tables).flatMap(([name, rows]) => lanePrograms(group, name, rows)),
     ...lookups(),
+    lookupsWithPredicate(),
     ...carries(),
   ];
 }

@@ -211,10 +211,21 @@ function moderate(kind: string, seed: number, count: number): Uint8Array {
   const bytes = kindBits(kind) / 8;
   const data = new DataView(new ArrayBuffer(bytes * count));
   for (let lane = 0; lane < count; lane++) {
-    const value = random.normal() * 2 ** (random.below(9) - 4);
-    if (kind === "f32") data.setFloat32(4 * lane, value, true);
-    else if (kind === "f64") data.setFloat64(8 * lane, value, true);
-    else if (kind === "f16x2" || kind === "bf16x2")
+    const sign = random.below(2) === 0 ? 0 : 0x80000000;
+    if (kind === "f32")
+      data.setUint32(
+        4 * lane,
+        sign | ((120 + random.below(12)) << 23) | random.below(2 ** 23),
+        true,
+      );
+    else if (kind === "f64") {
+      data.setUint32(8 * lane, random.bits(), true);
+      data.setUint32(
+        8 * lane + 4,
+        sign | ((1016 + random.below(12)) << 20) | random.below(2 ** 20),
+        true,
+      );
+    } else if (kind === "f16x2" || kind === "bf16x2")
       for (const half of [0, 1]) data.setUint16(4 * lane + 2 * half, narrow(kind, random), true);
     else data.setUint32(4 * lane, random.bits(), true);
   }

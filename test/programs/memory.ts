@@ -329,17 +329,51 @@ function addressSpaces(): Program {
   return kernel.program();
 }
 
+/** The parameters of the entry, by their generic address. */
+function entryParameters(): Program {
+  const name = "entry_parameters";
+  const kernel = new Kernel({ name, group });
+  const [plain, own, generic, back, found] = kernel.registers(64, 5);
+  for (const opcode of ["ld.param::entry.u64", ...expand("cvta{,.to}.param.u64")])
+    kernel.covers(opcode);
+  kernel.line(
+    `ld.param.u64 ${plain}, [${name}_output];`,
+    `ld.param::entry.u64 ${found}, [${name}_output];`,
+    `mov.b64 ${own}, ${name}_output;`,
+    `cvta.param.u64 ${generic}, ${own};`,
+    `cvta.to.param.u64 ${back}, ${generic};`,
+  );
+  // Addresses are not compared, only whether they are the same.
+  const same = (label: string, left: string | undefined, right: string | undefined): void => {
+    const [held] = kernel.registers(1, 1) as [string];
+    kernel.line(`setp.eq.u64 ${held}, ${left}, ${right};`);
+    kernel.storePredicate(label, held);
+  };
+  same("ld.param::entry.u64", plain, found);
+  same("cvta.to.param.u64", own, back);
+  kernel.line(`ld.u64 ${found}, [${generic}];`);
+  same("ld.u64 of a parameter", plain, found);
+  for (const space of expand("{param,param::entry,global,shared,const,local}")) {
+    const [held] = kernel.registers(1, 1) as [string];
+    kernel.covers(`isspacep.${space}`);
+    kernel.line(`isspacep.${space} ${held}, ${generic};`);
+    kernel.storePredicate(`isspacep.${space} of a parameter`, held);
+  }
+  return kernel.program();
+}
+
 /** What only hints at future accesses: nothing may change. */
 function hints(): Program {
   const kernel = new Kernel({ name: "hints", group });
   const stream = randomStream(kernel, 16);
   const address = kernel.element(stream);
   const prefetches = expand(
-    "prefetch{,.global}.{L1,L2} prefetch.global.L2::{evict_last,evict_normal} prefetchu.L1",
+    "prefetch{,.global,.local}.{L1,L2} prefetch.global.L2::{evict_last,evict_normal} prefetchu.L1",
   ).flatMap((opcode) => opcode.split(" "));
+  kernel.declare(".local .align 16 .b8 hints_local[64];");
   for (const opcode of new Set(prefetches)) {
     kernel.covers(opcode);
-    kernel.line(`${opcode} ${address};`);
+    kernel.line(`${opcode} ${opcode.includes("local") ? "[hints_local]" : address};`);
   }
   const [line] = kernel.registers(64, 1);
   const scratch = kernel.slot("discard.global.L2", 16, { bytes: 128 * kernel.count });
@@ -381,6 +415,9 @@ function policies(): Program {
     "createpolicy.fractional.L2::{evict_last,evict_normal}.L2::{evict_first,evict_unchanged}.b64",
   ))
     use(opcode, "0.25");
+  const [property] = kernel.registers(64, 1);
+  kernel.line(`mov.b64 ${property}, 0x12f0000000000000;`);
+  use("createpolicy.cvt.L2.b64", property ?? "");
   for (const opcode of expand(
     `createpolicy.range{,.global}.${first}{,.L2::evict_first,.L2::evict_unchanged}.b64`,
   ))
@@ -399,6 +436,7 @@ export function memoryPrograms(): readonly Program[] {
     ...localMemory(),
     ...constantMemory(),
     addressSpaces(),
+    entryParameters(),
     hints(),
     policies(),
   ];

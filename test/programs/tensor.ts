@@ -7,7 +7,6 @@ import { Kernel } from "./kernel.ts";
 import type { Program, Slot } from "./program.ts";
 import { operandStream } from "./values.ts";
 
-const group = "tensor";
 const lanes = 128;
 
 interface Shape {
@@ -87,7 +86,7 @@ interface Tile {
 }
 
 /** A kernel of one block with a tile and a barrier for copies into it. */
-function tiled(name: string, tileBytes: number): Tile {
+function tiled(name: string, tileBytes: number, group = "tensor"): Tile {
   const kernel = new Kernel({ name, group, blocks: 1, lanes });
   kernel.declare(`.shared .align 1024 .b8 ${name}_tile[${tileBytes}];`);
   kernel.declare(`.shared .align 8 .b64 ${name}_barrier;`);
@@ -267,6 +266,30 @@ function narrowed(box: readonly number[], swizzle: number, elementBytes: number)
   return box.map((side, axis) => (axis === 0 ? Math.min(side, widest) : side));
 }
 
+/** What lies outside, of every type that has a NaN. */
+function fills(): readonly Program[] {
+  const types = ["f16", "bf16", "f32", "f64", "f32.ftz", "tf32", "tf32.ftz"] as const;
+  return types.map((type) => {
+    const elementBytes = tensorMapTypeBytes[type];
+    const tile = tiled(`tensor_fill_${type.replace(".", "_")}`, 2048);
+    const { kernel } = tile;
+    const shape = { extents: [96 / elementBytes, 12], box: [64 / elementBytes, 16] };
+    const offset = kernel.place(content(type, arrayBytes(shape, elementBytes), 0), 128);
+    const map = kernel.map({ buffer: "input", offset, map: mapOf(type, shape, 0, "nan") });
+    const opcode = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes";
+    load(
+      tile,
+      mapAddress(kernel, map),
+      opcode,
+      boxBytes(shape, elementBytes),
+      elementBytes,
+      [[64 / elementBytes, 2]],
+      `${type} filled with NaN`,
+    );
+    return kernel.program();
+  });
+}
+
 /** Every so many elements along the outer axes, and boxes whose rows are narrower than the swizzle. */
 function strided(): readonly Program[] {
   const forms: readonly (Shape & { readonly swizzle: TensorMap["swizzle"] })[] = [
@@ -336,11 +359,15 @@ function randomBytes(seed: number, bytes: number): Uint8Array {
   return Uint8Array.from({ length: bytes }, () => random.below(256));
 }
 
-function stores(): readonly Program[] {
+const places = ["inside", "end", "before", "below", "right"] as const;
+
+/** Boxes stored in and around an array; which of them hardware takes is a matter of their place. */
+function stores(place: (typeof places)[number]): readonly Program[] {
   return shapes.flatMap((shape) => {
     const rank = shape.extents.length;
     return swizzles.map((swizzle) => {
-      const tile = tiled(`tensor_store_${rank}d_swizzle_${swizzle}`, 8192);
+      const name = `tensor_store_${place}_${rank}d_swizzle_${swizzle}`;
+      const tile = tiled(name, 8192, `tensor_store_${place}`);
       const { kernel } = tile;
       const narrow = { ...shape, box: narrowed(shape.box, swizzle, 4) };
       const bytes = arrayBytes(narrow, 4);
@@ -349,11 +376,10 @@ function stores(): readonly Program[] {
         `cp.async.bulk.tensor.${rank}d.global.shared::cta{,.tile}.bulk_group{,.L2::cache_hint}`,
       );
       const opcode = opcodes[swizzles.indexOf(swizzle)] ?? "";
-      around(narrow, 4).forEach((coordinates) => {
-        const offset = kernel.slot(`store at ${coordinates.join(",")}`, 4, { bytes });
-        const map = kernel.map({ buffer: "output", offset, map: mapOf("u32", narrow, swizzle) });
-        write(tile, opcode, mapAddress(kernel, map), [coordinates]);
-      });
+      const coordinates = around(narrow, 4)[places.indexOf(place)] ?? [];
+      const offset = kernel.slot(`store at ${coordinates.join(",")}`, 4, { bytes });
+      const map = kernel.map({ buffer: "output", offset, map: mapOf("u32", narrow, swizzle) });
+      write(tile, opcode, mapAddress(kernel, map), [coordinates]);
       return kernel.program();
     });
   });
@@ -375,7 +401,7 @@ function reductions(): readonly Program[] {
     types.map((type, number) => {
       const name = `tensor_${operation}_${type.replace(".", "_")}`;
       const elementBytes = tensorMapTypeBytes[type];
-      const tile = tiled(name, 2048);
+      const tile = tiled(name, 2048, "tensor_reductions");
       const { kernel } = tile;
       const swizzle = swizzles[number % 4] ?? 0;
       const width = swizzle === 0 ? 64 : swizzle;
@@ -403,7 +429,7 @@ function reductions(): readonly Program[] {
 function reductionAxes(): readonly Program[] {
   return shapes.map((shape) => {
     const rank = shape.extents.length;
-    const tile = tiled(`tensor_add_${rank}d`, 8192);
+    const tile = tiled(`tensor_reduce_${rank}d`, 8192, "tensor_reductions");
     const { kernel } = tile;
     const bytes = arrayBytes(shape, 4);
     fill(tile, content("u32", tile.tileBytes, 0));
@@ -413,9 +439,7 @@ function reductionAxes(): readonly Program[] {
       const initial = content("u32", bytes, 1);
       const offset = kernel.slot(opcode, 4, { bytes, initial });
       const map = kernel.map({ buffer: "output", offset, map: mapOf("u32", shape, 0) });
-      write(tile, opcode, mapAddress(kernel, map), [
-        shape.extents.map((_, axis) => (axis === 0 ? -4 : axis - 1)),
-      ]);
+      write(tile, opcode, mapAddress(kernel, map), [shape.extents.map((_, axis) => axis)]);
     }
     return kernel.program();
   });
@@ -447,6 +471,9 @@ function prefetches(): Program {
       kernel.line(`@${leader} ${opcode} [${address}];`);
     }
   }
+  kernel.before(".const .align 128 .b8 tensor_prefetch_map[128] = {0};\n");
+  kernel.covers("prefetch.const.tensormap");
+  kernel.line(`@${leader} prefetch.const.tensormap [tensor_prefetch_map];`);
   const shape = shapes[4] as Shape;
   const opcode = "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes";
   load(tile, last, opcode, boxBytes(shape, 2), 2, [[0, 1, 0, 1, 0]], "a load behind prefetches");
@@ -458,7 +485,8 @@ export function tensorPrograms(): readonly Program[] {
     ...types(),
     ...axes(),
     ...strided(),
-    ...stores(),
+    ...fills(),
+    ...places.flatMap(stores),
     ...reductions(),
     ...reductionAxes(),
     prefetches(),

@@ -8,9 +8,6 @@
  */
 import { Random } from "../../src/support/random.ts";
 
-/** How many operands of each kind a program has. */
-export const lanesPerProgram = 256;
-
 interface FloatShape {
   readonly exponentBits: number;
   readonly fractionBits: number;
@@ -47,6 +44,7 @@ function floatEdges({ exponentBits, fractionBits }: FloatShape): readonly bigint
     power(0n) | 1n,
     power(-1n),
     sign | power(1n) | half,
+    sign - 1n,
   ];
 }
 
@@ -147,6 +145,14 @@ function withoutZero(kind: Kind): Kind {
   };
 }
 
+/** Halves among which are those that a tensor copy fills in. */
+function withOutside(half: Kind): Kind {
+  return {
+    ...half,
+    edges: [0x7ff7n, 0xfff7n, 0xffffn, 0x7ff6n, ...half.edges.slice(0, 12), 0x7fffn],
+  };
+}
+
 const angleEdges = [0, -0, 1e-30, 0.5, -0.5, 1, -1, 3.14159, -3.14159, 1.5708, 6.2831, -6.2831];
 
 const kinds: { [name: string]: Kind } = {
@@ -164,6 +170,10 @@ const kinds: { [name: string]: Kind } = {
   shift: listed(32, [0, 1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, -1, 1 << 30], 72),
   lane: listed(32, [0, 1, 31, 16, 5, 7, 30, 2], 32),
   angle: singleRange((random) => (random.uniform() * 2 - 1) * 2 * Math.PI, angleEdges),
+  outsidef16: withOutside(floatKind("f16")),
+  outsidebf16: withOutside(floatKind("bf16")),
+  outsidef16x2: packed(withOutside(floatKind("f16"))),
+  outsidebf16x2: packed(withOutside(floatKind("bf16"))),
   moderate: singleRange(
     (random) => (random.uniform() * 2 - 1) * 2 ** (random.below(200) - 100),
     [0, -0, 1, -1, 3, 2 ** -100, 2 ** 100, -(2 ** -100), Infinity, -Infinity, NaN, 1.5],
@@ -204,7 +214,7 @@ function seedOf(text: string): number {
 export function operandStream(
   name: string,
   position: number,
-  count = lanesPerProgram,
+  count: number,
 ): Uint8Array<ArrayBuffer> {
   const key = `${name}@${position} × ${count}`;
   const known = streams.get(key) ?? makeStream(name, position, count);
@@ -221,10 +231,11 @@ function makeStream(name: string, position: number, count: number): Uint8Array<A
   const bytes = new Uint8Array((count * bits) / 8);
   const view = new DataView(bytes.buffer);
   const step = edges.length ** Math.min(position, 1);
+  const edgeCount = Math.min(edges.length ** 2, 0.8 * count);
   for (let index = 0; index < count; index++) {
     const edge = edges[Math.floor(index / step) % edges.length] ?? 0n;
     // The third operand is an edge now and then.
-    const takesEdge = position < 2 ? index < 0.75 * count : random.below(3) === 0;
+    const takesEdge = position < 2 ? index < edgeCount : random.below(3) === 0;
     const value = takesEdge
       ? position < 2
         ? edge

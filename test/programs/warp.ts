@@ -214,7 +214,7 @@ function specialRegisters(): readonly Program[] {
         continue;
       }
       const [word] = kernel.registers(32, 1);
-      kernel.covers(`mov.u32 %${name}`);
+      kernel.covers("mov.u32");
       kernel.line(`mov.u32 ${word}, %${name};`);
       kernel.store(`%${name}`, word ?? "", 32);
     }

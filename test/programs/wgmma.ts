@@ -36,7 +36,12 @@ function elements(type: string, bytes: number, seed: number): Uint8Array {
   const data = new DataView(new ArrayBuffer(bytes));
   const step = type === "tf32" ? 4 : type === "f16" || type === "bf16" ? 2 : 1;
   for (let at = 0; at < bytes; at += step) {
-    if (type === "tf32") data.setFloat32(at, random.normal() * 2 ** (random.below(7) - 3), true);
+    if (type === "tf32")
+      data.setUint32(
+        at,
+        (random.below(2) << 31) | ((122 + random.below(9)) << 23) | random.below(2 ** 23),
+        true,
+      );
     else if (type === "f16")
       data.setUint16(
         at,

@@ -99,7 +99,7 @@ function outerOffset(
 }
 
 const nanPatterns: { readonly [T in TensorMapType]?: readonly number[] } = {
-  f16: [0xff, 0x7f],
+  f16: [0xf7, 0x7f],
   bf16: [0xff, 0x7f],
   f32: [0xff, 0xff, 0xff, 0x7f],
   "f32.ftz": [0xff, 0xff, 0xff, 0x7f],
@@ -114,17 +114,15 @@ export function fillRow(map: TensorMap, row: Uint8Array): void {
   for (let byte = 0; byte < row.length; byte++) row[byte] = pattern[byte % pattern.length] ?? 0;
 }
 
-const smallestNormal = 2 ** -126;
+const nanTf32 = 0x7fff_e000;
 
-/** What a load makes of elements of the types that it converts on the way; the others stay. */
+/** What a load makes of tf32, with or without .ftz; elements of the other types stay as they are. */
 export function convertOnLoad(type: TensorMapType, row: Uint8Array): void {
-  if (type !== "f32.ftz" && type !== "tf32" && type !== "tf32.ftz") return;
+  if (type !== "tf32" && type !== "tf32.ftz") return;
   const view = new DataView(row.buffer, row.byteOffset, row.byteLength);
   for (let byte = 0; byte < row.length; byte += 4) {
     const value = view.getFloat32(byte, true);
-    const flushed = type !== "tf32" && Math.abs(value) < smallestNormal;
-    if (flushed) view.setUint32(byte, view.getUint32(byte, true) & 0x8000_0000, true);
-    else if (type !== "f32.ftz") view.setUint32(byte, encodeFloat("tf32", value), true);
+    view.setUint32(byte, Number.isNaN(value) ? nanTf32 : encodeFloat("tf32", value), true);
   }
 }
 

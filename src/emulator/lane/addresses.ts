@@ -27,7 +27,8 @@ const isInSpace: LaneRule = (instruction, writer) => {
   const target = instruction.operand(0);
   const window = windows[space];
   if (space === "global") return writer.setPredicate(target, `${high} >= ${window} ? 1 : 0`);
-  const own = instruction.has("shared::cta") ? ` && (${low} >>> ${rankShift}) === 0` : "";
+  // Without a word about the cluster, shared is what the block itself has.
+  const own = instruction.has("shared::cluster") ? "" : ` && (${low} >>> ${rankShift}) === 0`;
   writer.setPredicate(target, `${high} === ${window}${own} ? 1 : 0`);
 };
 

@@ -179,6 +179,29 @@ const fuse: Operation = (operands, form) =>
       }
     : roundable(() => "", "fuseRounded")(operands, form);
 
+/** The NaN that tensor copies fill in for halves outside of their array. */
+const outsideHalf = 0x7ff7;
+
+/** `fma.rn.oob`: zero where a factor was outside of its array. */
+const fuseInside: LaneRule = (instruction, writer) => {
+  const form = floatForm(instruction);
+  if (form === undefined || !instruction.has("oob")) return floatRule(fuse, 3)(instruction, writer);
+  const operands = [1, 2, 3].map((at) => instruction.operand(at));
+  const encode = form.type === "f16" ? "encodeHalf" : "encodeBfloat";
+  const table = form.type === "f16" ? "HN" : "BN";
+  const [low = "0", high] = (form.packed ? [0, 1] : [0]).map((part) => {
+    const isOutside = operands
+      .slice(0, 2)
+      .map((operand) => `((${writer.word(operand)} >>> ${16 * part}) & 0xffff) === ${outsideHalf}`)
+      .join(" || ");
+    const { expression } = fuse(readNumbers(writer, operands, form, part), form);
+    const code = `${encode}(${expression})`;
+    const finite = finished(`${table}[${code}]`, instruction, form);
+    return writer.local(`${isOutside} ? 0 : ${encode}(${finite})`);
+  });
+  writer.setWord(instruction.operand(0), high === undefined ? low : `${low} | (${high} << 16)`);
+};
+
 /** Approximations are computed in f64 and rounded: better than the hardware's, within its bounds. */
 function approximate(text: (a: string) => string): Operation {
   return ([a = "NaN"]) => ({ expression: text(a) });
@@ -261,7 +284,7 @@ export const floatRules: LaneRules = {
   add: floatRule(add, 2),
   sub: floatRule(subtract, 2),
   mul: floatRule(multiply, 2),
-  fma: floatRule(fuse, 3),
+  fma: fuseInside,
   mad: floatRule(fuse, 3),
   div: floatRule(divide, 2),
   rcp: upperWord("reciprocalHigh", floatRule(reciprocal, 1)),

@@ -27,3 +27,8 @@ const plainRules: LaneRules = {
   ...convertRules,
   ...addressRules,
 };
+
+/** The roots of all opcodes that lanes run for themselves. */
+export const laneRoots: readonly string[] = [
+  ...new Set([...Object.keys(plainRules), ...Object.keys(floatRules), "ld", "ldu", "st"]),
+];

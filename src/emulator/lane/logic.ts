@@ -95,10 +95,14 @@ const lookUp: LaneRule = (instruction, writer) => {
   const [a = "", b = "", c = ""] = [1, 2, 3].map((at) => writer.word(instruction.operand(at)));
   const table = instruction.constant(4) ?? -1;
   const known = knownTables[table];
-  writer.setWord(
-    instruction.operand(0),
-    known === undefined ? `lookUp3(${a}, ${b}, ${c}, ${table})` : known(a, b, c),
-  );
+  const result = known === undefined ? `lookUp3(${a}, ${b}, ${c}, ${table})` : known(a, b, c);
+  const target = instruction.operand(0);
+  if (target.kind !== "pair") return writer.setWord(target, result);
+  const word = writer.local(result);
+  const given = writer.predicate(instruction.operand(5));
+  const operator = instruction.has("or") ? "|" : "&";
+  writer.setPredicate(target.second, `(${word} !== 0 ? 1 : 0) ${operator} ${given}`);
+  writer.setWord(target.first, word);
 };
 
 const permute: LaneRule = (instruction, writer) => {

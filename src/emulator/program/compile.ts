@@ -38,6 +38,12 @@ const warpRules: WarpRules = {
 /** Of a warp's turn, in instructions. */
 const pollCost = 128;
 
+/** The roots of all opcodes that a warp runs as a whole, and of those that move lanes elsewhere. */
+export const warpRoots: readonly string[] = [
+  ...Object.keys(warpRules),
+  ...["bra", "brx", "call", "ret", "exit", "trap", "brkpt"],
+];
+
 export interface CompileOptions {
   readonly checks: boolean;
   readonly collectives: CollectiveRules;

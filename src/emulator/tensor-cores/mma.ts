@@ -132,9 +132,9 @@ const quiet = 0x8_0000_0000_0000n;
 /** The NaN that an operation on f64 numbers makes. */
 const madeNaN = 0xfff8_0000_0000_0000n;
 
-/** a·b + c; of NaN operands the first comes through. */
+/** a·b + c; of NaN operands that of B comes through before that of C and that of A. */
 function fuse(a: bigint, b: bigint, c: bigint): bigint {
-  for (const operand of [a, b, c]) if (Number.isNaN(toDouble(operand))) return operand | quiet;
+  for (const operand of [b, c, a]) if (Number.isNaN(toDouble(operand))) return operand | quiet;
   const result = fusedMultiplyAdd(toDouble(a), toDouble(b), toDouble(c));
   return Number.isNaN(result) ? madeNaN : toBits(result);
 }

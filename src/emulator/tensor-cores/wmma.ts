@@ -170,6 +170,19 @@ function completeTypes(modifiers: readonly string[]): readonly string[] {
   return [...modifiers.filter((modifier) => modifier !== d && modifier !== c), d, "f16", "f16", c];
 }
 
+/** Of every row, the bytes of one step along k. */
+function part(rows: Uint8Array, count: number, step: number, steps: number): Uint8Array {
+  if (steps === 1) return rows;
+  const rowBytes = rows.length / count;
+  const bytes = rowBytes / steps;
+  const cut = new Uint8Array(rows.length / steps);
+  for (let row = 0; row < count; row++) {
+    const from = row * rowBytes + step * bytes;
+    cut.set(rows.subarray(from, from + bytes), row * bytes);
+  }
+  return cut;
+}
+
 const multiply: CollectiveRule = (instruction) => {
   const [d, a, b, c] = instruction.operands.map(registersOf);
   const modifiers = completeTypes(instruction.modifiers);
@@ -189,7 +202,10 @@ const multiply: CollectiveRule = (instruction) => {
       const columns = collect(n * k * size, b, warp);
       const old = collect(m * n * (isHalf ? 2 : 4), c, warp).buffer;
       const sums = isHalf ? Uint32Array.from(new Uint16Array(old)) : new Uint32Array(old);
-      multiplyBytes(form, rows, m, columns, n, sums);
+      // tf32 comes in two steps of four along k, with a rounding between them.
+      const steps = typeA === "tf32" ? 2 : 1;
+      for (let step = 0; step < steps; step++)
+        multiplyBytes(form, part(rows, m, step, steps), m, part(columns, n, step, steps), n, sums);
       const results = isHalf ? Uint16Array.from(sums) : sums;
       spread(new Uint8Array(results.buffer), d, warp);
       return "done";

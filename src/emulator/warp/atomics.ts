@@ -236,6 +236,7 @@ const atomic: WarpRule = (instruction) => {
   const { lane: parsed, site } = instruction;
   const operation = parsed.oneOf(operations);
   if (operation === undefined) throw new OperandError("atomic without an operation");
+  if (parsed.has("async")) throw new OperandError("asynchronous reduction");
   const form = formOf(instruction, operation);
   const { bytes } = form;
   if (bytes > 8) throw new OperandError("atomic on 128 bits");

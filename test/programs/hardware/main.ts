@@ -85,7 +85,7 @@ async function runGroup(group: string, file: string, skipped: readonly string[])
 async function spawnGroup(group: string, folder: string): Promise<GroupResult> {
   const total = emptyResult();
   const skipped: string[] = [];
-  for (let attempt = 0; attempt < 8; attempt++) {
+  for (let attempt = 0, empty = 0; attempt < 8 && empty < 2; attempt++) {
     const file = join(folder, `${group}-${attempt}.json`);
     const output = await child(["--group", group, "--file", file, "--skip", skipped.join(",")]);
     let part: GroupResult;
@@ -95,6 +95,7 @@ async function spawnGroup(group: string, folder: string): Promise<GroupResult> {
       total.failures.push({ program: group, message: output.slice(-1500) });
       return total;
     }
+    if (part.done.length === 0) empty += 1;
     total.done.push(...part.done);
     Object.assign(total.digests, part.digests);
     Object.assign(total.outputs, part.outputs);

@@ -1,0 +1,5 @@
+/** Programs of instructions that each lane runs for itself. */
+import { testGroups } from "./run.ts";
+
+const groups = ["integer", "float", "half", "compare", "convert"];
+testGroups((group) => groups.includes(group), 4);

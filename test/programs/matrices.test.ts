@@ -1,0 +1,4 @@
+/** Programs of matrices and their products. */
+import { testGroups } from "./run.ts";
+
+testGroups((group) => /mma|matrices/.test(group), 16);
