@@ -3,13 +3,17 @@
  * process of its own, since a fault ends the driver's context; a program that faults is left out and the
  * rest of its group is run again.
  *
- *   node programs.mjs                    everything; writes results.json beside it
- *   node programs.mjs --group wgmma      one group
+ *   npm run build
+ *   node dist/cli/main.js run test/programs/hardware/main.ts -- --out results.json \
+ *     --digests test/programs/h200.json
+ *
+ * Digests are kept for the tests once nothing differs.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { compareOutputs, digest, exactBytes } from "../compare-bytes.ts";
 import type { Mismatch } from "../compare-bytes.ts";
@@ -110,10 +114,17 @@ async function spawnGroup(group: string, folder: string): Promise<GroupResult> {
 
 const secondsPerGroup = 120;
 
-function child(options: readonly string[]): Promise<string> {
+/** How this program is started: bundled, or by the command line tool. */
+function thisProgram(): readonly string[] {
   const [script = ""] = process.argv.slice(1);
+  if (script.endsWith(".mjs")) return [script];
+  const tool = fileURLToPath(new URL("../../../dist/cli/main.js", import.meta.url));
+  return [tool, "run", script, "--"];
+}
+
+function child(options: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
-    const started = spawn(process.execPath, [script, ...options]);
+    const started = spawn(process.execPath, [...thisProgram(), ...options]);
     let output = "";
     const take = (text: Buffer): void => {
       output += text.toString();
@@ -145,6 +156,15 @@ async function runAll(target: string): Promise<void> {
   report(results);
   process.stdout.write(`${((performance.now() - started) / 1000).toFixed(1)} s\n`);
   writeFileSync(target, `${JSON.stringify(results, undefined, 1)}\n`);
+  const kept = option("digests");
+  if (kept !== undefined) writeFileSync(kept, digestsText(results));
+}
+
+/** What the tests compare with: the digests of all programs, in order. */
+function digestsText(results: { readonly [group: string]: GroupResult }): string {
+  const all = Object.values(results).flatMap(({ digests }) => Object.entries(digests));
+  all.sort(([left], [right]) => (left < right ? -1 : 1));
+  return `${JSON.stringify({ digests: Object.fromEntries(all) }, undefined, 2)}\n`;
 }
 
 function report(results: { readonly [group: string]: GroupResult }): void {
