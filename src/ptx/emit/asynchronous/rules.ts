@@ -4,11 +4,13 @@
  */
 import type { asynchronousOps } from "../../../ir/ops/asynchronous.ts";
 import type { Op } from "../../../ir/node.ts";
+import { knownDivisor } from "../../../ir/size.ts";
+import { TilewrightError } from "../../../support/diagnostics.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
-import type { GlobalValue } from "../values.ts";
+import type { GlobalValue, SharedValue } from "../values.ts";
 import { laneCopyIn, laneCopyOut } from "./lane-copies.ts";
 import { prefetch } from "./prefetch.ts";
 import { makeAccumulator, sharedRef, wgmma, wgmmaWait } from "./products.ts";
@@ -32,7 +34,36 @@ function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   }
   const global = far as GlobalValue;
   if (into) tensorCopyIn(context, op, global, shared);
-  else tensorCopyOut(context, op, global, shared);
+  else copyOut(context, op, global, shared);
+}
+
+function copyOut(
+  context: EmitContext,
+  op: Op<"copy_async">,
+  global: GlobalValue,
+  shared: SharedValue,
+): void {
+  const problem = storeProblem(global);
+  if (problem === undefined) tensorCopyOut(context, op, global, shared);
+  else if (op.attributes.reduction === "none") laneCopyOut(context, global, shared);
+  else
+    throw new TilewrightError({
+      code: "TW7002",
+      message: `the copy engine cannot ${op.attributes.reduction} into this window: ${problem}`,
+      location: op.location,
+    });
+}
+
+/**
+ * What the copy engine gets wrong when it writes, as an H200 showed: it knows no box that begins before
+ * the array, and it writes the 16 bytes in which a row ends to their end.
+ */
+function storeProblem({ array, origin, dtype }: GlobalValue): string | undefined {
+  if (origin.some(({ least }) => least < 0)) return "it may begin before the array";
+  const row = array.find(({ stride }) => stride === 1)?.extent ?? 1;
+  return (knownDivisor(row) * dtype.bits) % 128 === 0
+    ? undefined
+    : "rows of the array are not known to be multiples of 16 bytes";
 }
 
 const hasAsyncProxy = ({ target }: EmitContext): boolean => target.features.includes("tma");

@@ -1,0 +1,54 @@
+/** Copies out of shared memory that the copy engine would not keep within the array. */
+import { expect, test } from "vitest";
+import { f32 } from "../../../formats/dtype.ts";
+import {
+  array,
+  commitGroup,
+  commitShared,
+  copyAsync,
+  dim,
+  kernel,
+  slice,
+  smem,
+  waitGroup,
+} from "../../../lang/index.ts";
+import type { CopyOptions } from "../../../lang/index.ts";
+import { runPasses } from "../../../passes/pipeline.ts";
+import { defaultTarget } from "../../../targets/target.ts";
+import { compileKernel } from "../../compile.ts";
+import { printPtx } from "../../printer.ts";
+
+const textOf = (extent: Parameters<typeof array>[1][0], options: CopyOptions = {}, before = 0) => {
+  const { kernel: traced } = kernel(
+    {
+      name: "stored",
+      grid: { i: 2 },
+      inouts: { x: array(f32, [extent]) },
+      scratch: { buffer: smem(f32, [64]) },
+    },
+    ({ i, x, buffer }) => {
+      buffer.store(x.at(slice(0, 64)).load());
+      commitShared();
+      copyAsync(buffer, x.at(slice(i.mul(64).sub(before), 64)), options);
+      commitGroup();
+      waitGroup(0);
+    },
+  );
+  return printPtx(compileKernel(runPasses(traced), defaultTarget).module);
+};
+
+test("rows of whole 16 bytes are stored by tensor map, others by lanes", () => {
+  const tensor = "cp.async.bulk.tensor.1d.global";
+  expect(textOf(1000)).toContain(tensor);
+  expect(textOf(dim("n", { multipleOf: 4 }))).toContain(tensor);
+  expect(textOf(1001)).not.toContain(tensor);
+  expect(textOf(dim("n"))).not.toContain(tensor);
+});
+
+test("a window that may begin before its array is stored by lanes", () => {
+  expect(textOf(1000, {}, 16)).not.toContain("cp.async.bulk.tensor.1d.global");
+});
+
+test("a reduction that only the copy engine makes is refused there", () => {
+  expect(() => textOf(1001, { reduction: "add" })).toThrow("TW7002");
+});
