@@ -328,3 +328,13 @@ describe("targets of GPUs", () => {
     expect(cudaText(version)).toBe(`${Math.floor(version / 1000)}.${(version % 1000) / 10}`);
   });
 });
+
+test("an answer that nothing else fits is told with the call and its number", async () => {
+  const driver = new FakeDriver({ kernels: fakeKernels });
+  driver.fail("cuStreamCreate", 999);
+  const report = await reportOf(() => new CudaContext(driver, 0));
+  expect([report.code, report.found]).toEqual([
+    "TW4512",
+    expect.stringContaining("cuStreamCreate"),
+  ]);
+});

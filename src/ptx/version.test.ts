@@ -27,6 +27,7 @@ describe("the version", () => {
 
   test("of a target that nobody knows is refused", () => {
     expect(() => ptxVersion("sm_20", [])).toThrow(TilewrightError);
+    expect(() => ptxVersion("sm_20", [])).toThrow("TW7001");
   });
 
   test("is compared by its numbers, not its letters", () => {
