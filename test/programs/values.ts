@@ -45,6 +45,7 @@ function floatEdges({ exponentBits, fractionBits }: FloatShape): readonly bigint
     power(-1n),
     sign | power(1n) | half,
     sign - 1n,
+    power(0n) - 1n,
   ];
 }
 
@@ -231,7 +232,7 @@ function makeStream(name: string, position: number, count: number): Uint8Array<A
   const bytes = new Uint8Array((count * bits) / 8);
   const view = new DataView(bytes.buffer);
   const step = edges.length ** Math.min(position, 1);
-  const edgeCount = Math.min(edges.length ** 2, 0.8 * count);
+  const edgeCount = Math.min(edges.length ** 2, 0.85 * count);
   for (let index = 0; index < count; index++) {
     const edge = edges[Math.floor(index / step) % edges.length] ?? 0n;
     // The third operand is an edge now and then.

@@ -156,8 +156,20 @@ function constants({ types, registers, majorA, majorB, signs }: Form): string {
   return [...signs, ...transposes].map((value) => `, ${value}`).join("");
 }
 
+/** Stores every register, or a digest of all of a lane's. */
+function keep(kernel: Kernel, opcode: string, sums: readonly string[], isDigest: boolean): void {
+  if (!isDigest) {
+    sums.forEach((sum, at) => kernel.store(`${opcode} register ${at}`, sum, 32));
+    return;
+  }
+  const [digest] = kernel.registers(32, 1) as [string];
+  kernel.line(`mov.b32 ${digest}, 0;`);
+  for (const sum of sums) kernel.line(`mad.lo.u32 ${digest}, ${digest}, 0x01000193, ${sum};`);
+  kernel.store(`${opcode} digest of all registers`, digest, 32);
+}
+
 /** Multiplies once for each scale: 0 starts the sums, 1 adds to them. */
-function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[]): void {
+function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[], isDigest: boolean): void {
   const { kernel } = tile;
   const { types, columns, swizzle, majorB } = form;
   const opcode = opcodeOf(form);
@@ -174,12 +186,12 @@ function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[]): void {
       `${opcode} {${sums.join(", ")}}, ${a}, ${descriptorB}, ${keeps}${constants(form)};`,
     );
   kernel.line("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;");
-  sums.forEach((sum, at) => kernel.store(`${opcode} register ${at}`, sum, 32));
+  keep(kernel, opcode, sums, isDigest);
 }
 
 function program(form: Form): Program {
   const tile = tiles(nameOf(form), groupOf(form.types), form.types);
-  multiply(tile, form, [0, 1]);
+  multiply(tile, form, [0, 1], false);
   return tile.kernel.program();
 }
 
@@ -244,7 +256,7 @@ function columnPrograms(types: string, k: number, flag = ""): readonly Program[]
     const name = `wgmma_columns_${types}_${part}${flag}`.replaceAll(".", "_");
     const tile = tiles(name, groupOf(types), types);
     for (const columns of all.filter((_, at) => at % parts === part))
-      multiply(tile, { ...plain, types, k, columns, flag }, [1]);
+      multiply(tile, { ...plain, types, k, columns, flag }, [1], true);
     return tile.kernel.program();
   });
 }

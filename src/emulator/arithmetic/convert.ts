@@ -70,7 +70,7 @@ export function singleRounded(value: number, mode: Rounding): number {
   return mode === "rn" ? Math.fround(value) : roundTo(value, precisions.f32, mode);
 }
 
-/** The tf32 bits of a number. `rna` is an addition to the bits, also to those of NaN. */
+/** The tf32 bits of a number. `rna` only cuts those of a NaN, and takes one off to make it "finite". */
 export function encodeTf32(
   value: number,
   bits: number,
@@ -80,7 +80,7 @@ export function encodeTf32(
 ): number {
   if (value !== value) {
     if (mode !== "rna") return 0x7fffe000;
-    return (((bits + 0x1000) & ~0x1fff) - (finite ? 0x2000 : 0)) | 0;
+    return ((bits & ~0x1fff) - (finite ? 0x2000 : 0)) | 0;
   }
   let rounded = roundTo(value, precisions.tf32, mode);
   if (relu && !(rounded > 0)) rounded = 0;

@@ -8,15 +8,17 @@
  * | inc dec       | u32                         | counts up to, down from the source, then starts anew |
  * | and or xor    | 32 and 64 bits              |                                                      |
  *
- * Sums of floats keep subnormal numbers.
+ * Sums of floats keep subnormal numbers; those through a tensor map of f32.ftz take them for zero.
  */
 import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
+import { flush } from "../arithmetic/floats.ts";
 import { sumInGlobal } from "../arithmetic/nans.ts";
 
 export const reductionOperations = ["add", "min", "max", "inc", "dec", "and", "or", "xor"] as const;
 export type ReductionOperation = (typeof reductionOperations)[number];
 
-export type ReductionType = "u32" | "s32" | "u64" | "s64" | "f16" | "bf16" | "f32" | "f64";
+export type ReductionType =
+  "u32" | "s32" | "u64" | "s64" | "f16" | "bf16" | "f32" | "f32.ftz" | "f64";
 
 export const reductionTypeBytes: { readonly [T in ReductionType]: number } = Object.freeze({
   u32: 4,
@@ -26,6 +28,7 @@ export const reductionTypeBytes: { readonly [T in ReductionType]: number } = Obj
   f16: 2,
   bf16: 2,
   f32: 4,
+  "f32.ftz": 4,
   f64: 8,
 });
 
@@ -67,11 +70,15 @@ function halves(name: "f16" | "bf16", combine: (old: number, operand: number) =>
   };
 }
 
-const addSingles: Combine = (target, source, at) => {
-  const sum = Math.fround(target.getFloat32(at, true) + source.getFloat32(at, true));
-  if (Number.isNaN(sum)) target.setUint32(at, 0x7fff_ffff, true);
-  else target.setFloat32(at, sum, true);
-};
+/** Sums of f32; `kept` is what operands and results are taken for. */
+function singles(kept: (value: number) => number): Combine {
+  return (target, source, at) => {
+    const terms = [target, source].map((view) => kept(view.getFloat32(at, true)));
+    const sum = kept(Math.fround((terms[0] ?? 0) + (terms[1] ?? 0)));
+    if (Number.isNaN(sum)) target.setUint32(at, 0x7fff_ffff, true);
+    else target.setFloat32(at, sum, true);
+  };
+}
 
 const addDoubles = wides(sumInGlobal);
 
@@ -121,7 +128,8 @@ const combines: {
   },
   f16: { add: halves("f16", add), min: halves("f16", smaller), max: halves("f16", larger) },
   bf16: { add: halves("bf16", add), min: halves("bf16", smaller), max: halves("bf16", larger) },
-  f32: { add: addSingles },
+  f32: { add: singles((sum) => sum) },
+  "f32.ftz": { add: singles(flush) },
   f64: { add: addDoubles },
 };
 

@@ -63,10 +63,17 @@ function arrayBytes({ type, extents, strides }: MapCase): number {
   return strides.length === 0 ? last * tensorMapTypeBytes[type] : last * (strides.at(-1) ?? 0);
 }
 
-/** Where each byte of a box lies: in shared memory, and in the array (undefined where outside). */
-function* boxBytes(map: MapCase): Generator<readonly [number, number | undefined]> {
+/**
+ * Where each byte of a box lies: in shared memory, and in the array (undefined where outside). Rows end
+ * at their last element for loads, and at a multiple of 16 bytes for stores.
+ */
+function* boxBytes(
+  map: MapCase,
+  use: "load" | "store" = "load",
+): Generator<readonly [number, number | undefined]> {
   const { type, extents, strides, box, elementStrides = [], swizzle, coordinates } = map;
   const size = tensorMapTypeBytes[type];
+  const unit = use === "load" ? 1 : 16 / size;
   const counts = box.map((extent, axis) =>
     axis === 0 ? extent : Math.ceil(extent / (elementStrides[axis] ?? 1)),
   );
@@ -81,7 +88,8 @@ function* boxBytes(map: MapCase): Generator<readonly [number, number | undefined
       const index =
         (coordinates[axis] ?? 0) + (rest % count) * (axis === 0 ? 1 : (elementStrides[axis] ?? 1));
       rest = Math.floor(rest / count);
-      inside &&= index >= 0 && index < (extents[axis] ?? 0);
+      const end = extents[axis] ?? 0;
+      inside &&= index >= 0 && index < (axis === 0 ? unit * Math.ceil(end / unit) : end);
       offset += index * (axis === 0 ? size : (strides[axis - 1] ?? 0));
     }
     const row = Math.floor(element / (counts[0] ?? 1));
@@ -166,7 +174,7 @@ describe("tensor loads put each element where the swizzle says, and fill what is
     });
     const halves = new Uint16Array(arrays["out"]?.buffer ?? new ArrayBuffer(0));
     expect([...halves.subarray(boxAt / 2 + 4, boxAt / 2 + 8)]).toEqual([
-      0x7fff, 0x7fff, 0x7fff, 0x7fff,
+      0x7ff7, 0x7ff7, 0x7ff7, 0x7ff7,
     ]);
     expect(halves[boxAt / 2]).toBe(new Uint16Array(x.buffer)[8]);
   });
@@ -195,11 +203,12 @@ describe("tensor stores write what is inside, from where the swizzle says", () =
     ([rank, swizzle]) => {
       const random = new Random(seed + 1000 + 10 * rank + swizzle);
       for (let round = 0; round < 3; round++) {
-        const map = randomMap(random, rank, swizzle);
-        const x = bytesOf(random, arrayBytes(map));
+        const any = randomMap(random, rank, swizzle);
+        const map = { ...any, coordinates: any.coordinates.map((at) => Math.max(0, at)) };
+        const x = bytesOf(random, 16 * Math.ceil(arrayBytes(map) / 16));
         const source = bytesOf(random, sharedSpan);
         const expected = x.slice();
-        for (const [place, to] of boxBytes(map))
+        for (const [place, to] of boxBytes(map, "store"))
           if (to !== undefined) expected[to] = source[place] ?? 0;
         const { arrays, codes } = runPtx({
           body: storeBody(map, "cp.async.bulk"),
@@ -230,7 +239,8 @@ describe("tensor stores write what is inside, from where the swizzle says", () =
     const source = bytesOf(random, sharedSpan);
     const expected = new Uint32Array(x.slice().buffer);
     const added = new Uint32Array(source.buffer);
-    for (let column = 4; column < 6; column++)
+    // Two elements past the end of the row are in the same 16 bytes.
+    for (let column = 4; column < 8; column++)
       expected[16 + column] = (expected[16 + column] ?? 0) + (added[boxAt / 4 + column - 4] ?? 0);
     const { arrays, codes } = runPtx({
       body: storeBody(map, "cp.reduce.async.bulk"),
@@ -270,6 +280,13 @@ describe("tensor copies that cannot be right", () => {
 
   test("a box that begins between 16 bytes of a row (TW8057)", () => {
     expect(run((body) => body.replace("mov.s32 %r0, 0;", "mov.s32 %r0, 4;"))).toContain("TW8057");
+  });
+
+  test("a store that begins before the array (TW8058)", () => {
+    const body = storeBody(map, "cp.async.bulk").replace("mov.s32 %r0, 0;", "mov.s32 %r0, -16;");
+    const source = new Uint8Array(sharedSpan);
+    const { codes } = runPtx({ body, arrays: { x, source }, maps: { x: map } });
+    expect(codes).toContain("TW8058");
   });
 
   test("a misaligned box", () => {

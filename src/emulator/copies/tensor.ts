@@ -45,7 +45,20 @@ function readMap(issuer: Issuer, source: OperandView): TensorMap {
   });
 }
 
-function locateBox(issuer: Issuer, source: OperandView): Box {
+/** What a copy does with a box; a store writes whole units of 16 bytes, also past the end of a row. */
+type BoxUse = "load" | "store";
+
+const storeUnit = 16;
+
+function usedRows(rows: readonly BoxRow[], rowBytes: number, use: BoxUse): readonly BoxRow[] {
+  if (use === "load") return rows;
+  return rows.map((row) => {
+    const whole = storeUnit * Math.ceil(row.inside / storeUnit);
+    return { ...row, inside: Math.min(whole, rowBytes - row.before) };
+  });
+}
+
+function locateBox(issuer: Issuer, source: OperandView, use: BoxUse): Box {
   const { machine, warp, lane, instruction } = issuer;
   const map = readMap(issuer, source);
   const coordinates = source.elements.map((element) => element.word(warp, lane) | 0);
@@ -64,7 +77,15 @@ function locateBox(issuer: Issuer, source: OperandView): Box {
       expected: "an innermost coordinate that is a multiple of 16 bytes",
       found: `coordinate ${coordinates[0] ?? 0} of ${map.type}`,
     });
-  const rows = boxRows(map, coordinates);
+  if (use === "store" && coordinates.some((coordinate) => coordinate < 0))
+    throw new TilewrightError({
+      code: "TW8058",
+      message: "a box that is stored begins before the array",
+      location: instruction.location,
+      expected: "coordinates from 0 up",
+      found: `coordinates ${coordinates.join(", ")}`,
+    });
+  const rows = usedRows(boxRows(map, coordinates), boxShape(map).rowBytes, use);
   const places = rows.map(({ address, inside: bytes }) =>
     bytes === 0
       ? undefined
@@ -135,7 +156,7 @@ export function tensorLoad(instruction: CollectiveInstruction): Collective | und
   if (destination === undefined || source === undefined || barrier === undefined) return undefined;
   const multicast = instruction.modifiers.includes("multicast::cluster");
   return forLanes(instruction, (issuer) => {
-    const box = locateBox(issuer, source);
+    const box = locateBox(issuer, source, "load");
     const own = sharedPlace(issuer, box.map, destination);
     const blocks = targetBlocks(issuer, own, multicast ? fourth : undefined);
     const targets = blocks.map((block) => inBlock(own, block));
@@ -155,7 +176,7 @@ export function tensorStore(
   const [destination, source] = instruction.operands;
   if (destination === undefined || source === undefined) return undefined;
   return forLanes(instruction, (issuer) => {
-    const box = locateBox(issuer, destination);
+    const box = locateBox(issuer, destination, "store");
     const place = sharedPlace(issuer, box.map, source);
     const type = reduction && reducedType(issuer, reduction, box.map.type);
     const issue = new Issue(issuer, "async");
@@ -211,7 +232,7 @@ const reducedTypes: { readonly [T in TensorMapType]: ReductionType | undefined }
   f32: "f32",
   f64: "f64",
   bf16: "bf16",
-  "f32.ftz": "f32",
+  "f32.ftz": "f32.ftz",
   tf32: undefined,
   "tf32.ftz": undefined,
 };
@@ -222,7 +243,9 @@ function reducedType(
   mapType: TensorMapType,
 ): ReductionType {
   const type = reducedTypes[mapType];
-  if (type !== undefined && acceptsReduction(operation, type)) return type;
+  // Of s64 the hardware only has the extrema.
+  const isKnown = mapType !== "s64" || operation === "min" || operation === "max";
+  if (type !== undefined && isKnown && acceptsReduction(operation, type)) return type;
   throw new TilewrightError({
     code: "TW8055",
     message: `${operation} is not defined on a tensor map of ${mapType}`,
@@ -235,6 +258,6 @@ export function tensorPrefetch(instruction: CollectiveInstruction): Collective |
   const [source] = instruction.operands;
   if (source === undefined) return undefined;
   return forLanes(instruction, (issuer) => {
-    locateBox(issuer, source);
+    locateBox(issuer, source, "load");
   });
 }

@@ -26,7 +26,12 @@ const isInSpace: LaneRule = (instruction, writer) => {
   const { low, high } = writer.pair(instruction.operand(1));
   const target = instruction.operand(0);
   const window = windows[space];
-  if (space === "global") return writer.setPredicate(target, `${high} >= ${window} ? 1 : 0`);
+  // Parameters of the entry lie in global memory, as far as their generic addresses tell.
+  if (space === "global")
+    return writer.setPredicate(
+      target,
+      `${high} >= ${window} || ${high} === ${windows.param} ? 1 : 0`,
+    );
   // Without a word about the cluster, shared is what the block itself has.
   const own = instruction.has("shared::cluster") ? "" : ` && (${low} >>> ${rankShift}) === 0`;
   writer.setPredicate(target, `${high} === ${window}${own} ? 1 : 0`);

@@ -179,7 +179,7 @@ const fuse: Operation = (operands, form) =>
       }
     : roundable(() => "", "fuseRounded")(operands, form);
 
-/** The NaN that tensor copies fill in for halves outside of their array. */
+/** The NaN that tensor copies fill in for halves outside of their array; its sign does not matter. */
 const outsideHalf = 0x7ff7;
 
 /** `fma.rn.oob`: zero where a factor was outside of its array. */
@@ -192,7 +192,7 @@ const fuseInside: LaneRule = (instruction, writer) => {
   const [low = "0", high] = (form.packed ? [0, 1] : [0]).map((part) => {
     const isOutside = operands
       .slice(0, 2)
-      .map((operand) => `((${writer.word(operand)} >>> ${16 * part}) & 0xffff) === ${outsideHalf}`)
+      .map((operand) => `((${writer.word(operand)} >>> ${16 * part}) & 0x7fff) === ${outsideHalf}`)
       .join(" || ");
     const { expression } = fuse(readNumbers(writer, operands, form, part), form);
     const code = `${encode}(${expression})`;

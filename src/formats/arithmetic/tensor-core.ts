@@ -21,8 +21,9 @@
  * (1.5 · 1.5 counts as 2^0), and that of a subnormal number is the smallest normal one's. Zeros do not
  * count. A sum beyond the format is infinite; one of zero is +0; a NaN is 0x7fffffff (0x7fff).
  *
- * `mma` on FP8 runs on the f16 unit: first the k with k mod 4 < 2 onto zero, then the others onto that,
- * and C is added to the result as by an ordinary addition, all in the accumulator's format.
+ * `mma` on FP8 runs on the f16 unit, in which no number of e4m3 is subnormal: first the k with k mod 4 < 2
+ * onto zero, then the others onto that, and C is added to the result as by an ordinary addition, all in the
+ * accumulator's format.
  */
 import type { Lanes } from "../dtype.ts";
 import { decodeFloat, encodeFloat, floatFormats } from "../floats.ts";
@@ -312,6 +313,12 @@ export function stepRule(
     : { fraction: 25, accumulator, mantissaBits: 23 };
 }
 
+/** The exponent of an FP8 number as f16, in which those of e4m3 are never subnormal. */
+function halfExponent(value: number): number {
+  singles[0] = value;
+  return Math.max(-14, (((singleBits[0] as number) >>> 23) & 0xff) - 127);
+}
+
 /** Half of an FP8 operand, as the f16 unit takes it: the k with k mod 4 below 2, or the others. */
 function pairsOf(operand: TensorOperand, half: 0 | 1): TensorOperand {
   const { k, rows } = operand;
@@ -320,8 +327,9 @@ function pairsOf(operand: TensorOperand, half: 0 | 1): TensorOperand {
   for (let to = 0; to < values.length; to++) {
     const index = to % (k / 2);
     const from = Math.floor(to / (k / 2)) * k + (index >> 1) * 4 + 2 * half + (index & 1);
-    values[to] = operand.values[from] as number;
-    exponents[to] = operand.exponents[from] as number;
+    const value = operand.values[from] as number;
+    values[to] = value;
+    exponents[to] = value === 0 ? zeroExponent : halfExponent(value);
   }
   return { ...operand, rows, k: k / 2, values, exponents };
 }

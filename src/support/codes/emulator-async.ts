@@ -53,6 +53,13 @@ export const emulatorAsyncCodes = registerCodes({
     example: "cp.async.bulk.tensor.2d … [map, {1, 0}], … // f32",
     remedy: "begin at a multiple of 16 bytes, or copy by lanes",
   },
+  TW8058: {
+    title: "tensor store that begins before the array",
+    cause:
+      "Loads fill what lies before the array, but a GPU stops with an illegal instruction where a store or a reduction begins there.",
+    example: "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {-4, 0}], [tile];",
+    remedy: "begin stores inside the array; they may reach past its end",
+  },
   TW8060: {
     title: "no mbarrier at the address",
     cause:
