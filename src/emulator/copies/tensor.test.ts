@@ -96,10 +96,14 @@ function* boxBytes(
     for (let byte = 0; byte < size; byte++) {
       const plain = boxAt + row * pitch + (element % (counts[0] ?? 1)) * size + byte;
       const chunks = swizzle / 16;
-      const moved = chunks === 0 ? plain : plain ^ (((plain >> 7) % chunks) * 16);
-      yield [moved, inside ? offset + byte : undefined];
+      yield [swizzled(plain, chunks), inside ? offset + byte : undefined];
     }
   }
+}
+
+/** The byte at which the swizzle puts a byte; `chunks` of 16 take part in it. */
+function swizzled(plain: number, chunks: number): number {
+  return chunks === 0 ? plain : plain ^ (((plain >> 7) % chunks) * 16);
 }
 
 function coordinateText(coordinates: readonly number[]): string {
