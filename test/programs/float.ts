@@ -105,6 +105,18 @@ function halves(): { readonly [name: string]: readonly LaneRow[] } {
   return found;
 }
 
+/** Results at the border of what `.ftz` flushes. */
+const flushTables: { readonly [name: string]: readonly LaneRow[] } = {
+  float_flush_mul: [row("mul{,.rn,.rz,.rm,.rp}.ftz{,.sat}.f32", "$ = factorf32 leastf32")],
+  float_flush_fma: [
+    row("fma.{rn,rz,rm,rp}.ftz{,.sat}.f32", "$ = factorf32 leastf32 signedZero32"),
+    row("fma.{rn,rz,rm,rp}.ftz.f32", "$ = factorf32 leastf32 leastf32"),
+  ],
+  float_flush_div: [row("div.{rn,rz,rm,rp}.ftz.f32", "$ = leastf32 factorf32")],
+  half_flush_mul: [row("mul{,.rn}.ftz{,.sat}.f16", "$ = factorf16 leastf16")],
+  half_flush_fma: [row("fma.rn.ftz{,.sat,.relu}.f16", "$ = factorf16 leastf16 signedZero16")],
+};
+
 const exactTables: { readonly [name: string]: readonly LaneRow[] } = {
   ...roundings("add", "$ = $ $"),
   ...roundings("sub", "$ = $ $"),
@@ -152,7 +164,7 @@ const approximateTables: { readonly [name: string]: readonly LaneRow[] } = {
 };
 
 export function floatPrograms(): readonly Program[] {
-  return Object.entries({ ...exactTables, ...approximateTables }).flatMap(([name, rows]) =>
-    lanePrograms(name.startsWith("half") ? "half" : group, name, rows),
+  return Object.entries({ ...exactTables, ...flushTables, ...approximateTables }).flatMap(
+    ([name, rows]) => lanePrograms(name.startsWith("half") ? "half" : group, name, rows),
   );
 }

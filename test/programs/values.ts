@@ -154,6 +154,23 @@ function withOutside(half: Kind): Kind {
   };
 }
 
+/** Around one, and around the smallest normal number: products of both are flushed or not by a hair. */
+function nearFlush(type: "f16" | "f32"): { readonly factor: Kind; readonly least: Kind } {
+  const { bits } = floatKind(type);
+  const { exponentBits, fractionBits } = floatShapes[type] as FloatShape;
+  const one = BigInt((1 << (exponentBits - 1)) - 1) << BigInt(fractionBits);
+  const least = 1n << BigInt(fractionBits);
+  const sign = 1n << BigInt(bits - 1);
+  const around = (value: bigint, from: number): readonly bigint[] =>
+    Array.from({ length: 8 }, (_, at) => value + BigInt(from + at) + (at % 3 === 0 ? sign : 0n));
+  const kind = (value: bigint, from: number): Kind => ({
+    bits,
+    edges: around(value, from),
+    random: (random) => value + BigInt(random.below(16) + from) + sign * BigInt(random.below(2)),
+  });
+  return { factor: kind(one, -6), least: kind(least, 0) };
+}
+
 const angleEdges = [0, -0, 1e-30, 0.5, -0.5, 1, -1, 3.14159, -3.14159, 1.5708, 6.2831, -6.2831];
 
 const kinds: { [name: string]: Kind } = {
@@ -175,6 +192,12 @@ const kinds: { [name: string]: Kind } = {
   outsidebf16: withOutside(floatKind("bf16")),
   outsidef16x2: packed(withOutside(floatKind("f16"))),
   outsidebf16x2: packed(withOutside(floatKind("bf16"))),
+  factorf16: nearFlush("f16").factor,
+  leastf16: nearFlush("f16").least,
+  factorf32: nearFlush("f32").factor,
+  leastf32: nearFlush("f32").least,
+  signedZero16: listed(16, [0, 1 << 15], 1),
+  signedZero32: listed(32, [0, 1 << 31], 1),
   moderate: singleRange(
     (random) => (random.uniform() * 2 - 1) * 2 ** (random.below(200) - 100),
     [0, -0, 1, -1, 3, 2 ** -100, 2 ** 100, -(2 ** -100), Infinity, -Infinity, NaN, 1.5],

@@ -19,6 +19,9 @@ export const nanHalf = 0x7fff;
 
 const smallestNormal = 2 ** -126;
 const smallestNormalHalf = 2 ** -14;
+/** What is nearer to the smallest normal number than to one place less. */
+const roundsToNormal = (1 - 2 ** -25) * smallestNormal;
+const roundsToNormalHalf = (1 - 2 ** -12) * smallestNormalHalf;
 
 /** Subnormal f32 numbers become zeros of their sign. */
 export function flush(value: number): number {
@@ -27,6 +30,18 @@ export function flush(value: number): number {
 
 export function flushHalf(value: number): number {
   return value < smallestNormalHalf && value > -smallestNormalHalf ? value * 0 : value;
+}
+
+/**
+ * A result rounded to f32 and flushed. The hardware rounds as if exponents had no end, and flushes what is
+ * then below the normal numbers: (1 − 2⁻²⁴)·2⁻¹²⁶, which f32 would round up to 2⁻¹²⁶, becomes zero.
+ */
+export function roundAndFlush(value: number): number {
+  return value < roundsToNormal && value > -roundsToNormal ? value * 0 : Math.fround(value);
+}
+
+export function flushHalfResult(value: number): number {
+  return value < roundsToNormalHalf && value > -roundsToNormalHalf ? value * 0 : value;
 }
 
 /** Into [0, 1]; NaN becomes +0. */

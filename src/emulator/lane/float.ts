@@ -70,17 +70,31 @@ function readNumbers(
 }
 
 /** What modifiers make of a number of the format. */
-function finished(expression: string, instruction: LaneInstruction, form: FloatForm): string {
+function finished(expression: string, instruction: LaneInstruction): string {
   let text = expression;
-  if (form.ftz && form.type === "f32") text = `flush(${text})`;
-  if (form.ftz && form.type === "f16") text = `flushHalf(${text})`;
   if (instruction.has("sat")) text = `saturate(${text})`;
   if (instruction.has("relu")) text = `rectify(${text})`;
   return text;
 }
 
-function roundedText({ expression, rounded }: Computed, type: FloatType): string {
-  return rounded === true || type === "f64" ? expression : `fround(${expression})`;
+/** A result in f32 or f64. */
+function roundedText({ expression, rounded }: Computed, { type, ftz }: FloatForm): string {
+  if (type === "f64") return expression;
+  if (ftz) return `roundAndFlush(${expression})`;
+  return rounded === true ? expression : `fround(${expression})`;
+}
+
+/** The code of a result in f16 or bf16. */
+function halfCode(
+  { expression }: Computed,
+  instruction: LaneInstruction,
+  { type, ftz }: FloatForm,
+): string {
+  const [encode, table] = type === "f16" ? ["encodeHalf", "HN"] : ["encodeBfloat", "BN"];
+  const code = `${encode}(${ftz && type === "f16" ? `flushHalfResult(${expression})` : expression})`;
+  const number = `${table}[${code}]`;
+  const modified = finished(number, instruction);
+  return modified === number ? code : `${encode}(${modified})`;
 }
 
 /** Of several NaNs of f64, the one that comes through: positions of operands, the first that is NaN counts. */
@@ -119,25 +133,19 @@ export function floatRule(operation: Operation, count: number): LaneRule {
       operation(readNumbers(writer, operands, form, part), form);
     if (type === "f32" && packed) {
       const [low = "", high = ""] = [0, 1].map((part) =>
-        writer.local(
-          `bitsOfSingle(${finished(roundedText(compute(part), type), instruction, form)})`,
-        ),
+        writer.local(`bitsOfSingle(${finished(roundedText(compute(part), form), instruction)})`),
       );
       return writer.setPair(target, low, high);
     }
     if (type === "f32")
-      return writer.setSingle(target, finished(roundedText(compute(0), type), instruction, form));
+      return writer.setSingle(target, finished(roundedText(compute(0), form), instruction));
     if (type === "f64") {
-      const expression = finished(compute(0).expression, instruction, form);
+      const expression = finished(compute(0).expression, instruction);
       return doubleResult(instruction, writer, operands, expression);
     }
-    const encode = type === "f16" ? "encodeHalf" : "encodeBfloat";
-    const table = type === "f16" ? "HN" : "BN";
-    const codes = (packed ? [0, 1] : [0]).map((part) => {
-      const code = `${encode}(${compute(part).expression})`;
-      const modified = finished(`${table}[${code}]`, instruction, form);
-      return writer.local(modified === `${table}[${code}]` ? code : `${encode}(${modified})`);
-    });
+    const codes = (packed ? [0, 1] : [0]).map((part) =>
+      writer.local(halfCode(compute(part), instruction, form)),
+    );
     const [low = "0", high] = codes;
     writer.setWord(target, high === undefined ? low : `${low} | (${high} << 16)`);
   };
@@ -154,7 +162,8 @@ function roundable(
 ): Operation {
   return (operands, form) => {
     if (form.rounding === "rn") return { expression: nearest(operands, form) };
-    const arguments_ = [...operands, `precisions.${form.type}`, `"${form.rounding}"`].join(", ");
+    const precision = form.ftz ? "endless" : form.type;
+    const arguments_ = [...operands, `precisions.${precision}`, `"${form.rounding}"`].join(", ");
     return { expression: `${helper}(${arguments_})`, rounded: true };
   };
 }
@@ -171,13 +180,10 @@ const fuseHelpers: { readonly [T in FloatType]: string } = {
   f16: "fuseToOdd",
   bf16: "fuseToOdd",
 };
-const fuse: Operation = (operands, form) =>
-  form.rounding === "rn"
-    ? {
-        expression: `${fuseHelpers[form.type]}(${operands.join(", ")})`,
-        rounded: form.type === "f32",
-      }
-    : roundable(() => "", "fuseRounded")(operands, form);
+const fuse = roundable((operands, { type, ftz }) => {
+  const helper = ftz ? "fuseToOdd" : fuseHelpers[type];
+  return `${helper}(${operands.join(", ")})`;
+}, "fuseRounded");
 
 /** The NaN that tensor copies fill in for halves outside of their array; its sign does not matter. */
 const outsideHalf = 0x7ff7;
@@ -187,17 +193,13 @@ const fuseInside: LaneRule = (instruction, writer) => {
   const form = floatForm(instruction);
   if (form === undefined || !instruction.has("oob")) return floatRule(fuse, 3)(instruction, writer);
   const operands = [1, 2, 3].map((at) => instruction.operand(at));
-  const encode = form.type === "f16" ? "encodeHalf" : "encodeBfloat";
-  const table = form.type === "f16" ? "HN" : "BN";
   const [low = "0", high] = (form.packed ? [0, 1] : [0]).map((part) => {
     const isOutside = operands
       .slice(0, 2)
       .map((operand) => `((${writer.word(operand)} >>> ${16 * part}) & 0x7fff) === ${outsideHalf}`)
       .join(" || ");
-    const { expression } = fuse(readNumbers(writer, operands, form, part), form);
-    const code = `${encode}(${expression})`;
-    const finite = finished(`${table}[${code}]`, instruction, form);
-    return writer.local(`${isOutside} ? 0 : ${encode}(${finite})`);
+    const product = fuse(readNumbers(writer, operands, form, part), form);
+    return writer.local(`${isOutside} ? 0 : ${halfCode(product, instruction, form)}`);
   });
   writer.setWord(instruction.operand(0), high === undefined ? low : `${low} | (${high} << 16)`);
 };
@@ -237,8 +239,7 @@ function extremeWithSign(
   const operands = [instruction.operand(1), instruction.operand(2)];
   const target = instruction.operand(0);
   const signs = writer.local(operands.map((operand) => writer.word(operand)).join(" ^ "));
-  const chosen = (part: number): string =>
-    finished(magnitude(readNumbers(writer, operands, form, part)), instruction, form);
+  const chosen = (part: number): string => magnitude(readNumbers(writer, operands, form, part));
   if (!isNarrow(form.type)) return writer.setWord(target, `withSign(${chosen(0)}, ${signs})`);
   const encode = form.type === "f16" ? "encodeHalf" : "encodeBfloat";
   const [low = "0", high] = (form.packed ? [0, 1] : [0]).map((part) =>
