@@ -7,6 +7,7 @@
  *                     |   \ written     \ not allocated
  *                     allocated, never written
  */
+import type { DType } from "../formats/dtype.ts";
 import { globalBase, wordSize } from "./addresses.ts";
 
 export const byteStates = Object.freeze({ absent: 0, unwritten: 1, written: 2 });
@@ -15,6 +16,8 @@ export interface Allocation {
   readonly address: number;
   readonly bytes: number;
   readonly label: string | undefined;
+  /** The format of its elements, where it is an array. */
+  readonly dtype: DType | undefined;
 }
 
 /** What accesses go through; replaced as a whole when the heap grows. */
@@ -65,12 +68,12 @@ export class EmulatedMemory {
   }
 
   /** The address of fresh memory whose contents are undefined. */
-  allocate(bytes: number, label?: string): number {
+  allocate(bytes: number, label?: string, dtype?: DType): number {
     if (!Number.isInteger(bytes) || bytes < 0) throw new RangeError(`${bytes} bytes of memory`);
     const room = Math.ceil(Math.max(bytes, 1) / alignment) * alignment + guard;
     const offset = this.#place(room);
     const address = globalBase + offset;
-    this.#allocations.set(address, { address, bytes, label });
+    this.#allocations.set(address, { address, bytes, label, dtype });
     this.#views.states.fill(byteStates.unwritten, offset, offset + bytes);
     return address;
   }
@@ -135,6 +138,15 @@ export class EmulatedMemory {
   read(address: number, length: number): Uint8Array {
     const offset = this.#inside(address, length);
     return this.#views.bytes.slice(offset, offset + length);
+  }
+
+  /** How many of the bytes nothing has written. */
+  unwritten(address: number, length: number): number {
+    const offset = this.#inside(address, length);
+    let count = 0;
+    for (let at = offset; at < offset + length; at++)
+      if (this.#views.states[at] !== byteStates.written) count += 1;
+    return count;
   }
 
   /** Sets bytes, as a launch of a memory fill would. */

@@ -10,6 +10,7 @@
  * Axes are innermost first, as in the driver's call: `extents[0]` counts the elements that lie side by
  * side, `strides[0]` is the distance in bytes along axis 1.
  */
+import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 /** In the order of the driver's numbers. */
@@ -45,6 +46,30 @@ export const tensorMapTypeBytes: { readonly [T in TensorMapType]: number } = Obj
   tf32: 4,
   "tf32.ftz": 4,
 });
+
+/** Formats that a tensor map does not know are bytes to it. */
+export const tensorMapTypeOf: { readonly [N in DTypeName]: TensorMapType } = {
+  f64: "f64",
+  f32: "f32",
+  tf32: "f32",
+  f16: "f16",
+  bf16: "bf16",
+  f8e4m3fn: "u8",
+  f8e5m2: "u8",
+  f8e8m0fnu: "u8",
+  f4e2m1fn: "u8",
+  i4: "u8",
+  i8: "u8",
+  i16: "u16",
+  i32: "s32",
+  i64: "s64",
+  u4: "u8",
+  u8: "u8",
+  u16: "u16",
+  u32: "u32",
+  u64: "u64",
+  bool: "u8",
+};
 
 const floatTypes: readonly TensorMapType[] = [
   "f16",

@@ -262,6 +262,8 @@ export interface PtxFunction {
 }
 
 export interface PtxModule {
+  /** The name of the text that it was read from, by which reports name lines of it. */
+  readonly source?: string | undefined;
   /** As written: "8.0". */
   readonly version: string;
   readonly target: string;

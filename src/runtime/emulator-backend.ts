@@ -7,8 +7,7 @@
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { EmulatedMemory, emulate } from "../emulator/index.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
-import { encodeTensorMap } from "../emulator/tensor-map.ts";
-import type { TensorMapType } from "../emulator/tensor-map.ts";
+import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount, hostArray } from "../formats/hostarray.ts";
@@ -227,34 +226,10 @@ function addressBytes(address: number): Uint8Array {
   return new Uint8Array(BigUint64Array.of(BigInt(address)).buffer);
 }
 
-/** Formats that a tensor map does not know are bytes to it. */
-const mapTypes: { readonly [N in DTypeName]: TensorMapType } = {
-  f64: "f64",
-  f32: "f32",
-  tf32: "f32",
-  f16: "f16",
-  bf16: "bf16",
-  f8e4m3fn: "u8",
-  f8e5m2: "u8",
-  f8e8m0fnu: "u8",
-  f4e2m1fn: "u8",
-  i4: "u8",
-  i8: "u8",
-  i16: "u16",
-  i32: "s32",
-  i64: "s64",
-  u4: "u8",
-  u8: "u8",
-  u16: "u16",
-  u32: "u32",
-  u64: "u64",
-  bool: "u8",
-};
-
 function mapBytes(plan: TensorMapPlan, address: number, dimensions: DimensionValues): Uint8Array {
   const { dtype, box, swizzle, fill } = plan;
   return encodeTensorMap({
-    type: mapTypes[dtype.name],
+    type: tensorMapTypeOf[dtype.name],
     address,
     extents: plan.extents.map((size) => evaluateSize(size, dimensions)),
     strides: plan.strides.map((size) => evaluateSize(size, dimensions)),

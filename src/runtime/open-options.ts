@@ -9,7 +9,7 @@ import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { optionText, requireKnownOptions } from "../support/options.ts";
-import { defaultTarget, targets } from "../targets/target.ts";
+import { targetNamed, targetNames } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { SimulatorOptions } from "./simulator-backend.ts";
 
@@ -108,12 +108,10 @@ export function requireRules(
   }
 }
 
-/** The description that is meant: itself, or the known one of that name. */
+/** The description that is meant. */
 export function targetOf(target: unknown, location: Location): Target {
-  if (isTarget(target)) return target;
-  const names = Object.keys(targets) as readonly TargetName[];
-  const named = names.find((name) => name === target);
-  if (named !== undefined) return targets[named];
+  const found = targetNamed(target);
+  if (found !== undefined) return found;
   throw new TilewrightError({
     code: "TW4016",
     message:
@@ -121,16 +119,7 @@ export function targetOf(target: unknown, location: Location): Target {
         ? `there is no target ${target}`
         : `target cannot be ${optionText(target)}`,
     location,
-    expected: `${names.join(", ")}, or a description of a target`,
+    expected: `${targetNames.join(", ")}, or a description of a target`,
     found: optionText(target),
   });
-}
-
-/** A description has everything that the known ones have. */
-function isTarget(target: unknown): target is Target {
-  if (typeof target !== "object" || target === null) return false;
-  const found = new Map<string, unknown>(Object.entries(target));
-  return Object.entries(defaultTarget).every(
-    ([name, value]) => typeof found.get(name) === typeof value,
-  );
 }

@@ -13,7 +13,7 @@
  * docs/diagnostics.md is generated from that registry.
  */
 import { codes } from "./codes/index.ts";
-import { captureLocation, formatPosition, userFrames } from "./location.ts";
+import { captureLocation, formatPlace, userFrames } from "./location.ts";
 import type { Location, Position } from "./location.ts";
 
 export type DiagnosticCode = keyof typeof codes;
@@ -25,9 +25,8 @@ export interface RelatedNote {
 }
 
 /** A note with its place looked up. */
-interface Note {
+interface Note extends Location {
   readonly message: string;
-  readonly position: Position | undefined;
 }
 
 export interface DiagnosticDetails {
@@ -50,6 +49,8 @@ export class TilewrightError extends Error {
   /** The report's first line without its code. */
   readonly summary: string;
   readonly position: Position | undefined;
+  /** Where text that was made from the user's, such as PTX, has it. */
+  readonly generated: Position | undefined;
   readonly expected: string | undefined;
   readonly found: string | undefined;
   readonly remedy: string;
@@ -59,13 +60,16 @@ export class TilewrightError extends Error {
     super();
     this.code = details.code;
     this.summary = details.message;
-    this.position = (details.location ?? captureLocation()).position;
+    const location = details.location ?? captureLocation();
+    this.position = location.position;
+    this.generated = location.generated;
     this.expected = details.expected;
     this.found = details.found;
     this.remedy = details.remedy ?? codes[details.code].remedy;
     this.notes = (details.notes ?? []).map(({ message, location }) => ({
       message,
       position: location?.position,
+      generated: location?.generated,
     }));
     this.message = formatReport(this);
     this.stack = [`${this.name}: ${this.message}`, ...userFrames(this.stack ?? "")].join("\n");
@@ -75,8 +79,7 @@ export class TilewrightError extends Error {
   withNotes(notes: readonly RelatedNote[]): TilewrightError {
     const { code, summary, expected, found, remedy } = this;
     const own = this.notes.map((note) => ({ message: note.message, location: note }));
-    const location = { position: this.position };
-    const details = { code, message: summary, location, expected, found, remedy };
+    const details = { code, message: summary, location: this, expected, found, remedy };
     return new TilewrightError({ ...details, notes: [...own, ...notes] });
   }
 
@@ -90,8 +93,8 @@ export class TilewrightError extends Error {
 
   /** The report as plain data, for `--json`. */
   toJSON(): Record<string, unknown> {
-    const { code, summary, position, expected, found, remedy, notes } = this;
-    return { code, summary, position, expected, found, remedy, notes };
+    const { code, summary, position, generated, expected, found, remedy, notes } = this;
+    return { code, summary, position, generated, expected, found, remedy, notes };
   }
 }
 
@@ -106,12 +109,13 @@ export function locatedAt<T>(location: Location, body: () => T): T {
 
 function formatReport(error: TilewrightError): string {
   const lines = [`${error.code}: ${error.summary}`];
-  if (error.position !== undefined) lines.push(`  at ${formatPosition(error.position)}`);
+  const place = formatPlace(error);
+  if (place !== "") lines.push(`  at ${place}`);
   if (error.expected !== undefined) lines.push(`  expected: ${indent(error.expected)}`);
   if (error.found !== undefined) lines.push(`  found:    ${indent(error.found)}`);
-  for (const { message, position } of error.notes) {
-    const place = position === undefined ? "" : ` (${formatPosition(position)})`;
-    lines.push(`  note:     ${indent(message)}${place}`);
+  for (const note of error.notes) {
+    const where = formatPlace(note);
+    lines.push(`  note:     ${indent(note.message)}${where === "" ? "" : ` (${where})`}`);
   }
   lines.push(`  remedy:   ${indent(error.remedy)}`);
   return lines.join("\n");

@@ -21,6 +21,8 @@ export interface Position {
 export interface Location {
   /** Where the user wrote it, or undefined where no frame is the user's. */
   readonly position: Position | undefined;
+  /** Where text that was made from it, such as PTX, has the same thing. */
+  readonly generated?: Position | undefined;
 }
 
 export const unknownLocation: Location = Object.freeze({ position: undefined });
@@ -34,6 +36,14 @@ export function formatPosition(position: Position | undefined): string {
   return position === undefined
     ? "<unknown>"
     : `${position.file}:${position.line}:${position.column}`;
+}
+
+/** A place, with the one in the text that was made from it. */
+export function formatPlace({ position, generated }: Location): string {
+  return [position, generated]
+    .filter((each) => each !== undefined)
+    .map(formatPosition)
+    .join(", ");
 }
 
 const framePattern =

@@ -70,6 +70,24 @@ export type TargetName = keyof typeof targets;
 /** The target that kernels are checked for when none is named. */
 export const defaultTarget: Target = targets.sm_90a;
 
+export const targetNames = Object.freeze(Object.keys(targets)) as readonly TargetName[];
+
+/** The description that is meant: itself, or the known one of that name. */
+export function targetNamed(target: unknown): Target | undefined {
+  if (isTarget(target)) return target;
+  const named = targetNames.find((name) => name === target);
+  return named === undefined ? undefined : targets[named];
+}
+
+/** A description has everything that the known ones have. */
+function isTarget(target: unknown): target is Target {
+  if (typeof target !== "object" || target === null) return false;
+  const found = new Map<string, unknown>(Object.entries(target));
+  return Object.entries(defaultTarget).every(
+    ([name, value]) => typeof found.get(name) === typeof value,
+  );
+}
+
 /** Lanes of one program thread: a warpgroup. */
 export const lanesPerThread = 128;
 export const warpsPerThread = 4;

@@ -16,9 +16,10 @@ import { Scanner } from "./scanner.ts";
 import { Scope } from "./scope.ts";
 import { isStateSpace, readVariables } from "./variables.ts";
 
-/** The module that the text describes. `file` names the text in reports. */
-export function parsePtx(text: string, file = "<ptx>"): PtxModule {
-  return new ModuleReader(new Scanner(text, file)).read();
+/** The module that the text describes. With `file`, reports of what runs name lines of the text. */
+export function parsePtx(text: string, file?: string): PtxModule {
+  const module = new ModuleReader(new Scanner(text, file ?? "<ptx>")).read();
+  return file === undefined ? module : { ...module, source: file };
 }
 
 const linkages: ReadonlySet<string> = new Set<Linkage>(["visible", "extern", "weak", "common"]);

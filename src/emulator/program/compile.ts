@@ -109,7 +109,7 @@ export class FunctionCompiler {
 
   #blockOf(name: string, { instruction, scope }: FlatInstruction): number {
     const label = scope.label(name);
-    const location = locationOf(this.#module, instruction.position);
+    const location = locationOf(this.#module, instruction);
     if (label === undefined) throw unknownName(name, location);
     return this.#blocks.findIndex(({ start }) => start === label);
   }
@@ -119,7 +119,7 @@ export class FunctionCompiler {
     const { instruction, scope } = flat;
     this.#resolver.at(instruction, scope);
     const site = this.#sites.length;
-    const location = locationOf(this.#module, instruction.position);
+    const location = locationOf(this.#module, instruction);
     try {
       const isMemory = /^(?:ldu?|st|atom|red)$/.test(lane.root) && lane.types.length > 0;
       const mode = lane.root.startsWith("ld") ? "read" : lane.root === "st" ? "write" : "atomic";
@@ -271,7 +271,7 @@ export class FunctionCompiler {
   ): StepFunction {
     const { instruction } = flat;
     const views = instruction.operands.map((operand) => viewOf(operand, this.#resolver));
-    const location = locationOf(this.#module, instruction.position);
+    const location = locationOf(this.#module, instruction);
     const collective = this.#options.collectives[lane.root]?.({
       instruction,
       modifiers: lane.modifiers,

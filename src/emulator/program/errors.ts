@@ -1,13 +1,21 @@
 /** Errors of loading: what the emulator cannot run is said before anything runs. */
-import type { Instruction, PtxModule, SourcePosition } from "../../ptx/module.ts";
+import type { Instruction, PtxModule } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { locationAt, unknownLocation } from "../../support/location.ts";
+import { unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 
-export function locationOf(module: PtxModule, position: SourcePosition | undefined): Location {
-  const file = position === undefined ? undefined : module.files[position.file - 1];
-  if (position === undefined || file === undefined) return unknownLocation;
-  return locationAt(file, position.line, position.column);
+/** The line of the source where the text tells it, and the line of the text where that has a name. */
+export function locationOf(
+  { source, files }: PtxModule,
+  instruction: Pick<Instruction, "position" | "line"> | undefined,
+): Location {
+  const { position, line } = instruction ?? {};
+  const file = position === undefined ? undefined : files[position.file - 1];
+  const inText =
+    source === undefined || line === undefined ? undefined : { file: source, line, column: 1 };
+  if (position === undefined || file === undefined)
+    return inText === undefined ? unknownLocation : { position: inText };
+  return { position: { file, line: position.line, column: position.column }, generated: inText };
 }
 
 export function unknownInstruction(

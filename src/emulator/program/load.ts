@@ -55,6 +55,9 @@ function entryOf(module: PtxModule, name: string): PtxFunction {
     code: "TW8003",
     message: `the module has no entry ${name}`,
     location: unknownLocation,
+    expected: module.declarations
+      .flatMap((each) => (each.kind === "function" && each.entry ? [each.name] : []))
+      .join(", "),
   });
 }
 
@@ -85,7 +88,7 @@ function jumpTargets(module: PtxModule) {
     const labels = root === "bra" ? [name] : (scope.targetList(name)?.labels ?? []);
     return labels.map((label) => {
       const target = scope.label(label);
-      if (target === undefined) throw unknownName(label, locationOf(module, instruction.position));
+      if (target === undefined) throw unknownName(label, locationOf(module, instruction));
       return target;
     });
   };

@@ -59,7 +59,7 @@ export class Resolver implements OperandResolver, OperandContext {
 
   #unknown(name: string): never {
     const { module } = this.#sources;
-    throw unknownName(name, locationOf(module, this.#instruction?.position));
+    throw unknownName(name, locationOf(module, this.#instruction));
   }
 
   symbolWord(name: string, offset: number, writer: LaneWriter): string {

@@ -23,6 +23,21 @@ export const emulatorCodes = registerCodes({
     example: ".reqntid 128 launched with 64 lanes",
     remedy: "launch with the shape, parameters and shared memory that the entry declares",
   },
+  TW8004: {
+    title: "value that a parameter or an array cannot take",
+    cause:
+      "The PTX type of the parameter tells how many bytes it has and whether they are a float, and the value does not fit that. Of bits, such as .b32, nothing but whole numbers can be taken for granted.",
+    example: "emulator.launch(module, { …, parameters: [0.5] }) // .param .b32 alpha",
+    remedy:
+      "give a value of the kind that the message names; { dtype: f32, value: 0.5 } says what bits are",
+  },
+  TW8005: {
+    title: "memory that an emulator does not have",
+    cause:
+      "The array was freed, belongs to another emulator, or is larger than the memory that is left.",
+    example: "emulator.free(x); emulator.download(x);",
+    remedy: "use arrays that this emulator allocated, before they are freed",
+  },
   TW8010: {
     title: "address outside of memory",
     cause: "The access touches bytes that belong to no allocation of its state space.",

@@ -1,0 +1,55 @@
+/** Arrays in an emulator's global memory: what a pointer parameter is given. */
+import { packedBytes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { elementCount } from "../../formats/hostarray.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { EmulatedMemory } from "../memory.ts";
+
+export class EmulatedArray<N extends DTypeName = DTypeName> {
+  readonly dtype: DType<N>;
+  readonly shape: readonly number[];
+  /** By which reports name it. */
+  readonly label: string | undefined;
+  /** Of its first byte, a multiple of 512. */
+  readonly address: number;
+  readonly bytes: number;
+
+  /** @internal */
+  constructor(
+    memory: EmulatedMemory,
+    dtype: DType<N>,
+    shape: readonly number[],
+    label: string | undefined,
+  ) {
+    this.dtype = dtype;
+    this.shape = Object.freeze([...shape]);
+    this.label = label;
+    this.bytes = packedBytes(dtype, elementCount(shape));
+    this.address = allocate(memory, this);
+    Object.freeze(this);
+  }
+}
+
+function allocate(memory: EmulatedMemory, array: Omit<EmulatedArray, "address">): number {
+  try {
+    return memory.allocate(array.bytes, array.label, array.dtype);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new TilewrightError({
+      code: "TW8005",
+      message: `the emulator has no room for ${arrayText(array)}`,
+      expected: "4 GiB at most, all arrays together",
+      found: `${array.bytes} bytes more`,
+    });
+  }
+}
+
+/** An array in words, for messages. */
+export function arrayText({
+  dtype,
+  shape,
+  label,
+}: Pick<EmulatedArray, "dtype" | "shape" | "label">): string {
+  const type = `${dtype.name}[${shape.join(", ")}]`;
+  return label === undefined ? `an array ${type}` : `array ${label}, ${type}`;
+}

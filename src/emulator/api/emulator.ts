@@ -1,0 +1,242 @@
+/** An emulator: global memory, and launches of modules on it. */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { hostArray } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { targetNamed } from "../../targets/target.ts";
+import type { Target, TargetName } from "../../targets/target.ts";
+import { emulate } from "../emulate.ts";
+import { EmulatedMemory } from "../memory.ts";
+import { parsePtx } from "../parser/index.ts";
+import type { EmulationResult } from "../types.ts";
+import { EmulatedArray, arrayText } from "./array.ts";
+import { EmulatedModule, targetOf } from "./module.ts";
+import type { Entry } from "./module.ts";
+import { parameterBytes, parameterText } from "./parameters.ts";
+import type { ParameterValue } from "./parameters.ts";
+import { TensorMapValue } from "./tensor-map-value.ts";
+import type { TensorMapSettings } from "./tensor-map-value.ts";
+
+/** Along x, or along x, y and z; 1 where nothing is said. */
+export type TripleLike = number | readonly [x: number, y?: number, z?: number];
+
+export interface LaunchSettings {
+  /** The name of the `.entry`; may be left out where the module has one. */
+  readonly entry?: string;
+  /** Blocks of the grid. */
+  readonly blocks: TripleLike;
+  /** Lanes (CUDA: threads) of a block. */
+  readonly lanes: TripleLike;
+  /** Blocks of a cluster, along x; what the entry requires unless given, or else 1. */
+  readonly cluster?: number;
+  /** Dynamic shared memory of a block; 0 unless given. */
+  readonly sharedBytes?: number;
+  /** In the order of the entry's parameters. */
+  readonly parameters?: readonly ParameterValue[];
+  /** Decides the turns of warps and when asynchronous operations complete; 0 unless given. */
+  readonly seed?: number;
+  /** Whether to look for races, uninitialised values and the rest; true unless given. */
+  readonly checks?: boolean;
+  /** The GPU whose limits hold; the one that the module is written for unless given. */
+  readonly target?: Target | TargetName;
+}
+
+const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
+  entry: true,
+  blocks: true,
+  lanes: true,
+  cluster: true,
+  sharedBytes: true,
+  parameters: true,
+  seed: true,
+  checks: true,
+  target: true,
+};
+
+export class Emulator {
+  readonly #memory = new EmulatedMemory();
+  readonly #arrays = new WeakSet<EmulatedArray>();
+
+  /** Reads PTX text. With a file's name, reports name lines of the text as well as of its source. */
+  load(text: string, file = "<ptx>"): EmulatedModule {
+    if (typeof text !== "string")
+      throw new TilewrightError({
+        code: "TW8004",
+        message: "load takes PTX as text",
+        expected: "a string",
+        found: optionText(text),
+        remedy: "decode a file's bytes first: new TextDecoder().decode(bytes)",
+      });
+    return new EmulatedModule(parsePtx(text, file));
+  }
+
+  /** An array whose contents are undefined; reads of it are findings until something is written. */
+  allocate<N extends DTypeName>(
+    dtype: DType<N>,
+    shape: readonly number[],
+    label?: string,
+  ): EmulatedArray<N> {
+    const array = new EmulatedArray(this.#memory, dtype, shape, label);
+    this.#arrays.add(array);
+    return array;
+  }
+
+  /** A copy of an array of the host. */
+  upload<N extends DTypeName>(array: HostArray<N>, label?: string): EmulatedArray<N> {
+    const copy = this.allocate(array.dtype, array.shape, label);
+    this.write(copy, array);
+    return copy;
+  }
+
+  /** Writes all elements of an array. */
+  write<N extends DTypeName>(array: EmulatedArray<N>, values: HostArray<N>): void {
+    this.#own(array);
+    const { data, dtype } = values;
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    if (dtype !== array.dtype || bytes.length !== array.bytes)
+      throw new TilewrightError({
+        code: "TW8004",
+        message: `these values do not fill ${arrayText(array)}`,
+        expected: `${array.bytes} bytes of ${array.dtype.name}`,
+        found: `${bytes.length} bytes of ${dtype.name}`,
+        remedy: "give as many elements of the same format as the array has",
+      });
+    this.#memory.write(array.address, bytes);
+  }
+
+  /** A copy of what an array holds. */
+  download<N extends DTypeName>(array: EmulatedArray<N>): HostArray<N> {
+    this.#own(array);
+    const copy = hostArray(array.dtype, array.shape);
+    const { data } = copy;
+    new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(
+      this.#memory.read(array.address, array.bytes),
+    );
+    return copy;
+  }
+
+  /** How many bytes of an array nothing has written. */
+  unwrittenBytes(array: EmulatedArray): number {
+    this.#own(array);
+    return this.#memory.unwritten(array.address, array.bytes);
+  }
+
+  /** Gives an array's memory back; later accesses to it are findings. */
+  free(array: EmulatedArray): void {
+    this.#own(array);
+    this.#arrays.delete(array);
+    this.#memory.free(array.address);
+  }
+
+  /** A tensor map of an array, to be given as a parameter. */
+  tensorMap(array: EmulatedArray, settings: TensorMapSettings): TensorMapValue {
+    this.#own(array);
+    return new TensorMapValue(array, settings);
+  }
+
+  /**
+   * Runs an entry to its end. What would stop it on hardware too is thrown; what else the checks found is
+   * given back.
+   */
+  launch(module: EmulatedModule, settings: LaunchSettings): EmulationResult {
+    const location = captureLocation();
+    requireKnownOptions("launch", settings, Object.keys(settingNames), "TW4015", location);
+    const entry = module.entry(settings.entry);
+    const { seed = 0, checks = true } = settings;
+    if (!Number.isSafeInteger(seed)) throw impossible("seed", "a whole number", seed, location);
+    if (typeof checks !== "boolean") throw impossible("checks", "true or false", checks, location);
+    const launch = {
+      entry: entry.name,
+      blocks: triple("blocks", settings.blocks, location),
+      lanes: triple("lanes", settings.lanes, location),
+      cluster: count("cluster", settings.cluster ?? entry.requiredCluster ?? 1, 1, location),
+      sharedBytes: count("sharedBytes", settings.sharedBytes ?? 0, 0, location),
+      parameters: this.#parameters(entry, settings.parameters ?? [], location),
+    };
+    const target = givenTarget(settings.target, location) ?? targetOf(module, location);
+    try {
+      return emulate(module.module, launch, this.#memory, { target, seed, checks });
+    } catch (error) {
+      // A launch that does not fit the entry is the caller's; the rest happens in the kernel.
+      throw error instanceof TilewrightError && error.position === undefined
+        ? error.located(location)
+        : error;
+    }
+  }
+
+  #parameters(
+    { name, parameters }: Entry,
+    values: readonly ParameterValue[],
+    location: Location,
+  ): readonly Uint8Array[] {
+    if (!Array.isArray(values) || values.length !== parameters.length)
+      throw new TilewrightError({
+        code: "TW8003",
+        message: `${name} takes another number of parameters`,
+        location,
+        expected: `${parameters.length}: ${parameters.map(parameterText).join(", ")}`,
+        found: Array.isArray(values) ? `${values.length}` : "no list of values",
+      });
+    return parameters.map((parameter, position) => {
+      // A list may have holes, and programs whose types were erased still run.
+      const value = (values as readonly ParameterValue[])[position] as ParameterValue;
+      if (value instanceof EmulatedArray) this.#own(value);
+      if (value instanceof TensorMapValue) this.#own(value.array);
+      return parameterBytes(parameter, value, location);
+    });
+  }
+
+  #own(array: EmulatedArray): void {
+    if (this.#arrays.has(array)) return;
+    const isArray = array instanceof EmulatedArray;
+    throw new TilewrightError({
+      code: "TW8005",
+      message: isArray
+        ? `${arrayText(array)}, is not in the memory of this emulator`
+        : "this is no array of an emulator",
+      expected: "an array that this emulator allocated, and that was not freed",
+      found: isArray ? "an array that was freed, or another emulator's" : optionText(array),
+    });
+  }
+}
+
+function impossible(
+  name: string,
+  expected: string,
+  found: unknown,
+  location: Location,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4016",
+    message: `${name} of launch cannot be ${optionText(found)}`,
+    location,
+    expected,
+    found: optionText(found),
+  });
+}
+
+function count(name: string, value: unknown, least: number, location: Location): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
+  throw impossible(name, `a whole number from ${least} up`, value, location);
+}
+
+function triple(
+  name: string,
+  value: TripleLike,
+  location: Location,
+): readonly [number, number, number] {
+  const [x, y = 1, z = 1, ...more] = Array.isArray(value) ? (value as readonly unknown[]) : [value];
+  if (more.length > 0) throw impossible(name, "at most three numbers", value, location);
+  const along = (extent: unknown): number => count(name, extent, 1, location);
+  return [along(x), along(y), along(z)];
+}
+
+function givenTarget(target: unknown, location: Location): Target | undefined {
+  if (target === undefined) return undefined;
+  const found = targetNamed(target);
+  if (found !== undefined) return found;
+  throw impossible("target", "the name or the description of a target", target, location);
+}

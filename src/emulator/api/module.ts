@@ -1,0 +1,102 @@
+/** A PTX module as its user sees it: the entries that can be launched, and what each takes. */
+import type { PtxFunction, PtxModule, PtxType, StateSpace, Variable } from "../../ptx/module.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import { targets } from "../../targets/target.ts";
+import type { Target } from "../../targets/target.ts";
+import { variableBytes } from "../program/symbols.ts";
+
+export interface EntryParameter {
+  readonly name: string;
+  /** As written: "u64", "f32", "b8". */
+  readonly type: PtxType;
+  /** Of an array such as `.b8 map[128]`. */
+  readonly count: number | undefined;
+  readonly vector: 2 | 4 | undefined;
+  readonly bytes: number;
+  /** Of a parameter that says `.ptr`: the space that it points into, or "generic". */
+  readonly pointer: StateSpace | "generic" | undefined;
+}
+
+export interface Entry {
+  readonly name: string;
+  readonly parameters: readonly EntryParameter[];
+  /** The lanes of a block that it requires, with `.reqntid`. */
+  readonly requiredLanes: readonly number[] | undefined;
+  /** The lanes that a block may have, with `.maxntid`. */
+  readonly mostLanes: readonly number[] | undefined;
+  /** The blocks of a cluster that it requires, with `.reqnctapercluster`. */
+  readonly requiredCluster: number | undefined;
+}
+
+export class EmulatedModule {
+  readonly entries: readonly Entry[];
+  /** As written after `.target`: "sm_90a". */
+  readonly target: string;
+  /** As written after `.version`: "8.7". */
+  readonly version: string;
+  /** @internal */
+  readonly module: PtxModule;
+
+  /** @internal */
+  constructor(module: PtxModule) {
+    this.module = module;
+    this.target = module.target;
+    this.version = module.version;
+    this.entries = module.declarations.flatMap((each) =>
+      each.kind === "function" && each.entry && each.body !== undefined ? [entryOf(each)] : [],
+    );
+    Object.freeze(this);
+  }
+
+  /** The entry of this name, or the only one. */
+  entry(name?: string): Entry {
+    const [first] = this.entries;
+    const found =
+      name === undefined && this.entries.length === 1
+        ? first
+        : this.entries.find((entry) => entry.name === name);
+    if (found !== undefined) return found;
+    throw new TilewrightError({
+      code: "TW8003",
+      message:
+        name === undefined ? "the module has no single entry" : `the module has no entry ${name}`,
+      expected: this.entries.map((entry) => entry.name).join(", ") || "a module with an .entry",
+      found: name ?? "no name",
+    });
+  }
+}
+
+function entryOf({ name, parameters, directives }: PtxFunction): Entry {
+  const valuesOf = (directive: string): readonly number[] | undefined =>
+    directives.find((each) => each.name === directive)?.values;
+  return {
+    name,
+    parameters: parameters.map(parameterOf),
+    requiredLanes: valuesOf("reqntid"),
+    mostLanes: valuesOf("maxntid"),
+    requiredCluster: valuesOf("reqnctapercluster")?.[0],
+  };
+}
+
+function parameterOf(variable: Variable): EntryParameter {
+  const { name, type, count, vector, pointer } = variable;
+  const space = pointer === undefined ? undefined : (pointer.space ?? "generic");
+  return { name, type, count, vector, bytes: variableBytes(variable), pointer: space };
+}
+
+/** The known GPU that runs what is written for an architecture. */
+export function targetOf({ target }: EmulatedModule, location: Location): Target {
+  const number = Number(/^sm_(\d+)[a-z]?$/.exec(target)?.[1] ?? NaN);
+  if (number >= 100 && number < 110) return targets.sm_100a;
+  if (number >= 90 && number < 100) return targets.sm_90a;
+  if (number < 90) return targets.sm_80;
+  throw new TilewrightError({
+    code: "TW8003",
+    message: `nothing is known of a GPU ${target}`,
+    location,
+    expected: "sm_103 or earlier",
+    found: target,
+    remedy: "say with target which GPU's limits are to hold",
+  });
+}
