@@ -3,9 +3,13 @@ import { expect, test } from "vitest";
 import { digest } from "./compare-bytes.ts";
 import { emulateProgram, programModule } from "./emulate.ts";
 import { allPrograms } from "./index.ts";
+import { difference, readMeasurements } from "./measured.ts";
+
+const measurements = readMeasurements();
 
 /**
- * Tests the programs of some groups: the checks find nothing, and no schedule changes the results. `every` says of how many programs one is run under more schedules.
+ * Tests the programs of some groups: the checks find nothing, exact results are those of an H200, and no
+ * schedule changes them. `every` says of how many programs one is run under more schedules.
  */
 export function testGroups(select: (group: string) => boolean, every = 1): void {
   const programs = allPrograms().filter(({ group }) => select(group));
@@ -13,6 +17,7 @@ export function testGroups(select: (group: string) => boolean, every = 1): void 
     const module = programModule(program);
     const { output, findings } = emulateProgram(program, module, { seed: 0, checks: true });
     expect(findings).toEqual([]);
+    expect(difference(measurements, program, output)).toBeUndefined();
     if (program.position % every !== 0) return;
     for (const seed of [1, 2]) {
       const other = emulateProgram(program, module, { seed, checks: false });

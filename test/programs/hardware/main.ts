@@ -5,9 +5,9 @@
  *
  *   npm run build
  *   node dist/cli/main.js run test/programs/hardware/main.ts -- --out results.json \
- *     --digests test/programs/h200.json
+ *     --measurements test/programs/h200.json --machine "H200, driver 580.159, 2026-11-15"
  *
- * Digests are kept for the tests once nothing differs.
+ * Measurements are kept for the tests once nothing differs.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,16 +15,18 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { compareOutputs, digest, exactBytes } from "../compare-bytes.ts";
+import { compareOutputs } from "../compare-bytes.ts";
 import type { Mismatch } from "../compare-bytes.ts";
 import { emulateProgram, programModule } from "../emulate.ts";
 import { allPrograms } from "../index.ts";
+import { measurement } from "../measured.ts";
+import type { Measurements } from "../measured.ts";
 import type { Program } from "../program.ts";
 import { DeviceModule, openDevice } from "./device.ts";
 
 interface GroupResult {
   readonly done: string[];
-  readonly digests: { [program: string]: string };
+  readonly measured: { [program: string]: string };
   /** What the hardware gave for programs that differ, compressed. */
   readonly outputs: { [program: string]: string };
   readonly mismatches: Mismatch[];
@@ -40,7 +42,7 @@ function option(name: string): string | undefined {
 }
 
 function emptyResult(): GroupResult {
-  return { done: [], digests: {}, outputs: {}, mismatches: [], failures: [] };
+  return { done: [], measured: {}, outputs: {}, mismatches: [], failures: [] };
 }
 
 /** Runs a group in this process; results so far are kept in a file, in case a program ends it. */
@@ -77,7 +79,7 @@ async function runGroup(group: string, file: string, skipped: readonly string[])
     } catch (error) {
       result.failures.push({ program: program.name, message: `emulator: ${String(error)}` });
     }
-    result.digests[program.name] = digest(exactBytes(program, found));
+    result.measured[program.name] = measurement(program, found);
     result.done.push(program.name);
   }
   result.running = undefined;
@@ -101,7 +103,7 @@ async function spawnGroup(group: string, folder: string): Promise<GroupResult> {
     }
     if (part.done.length === 0) empty += 1;
     total.done.push(...part.done);
-    Object.assign(total.digests, part.digests);
+    Object.assign(total.measured, part.measured);
     Object.assign(total.outputs, part.outputs);
     total.mismatches.push(...part.mismatches);
     total.failures.push(...part.failures);
@@ -156,15 +158,17 @@ async function runAll(target: string): Promise<void> {
   report(results);
   process.stdout.write(`${((performance.now() - started) / 1000).toFixed(1)} s\n`);
   writeFileSync(target, `${JSON.stringify(results, undefined, 1)}\n`);
-  const kept = option("digests");
-  if (kept !== undefined) writeFileSync(kept, digestsText(results));
+  const kept = option("measurements");
+  if (kept !== undefined) writeFileSync(kept, measurementsText(results));
 }
 
 /** What the tests compare with: the digests of all programs, in order. */
-function digestsText(results: { readonly [group: string]: GroupResult }): string {
-  const all = Object.values(results).flatMap(({ digests }) => Object.entries(digests));
+function measurementsText(results: { readonly [group: string]: GroupResult }): string {
+  const all = Object.values(results).flatMap(({ measured }) => Object.entries(measured));
   all.sort(([left], [right]) => (left < right ? -1 : 1));
-  return `${JSON.stringify({ digests: Object.fromEntries(all) }, undefined, 2)}\n`;
+  const machine = option("machine") ?? "a GPU";
+  const kept: Measurements = { machine, programs: Object.fromEntries(all) };
+  return `${JSON.stringify(kept, undefined, 2)}\n`;
 }
 
 function report(results: { readonly [group: string]: GroupResult }): void {
