@@ -41,6 +41,8 @@ export class Agent {
   readonly asyncAgents: AsyncAgents;
   /** How many phases of each barrier this agent has waited for. */
   readonly phases: Map<BarrierElement, number>;
+  /** Barriers that warps of this thread have waited for unequally often: hardware keeps parities alone. */
+  readonly unevenWaits: Set<BarrierElement>;
   readonly groups = new CopyGroups();
   readonly products = new ProductQueue();
   /** Its own scoped allocations, by their number. */
@@ -62,6 +64,7 @@ export class Agent {
         ? new Array<SlotValue>(machine.program.slots).fill(undefined)
         : parent.slots.slice();
     this.phases = new Map(parent?.phases);
+    this.unevenWaits = new Set(parent?.unevenWaits);
     this.timeline = machine.checks
       ? new Timeline(() => machine.newAgentNumber(), parent?.timeline?.knowledge)
       : undefined;
@@ -139,12 +142,22 @@ export class Agent {
   /** Takes over what the warps know once all have ended; false before. */
   join(): boolean {
     if (!this.warpsEnded()) return false;
+    const before = new Map(this.phases);
     for (const warp of this.warps) {
       if (warp.timeline !== undefined) this.timeline?.absorb(warp.timeline);
+      for (const element of warp.unevenWaits) this.unevenWaits.add(element);
       for (const [element, phase] of warp.phases)
-        this.phases.set(element, Math.max(phase, this.phases.get(element) ?? 0));
+        this.#takeOver(element, phase, before.get(element) ?? 0);
     }
     this.warps = [];
     return true;
+  }
+
+  /** A thread has waited for what any of its warps has waited for; those that did wait should agree. */
+  #takeOver(element: BarrierElement, phase: number, before: number): void {
+    if (phase === before) return;
+    const known = this.phases.get(element) ?? 0;
+    if (known !== before && known !== phase) this.unevenWaits.add(element);
+    this.phases.set(element, Math.max(phase, known));
   }
 }

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { runKernel, schedules } from "../../test/simulation.ts";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers } from "../formats/hostarray.ts";
-import { array, barrier, copyAsync, kernel, smem, warps } from "../lang/index.ts";
+import { array, barrier, copyAsync, kernel, smem, warps, when } from "../lang/index.ts";
+import type { Barrier } from "../lang/index.ts";
 
 const ones = fromNumbers(f32, [8], Array(8).fill(1));
 const hundreds = fromNumbers(f32, [8], Array(8).fill(100));
@@ -36,6 +37,45 @@ test("warps go on counting the phases that their thread has waited for", async (
   });
   for (const schedule of schedules)
     expect((await runKernel(k, {}, schedule)).findings, schedule.schedule).toEqual([]);
+});
+
+/** All warps wait for the first phase and warp 0 for the second; then the thread waits as `wait` says. */
+function unevenWarps(wait: (ready: Barrier) => void) {
+  return kernel(
+    {
+      name: "uneven",
+      threads: ["waits", "arrives"],
+      scratch: { ready: barrier(), seen: barrier({ arrivals: 4 }) },
+    },
+    ({ waits, arrives, ready, seen }) => {
+      arrives(() => {
+        ready.arrive();
+        seen.wait();
+        ready.arrive();
+      });
+      waits(() => {
+        warps((warp) => {
+          ready.wait();
+          seen.arrive();
+          when(warp.eq(0), () => ready.wait());
+        });
+        wait(ready);
+      });
+    },
+  );
+}
+
+test("warps that wait unequally often leave a thread without a next phase", async () => {
+  const again = unevenWarps((ready) => ready.wait());
+  const never = unevenWarps(() => undefined);
+  const named = unevenWarps((ready) => ready.wait({ parity: 1 }));
+  for (const schedule of schedules) {
+    const { findings } = await runKernel(again, {}, schedule);
+    expect(findings.map(({ code }) => code)).toEqual(["TW3021"]);
+    expect(findings[0]?.message).toContain("ready");
+    for (const fine of [never, named])
+      expect((await runKernel(fine, {}, schedule)).findings).toEqual([]);
+  }
 });
 
 test("a copy that one thread awaited is over for the block, whichever thread ends last", async () => {

@@ -102,6 +102,7 @@ function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
     const barriers = barrierAt(agent, slot);
     const element = find(agent, barriers);
     const wanted = paritySlot === undefined ? undefined : numberAt(agent, paritySlot);
+    if (wanted === undefined && agent.unevenWaits.has(element)) stopAtUneven(agent, barriers, op);
     const phase = passedPhase(agent, element, wanted);
     if (phase === undefined)
       return agent.wait(
@@ -113,6 +114,20 @@ function barrierWait(op: Op<"barrier_wait">, code: Assembler): void {
     passBarrier(agent, barriers, element, phase);
     return "switch";
   });
+}
+
+function stopAtUneven(agent: Agent, barriers: BarrierArray, op: Op<"barrier_wait">): never {
+  return agent.machine.findings.stop(
+    {
+      code: "TW3021",
+      message: `${opName(op)} on ${barriers.name} after warps have waited for it unequally often`,
+      location: op.location,
+      expected: "warps of the thread that waited for the same number of phases, or for none",
+      found: `different numbers in ${placeText(agent.place())}`,
+      notes: [{ message: "the barriers are allocated here", location: barriers.op.location }],
+    },
+    op,
+  );
 }
 
 /** The phase with which a wait passes now: the agent's next one, or one of the parity it asks for. */

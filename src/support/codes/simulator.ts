@@ -131,4 +131,12 @@ export const simulatorCodes = registerCodes({
       "kernel({ grid: { i: 1 }, … }, … out.at(slice(i.mul(4), 4)).store(…))  // out has 8 elements",
     remedy: "cover the output with the grid, or declare it under inouts if it is updated in part",
   },
+  TW3021: {
+    title: "warps have waited unequally often",
+    cause:
+      "A program thread follows the phases of a barrier by their parity, so its warps must agree on how many they have waited for before it waits again.",
+    example:
+      "warps((warp) => loop({ to: warp.add(1) }, () => ready.wait()));\nready.wait();  // for which phase?",
+    remedy: "let each warp that waits wait equally often, or name the phase with wait({ parity })",
+  },
 });
