@@ -2,6 +2,7 @@
 import { mbarrier } from "./barriers/rules.ts";
 import { clusterBarrier } from "./barriers/cluster.ts";
 import type { CollectiveRules } from "./collective.ts";
+import { tensormap } from "./copies/map-changes.ts";
 import { cp } from "./copies/rules.ts";
 import { matrixRules } from "./tensor-cores/matrices.ts";
 import { mma } from "./tensor-cores/mma.ts";
@@ -11,6 +12,7 @@ import { wmma } from "./tensor-cores/wmma.ts";
 export const collectiveRules: CollectiveRules = {
   mbarrier,
   cp,
+  tensormap,
   barrier: clusterBarrier,
   ...matrixRules,
   mma,

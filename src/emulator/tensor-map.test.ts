@@ -40,11 +40,16 @@ describe("tensor maps", () => {
   });
 
   test("bytes that are none give nothing", () => {
-    expect(decodeTensorMap(new Uint8Array(128))).toBeUndefined();
     expect(decodeTensorMap(encodeTensorMap(sound).subarray(0, 64))).toBeUndefined();
-    const broken = encodeTensorMap(sound);
-    broken[4] = 9;
-    expect(decodeTensorMap(broken)).toBeUndefined();
+    const changed = (byte: number, value: number): Uint8Array => {
+      const bytes = encodeTensorMap(sound);
+      bytes[byte] = value;
+      return bytes;
+    };
+    // Eight axes, a type beyond the last, an interleaved layout.
+    expect(decodeTensorMap(changed(8, 0x70))).toBeUndefined();
+    expect(decodeTensorMap(changed(9, 0x07))).toBeUndefined();
+    expect(decodeTensorMap(changed(9, 0x08))).toBeUndefined();
   });
 
   test.for<[string, Partial<TensorMap>]>([

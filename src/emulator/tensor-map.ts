@@ -1,17 +1,26 @@
 /**
- * Tensor maps as the emulator keeps them: what `cuTensorMapEncodeTiled` is told, in 128 bytes. The
- * hardware's own encoding is not documented; kernels hand the bytes over without looking inside, so any
- * encoding serves that has the size.
+ * Tensor maps: what `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` are told, and the 128 bytes that
+ * they make of it (`tensor-map-fields.ts`).
  *
- *   byte  0   4    5    6       7    8        16           40            72    77            82 … 127
- *         magic rank type swizzle fill address  extents − 1  strides       box−1 element       zero
- *         u32  u8   u8   u8      u8   f64      5 × u32      4 × f64       5×u8  strides 5×u8
- *
- * Axes are innermost first, as in the driver's call: `extents[0]` counts the elements that lie side by
- * side, `strides[0]` is the distance in bytes along axis 1.
+ * Axes are innermost first, as in the driver's calls: `extents[0]` counts the elements that lie side by
+ * side, `strides[0]` is the distance in bytes along axis 1. An im2col map (one with `corners`) is of an array
+ * of channels, two to four axes of which the outermost counts images; its box counts channels and pixels.
  */
 import type { DTypeName } from "../formats/dtype.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import {
+  cornerField,
+  getField,
+  getSigned,
+  getStride,
+  largestRank,
+  mapFields,
+  setField,
+  setStride,
+  tensorMapBytes,
+} from "./tensor-map-fields.ts";
+
+export { tensorMapBytes } from "./tensor-map-fields.ts";
 
 /** In the order of the driver's numbers. */
 export const tensorMapTypes = [
@@ -81,8 +90,36 @@ const floatTypes: readonly TensorMapType[] = [
   "tf32.ftz",
 ];
 
+/** In the order of the numbers in a map, where tf32 is f32 with a bit of its own. */
+const encodedTypes: readonly TensorMapType[] = [
+  "u8",
+  "u16",
+  "u32",
+  "s32",
+  "u64",
+  "s64",
+  "f16",
+  "f32",
+  "f32.ftz",
+  "f64",
+  "bf16",
+];
+
+const roundedTypes: { readonly [T in TensorMapType]?: TensorMapType } = {
+  f32: "tf32",
+  "f32.ftz": "tf32.ftz",
+};
+
 const swizzleWidths = [0, 32, 64, 128] as const;
 const fills = ["zero", "nan"] as const;
+
+/** How far the box that an im2col map's pixels run through lies inside the array, along its middle axes. */
+export interface Corners {
+  /** Of the first pixel along each axis. */
+  readonly lower: readonly number[];
+  /** Beyond the last element of each axis. */
+  readonly upper: readonly number[];
+}
 
 export interface TensorMap {
   readonly type: TensorMapType;
@@ -91,6 +128,8 @@ export interface TensorMap {
   /** In bytes, of every axis but the innermost. */
   readonly strides: readonly number[];
   readonly box: readonly number[];
+  /** Of an im2col map. */
+  readonly corners?: Corners | undefined;
   /** Of the box's elements along each axis every so many are copied; the innermost must be 1. */
   readonly elementStrides?: readonly number[] | undefined;
   readonly swizzle: 0 | 32 | 64 | 128;
@@ -98,26 +137,18 @@ export interface TensorMap {
   readonly fill: "zero" | "nan";
 }
 
-export const tensorMapBytes = 128;
-const magic = 0x70614d54;
-const largestRank = 5;
-const addressAt = 8;
-const extentsAt = 16;
-const stridesAt = 40;
-const boxAt = 72;
-const elementStridesAt = 77;
-
 function isCount(value: number | undefined, largest: number): boolean {
   return value !== undefined && Number.isInteger(value) && value >= 1 && value <= largest;
 }
 
 /** What the driver would refuse the map for; undefined where it is sound. */
 export function tensorMapProblem(map: TensorMap): string | undefined {
-  const { address, extents, strides, box, elementStrides } = map;
+  const { address, extents, strides, box, elementStrides, corners } = map;
   const rank = extents.length;
   if (rank < 1 || rank > largestRank) return `it has ${rank} axes, not 1 to ${largestRank}`;
-  if (strides.length !== rank - 1 || box.length !== rank)
-    return `${rank} axes take ${rank - 1} strides and ${rank} box extents, not ${strides.length} and ${box.length}`;
+  const sides = corners === undefined ? rank : 2;
+  if (strides.length !== rank - 1 || box.length !== sides)
+    return `${rank} axes take ${rank - 1} strides and ${sides} box extents, not ${strides.length} and ${box.length}`;
   if (elementStrides !== undefined && elementStrides.length !== rank)
     return `${rank} axes take as many element strides, not ${elementStrides.length}`;
   if (address % 16 !== 0) return `its address ${address} is no multiple of 16`;
@@ -126,11 +157,27 @@ export function tensorMapProblem(map: TensorMap): string | undefined {
   const stride = strides.find((value) => !isCount(value, 2 ** 40 - 1) || value % 16 !== 0);
   if (stride !== undefined)
     return `a stride is ${stride} bytes, not a multiple of 16 from 16 to 2^40`;
-  const side = box.find((value) => !isCount(value, 256));
-  if (side !== undefined) return `the box has an extent of ${side}, not 1 to 256`;
+  const largest = (axis: number): number => (corners !== undefined && axis === 1 ? 1024 : 256);
+  const axis = box.findIndex((value, position) => !isCount(value, largest(position)));
+  if (axis >= 0) return `the box has an extent of ${box[axis]}, not 1 to ${largest(axis)}`;
   const step = elementStrides?.find((value) => !isCount(value, 8));
   if (step !== undefined) return `an element stride is ${step}, not 1 to 8`;
-  return rowProblem(map);
+  return (corners === undefined ? undefined : cornerProblem(map, corners)) ?? rowProblem(map);
+}
+
+function cornerProblem({ extents }: TensorMap, { lower, upper }: Corners): string | undefined {
+  const middle = extents.length - 2;
+  if (middle < 1) return `an im2col map has 3 to ${largestRank} axes, not ${extents.length}`;
+  if (lower.length !== middle || upper.length !== middle)
+    return `${extents.length} axes take ${middle} corners either way, not ${lower.length} and ${upper.length}`;
+  const { bits } = cornerField(extents.length, "lower", 0);
+  const limit = 2 ** (bits - 1);
+  const corner = [...lower, ...upper].find((value) => value < -limit || value >= limit);
+  if (corner !== undefined) return `a corner is ${corner}, not ${-limit} to ${limit - 1}`;
+  const empty = lower.findIndex(
+    (first, axis) => first > (extents[axis + 1] ?? 0) - 1 + (upper[axis] ?? 0),
+  );
+  return empty < 0 ? undefined : `its bounding box has no pixel along axis ${empty + 1}`;
 }
 
 function rowProblem({ type, box, swizzle, fill }: TensorMap): string | undefined {
@@ -152,41 +199,82 @@ export function encodeTensorMap(map: TensorMap): Uint8Array {
     });
   const bytes = new Uint8Array(tensorMapBytes);
   const view = new DataView(bytes.buffer);
-  view.setUint32(0, magic, true);
-  view.setUint8(4, map.extents.length);
-  view.setUint8(5, tensorMapTypes.indexOf(map.type));
-  view.setUint8(6, swizzleWidths.indexOf(map.swizzle));
-  view.setUint8(7, fills.indexOf(map.fill));
-  view.setFloat64(addressAt, map.address, true);
-  for (const [axis, extent] of map.extents.entries())
-    view.setUint32(extentsAt + 4 * axis, extent - 1, true);
-  for (const [axis, stride] of map.strides.entries())
-    view.setFloat64(stridesAt + 8 * axis, stride, true);
-  for (const [axis, extent] of map.box.entries()) view.setUint8(boxAt + axis, extent - 1);
-  for (const axis of map.extents.keys())
-    view.setUint8(elementStridesAt + axis, map.elementStrides?.[axis] ?? 1);
+  const { type, extents, strides, elementStrides } = map;
+  view.setBigUint64(0, BigInt(map.address), true);
+  setField(view, mapFields.rank, extents.length - 1);
+  const code = encodedTypes.findIndex((plain) => plain === type || roundedTypes[plain] === type);
+  setField(view, mapFields.type, code);
+  setField(view, mapFields.tf32, encodedTypes[code] === type ? 0 : 1);
+  setField(view, mapFields.swizzle, swizzleWidths.indexOf(map.swizzle));
+  setField(view, mapFields.fill, fills.indexOf(map.fill));
+  for (const [axis, extent] of extents.entries())
+    setField(view, mapFields.extent(axis), extent - 1);
+  for (const [axis, stride] of strides.entries()) setStride(view, axis, BigInt(stride));
+  for (const axis of extents.keys())
+    setField(view, mapFields.elementStride(axis), (elementStrides?.[axis] ?? 1) - 1);
+  encodeBox(view, map);
   return bytes;
 }
 
-/** What 128 bytes say; undefined where they are no tensor map. */
-export function decodeTensorMap(bytes: Uint8Array): Required<TensorMap> | undefined {
+function encodeBox(
+  view: DataView,
+  { type, box, corners, swizzle, elementStrides }: TensorMap,
+): void {
+  const [inner = 1, pixels = 1] = box;
+  // The driver counts what lies wholly between element strides.
+  const counts =
+    corners === undefined
+      ? box.map((side, axis) => Math.floor(side / (elementStrides?.[axis] ?? 1)))
+      : box;
+  const elements = counts.reduce((product, count) => product * count, 1);
+  setField(view, mapFields.boxBytes, elements * tensorMapTypeBytes[type]);
+  setField(view, mapFields.boxAlignment, swizzle === 0 ? 16 : 8 * swizzle);
+  setField(view, mapFields.box(0), inner - 1);
+  if (corners === undefined) {
+    for (const [axis, side] of box.entries()) setField(view, mapFields.box(axis), side - 1);
+    return;
+  }
+  const rank = corners.lower.length + 2;
+  setField(view, mapFields.im2col, 1);
+  setField(view, mapFields.pixels, pixels - 1);
+  for (const side of ["lower", "upper"] as const)
+    for (const [axis, corner] of corners[side].entries())
+      setField(view, cornerField(rank, side, axis), corner);
+}
+
+/** What 128 bytes say; undefined where a map never says that. It may still be one that the driver refuses. */
+export function decodeTensorMap(bytes: Uint8Array): TensorMap | undefined {
+  if (bytes.length < tensorMapBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (bytes.length < tensorMapBytes || view.getUint32(0, true) !== magic) return undefined;
-  const rank = view.getUint8(4);
-  const type = tensorMapTypes[view.getUint8(5)];
-  const swizzle = swizzleWidths[view.getUint8(6)];
-  const fill = fills[view.getUint8(7)];
-  if (rank < 1 || rank > largestRank) return undefined;
-  if (type === undefined || swizzle === undefined || fill === undefined) return undefined;
+  const rank = getField(view, mapFields.rank) + 1;
+  const plain = encodedTypes[getField(view, mapFields.type)];
+  const swizzle = swizzleWidths[getField(view, mapFields.swizzle)];
+  const fill = fills[getField(view, mapFields.fill)];
+  const isForeign =
+    getField(view, mapFields.interleave) !== 0 || getField(view, mapFields.wideSwizzle) !== 0;
+  if (rank > largestRank || isForeign) return undefined;
+  if (plain === undefined || swizzle === undefined || fill === undefined) return undefined;
+  const isRounded = getField(view, mapFields.tf32) === 1;
   const axes = Array.from({ length: rank }, (_, axis) => axis);
   return {
-    type,
-    address: view.getFloat64(addressAt, true),
-    extents: axes.map((axis) => view.getUint32(extentsAt + 4 * axis, true) + 1),
-    strides: axes.slice(1).map((axis) => view.getFloat64(stridesAt + 8 * (axis - 1), true)),
-    box: axes.map((axis) => view.getUint8(boxAt + axis) + 1),
-    elementStrides: axes.map((axis) => view.getUint8(elementStridesAt + axis)),
+    type: (isRounded ? roundedTypes[plain] : undefined) ?? plain,
+    address: Number(view.getBigUint64(0, true)),
+    extents: axes.map((axis) => getField(view, mapFields.extent(axis)) + 1),
+    strides: axes.slice(1).map((axis) => getStride(view, axis - 1)),
+    ...decodeBox(view, axes),
+    elementStrides: axes.map((axis) => getField(view, mapFields.elementStride(axis)) + 1),
     swizzle,
     fill,
+  };
+}
+
+function decodeBox(view: DataView, axes: readonly number[]): Pick<TensorMap, "box" | "corners"> {
+  const side = (axis: number): number => getField(view, mapFields.box(axis)) + 1;
+  if (getField(view, mapFields.im2col) === 0) return { box: axes.map(side) };
+  const corners = (which: "lower" | "upper"): readonly number[] =>
+    axes.slice(2).map((axis) => getSigned(view, cornerField(axes.length, which, axis - 2)));
+  return {
+    box: [side(0), getField(view, mapFields.pixels) + 1],
+    corners: { lower: corners("lower"), upper: corners("upper") },
   };
 }

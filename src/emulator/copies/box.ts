@@ -16,6 +16,7 @@ import { swizzleByte } from "../../layout/algebra/shared-layout.ts";
 import type { Swizzle } from "../../layout/algebra/shared-layout.ts";
 import { tensorMapTypeBytes } from "../tensor-map.ts";
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
+import { pixelOffsets } from "./im2col.ts";
 
 const chunk = 16;
 
@@ -43,10 +44,15 @@ export interface BoxShape {
   readonly span: number;
 }
 
-export function boxShape(map: TensorMap): BoxShape {
-  const counts = map.box.map((extent, axis) =>
-    axis === 0 ? extent : Math.ceil(extent / (map.elementStrides?.[axis] ?? 1)),
+function boxCounts({ box, corners, elementStrides }: TensorMap): readonly number[] {
+  if (corners !== undefined) return box;
+  return box.map((extent, axis) =>
+    axis === 0 ? extent : Math.ceil(extent / (elementStrides?.[axis] ?? 1)),
   );
+}
+
+export function boxShape(map: TensorMap): BoxShape {
+  const counts = boxCounts(map);
   const rowBytes = (counts[0] ?? 1) * tensorMapTypeBytes[map.type];
   const rows = counts.slice(1).reduce((product, count) => product * count, 1);
   const pitch = Math.max(map.swizzle, rowBytes);
@@ -60,9 +66,18 @@ export function boxShape(map: TensorMap): BoxShape {
   };
 }
 
-/** The rows of the box at these coordinates, innermost coordinate first. */
-export function boxRows(map: TensorMap, coordinates: readonly number[]): readonly BoxRow[] {
+/**
+ * The rows of the box at these coordinates, innermost coordinate first; of an im2col map a row a pixel, read
+ * so far off.
+ */
+export function boxRows(
+  map: TensorMap,
+  coordinates: readonly number[],
+  offsets: readonly number[] = [],
+): readonly BoxRow[] {
   const { counts, rowBytes, pitch, rows } = boxShape(map);
+  const { corners } = map;
+  const pixels = corners && pixelOffsets(map, corners, coordinates, offsets);
   const elementBytes = tensorMapTypeBytes[map.type];
   const column = coordinates[0] ?? 0;
   const firstInside = Math.max(0, -column);
@@ -71,7 +86,7 @@ export function boxRows(map: TensorMap, coordinates: readonly number[]): readonl
   const inside = Math.max(0, endInside - firstInside) * elementBytes;
   const rowStart = map.address + (column + firstInside) * elementBytes;
   return Array.from({ length: rows }, (_, row) => {
-    const offset = outerOffset(map, counts, coordinates, row);
+    const offset = pixels ? pixels[row] : outerOffset(map, counts, coordinates, row);
     const start = row * pitch;
     if (offset === undefined) return { start, address: map.address, before, inside: 0 };
     return { start, address: rowStart + offset, before, inside };

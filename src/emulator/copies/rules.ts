@@ -84,7 +84,7 @@ function bulk(instruction: CollectiveInstruction, reduces: boolean): Collective 
   const operation = reduces ? reductionOf(modifiers) : undefined;
   if (reduces && operation === undefined) return undefined;
   if (has("tensor")) {
-    if (modifiers.some((modifier) => /^im2col|^tile::/.test(modifier))) return undefined;
+    if (modifiers.some((modifier) => /^(?:im2col|tile)::/.test(modifier))) return undefined;
     return intoShared(modifiers) ? tensorLoad(instruction) : tensorStore(instruction, operation);
   }
   const reduction = bulkReduction(operation, modifiers.at(-1));

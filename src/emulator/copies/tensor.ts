@@ -1,9 +1,14 @@
-/** Tensor copies: boxes of an array that a tensor map describes. */
+/** Tensor copies: boxes of an array that a tensor map describes, or pixels of it in a row (im2col). */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { forLanes, Issue } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
 import type { Collective, CollectiveInstruction, OperandView, Place } from "../collective.ts";
-import { decodeTensorMap, tensorMapBytes, tensorMapTypeBytes } from "../tensor-map.ts";
+import {
+  decodeTensorMap,
+  tensorMapBytes,
+  tensorMapProblem,
+  tensorMapTypeBytes,
+} from "../tensor-map.ts";
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
 import { boxRows, boxShape, convertOnLoad, fillRow, forEachStretch } from "./box.ts";
 import type { BoxRow } from "./box.ts";
@@ -15,6 +20,7 @@ import {
   inBlock,
   targetBlocks,
 } from "./completion.ts";
+import { checkWritten } from "../reports.ts";
 import { acceptsReduction, reduceBytes } from "./reduction.ts";
 import type { ReductionOperation, ReductionType } from "./reduction.ts";
 
@@ -25,22 +31,34 @@ const swizzleLine = 128;
 /** A box at its coordinates, resolved. */
 interface Box {
   readonly map: TensorMap;
+  /** Where the map itself lies. */
+  readonly mapPlace: Place;
   readonly rows: readonly BoxRow[];
   /** Where each row's inside lies in global memory; undefined for rows outside. */
   readonly places: readonly (Place | undefined)[];
 }
 
-function readMap(issuer: Issuer, source: OperandView): TensorMap {
+/** Of a map, what a copy reads: behind it is only what the driver keeps there. */
+const usedMapBytes = 64;
+
+function readMap(issuer: Issuer, source: OperandView): Pick<Box, "map" | "mapPlace"> {
   const { machine, warp, lane, instruction } = issuer;
   const address = source.address(warp, lane);
   const bytes = tensorMapBytes;
   const request = { warp, instruction, lane, kind: "generic", address, bytes } as const;
-  const { views, offset } = machine.resolve({ ...request, alignment: 64 });
+  const mapPlace = machine.resolve({ ...request, alignment: 64 });
+  const { views, offset, space } = mapPlace;
   const map = decodeTensorMap(views.bytes.subarray(offset, offset + bytes));
-  if (map !== undefined) return map;
+  const isReachable = space !== "shared" && space !== "local";
+  const problem = isReachable ? map && tensorMapProblem(map) : `they are in ${space} memory`;
+  if (map !== undefined && problem === undefined) {
+    if (space === "global") checkWritten(machine, warp, instruction, mapPlace, usedMapBytes);
+    return { map, mapPlace };
+  }
+  const why = problem === undefined ? "" : `: ${problem}`;
   throw new TilewrightError({
     code: "TW8051",
-    message: `${instruction.instruction.opcode}: the 128 bytes at 0x${address.toString(16)} are no tensor map`,
+    message: `${instruction.instruction.opcode}: the 128 bytes at 0x${address.toString(16)} are no tensor map${why}`,
     location: instruction.location,
   });
 }
@@ -58,14 +76,23 @@ function usedRows(rows: readonly BoxRow[], rowBytes: number, use: BoxUse): reado
   });
 }
 
-function locateBox(issuer: Issuer, source: OperandView, use: BoxUse): Box {
+function locateBox(
+  issuer: Issuer,
+  source: OperandView,
+  use: BoxUse,
+  shift: OperandView | undefined,
+): Box {
   const { machine, warp, lane, instruction } = issuer;
-  const map = readMap(issuer, source);
+  const { map, mapPlace } = readMap(issuer, source);
   const coordinates = source.elements.map((element) => element.word(warp, lane) | 0);
-  if (coordinates.length !== map.extents.length)
+  const modes = [
+    instruction.modifiers.some((modifier) => modifier.startsWith("im2col")),
+    map.corners !== undefined,
+  ].map((isIm2col) => (isIm2col ? " of im2col" : ""));
+  if (coordinates.length !== map.extents.length || modes[0] !== modes[1])
     throw new TilewrightError({
       code: "TW8053",
-      message: `${coordinates.length} coordinates for a tensor map of ${map.extents.length} axes`,
+      message: `${coordinates.length} coordinates${modes[0]} for a tensor map${modes[1]} of ${map.extents.length} axes`,
       location: instruction.location,
     });
   const column = (coordinates[0] ?? 0) * tensorMapTypeBytes[map.type];
@@ -85,13 +112,14 @@ function locateBox(issuer: Issuer, source: OperandView, use: BoxUse): Box {
       expected: "coordinates from 0 up",
       found: `coordinates ${coordinates.join(", ")}`,
     });
-  const rows = usedRows(boxRows(map, coordinates), boxShape(map).rowBytes, use);
+  const offsets = shift?.elements.map((element) => element.word(warp, lane) & 0xffff);
+  const rows = usedRows(boxRows(map, coordinates, offsets), boxShape(map).rowBytes, use);
   const places = rows.map(({ address, inside: bytes }) =>
     bytes === 0
       ? undefined
       : machine.resolve({ warp, instruction, lane, kind: "global", address, bytes, alignment: 1 }),
   );
-  return { map, rows, places };
+  return { map, mapPlace, rows, places };
 }
 
 function sharedPlace(issuer: Issuer, map: TensorMap, operand: OperandView): Place {
@@ -150,18 +178,29 @@ function loadBox({ map, rows, places }: Box, targets: readonly Place[]): void {
   }
 }
 
-/** `[dst], [map, {c…}], [mbar] {, mask} {, policy}` */
+/** The vector of offsets of an im2col load at a position, and what comes behind it. */
+function takeShift(
+  { modifiers, operands }: CollectiveInstruction,
+  position: number,
+): readonly [shift: OperandView | undefined, next: OperandView | undefined] {
+  const isShifted = modifiers.includes("im2col");
+  return isShifted ? [operands[position], operands[position + 1]] : [undefined, operands[position]];
+}
+
+/** `[dst], [map, {c…}], [mbar] {, {offsets}} {, mask} {, policy}` */
 export function tensorLoad(instruction: CollectiveInstruction): Collective | undefined {
-  const [destination, source, barrier, fourth] = instruction.operands;
+  const [destination, source, barrier] = instruction.operands;
   if (destination === undefined || source === undefined || barrier === undefined) return undefined;
+  const [shift, mask] = takeShift(instruction, 3);
   const multicast = instruction.modifiers.includes("multicast::cluster");
   return forLanes(instruction, (issuer) => {
-    const box = locateBox(issuer, source, "load");
+    const box = locateBox(issuer, source, "load", shift);
     const own = sharedPlace(issuer, box.map, destination);
-    const blocks = targetBlocks(issuer, own, multicast ? fourth : undefined);
+    const blocks = targetBlocks(issuer, own, multicast ? mask : undefined);
     const targets = blocks.map((block) => inBlock(own, block));
     const barriers = completionBarriers(issuer, barrier, blocks, multicast);
     const issue = new Issue(issuer, "async");
+    issue.recordMap(box.mapPlace, tensorMapBytes);
     recordGlobal(issue, box, "read");
     for (const target of targets) recordShared(issue, box, target, "write");
     completeAtBarriers(issue, () => loadBox(box, targets), barriers, boxShape(box.map).bytes);
@@ -176,10 +215,11 @@ export function tensorStore(
   const [destination, source] = instruction.operands;
   if (destination === undefined || source === undefined) return undefined;
   return forLanes(instruction, (issuer) => {
-    const box = locateBox(issuer, destination, "store");
+    const box = locateBox(issuer, destination, "store", undefined);
     const place = sharedPlace(issuer, box.map, source);
     const type = reduction && reducedType(issuer, reduction, box.map.type);
     const issue = new Issue(issuer, "async");
+    issue.recordMap(box.mapPlace, tensorMapBytes);
     recordShared(issue, box, place, "read");
     recordGlobal(issue, box, reduction === undefined ? "write" : "atomic");
     const carried = box.rows.map(() => new CarriedBytes(boxShape(box.map).rowBytes));
@@ -253,11 +293,12 @@ function reducedType(
   });
 }
 
-/** `[map, {c…}]`: reads nothing that a program could tell. */
+/** `[map, {c…}] {, {offsets}}`: reads nothing that a program could tell. */
 export function tensorPrefetch(instruction: CollectiveInstruction): Collective | undefined {
   const [source] = instruction.operands;
   if (source === undefined) return undefined;
+  const [shift] = takeShift(instruction, 1);
   return forLanes(instruction, (issuer) => {
-    locateBox(issuer, source, "load");
+    locateBox(issuer, source, "load", shift);
   });
 }

@@ -145,6 +145,43 @@ class PairView extends BasicView {
   }
 }
 
+/** A 128-bit register: four words a lane, lowest first. */
+class QuadView extends BasicView {
+  readonly #offset: number;
+  readonly #number: number;
+
+  constructor(operand: Operand, { offset, number }: RegisterPlace) {
+    super(operand);
+    this.#offset = offset;
+    this.#number = number;
+  }
+
+  override wide(warp: WarpView, lane: number): bigint {
+    const { words } = state(warp);
+    const at = this.start(warp) + 4 * lane;
+    let bits = 0n;
+    for (let word = 3; word >= 0; word--)
+      bits = (bits << 32n) | BigInt((words[at + word] as number) >>> 0);
+    return bits;
+  }
+
+  override setWide(warp: WarpView, lane: number, bits: bigint): void {
+    const { words, base } = state(warp);
+    const at = this.start(warp) + 4 * lane;
+    for (let word = 0; word < 4; word++)
+      words[at + word] = Number(BigInt.asIntN(32, bits >> BigInt(32 * word)));
+    words[base + this.#number] = (words[base + this.#number] as number) | (1 << lane);
+  }
+
+  override start(warp: WarpView): number {
+    return state(warp).base + this.#offset;
+  }
+
+  override defined(warp: WarpView): number {
+    return state(warp).base + this.#number;
+  }
+}
+
 class PredicateView extends BasicView {
   readonly #offset: number;
   readonly #number: number;
@@ -315,6 +352,6 @@ function registerView(
   if (place.shape === "predicate") return new PredicateView(operand, place, flip);
   if (flip === 1) throw new OperandError("negation of a register that is no predicate");
   if (place.shape === "pair") return new PairView(operand, place);
-  if (place.shape === "quad") throw new OperandError("128-bit register");
+  if (place.shape === "quad") return new QuadView(operand, place);
   return new WordView(operand, place);
 }

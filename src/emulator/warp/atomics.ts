@@ -125,9 +125,10 @@ function formOf(instruction: WarpInstruction, operation: AtomicOperation): Atomi
 
 function readBits({ views, offset }: Found, bytes: number): bigint {
   if (bytes === 2) return BigInt(views.halves[offset >>> 1] as number);
-  const low = BigInt((views.words[offset >>> 2] as number) >>> 0);
-  if (bytes === 4) return low;
-  return low | (BigInt((views.words[(offset >>> 2) + 1] as number) >>> 0) << 32n);
+  let bits = 0n;
+  for (let at = bytes - 4; at >= 0; at -= 4)
+    bits = (bits << 32n) | BigInt((views.words[(offset + at) >>> 2] as number) >>> 0);
+  return bits;
 }
 
 function writeBits({ views, offset }: Found, bytes: number, bits: bigint): void {
@@ -136,8 +137,8 @@ function writeBits({ views, offset }: Found, bytes: number, bits: bigint): void 
     views.halves[offset >>> 1] = Number(bits);
     return;
   }
-  views.words[offset >>> 2] = Number(BigInt.asIntN(32, bits));
-  if (bytes === 8) views.words[(offset >>> 2) + 1] = Number(BigInt.asIntN(32, bits >> 32n));
+  for (let at = 0; at < bytes; at += 4)
+    views.words[(offset + at) >>> 2] = Number(BigInt.asIntN(32, bits >> BigInt(8 * at)));
 }
 
 function readOperand(view: OperandView, warp: WarpState, lane: number, bytes: number): bigint {
@@ -151,7 +152,7 @@ function writeResult(
   bits: bigint,
   bytes: number,
 ): void {
-  if (bytes === 8) view.setWide(warp, lane, bits);
+  if (bytes >= 8) view.setWide(warp, lane, bits);
   else view.setWord(warp, lane, Number(bits) | 0);
 }
 
@@ -239,7 +240,6 @@ const atomic: WarpRule = (instruction) => {
   if (parsed.has("async")) throw new OperandError("asynchronous reduction");
   const form = formOf(instruction, operation);
   const { bytes } = form;
-  if (bytes > 8) throw new OperandError("atomic on 128 bits");
   const kind = accessKind(parsed.modifiers);
   const at = parsed.root === "atom" ? 1 : 0;
   const targets = at === 1 ? parts(instruction.view(0)) : [];

@@ -2,8 +2,11 @@
  * Fences. Accesses here take effect at once, so a fence only tells the checks: what a warp publishes behind
  * it, or on which of its accesses asynchronous operations may rely.
  */
+import { mapOrderOf } from "../checks/map-order.ts";
 import type { WarpState } from "../machine/warp.ts";
-import type { WarpInstruction, WarpRule, WarpRules } from "./rule.ts";
+import { tensorMapBytes } from "../tensor-map-fields.ts";
+import { eachLane } from "./rule.ts";
+import type { WarpInstruction, WarpRule, WarpRules, WarpRun } from "./rule.ts";
 
 function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
   const isGlobal = instruction.has("global");
@@ -14,8 +17,29 @@ function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
   };
 }
 
+/** `fence.proxy.tensormap::generic`: of writes to tensor maps, or of the map at an address. */
+function mapFence(instruction: WarpInstruction): WarpRun {
+  const address = instruction.has("acquire") ? instruction.view(0) : undefined;
+  return (warp, mask) => {
+    warp.host.fence(warp);
+    const { host, timeline } = warp;
+    const order = mapOrderOf(host);
+    if (address === undefined) {
+      if (timeline !== undefined) order.release(timeline);
+      return mask;
+    }
+    eachLane(mask, (lane) => {
+      const at = address.address(warp, lane);
+      const { offset } = warp.locate(instruction.site, lane, "generic", at, tensorMapBytes);
+      if (timeline !== undefined) order.acquire(timeline, offset);
+    });
+    return mask;
+  };
+}
+
 const fence: WarpRule = (instruction) => {
   const { modifiers } = instruction.lane;
+  if (modifiers.includes("tensormap::generic")) return mapFence(instruction);
   const isProxy = modifiers[0]?.startsWith("proxy") === true;
   const run = isProxy ? proxyFence(instruction) : (warp: WarpState): void => warp.host.fence(warp);
   return (warp, mask) => {

@@ -23,7 +23,8 @@ export const emulatorAsyncCodes = registerCodes({
   },
   TW8053: {
     title: "coordinates do not fit the tensor map",
-    cause: "The instruction's dimension and the number of axes of the map differ.",
+    cause:
+      "The instruction's dimension and the number of axes of the map differ, or only one of them is im2col.",
     example: "cp.async.bulk.tensor.2d… with a map of 3 axes",
     remedy: "use the form of the instruction that has the map's dimension",
   },
@@ -59,6 +60,14 @@ export const emulatorAsyncCodes = registerCodes({
       "Loads fill what lies before the array, but a GPU stops with an illegal instruction where a store or a reduction begins there.",
     example: "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {-4, 0}], [tile];",
     remedy: "begin stores inside the array; they may reach past its end",
+  },
+  TW8059: {
+    title: "tensor map written without its fences",
+    cause:
+      "Copies read tensor maps through a proxy of their own. A map that the kernel writes must be released by its writer and acquired, by its address, before a copy uses it.",
+    example: "tensormap.replace… [map], …; cp.async.bulk.tensor.2d… [map, {0, 0}] …",
+    remedy:
+      "execute fence.proxy.tensormap::generic.release (or tensormap.cp_fenceproxy) behind the writes, and fence.proxy.tensormap::generic.acquire [map], 128 before the copy",
   },
   TW8060: {
     title: "no mbarrier at the address",
@@ -131,6 +140,13 @@ export const emulatorAsyncCodes = registerCodes({
     cause: "This operand must have one value in all lanes of the warp.",
     example: "wgmma.mma_async… %rd1, %rd2  // %rd1 depends on %laneid",
     remedy: "compute the operand from values that all lanes share",
+  },
+  TW8075: {
+    title: "metadata of a sparse product that mean nothing",
+    cause:
+      "Four bits for each chunk of a sparse A name two different elements; in ascending order for .sp::ordered_metadata, and 0b0100 or 0b1110 for tf32.",
+    example: "mma.sp.sync.aligned… {%r0, …}, %r8, 0;  // %r8 = 0: every chunk has element 0 twice",
+    remedy: "write the indices of the two elements that the chunk holds, the first in the low bits",
   },
   TW8080: {
     title: "cluster barrier out of order",
