@@ -53,6 +53,28 @@ describe("lanes that part", () => {
     expect([...(arrays[0] ?? [])]).toEqual(lanes.map((lane) => (lane < 20 ? 0xfffff : 0)));
   });
 
+  test.each(seeds)(
+    "are not waited for at a barrier once they only have the end before them, seed %i",
+    (seed) => {
+      const body = `${place} setp.ge.u32 %p0, %r0, 44; @%p0 bra $end;
+      mov.u32 %r3, space; shl.b32 %r4, %r0, 2; add.s32 %r4, %r3, %r4;
+      st.shared.b32 [%r4], %r0; bar.sync 0;
+      sub.s32 %r5, 43, %r0; shl.b32 %r5, %r5, 2; add.s32 %r5, %r3, %r5;
+      ld.shared.b32 %r6, [%r5]; st.global.b32 [%d8], %r6;
+      $end: ret;`;
+      const { arrays, result } = runBlocks({
+        body,
+        arrays: [new Uint32Array(64)],
+        lanes: 64,
+        module: ".shared .align 4 .b8 space[256];",
+        options: { seed },
+      });
+      expect(result.findings).toEqual([]);
+      const expected = Array.from({ length: 64 }, (_, lane) => (lane < 44 ? 43 - lane : 0));
+      expect([...(arrays[0] ?? [])]).toEqual(expected);
+    },
+  );
+
   test.each(seeds)("do not starve each other in a spin lock, seed %i", (seed) => {
     const body = `${place}
       $try: atom.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p0, %r1, 0; @%p0 bra $try;

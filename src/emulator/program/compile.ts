@@ -101,10 +101,21 @@ export class FunctionCompiler {
     return this.#number(this.#plan.starts[block] ?? this.#plan.steps.length);
   }
 
-  /** Where lanes that part in a block meet; -1 for where the function returns to. */
+  /**
+   * Where lanes that part in a block meet; -1 for where the function returns to. Lanes that only come to the
+   * end of the entry do not wait there: they are over, and the others' barriers go on without them.
+   */
   #meeting(block: number): number {
     const meeting = this.#blocks[block]?.meeting;
-    return meeting === undefined ? -1 : this.#startOf(meeting);
+    return meeting === undefined || this.#isEnd(meeting) ? -1 : this.#startOf(meeting);
+  }
+
+  #isEnd(block: number): boolean {
+    const step = this.#plan.steps[this.#plan.starts[block] ?? this.#plan.steps.length];
+    if (!this.#function.declaration.entry || step?.kind !== "warp") return false;
+    const { lane, flat } = step.instruction;
+    const ends = lane.root === "ret" || lane.root === "exit";
+    return ends && flat.instruction.guard === undefined;
   }
 
   #blockOf(name: string, { instruction, scope }: FlatInstruction): number {
