@@ -152,7 +152,8 @@ describe("the packed package", () => {
   });
 
   test("bundles for a browser from its library files alone", async () => {
-    writeFileSync(join(project, "page.js"), 'export * from "tilewright";');
+    const lines = ['export * from "tilewright";', 'export * from "tilewright/emulator";'];
+    writeFileSync(join(project, "page.js"), lines.join("\n"));
     const { metafile } = await build({
       absWorkingDir: project,
       entryPoints: ["page.js"],

@@ -91,6 +91,18 @@ export function parseShape(text: string): readonly number[] {
   throw new InvalidArgumentError("It must look like 64x16.");
 }
 
+/** Extents along x, y and z; 1 where nothing is said. */
+export function parseExtents(text: string): readonly [number, number?, number?] {
+  const [x, ...others] = text.split(/[,x]/).map(Number);
+  if (
+    x !== undefined &&
+    /^\d+([,x]\d+){0,2}$/.test(text) &&
+    [x, ...others].every((each) => each > 0)
+  )
+    return [x, ...others] as [number, number?, number?];
+  throw new InvalidArgumentError("It must look like 128 or 16,8,1.");
+}
+
 export function parseVectorBytes(text: string): number {
   const count = Number(text);
   if (["1", "2", "4", "8", "16"].includes(text)) return count;

@@ -10,6 +10,8 @@ import { dtypeNames } from "../formats/dtype.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
 import type { Target } from "../targets/target.ts";
+import { parseArgument } from "./launch-arguments.ts";
+import type { LaunchArgument } from "./launch-arguments.ts";
 import { layoutRequest } from "./layout-request.ts";
 import type { LayoutOptions } from "./layout-request.ts";
 import {
@@ -22,7 +24,9 @@ import {
   jsonOption,
   kernelOption,
   parseCount,
+  parseExtents,
   parseShape,
+  parseTarget,
   parseVectorBytes,
   seedOption,
   targetOption,
@@ -68,6 +72,33 @@ interface SimulateOptions {
   readonly target: Target;
 }
 
+interface EmulateOptions {
+  readonly entry?: string;
+  readonly grid?: Extents;
+  readonly block?: Extents;
+  readonly cluster?: number;
+  readonly shared: number;
+  readonly arg: readonly LaunchArgument[];
+  readonly seed: number;
+  readonly checks: boolean;
+  readonly target?: Target;
+  readonly print?: number;
+  readonly out?: string;
+}
+
+type Extents = readonly [number, number?, number?];
+
+const argumentHelp = `
+Values of --arg:
+  1024                          a number, by the parameter's type
+  f32:0.5                       a number of a format, for a parameter that is only bits (.b32)
+  null                          a pointer to nothing
+  "f32[1024]"                   an array that nothing has written: an output
+  "f32[64,64]:random"           an array of random numbers; :zeros; :FILE for what a file holds
+  "map:64x8,swizzle=128:bf16[64,256]:random"    a tensor map of an array; its box is innermost first
+  bytes:FILE                    a structure by value
+  name=VALUE                    any of them, with a name for reports`;
+
 export function buildProgram(version: string, choose: (command: ChosenCommand) => void): Command {
   const program = new Command("tilewright")
     .description("Runs, checks and prints GPU kernels written in TypeScript.")
@@ -79,6 +110,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
   addRun(program, choose);
   addCompile(program, choose);
   addSimulate(program, choose);
+  addEmulate(program, choose);
   addLayout(program, choose);
   addReport(program, choose);
   addCache(program, choose);
@@ -89,6 +121,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
       ["tilewright run axpy.ts", "run the file's main, or its kernels on random inputs"],
       ["tilewright simulate axpy.ts", "look for races and deadlocks under many schedules"],
       ["tilewright compile axpy.ts --emit ptx", "print the PTX"],
+      ["tilewright emulate kernel.ptx", "run PTX of any compiler, without a GPU"],
       ["tilewright layout axpy.ts", "where the tiles lie, and what moving them costs"],
       ["tilewright report axpy.ts", "registers, occupancy, vector widths and more, by line"],
       ["tilewright doctor", "what this machine has and what will be used"],
@@ -215,6 +248,71 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
       choose(async (output) => {
         const { simulateCommand } = await import("./commands/simulate.ts");
         return simulateCommand({ ...settings, file, kernel, dimensions }, output);
+      });
+    });
+}
+
+function addEmulate(program: Command, choose: (command: ChosenCommand) => void): void {
+  program
+    .command("emulate")
+    .summary("run PTX of any compiler, with checks")
+    .description(
+      "Runs an entry of a PTX file lane by lane: of nvcc, Triton or any other compiler, for sm_80 to " +
+        "sm_90a. Prints races, accesses outside of arrays, deadlocks and what else is wrong, then what the " +
+        "kernel wrote, and exits with status 1 if anything was found. With a file alone, lists its entries " +
+        "and their parameters.",
+    )
+    .argument("<file>", "PTX text")
+    .option("--entry <name>", "the entry; may be left out where there is one")
+    .addOption(new Option("--grid <extents>", "blocks, along x,y,z").argParser(parseExtents))
+    .addOption(new Option("--block <extents>", "lanes of a block, x,y,z").argParser(parseExtents))
+    .addOption(
+      new Option(
+        "--cluster <count>",
+        "blocks of a cluster; else what the entry requires",
+      ).argParser(parseCount),
+    )
+    .addOption(
+      new Option("--shared <bytes>", "dynamic shared memory").argParser(parseCount).default(0),
+    )
+    .addOption(
+      new Option("--arg <value>", "a parameter, in order; may be repeated (see below)")
+        .argParser(parseArgument)
+        .default([], "none"),
+    )
+    .addOption(seedOption("decides the random arrays, and what happens first"))
+    .option("--no-checks", "only run; do not look for races and the like")
+    .addOption(
+      new Option("--target <name>", "the GPU whose limits hold; else the file's").argParser(
+        parseTarget,
+      ),
+    )
+    .addOption(
+      new Option("--print <count>", "print so many elements of each output").argParser(parseCount),
+    )
+    .option("--out <folder>", "write each output into this folder, as it lies in memory")
+    .addOption(jsonOption())
+    .addHelpText("after", argumentHelp)
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright emulate kernel.ptx", "entries and parameters"],
+        [
+          'tilewright emulate axpy.ptx --grid 4 --block 256 --arg "f32[1000]:random" --arg "out=f32[1000]" --arg 1000',
+          "a launch",
+        ],
+        [
+          'tilewright emulate axpy.ptx --block 256 --arg "f32[256]:x.bin" --arg "out=f32[256]" --arg 256 --out results',
+          "from files, to files",
+        ],
+      ]),
+    )
+    .action((file: string, options: EmulateOptions) => {
+      const { entry, grid, block, cluster, target, print, out, arg, ...settings } = options;
+      const given = { file, entry, grid, block, cluster, target, print, out, arguments: arg };
+      choose(async (output) => {
+        const { emulateCommand } = await import("./commands/emulate.ts");
+        return emulateCommand({ ...settings, ...given }, output);
       });
     });
 }

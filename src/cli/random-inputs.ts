@@ -70,7 +70,8 @@ export function randomInputs(
   return inputs;
 }
 
-function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
+/** An array of random numbers. */
+export function randomArray(dtype: DType, shape: readonly number[], random: Random): HostArray {
   const numbers = Float64Array.from({ length: elementCount(shape) }, () =>
     randomNumber(dtype, random),
   );

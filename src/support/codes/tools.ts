@@ -67,6 +67,12 @@ export const toolCodes = registerCodes({
     remedy:
       "read the assembler's lines in the report; use a toolkit that knows the target, or --emit ptx",
   },
+  TW5011: {
+    title: "data file that does not fit",
+    cause: "The file of an --arg is not there, or does not have the bytes of the array.",
+    example: 'tilewright emulate axpy.ptx --block 128 --arg "f32[1024]:short.bin"',
+    remedy: "give a file with as many bytes as the elements have in memory, or random or zeros",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
