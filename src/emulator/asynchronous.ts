@@ -12,6 +12,7 @@ import { Clock } from "../sim/order/clock.ts";
 import { completion, Knowledge } from "../sim/order/knowledge.ts";
 import type { Epoch } from "../sim/order/knowledge.ts";
 import { AsyncAgents } from "../sim/order/pool.ts";
+import { mapOrderOf } from "./checks/map-order.ts";
 import type {
   Collective,
   CollectiveInstruction,
@@ -67,6 +68,7 @@ export class Issue {
 
   /** Checks an access that the operation will make. */
   record(place: Place, bytes: number, mode: "read" | "write" | "atomic"): void {
+    if (mode !== "read") this.issuer.machine.wrote(place, bytes);
     const epoch = mode === "read" ? this.#read : this.#write;
     if (this.#known === undefined || epoch === undefined || bytes === 0) return;
     if (place.space !== "shared" && place.space !== "global") return;
@@ -74,6 +76,19 @@ export class Issue {
     const { machine, warp, lane, instruction } = this.issuer;
     const proxy = this.#proxy;
     machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction });
+  }
+
+  /** Checks that the operation may read the tensor map at a place. */
+  recordMap(place: Place, bytes: number): void {
+    if (this.#known === undefined || this.#read === undefined || place.space !== "global") return;
+    const { machine, warp, lane, instruction } = this.issuer;
+    const { generic, shared } = this.#known;
+    const visible = mapOrderOf(machine).visible(this.#known, place.offset);
+    machine.record({
+      ...{ place, bytes, mode: "read", proxy: "async", warp, lane, instruction, ofMap: true },
+      epoch: this.#read,
+      known: new Knowledge(generic, shared, visible),
+    });
   }
 
   /** What whoever waits for the source to have been read may rely on. */
@@ -111,6 +126,7 @@ export function recordOrdinary(
   bytes: number,
   mode: "read" | "write" | "atomic",
 ): void {
+  if (mode !== "read") machine.wrote(place, bytes);
   const epoch = warp.timeline;
   if (epoch === undefined) return;
   const known = epoch.knowledge;

@@ -31,14 +31,14 @@ export interface OperandView {
   /** Bits of a register or constant up to 32 bits, unsigned; 0 or 1 of a predicate. */
   word(warp: WarpView, lane: number): number;
   setWord(warp: WarpView, lane: number, bits: number): void;
-  /** A 64-bit register or constant. */
+  /** A 64-bit register or constant, or all of a 128-bit register. */
   wide(warp: WarpView, lane: number): bigint;
   setWide(warp: WarpView, lane: number, bits: bigint): void;
   /** An address operand (base and offset) or a register that holds an address, unsigned. */
   address(warp: WarpView, lane: number): number;
   /**
    * Where a register lies: the index in `warp.words` of lane 0. A register up to 32 bits has a word a lane;
-   * a 64-bit one two, low first; a predicate a single word, a bit for each lane.
+   * a 64-bit one two and a 128-bit one four, lowest first; a predicate a single word, a bit for each lane.
    */
   start(warp: WarpView): number;
   /** The index in `warp.words` of the word whose bits say which lanes have written the register. */
@@ -129,6 +129,8 @@ export interface RecordedAccess {
   readonly warp: WarpView;
   readonly lane: number;
   readonly instruction: CollectiveInstruction;
+  /** The read of a tensor map by a copy. */
+  readonly ofMap?: boolean | undefined;
 }
 
 export interface MachineView {
@@ -140,6 +142,8 @@ export interface MachineView {
   newAgent(): number;
   /** The memory at an address; throws the finding where there is none or it is misaligned. */
   resolve(request: AccessRequest): Place;
+  /** Notes that an instruction writes bytes of a place, for launches on threads. */
+  wrote(place: Place, bytes: number): void;
   /** Checks an access against those that it is not ordered with, and remembers it; does nothing without checks. */
   record(access: RecordedAccess): void;
   /** Runs `complete` later, in an order that the seed decides. */

@@ -1,156 +1,16 @@
-/** Runs an entry of a module on emulated memory. */
+/** Runs an entry of a module on emulated memory: on the calling thread, or with a crew on several. */
 import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { unknownLocation } from "../support/location.ts";
-import { globalBase } from "./addresses.ts";
-import { collectiveRules } from "./collectives.ts";
+import { prepare } from "./emulation.ts";
 import { Grid } from "./machine/grid.ts";
-import { Launch } from "./machine/launch.ts";
-import { byteStates, memoryOf } from "./memory.ts";
-import type { EmulatedMemory, MemoryViews } from "./memory.ts";
-import { loadProgram } from "./program/load.ts";
-import type { Program } from "./program/program.ts";
-import { functionAddress } from "./program/resolver.ts";
-import { variableBytes } from "./program/symbols.ts";
-import { initialBytes } from "./program/variables.ts";
+import type { Launch } from "./machine/launch.ts";
+import type { EmulatedMemory } from "./memory.ts";
+import type { Crew } from "./threads/crew.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
-/** Programs by module, entry and whether they check. */
-const programs = new WeakMap<PtxModule, Map<string, Program>>();
-
-function programOf(module: PtxModule, entry: string, checks: boolean): Program {
-  const known = programs.get(module) ?? new Map<string, Program>();
-  programs.set(module, known);
-  const key = `${checks} ${entry}`;
-  const program =
-    known.get(key) ?? loadProgram(module, entry, { checks, collectives: collectiveRules });
-  known.set(key, program);
-  return program;
-}
-
-/** Where a module's variables lie in a memory: they outlive a launch. */
-const variableAddresses = new WeakMap<EmulatedMemory, WeakMap<PtxModule, Map<string, number>>>();
-
-/** The address of a variable or function that an initial value names. */
-function addressIn(program: Program, globals: ReadonlyMap<string, number>, name: string): bigint {
-  const variable = globals.get(name);
-  if (variable !== undefined) return BigInt(variable);
-  const called = program.functions.find(({ declaration }) => declaration.name === name);
-  if (called !== undefined) return BigInt(functionAddress(called.number));
-  throw new Error(`the address of ${name} is not known`);
-}
-
-function constantMemory(program: Program, globals: Float64Array): MemoryViews {
-  const views = filled(program.constantBytes);
-  const known = new Map(program.globals.map(({ name }, slot) => [name, globals[slot] ?? 0]));
-  for (const { variable, offset } of program.constants) {
-    const address = (name: string, at: number): bigint =>
-      addressIn(program, known, name) + BigInt(at);
-    views.bytes.set(initialBytes(variable, address), offset);
-  }
-  return views;
-}
-
-function addressesOf(module: PtxModule, program: Program, memory: EmulatedMemory): Float64Array {
-  const ofMemory = variableAddresses.get(memory) ?? new WeakMap<PtxModule, Map<string, number>>();
-  variableAddresses.set(memory, ofMemory);
-  const known = ofMemory.get(module) ?? new Map<string, number>();
-  ofMemory.set(module, known);
-  const fresh = program.globals.filter(({ name }) => !known.has(name));
-  for (const variable of fresh)
-    known.set(variable.name, memory.allocate(variableBytes(variable), variable.name));
-  for (const variable of fresh) {
-    const bytes = initialBytes(
-      variable,
-      (name, offset) => addressIn(program, known, name) + BigInt(offset),
-    );
-    memory.write(known.get(variable.name) ?? globalBase, bytes);
-  }
-  return Float64Array.from(program.globals, ({ name }) => known.get(name) ?? 0);
-}
-
-function misfit(message: string, expected?: string, found?: string): TilewrightError {
-  return new TilewrightError({
-    code: "TW8003",
-    message,
-    location: unknownLocation,
-    expected,
-    found,
-  });
-}
-
-function filled(bytes: number): MemoryViews {
-  const views = memoryOf(16 * Math.ceil(bytes / 16));
-  views.states.fill(byteStates.written);
-  return views;
-}
-
-function parameterMemory(program: Program, { parameters, entry }: EmulatedLaunch): MemoryViews {
-  const declared = program.entry.declaration.parameters;
-  if (declared.length !== parameters.length)
-    throw misfit(
-      `${entry} takes another number of parameters`,
-      `${declared.length}`,
-      `${parameters.length}`,
-    );
-  const views = filled(program.parameterBytes);
-  declared.forEach((variable, position) => {
-    const bytes = parameters[position] ?? new Uint8Array();
-    const size = variableBytes(variable);
-    if (bytes.length !== size)
-      throw misfit(
-        `parameter ${variable.name} of ${entry} has another size`,
-        `${size} bytes`,
-        `${bytes.length} bytes`,
-      );
-    views.bytes.set(bytes, program.parameterOffsets[position] ?? 0);
-  });
-  return views;
-}
-
-/** The directives of the entry and the limits of the target. */
-function checkShape(program: Program, launch: EmulatedLaunch, options: EmulatorOptions): void {
-  const [x, y, z] = launch.lanes;
-  const lanes = x * y * z;
-  const { target } = options;
-  const { directives } = program.entry.declaration;
-  const shape = `${x} × ${y} × ${z} lanes`;
-  for (const { name, values } of directives) {
-    const [wantedX = 1, wantedY = 1, wantedZ = 1] = values;
-    if (name === "reqntid" && (wantedX !== x || wantedY !== y || wantedZ !== z))
-      throw misfit(`${launch.entry} requires another block`, `${values.join(" × ")} lanes`, shape);
-    if (name === "maxntid" && lanes > wantedX * wantedY * wantedZ)
-      throw misfit(`${launch.entry} allows smaller blocks`, `${values.join(" × ")} lanes`, shape);
-    if (name === "reqnctapercluster" && wantedX !== (launch.cluster ?? 1))
-      throw misfit(
-        `${launch.entry} requires another cluster`,
-        `${wantedX}`,
-        `${launch.cluster ?? 1}`,
-      );
-  }
-  if (lanes > target.lanesPerBlock || lanes < 1)
-    throw misfit(
-      `no block of ${target.name} has this many lanes`,
-      `1 to ${target.lanesPerBlock}`,
-      `${lanes}`,
-    );
-  const shared = program.staticSharedBytes + launch.sharedBytes;
-  if (shared > target.sharedMemoryPerBlock)
-    throw misfit(
-      `${launch.entry} needs more shared memory than a block of ${target.name} has`,
-      `at most ${target.sharedMemoryPerBlock} bytes`,
-      `${shared} bytes`,
-    );
-  const cluster = launch.cluster ?? 1;
-  if (launch.blocks[0] % cluster !== 0)
-    throw misfit("blocks do not fill clusters", `a multiple of ${cluster}`, `${launch.blocks[0]}`);
-}
-
 /** What was found before the kernel stopped may well be why it did. */
-function withEarlier(
-  error: TilewrightError,
-  findings: readonly TilewrightError[],
-): TilewrightError {
+function withEarlier(error: unknown, { findings }: Launch): unknown {
+  if (!(error instanceof TilewrightError)) return error;
   return error.withNotes(
     findings.map((finding) => ({
       message: `before that, ${finding.code}: ${finding.summary}`,
@@ -169,26 +29,47 @@ export function emulate(
   memory: EmulatedMemory,
   options: EmulatorOptions,
 ): EmulationResult {
-  const { target, seed = 0, checks = true } = options;
-  const program = programOf(module, launch.entry, checks);
-  checkShape(program, launch, options);
-  const parameters = parameterMemory(program, launch);
-  const symbols = addressesOf(module, program, memory);
-  const constants = constantMemory(program, symbols);
-  const state = new Launch({
-    program,
-    memory,
-    parameters,
-    constants,
-    symbols,
-    target,
-    seed,
-    checks,
-  });
+  const state = prepare(module, launch, memory, options);
   try {
     new Grid(state, launch).run();
   } catch (error) {
-    throw error instanceof TilewrightError ? withEarlier(error, state.findings) : error;
+    throw withEarlier(error, state);
   }
   return { findings: state.findings, counters: state.counters };
+}
+
+/**
+ * The same with a crew's threads where that is quicker. Until it is over, memory may be allocated but not
+ * written or freed.
+ */
+export async function emulateWith(
+  crew: Crew,
+  module: PtxModule,
+  launch: EmulatedLaunch,
+  memory: EmulatedMemory,
+  options: EmulatorOptions,
+): Promise<EmulationResult> {
+  const state = prepare(module, launch, memory, options);
+  const grid = new Grid(state, launch);
+  const { findings, counters } = state;
+  try {
+    const pace = await crew.pace(state);
+    while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
+      if (pace.isWorthwhile(grid.clustersLeft)) {
+        const { nextCluster: firstCluster, clustersLeft: clusters } = grid;
+        const rest = { module, launch, memory, options, state, firstCluster, clusters };
+        const more = await crew.run(rest);
+        if (more === undefined) break;
+        counters.laneInstructions += more.laneInstructions;
+        counters.warpInstructions += more.warpInstructions;
+        return { findings, counters };
+      }
+      grid.runNext();
+      pace.clusterDone();
+    }
+    grid.run();
+  } catch (error) {
+    throw withEarlier(error, state);
+  }
+  return { findings, counters };
 }

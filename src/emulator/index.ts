@@ -1,7 +1,9 @@
 /** Runs PTX modules without a GPU. */
-export { emulate } from "./emulate.ts";
+export { emulate, emulateWith } from "./emulate.ts";
 export { EmulatedMemory } from "./memory.ts";
 export type { Allocation } from "./memory.ts";
+export { Crew } from "./threads/crew.ts";
+export type { CrewOptions } from "./threads/crew.ts";
 export type {
   EmulatedLaunch,
   EmulationCounters,

@@ -31,19 +31,29 @@ export interface MemoryViews {
   readonly stateWords: Int32Array;
 }
 
+/** The first bytes of buffers as memory: a multiple of 16 of them. */
+export function viewsOf(bytes: ArrayBufferLike, states: ArrayBufferLike, size: number): MemoryViews {
+  return {
+    bytes: new Uint8Array(bytes, 0, size),
+    halves: new Uint16Array(bytes, 0, size / 2),
+    words: new Int32Array(bytes, 0, size / 4),
+    singles: new Float32Array(bytes, 0, size / 4),
+    doubles: new Float64Array(bytes, 0, size / 8),
+    states: new Uint8Array(states, 0, size),
+    stateWords: new Int32Array(states, 0, size / 4),
+  };
+}
+
 /** Fresh memory of a multiple of 16 bytes, none of it allocated. */
 export function memoryOf(size: number): MemoryViews {
-  const buffer = new ArrayBuffer(size);
-  const states = new Uint8Array(size);
-  return {
-    bytes: new Uint8Array(buffer),
-    halves: new Uint16Array(buffer),
-    words: new Int32Array(buffer),
-    singles: new Float32Array(buffer),
-    doubles: new Float64Array(buffer),
-    states,
-    stateWords: new Int32Array(states.buffer),
-  };
+  return viewsOf(new ArrayBuffer(size), new ArrayBuffer(size), size);
+}
+
+/** Global memory as a launch sees it. */
+export interface Heap {
+  readonly views: MemoryViews;
+  /** The allocation that holds an address, or the nearest one below it. */
+  nearest(address: number): Allocation | undefined;
 }
 
 const alignment = 512;
@@ -52,7 +62,7 @@ const guard = 512;
 const smallestHeap = 1 << 20;
 const largestHeap = wordSize - smallestHeap;
 
-export class EmulatedMemory {
+export class EmulatedMemory implements Heap {
   #views: MemoryViews = memoryOf(smallestHeap);
   readonly #allocations = new Map<number, Allocation>();
   /** Gaps that freed allocations left, by offset. */
@@ -65,6 +75,11 @@ export class EmulatedMemory {
 
   get allocations(): readonly Allocation[] {
     return [...this.#allocations.values()];
+  }
+
+  /** Bytes from the start of the heap that allocations lie in. */
+  get extent(): number {
+    return this.#end;
   }
 
   /** The address of fresh memory whose contents are undefined. */
@@ -119,7 +134,6 @@ export class EmulatedMemory {
     return found;
   }
 
-  /** The allocation that holds an address, or the nearest one below it. */
   nearest(address: number): Allocation | undefined {
     let nearest: Allocation | undefined;
     for (const allocation of this.#allocations.values())

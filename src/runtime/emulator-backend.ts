@@ -2,10 +2,10 @@
  * The emulator as a device: kernels are compiled to PTX text as for a GPU, and the text is executed lane by
  * lane. Global memory is the emulator's heap; a launch's parameters are the bytes that a driver would copy.
  *
- *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulate(module, launch, memory)
+ *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulateWith(crew, module, launch, memory)
  */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
-import { EmulatedMemory, emulate } from "../emulator/index.ts";
+import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes } from "../formats/dtype.ts";
@@ -37,6 +37,8 @@ export interface EmulatorDeviceOptions {
   readonly seed?: number;
   /** Look for races, uninitialised values and the rest; true unless given. */
   readonly checks?: boolean;
+  /** Threads that run the blocks of long launches; 1 for none but the calling one. */
+  readonly threads?: number;
   readonly onPrint?: (line: string) => void;
   readonly onFindings?: (findings: readonly TilewrightError[]) => void;
 }
@@ -55,11 +57,13 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   readonly sourceLines = "all";
   readonly #options: EmulatorDeviceOptions;
   readonly #memory = new EmulatedMemory();
+  readonly #crew: Crew;
 
   constructor(options: EmulatorDeviceOptions = {}) {
     super();
     this.target = options.target ?? defaultTarget;
     this.#options = options;
+    this.#crew = new Crew({ threads: options.threads });
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
@@ -116,7 +120,8 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     if (blocks === 0) return;
     const lent = new LentMemory(this.#memory, launch);
     try {
-      const { findings } = emulate(
+      const { findings } = await emulateWith(
+        this.#crew,
         program.module,
         {
           entry: program.entry,
@@ -153,7 +158,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   dispose(): void {
-    // The garbage collector takes the heap back.
+    this.#crew.dispose();
   }
 }
 

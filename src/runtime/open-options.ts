@@ -19,6 +19,8 @@ export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "targ
   readonly target?: Target | TargetName;
   /** The number of the GPU to open, in the driver's order; 0 unless given. */
   readonly gpu?: number;
+  /** Threads that the emulator runs blocks on; as many as there are processors unless given. */
+  readonly threads?: number;
 }
 
 export type DeviceName = "gpu" | "simulator" | "emulator";
@@ -32,6 +34,10 @@ export const seedRule: Rule = ["a whole number", Number.isSafeInteger];
 export const countRule: Rule = [
   "a whole number from 0",
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+];
+const numberRule: Rule = [
+  "a whole number from 1",
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 ];
 const functionRule: Rule = ["a function", (value) => typeof value === "function"];
 
@@ -52,6 +58,7 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   onLeak: functionRule,
   onCompile: functionRule,
   gpu: countRule,
+  threads: numberRule,
 };
 
 const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"];
@@ -59,7 +66,7 @@ const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
   gpu: [...common, "gpu"],
-  emulator: [...common, "seed", "checks", "onFindings", "target"],
+  emulator: [...common, "seed", "checks", "threads", "onFindings", "target"],
   simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
 };
 
@@ -70,7 +77,10 @@ export const deviceNames = Object.freeze(Object.keys(optionNames)) as readonly D
 export const checkingDevices = ["simulator", "emulator"] as const;
 export type CheckingDevice = (typeof checkingDevices)[number];
 
-export type CheckedOptions = DeviceOptions & SimulatorOptions & { readonly gpu?: number };
+export type CheckedOptions = DeviceOptions & SimulatorOptions & {
+    readonly gpu?: number;
+    readonly threads?: number;
+  };
 
 /** The options of a device, or of any where none is named. */
 export function checkOpenOptions(

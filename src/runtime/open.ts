@@ -22,8 +22,8 @@ const openers: { readonly [N in DeviceName]: Opener } = {
     });
     return new Device(backend, options);
   },
-  emulator: async ({ target, seed, checks, onPrint, onFindings, ...options }) => {
-    const given = { target, seed, checks, onPrint, onFindings };
+  emulator: async ({ target, seed, checks, threads, onPrint, onFindings, ...options }) => {
+    const given = { target, seed, checks, threads, onPrint, onFindings };
     const own = Object.fromEntries(
       Object.entries(given).filter(([, value]) => value !== undefined),
     );

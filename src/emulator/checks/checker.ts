@@ -12,6 +12,7 @@ import type { BlockState, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Site } from "../program/program.ts";
+import type { Marks } from "../threads/marks.ts";
 import { blockAt, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder, semanticsOf } from "./order.ts";
 import type { AccessSemantics } from "./order.ts";
@@ -118,7 +119,8 @@ export class Checker {
   }
 
   /** An access that a collective instruction makes, or has made for it later. */
-  record({ place, bytes, mode, proxy, epoch, known, warp, instruction }: RecordedAccess): void {
+  record(recorded: RecordedAccess): void {
+    const { place, bytes, mode, proxy, epoch, known, warp, instruction, ofMap } = recorded;
     if (place.space !== "global" && place.space !== "shared") return;
     const { agent, count } = epoch;
     const access: MemoryAccess = {
@@ -131,10 +133,16 @@ export class Checker {
       location: instruction.location,
       warp: warp.index,
       block: warp.block.index,
+      ofMap,
     };
     const touched = this.#shadows.begin(access, known);
     touched.run(place.block, place.offset, bytes);
     this.#reportConflicts(touched);
+  }
+
+  /** Marks all bytes of the heap that were touched so far. */
+  mark(marks: Marks): void {
+    this.#shadows.mark(marks);
   }
 
   /** The end of a block takes its shared memory away from whoever still uses it. */
@@ -183,7 +191,7 @@ export class Checker {
     const pair = [describe(earlier.op.opcode, earlier), describe(current.op.opcode, current)];
     const key = `race ${earlier.op.opcode} ${place(earlier)} ${current.op.opcode} ${place(current)}`;
     this.#once(key, () => ({
-      code: missing === "fence" ? "TW8015" : "TW8014",
+      code: missing !== "fence" ? "TW8014" : current.ofMap === true ? "TW8059" : "TW8015",
       message: `${pair[1]} is not ordered with ${pair[0]}`,
       location: current.location,
       found: `both touch byte ${granule}`,

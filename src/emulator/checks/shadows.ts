@@ -5,6 +5,7 @@ import type { Knowledge } from "../../sim/order/knowledge.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
 import type { BlockView } from "../collective.ts";
+import type { Marks } from "../threads/marks.ts";
 
 /** An access as reports name it. */
 export interface MemoryAccess extends TrackedAccess {
@@ -12,6 +13,8 @@ export interface MemoryAccess extends TrackedAccess {
   readonly location: Location;
   readonly warp: number;
   readonly block: number;
+  /** The read of a tensor map by a copy. */
+  readonly ofMap?: boolean | undefined;
 }
 
 const pageBytes = 1 << 16;
@@ -33,6 +36,14 @@ export class Shadows {
       this.#shared.set(block, shadow);
     }
     return shadow;
+  }
+
+  /** Marks all bytes of the heap that were touched so far. */
+  mark(marks: Marks): void {
+    for (const [number, page] of this.#pages)
+      page.forEachTouched((granule, isWritten) => {
+        marks.touch(number * pageBytes + granule, 1, isWritten ? "write" : "read");
+      });
   }
 
   page(number: number): ShadowMemory<MemoryAccess> {

@@ -11,6 +11,7 @@ import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
 import { windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
+import { markBits } from "../threads/marks.ts";
 import { integerType } from "./rule.ts";
 import type { LaneInstruction, LaneRule } from "./rule.ts";
 import { OperandError } from "./writer.ts";
@@ -152,12 +153,32 @@ const slowViews: Views = {
   stateWords: "q.views.stateWords",
 };
 
+/** Marks bytes of the heap as touched; accesses are aligned to their size. See `threads/marks.ts`. */
+function markText(writer: LaneWriter, offset: string, bytes: number, mode: Mode): readonly string[] {
+  writer.beforeOnce("const MB = w.marks.bytes, MQ = w.marks.quads;");
+  const bits = markBits[mode];
+  if (bytes < 4) {
+    const ones = ((1 << bytes) - 1) * (bits & -bits);
+    return [`MB[${offset} >>> 2] |= ${ones} << (${offset} & 3);`];
+  }
+  if (bytes < 16)
+    return Array.from(
+      { length: bytes / 4 },
+      (_, word) => `MB[${plus(offset, 4 * word)} >>> 2] |= ${bits};`,
+    );
+  return Array.from(
+    { length: bytes / 16 },
+    (_, quad) => `MQ[${plus(offset, 16 * quad)} >>> 4] |= ${Math.imul(bits, 0x01010101)};`,
+  );
+}
+
+type Mode = keyof typeof markBits;
+
 /** Runs `text` for wherever the address leads. */
 function reach(
   writer: LaneWriter,
-  kind: AccessKind,
+  { kind, bytes, mode }: { readonly kind: AccessKind; readonly bytes: number; readonly mode: Mode },
   address: string,
-  bytes: number,
   text: (views: Views, offset: string) => readonly string[],
 ): void {
   const fast = fastPath(writer, kind, address, bytes);
@@ -169,6 +190,8 @@ function reach(
     return;
   }
   writer.line(`if (${fast.condition}) {`);
+  if (writer.marks && fast.prefix === "G")
+    for (const line of markText(writer, fast.offset, bytes, mode)) writer.line(line);
   for (const line of text(viewNames(fast.prefix), fast.offset)) writer.line(line);
   writer.line("} else {");
   for (const line of slow) writer.line(line);
@@ -280,13 +303,16 @@ export function loadRule(placeOf: PlaceOf): LaneRule {
         const text = loadText(viewNames("P"), `${access.constant}`, form, names);
         for (const line of text) writer.line(line);
       } else
-        reach(writer, access.kind, access.address, form.bytes, (views, offset) =>
-          loadText(views, offset, form, names),
+        reach(
+          writer,
+          { kind: access.kind, bytes: form.bytes, mode: "read" },
+          access.address,
+          (views, offset) => loadText(views, offset, form, names),
         );
     } else {
       const address = addressNumber(writer, operand, form.kind);
       note(writer, form.kind, address);
-      reach(writer, form.kind, address, form.bytes, (views, offset) =>
+      reach(writer, { ...form, mode: "read" }, address, (views, offset) =>
         loadText(views, offset, form, names),
       );
     }
@@ -352,7 +378,7 @@ export function storeRule(placeOf: PlaceOf): LaneRule {
       writer.beforeOnce("const Y = w.activity;");
       writer.line("Y.stores++;");
     }
-    reach(writer, kind, address, form.bytes, (views, offset) =>
+    reach(writer, { kind, bytes: form.bytes, mode: "write" }, address, (views, offset) =>
       storeText(views, offset, form, values),
     );
   };

@@ -59,15 +59,18 @@ export class LaneWriter {
   #addressSlots = 0;
   #site = 0;
   readonly #definedness = new Definedness();
+  /** Whether accesses to the heap leave marks. */
+  readonly marks: boolean;
 
   constructor(
     places: ReadonlyMap<Register, RegisterPlace>,
     resolver: OperandResolver,
-    checks: boolean,
+    { checks, marks = false }: { readonly checks: boolean; readonly marks?: boolean | undefined },
   ) {
     this.#places = places;
     this.#resolver = resolver;
     this.#checks = checks;
+    this.marks = marks;
   }
 
   get checks(): boolean {

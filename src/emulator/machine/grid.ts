@@ -1,7 +1,10 @@
 /**
- * Schedules a grid: which blocks are there, and which warp runs next. Blocks of a cluster come together. Few
- * blocks run at a time, which is quick; when all of them wait, more are started, up to as many as the
- * target holds, so that blocks may wait for each other as far as they may on hardware.
+ * Schedules a grid: which blocks are there, and which warp runs next. Blocks of a cluster come together.
+ *
+ * Clusters that do not communicate run one after the other, each by a random sequence of its own, so that it
+ * does not matter which thread runs them. Of those that do, few run at a time, which is quick. In both
+ * cases, when all of them wait, more are started, up to as many as the target holds, so that blocks may
+ * wait for each other as far as they may on hardware.
  */
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { EmulatedLaunch } from "../types.ts";
@@ -14,7 +17,7 @@ import { deadlock } from "./deadlock.ts";
 
 /** Instructions that a warp runs in one go, at most. */
 const longestTurn = 512;
-/** Blocks that are started before anyone waits. */
+/** Blocks that are started before anyone waits, where they communicate. */
 const eagerBlocks = 2;
 
 export class Grid {
@@ -22,30 +25,42 @@ export class Grid {
   readonly #shape: EmulatedLaunch;
   readonly #clusterSize: number;
   readonly #limit: number;
+  readonly #eager: number;
   readonly #runner: WarpRunner;
-  readonly #repetition = new RepetitionFinder();
+  readonly #onRound: () => void;
+  #repetition = new RepetitionFinder();
   #nextBlock = 0;
+  #endBlock: number;
   #blocks: Block[] = [];
   #warps: WarpState[] = [];
 
-  constructor(launch: Launch, shape: EmulatedLaunch) {
+  /** `onRound` is called before every round, and may throw to end the launch. */
+  constructor(launch: Launch, shape: EmulatedLaunch, onRound: () => void = () => undefined) {
     this.#launch = launch;
     this.#shape = shape;
     this.#clusterSize = shape.cluster ?? 1;
     this.#limit = residentLimit(launch, shape);
+    this.#eager = launch.program.communicates ? eagerBlocks : 0;
     this.#runner = new WarpRunner(launch.program.steps, launch.counters);
+    this.#onRound = onRound;
+    const [x, y, z] = shape.blocks;
+    this.#endBlock = x * y * z;
   }
 
-  get #blockCount(): number {
-    const [x, y, z] = this.#shape.blocks;
-    return x * y * z;
+  /** The cluster that comes next. */
+  get nextCluster(): number {
+    return this.#nextBlock / this.#clusterSize;
+  }
+
+  get clustersLeft(): number {
+    return (this.#endBlock - this.#nextBlock) / this.#clusterSize;
   }
 
   /** Starts the next cluster; whether there was one, and room for it. */
   #start(): boolean {
     const size = this.#clusterSize;
     const hasRoom = this.#blocks.length === 0 || this.#blocks.length + size <= this.#limit;
-    if (this.#nextBlock >= this.#blockCount || !hasRoom) return false;
+    if (this.#nextBlock >= this.#endBlock || !hasRoom) return false;
     const cluster: BlockState[] = [];
     const { checks, program } = this.#launch;
     const order = checks
@@ -62,15 +77,41 @@ export class Grid {
     return true;
   }
 
+  /** Runs what is left. */
   run(): void {
-    while (this.#blocks.length < eagerBlocks && this.#start());
+    if (!this.#launch.program.communicates) {
+      while (this.runNext());
+      return;
+    }
+    while (this.#blocks.length < this.#eager && this.#start());
+    this.#runStarted();
+  }
+
+  /** Runs the next cluster by itself, with those that it turns out to wait for; false where none is left. */
+  runNext(): boolean {
+    this.#launch.beginCluster(this.nextCluster);
+    this.#repetition = new RepetitionFinder();
+    if (!this.#start()) return false;
+    this.#runStarted();
+    return true;
+  }
+
+  /** Runs one cluster, and no other. */
+  runOnly(cluster: number): void {
+    this.#nextBlock = cluster * this.#clusterSize;
+    this.#endBlock = this.#nextBlock + this.#clusterSize;
+    this.runNext();
+  }
+
+  #runStarted(): void {
     while (this.#warps.length > 0) this.#round();
-    // What nobody waited for is over when the launch is.
+    // What nobody waited for is over when the blocks are.
     while (this.#launch.hasPending) this.#launch.completeOne();
   }
 
   /** Lets every warp run once, in an order that the seed decides. */
   #round(): void {
+    this.#onRound();
     const launch = this.#launch;
     const { random } = launch;
     const repetition = this.#repetition;
@@ -101,7 +142,7 @@ export class Grid {
       ({ cluster }) => !cluster.every((block) => block.warps.every(({ live }) => live === 0)),
     );
     this.#blocks = remaining;
-    while (this.#blocks.length < eagerBlocks && this.#start());
+    while (this.#blocks.length < this.#eager && this.#start());
   }
 }
 

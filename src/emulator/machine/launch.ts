@@ -5,9 +5,10 @@ import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
 import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
 import type { AccessKind } from "../lane/memory.ts";
-import type { EmulatedMemory, MemoryViews } from "../memory.ts";
+import type { Heap, MemoryViews } from "../memory.ts";
 import type { Program, Site } from "../program/program.ts";
 import { Checker } from "../checks/checker.ts";
+import type { Marks } from "../threads/marks.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
 import { divergence } from "./deadlock.ts";
@@ -15,45 +16,65 @@ import type { BlockState, Found, WarpHost, WarpState } from "./warp.ts";
 
 export interface LaunchOptions {
   readonly program: Program;
-  readonly memory: EmulatedMemory;
+  readonly memory: Heap;
   readonly parameters: MemoryViews;
   readonly constants: MemoryViews;
   readonly symbols: Float64Array;
   readonly target: Target;
   readonly seed: number;
   readonly checks: boolean;
+  /** Takes note of what is touched, for a program that was compiled for it. */
+  readonly marks?: Marks | undefined;
 }
 
 export class Launch implements WarpHost, MachineView {
   readonly program: Program;
   readonly target: Target;
-  readonly heap: MemoryViews;
   readonly parameters: MemoryViews;
   readonly symbols: Float64Array;
-  readonly random: Random;
+  readonly marks: Marks | undefined;
   readonly checks: boolean;
   readonly findings: TilewrightError[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
   readonly activity = { stores: 0 };
+  readonly #memory: Heap;
+  readonly #seed: number;
   readonly #addresses: AddressMap;
   readonly #found: Found;
+  #random: Random;
   #pending: (() => void)[] = [];
   #changes = 0;
   #agents = 0;
 
   constructor(options: LaunchOptions) {
     const { program, memory, parameters, constants, symbols, target, seed, checks } = options;
+    this.#memory = memory;
+    this.#seed = seed;
+    this.marks = options.marks;
     this.program = program;
     this.target = target;
-    this.heap = memory.views;
     this.parameters = parameters;
     this.symbols = symbols;
-    this.random = new Random(seed);
+    this.#random = new Random(seed);
     this.checks = checks;
     this.#addresses = new AddressMap(memory, constants, parameters);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
+  }
+
+  /** Memory may have grown between two clusters. */
+  get heap(): MemoryViews {
+    return this.#memory.views;
+  }
+
+  get random(): Random {
+    return this.#random;
+  }
+
+  /** Begins a cluster that runs by itself: its turns depend on the seed and its number alone. */
+  beginCluster(cluster: number): void {
+    this.#random = new Random(this.#seed ^ Math.imul(cluster, 0x9e3779b1));
   }
 
   newAgent(): number {
@@ -138,7 +159,9 @@ export class Launch implements WarpHost, MachineView {
   resolve(request: AccessRequest): Place {
     const warp = request.warp as WarpState;
     const { instruction, location } = request.instruction;
-    return this.#locate({ ...request, warp }, { instruction, location });
+    const place = this.#locate({ ...request, warp }, { instruction, location });
+    if (place.space === "global") this.marks?.touch(place.offset, request.bytes, "read");
+    return place;
   }
 
   #locate(
@@ -148,6 +171,10 @@ export class Launch implements WarpHost, MachineView {
     const located = this.#addresses.locate(request);
     if ("code" in located) throw fault(located, request, instruction.opcode, location);
     return located;
+  }
+
+  wrote({ space, offset }: Place, bytes: number): void {
+    if (space === "global") this.marks?.touch(offset, bytes, "write");
   }
 
   record(access: RecordedAccess): void {

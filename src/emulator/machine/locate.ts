@@ -9,7 +9,7 @@ import {
 } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { AccessKind } from "../lane/memory.ts";
-import type { EmulatedMemory, MemoryViews } from "../memory.ts";
+import type { Heap, MemoryViews } from "../memory.ts";
 import { byteStates } from "../memory.ts";
 import type { BlockState, Found, WarpState } from "./warp.ts";
 
@@ -38,14 +38,12 @@ export function hex(address: number): string {
 }
 
 export class AddressMap {
-  readonly #memory: EmulatedMemory;
-  readonly #heap: MemoryViews;
+  readonly #memory: Heap;
   readonly #constants: MemoryViews;
   readonly #parameters: MemoryViews;
 
-  constructor(memory: EmulatedMemory, constants: MemoryViews, parameters: MemoryViews) {
+  constructor(memory: Heap, constants: MemoryViews, parameters: MemoryViews) {
     this.#memory = memory;
-    this.#heap = memory.views;
     this.#constants = constants;
     this.#parameters = parameters;
   }
@@ -84,7 +82,7 @@ export class AddressMap {
   }
 
   #inHeap(offset: number, { address, bytes }: Request): Located | Fault {
-    const heap = this.#heap;
+    const heap = this.#memory.views;
     const fits = offset >= 0 && offset + bytes <= heap.bytes.length;
     const { absent } = byteStates;
     if (fits && heap.states[offset] !== absent && heap.states[offset + bytes - 1] !== absent)

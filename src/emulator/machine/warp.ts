@@ -4,6 +4,7 @@ import type { BlockView, CollectiveInstruction, WarpView } from "../collective.t
 import { memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { AccessKind } from "../lane/memory.ts";
+import type { Marks } from "../threads/marks.ts";
 import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../sim/order/knowledge.ts";
@@ -49,6 +50,7 @@ export interface WarpHost {
   /** Counts of what lanes did to memory. */
   readonly activity: { stores: number };
   readonly heap: MemoryViews;
+  readonly marks: Marks | undefined;
   readonly parameters: MemoryViews;
   /** Addresses of the module's variables in global memory. */
   readonly symbols: Float64Array;
@@ -68,6 +70,7 @@ export class WarpState implements WarpView {
   readonly block: BlockState;
   readonly host: WarpHost;
   readonly heap: MemoryViews;
+  readonly marks: Marks | undefined;
   readonly parameters: MemoryViews;
   readonly symbols: Float64Array;
   readonly lanesX = new Int32Array(warpLanes);
@@ -112,6 +115,7 @@ export class WarpState implements WarpView {
     this.block = block;
     this.host = host;
     this.heap = host.heap;
+    this.marks = host.marks;
     this.#found = { views: host.heap, offset: 0 };
     this.activity = host.activity;
     this.parameters = host.parameters;

@@ -46,6 +46,8 @@ export const warpRoots: readonly string[] = [
 
 export interface CompileOptions {
   readonly checks: boolean;
+  /** Whether accesses to the heap leave marks, for launches on threads. */
+  readonly marks?: boolean | undefined;
   readonly collectives: CollectiveRules;
 }
 
@@ -149,7 +151,7 @@ export class FunctionCompiler {
     const writer = new LaneWriter(
       this.#function.layout.places,
       this.#resolver,
-      this.#options.checks,
+      this.#options,
     );
     const first = this.#sites.length;
     for (const planned of step.instructions)

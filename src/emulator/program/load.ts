@@ -2,6 +2,7 @@
 import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
+import { communicates } from "./communication.ts";
 import { FunctionCompiler } from "./compile.ts";
 import type { CompileOptions, StepText } from "./compile.ts";
 import { locationOf, unknownName } from "./errors.ts";
@@ -122,7 +123,14 @@ export function loadProgram(
     pieces.push(...new FunctionCompiler(parts).compile());
   });
   const first = functions[0] as ProgramFunction;
-  return { entry: first, functions, steps: assemble(pieces), sites, ...variables };
+  return {
+    entry: first,
+    functions,
+    steps: assemble(pieces),
+    sites,
+    communicates: communicates(sites),
+    ...variables,
+  };
 }
 
 /** Functions end with a return, be it written or not. */

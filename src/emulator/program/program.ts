@@ -58,6 +58,8 @@ export interface Program {
   readonly functions: readonly ProgramFunction[];
   readonly steps: readonly Step[];
   readonly sites: readonly Site[];
+  /** Whether blocks of different clusters may tell each other something. */
+  readonly communicates: boolean;
   /** Variables in global memory, in the order of the launch's table of addresses. */
   readonly globals: readonly Variable[];
   readonly constants: readonly PlacedConstant[];

@@ -125,6 +125,14 @@ export class ShadowMemory<A extends TrackedAccess = Access> {
     return (granule) => isWritten[granules[granule] as number] === false;
   }
 
+  /** Visits every granule that was touched, with whether something may have been written. */
+  forEachTouched(visit: (granule: number, isWritten: boolean) => void): void {
+    const isWritten = this.#states.map(({ write, atomics }) => (write ?? atomics) !== undefined);
+    this.#granules?.forEach((state, granule) => {
+      if (state !== 0) visit(granule, isWritten[state] === true);
+    });
+  }
+
   /** Forgets everything: the memory of a new block. */
   clear(): void {
     if (this.#states.length === 1) return;

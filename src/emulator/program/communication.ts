@@ -1,0 +1,51 @@
+/**
+ * Whether blocks of a program may tell each other something. Within a cluster they always may; here is about
+ * the others. Blocks that do not communicate give the same wherever and whenever they run, so that threads
+ * may share them; where two of them touch the same byte nevertheless, that is a race, which is noticed.
+ *
+ * | instruction                                                     | communicates             |
+ * |-----------------------------------------------------------------|--------------------------|
+ * | `atom`, `red`                                                   | but for `.shared`        |
+ * | `ld`, `st` with `.volatile .relaxed .acquire .release .mmio`    | but for `.shared`, …     |
+ * | `cp.reduce.async.bulk`                                          | into global memory       |
+ * | reading `%clock` or `%globaltimer`                              | what runs first shows    |
+ * | everything else: weak accesses, copies, barriers, fences        | no                       |
+ */
+import type { Instruction } from "../../ptx/module.ts";
+import { accessKind } from "../lane/memory.ts";
+import { semanticsOf } from "../checks/order.ts";
+import type { Site } from "./program.ts";
+import { visitSymbols } from "./variables.ts";
+
+/** Memory that other clusters see, as far as an opcode tells. */
+function isCommon(modifiers: readonly string[]): boolean {
+  const kind = accessKind(modifiers);
+  return kind === "global" || kind === "generic";
+}
+
+function readsClock({ operands }: Instruction): boolean {
+  let found = false;
+  for (const operand of operands)
+    visitSymbols(operand, (name) => {
+      if (/^%(?:clock|globaltimer)/.test(name)) found = true;
+    });
+  return found;
+}
+
+function reducesIntoGlobal(modifiers: readonly string[]): boolean {
+  const target = modifiers.find((modifier) => /^(?:global|shared)/.test(modifier));
+  return modifiers[0] === "reduce" && target?.startsWith("shared") !== true;
+}
+
+function isCommunication(instruction: Instruction): boolean {
+  const { opcode } = instruction;
+  const [root, ...modifiers] = opcode.split(".");
+  if (root === "cp") return reducesIntoGlobal(modifiers);
+  const isAccess = root === "atom" || root === "red" || root === "ld" || root === "st";
+  if (isAccess && semanticsOf(opcode).strong && isCommon(modifiers)) return true;
+  return readsClock(instruction);
+}
+
+export function communicates(sites: readonly Pick<Site, "instruction">[]): boolean {
+  return sites.some(({ instruction }) => isCommunication(instruction));
+}

@@ -1,0 +1,28 @@
+/** Threads of a browser; they share memory only on pages that are isolated from other origins. */
+import type { OpenPort } from "./helper.ts";
+import type { Answer } from "./job.ts";
+
+export function processors(): number {
+  return navigator.hardwareConcurrency;
+}
+
+export const openPort: OpenPort = ({ answered, ended }) => {
+  const worker = new Worker(new URL("./browser-worker.js", import.meta.url), { type: "module" });
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+    answered(data);
+  };
+  worker.onerror = () => {
+    worker.terminate();
+    ended();
+  };
+  return {
+    post: (job) => {
+      worker.postMessage(job);
+    },
+    hold: () => undefined,
+    end: () => {
+      worker.terminate();
+      ended();
+    },
+  };
+};

@@ -1,0 +1,191 @@
+/**
+ * The threads of a device, and how a launch is handed over to them. The calling thread begins alone; of a
+ * launch that turns out long, threads try the rest on a copy of memory:
+ *
+ *   calling thread   clusters 0 … 3 │ copies memory               │ takes their memory over, or, where they
+ *   thread 1                        │ clusters 4, 6, 7, 9 …       │ touched each other's bytes or met anything
+ *   thread 2                        │ clusters 5, 8, 10 …         │ to report, runs clusters 4 … itself
+ *
+ * So what a launch gives and reports is what one thread gives and reports, whatever happens when.
+ */
+import type { PtxModule } from "../../ptx/module.ts";
+import type { Launch } from "../machine/launch.ts";
+import type { EmulatedMemory } from "../memory.ts";
+import type { EmulatedLaunch, EmulationCounters, EmulatorOptions } from "../types.ts";
+import { Helper } from "./helper.ts";
+import type { OpenPort, Outcome } from "./helper.ts";
+import { control, keepNewest } from "./job.ts";
+import type { Job } from "./job.ts";
+import { areApart, Marks } from "./marks.ts";
+import { Pace } from "./pace.ts";
+import { SharedMemory } from "./shared-memory.ts";
+
+/** Where threads come from. */
+export interface ThreadHost {
+  processors(): number;
+  readonly openPort: OpenPort;
+}
+
+export interface CrewOptions {
+  /** Threads that run blocks of a long launch; as many as the machine has processors unless given. */
+  readonly threads?: number | undefined;
+  /** Milliseconds that the calling thread works alone before it thinks of others. */
+  readonly patience?: number | undefined;
+  /** Node's or the browser's unless given. */
+  readonly host?: ThreadHost | undefined;
+}
+
+/** The rest of a launch. */
+export interface Rest {
+  readonly module: PtxModule;
+  readonly launch: EmulatedLaunch;
+  readonly memory: EmulatedMemory;
+  readonly options: EmulatorOptions;
+  readonly state: Launch;
+  readonly firstCluster: number;
+  readonly clusters: number;
+}
+
+const defaultPatience = 150;
+
+function canShareMemory(): boolean {
+  const { crossOriginIsolated = true } = globalThis as { readonly crossOriginIsolated?: boolean };
+  return typeof SharedArrayBuffer === "function" && crossOriginIsolated;
+}
+
+export class Crew {
+  readonly #options: CrewOptions;
+  readonly #shared = new SharedMemory();
+  readonly #paces = new WeakMap<object, number>();
+  /** Programs whose blocks got in each other's way. */
+  readonly #undivided = new WeakSet<object>();
+  readonly #numbers = new WeakMap<PtxModule, number>();
+  #modules = 0;
+  #host: ThreadHost | undefined;
+  #helpers: Helper[] = [];
+  #isUnable = false;
+
+  constructor(options: CrewOptions = {}) {
+    this.#options = options;
+  }
+
+  /** How a launch is doing, by which to decide whether to hand it over; undefined where it stays. */
+  async pace({ program }: Launch): Promise<Pace | undefined> {
+    if (program.communicates || this.#undivided.has(program)) return undefined;
+    const threads = await this.#threads();
+    if (threads < 2) return undefined;
+    const { patience = defaultPatience } = this.#options;
+    return new Pace({ program, threads, patience, paces: this.#paces });
+  }
+
+  async #threads(): Promise<number> {
+    const { threads, host } = this.#options;
+    if (threads === 1 || this.#isUnable || !canShareMemory()) return 1;
+    // Behind the one module that a browser has a stand-in for.
+    this.#host ??= host ?? (await import("./node.ts"));
+    return threads ?? this.#host.processors();
+  }
+
+  /** Tries the rest of a launch on threads; undefined where the calling thread has to run it. */
+  async run(rest: Rest): Promise<EmulationCounters | undefined> {
+    const helpers = this.#hire(Math.min(await this.#threads(), rest.clusters));
+    if (helpers.length === 0) return undefined;
+    const heap = this.#shared.take(rest.memory);
+    const marks = helpers.map((_, position) => this.#shared.marks(position, heap.size));
+    const jobs = this.#jobs(rest, helpers, marks);
+    const outcomes = await runAll(helpers, jobs);
+    if (outcomes.includes("lost")) this.#close();
+    const counters = sumOf(outcomes);
+    const made = marks.map((buffer) => new Marks(buffer, heap.size));
+    if (counters === undefined || !areApart([...made, ...earlier(rest.state, heap.size)])) {
+      this.#undivided.add(rest.state.program);
+      return undefined;
+    }
+    this.#shared.giveBack(rest.memory);
+    return counters;
+  }
+
+  #hire(count: number): readonly Helper[] {
+    const { openPort } = this.#host ?? {};
+    if (openPort === undefined || this.#isUnable) return [];
+    try {
+      while (this.#helpers.length < count) this.#helpers.push(new Helper(openPort));
+    } catch {
+      this.#close();
+    }
+    return this.#helpers.slice(0, count);
+  }
+
+  #jobs(
+    { module, launch, options, state, firstCluster, clusters }: Rest,
+    helpers: readonly Helper[],
+    marks: readonly SharedArrayBuffer[],
+  ): readonly Job[] {
+    const number = this.#numbers.get(module) ?? this.#modules++;
+    this.#numbers.set(module, number);
+    const shared = new SharedArrayBuffer(4 * control.words);
+    new Int32Array(shared)[control.next] = firstCluster;
+    const { heap } = this.#shared;
+    const { symbols } = state;
+    const common = { launch, options, symbols, heap, control: shared };
+    return helpers.map(({ modules }, position) => {
+      const content = modules.has(number) ? undefined : module;
+      modules.add(number);
+      keepNewest(modules);
+      return {
+        ...common,
+        module: { number, content },
+        marks: marks[position] as SharedArrayBuffer,
+        end: firstCluster + clusters,
+      };
+    });
+  }
+
+  /** Threads do not work here: from now on there is the calling one. */
+  #close(): void {
+    this.#isUnable = true;
+    this.dispose();
+  }
+
+  dispose(): void {
+    for (const helper of this.#helpers) helper.end();
+    this.#helpers = [];
+  }
+}
+
+/** Of a job that cannot travel: targets are described by users, with whatever they like. */
+const refused: Outcome = { answer: undefined };
+
+/** Runs a job on each; all have stopped when it is over. */
+function runAll(helpers: readonly Helper[], jobs: readonly Job[]): Promise<readonly Outcome[]> {
+  return Promise.all(
+    helpers.map(async (helper, position) => {
+      const job = jobs[position] as Job;
+      const outcome = await helper.run(job).catch(() => refused);
+      if (outcome === "lost" || outcome === refused)
+        Atomics.store(new Int32Array(job.control), control.stop, 1);
+      return outcome;
+    }),
+  );
+}
+
+function sumOf(outcomes: readonly Outcome[]): EmulationCounters | undefined {
+  let [laneInstructions, warpInstructions] = [0, 0];
+  for (const outcome of outcomes) {
+    if (outcome === "lost" || outcome.answer === undefined) return undefined;
+    laneInstructions += outcome.answer.laneInstructions;
+    warpInstructions += outcome.answer.warpInstructions;
+  }
+  return { laneInstructions, warpInstructions };
+}
+
+/**
+ * What the calling thread touched before. Only checks need to know: clusters that ran before the copy was made
+ * came first, as they do on one thread, but may race all the same.
+ */
+function earlier({ checker }: Launch, heapBytes: number): readonly Marks[] {
+  if (checker === undefined) return [];
+  const marks = Marks.of(heapBytes);
+  checker.mark(marks);
+  return [marks];
+}
