@@ -1,5 +1,6 @@
 /** Control flow and synchronisation: loops, branches, threads, warps, barriers, clusters, semaphores. */
 import { f32, i32 } from "../../src/formats/dtype.ts";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
 import {
   array,
   barrier,
@@ -38,6 +39,7 @@ function one(name: string, inputs: Arrays, make: () => KernelDefinition): Matrix
 }
 
 const x = ordinaryNumbers(f32, [8, 64], 3);
+const ends = fromNumbers(i32, [4], [2 ** 31 - 1, 2 ** 31 - 3, -(2 ** 31) + 12, 100]);
 const inputs = { x: array(f32, [8, 64]) };
 const outputs = { out: array(f32, [8, 64]) };
 
@@ -55,6 +57,26 @@ function controlCases(): readonly MatrixCase[] {
           when(row.rem(3).ne(1), () => out.at(row).store(source.at(row).load().add(1)));
         });
       }),
+    ),
+    one("loops up to the largest integer", { ends }, () =>
+      kernel(
+        {
+          name: "ends",
+          inputs: { ends: array(i32, [4]) },
+          outputs: { out: array(i32, [4]) },
+          grid: { i: 4 },
+        },
+        ({ i, ends: source, out }) => {
+          const end = source.at(i).loadScalar();
+          const known = loop({ from: 2 ** 31 - 9, to: 2 ** 31 - 1, step: 3, carry: i }, (at, sum) =>
+            sum.add(at.and(7)),
+          );
+          const found = loop({ from: end.sub(10), to: end, step: 4, carry: known }, (at, sum) =>
+            sum.add(at.and(15)),
+          );
+          out.at(i).store(found);
+        },
+      ),
     ),
     one("loop that swaps its carries", { x }, () =>
       kernel({ name: "swaps", inputs, outputs }, ({ x: source, out }) => {

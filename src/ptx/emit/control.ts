@@ -26,6 +26,7 @@ import { freshValue, moveTogether } from "./moves.ts";
 import type { HandedValue } from "./moves.ts";
 import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synchronization.ts";
 import { operandTile } from "./tiles/operands.ts";
+import type { ScalarValue } from "./values.ts";
 
 /** A value as an op reads it: a tile in the layout that the op needs. */
 function handed(context: EmitContext, op: AnyOp, value: Value): HandedValue {
@@ -123,10 +124,25 @@ function loop(op: Op<"loop">, context: EmitContext): void {
   context.region(body);
   code.at(op.location);
   endRound(context, body, carries);
+  const goesOn = mayPassLargest(upper, step, type)
+    ? code.make(
+        "pred",
+        `setp.gt.u${type}`,
+        code.make(`b${type}`, `sub.s${type}`, upper.register, index),
+        step.register,
+      )
+    : undefined;
   code.emit(`add.s${type}`, [index, index, step.register]);
-  code.jumpIf(code.make("pred", `setp.lt.s${type}`, index, upper.register), head);
+  code.jumpIf(goesOn ?? code.make("pred", `setp.lt.s${type}`, index, upper.register), head);
   code.place(exit);
   defineAll(context, op.results, carries);
+}
+
+/** Whether the index behind the last round may be beyond the largest integer, so that it cannot be compared. */
+function mayPassLargest(upper: ScalarValue, step: ScalarValue, type: "32" | "64"): boolean {
+  if (step.constant === 1) return false;
+  const largest = type === "32" ? 2 ** 31 - 1 : 2 ** 63;
+  return (upper.constant ?? largest) + (step.constant ?? largest) > largest;
 }
 
 function whileLoop(op: Op<"while">, context: EmitContext): void {
