@@ -68,10 +68,13 @@ function swizzled(address: number, { swizzle, baseOffset }: MatrixDescriptor): n
 /** Addresses are 18 bits: a chunk beyond them wraps. */
 const addressMask = 0x3ffff;
 
-/** The address of the chunk with half `half` of row `row`'s 32 bytes of k. */
-export function rowChunk(descriptor: MatrixDescriptor, row: number, half: number): number {
+/** The address of the chunk with bytes 16·part … of row `row`'s k. */
+export function rowChunk(descriptor: MatrixDescriptor, row: number, part: number): number {
   const { start, leading, stride, swizzle } = descriptor;
-  const within = swizzle === 0 ? (row & 7) * 16 + half * leading : (row & 7) * swizzle + half * 16;
+  const within =
+    swizzle === 0
+      ? (row & 7) * 16 + part * leading
+      : (row & 7) * swizzle + groupOffset(part, swizzle, leading);
   return swizzled((start + within + (row >> 3) * stride) & addressMask, descriptor);
 }
 
@@ -90,46 +93,51 @@ function groupOffset(group: number, swizzle: number, leading: number): number {
   return (group % chunks) * 16 + Math.floor(group / chunks) * leading;
 }
 
-/** Bytes of k that one instruction takes. */
+/** Bytes of k that one instruction takes; of B twice as many where A is sparse. */
 export const stepBytes = 32;
 
-/** The addresses of all chunks that an operand of `rows` rows has, for checks. */
+/** An operand: rows of A or columns of B, and how many bytes of k each has. */
+export interface OperandShape {
+  readonly major: Major;
+  readonly rows: number;
+  readonly rowBytes: number;
+}
+
+/** The addresses of all chunks that an operand has, for checks. */
 export function operandChunks(
   descriptor: MatrixDescriptor,
-  major: Major,
-  rows: number,
+  { major, rows, rowBytes }: OperandShape,
 ): readonly number[] {
   const chunks: number[] = [];
   if (major === "k")
     for (let row = 0; row < rows; row++)
-      chunks.push(rowChunk(descriptor, row, 0), rowChunk(descriptor, row, 1));
+      for (let part = 0; part < rowBytes / 16; part++) chunks.push(rowChunk(descriptor, row, part));
   else
     for (let group = 0; group < rows / 8; group++)
-      for (let k = 0; k < stepBytes / 2; k++) chunks.push(columnChunk(descriptor, group, k));
+      for (let k = 0; k < rowBytes / 2; k++) chunks.push(columnChunk(descriptor, group, k));
   return chunks;
 }
 
-/** Reads an operand as rows of 32 bytes of k, whichever way it lies. Every chunk must be in `shared`. */
+/** Reads an operand as rows of so many bytes of k, whichever way it lies. Every chunk must be in `shared`. */
 export function gatherOperand(
   shared: Uint8Array,
   descriptor: MatrixDescriptor,
-  major: Major,
-  rows: number,
+  { major, rows, rowBytes }: OperandShape,
 ): Uint8Array {
-  const operand = new Uint8Array(rows * stepBytes);
+  const operand = new Uint8Array(rows * rowBytes);
   if (major === "k") {
     for (let row = 0; row < rows; row++)
-      for (let half = 0; half < 2; half++) {
-        const from = rowChunk(descriptor, row, half);
-        operand.set(shared.subarray(from, from + 16), row * stepBytes + half * 16);
+      for (let part = 0; part < rowBytes / 16; part++) {
+        const from = rowChunk(descriptor, row, part);
+        operand.set(shared.subarray(from, from + 16), row * rowBytes + part * 16);
       }
     return operand;
   }
   for (let group = 0; group < rows / 8; group++)
-    for (let k = 0; k < stepBytes / 2; k++) {
+    for (let k = 0; k < rowBytes / 2; k++) {
       const from = columnChunk(descriptor, group, k);
       for (let row = 0; row < 8; row++) {
-        const to = (8 * group + row) * stepBytes + 2 * k;
+        const to = (8 * group + row) * rowBytes + 2 * k;
         operand[to] = shared[from + 2 * row] ?? 0;
         operand[to + 1] = shared[from + 2 * row + 1] ?? 0;
       }

@@ -16,7 +16,7 @@ import type {
 } from "../collective.ts";
 import { byteStates } from "../memory.ts";
 import { checkWritten } from "../reports.ts";
-import { registersOf } from "./mma.ts";
+import { registersOf } from "./operands.ts";
 
 const rowBytes = 16;
 

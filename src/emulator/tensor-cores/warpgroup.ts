@@ -28,6 +28,8 @@ export interface WarpPart {
   readonly accumulators: readonly NamedRegister[];
   /** A's registers; none where A comes from shared memory. */
   readonly inputs: readonly NamedRegister[];
+  /** Four bits for each chunk of a sparse A's rows. */
+  readonly metadata: Uint8Array | undefined;
   readonly issue: Issue;
 }
 

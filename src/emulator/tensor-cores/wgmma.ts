@@ -18,11 +18,15 @@ import {
   operandChunks,
   stepBytes,
 } from "./descriptor.ts";
-import type { Major, MatrixDescriptor } from "./descriptor.ts";
+import type { Major, MatrixDescriptor, OperandShape } from "./descriptor.ts";
+import { isProduct } from "./forms.ts";
 import { gatherHalves, gatherRows, gatherWords, scatterHalves, scatterWords } from "./fragments.ts";
-import { parseShape, productForm, registersOf } from "./mma.ts";
+import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
+import type { Metadata } from "./metadata.ts";
 import { multiplyBytes } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
+import { constantOf, parseShape, productForm, registersOf } from "./operands.ts";
+import { multiplySparse } from "./sparse.ts";
 import { warpgroupOf, warpsPerGroup } from "./warpgroup.ts";
 import type { NamedRegister, Operation, WarpPart, Warpgroup } from "./warpgroup.ts";
 
@@ -41,21 +45,28 @@ interface WgmmaForm {
   readonly scale: OperandView;
   readonly majorA: Major;
   readonly majorB: Major;
+  /** Of a sparse A. */
+  readonly metadata: Metadata | undefined;
+  /** Bytes of k in a column of B. */
+  readonly columnBytes: number;
 }
 
-function constantOf(operand: OperandView | undefined): number | undefined {
-  return operand?.operand.kind === "integer" ? Number(operand.operand.value) : undefined;
-}
-
-/** `d, a, b, scale-d {, scale-a, scale-b {, transpose-a}, transpose-b}` */
+/** `d, a, b {, metadata, selector}, scale-d {, scale-a, scale-b {, transpose-a}, transpose-b}` */
 function mmaAsync(instruction: CollectiveInstruction): Collective | undefined {
   const { modifiers, operands } = instruction;
   const shape = parseShape(modifiers);
   const product = productForm(modifiers, "wgmma");
-  const [d, a, b, scale, scaleA, scaleB, ...transposes] = operands;
-  if (shape === undefined || product === undefined || modifiers.includes("sp")) return undefined;
+  const sparse = isSparse(modifiers);
+  const [d, a, b] = operands;
+  const [scale, scaleA, scaleB, ...transposes] = operands.slice(sparse ? 5 : 3);
+  if (shape === undefined || product === undefined) return undefined;
+  if (!isProduct(sparse ? "wgmma.sp" : "wgmma", product, shape)) return undefined;
   if (d === undefined || a === undefined || b === undefined || scale === undefined)
     return undefined;
+  const metadata = sparse
+    ? metadataOf(modifiers, product.a, shape.k, operands[3], operands[4])
+    : undefined;
+  if (sparse && metadata === undefined) return undefined;
   const aInRegisters = a.operand.kind === "vector";
   const [first, second] = transposes.map(constantOf);
   const form: WgmmaForm = {
@@ -73,8 +84,18 @@ function mmaAsync(instruction: CollectiveInstruction): Collective | undefined {
     scale,
     majorA: !aInRegisters && first === 1 ? "mn" : "k",
     majorB: (aInRegisters ? first : second) === 1 ? "mn" : "k",
+    metadata,
+    columnBytes: (sparse ? 2 : 1) * stepBytes,
   };
   return { aligned: true, run: (call) => issueWgmma(form, call) };
+}
+
+function shapeA({ majorA }: WgmmaForm): OperandShape {
+  return { major: majorA, rows, rowBytes: stepBytes };
+}
+
+function shapeB({ majorB, columns, columnBytes }: WgmmaForm): OperandShape {
+  return { major: majorB, rows: columns, rowBytes: columnBytes };
 }
 
 function named(operands: readonly OperandView[], warp: WarpView): readonly NamedRegister[] {
@@ -121,6 +142,7 @@ function issueWgmma(form: WgmmaForm, call: CollectiveCall): "done" {
     warp,
     accumulators: named(form.accumulators, warp),
     inputs: form.aInRegisters ? named(form.a, warp) : [],
+    metadata: form.metadata && readMetadata(form.metadata, instruction, call),
     issue,
   };
   if (machine.checks) checkRegisters(form, call, group, part, accumulates);
@@ -175,9 +197,10 @@ function recordOperands(
   descriptorB: bigint,
 ): void {
   const quarter = warp.index % warpsPerGroup;
-  if (descriptorA !== undefined)
-    recordOperand(form, issue, warp, descriptorA, form.majorA, rows, quarter);
-  recordOperand(form, issue, warp, descriptorB, form.majorB, form.columns, quarter);
+  const own = (bits: bigint, operand: OperandShape): void =>
+    recordOperand(form, issue, warp, bits, operand, quarter);
+  if (descriptorA !== undefined) own(descriptorA, shapeA(form));
+  own(descriptorB, shapeB(form));
 }
 
 function recordOperand(
@@ -185,8 +208,7 @@ function recordOperand(
   issue: Issue,
   warp: WarpView,
   bits: bigint,
-  major: Major,
-  operandRows: number,
+  operand: OperandShape,
   quarter: number,
 ): void {
   const invalid = (why: string): TilewrightError =>
@@ -198,7 +220,7 @@ function recordOperand(
   const problem = descriptorProblem(bits);
   if (problem !== undefined) throw invalid(problem);
   const { shared } = warp.block;
-  const chunks = operandChunks(decodeDescriptor(bits), major, operandRows);
+  const chunks = operandChunks(decodeDescriptor(bits), operand);
   const beyond = chunks.find((chunk) => chunk + 16 > shared.bytes.length);
   if (beyond !== undefined)
     throw invalid(`byte ${beyond} is beyond the ${shared.bytes.length} bytes of shared memory`);
@@ -280,13 +302,13 @@ function sameWords(left: Int32Array, right: Int32Array, start: number): boolean 
 }
 
 function operandA(
-  { aInRegisters, majorA }: WgmmaForm,
+  form: WgmmaForm,
   descriptor: MatrixDescriptor | undefined,
   parts: readonly WarpPart[],
   shared: Uint8Array,
 ): Uint8Array {
-  if (!aInRegisters && descriptor !== undefined)
-    return gatherOperand(shared, descriptor, majorA, rows);
+  if (!form.aInRegisters && descriptor !== undefined)
+    return gatherOperand(shared, descriptor, shapeA(form));
   const bytes = new Uint8Array(rows * stepBytes);
   for (const [quarter, { warp, inputs }] of parts.entries()) {
     const registers = inputs.map(({ start }) => warp.words.slice(start, start + 32));
@@ -300,13 +322,12 @@ function checkOperand(
   { instruction }: WgmmaForm,
   { warp, issue }: WarpPart,
   descriptor: MatrixDescriptor,
-  major: Major,
-  operandRows: number,
+  operand: OperandShape,
 ): void {
   if (!issue.checked) return;
   const { machine } = issue.issuer;
   const views = warp.block.shared;
-  for (const offset of operandChunks(descriptor, major, operandRows))
+  for (const offset of operandChunks(descriptor, operand))
     checkWritten(machine, warp, instruction, { views, offset, space: "shared" }, 16);
 }
 
@@ -321,14 +342,14 @@ function product(
 ): void {
   const [first] = parts;
   if (first === undefined) return;
-  const { columns, product: shape } = form;
+  const { columns, product: shape, metadata } = form;
   const shared = first.warp.block.shared.bytes;
   const decodedA = descriptorA === undefined ? undefined : decodeDescriptor(descriptorA);
   const decodedB = decodeDescriptor(descriptorB);
-  if (decodedA !== undefined) checkOperand(form, first, decodedA, form.majorA, rows);
-  checkOperand(form, first, decodedB, form.majorB, columns);
+  if (decodedA !== undefined) checkOperand(form, first, decodedA, shapeA(form));
+  checkOperand(form, first, decodedB, shapeB(form));
   const a = operandA(form, decodedA, parts, shared);
-  const b = gatherOperand(shared, decodedB, form.majorB, columns);
+  const b = gatherOperand(shared, decodedB, shapeB(form));
   const sums = new Uint32Array(rows * columns);
   const halves = shape.accumulator === "f16";
   const perWarp = rowsPerWarp * columns;
@@ -339,7 +360,11 @@ function product(
     if (halves) gatherHalves(words, columns, matrix);
     else gatherWords(words, 16, columns, matrix);
   }
-  multiplyBytes(shape, a, rows, b, columns, sums);
+  if (metadata === undefined) multiplyBytes(shape, a, rows, b, columns, sums);
+  else {
+    const bits = Uint8Array.from(parts.flatMap((part) => [...(part.metadata ?? [])]));
+    multiplySparse(shape, metadata.sparsity, bits, a, rows, b, columns, sums);
+  }
   for (const [quarter, { warp, accumulators }] of parts.entries()) {
     const words = accumulators.map((register) => group.aside(warp, register));
     const matrix = sums.subarray(quarter * perWarp, (quarter + 1) * perWarp);

@@ -22,7 +22,7 @@ import type {
 } from "../collective.ts";
 import { byteStates } from "../memory.ts";
 import { checkWritten } from "../reports.ts";
-import { parseShape, productForm, productTypes, registersOf } from "./mma.ts";
+import { parseShape, productForm, productTypes, registersOf } from "./operands.ts";
 import { multiplyBytes } from "./multiply.ts";
 
 const elementBytes: ReadonlyMap<string, number> = new Map([
