@@ -17,6 +17,8 @@ export type Argument =
   | { readonly kind: "scalar"; readonly value: number }
   /** An f32 by value. */
   | { readonly kind: "single"; readonly value: number }
+  /** An array of the addresses of arrays. */
+  | { readonly kind: "addresses"; readonly name: string; readonly arrays: readonly Argument[] }
   /** A tensor map of an array of its own. */
   | { readonly kind: "map"; readonly data: Data; readonly map: Omit<TensorMap, "address"> };
 

@@ -72,6 +72,11 @@ function parameterBytes(
 ): Uint8Array {
   if (argument.kind === "scalar") return bytesOf(new Int32Array([argument.value]));
   if (argument.kind === "single") return bytesOf(new Float32Array([argument.value]));
+  if (argument.kind === "addresses") {
+    const parts = argument.arrays.map((array) => parameterBytes(array, memory, arrays));
+    const data = Uint8Array.from(parts.flatMap((part) => [...part]));
+    return parameterBytes({ kind: "input", name: argument.name, data }, memory, arrays);
+  }
   const { kind, data } = argument;
   const name = kind === "map" ? "map" : argument.name;
   const address = memory.allocate(data.byteLength, name);

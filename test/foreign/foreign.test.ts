@@ -5,10 +5,13 @@ import { runOnEmulator } from "./emulation.ts";
 import { arithmeticCases } from "./nvcc-arithmetic.ts";
 import { collectiveCases } from "./nvcc-collective.ts";
 import { tritonCases } from "./triton.ts";
+import { descriptorCases } from "./triton-descriptors.ts";
 
 const seeds = [0, 1, 2];
 
-describe.each([...collectiveCases, ...arithmeticCases, ...tritonCases])("$file", (foreign) => {
+const all = [...collectiveCases, ...arithmeticCases, ...tritonCases, ...descriptorCases];
+
+describe.each(all)("$file", (foreign) => {
   const path = `test/fixtures/ptx/${foreign.file}`;
   const text = readText(path);
 

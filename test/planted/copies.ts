@@ -147,7 +147,7 @@ $issued:
       name: "a proxy fence of the issuing lane alone",
       change: [
         "  fence.proxy.async.shared::cta;\n  bar.sync 0;\n",
-        "  bar.sync 0;\n  @%first fence.proxy.async.shared::cta;\n",
+        "  @%first fence.proxy.async.shared::cta;\n  bar.sync 0;\n",
       ],
       caught: "TW8015",
     },

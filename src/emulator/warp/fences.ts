@@ -12,8 +12,9 @@ function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
   const isGlobal = instruction.has("global");
   const isShared = instruction.has("shared::cta") || instruction.has("shared::cluster");
   return ({ timeline }) => {
-    if (isGlobal || !isShared) timeline?.fence("gmem");
-    if (isShared || !isGlobal) timeline?.fence("smem");
+    // Triton lets the issuer of a copy fence what others wrote before a barrier.
+    if (isGlobal || !isShared) timeline?.fence("gmem", "known");
+    if (isShared || !isGlobal) timeline?.fence("smem", "known");
   };
 }
 

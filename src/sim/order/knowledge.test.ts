@@ -46,6 +46,18 @@ describe("a timeline", () => {
     expect(thread.count).toBe(before + 1);
   });
 
+  test("fence(smem, known) adds what it knows of others, not what it does not", () => {
+    const newAgent = numbering();
+    const thread = new Timeline(newAgent);
+    const stranger = new Timeline(newAgent);
+    const known = stranger.count;
+    thread.acquire(stranger.publish());
+    thread.fence("smem", "known");
+    expect(thread.knowledge.shared.get(stranger.agent)).toBe(known);
+    expect(stranger.count).toBe(known + 1);
+    expect(thread.knowledge.global.get(stranger.agent)).toBe(0);
+  });
+
   test("fences the accesses of its own parts too, once it has taken them over", () => {
     const newAgent = numbering();
     const thread = new Timeline(newAgent);

@@ -147,10 +147,13 @@ export class Timeline implements Epoch {
     this.#knowledge = this.#knowledge.withFinished(epoch);
   }
 
-  /** Lets asynchronous operations rely on this agent's own accesses so far to one memory. */
-  fence(space: "smem" | "gmem"): void {
+  /**
+   * Lets asynchronous operations rely on this agent's own accesses so far to one memory; or on all `known` to
+   * it, as PTX has it, where a fence counts for whatever it lies behind.
+   */
+  fence(space: "smem" | "gmem", reach: "own" | "known" = "own"): void {
     const { generic, shared, global } = this.#knowledge;
-    const own = this.#absorbed.with(this.agent, this.#count);
+    const own = reach === "known" ? generic : this.#absorbed.with(this.agent, this.#count);
     if (space === "smem") this.#know(generic, shared.join(own), global);
     else this.#know(generic, shared, global.join(own));
     this.tick();
