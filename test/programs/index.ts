@@ -12,6 +12,7 @@ import { matrixPrograms } from "./matrices.ts";
 import { mbarrierPrograms } from "./mbarriers.ts";
 import { memoryPrograms } from "./memory.ts";
 import type { Program } from "./program.ts";
+import { sparsePrograms } from "./sparse.ts";
 import { tensorPrograms } from "./tensor.ts";
 import { warpPrograms } from "./warp.ts";
 import { wgmmaPrograms } from "./wgmma.ts";
@@ -31,6 +32,7 @@ export function allPrograms(): readonly Program[] {
     ...copyPrograms(),
     ...tensorPrograms(),
     ...matrixPrograms(),
+    ...sparsePrograms(),
     ...wgmmaPrograms(),
     ...clusterPrograms(),
   ];

@@ -299,6 +299,11 @@ const matrices = [
   "mma.sync.aligned.{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32",
   "mma.sync.aligned.{m8n8k128,m16n8k128,m16n8k256}.row.col.s32.b1.b1.s32.{and,xor}.popc",
   "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64",
+  "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k16,m16n8k32}.row.col.{f32.f16.f16.f32,f16.f16.f16.f16,f32.bf16.bf16.f32}",
+  "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k8,m16n8k16}.row.col.f32.tf32.tf32.f32",
+  "mma.{sp,sp::ordered_metadata}.sync.aligned.m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32",
+  "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32",
+  "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k64,m16n8k128}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32",
   "wmma.load.{a,b}.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,bf16,s8,u8},m16n16k8.global.tf32}",
   "wmma.load.c.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,f32,s32},m16n16k8.global.f32}",
   "wmma.store.d.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,f32,s32},m16n16k8.global.f32}",
@@ -310,6 +315,10 @@ const matrices = [
   `wgmma.mma_async.sync.aligned.m64n${anyColumns}k32.{f32,f16}.{e4m3,e5m2}.{e4m3,e5m2}`,
   `wgmma.mma_async.sync.aligned.m64n${fewColumns}k32.s32.{s8,u8}.{s8,u8}{,.satfinite}`,
   `wgmma.mma_async.sync.aligned.m64n${fewColumns}k256.s32.b1.b1.and.popc`,
+  `wgmma.mma_async.sp.sync.aligned.m64n${anyColumns}k32.{f32.f16.f16,f16.f16.f16,f32.bf16.bf16}`,
+  `wgmma.mma_async.sp.sync.aligned.m64n${anyColumns}k16.f32.tf32.tf32`,
+  `wgmma.mma_async.sp.sync.aligned.m64n${anyColumns}k64.{f32,f16}.{e4m3,e5m2}.{e4m3,e5m2}`,
+  `wgmma.mma_async.sp.sync.aligned.m64n${fewColumns}k64.s32.{s8,u8}.{s8,u8}{,.satfinite}`,
 ];
 
 const control = ["bra{,.uni}", "brx.idx{,.uni}", "call{,.uni}", "ret{,.uni}", "exit"];
@@ -345,7 +354,6 @@ export const refused: readonly string[] = [
   "tensormap.replace.tile.global_address.global.b1024.b64 [%d0], %d1;",
   "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%d0, {%r1, %r1, %r1}], [%r2], {%h0};",
   "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r8,%r9}, {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7};",
-  "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%r6,%r7}, {%r0,%r1,%r2,%r3}, %r8, 0x0;",
   "vadd.s32.s32.s32 %r0, %r1, %r2;",
   "vset.s32.s32.eq %r0, %r1, %r2;",
   "vadd4.s32.s32.s32 %r0, %r1, %r2, %r3;",

@@ -6,6 +6,7 @@
  *   tile B   32 KB
  */
 import { Random } from "../../src/support/random.ts";
+import { metadataBytes } from "./elements.ts";
 import { expand } from "./expand.ts";
 import { Kernel } from "./kernel.ts";
 import type { Program } from "./program.ts";
@@ -28,6 +29,8 @@ interface Form {
   readonly registers: boolean;
   readonly flag: string;
   readonly signs: readonly [number, number];
+  /** Of a sparse A: which lanes have its metadata, and in which order indices stand. */
+  readonly sparse?: { readonly selector: 0 | 1; readonly order: "sorted" | "any" };
 }
 
 /** Elements of a type, finite and near each other, as bytes. */
@@ -65,23 +68,34 @@ function elements(type: string, bytes: number, seed: number): Uint8Array {
 const swizzleCodes = { 0: 0n, 128: 1n, 64: 2n, 32: 3n } as const;
 
 /** Offsets for a matrix that fills its tile: chunks of rows, or of columns, one behind the other. */
-function descriptor(major: Major, swizzle: Form["swizzle"], rows: number): bigint {
+function descriptor(
+  major: Major,
+  swizzle: Form["swizzle"],
+  rows: number,
+  bytesOfK: 32 | 64,
+): bigint {
   const width = BigInt(swizzle);
+  const depth = BigInt(bytesOfK);
   let [leading, stride] = [16n, 8n * width];
-  if (major === "k" && swizzle === 0) [leading, stride] = [128n, 256n];
+  // 64 bytes of k are two patterns of 32.
+  if (major === "k" && swizzle < bytesOfK) leading = BigInt(rows) * width;
+  if (major === "k" && swizzle === 0) [leading, stride] = [128n, 8n * depth];
   if (major === "mn" && swizzle === 0) [leading, stride] = [BigInt(rows) * 16n, 128n];
-  if (major === "mn" && swizzle !== 0) [leading, stride] = [16n * width, 8n * width];
+  if (major === "mn" && swizzle !== 0) [leading, stride] = [(depth / 2n) * width, 8n * width];
   return ((leading >> 4n) << 16n) | ((stride >> 4n) << 32n) | (swizzleCodes[swizzle] << 62n);
 }
 
-function opcodeOf({ types, k, columns, flag }: Form): string {
-  return `wgmma.mma_async.sync.aligned.m64n${columns}k${k}.${types}${flag}`;
+function opcodeOf({ types, k, columns, flag, sparse }: Form): string {
+  const name = sparse === undefined ? "wgmma.mma_async" : "wgmma.mma_async.sp";
+  return `${name}.sync.aligned.m64n${columns}k${k}.${types}${flag}`;
 }
 
 function nameOf(form: Form): string {
   const majors = form.registers ? `r${form.majorB}` : `${form.majorA}${form.majorB}`;
   const signs = form.signs.map((sign) => (sign < 0 ? "m" : "p")).join("");
-  return `wgmma_${form.types}_n${form.columns}_s${form.swizzle}_${majors}_${signs}${form.flag}`.replaceAll(
+  const { sparse } = form;
+  const kind = sparse === undefined ? "wgmma" : `wgmma_sp${sparse.selector}_${sparse.order}`;
+  return `${kind}_${form.types}_n${form.columns}_s${form.swizzle}_${majors}_${signs}${form.flag}`.replaceAll(
     ".",
     "_",
   );
@@ -140,7 +154,7 @@ function tiles(name: string, group: string, types: string): Tiles {
 
 /** A as the instruction takes it: a descriptor, or four registers. */
 function operandA({ kernel, a, inputA }: Tiles, { registers, majorA, swizzle }: Form): string {
-  if (!registers) return describe(kernel, a, descriptor(majorA, swizzle, 64));
+  if (!registers) return describe(kernel, a, descriptor(majorA, swizzle, 64, 32));
   const given = kernel.registers(32, 4);
   given.forEach((word, at) => kernel.line(`ld.global.b32 ${word}, [%in4+${inputA + 512 * at}];`));
   return `{${given.join(", ")}}`;
@@ -154,6 +168,15 @@ function constants({ types, registers, majorA, majorB, signs }: Form): string {
     typeA === "f16" || typeA === "bf16" ? [...(registers ? [] : [majorA]), majorB] : [];
   const transposes = majors.map((major) => (major === "mn" ? 1 : 0));
   return [...signs, ...transposes].map((value) => `, ${value}`).join("");
+}
+
+/** The operands of a sparse A behind the descriptors: a register of metadata and the selector. */
+function metadata(kernel: Kernel, { types, sparse }: Form): string {
+  if (sparse === undefined) return "";
+  const [, typeA = ""] = types.split(".");
+  const make = (): Uint8Array => metadataBytes(typeA, lanes, sparse.order, 3);
+  const word = kernel.load(kernel.stream(`metadata ${sparse.order}`, 4, make));
+  return `, ${word}, ${sparse.selector}`;
 }
 
 /** Stores every register, or a digest of all of a lane's. */
@@ -174,7 +197,9 @@ function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[], isDigest:
   const { types, columns, swizzle, majorB } = form;
   const opcode = opcodeOf(form);
   kernel.covers(opcode);
-  const descriptorB = describe(kernel, tile.b, descriptor(majorB, swizzle, columns));
+  const fieldsB = descriptor(majorB, swizzle, columns, form.sparse === undefined ? 32 : 64);
+  const descriptorB = describe(kernel, tile.b, fieldsB);
+  const sparsity = metadata(kernel, form);
   const a = operandA(tile, form);
   const sums = kernel.registers(32, types.startsWith("f16") ? columns / 4 : columns / 2);
   const [keeps] = kernel.registers(1, 1);
@@ -183,21 +208,22 @@ function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[], isDigest:
   for (const scale of scales)
     kernel.line(
       `setp.ne.b32 ${keeps}, ${scale}, 0;`,
-      `${opcode} {${sums.join(", ")}}, ${a}, ${descriptorB}, ${keeps}${constants(form)};`,
+      `${opcode} {${sums.join(", ")}}, ${a}, ${descriptorB}${sparsity}, ${keeps}${constants(form)};`,
     );
   kernel.line("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;");
   keep(kernel, opcode, sums, isDigest);
 }
 
 function program(form: Form): Program {
-  const tile = tiles(nameOf(form), groupOf(form.types), form.types);
+  const tile = tiles(nameOf(form), groupOf(form), form.types);
   multiply(tile, form, [0, 1], false);
   return tile.kernel.program();
 }
 
 /** Modules by type of A. */
-function groupOf(types: string): string {
+function groupOf({ types, sparse }: Pick<Form, "types" | "sparse">): string {
   const [, type = ""] = types.split(".");
+  if (sparse !== undefined) return /16/.test(type) ? "wgmma_sparse_halves" : "wgmma_sparse_bytes";
   if (type === "f16" || type === "bf16") return "wgmma_halves";
   return type === "tf32" || type.startsWith("e") ? "wgmma_floats" : "wgmma_integers";
 }
@@ -249,16 +275,61 @@ function columnsOf(types: string): readonly number[] {
 const columnsPerProgram = 8;
 
 /** Every number of columns of a type, several a program. */
-function columnPrograms(types: string, k: number, flag = ""): readonly Program[] {
+function columnPrograms(
+  types: string,
+  k: number,
+  flag = "",
+  sparse: Form["sparse"] = undefined,
+): readonly Program[] {
   const all = columnsOf(types);
   const parts = Math.ceil(all.length / columnsPerProgram);
   return Array.from({ length: parts }, (_, part) => {
-    const name = `wgmma_columns_${types}_${part}${flag}`.replaceAll(".", "_");
-    const tile = tiles(name, groupOf(types), types);
+    const kind = sparse === undefined ? "wgmma" : "wgmma_sp";
+    const name = `${kind}_columns_${types}_${part}${flag}`.replaceAll(".", "_");
+    const form = { ...plain, types, k, flag, ...(sparse === undefined ? {} : { sparse }) };
+    const tile = tiles(name, groupOf(form), types);
     for (const columns of all.filter((_, at) => at % parts === part))
-      multiply(tile, { ...plain, types, k, columns, flag }, [1], true);
+      multiply(tile, { ...form, columns }, [1], true);
     return tile.kernel.program();
   });
+}
+
+/** The forms of a dense product with half of A, under each selector, and indices that do not ascend. */
+function sparseForms(forms: readonly Form[], selectors: readonly (0 | 1)[]): readonly Form[] {
+  const order = "sorted";
+  return [
+    ...forms.map((form, at) => ({
+      ...form,
+      k: 2 * form.k,
+      sparse: { selector: selectors[at % selectors.length] ?? 0, order } as const,
+    })),
+    ...forms.slice(0, 1).map((form) => ({
+      ...form,
+      k: 2 * form.k,
+      swizzle: 128 as const,
+      sparse: { selector: selectors.at(-1) ?? 0, order: "any" } as const,
+    })),
+  ];
+}
+
+function sparsePrograms(
+  wide: readonly string[],
+  small: readonly string[],
+  integers: readonly string[],
+): readonly Program[] {
+  const first = { selector: 0, order: "sorted" } as const;
+  const forms = [
+    ...wide.flatMap((types) => sparseForms(halves(types), [0, 1, 1])),
+    ...sparseForms(bytes("f32.tf32.tf32", 8), [0, 1]),
+    ...[...small, ...integers].flatMap((types) => sparseForms(bytes(types, 32), [0])),
+  ];
+  return [
+    ...forms.map(program),
+    ...wide.flatMap((types) => columnPrograms(types, 32, "", first)),
+    ...columnPrograms("f32.tf32.tf32", 16, "", first),
+    ...[...small, ...integers].flatMap((types) => columnPrograms(types, 64, "", first)),
+    ...integers.flatMap((types) => columnPrograms(types, 64, ".satfinite", first)),
+  ];
 }
 
 export function wgmmaPrograms(): readonly Program[] {
@@ -280,5 +351,6 @@ export function wgmmaPrograms(): readonly Program[] {
     ...integers.flatMap((types) => columnPrograms(types, 32)),
     ...integers.flatMap((types) => columnPrograms(types, 32, ".satfinite")),
     ...columnPrograms("s32.b1.b1", 256, ".and.popc"),
+    ...sparsePrograms(wide, small, integers),
   ];
 }
