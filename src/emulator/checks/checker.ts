@@ -16,6 +16,8 @@ import type { Marks } from "../threads/marks.ts";
 import { blockAt, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder, semanticsOf } from "./order.ts";
 import type { AccessSemantics } from "./order.ts";
+import { meetingWithin } from "./scopes.ts";
+import type { Scope } from "./scopes.ts";
 import { Shadows } from "./shadows.ts";
 import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 
@@ -46,8 +48,8 @@ export class Checker {
     this.#launch = launch;
   }
 
-  fence(warp: WarpState): void {
-    this.#order.fence(warp);
+  fence(warp: WarpState, scope: Scope): void {
+    this.#order.fence(warp, scope);
   }
 
   #semanticsOf(site: number): AccessSemantics {
@@ -83,7 +85,7 @@ export class Checker {
     warp: WarpState,
     number: number,
     mode: "read" | "write" | "atomic",
-    { strong, writes }: AccessSemantics,
+    { strong, writes, updates, scope }: AccessSemantics,
   ): MemoryAccess {
     const { agent = 0, count = 0 } = warp.timeline ?? {};
     let ofWarp = this.#last.get(warp);
@@ -104,6 +106,8 @@ export class Checker {
       location,
       warp: warp.index,
       block: warp.block.index,
+      updates,
+      ...(strong ? meetingWithin(warp.block, scope) : {}),
     };
     ofWarp.set(number, access);
     return access;

@@ -5,10 +5,11 @@
  *   warp 0   st.global [data]          fence        st.relaxed [flag]   publishes what it knew at the fence
  *   warp 1   ld.relaxed [flag]         fence        ld.global [data]    knows from its fence on
  *
- * `.release` and `.acquire` are such a fence and the access in one.
+ * `.release` and `.acquire` are such a fence and the access in one. How far each reaches is in `scopes.ts`.
  */
-import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { BlockState, WarpState } from "../machine/warp.ts";
+import { scoped, scopeOf, Told } from "./scopes.ts";
+import type { Scope } from "./scopes.ts";
 
 export interface AccessSemantics {
   /** Whether it may meet others of its kind without an order between them. */
@@ -19,6 +20,7 @@ export interface AccessSemantics {
   readonly writes: boolean;
   /** Whether what it writes follows from what was there, as an atomic's does. */
   readonly updates: boolean;
+  readonly scope: Scope;
 }
 
 const strongModifiers = ["relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"];
@@ -33,14 +35,15 @@ export function semanticsOf(opcode: string): AccessSemantics {
     reads: root !== "st" && root !== "red",
     writes: root !== "ld" && root !== "ldu",
     updates: isAtomic,
+    scope: scopeOf(modifiers),
   };
 }
 
 export class MemoryOrder {
-  readonly #global = new Map<number, Knowledge>();
-  readonly #shared = new WeakMap<BlockState, Map<number, Knowledge>>();
+  readonly #global = new Map<number, Told>();
+  readonly #shared = new WeakMap<BlockState, Map<number, Told>>();
 
-  #published(block: BlockState | undefined): Map<number, Knowledge> {
+  #published(block: BlockState | undefined): Map<number, Told> {
     if (block === undefined) return this.#global;
     let map = this.#shared.get(block);
     if (map === undefined) {
@@ -50,11 +53,8 @@ export class MemoryOrder {
     return map;
   }
 
-  fence(warp: WarpState): void {
-    const { timeline, learning } = warp;
-    if (timeline === undefined || learning === undefined) return;
-    learning.fence();
-    warp.fenced = timeline.publish();
+  fence(warp: WarpState, scope: Scope): void {
+    warp.learning?.fence(scope);
   }
 
   /** A strong access to a place in global memory, or in a block's shared memory. */
@@ -62,19 +62,22 @@ export class MemoryOrder {
     warp: WarpState,
     block: BlockState | undefined,
     offset: number,
-    { acquires, releases, reads, writes, updates }: AccessSemantics,
+    { acquires, releases, reads, writes, updates, scope }: AccessSemantics,
   ): void {
     const { timeline, learning } = warp;
     if (timeline === undefined || learning === undefined) return;
     const map = this.#published(block);
     const found = map.get(offset);
     if (reads && found !== undefined) {
-      if (acquires) learning.learn(found);
-      else learning.see(found);
+      const told = found.ask(warp.block, scope);
+      if (acquires) learning.learn(told[scope]);
+      else learning.see(told);
     }
     if (!writes) return;
-    const told = releases ? timeline.publish() : warp.fenced;
+    const own = releases ? timeline.publish() : undefined;
     // What was told before stays told through an atomic, and ends with a plain store.
-    map.set(offset, updates ? told.join(found ?? Knowledge.none) : told);
+    const kept = updates && found !== undefined ? found : new Told();
+    kept.tell(warp.block, scope, own === undefined ? learning.fenced : scoped(() => own));
+    map.set(offset, kept);
   }
 }

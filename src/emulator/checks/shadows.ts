@@ -9,6 +9,9 @@ import type { Marks } from "../threads/marks.ts";
 
 /** An access as reports name it. */
 export interface MemoryAccess extends TrackedAccess {
+  /** The block of a strong access, whose scope decides whom it may meet. */
+  readonly from?: BlockView | undefined;
+  mayMeet?(other: MemoryAccess): boolean;
   readonly op: Instruction;
   readonly location: Location;
   readonly warp: number;

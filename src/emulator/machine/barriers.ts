@@ -7,6 +7,8 @@
  *   bar.arrive 1, 64    warp 1 arrives (64 of 64): generation 1 begins, warp 0 goes on
  */
 import { Knowledge } from "../../sim/order/knowledge.ts";
+import { handedBy, nothingHanded } from "../checks/learning.ts";
+import type { Handed } from "../checks/learning.ts";
 import { populationCount } from "../arithmetic/bits.ts";
 
 export interface WarpAtBarrier {
@@ -24,6 +26,7 @@ export interface Arrival {
   /** Lanes whose predicate holds, for a reduction. */
   readonly predicate: number;
   readonly knowledge: Knowledge | undefined;
+  readonly handed: Handed | undefined;
 }
 
 /** What a completed meeting tells those who waited. */
@@ -31,6 +34,7 @@ export interface Meeting {
   readonly lanes: number;
   readonly holding: number;
   readonly knowledge: Knowledge;
+  readonly handed: Handed;
 }
 
 export class Barrier {
@@ -40,7 +44,8 @@ export class Barrier {
   #count: number | undefined;
   #masks = new Map<number, number>();
   #gathered = Knowledge.none;
-  #last: Meeting = { lanes: 0, holding: 0, knowledge: Knowledge.none };
+  #handed = nothingHanded;
+  #last: Meeting = { lanes: 0, holding: 0, knowledge: Knowledge.none, handed: nothingHanded };
 
   get generation(): number {
     return this.#generation;
@@ -59,24 +64,27 @@ export class Barrier {
     return this.#last;
   }
 
-  arrive({ warp, mask, count, aligned, predicate, knowledge }: Arrival): void {
+  arrive({ warp, mask, count, aligned, predicate, knowledge, handed }: Arrival): void {
     this.#count = count;
     this.#arrived += aligned ? 32 : populationCount(mask);
     this.#holding += populationCount(predicate & mask);
     this.#masks.set(warp.index, (this.#masks.get(warp.index) ?? 0) | mask);
     if (knowledge !== undefined) this.#gathered = this.#gathered.join(knowledge);
+    if (handed !== undefined) this.#handed = handedBy(this.#handed, handed);
   }
 
   /** Ends the meeting where all have come; whether it did. */
   complete(warps: readonly WarpAtBarrier[]): boolean {
     if (this.#arrived === 0 || !this.#isFull(warps)) return false;
     const lanes = [...this.#masks.values()].reduce((sum, mask) => sum + populationCount(mask), 0);
-    this.#last = { lanes, holding: this.#holding, knowledge: this.#gathered };
+    const handed = this.#handed;
+    this.#last = { lanes, holding: this.#holding, knowledge: this.#gathered, handed };
     this.#generation += 1;
     this.#arrived = 0;
     this.#holding = 0;
     this.#masks = new Map();
     this.#gathered = Knowledge.none;
+    this.#handed = nothingHanded;
     return true;
   }
 

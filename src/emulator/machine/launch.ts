@@ -8,6 +8,7 @@ import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Program, Site } from "../program/program.ts";
 import { Checker } from "../checks/checker.ts";
+import type { Scope } from "../checks/scopes.ts";
 import type { Marks } from "../threads/marks.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
@@ -99,8 +100,8 @@ export class Launch implements WarpHost, MachineView {
     return this.counters.warpInstructions;
   }
 
-  fence(warp: WarpState): void {
-    this.checker?.fence(warp);
+  fence(warp: WarpState, scope: Scope): void {
+    this.checker?.fence(warp, scope);
   }
 
   divergence(warp: WarpState, waiting: number, skipped: number): TilewrightError {

@@ -10,6 +10,8 @@ import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { Timeline } from "../../sim/order/knowledge.ts";
 import { Learning } from "../checks/learning.ts";
+import { scoped } from "../checks/scopes.ts";
+import type { Scope } from "../checks/scopes.ts";
 import type { BlockBarriers } from "./barriers.ts";
 import type { RegisterBudget } from "./budget.ts";
 import { LaneGroups } from "./groups.ts";
@@ -34,7 +36,7 @@ export interface WarpHost {
   check(warp: WarpState, site: number, slot: number, mask: number): void;
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
   clock(): number;
-  fence(warp: WarpState): void;
+  fence(warp: WarpState, scope: Scope): void;
   /** The report of lanes that went past an instruction which others of the warp wait at. */
   divergence(warp: WarpState, waiting: number, skipped: number): TilewrightError;
   illegalBudget(
@@ -80,7 +82,6 @@ export class WarpState implements WarpView {
   readonly activity: { stores: number };
   readonly timeline: Timeline | undefined;
   readonly learning: Learning | undefined;
-  fenced: Knowledge = Knowledge.none;
   /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
   readonly addresses = new Float64Array(96 * warpLanes);
   readonly groups: LaneGroups;
@@ -182,7 +183,12 @@ export class WarpState implements WarpView {
   }
 
   see(knowledge: Knowledge): void {
-    this.learning?.see(knowledge);
+    this.learning?.see(scoped(() => knowledge));
+  }
+
+  /** What the warp knew at its last fence, of whatever scope. */
+  get fenced(): Knowledge {
+    return this.learning?.fencedAt(0) ?? Knowledge.none;
   }
 
   learn(knowledge: Knowledge): void {

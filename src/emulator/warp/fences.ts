@@ -3,6 +3,7 @@
  * it, or on which of its accesses asynchronous operations may rely.
  */
 import { mapOrderOf } from "../checks/map-order.ts";
+import { scopeOf } from "../checks/scopes.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { tensorMapBytes } from "../tensor-map-fields.ts";
 import { eachLane } from "./rule.ts";
@@ -21,8 +22,9 @@ function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
 /** `fence.proxy.tensormap::generic`: of writes to tensor maps, or of the map at an address. */
 function mapFence(instruction: WarpInstruction): WarpRun {
   const address = instruction.has("acquire") ? instruction.view(0) : undefined;
+  const scope = scopeOf(instruction.lane.modifiers);
   return (warp, mask) => {
-    warp.host.fence(warp);
+    warp.host.fence(warp, scope);
     const { host, timeline } = warp;
     const order = mapOrderOf(host);
     if (address === undefined) {
@@ -42,7 +44,10 @@ const fence: WarpRule = (instruction) => {
   const { modifiers } = instruction.lane;
   if (modifiers.includes("tensormap::generic")) return mapFence(instruction);
   const isProxy = modifiers[0]?.startsWith("proxy") === true;
-  const run = isProxy ? proxyFence(instruction) : (warp: WarpState): void => warp.host.fence(warp);
+  const scope = scopeOf(modifiers);
+  const run = isProxy
+    ? proxyFence(instruction)
+    : (warp: WarpState): void => warp.host.fence(warp, scope);
   return (warp, mask) => {
     run(warp);
     return mask;

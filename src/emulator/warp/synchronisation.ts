@@ -69,6 +69,7 @@ function arrive(
     aligned: form.aligned,
     predicate,
     knowledge: warp.timeline?.publish(),
+    handed: warp.learning?.handed,
   });
   if (barrier.complete(warp.block.warps)) warp.host.changed();
 }
@@ -80,8 +81,9 @@ function takeResult(
   mask: number,
   barrier: Barrier,
 ): void {
-  const { lanes, holding, knowledge } = barrier.last;
+  const { lanes, holding, knowledge, handed } = barrier.last;
   warp.timeline?.acquire(knowledge);
+  warp.learning?.meet(handed);
   if (form.reduces === undefined) return;
   const results = { popc: holding, and: holding === lanes ? 1 : 0, or: holding > 0 ? 1 : 0 };
   const value = results[form.reduces];

@@ -2,13 +2,17 @@
  * Finds unordered accesses to one allocation. Each granule (the smallest element that is accessed; a
  * byte in general) carries the number of a state; a state holds what later accesses can conflict with:
  *
- *   last write W, atomics since (a1, a2 …), reads since (r1, r2 …)
+ *   last write W, atomics since (a1, a2 …), reads since (r1, r2 …), observers since (o1, o2 …)
  *
- * | access | must come after        | new state                              |
- * |--------|------------------------|----------------------------------------|
- * | read   | write, atomics         | the same with the read added           |
- * | atomic | write, reads           | the same with the atomic added         |
- * | write  | write, atomics, reads  | only the write                         |
+ * | access  | must come after                   | new state                              |
+ * |---------|-----------------------------------|----------------------------------------|
+ * | read    | write, atomics                    | the same with the read added           |
+ * | atomic  | write, reads                      | the same with the atomic added         |
+ * | observe | write                             | the same with the observer added       |
+ * | write   | write, atomics, reads, observers  | only the write                         |
+ *
+ * An atomic that updates what it finds stands for the atomics before it: it has seen them, and whoever comes
+ * after it comes after them.
  *
  * That is enough: everything before W is ordered before W, or was reported when W came. Where W races
  * with the write before it, that one stays too: a reader who waited for either has not waited for both.
@@ -37,6 +41,10 @@ export interface TrackedAccess extends Epoch {
   readonly member: number;
   /** The operation; conflicts of the same two are reported once. */
   readonly op: unknown;
+  /** Of an atomic: whether what it writes follows from what was there. */
+  readonly updates?: boolean | undefined;
+  /** Whether it may meet this other atomic or observer in any order; left out, it may meet all. */
+  mayMeet?(other: TrackedAccess): boolean;
 }
 
 export type Conflict<A extends TrackedAccess = Access> =
@@ -73,6 +81,7 @@ interface State<A> {
   readonly overtaken: A | undefined;
   readonly atomics: History<A> | undefined;
   readonly reads: History<A> | undefined;
+  readonly observers: History<A> | undefined;
 }
 
 export interface ShadowOptions {
@@ -87,6 +96,7 @@ const untouched: State<never> = {
   overtaken: undefined,
   atomics: undefined,
   reads: undefined,
+  observers: undefined,
 };
 
 export class ShadowMemory<A extends TrackedAccess = Access> {
@@ -173,7 +183,8 @@ function sameState<A>(left: State<A>, right: State<A>): boolean {
     left.write === right.write &&
     left.overtaken === right.overtaken &&
     sameHistory(left.atomics, right.atomics) &&
-    sameHistory(left.reads, right.reads)
+    sameHistory(left.reads, right.reads) &&
+    sameHistory(left.observers, right.observers)
   );
 }
 
@@ -276,18 +287,39 @@ class Step<A extends TrackedAccess> {
 
   from(state: State<A>, granule: number): State<A> {
     const { mode } = this.#access;
-    const { write, overtaken, atomics, reads } = state;
+    const { write, overtaken, atomics, reads, observers } = state;
     const isAfterWrite = write === undefined || this.#order(write, granule);
     if (overtaken !== undefined) this.#order(overtaken, granule);
-    if (mode === "observe") return state;
-    if (mode !== "atomic") this.#orderAll(atomics, granule);
+    if (mode === "atomic" || mode === "observe") this.#orderStrangers(atomics, granule);
+    else this.#orderAll(atomics, granule);
+    if (mode === "observe") return { ...state, observers: this.#withObserver(observers) };
     if (mode !== "read") this.#orderAll(reads, granule);
-    if (mode === "write")
+    if (mode === "write") {
+      this.#orderAll(observers, granule);
       return isAfterWrite ? this.#written : { ...this.#written, overtaken: write };
+    }
     this.#checkContents(state, granule);
     return mode === "read"
-      ? { write, overtaken, atomics, reads: this.#added(reads) }
-      : { write, overtaken, atomics: this.#added(atomics), reads };
+      ? { ...state, reads: this.#added(reads) }
+      : { ...state, atomics: this.#added(this.#access.updates === true ? undefined : atomics) };
+  }
+
+  /** Atomics that may not meet this one must be ordered with it like other accesses. */
+  #orderStrangers(history: History<A> | undefined, granule: number): void {
+    const current = this.#access;
+    if (current.mayMeet === undefined) return;
+    for (let link = history; link !== undefined; link = link.older) {
+      const { access } = link;
+      if (current.mayMeet(access) && access.mayMeet?.(current) !== false) continue;
+      this.#order(access, granule);
+    }
+  }
+
+  /** Whoever polls is there once. */
+  #withObserver(observers: History<A> | undefined): History<A> {
+    for (let link = observers; link !== undefined; link = link.older)
+      if (link.access === this.#access && observers !== undefined) return observers;
+    return this.#added(observers);
   }
 
   #orderAll(history: History<A> | undefined, granule: number): void {
