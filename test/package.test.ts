@@ -165,8 +165,9 @@ describe("the packed package", () => {
       logLevel: "silent",
     });
     const inputs = Object.keys(metafile.inputs).filter((path) => path !== "page.js");
-    // Of what opens a GPU only the stand-in for browsers, which needs nothing of Node.
-    const library = /^node_modules\/tilewright\/dist\/(?!cli\/|cuda\/(?!browser\.js$))/;
+    // Of what opens a GPU or starts threads only the stand-ins for browsers, which need nothing of Node.
+    const library =
+      /^node_modules\/tilewright\/dist\/(?!cli\/|cuda\/(?!browser\.js$)|emulator\/threads\/node)/;
     expect(inputs).toContain("node_modules/tilewright/dist/index.js");
     expect(inputs.filter((path) => !library.test(path))).toEqual([]);
   });

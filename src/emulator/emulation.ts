@@ -11,6 +11,7 @@ import { collectiveRules } from "./collectives.ts";
 import { Launch } from "./machine/launch.ts";
 import { byteStates, memoryOf } from "./memory.ts";
 import type { EmulatedMemory, Heap, MemoryViews } from "./memory.ts";
+import { Naming } from "./naming.ts";
 import { loadProgram } from "./program/load.ts";
 import type { Program } from "./program/program.ts";
 import { functionAddress } from "./program/resolver.ts";
@@ -161,7 +162,8 @@ export function prepareOn(
   const program = programOf(module, launch.entry, checks, marks !== undefined);
   const parameters = parameterMemory(program, launch);
   const constants = constantMemory(program, symbols);
-  const given = { parameters, constants, symbols, target, seed, checks, marks };
+  const naming = new Naming(heap, program, launch.names);
+  const given = { parameters, constants, symbols, target, seed, checks, marks, naming };
   return new Launch({ program, memory: heap, ...given });
 }
 

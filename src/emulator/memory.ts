@@ -32,7 +32,11 @@ export interface MemoryViews {
 }
 
 /** The first bytes of buffers as memory: a multiple of 16 of them. */
-export function viewsOf(bytes: ArrayBufferLike, states: ArrayBufferLike, size: number): MemoryViews {
+export function viewsOf(
+  bytes: ArrayBufferLike,
+  states: ArrayBufferLike,
+  size: number,
+): MemoryViews {
   return {
     bytes: new Uint8Array(bytes, 0, size),
     halves: new Uint16Array(bytes, 0, size / 2),
@@ -49,11 +53,17 @@ export function memoryOf(size: number): MemoryViews {
   return viewsOf(new ArrayBuffer(size), new ArrayBuffer(size), size);
 }
 
+/** The allocations on both sides of an address. */
+export interface Surroundings {
+  readonly below: Allocation | undefined;
+  readonly above: Allocation | undefined;
+}
+
 /** Global memory as a launch sees it. */
 export interface Heap {
   readonly views: MemoryViews;
-  /** The allocation that holds an address, or the nearest one below it. */
-  nearest(address: number): Allocation | undefined;
+  /** The allocation that holds an address or is the nearest one below it, and the nearest one above. */
+  around(address: number): Surroundings;
 }
 
 const alignment = 512;
@@ -134,12 +144,15 @@ export class EmulatedMemory implements Heap {
     return found;
   }
 
-  nearest(address: number): Allocation | undefined {
-    let nearest: Allocation | undefined;
-    for (const allocation of this.#allocations.values())
-      if (allocation.address <= address && allocation.address > (nearest?.address ?? 0))
-        nearest = allocation;
-    return nearest;
+  around(address: number): Surroundings {
+    let below: Allocation | undefined;
+    let above: Allocation | undefined;
+    for (const allocation of this.#allocations.values()) {
+      const start = allocation.address;
+      if (start <= address && start >= (below?.address ?? start)) below = allocation;
+      if (start > address && start <= (above?.address ?? start)) above = allocation;
+    }
+    return { below, above };
   }
 
   write(address: number, bytes: Uint8Array): void {
@@ -171,7 +184,7 @@ export class EmulatedMemory implements Heap {
   }
 
   #inside(address: number, length: number): number {
-    const holder = this.nearest(address);
+    const { below: holder } = this.around(address);
     if (holder === undefined || address + length > holder.address + holder.bytes)
       throw new RangeError(`${length} bytes at ${address} are in no allocation`);
     return address - globalBase;

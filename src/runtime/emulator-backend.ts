@@ -6,6 +6,7 @@
  */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
+import type { LaunchNames } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes } from "../formats/dtype.ts";
@@ -45,6 +46,8 @@ export interface EmulatorDeviceOptions {
 
 interface EmulatorAllocation extends Allocation {
   readonly address: number;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
 }
 
 type EmulatorLaunch = Launch<EmulatorAllocation, Executable>;
@@ -84,7 +87,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     const bytes = packedBytes(dtype, elementCount(shape));
     // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
     const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
-    return { bytes, address: this.#memory.allocate(whole) };
+    return { bytes, dtype, shape, address: this.#memory.allocate(whole) };
   }
 
   release({ address }: EmulatorAllocation): void {
@@ -130,6 +133,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
           cluster: program.cluster,
           sharedBytes: program.sharedBytes,
           parameters: program.parameters.map((each) => lent.bytesOf(each)),
+          names: namesOf(launch),
         },
         this.#memory,
         { target: this.target, seed: this.#options.seed, checks: this.#options.checks },
@@ -160,6 +164,23 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   dispose(): void {
     this.#crew.dispose();
   }
+}
+
+/** What the user calls the parts of a launch. */
+function namesOf({ program, arrays, dimensions }: EmulatorLaunch): LaunchNames {
+  const { buffers, threads, grid } = program;
+  return {
+    arrays: new Map(
+      [...arrays].map(([name, { address, dtype, shape }]) => [address, { name, dtype, shape }]),
+    ),
+    buffers,
+    threads,
+    axes: grid.map(({ name, extent, cluster }) => ({
+      name,
+      extent: evaluateSize(extent, dimensions),
+      cluster,
+    })),
+  };
 }
 
 /** Memory that a launch has for its own time, and the bytes of its parameters. */

@@ -77,7 +77,8 @@ export const deviceNames = Object.freeze(Object.keys(optionNames)) as readonly D
 export const checkingDevices = ["simulator", "emulator"] as const;
 export type CheckingDevice = (typeof checkingDevices)[number];
 
-export type CheckedOptions = DeviceOptions & SimulatorOptions & {
+export type CheckedOptions = DeviceOptions &
+  SimulatorOptions & {
     readonly gpu?: number;
     readonly threads?: number;
   };

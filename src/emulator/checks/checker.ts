@@ -7,10 +7,11 @@ import { Knowledge } from "../../sim/order/knowledge.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Conflict } from "../../sim/order/shadow.ts";
-import type { RecordedAccess } from "../collective.ts";
+import type { BlockView, RecordedAccess } from "../collective.ts";
 import type { BlockState, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
+import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
 import type { Marks } from "../threads/marks.ts";
 import { blockAt, offsetAt, Runs } from "./runs.ts";
@@ -24,9 +25,12 @@ import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 /** What the checks ask of the launch. */
 export interface CheckedLaunch {
   readonly heap: MemoryViews;
+  readonly naming: Naming;
   site(number: number): Site;
   report(details: DiagnosticDetails): void;
 }
+
+type Race = Conflict<MemoryAccess> & { readonly kind: "race" };
 
 /** Four bytes that have been written. */
 const writtenWord = 0x02020202;
@@ -182,23 +186,25 @@ export class Checker {
   }
 
   #reportConflicts(touched: AccessRuns): void {
-    for (const conflict of touched.conflicts())
-      if (conflict.kind === "race") this.#reportRace(conflict);
+    for (const { conflict, block, start } of touched.conflicts())
+      if (conflict.kind === "race")
+        this.#reportRace(conflict, () => this.#byteText(block, start + conflict.granule));
   }
 
-  #reportRace({
-    earlier,
-    current,
-    missing,
-    granule,
-  }: Conflict<MemoryAccess> & { readonly kind: "race" }): void {
-    const pair = [describe(earlier.op.opcode, earlier), describe(current.op.opcode, current)];
-    const key = `race ${earlier.op.opcode} ${place(earlier)} ${current.op.opcode} ${place(current)}`;
-    this.#once(key, () => ({
-      code: missing !== "fence" ? "TW8014" : current.ofMap === true ? "TW8059" : "TW8015",
-      message: `${pair[1]} is not ordered with ${pair[0]}`,
+  #byteText(block: BlockView | undefined, offset: number): string {
+    const { naming } = this.#launch;
+    return block === undefined ? naming.global(offset) : naming.shared(offset);
+  }
+
+  #reportRace({ earlier, current, missing }: Race, byte: () => string): void {
+    const code = missing !== "fence" ? "TW8014" : current.ofMap === true ? "TW8059" : "TW8015";
+    // Other warps may meet the same two instructions the other way round.
+    const places = [earlier, current].map((each) => `${each.op.opcode} ${place(each)}`).sort();
+    this.#once(`${code} ${places.join(" ")}`, () => ({
+      code,
+      message: `${this.#describe(current)} is not ordered with ${this.#describe(earlier)}`,
       location: current.location,
-      found: `both touch byte ${granule}`,
+      found: `both touch ${byte()}`,
       notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
     }));
   }
@@ -218,12 +224,17 @@ export class Checker {
       const where = block === undefined ? "global" : "shared";
       this.#once(`unwritten ${site}`, () => ({
         code: "TW8013",
-        message: `${instruction.opcode} of warp ${warp.index} of block ${warp.block.index} reads ${where} memory that nothing has written`,
+        message: `${instruction.opcode} of ${warp.title} reads ${where} memory that nothing has written`,
         location,
-        found: `byte ${at}`,
+        found: this.#byteText(block, at),
       }));
       return;
     }
+  }
+
+  #describe({ op, warp, block, proxy }: MemoryAccess): string {
+    const by = proxy === "async" ? "issued by" : "of";
+    return `${op.opcode} ${by} ${this.#launch.naming.warp(warp, block)}`;
   }
 
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {
@@ -233,7 +244,7 @@ export class Checker {
     const name = place?.register.name ?? "a register";
     const flight = warp.flights.get(warp.base + register);
     const lane = 31 - Math.clz32(mask & -mask);
-    const who = `lane ${lane} of warp ${warp.index} of block ${warp.block.index}`;
+    const who = `lane ${lane} of ${warp.title}`;
     this.#once(`undefined ${site} ${register}`, () =>
       flight === undefined
         ? {
@@ -261,9 +272,4 @@ function place({ location, block, warp }: MemoryAccess): string {
   return position === undefined
     ? `${block} ${warp}`
     : `${position.file}:${position.line}:${position.column}`;
-}
-
-function describe(opcode: string, { warp, block, proxy }: MemoryAccess): string {
-  const by = proxy === "async" ? "issued by" : "of";
-  return `${opcode} ${by} warp ${warp} of block ${block}`;
 }

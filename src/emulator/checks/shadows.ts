@@ -20,6 +20,21 @@ export interface MemoryAccess extends TrackedAccess {
   readonly ofMap?: boolean | undefined;
 }
 
+interface Piece {
+  /** The block whose shared memory it is; undefined for the heap. */
+  readonly block: BlockView | undefined;
+  /** Where its shadow memory begins. */
+  readonly start: number;
+}
+
+interface PlacedCursor extends Piece {
+  readonly cursor: ShadowCursor<MemoryAccess>;
+}
+
+export interface PlacedConflict extends Piece {
+  readonly conflict: Conflict<MemoryAccess>;
+}
+
 const pageBytes = 1 << 16;
 
 export class Shadows {
@@ -44,8 +59,8 @@ export class Shadows {
   /** Marks all bytes of the heap that were touched so far. */
   mark(marks: Marks): void {
     for (const [number, page] of this.#pages)
-      page.forEachTouched((granule, isWritten) => {
-        marks.touch(number * pageBytes + granule, 1, isWritten ? "write" : "read");
+      page.forEachTouched((start, length, isWritten) => {
+        marks.touch(number * pageBytes + start, length, isWritten ? "write" : "read");
       });
   }
 
@@ -63,7 +78,7 @@ export class AccessRuns {
   readonly #shadows: Shadows;
   readonly #access: MemoryAccess;
   readonly #knowledge: Knowledge;
-  readonly #cursors = new Map<ShadowMemory<MemoryAccess>, ShadowCursor<MemoryAccess>>();
+  readonly #cursors = new Map<ShadowMemory<MemoryAccess>, PlacedCursor>();
 
   constructor(shadows: Shadows, access: MemoryAccess, knowledge: Knowledge) {
     this.#shadows = shadows;
@@ -71,33 +86,37 @@ export class AccessRuns {
     this.#knowledge = knowledge;
   }
 
-  #cursor(shadow: ShadowMemory<MemoryAccess>): ShadowCursor<MemoryAccess> {
-    let cursor = this.#cursors.get(shadow);
-    if (cursor === undefined) {
-      cursor = shadow.begin(this.#access, this.#knowledge);
-      this.#cursors.set(shadow, cursor);
+  #cursor(
+    shadow: ShadowMemory<MemoryAccess>,
+    block: BlockView | undefined,
+    start: number,
+  ): ShadowCursor<MemoryAccess> {
+    let placed = this.#cursors.get(shadow);
+    if (placed === undefined) {
+      placed = { cursor: shadow.begin(this.#access, this.#knowledge), block, start };
+      this.#cursors.set(shadow, placed);
     }
-    return cursor;
+    return placed.cursor;
   }
 
   /** Touches bytes of a block's shared memory, or of the heap. */
   run(block: BlockView | undefined, offset: number, bytes: number): void {
     if (block !== undefined) {
-      this.#cursor(this.#shadows.shared(block)).run(offset, bytes);
+      this.#cursor(this.#shadows.shared(block), block, 0).run(offset, bytes);
       return;
     }
     for (let at = offset; at < offset + bytes;) {
       const page = Math.floor(at / pageBytes);
       const start = at - page * pageBytes;
       const length = Math.min(pageBytes - start, offset + bytes - at);
-      this.#cursor(this.#shadows.page(page)).run(start, length);
+      this.#cursor(this.#shadows.page(page), undefined, page * pageBytes).run(start, length);
       at += length;
     }
   }
 
-  conflicts(): readonly Conflict<MemoryAccess>[] {
-    const found: Conflict<MemoryAccess>[] = [];
-    for (const cursor of this.#cursors.values()) found.push(...cursor.conflicts);
-    return found;
+  conflicts(): readonly PlacedConflict[] {
+    return [...this.#cursors.values()].flatMap(({ cursor, block, start }) =>
+      cursor.conflicts.map((conflict) => ({ conflict, block, start })),
+    );
   }
 }

@@ -154,7 +154,12 @@ const slowViews: Views = {
 };
 
 /** Marks bytes of the heap as touched; accesses are aligned to their size. See `threads/marks.ts`. */
-function markText(writer: LaneWriter, offset: string, bytes: number, mode: Mode): readonly string[] {
+function markText(
+  writer: LaneWriter,
+  offset: string,
+  bytes: number,
+  mode: Mode,
+): readonly string[] {
   writer.beforeOnce("const MB = w.marks.bytes, MQ = w.marks.quads;");
   const bits = markBits[mode];
   if (bytes < 4) {

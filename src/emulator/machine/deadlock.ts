@@ -1,6 +1,8 @@
 /** The report of a launch that cannot go on: where each warp stands. */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { RelatedNote } from "../../support/diagnostics.ts";
+import { sharedOffsetMask } from "../addresses.ts";
+import type { Site } from "../program/program.ts";
 import type { Launch } from "./launch.ts";
 import type { Group } from "./groups.ts";
 import type { WarpState } from "./warp.ts";
@@ -16,8 +18,21 @@ function lanesText(mask: number): string {
 function standsAt(launch: Launch, warp: WarpState, group: Group): RelatedNote {
   const step = launch.program.steps[group.step];
   const site = launch.site(step?.site ?? 0);
-  const who = `warp ${warp.index} of block ${warp.block.index} (${lanesText(group.mask)})`;
-  return { message: `${who} waits at ${site.instruction.opcode}`, location: site.location };
+  const who = `${warp.title} (${lanesText(group.mask)})`;
+  const { instruction, location } = site;
+  const where = barrierText(launch, warp, group, site);
+  return { message: `${who} waits at ${instruction.opcode}${where}`, location };
+}
+
+/** The mbarrier that lanes wait for. */
+function barrierText({ naming }: Launch, warp: WarpState, group: Group, { barrier }: Site): string {
+  if (barrier === undefined) return "";
+  const { base } = warp;
+  warp.base = group.frame.base;
+  const lane = 31 - Math.clz32(group.mask & -group.mask);
+  const offset = barrier.address(warp, lane) & sharedOffsetMask;
+  warp.base = base;
+  return `, ${naming.shared(offset)}`;
 }
 
 /** Lanes went past an instruction at which others of their warp wait for them. */
@@ -32,7 +47,7 @@ export function divergence(
   const { opcode } = site.instruction;
   return new TilewrightError({
     code: "TW8021",
-    message: `${opcode} of warp ${warp.index} of block ${warp.block.index} needs the whole warp`,
+    message: `${opcode} of ${warp.title} needs the whole warp`,
     location: site.location,
     expected: lanesText(warp.live),
     found: `${lanesText(waiting)}; ${lanesText(skipped)} went past it`,

@@ -6,6 +6,7 @@ import type { Target } from "../../targets/target.ts";
 import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
+import type { Naming } from "../naming.ts";
 import type { Program, Site } from "../program/program.ts";
 import { Checker } from "../checks/checker.ts";
 import type { Scope } from "../checks/scopes.ts";
@@ -24,6 +25,7 @@ export interface LaunchOptions {
   readonly target: Target;
   readonly seed: number;
   readonly checks: boolean;
+  readonly naming: Naming;
   /** Takes note of what is touched, for a program that was compiled for it. */
   readonly marks?: Marks | undefined;
 }
@@ -35,6 +37,7 @@ export class Launch implements WarpHost, MachineView {
   readonly symbols: Float64Array;
   readonly marks: Marks | undefined;
   readonly checks: boolean;
+  readonly naming: Naming;
   readonly findings: TilewrightError[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
@@ -49,7 +52,8 @@ export class Launch implements WarpHost, MachineView {
   #agents = 0;
 
   constructor(options: LaunchOptions) {
-    const { program, memory, parameters, constants, symbols, target, seed, checks } = options;
+    const { program, memory, parameters, constants, symbols, target, seed, checks, naming } =
+      options;
     this.#memory = memory;
     this.#seed = seed;
     this.marks = options.marks;
@@ -59,7 +63,8 @@ export class Launch implements WarpHost, MachineView {
     this.symbols = symbols;
     this.#random = new Random(seed);
     this.checks = checks;
-    this.#addresses = new AddressMap(memory, constants, parameters);
+    this.naming = naming;
+    this.#addresses = new AddressMap(memory, constants, parameters, naming);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
   }
@@ -117,7 +122,7 @@ export class Launch implements WarpHost, MachineView {
     const { instruction, location } = this.site(site);
     return new TilewrightError({
       code: "TW8022",
-      message: `${instruction.opcode} of warp ${warp.index} of block ${warp.block.index} cannot be granted`,
+      message: `${instruction.opcode} of ${warp.title} cannot be granted`,
       location,
       expected,
       found: `${registers} registers`,
@@ -213,7 +218,7 @@ function fault(
   opcode: string,
   location: Site["location"],
 ): TilewrightError {
-  const where = `lane ${lane} of warp ${warp.index} of block ${warp.block.index}`;
+  const where = `lane ${lane} of ${warp.title}`;
   const what = code === "TW8010" ? "is outside of memory" : "is misaligned";
   return new TilewrightError({
     code,

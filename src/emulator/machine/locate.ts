@@ -11,6 +11,7 @@ import type { AddressSpace } from "../addresses.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import { byteStates } from "../memory.ts";
+import type { Naming } from "../naming.ts";
 import type { BlockState, Found, WarpState } from "./warp.ts";
 
 export interface Request {
@@ -41,9 +42,11 @@ export class AddressMap {
   readonly #memory: Heap;
   readonly #constants: MemoryViews;
   readonly #parameters: MemoryViews;
+  readonly #naming: Naming;
 
-  constructor(memory: Heap, constants: MemoryViews, parameters: MemoryViews) {
+  constructor(memory: Heap, constants: MemoryViews, parameters: MemoryViews, naming: Naming) {
     this.#memory = memory;
+    this.#naming = naming;
     this.#constants = constants;
     this.#parameters = parameters;
   }
@@ -87,12 +90,8 @@ export class AddressMap {
     const { absent } = byteStates;
     if (fits && heap.states[offset] !== absent && heap.states[offset + bytes - 1] !== absent)
       return { views: heap, offset, space: "global", block: undefined };
-    const nearest = this.#memory.nearest(address);
-    const name = nearest?.label ?? "an allocation";
-    const found =
-      nearest === undefined
-        ? hex(address)
-        : `${hex(address)}, byte ${address - nearest.address} of ${name} of ${nearest.bytes} bytes`;
+    const near = this.#naming.address(address);
+    const found = near === undefined ? hex(address) : `${hex(address)}, ${near}`;
     return { code: "TW8010", found };
   }
 }

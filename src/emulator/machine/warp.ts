@@ -3,6 +3,7 @@ import type { TilewrightError } from "../../support/diagnostics.ts";
 import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
 import { memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
+import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Marks } from "../threads/marks.ts";
 import type { ProgramFunction } from "../program/program.ts";
@@ -56,6 +57,7 @@ export interface WarpHost {
   readonly parameters: MemoryViews;
   /** Addresses of the module's variables in global memory. */
   readonly symbols: Float64Array;
+  readonly naming: Naming;
 }
 
 export interface BlockState extends BlockView {
@@ -145,6 +147,10 @@ export class WarpState implements WarpView {
 
   get live(): number {
     return this.groups.live;
+  }
+
+  get title(): string {
+    return this.host.naming.warp(this.index, this.block.index);
   }
 
   /* ---- what steps call ---- */

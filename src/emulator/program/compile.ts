@@ -148,11 +148,7 @@ export class FunctionCompiler {
   }
 
   #lanes(step: PlannedStep & { readonly kind: "lanes" }, position: number): StepText {
-    const writer = new LaneWriter(
-      this.#function.layout.places,
-      this.#resolver,
-      this.#options,
-    );
+    const writer = new LaneWriter(this.#function.layout.places, this.#resolver, this.#options);
     const first = this.#sites.length;
     for (const planned of step.instructions)
       this.#about(planned, (site) =>
@@ -291,6 +287,9 @@ export class FunctionCompiler {
       operands: views,
       location,
     });
+    const place = this.#sites[site];
+    if (lane.root === "mbarrier" && place !== undefined)
+      place.barrier = views.find(({ operand }) => operand.kind === "address");
     const rule = warpRules[lane.root];
     if (collective !== undefined) return partial(collectiveRun(collective), self, next);
     if (rule === undefined) throw unknownInstruction(instruction, location);

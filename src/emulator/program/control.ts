@@ -132,7 +132,7 @@ export function trapStep({ location }: Site): StepFunction {
   return (warp, mask) => {
     throw new TilewrightError({
       code: "TW8016",
-      message: `lane ${lowestLane(mask)} of warp ${warp.index} of block ${warp.block.index} executed trap`,
+      message: `lane ${lowestLane(mask)} of ${warp.title} executed trap`,
       location,
     });
   };

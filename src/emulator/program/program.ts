@@ -9,9 +9,11 @@
  */
 import type { Instruction, PtxFunction, Variable } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
+import type { OperandView } from "../collective.ts";
 import type { MemoryForm } from "../lane/memory.ts";
 import type { WarpState } from "../machine/warp.ts";
 import type { FrameLayout } from "./registers.ts";
+import type { VariablePlace } from "./symbols.ts";
 import type { PlacedConstant } from "./variables.ts";
 
 /** What a step gives instead of the next step. */
@@ -39,6 +41,8 @@ export interface Site {
   readonly location: Location;
   /** Of a load, store or atomic. */
   readonly memory: (MemoryForm & { readonly mode: "read" | "write" | "atomic" }) | undefined;
+  /** Where in shared memory the mbarrier of an operation on one lies. */
+  barrier?: OperandView | undefined;
 }
 
 export interface ProgramFunction {
@@ -64,6 +68,7 @@ export interface Program {
   readonly globals: readonly Variable[];
   readonly constants: readonly PlacedConstant[];
   readonly constantBytes: number;
+  readonly places: ReadonlyMap<Variable, VariablePlace>;
   /** Shared memory of declared variables; dynamic shared memory begins behind it. */
   readonly staticSharedBytes: number;
   /** Bytes of the entry's parameters, and where each begins. */

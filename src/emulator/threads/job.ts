@@ -2,7 +2,7 @@
  * What a thread is asked to do, and its answer, as they travel between threads. All threads of a launch get
  * the same but for their marks, and take clusters from one counter:
  *
- *   control[next]   7      the cluster that whoever asks next gets
+ *   control[next]   7      the cluster that whoever asks next gets, with some behind it
  *   control[stop]   0      1 once a thread has met something that only the calling thread can report
  */
 import type { PtxModule } from "../../ptx/module.ts";
@@ -48,8 +48,9 @@ export interface Job {
   readonly heap: SharedHeap;
   readonly marks: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
-  /** The cluster behind the last. */
+  /** The cluster behind the last, and how many a thread takes at a time. */
   readonly end: number;
+  readonly stride: number;
 }
 
 /** Undefined where the thread met something that only the calling thread can report. */

@@ -31,11 +31,11 @@ export class Worksite {
   }
 
   #run(job: Job, shared: Int32Array): EmulationCounters {
-    const { heap, launch, symbols, options, end } = job;
+    const { heap, launch, symbols, options, end, stride } = job;
     const marks = new Marks(job.marks, heap.size);
     marks.clear();
     const views = viewsOf(heap.bytes, heap.states, heap.size);
-    const seen = { views, nearest: () => undefined };
+    const seen = { views, around: () => ({ below: undefined, above: undefined }) };
     const module = this.#module(job.module);
     const state = prepareOn(seen, module, launch, symbols, options, marks);
     const grid = new Grid(state, launch, () => {
@@ -43,9 +43,10 @@ export class Worksite {
         throw new Error("the calling thread takes over");
     });
     for (;;) {
-      const cluster = Atomics.add(shared, control.next, 1);
-      if (cluster >= end) break;
-      grid.runOnly(cluster);
+      const first = Atomics.add(shared, control.next, stride);
+      if (first >= end) break;
+      for (let cluster = first; cluster < Math.min(end, first + stride); cluster++)
+        grid.runOnly(cluster);
     }
     if (state.findings.length > 0) throw new Error("there is something to report");
     return state.counters;

@@ -135,12 +135,17 @@ export class ShadowMemory<A extends TrackedAccess = Access> {
     return (granule) => isWritten[granules[granule] as number] === false;
   }
 
-  /** Visits every granule that was touched, with whether something may have been written. */
-  forEachTouched(visit: (granule: number, isWritten: boolean) => void): void {
-    const isWritten = this.#states.map(({ write, atomics }) => (write ?? atomics) !== undefined);
-    this.#granules?.forEach((state, granule) => {
-      if (state !== 0) visit(granule, isWritten[state] === true);
-    });
+  /** Visits runs of granules that were touched, with whether something may have been written there. */
+  forEachTouched(visit: (start: number, length: number, isWritten: boolean) => void): void {
+    const granules = this.#granules ?? new Int32Array(0);
+    for (let start = 0; start < granules.length;) {
+      const number = granules[start] as number;
+      let end = start + 1;
+      while (end < granules.length && granules[end] === number) end += 1;
+      const { write, atomics } = this.#states[number] ?? untouched;
+      if (number !== 0) visit(start, end - start, (write ?? atomics) !== undefined);
+      start = end;
+    }
   }
 
   /** Forgets everything: the memory of a new block. */
