@@ -24,6 +24,7 @@ import type { Location } from "../support/location.ts";
 import type { Random } from "../support/random.ts";
 import type { Target } from "../targets/target.ts";
 import type { MemoryViews } from "./memory.ts";
+import type { Naming } from "./naming.ts";
 
 /** An operand as the lanes see it. Registers are those of the frame that the warp is running. */
 export interface OperandView {
@@ -59,6 +60,8 @@ export interface CollectiveInstruction {
 export interface WarpView {
   /** In its block. */
   readonly index: number;
+  /** As reports name it. */
+  readonly title: string;
   readonly block: BlockView;
   /** All registers of the warp, under three views. May be replaced by a call: do not keep. */
   readonly words: Int32Array;
@@ -136,6 +139,7 @@ export interface RecordedAccess {
 export interface MachineView {
   readonly target: Target;
   readonly checks: boolean;
+  readonly naming: Naming;
   /** Of the schedule; the seed decides. */
   readonly random: Random;
   /** A fresh agent of the happens-before order, for an asynchronous operation. */

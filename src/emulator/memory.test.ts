@@ -60,12 +60,15 @@ describe("the emulator's heap", () => {
     expect(() => memory.free(address)).toThrow("nothing is allocated");
   });
 
-  test("names the allocation that an address belongs to, or the nearest below", () => {
+  test("names the allocations that an address lies in or between", () => {
     const memory = new EmulatedMemory();
     const first = memory.allocate(64, "x");
     const second = memory.allocate(64, "y");
-    expect(memory.nearest(first + 100)?.label).toBe("x");
-    expect(memory.nearest(second)?.label).toBe("y");
-    expect(memory.nearest(first - 1)).toBeUndefined();
+    expect(memory.around(first + 100).below?.label).toBe("x");
+    expect(memory.around(second).below?.label).toBe("y");
+    expect(memory.around(first + 100).above?.label).toBe("y");
+    expect(memory.around(first - 1).below).toBeUndefined();
+    expect(memory.around(first - 1).above?.label).toBe("x");
+    expect(memory.around(second + 1).above).toBeUndefined();
   });
 });

@@ -33,9 +33,9 @@ export function checkWritten(
     if (states[at] === byteStates.written) continue;
     reportOnce(machine, instruction, {
       code: "TW8013",
-      message: `${instruction.instruction.opcode} of warp ${warp.index} of block ${warp.block.index} reads ${space} memory that nothing has written`,
+      message: `${instruction.instruction.opcode} of ${warp.title} reads ${space} memory that nothing has written`,
       location: instruction.location,
-      found: `byte ${at}`,
+      found: space === "shared" ? machine.naming.shared(at) : machine.naming.global(at),
     });
     return;
   }

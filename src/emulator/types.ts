@@ -1,5 +1,6 @@
 /** What a launch on the emulator takes and gives back. */
 import type { TilewrightError } from "../support/diagnostics.ts";
+import type { LaunchNames } from "./naming.ts";
 import type { Target } from "../targets/target.ts";
 
 export interface EmulatedLaunch {
@@ -13,6 +14,8 @@ export interface EmulatedLaunch {
   readonly sharedBytes: number;
   /** The bytes of each `.param`, in order. */
   readonly parameters: readonly Uint8Array[];
+  /** What reports call its parts, besides what the module tells. */
+  readonly names?: LaunchNames | undefined;
 }
 
 export interface EmulatorOptions {

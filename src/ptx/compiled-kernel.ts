@@ -36,7 +36,7 @@ import { freezePlan, revivePlan } from "./plan-json.ts";
 /** PTX as text, or a cubin. */
 export type CompiledCode = string | Uint8Array;
 
-const format = "tilewright compiled kernel 1";
+const format = "tilewright compiled kernel 2";
 
 /** What belongs to compiled code; plain data, as JSON has it. */
 export interface CompiledManifest {

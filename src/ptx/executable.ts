@@ -55,6 +55,21 @@ export interface MessageSite {
   readonly position: Position | undefined;
 }
 
+/** A buffer of shared memory, so that reports can name the bytes of it. */
+export interface BufferPlan {
+  readonly name: string;
+  readonly offset: number;
+  readonly bytes: number;
+  /** Barriers, or elements in a layout, as its text; absent for unions and scratch. */
+  readonly holds?: "barriers" | BufferElements | undefined;
+}
+
+export interface BufferElements {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly layout: string;
+}
+
 /** What a launch needs to know besides the code itself: plain data, so that it can be kept in a file. */
 export interface LaunchPlan {
   /** The kernel's name, as the user gave it. */
@@ -70,6 +85,7 @@ export interface LaunchPlan {
   readonly blocks: Size;
   /** Dynamic shared memory. */
   readonly sharedBytes: number;
+  readonly buffers: readonly BufferPlan[];
   /** In the order of the entry's parameters. */
   readonly parameters: readonly LaunchParameter[];
   readonly messages: readonly MessageSite[];

@@ -76,24 +76,36 @@ function droppedText(kernel: string, words: number): string {
   return `[kernel ${kernel}] further messages found no room: ${4 * words} bytes of them were dropped`;
 }
 
-/** The block by its number in the launch, where the blocks of a cluster follow one another. */
+/** Who speaks, by the number of the block in the launch. */
 function placeOf(
   { grid, threads }: Speakers,
   dimensions: DimensionValues,
   block: number,
   thread: number,
 ): Place {
-  const shape = grid.map(({ cluster }) => cluster);
-  const size = shape.reduce((total, extent) => total * extent, 1);
-  const clusters = grid.map(({ extent, cluster }) => evaluateSize(extent, dimensions) / cluster);
-  const outer = coordinatesOf(Math.floor(block / size), clusters);
-  const inner = coordinatesOf(block % size, shape);
+  const axes = grid.map(({ extent, cluster }) => ({
+    extent: evaluateSize(extent, dimensions),
+    cluster,
+  }));
   return {
     thread: threads[thread] ?? String(thread),
     axes: grid.map(({ name }) => name),
-    block: outer.map((index, axis) => index * (shape[axis] ?? 1) + (inner[axis] ?? 0)),
+    block: blockCoordinates(axes, block),
     iterations: [],
   };
+}
+
+/** A block's index along each axis, by its number in the launch: blocks of a cluster follow one another. */
+export function blockCoordinates(
+  axes: readonly { readonly extent: number; readonly cluster: number }[],
+  block: number,
+): readonly number[] {
+  const shape = axes.map(({ cluster }) => cluster);
+  const size = shape.reduce((total, extent) => total * extent, 1);
+  const clusters = axes.map(({ extent, cluster }) => extent / cluster);
+  const outer = coordinatesOf(Math.floor(block / size), clusters);
+  const inner = coordinatesOf(block % size, shape);
+  return outer.map((index, axis) => index * (shape[axis] ?? 1) + (inner[axis] ?? 0));
 }
 
 function siteValues(site: MessageSite, words: Uint32Array): readonly Lanes[] {

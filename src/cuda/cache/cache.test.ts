@@ -163,6 +163,16 @@ describe("launch plans", () => {
       cluster: 2,
       blocks: multiplySizes(n, 3),
       sharedBytes: 1000,
+      buffers: [
+        {
+          name: "tile",
+          offset: 0,
+          bytes: 512,
+          holds: { dtype: bf16, shape: [16, 16], layout: "shared(swizzle 32)" },
+        },
+        { name: "full", offset: 512, bytes: 16, holds: "barriers" },
+        { name: "scratch of reduce", offset: 640, bytes: 360 },
+      ],
       parameters: [
         { kind: "scalar", name: "s", dtype: bf16 },
         {

@@ -105,6 +105,7 @@ export function stubCompiler(
       cluster: 1,
       blocks: multiplySizes(...grid.map(({ extent }) => extent)),
       sharedBytes: 0,
+      buffers: [],
       parameters: scaledParameters,
       messages: [],
       grid,

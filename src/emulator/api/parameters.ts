@@ -13,6 +13,7 @@ import { valueBytes } from "../../formats/values.ts";
 import type { PtxType } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
 import { encodeTensorMap, tensorMapBytes } from "../tensor-map.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import type { EntryParameter } from "./module.ts";
@@ -128,8 +129,7 @@ function isDType(value: unknown): value is DType {
 function textOf(value: unknown): string {
   if (value instanceof EmulatedArray) return arrayText(value);
   if (value === undefined) return "nothing";
-  if (typeof value === "string") return JSON.stringify(value);
-  if (typeof value !== "object" || value === null) return String(value);
+  if (typeof value !== "object" || value === null) return optionText(value);
   if ("shape" in value && "data" in value) return "an array of the host, which upload() takes";
   return "dtype" in value ? "{ dtype, value } of something else" : "an object";
 }

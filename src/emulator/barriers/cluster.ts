@@ -76,7 +76,7 @@ function barrierOf({ block }: WarpView): ClusterBarrier {
 function outOfOrder({ instruction, location }: CollectiveInstruction, warp: WarpView, why: string) {
   return new TilewrightError({
     code: "TW8080",
-    message: `${instruction.opcode} in warp ${warp.index} of block ${warp.block.index}: ${why}`,
+    message: `${instruction.opcode} in ${warp.title}: ${why}`,
     location,
   });
 }

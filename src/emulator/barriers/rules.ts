@@ -9,6 +9,7 @@ import type {
   CollectiveInstruction,
   CollectiveRule,
   OperandView,
+  Place,
   WarpView,
 } from "../collective.ts";
 import { largestCount, tokenPending } from "./mbarrier.ts";
@@ -212,18 +213,21 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   return "done";
 }
 
+interface Attempt {
+  readonly issuer: Issuer;
+  readonly found: Place;
+  readonly record: BarrierRecord;
+}
+
 /** Whether a failing wait goes on; it gives up at most once a phase, and then counts as a new one. */
-function keepsWaiting(
-  { instruction }: WaitForm,
-  { issuer, record }: { readonly issuer: Issuer; readonly record: BarrierRecord },
-): boolean {
+function keepsWaiting({ instruction }: WaitForm, { issuer, found, record }: Attempt): boolean {
   const { machine, warp } = issuer;
   const { phase } = record.barrier;
   const known = waitsOf(warp).get(instruction);
   const same = known?.record === record;
   if (same && known.since !== undefined) {
     if (phase - known.since < 2) return true;
-    reportMissedPhase(issuer);
+    reportMissedPhase(issuer, found);
   }
   const gaveUp = same && known.gaveUp === phase;
   const goesOn = gaveUp || machine.random.below(timeouts) !== 0;

@@ -99,9 +99,18 @@ export function findBarrier(issuer: Issuer, place: Place): BarrierRecord {
     record === undefined ? "no mbarrier was initialised there" : "its bytes were overwritten";
   throw new TilewrightError({
     code: "TW8060",
-    message: `${issuer.instruction.instruction.opcode} at byte ${place.offset} of the shared memory of block ${block.index}: ${why}`,
+    message: `${issuer.instruction.instruction.opcode} of ${issuer.warp.title}: ${why}`,
     location: issuer.instruction.location,
+    found: placeText(issuer, place),
   });
+}
+
+/** A place in shared memory, with the block where it is another one's. */
+function placeText({ machine, warp }: Issuer, { block, offset }: Place): string {
+  const name = machine.naming.shared(offset);
+  return block === undefined || block === warp.block
+    ? name
+    : `${name}, in the block of rank ${block.rank}`;
 }
 
 const problemCodes = {
@@ -130,15 +139,18 @@ export function changeBarrier(
   if (problem === undefined) return;
   throw new TilewrightError({
     code: problemCodes[problem.kind],
-    message: `${issuer.instruction.instruction.opcode}: ${problemText(problem)}`,
+    message: `${issuer.instruction.instruction.opcode} of ${issuer.warp.title}: ${problemText(problem)}`,
     location: issuer.instruction.location,
+    found: placeText(issuer, place),
   });
 }
 
-export function reportMissedPhase({ machine, warp, instruction }: Issuer): void {
+export function reportMissedPhase(issuer: Issuer, place: Place): void {
+  const { machine, warp, instruction } = issuer;
   reportOnce(machine, instruction, {
     code: "TW8064",
-    message: `warp ${warp.index} of block ${warp.block.index} waits for a phase that ended, and so did the next one`,
+    message: `${warp.title} waits for a phase that ended, and so did the next one`,
     location: instruction.location,
+    found: placeText(issuer, place),
   });
 }

@@ -115,8 +115,9 @@ export class AccessRuns {
   }
 
   conflicts(): readonly PlacedConflict[] {
-    return [...this.#cursors.values()].flatMap(({ cursor, block, start }) =>
-      cursor.conflicts.map((conflict) => ({ conflict, block, start })),
-    );
+    const found: PlacedConflict[] = [];
+    for (const { cursor, block, start } of this.#cursors.values())
+      for (const conflict of cursor.conflicts) found.push({ conflict, block, start });
+    return found;
   }
 }

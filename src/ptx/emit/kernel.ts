@@ -10,9 +10,10 @@ import type { AnyOp, KernelParameter, Region } from "../../ir/node.ts";
 import { applyRule } from "../../ir/ops.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
+import type { SharedBuffer } from "../../layout/plan/budget.ts";
 import type { Placement } from "../../layout/plan/place.ts";
 import { lanesPerThread } from "../../targets/target.ts";
-import type { Executable } from "../executable.ts";
+import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { integer } from "../operands.ts";
 import { ptxVersion } from "../version.ts";
@@ -56,6 +57,7 @@ export function emitKernel(placement: Placement): Executable {
     cluster,
     blocks: multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     sharedBytes,
+    buffers: placement.memory.buffers.map((buffer) => bufferPlan(placement, buffer)),
     parameters: context.parameters,
     messages: context.messages,
     grid: kernel.grid,
@@ -68,6 +70,15 @@ export function emitKernel(placement: Placement): Executable {
       declarations,
     },
   };
+}
+
+function bufferPlan({ shared }: Placement, buffer: SharedBuffer): BufferPlan {
+  const { name, offset, bytes, op, value } = buffer;
+  if (op.kind === "alloc_barrier") return { name, offset, bytes, holds: "barriers" };
+  const layout = value === undefined ? undefined : shared.get(value)?.text;
+  if (op.kind !== "alloc" || layout === undefined) return { name, offset, bytes };
+  const { dtype, shape } = op.attributes;
+  return { name, offset, bytes, holds: { dtype, shape: shape.map(Number), layout } };
 }
 
 function waitsForKernelBefore(body: Region): boolean {

@@ -1,0 +1,130 @@
+/**
+ * What reports call the parts of a launch. Of any PTX there are warps, blocks, labels of allocations and
+ * names of variables; of a kernel of ours also program threads, axes of the grid, arrays and buffers:
+ *
+ *   warp 5 of block 3                 thread load (warp 5) of block (i = 1, j = 0)
+ *   0x7f0000000a10                    element [2, 16] of x, f32[64, 64]
+ *   byte 144 of shared memory         element [1, 0] of tile, byte 144 of it
+ */
+import type { DType } from "../formats/dtype.ts";
+import type { BufferPlan } from "../ptx/executable.ts";
+import { elementAtByte, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
+import { blockCoordinates } from "../ptx/messages.ts";
+import { coordinatesOf } from "../sim/view.ts";
+import { warpsPerThread } from "../targets/target.ts";
+import { globalBase } from "./addresses.ts";
+import type { Allocation, Heap } from "./memory.ts";
+import type { Program } from "./program/program.ts";
+import { variableBytes } from "./program/symbols.ts";
+
+export interface NamedArray {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+}
+
+/** Names that a launch brings along; plain data. */
+export interface LaunchNames {
+  /** Arrays by the address of their allocation. */
+  readonly arrays: ReadonlyMap<number, NamedArray>;
+  /** Of shared memory. */
+  readonly buffers: readonly BufferPlan[];
+  /** Of the program threads, in order. */
+  readonly threads: readonly string[];
+  readonly axes: readonly {
+    readonly name: string;
+    readonly extent: number;
+    readonly cluster: number;
+  }[];
+}
+
+const barrierBytes = 8;
+
+export class Naming {
+  readonly #names: LaunchNames | undefined;
+  readonly #heap: Heap;
+  readonly #buffers: readonly BufferPlan[];
+
+  constructor(heap: Heap, program: Program, names: LaunchNames | undefined) {
+    this.#heap = heap;
+    this.#names = names;
+    this.#buffers = names?.buffers ?? sharedVariables(program);
+  }
+
+  warp(index: number, block: number): string {
+    if (this.#names === undefined) return `warp ${index} of block ${block}`;
+    const { threads, axes } = this.#names;
+    const thread = threads[Math.floor(index / warpsPerThread)] ?? "";
+    const coordinates = blockCoordinates(axes, block);
+    const place = axes.map(({ name }, axis) => `${name} = ${coordinates[axis] ?? 0}`).join(", ");
+    return `thread ${thread} (warp ${index})${place === "" ? "" : ` of block (${place})`}`;
+  }
+
+  /** A byte of the heap. */
+  global(offset: number): string {
+    return this.address(globalBase + offset) ?? `byte ${offset} of global memory`;
+  }
+
+  /** An address in global memory, inside of an allocation or near one; undefined where there is none. */
+  address(address: number): string | undefined {
+    const { below, above } = this.#heap.around(address);
+    const after = below === undefined ? Infinity : address - (below.address + below.bytes);
+    const before = above === undefined ? Infinity : above.address - address;
+    if (above !== undefined && after >= 0 && before < after)
+      return `${before} bytes before ${this.#labelOf(above)}`;
+    return below === undefined ? undefined : this.#inAllocation(below, address - below.address);
+  }
+
+  #labelOf({ address, label }: Allocation): string {
+    return this.#names?.arrays.get(address)?.name ?? label ?? "an allocation";
+  }
+
+  #inAllocation(allocation: Allocation, byte: number): string {
+    const { address, dtype: own, bytes } = allocation;
+    const named = this.#names?.arrays.get(address);
+    const name = this.#labelOf(allocation);
+    const dtype = named?.dtype ?? own;
+    if (dtype === undefined) return `byte ${byte} of ${name} of ${bytes} bytes`;
+    const element = Math.floor((8 * byte) / dtype.bits);
+    const count = Math.floor((8 * bytes) / dtype.bits);
+    const shape = named?.shape ?? [count];
+    const elements = shape.reduce((total, extent) => total * extent, 1);
+    const type = `${dtype.name}[${shape.join(", ")}]`;
+    return element < elements
+      ? `element [${coordinatesOf(element, shape).join(", ")}] of ${name}, ${type}`
+      : `element ${element} of ${name}, ${type} of ${elements}`;
+  }
+
+  /** A byte of a block's shared memory. */
+  shared(offset: number): string {
+    const holders = this.#buffers.filter(
+      (buffer) => offset >= buffer.offset && offset < buffer.offset + buffer.bytes,
+    );
+    const places = holders.map((buffer) => placeIn(buffer, offset - buffer.offset));
+    return places.join(" or ") || `byte ${offset} of shared memory`;
+  }
+}
+
+function placeIn({ name, holds }: BufferPlan, byte: number): string {
+  if (holds === undefined) return `byte ${byte} of ${name}`;
+  if (holds === "barriers") {
+    const number = Math.floor(byte / barrierBytes);
+    return `barrier ${number} of ${name}`;
+  }
+  const { dtype, shape, layout } = holds;
+  const start = byte - (byte % Math.max(1, dtype.bits / 8));
+  const element = elementAtByte(parseSharedLayout(layout), shape, dtype.bits, start);
+  return element === undefined
+    ? `byte ${byte} of ${name}`
+    : `element [${coordinatesOf(element, shape).join(", ")}] of ${name}, byte ${byte} of it`;
+}
+
+/** Variables of the module in shared memory. */
+function sharedVariables({ places }: Program): readonly BufferPlan[] {
+  return [...places].flatMap(([variable, { space, offset }]) => {
+    if (space !== "shared") return [];
+    const isDynamic = variable.linkage === "extern" || variable.count === 0;
+    const bytes = isDynamic ? Infinity : variableBytes(variable);
+    return [{ name: variable.name, offset, bytes }];
+  });
+}
