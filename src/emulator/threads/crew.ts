@@ -129,7 +129,9 @@ export class Crew {
     new Int32Array(shared)[control.next] = firstCluster;
     const { heap } = this.#shared;
     const { symbols } = state;
-    const common = { launch, options, symbols, heap, control: shared };
+    // Threads report nothing, so that names need not travel.
+    const nameless = { ...launch, names: undefined };
+    const common = { launch: nameless, options, symbols, heap, control: shared };
     return helpers.map(({ modules }, position) => {
       const content = modules.has(number) ? undefined : module;
       modules.add(number);
