@@ -7,7 +7,6 @@
  *                     |   \ written     \ not allocated
  *                     allocated, never written
  */
-import type { DType } from "../formats/dtype.ts";
 import { globalBase, wordSize } from "./addresses.ts";
 
 export const byteStates = Object.freeze({ absent: 0, unwritten: 1, written: 2 });
@@ -16,8 +15,6 @@ export interface Allocation {
   readonly address: number;
   readonly bytes: number;
   readonly label: string | undefined;
-  /** The format of its elements, where it is an array. */
-  readonly dtype: DType | undefined;
 }
 
 /** What accesses go through; replaced as a whole when the heap grows. */
@@ -93,12 +90,12 @@ export class EmulatedMemory implements Heap {
   }
 
   /** The address of fresh memory whose contents are undefined. */
-  allocate(bytes: number, label?: string, dtype?: DType): number {
+  allocate(bytes: number, label?: string): number {
     if (!Number.isInteger(bytes) || bytes < 0) throw new RangeError(`${bytes} bytes of memory`);
     const room = Math.ceil(Math.max(bytes, 1) / alignment) * alignment + guard;
     const offset = this.#place(room);
     const address = globalBase + offset;
-    this.#allocations.set(address, { address, bytes, label, dtype });
+    this.#allocations.set(address, { address, bytes, label });
     this.#views.states.fill(byteStates.unwritten, offset, offset + bytes);
     return address;
   }

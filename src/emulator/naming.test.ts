@@ -30,11 +30,13 @@ const names: LaunchNames = {
     { name: "full", offset: 9216, bytes: 32, holds: "barriers" },
     { name: "scratch of reduce", offset: 1024, bytes: 512 },
   ],
-  threads: ["load", "compute"],
-  axes: [
-    { name: "i", extent: 4, cluster: 2 },
-    { name: "j", extent: 3, cluster: 1 },
-  ],
+  program: {
+    threads: ["load", "compute"],
+    axes: [
+      { name: "i", extent: 4, cluster: 2 },
+      { name: "j", extent: 3, cluster: 1 },
+    ],
+  },
 };
 
 function namingOf(given?: LaunchNames, memory = new EmulatedMemory()): Naming {
@@ -51,7 +53,9 @@ describe("warps", () => {
     expect(naming.warp(3, 0)).toBe("thread load (warp 3) of block (i = 0, j = 0)");
     expect(naming.warp(4, 1)).toBe("thread compute (warp 4) of block (i = 1, j = 0)");
     expect(naming.warp(4, 2)).toBe("thread compute (warp 4) of block (i = 0, j = 1)");
-    expect(namingOf({ ...names, axes: [] }).warp(0, 0)).toBe("thread load (warp 0)");
+    expect(namingOf({ ...names, program: { threads: ["load"], axes: [] } }).warp(0, 0)).toBe(
+      "thread load (warp 0)",
+    );
   });
 });
 
@@ -80,13 +84,14 @@ describe("global memory", () => {
   test("has labels of allocations", () => {
     const memory = new EmulatedMemory();
     const plain = memory.allocate(100, "plain");
-    const typed = memory.allocate(400, "typed", f32);
+    const typed = memory.allocate(400);
     memory.allocate(4);
-    const naming = namingOf(undefined, memory);
+    const arrays = new Map([[typed, { name: "typed", dtype: f32, shape: [100] }]]);
+    const naming = namingOf({ arrays }, memory);
     expect(naming.address(plain + 7)).toBe("byte 7 of plain of 100 bytes");
     expect(naming.address(plain + 100)).toBe("byte 100 of plain of 100 bytes");
     expect(naming.address(typed + 41)).toBe("element [10] of typed, f32[100]");
-    expect(naming.address(typed + 400)).toBe("element 100 of typed, f32[100] of 100");
+    expect(naming.address(typed + 400)).toBe("element 100 of typed, which has 100: f32[100]");
     expect(naming.address(typed - 4)).toBe("4 bytes before typed");
     expect(naming.address(plain - 512)).toBe("512 bytes before plain");
   });
@@ -97,7 +102,7 @@ describe("global memory", () => {
     const arrays = new Map([[address, { name: "x", dtype: bf16, shape: [10, 20] }]]);
     const naming = namingOf({ ...names, arrays }, memory);
     expect(naming.address(address + 2 * 47)).toBe("element [2, 7] of x, bf16[10, 20]");
-    expect(naming.address(address + 400)).toBe("element 200 of x, bf16[10, 20] of 200");
+    expect(naming.address(address + 400)).toBe("element 200 of x, which has 200: bf16[10, 20]");
     expect(naming.address(address - 16)).toBe("16 bytes before x");
   });
 

@@ -27,9 +27,14 @@ export interface NamedArray {
 export interface LaunchNames {
   /** Arrays by the address of their allocation. */
   readonly arrays: ReadonlyMap<number, NamedArray>;
-  /** Of shared memory. */
-  readonly buffers: readonly BufferPlan[];
-  /** Of the program threads, in order. */
+  /** Of shared memory; the module's variables unless given. */
+  readonly buffers?: readonly BufferPlan[] | undefined;
+  /** Of a kernel's program; numbers unless given. */
+  readonly program?: ProgramNames | undefined;
+}
+
+export interface ProgramNames {
+  /** In order. */
   readonly threads: readonly string[];
   readonly axes: readonly {
     readonly name: string;
@@ -52,8 +57,9 @@ export class Naming {
   }
 
   warp(index: number, block: number): string {
-    if (this.#names === undefined) return `warp ${index} of block ${block}`;
-    const { threads, axes } = this.#names;
+    const program = this.#names?.program;
+    if (program === undefined) return `warp ${index} of block ${block}`;
+    const { threads, axes } = program;
     const thread = threads[Math.floor(index / warpsPerThread)] ?? "";
     const coordinates = blockCoordinates(axes, block);
     const place = axes.map(({ name }, axis) => `${name} = ${coordinates[axis] ?? 0}`).join(", ");
@@ -80,19 +86,17 @@ export class Naming {
   }
 
   #inAllocation(allocation: Allocation, byte: number): string {
-    const { address, dtype: own, bytes } = allocation;
+    const { address, bytes } = allocation;
     const named = this.#names?.arrays.get(address);
-    const name = this.#labelOf(allocation);
-    const dtype = named?.dtype ?? own;
-    if (dtype === undefined) return `byte ${byte} of ${name} of ${bytes} bytes`;
+    if (named === undefined)
+      return `byte ${byte} of ${this.#labelOf(allocation)} of ${bytes} bytes`;
+    const { name, dtype, shape } = named;
     const element = Math.floor((8 * byte) / dtype.bits);
-    const count = Math.floor((8 * bytes) / dtype.bits);
-    const shape = named?.shape ?? [count];
     const elements = shape.reduce((total, extent) => total * extent, 1);
     const type = `${dtype.name}[${shape.join(", ")}]`;
     return element < elements
       ? `element [${coordinatesOf(element, shape).join(", ")}] of ${name}, ${type}`
-      : `element ${element} of ${name}, ${type} of ${elements}`;
+      : `element ${element} of ${name}, which has ${elements}: ${type}`;
   }
 
   /** A byte of a block's shared memory. */

@@ -174,12 +174,14 @@ function namesOf({ program, arrays, dimensions }: EmulatorLaunch): LaunchNames {
       [...arrays].map(([name, { address, dtype, shape }]) => [address, { name, dtype, shape }]),
     ),
     buffers,
-    threads,
-    axes: grid.map(({ name, extent, cluster }) => ({
-      name,
-      extent: evaluateSize(extent, dimensions),
-      cluster,
-    })),
+    program: {
+      threads,
+      axes: grid.map(({ name, extent, cluster }) => ({
+        name,
+        extent: evaluateSize(extent, dimensions),
+        cluster,
+      })),
+    },
   };
 }
 

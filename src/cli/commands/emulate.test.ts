@@ -143,7 +143,7 @@ describe("a launch", () => {
     const { status, text } = run(given);
     expect(status).toBe(1);
     expect(text).toContain("TW8010: the address of ld.global.f32 is outside of memory");
-    expect(text).toMatch(/found: .* of x of 1600 bytes/);
+    expect(text).toMatch(/found: .*, element 4\d\d of x, which has 400: f32\[400\]/);
     expect(text).toMatch(/stopped after \d+ ms/);
     expect(text).toContain("4 of its 8 bytes nothing has written");
     expect(document(given)).toMatchObject({

@@ -32,7 +32,7 @@ export class EmulatedArray<N extends DTypeName = DTypeName> {
 
 function allocate(memory: EmulatedMemory, array: Omit<EmulatedArray, "address">): number {
   try {
-    return memory.allocate(array.bytes, array.label, array.dtype);
+    return memory.allocate(array.bytes, array.label);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new TilewrightError({

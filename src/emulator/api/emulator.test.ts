@@ -145,13 +145,11 @@ describe("a launch", () => {
     const error = thrownBy(() => emulator.launch(module, settings([x, out, 64, 1, 0])));
     const line = 1 + text.split("\n").findIndex((each) => each.includes("ld.global"));
     expect(error).toMatchObject({ code: "TW8010", position: { file: "axpy.ptx", line } });
+    expect(error.found).toMatch(/, element \d+ of x, which has 4: f32\[4\]$/);
   });
 
   test("names the line of what cannot be run", () => {
-    const text = axpy.replace(
-      "fma.rn.f32 %f3, %f0, %f2, %f1;",
-      "vfma.f32 %f3, %f0, %f2, %f1;",
-    );
+    const text = axpy.replace("fma.rn.f32 %f3, %f0, %f2, %f1;", "vfma.f32 %f3, %f0, %f2, %f1;");
     const emulator = new Emulator();
     const module = emulator.load(text, "axpy.ptx");
     const error = thrownBy(() => emulator.launch(module, settings([null, null, 0, 1, 0])));

@@ -10,6 +10,7 @@ import { targetNamed } from "../../targets/target.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
 import { emulate } from "../emulate.ts";
 import { EmulatedMemory } from "../memory.ts";
+import type { NamedArray } from "../naming.ts";
 import { parsePtx } from "../parser/index.ts";
 import type { EmulationResult } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
@@ -58,7 +59,7 @@ const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
 
 export class Emulator {
   readonly #memory = new EmulatedMemory();
-  readonly #arrays = new WeakSet<EmulatedArray>();
+  readonly #arrays = new Set<EmulatedArray>();
 
   /** Reads PTX text. With a file's name, reports name lines of the text as well as of its source. */
   load(text: string, file = "<ptx>"): EmulatedModule {
@@ -155,6 +156,7 @@ export class Emulator {
       cluster: count("cluster", settings.cluster ?? entry.requiredCluster ?? 1, 1, location),
       sharedBytes: count("sharedBytes", settings.sharedBytes ?? 0, 0, location),
       parameters: this.#parameters(entry, settings.parameters ?? [], location),
+      names: { arrays: this.#names() },
     };
     const target = givenTarget(settings.target, location) ?? targetOf(module, location);
     try {
@@ -165,6 +167,15 @@ export class Emulator {
         ? error.located(location)
         : error;
     }
+  }
+
+  #names(): ReadonlyMap<number, NamedArray> {
+    return new Map(
+      [...this.#arrays].map(({ address, label = "an array", dtype, shape }) => [
+        address,
+        { name: label, dtype, shape },
+      ]),
+    );
   }
 
   #parameters(

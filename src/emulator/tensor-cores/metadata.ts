@@ -44,7 +44,7 @@ export function readMetadata(
     const [row, at] = [Math.floor(index / sparsity.chunks), index % sparsity.chunks];
     reportOnce(machine, instruction, {
       code: "TW8075",
-      message: `${instruction.instruction.opcode} in warp ${warp.index} of block ${warp.block.index} has metadata that mean nothing: ${problem}`,
+      message: `${instruction.instruction.opcode} in ${warp.title} has metadata that mean nothing: ${problem}`,
       location: instruction.location,
       found: `0b${chunk.toString(2).padStart(4, "0")} for chunk ${at} of the warp's row ${row}`,
     });
