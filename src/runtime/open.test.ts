@@ -79,6 +79,17 @@ test.each(refused)("$summary", async ({ options, code, summary, expected }) => {
   expect(report.position?.file).toMatch(/open\.test\.ts$/);
 });
 
+test("the emulator alone takes a number of threads, from 1 up", async () => {
+  (await open("emulator", { threads: 1 })).dispose();
+  for (const threads of [0, 1.5, Number.NaN])
+    await expect(open("emulator", { threads })).rejects.toMatchObject({
+      code: "TW4016",
+      summary: `threads of open cannot be ${threads}`,
+      expected: "a whole number from 1",
+    });
+  await expect(open("simulator", { threads: 2 })).rejects.toMatchObject({ code: "TW4015" });
+});
+
 describe("the GPU", () => {
   test("takes its own options and no other device's", async () => {
     await expect(open("gpu", { seed: 3 })).rejects.toMatchObject({

@@ -158,6 +158,13 @@ describe("a crew", () => {
     );
   });
 
+  test("is given up where threads find no file to load, as in the sources", async () => {
+    const crew = new Crew({ threads: 2, patience: 0 });
+    expect(await record(easy, crew)).toEqual(
+      await recordLaunch(alone, easy, { seed: 3, checks: true }),
+    );
+  });
+
   test("does without what cannot travel", async () => {
     const host = new Pretended();
     const crew = new Crew({ threads: 2, patience: 0, host });
