@@ -1,5 +1,5 @@
 /** From kernel to PTX text, and PTX text on the emulator. */
-import { bf16 } from "tilewright";
+import { bf16, open } from "tilewright";
 import { gemmOf } from "../examples/gemm.ts";
 import { normal } from "../examples/support/data.ts";
 import { Device } from "../src/device/device.ts";
@@ -32,7 +32,9 @@ const [rows, columns, depth] = [128, 256, 512];
 
 /** One tile of the gemm example: copies by tensor map, barriers, wgmma. */
 function tileBenchmark(checks: boolean): Benchmark {
-  const device = new Device(new EmulatorBackend({ checks }), { onLeak: () => undefined });
+  const device = new Device(new EmulatorBackend({ checks, threads: 1 }), {
+    onLeak: () => undefined,
+  });
   const gemm = gemmOf();
   const a = normal(bf16, [rows, depth], 1);
   const b = normal(bf16, [depth, columns], 2);
@@ -96,18 +98,35 @@ function arithmeticBenchmark(checks: boolean, perSecond: number): Benchmark {
   };
 }
 
+/** Sixteen tiles of the gemm example; threads exist only of the built package. */
+function threadBenchmark(threads: number): Benchmark {
+  const device = open("emulator", { threads, onLeak: () => undefined });
+  const gemm = gemmOf();
+  const a = normal(bf16, [8 * rows, depth], 5);
+  const b = normal(bf16, [depth, 2 * columns], 6);
+  return {
+    name: `emulate gemm 1024×512×512, checked, ${threads === 1 ? "1 thread" : `${threads} threads`}`,
+    work: { amount: 8 * rows * 2 * columns * depth, unit: "MAC" },
+    run: async () => {
+      await (await device).run(gemm, { a, b });
+    },
+  };
+}
+
 export function emulatorBenchmarks(): readonly Benchmark[] {
   return [
     arithmeticBenchmark(false, 50e6),
     arithmeticBenchmark(true, 10e6),
     tileBenchmark(false),
     tileBenchmark(true),
+    threadBenchmark(1),
+    threadBenchmark(2),
   ];
 }
 
 /** Blocks of a grid take as long as each other. */
 export function emulatorGrowth(): readonly Benchmark[] {
-  const device = new Device(new EmulatorBackend(), { onLeak: () => undefined });
+  const device = new Device(new EmulatorBackend({ threads: 1 }), { onLeak: () => undefined });
   const gemm = gemmOf();
   return [1, 2, 4].map((tiles) => {
     const a = normal(bf16, [rows * tiles, 256], 3);
