@@ -108,3 +108,45 @@ export function isProduct(kind: ProductKind, form: ProductForm, shape: ProductSh
   if (saturates && (accumulator !== "s32" || form.a === "b1")) return false;
   return hasShape(kind, family, shape);
 }
+
+const largeShapes = ["m16n16k16", "m8n32k16", "m32n8k16"];
+
+const wmmaShapes: { readonly [type: string]: readonly string[] } = {
+  f16: largeShapes,
+  bf16: largeShapes,
+  s8: largeShapes,
+  u8: largeShapes,
+  tf32: ["m16n16k8"],
+  f64: ["m8n8k4"],
+  s4: ["m8n8k32"],
+  u4: ["m8n8k32"],
+  b1: ["m8n8k128"],
+};
+
+const wmmaSums: { readonly [type: string]: readonly string[] } = {
+  f16: ["f16", "f32"],
+  bf16: ["f32"],
+  tf32: ["f32"],
+  f64: ["f64"],
+  s8: ["s32"],
+  u8: ["s32"],
+  s4: ["s32"],
+  u4: ["s32"],
+  b1: ["s32"],
+};
+
+/** Whether `wmma` has matrices of a type in a shape, as A or B, or as C and D. */
+export function isWmmaMatrix(role: string, type: string, { m, n, k }: ProductShape): boolean {
+  const shape = `m${m}n${n}k${k}`;
+  const operands = Object.keys(wmmaShapes).filter((known) => wmmaShapes[known]?.includes(shape));
+  if (role === "a" || role === "b") return operands.includes(type);
+  return operands.some((known) => wmmaSums[known]?.includes(type));
+}
+
+/** Whether `wmma.mma` has a product with these types of D, A, B and C. */
+export function isWmmaProduct(types: readonly string[], { m, n, k }: ProductShape): boolean {
+  const [d = "", a = "", b = "", c = ""] = types;
+  const sums = wmmaSums[a] ?? [];
+  const known = wmmaShapes[a]?.includes(`m${m}n${n}k${k}`) === true;
+  return known && a === b && sums.includes(d) && sums.includes(c);
+}

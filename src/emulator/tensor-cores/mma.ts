@@ -12,7 +12,7 @@ import {
 } from "./fragments.ts";
 import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
 import type { Metadata } from "./metadata.ts";
-import { multiplyBytes } from "./multiply.ts";
+import { multiplyBytes, multiplyMeeting } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import {
   parseShape,
@@ -23,7 +23,8 @@ import {
   writeRegisters,
 } from "./operands.ts";
 import type { Registers } from "./operands.ts";
-import { multiplySparse } from "./sparse.ts";
+import { quadProduct } from "./quads.ts";
+import { meetingsOf } from "./sparse.ts";
 
 /** Bits that a register of all lanes has. */
 const registerBits = 1024;
@@ -49,7 +50,8 @@ export function mma(instruction: CollectiveInstruction): Collective | undefined 
   if (shape === undefined) return undefined;
   const { m, n, k } = shape;
   const [typeD, typeA, , typeC] = productTypes(modifiers);
-  if (typeA === "f64") return doubleProduct(m, k, [d, a, b, c]);
+  if (typeA === "f64") return doubleProduct(shape, modifiers, [d, a, b, c]);
+  if (m === 8 && k === 4) return quadProduct(instruction);
   const product = productForm(modifiers, "mma");
   const sparse = isSparse(modifiers);
   if (product === undefined || typeD !== typeC) return undefined;
@@ -82,7 +84,8 @@ function run(form: MmaForm, call: CollectiveCall): "done" {
   if (metadata === undefined) multiplyBytes(product, left, rows, right, columns, sums);
   else {
     const bits = readMetadata(metadata, form.instruction, call);
-    multiplySparse(product, metadata.sparsity, bits, left, rows, right, columns, sums);
+    const meetings = meetingsOf(metadata.sparsity, bits);
+    multiplyMeeting(product, left, rows, right, columns, sums, meetings);
   }
   const results = d.map(() => new Int32Array(32));
   if (halves) scatterHalves(sums, columns, results);

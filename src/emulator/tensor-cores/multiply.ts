@@ -80,8 +80,17 @@ function multiplyIntegers(
   n: number,
   c: Uint32Array,
 ): void {
-  const left = decodeIntegers(typeA, a);
-  const right = decodeIntegers(typeB, b);
+  sumIntegers(decodeIntegers(typeA, a), m, decodeIntegers(typeB, b), n, c, saturates);
+}
+
+function sumIntegers(
+  left: Int16Array,
+  m: number,
+  right: Int16Array,
+  n: number,
+  c: Uint32Array,
+  saturates: boolean,
+): void {
   const depth = left.length / m;
   for (let row = 0; row < m; row++)
     for (let column = 0; column < n; column++) {
@@ -91,6 +100,72 @@ function multiplyIntegers(
       const index = row * n + column;
       c[index] = addInteger(c[index] as number, sum, saturates);
     }
+}
+
+/** For each element of a row of a sparse A, the k of B that it meets; rows one behind the other. */
+export type Meetings = Uint16Array;
+
+/** c += a·b where A has only some elements of its rows, each with the k of B that it meets. */
+export function multiplyMeeting(
+  form: ProductForm,
+  a: Uint8Array,
+  m: number,
+  b: Uint8Array,
+  n: number,
+  c: Uint32Array,
+  meetings: Meetings,
+): void {
+  if (isFloatType(form.a) && isFloatType(form.b)) {
+    if (form.accumulator === "s32") throw new Error(`${form.a} accumulated in s32`);
+    const left = decodeTensorOperand(floatFormats[form.a], a, m, form.signA);
+    const right = decodeTensorOperand(floatFormats[form.b], b, n, form.signB);
+    const met = {
+      ...right,
+      k: left.k,
+      values: new Float32Array(n * left.k),
+      exponents: new Int32Array(n * left.k),
+    };
+    for (let row = 0; row < m; row++) {
+      const [from, to] = [row * left.k, (row + 1) * left.k];
+      const own = meetings.subarray(from, to);
+      meet(right.values, right.k, own, met.values);
+      meet(right.exponents, right.k, own, met.exponents);
+      const values = left.values.subarray(from, to);
+      const exponents = left.exponents.subarray(from, to);
+      const line = { ...left, rows: 1, values, exponents };
+      multiplyAccumulate(
+        form.unit,
+        form.accumulator,
+        line,
+        met,
+        c.subarray(row * n, (row + 1) * n),
+      );
+    }
+    return;
+  }
+  const left = decodeIntegers(form.a, a);
+  const right = decodeIntegers(form.b, b);
+  const depth = left.length / m;
+  const met = new Int16Array(n * depth);
+  for (let row = 0; row < m; row++) {
+    const [from, to] = [row * depth, (row + 1) * depth];
+    meet(right, right.length / n, meetings.subarray(from, to), met);
+    const line = c.subarray(row * n, (row + 1) * n);
+    sumIntegers(left.subarray(from, to), 1, met, n, line, form.saturates);
+  }
+}
+
+/** Of every column of B, the elements that a row of A meets. */
+function meet<T extends Float32Array | Int32Array | Int16Array>(
+  columns: T,
+  depth: number,
+  meetings: Meetings,
+  met: T,
+): void {
+  const { length } = meetings;
+  for (let start = 0, to = 0; to < met.length; start += depth)
+    for (let at = 0; at < length; at++, to++)
+      met[to] = columns[start + (meetings[at] as number)] as number;
 }
 
 function bitCount(byte: number): number {

@@ -23,10 +23,10 @@ import { isProduct } from "./forms.ts";
 import { gatherHalves, gatherRows, gatherWords, scatterHalves, scatterWords } from "./fragments.ts";
 import { isSparse, metadataOf, readMetadata } from "./metadata.ts";
 import type { Metadata } from "./metadata.ts";
-import { multiplyBytes } from "./multiply.ts";
+import { multiplyBytes, multiplyMeeting } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import { constantOf, parseShape, productForm, registersOf } from "./operands.ts";
-import { multiplySparse } from "./sparse.ts";
+import { meetingsOf } from "./sparse.ts";
 import { warpgroupOf, warpsPerGroup } from "./warpgroup.ts";
 import type { NamedRegister, Operation, WarpPart, Warpgroup } from "./warpgroup.ts";
 
@@ -280,7 +280,7 @@ function checkRegisters(
       if (unwritten) {
         reportOnce(machine, instruction, {
           code: "TW8012",
-          message: `${opcode} reads registers that warp ${warp.index} of block ${warp.block.index} has not written`,
+          message: `${opcode} reads registers that ${warp.title} has not written`,
           location: instruction.location,
         });
         return;
@@ -363,7 +363,8 @@ function product(
   if (metadata === undefined) multiplyBytes(shape, a, rows, b, columns, sums);
   else {
     const bits = Uint8Array.from(parts.flatMap((part) => [...(part.metadata ?? [])]));
-    multiplySparse(shape, metadata.sparsity, bits, a, rows, b, columns, sums);
+    const meetings = meetingsOf(metadata.sparsity, bits);
+    multiplyMeeting(shape, a, rows, b, columns, sums, meetings);
   }
   for (const [quarter, { warp, accumulators }] of parts.entries()) {
     const words = accumulators.map((register) => group.aside(warp, register));
@@ -401,7 +402,7 @@ const waitGroup: CollectiveRule = (instruction) => {
       if (touched !== undefined)
         reportOnce(machine, instruction, {
           code: "TW8070",
-          message: `warp ${warp.index} of block ${warp.block.index} wrote an ${touched.role} register of a wgmma in flight`,
+          message: `${warp.title} wrote an ${touched.role} register of a wgmma in flight`,
           location: touched.instruction.location,
           notes: [{ message: "the wait is here", location: instruction.location }],
         });

@@ -9,6 +9,7 @@
  *   wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32 …      types of D, A, B and C
  *   wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [p], {8 registers}, stride;
  */
+import { bitsOfSingle, encodeHalf, halfNumbers, singleOfBits } from "../arithmetic/floats.ts";
 import { recordOrdinary } from "../asynchronous.ts";
 import type {
   AddressKind,
@@ -22,17 +23,25 @@ import type {
 } from "../collective.ts";
 import { byteStates } from "../memory.ts";
 import { checkWritten } from "../reports.ts";
-import { parseShape, productForm, productTypes, registersOf } from "./operands.ts";
+import { multiplyDoubles, roundingOf } from "./doubles.ts";
+import { isWmmaMatrix, isWmmaProduct } from "./forms.ts";
+import type { ProductShape } from "./forms.ts";
 import { multiplyBytes } from "./multiply.ts";
+import { parseShape, productForm, productTypes, registersOf } from "./operands.ts";
+import type { Registers } from "./operands.ts";
 
-const elementBytes: ReadonlyMap<string, number> = new Map([
-  ["f16", 2],
-  ["bf16", 2],
-  ["tf32", 4],
-  ["f32", 4],
-  ["s8", 1],
-  ["u8", 1],
-  ["s32", 4],
+const elementBits: ReadonlyMap<string, number> = new Map([
+  ["f16", 16],
+  ["bf16", 16],
+  ["tf32", 32],
+  ["f32", 32],
+  ["f64", 64],
+  ["s8", 8],
+  ["u8", 8],
+  ["s4", 4],
+  ["u4", 4],
+  ["b1", 1],
+  ["s32", 32],
 ]);
 
 /** A matrix in memory as lines of elements that lie side by side. */
@@ -40,8 +49,9 @@ interface Matrix {
   /** Rows of A, C and D, columns of B: what a line of elements along k (or of C's row) belongs to. */
   readonly outer: number;
   readonly inner: number;
-  /** Bytes of an element. */
+  /** Bytes of an element; elements of less than a byte count by the byte, with so many in each. */
   readonly size: number;
+  readonly perByte: number;
   /** Whether elements that lie side by side in memory are neighbours along the inner axis. */
   readonly innerFirst: boolean;
   readonly kind: AddressKind;
@@ -49,15 +59,19 @@ interface Matrix {
 
 function matrixOf(modifiers: readonly string[]): Matrix | undefined {
   const shape = parseShape(modifiers);
-  const size = elementBytes.get(modifiers.at(-1) ?? "");
+  const type = modifiers.at(-1) ?? "";
+  const bits = elementBits.get(type);
   const role = modifiers[1];
-  if (shape === undefined || size === undefined || role === undefined) return undefined;
+  if (shape === undefined || bits === undefined || role === undefined) return undefined;
+  if (!isWmmaMatrix(role, type, shape)) return undefined;
   const { m, n, k } = shape;
   const rowMajor = modifiers.includes("row");
-  const kind = addressKind(modifiers);
-  if (role === "a") return { outer: m, inner: k, size, innerFirst: rowMajor, kind };
-  if (role === "b") return { outer: n, inner: k, size, innerFirst: !rowMajor, kind };
-  return { outer: m, inner: n, size, innerFirst: rowMajor, kind };
+  const perByte = Math.max(1, 8 / bits);
+  const common = { size: Math.max(1, bits / 8), perByte, kind: addressKind(modifiers) };
+  const inner = (role === "a" || role === "b" ? k : n) / perByte;
+  const innerFirst = role === "b" ? !rowMajor : rowMajor;
+  if (perByte > 1 && !innerFirst) return undefined;
+  return { ...common, outer: role === "b" ? n : m, inner, innerFirst };
 }
 
 function addressKind(modifiers: readonly string[]): AddressKind {
@@ -74,9 +88,9 @@ function linePlaces(
   stride: OperandView | undefined,
   mode: "read" | "write",
 ): readonly Place[] {
-  const { outer, inner, size, innerFirst, kind } = matrix;
+  const { outer, inner, size, perByte, innerFirst, kind } = matrix;
   const [lines, length] = innerFirst ? [outer, inner] : [inner, outer];
-  const step = size * (stride?.word(warp, 0) ?? length);
+  const step = (size * (stride?.word(warp, 0) ?? length * perByte)) / perByte;
   const start = address.address(warp, 0);
   return Array.from({ length: lines }, (_, line) => {
     const bytes = size * length;
@@ -112,7 +126,7 @@ const load: CollectiveRule = (instruction) => {
           return place.views.bytes[offset] as number;
         },
       );
-      spread(bytes, registersOf(target), call.warp);
+      spread(bytes, registersOf(target), call.warp, matrix.size === 8);
       return "done";
     },
   };
@@ -127,7 +141,7 @@ const store: CollectiveRule = (instruction) => {
     run: (call) => {
       const places = linePlaces(instruction, call, matrix, address, stride, "write");
       const { outer, inner, size } = matrix;
-      const bytes = collect(outer * inner * size, registersOf(source), call.warp);
+      const bytes = collect(outer * inner * size, registersOf(source), call.warp, size === 8);
       for (const [at, byte] of bytes.entries()) {
         const { place, offset } = byteAt(matrix, places, at);
         place.views.bytes[offset] = byte;
@@ -139,12 +153,19 @@ const store: CollectiveRule = (instruction) => {
 };
 
 /** Bytes to the registers of all lanes, from the start again where there are more registers. */
-function spread(bytes: Uint8Array, registers: readonly OperandView[], warp: WarpView): void {
+function spread(
+  bytes: Uint8Array,
+  registers: readonly OperandView[],
+  warp: WarpView,
+  isWide: boolean,
+): void {
   const view = new DataView(bytes.buffer);
+  const width = isWide ? 8 : 4;
   for (let lane = 0; lane < 32; lane++)
     for (const [index, register] of registers.entries()) {
-      const at = (4 * (lane * registers.length + index)) % bytes.length;
-      register.setWord(warp, lane, view.getUint32(at, true));
+      const at = (width * (lane * registers.length + index)) % bytes.length;
+      if (isWide) register.setWide(warp, lane, view.getBigUint64(at, true));
+      else register.setWord(warp, lane, view.getUint32(at, true));
     }
 }
 
@@ -152,13 +173,16 @@ function collect(
   length: number,
   registers: readonly OperandView[],
   warp: WarpView,
+  isWide: boolean,
 ): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   const view = new DataView(bytes.buffer);
-  for (let at = 0; at < length; at += 4) {
-    const lane = Math.floor(at / 4 / registers.length);
-    const register = registers[(at / 4) % registers.length];
-    view.setUint32(at, register?.word(warp, lane) ?? 0, true);
+  const width = isWide ? 8 : 4;
+  for (let at = 0; at < length; at += width) {
+    const lane = Math.floor(at / width / registers.length);
+    const register = registers[(at / width) % registers.length];
+    if (isWide) view.setBigUint64(at, register?.wide(warp, lane) ?? 0n, true);
+    else view.setUint32(at, register?.word(warp, lane) ?? 0, true);
   }
   return bytes;
 }
@@ -184,34 +208,91 @@ function part(rows: Uint8Array, count: number, step: number, steps: number): Uin
 }
 
 const multiply: CollectiveRule = (instruction) => {
-  const [d, a, b, c] = instruction.operands.map(registersOf);
+  const registers = instruction.operands.map(registersOf);
   const modifiers = completeTypes(instruction.modifiers);
   const shape = parseShape(modifiers);
-  const form = productForm(modifiers, "mma");
-  const [typeD, typeA, , typeC] = productTypes(modifiers);
-  const size = elementBytes.get(typeA ?? "");
-  if (shape === undefined || form === undefined || size === undefined) return undefined;
-  if (d === undefined || a === undefined || b === undefined || c === undefined) return undefined;
-  if (typeD !== typeC) return undefined;
+  const types = productTypes(modifiers);
+  if (shape === undefined || registers.length !== 4 || !isWmmaProduct(types, shape))
+    return undefined;
+  const [d = [], a = [], b = [], c = []] = registers;
+  if (types[0] === "f64") return multiplyWide(shape, modifiers, [d, a, b, c]);
+  const [typeD = "", typeA = "", , typeC = ""] = types;
+  // Where one of C and D is f32, the sums are.
+  const sumType = typeC === "f16" ? typeD : typeC;
+  const others = modifiers.filter((modifier) => !types.includes(modifier));
+  const form = productForm([...others, sumType, ...types.slice(1)], "mma");
+  const bits = elementBits.get(typeA);
+  if (form === undefined || bits === undefined || !hasLayouts(modifiers, bits)) return undefined;
   const { m, n, k } = shape;
-  const isHalf = form.accumulator === "f16";
   return {
     aligned: true,
     run: ({ warp }) => {
-      const rows = collect(m * k * size, a, warp);
-      const columns = collect(n * k * size, b, warp);
-      const old = collect(m * n * (isHalf ? 2 : 4), c, warp).buffer;
-      const sums = isHalf ? Uint32Array.from(new Uint16Array(old)) : new Uint32Array(old);
+      const rows = collect((m * k * bits) / 8, a, warp, false);
+      const columns = collect((n * k * bits) / 8, b, warp, false);
+      const sums = readSums(collect((m * n * sumBits(typeC)) / 8, c, warp, false), typeC, sumType);
       // tf32 comes in two steps of four along k, with a rounding between them.
       const steps = typeA === "tf32" ? 2 : 1;
       for (let step = 0; step < steps; step++)
         multiplyBytes(form, part(rows, m, step, steps), m, part(columns, n, step, steps), n, sums);
-      const results = isHalf ? Uint16Array.from(sums) : sums;
-      spread(new Uint8Array(results.buffer), d, warp);
+      spread(writeSums(sums, sumType, typeD), d, warp, false);
       return "done";
     },
   };
 };
+
+/** Elements of less than a byte come with A by rows and B by columns only. */
+function hasLayouts(modifiers: readonly string[], bits: number): boolean {
+  const layouts = modifiers.filter((modifier) => /^(?:row|col)$/.test(modifier)).join(" ");
+  return bits >= 8 || layouts === "row col";
+}
+
+function sumBits(type: string): number {
+  return type === "f16" ? 16 : 32;
+}
+
+/** C as codes of the type of the sums. */
+function readSums(bytes: Uint8Array<ArrayBuffer>, type: string, sumType: string): Uint32Array {
+  if (type !== "f16") return new Uint32Array(bytes.buffer);
+  const codes = new Uint16Array(bytes.buffer);
+  if (sumType === "f16") return Uint32Array.from(codes);
+  return Uint32Array.from(codes, (code) => bitsOfSingle(halfNumbers[code] as number));
+}
+
+function writeSums(sums: Uint32Array, sumType: string, type: string): Uint8Array {
+  if (type !== "f16") return new Uint8Array(sums.buffer);
+  const codes =
+    sumType === "f16"
+      ? Uint16Array.from(sums)
+      : Uint16Array.from(sums, (bits) => encodeHalf(singleOfBits(bits)));
+  return new Uint8Array(codes.buffer);
+}
+
+/** f64, in registers of 64 bits. */
+function multiplyWide(
+  shape: ProductShape,
+  modifiers: readonly string[],
+  [d, a, b, c]: readonly [Registers, Registers, Registers, Registers],
+): Collective {
+  const { m, n, k } = shape;
+  const rounding = roundingOf(modifiers);
+  return {
+    aligned: true,
+    run: ({ warp }) => {
+      const [rows, columns, sums] = [
+        collect(8 * m * k, a, warp, true),
+        collect(8 * n * k, b, warp, true),
+        collect(8 * m * n, c, warp, true),
+      ].map(({ buffer }) => new BigUint64Array(buffer)) as [
+        BigUint64Array,
+        BigUint64Array,
+        BigUint64Array,
+      ];
+      multiplyDoubles(shape, rounding, rows, columns, sums);
+      spread(new Uint8Array(sums.buffer), d, warp, true);
+      return "done";
+    },
+  };
+}
 
 const forms: { readonly [form: string]: CollectiveRule } = { load, store, mma: multiply };
 
