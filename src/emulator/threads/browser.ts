@@ -3,7 +3,8 @@ import type { OpenPort } from "./helper.ts";
 import type { Answer } from "./job.ts";
 
 export function processors(): number {
-  return navigator.hardwareConcurrency;
+  // What a bundler made for browsers may run elsewhere.
+  return typeof navigator === "object" ? navigator.hardwareConcurrency : 1;
 }
 
 export const openPort: OpenPort = ({ answered, ended }) => {
