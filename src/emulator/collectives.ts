@@ -3,6 +3,7 @@ import { mbarrier } from "./barriers/rules.ts";
 import { clusterBarrier } from "./barriers/cluster.ts";
 import type { CollectiveRules } from "./collective.ts";
 import { tensormap } from "./copies/map-changes.ts";
+import { asyncReduction, asyncStore } from "./copies/remote.ts";
 import { cp } from "./copies/rules.ts";
 import { matrixRules } from "./tensor-cores/matrices.ts";
 import { mma } from "./tensor-cores/mma.ts";
@@ -13,6 +14,8 @@ export const collectiveRules: CollectiveRules = {
   mbarrier,
   cp,
   tensormap,
+  st: asyncStore,
+  red: asyncReduction,
   barrier: clusterBarrier,
   ...matrixRules,
   mma,

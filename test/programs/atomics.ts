@@ -18,8 +18,8 @@ const operations: readonly (readonly [operation: string, types: string])[] = [
   ["and", "{b32,b64}"],
   ["or", "{b32,b64}"],
   ["xor", "{b32,b64}"],
-  ["exch", "{b32,b64}"],
-  ["cas", "{b16,b32,b64}"],
+  ["exch", "{b32,b64,b128}"],
+  ["cas", "{b16,b32,b64,b128}"],
   ["add", "{u32,s32,u64,f32,f64}"],
   ["add.noftz", "{f16,f16x2,bf16,bf16x2}"],
   ["inc", "u32"],
@@ -114,12 +114,17 @@ function sharedPlace(kernel: Kernel, row: AtomicRow, opcode: string, tile: strin
   };
 }
 
+/** Of shared memory, for the lanes of a block. */
+function tileBytes({ type }: AtomicRow): number {
+  return Math.max(1024, 16 * kindBits(type));
+}
+
 function plain(): readonly Program[] {
   return atomicRows.flatMap((row) => {
     const name = row.end.replaceAll(".", "_");
     const global = new Kernel({ name: `atom_global_${name}`, group });
     const shared = new Kernel({ name: `atom_shared_${name}`, group });
-    shared.declare(`.shared .align 16 .b8 atom_shared_${name}_tile[1024];`);
+    shared.declare(`.shared .align 16 .b8 atom_shared_${name}_tile[${tileBytes(row)}];`);
     const roots = hasReduction(row) ? (["atom", "red"] as const) : (["atom"] as const);
     for (const root of roots) {
       for (const space of ["", ".global"]) {
@@ -139,12 +144,12 @@ function plain(): readonly Program[] {
 /** Orders and scopes, on a few operations. */
 function ordered(): readonly Program[] {
   const chosen = atomicRows.filter(({ end }) =>
-    ["add.u32", "cas.b64", "min.s64", "add.f32", "exch.b32"].includes(end),
+    ["add.u32", "cas.b64", "min.s64", "add.f32", "exch.b32", "cas.b128", "exch.b128"].includes(end),
   );
   return chosen.map((row) => {
     const name = `atom_ordered_${row.end.replaceAll(".", "_")}`;
     const kernel = new Kernel({ name, group });
-    kernel.declare(`.shared .align 16 .b8 ${name}_tile[1024];`);
+    kernel.declare(`.shared .align 16 .b8 ${name}_tile[${tileBytes(row)}];`);
     const atoms = expand(
       `atom.{relaxed,acquire,release,acq_rel}.{cta,cluster,gpu,sys}{,.global,.shared}.${row.end}`,
     );

@@ -14,7 +14,7 @@ function randomBytes(seed: number, bytes: number): Uint8Array {
   return Uint8Array.from({ length: bytes }, () => random.below(256));
 }
 
-interface Cluster {
+export interface Cluster {
   readonly kernel: Kernel;
   readonly name: string;
   /** Of the tile: its start, the lane's 16 bytes, and the same in the next block of the cluster. */
@@ -27,10 +27,10 @@ interface Cluster {
   readonly leader: string;
 }
 
-const meeting = ["barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;"];
+export const meeting = ["barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;"];
 
 /** Two clusters of two or four blocks with a tile of 1 KB each. */
-function clustered(name: string, cluster = 2): Cluster {
+export function clustered(name: string, cluster = 2): Cluster {
   const kernel = new Kernel({ name, group, blocks: 4, lanes, cluster });
   kernel.declare(`.shared .align 128 .b8 ${name}_tile[2048];`);
   const [tile, own, remote, rank, next] = kernel.registers(32, 5) as [

@@ -7,13 +7,18 @@ import { controlPrograms } from "./control.ts";
 import { convertPrograms } from "./convert.ts";
 import { copyPrograms } from "./copies.ts";
 import { floatPrograms } from "./float.ts";
+import { im2colPrograms } from "./im2col.ts";
 import { integerPrograms } from "./integer.ts";
+import { mapPrograms } from "./maps.ts";
 import { matrixPrograms } from "./matrices.ts";
 import { mbarrierPrograms } from "./mbarriers.ts";
 import { memoryPrograms } from "./memory.ts";
+import { productPrograms } from "./products.ts";
 import type { Program } from "./program.ts";
+import { remotePrograms } from "./remote.ts";
 import { sparsePrograms } from "./sparse.ts";
 import { tensorPrograms } from "./tensor.ts";
+import { videoPrograms } from "./video.ts";
 import { warpPrograms } from "./warp.ts";
 import { wgmmaPrograms } from "./wgmma.ts";
 
@@ -23,6 +28,7 @@ export function allPrograms(): readonly Program[] {
     ...floatPrograms(),
     ...comparePrograms(),
     ...convertPrograms(),
+    ...videoPrograms(),
     ...memoryPrograms(),
     ...atomicPrograms(),
     ...warpPrograms(),
@@ -31,9 +37,13 @@ export function allPrograms(): readonly Program[] {
     ...controlPrograms(),
     ...copyPrograms(),
     ...tensorPrograms(),
+    ...mapPrograms(),
+    ...im2colPrograms(),
     ...matrixPrograms(),
+    ...productPrograms(),
     ...sparsePrograms(),
     ...wgmmaPrograms(),
     ...clusterPrograms(),
+    ...remotePrograms(),
   ];
 }

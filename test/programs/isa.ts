@@ -79,6 +79,17 @@ const bits = [
   "bmsk.{clamp,wrap}.b32",
 ];
 
+const word = "{u32,s32}";
+
+const video = [
+  `{vadd,vsub,vabsdiff,vmin,vmax}.${word}.${word}.${word}{,.sat}{,.add,.min,.max}`,
+  `{vshl,vshr}.${word}.${word}.u32{,.sat}.{clamp,wrap}{,.add,.min,.max}`,
+  `vmad.${word}.${word}.${word}{,.po}{,.sat}{,.shr7,.shr15}`,
+  `vset.${word}.${word}.${compare}{,.add,.min,.max}`,
+  `v{add,sub,avrg,absdiff,min,max}{2,4}.${word}.${word}.${word}{,.sat,.add}`,
+  `vset{2,4}.${word}.${word}.${compare}{,.add}`,
+];
+
 const comparing = [
   `setp.{eq,ne}${bool}.{b16,b32,b64}`,
   `setp.${compareUnsigned}${bool}.{u16,u32,u64}`,
@@ -177,8 +188,8 @@ const memory = [
   "pmevent{,.mask}",
 ];
 
-/** Qualifiers change no value and do not depend on the type: four types stand for all. */
-const few = "{b32,u8,v4.f32,v2.s64}";
+/** Qualifiers change no value and do not depend on the type: five types stand for all. */
+const few = "{b32,u8,v4.f32,v2.s64,b128}";
 
 const qualified = [
   `ld{,.global}.{ca,cg,cs,lu,cv}.${few}`,
@@ -206,12 +217,13 @@ const spaces = "{,.global,.shared,.shared::cta,.shared::cluster}";
 const atomics = [
   `atom${spaces}.{and,or,xor,exch}.{b32,b64}`,
   `atom${spaces}.cas.{b16,b32,b64}`,
+  `atom${spaces}.{exch,cas}.b128`,
   `{atom,red}${spaces}.add.{u32,s32,u64,f32,f64}`,
   `{atom,red}${spaces}.add.noftz.${halves}`,
   `{atom,red}${spaces}.{inc,dec}.u32`,
   `{atom,red}${spaces}.{min,max}.{u32,s32,u64,s64}`,
   `red${spaces}.{and,or,xor}.{b32,b64}`,
-  `atom.{relaxed,acquire,release,acq_rel}.${scopes}{,.global,.shared}.{add.u32,cas.b64,min.s64,add.f32,exch.b32}`,
+  `atom.{relaxed,acquire,release,acq_rel}.${scopes}{,.global,.shared}.{add.u32,cas.b64,min.s64,add.f32,exch.b32,cas.b128,exch.b128}`,
   `red.{relaxed,release}.${scopes}{,.global,.shared}.{add.u32,min.s64,add.f32}`,
   "{atom,red}{,.relaxed.gpu}.global.add.{v2,v4}.f32",
   "{atom,red}{,.relaxed.gpu}.global.{add,min,max}.noftz.{v2,v4,v8}.{f16,bf16}",
@@ -263,6 +275,8 @@ const mbarriers = [
 
 const bulk = ".mbarrier::complete_tx::bytes";
 const rank = "{1,2,3,4,5}d";
+/** Of im2col copies. */
+const images = "{3,4,5}d";
 
 const copies = [
   "cp.async.{ca,cg}.{shared,shared::cta}.global{,.L2::cache_hint}{,.L2::64B,.L2::128B,.L2::256B}",
@@ -284,10 +298,23 @@ const copies = [
   `cp.reduce.async.bulk.tensor.${rank}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}.bulk_group`,
   "cp.reduce.async.bulk.tensor.2d.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{,.tile}.bulk_group{,.L2::cache_hint}",
   `cp.async.bulk.prefetch.tensor.${rank}.L2.global{,.tile}{,.L2::cache_hint}`,
+  `cp.async.bulk.tensor.${images}.{shared::cluster,shared::cta}.global.im2col${bulk}{,.L2::cache_hint}`,
+  `cp.async.bulk.tensor.${images}.shared::cluster.global.im2col${bulk}.multicast::cluster{,.L2::cache_hint}`,
+  `cp.async.bulk.tensor.${images}.global.shared::cta.im2col_no_offs.bulk_group{,.L2::cache_hint}`,
+  `cp.reduce.async.bulk.tensor.${images}.global.shared::cta.{add,min,max,inc,dec,and,or,xor}.im2col_no_offs.bulk_group{,.L2::cache_hint}`,
+  `cp.async.bulk.prefetch.tensor.${images}.L2.global.im2col{,.L2::cache_hint}`,
+  "tensormap.replace.tile.{global_address,global_stride}{,.global,.shared::cta}.b1024.b64",
+  "tensormap.replace.tile.{rank,box_dim,global_dim,element_stride,elemtype,interleave_layout,swizzle_mode,fill_mode}{,.global,.shared::cta}.b1024.b32",
+  `st.async{,.weak}{,.shared::cluster}${bulk}{,.v2,.v4}.{b32,u32,s32,f32}`,
+  `st.async{,.weak}{,.shared::cluster}${bulk}{,.v2}.{b64,u64,s64,f64}`,
+  `red.async.relaxed.cluster{,.shared::cluster}${bulk}.{add.{u32,s32,u64},{min,max}.{u32,s32},{inc,dec}.u32,{and,or,xor}.b32}`,
+  `tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.${scopes}.sync.aligned`,
 ];
 
 const anyColumns = `{${Array.from({ length: 32 }, (_, at) => 8 * (at + 1)).join(",")}}`;
 const fewColumns = `{8,24,${Array.from({ length: 16 }, (_, at) => 16 * (at + 1)).join(",")}}`;
+
+const wmmaSpaces = "{,.global,.shared,.shared::cta}";
 
 const matrices = [
   "{ldmatrix,stmatrix}.sync.aligned.m8n8.{x1,x2,x4}{,.trans}{,.shared,.shared::cta}.b16",
@@ -298,17 +325,25 @@ const matrices = [
   "mma.sync.aligned.{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32",
   "mma.sync.aligned.{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32",
   "mma.sync.aligned.{m8n8k128,m16n8k128,m16n8k256}.row.col.s32.b1.b1.s32.{and,xor}.popc",
-  "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64",
+  "mma.sync.aligned.{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col{,.rn,.rz,.rm,.rp}.f64.f64.f64.f64",
+  "mma.sync.aligned.m8n8k4.{row,col}.{row,col}.{f16.f16.f16.f16,f32.f16.f16.f16,f32.f16.f16.f32}",
   "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k16,m16n8k32}.row.col.{f32.f16.f16.f32,f16.f16.f16.f16,f32.bf16.bf16.f32}",
   "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k8,m16n8k16}.row.col.f32.tf32.tf32.f32",
   "mma.{sp,sp::ordered_metadata}.sync.aligned.m16n8k64.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32",
   "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32",
   "mma.{sp,sp::ordered_metadata}.sync.aligned.{m16n8k64,m16n8k128}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32",
-  "wmma.load.{a,b}.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,bf16,s8,u8},m16n16k8.global.tf32}",
-  "wmma.load.c.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,f32,s32},m16n16k8.global.f32}",
-  "wmma.store.d.sync.aligned.{row,col}.{{m16n16k16,m8n32k16,m32n8k16}.global.{f16,f32,s32},m16n16k8.global.f32}",
-  "wmma.mma.sync.aligned.{row,col}.{row,col}.{m16n16k16,m8n32k16,m32n8k16}.{f16.f16,f32.f32,f32.bf16.bf16.f32,s32.{s8.s8,u8.u8}.s32{,.satfinite}}",
+  `wmma.load.{a,b}.sync.aligned.{row,col}.{m16n16k16,m8n32k16,m32n8k16}${wmmaSpaces}.{f16,bf16,s8,u8}`,
+  `wmma.load.{a,b}.sync.aligned.{row,col}.m16n16k8${wmmaSpaces}.tf32`,
+  `wmma.load.{a,b}.sync.aligned.{row,col}.m8n8k4${wmmaSpaces}.f64`,
+  `wmma.load.{a.sync.aligned.row,b.sync.aligned.col}.{m8n8k32${wmmaSpaces}.{s4,u4},m8n8k128${wmmaSpaces}.b1}`,
+  `wmma.{load.c,store.d}.sync.aligned.{row,col}.{m16n16k16,m8n32k16,m32n8k16}${wmmaSpaces}.{f16,f32,s32}`,
+  `wmma.{load.c,store.d}.sync.aligned.{row,col}.{m16n16k8${wmmaSpaces}.f32,m8n8k4${wmmaSpaces}.f64}`,
+  `wmma.{load.c,store.d}.sync.aligned.{row,col}.{m8n8k32,m8n8k128}${wmmaSpaces}.s32`,
+  "wmma.mma.sync.aligned.{row,col}.{row,col}.{m16n16k16,m8n32k16,m32n8k16}.{{f16,f32}.{f16,f32},f32.bf16.bf16.f32,s32.{s8.s8,u8.u8}.s32{,.satfinite}}",
   "wmma.mma.sync.aligned.{row,col}.{row,col}.m16n16k8.f32.tf32.tf32.f32",
+  "wmma.mma.sync.aligned.{row,col}.{row,col}.m8n8k4{,.rn,.rz,.rm,.rp}.f64.f64.f64.f64",
+  "wmma.mma.sync.aligned.row.col.m8n8k32.s32.{s4.s4,u4.u4}.s32{,.satfinite}",
+  "wmma.mma.{and,xor}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32",
   "wgmma.{fence,commit_group,wait_group}.sync.aligned",
   `wgmma.mma_async.sync.aligned.m64n${anyColumns}k16.{f32.f16.f16,f16.f16.f16,f32.bf16.bf16}`,
   `wgmma.mma_async.sync.aligned.m64n${anyColumns}k8.f32.tf32.tf32`,
@@ -327,6 +362,7 @@ const control = ["bra{,.uni}", "brx.idx{,.uni}", "call{,.uni}", "ret{,.uni}", "e
 export const forms: readonly string[] = [
   ...arithmetic,
   ...bits,
+  ...video,
   ...comparing,
   ...converting,
   ...memory,
@@ -344,19 +380,9 @@ export const ending: readonly string[] = ["trap", "brkpt"];
 
 /** PTX for sm_90a that the emulator does not run. */
 export const refused: readonly string[] = [
-  "atom.global.exch.b128 %q0, [%d0], %q1;",
-  "atom.global.cas.b128 %q0, [%d0], %q1, %q2;",
-  "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r0], %r1, [%r2];",
-  "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r0], %r1, [%r2];",
   "multimem.ld_reduce.global.add.u32 %r0, [%d0];",
   "multimem.st.global.u32 [%d0], %r0;",
   "multimem.red.global.add.u32 [%d0], %r0;",
-  "tensormap.replace.tile.global_address.global.b1024.b64 [%d0], %d1;",
-  "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r0], [%d0, {%r1, %r1, %r1}], [%r2], {%h0};",
-  "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r8,%r9}, {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7};",
-  "vadd.s32.s32.s32 %r0, %r1, %r2;",
-  "vset.s32.s32.eq %r0, %r1, %r2;",
-  "vadd4.s32.s32.s32 %r0, %r1, %r2, %r3;",
   "stacksave.u64 %d0;",
   "alloca.u64 %d0, %d1, 16;",
   "tex.1d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%d0, {%r4}];",

@@ -8,7 +8,7 @@ const group = "memory";
 
 const types = [..."b8 u8 s8 b16 u16 s16 b32 u32 s32 f32 b64 u64 s64 f64".split(" ")] as const;
 
-function bitsOf(type: string): number {
+export function bitsOf(type: string): number {
   return Number(type.slice(1));
 }
 
@@ -29,7 +29,7 @@ function randomBytes(seed: number, bytes: number): Uint8Array {
 }
 
 /** A stream of random bytes, so many a lane. */
-function randomStream(kernel: Kernel, bytes: number) {
+export function randomStream(kernel: Kernel, bytes: number) {
   return kernel.stream(`random ${bytes}`, bytes, () => randomBytes(bytes, bytes * kernel.count));
 }
 
@@ -38,12 +38,12 @@ function listText(registers: readonly string[]): string {
 }
 
 /** `ld.global` and `v2.b32` as an opcode. */
-function vectorOpcode(start: string, count: number, type: string): string {
+export function vectorOpcode(start: string, count: number, type: string): string {
   return `${start}${count === 1 ? "" : `.v${count}`}.${type}`;
 }
 
 /** Loads through `opcode` from an address, then stores what the registers hold. */
-function loadForm(
+export function loadForm(
   kernel: Kernel,
   opcode: string,
   type: string,
@@ -60,7 +60,7 @@ function loadForm(
 }
 
 /** Elements in registers, made from a lane's random bytes. */
-function elements(kernel: Kernel, type: string, count: number): readonly string[] {
+export function elements(kernel: Kernel, type: string, count: number): readonly string[] {
   const bytes = (bitsOf(type) / 8) * count;
   const registers = kernel.registers(registerBits(type), count);
   const loaded = type === "b128" ? "b128" : `b${bitsOf(type)}`;
@@ -110,7 +110,7 @@ const loadQualifiers = [
 ];
 
 function qualifiedLoads(): readonly Program[] {
-  return ["b32", "v4.f32", "u8", "v2.s64"].map((last) => {
+  return ["b32", "v4.f32", "u8", "v2.s64", "b128"].map((last) => {
     const [type = "", vector] = last.split(".").reverse();
     const count = vector === undefined ? 1 : Number(vector.slice(1));
     const kernel = new Kernel({ name: `ld_qualified_${last.replace(".", "_")}`, group });
@@ -118,7 +118,7 @@ function qualifiedLoads(): readonly Program[] {
     const address = kernel.element(randomStream(kernel, bytes));
     for (const opcode of loadQualifiers.flatMap(expand)) {
       // Accesses to devices are of single elements.
-      if (opcode.includes("mmio") && count > 1) continue;
+      if (opcode.includes("mmio") && bytes > 4) continue;
       loadForm(kernel, vectorOpcode(opcode, count, type), type, count, address);
     }
     const policy = cachePolicy(kernel);
@@ -135,7 +135,7 @@ function qualifiedLoads(): readonly Program[] {
   });
 }
 
-function cachePolicy(kernel: Kernel): string {
+export function cachePolicy(kernel: Kernel): string {
   const policy = kernel.register(64);
   kernel.covers("createpolicy.fractional.L2::evict_first.b64");
   kernel.line(`createpolicy.fractional.L2::evict_first.b64 ${policy}, 1.0;`);
@@ -143,7 +143,7 @@ function cachePolicy(kernel: Kernel): string {
 }
 
 /** Stores from registers into a slot. */
-function storeForm(
+export function storeForm(
   kernel: Kernel,
   opcode: string,
   registers: readonly string[],
@@ -179,14 +179,14 @@ const storeQualifiers = [
 ];
 
 function qualifiedStores(): readonly Program[] {
-  return ["b32", "v4.f32", "u8", "v2.s64"].map((last) => {
+  return ["b32", "v4.f32", "u8", "v2.s64", "b128"].map((last) => {
     const [type = "", vector] = last.split(".").reverse();
     const count = vector === undefined ? 1 : Number(vector.slice(1));
     const kernel = new Kernel({ name: `st_qualified_${last.replace(".", "_")}`, group });
     const bytes = (bitsOf(type) / 8) * count;
     const registers = elements(kernel, type, count);
     for (const opcode of storeQualifiers.flatMap(expand)) {
-      if (opcode.includes("mmio") && count > 1) continue;
+      if (opcode.includes("mmio") && bytes > 4) continue;
       storeForm(kernel, vectorOpcode(opcode, count, type), registers, bytes);
     }
     const policy = cachePolicy(kernel);

@@ -87,16 +87,21 @@ function integerEdges(bits: number): readonly bigint[] {
 }
 
 function randomInteger(bits: number, random: Random): bigint {
-  const value = BigInt.asUintN(bits, (BigInt(random.bits()) << 32n) | BigInt(random.bits()));
+  let value = 0n;
+  for (let drawn = 0; drawn < Math.max(64, bits); drawn += 32)
+    value = (value << 32n) | BigInt(random.bits());
+  value = BigInt.asUintN(bits, value);
   const choice = random.below(3);
   if (choice === 0) return value;
   const small = value >> BigInt(random.below(bits));
   return choice === 1 ? small : BigInt.asUintN(bits, -small);
 }
 
+export type KindBits = 16 | 32 | 64 | 128;
+
 /** Width in bits, values at the edges and random ones. */
 interface Kind {
-  readonly bits: 16 | 32 | 64;
+  readonly bits: KindBits;
   readonly edges: readonly bigint[];
   readonly random: (random: Random) => bigint;
 }
@@ -107,7 +112,7 @@ function floatKind(type: string): Kind {
   return { bits, edges: floatEdges(shape), random: (random) => randomFloat(shape, random) };
 }
 
-function integerKind(bits: 16 | 32 | 64): Kind {
+function integerKind(bits: KindBits): Kind {
   return { bits, edges: integerEdges(bits), random: (random) => randomInteger(bits, random) };
 }
 
@@ -206,6 +211,7 @@ const kinds: { [name: string]: Kind } = {
   nonzero32: withoutZero(integerKind(32)),
   nonzero64: withoutZero(integerKind(64)),
 };
+kinds.b128 = integerKind(128);
 for (const bits of [16, 32, 64] as const)
   for (const sign of ["u", "s", "b"]) kinds[`${sign}${bits}`] = integerKind(bits);
 for (const sign of ["u", "s", "b"]) kinds[`${sign}8`] = integerKind(16);
@@ -214,7 +220,7 @@ export function isKind(name: string): boolean {
   return kinds[name] !== undefined;
 }
 
-export function kindBits(name: string): 16 | 32 | 64 {
+export function kindBits(name: string): KindBits {
   return kindOf(name).bits;
 }
 
@@ -267,7 +273,9 @@ function makeStream(name: string, position: number, count: number): Uint8Array<A
       : draw(random);
     if (bits === 16) view.setUint16(2 * index, Number(value), true);
     else if (bits === 32) view.setUint32(4 * index, Number(value), true);
-    else view.setBigUint64(8 * index, value, true);
+    else
+      for (let at = 0; at < bits; at += 64)
+        view.setBigUint64((bits * index + at) / 8, BigInt.asUintN(64, value >> BigInt(at)), true);
   }
   return bytes;
 }

@@ -43,7 +43,8 @@ function placeOf(issuer: Issuer, operand: OperandView, kind: AddressKind, bytes:
   return machine.resolve({ warp, instruction, lane, kind, address, bytes, alignment: unit });
 }
 
-function deliver(
+/** Puts what was carried at its place, or combines it with what is there. */
+export function deliver(
   carried: CarriedBytes,
   { views, offset }: Place,
   reduction: BulkReduction | undefined,

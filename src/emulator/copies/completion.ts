@@ -47,16 +47,20 @@ export function completionBarriers(
   return places;
 }
 
-/** Runs a copy later, as a whole, and then counts its bytes at the barrier of each target. */
+/**
+ * Runs a copy later, as a whole, and then counts its bytes at the barrier of each target. `user` is the block
+ * whose shared memory it needs.
+ */
 export function completeAtBarriers(
   issue: Issue,
   move: () => void,
   barriers: readonly Place[],
   bytes: number,
+  user: BlockView = issue.issuer.warp.block,
 ): void {
   const { machine } = issue.issuer;
   machine.schedule(() => {
-    reportLeftOver(issue);
+    reportLeftOver(issue, user);
     move();
     for (const place of barriers)
       changeBarrier(issue.issuer, place, issue.finished, (barrier) => barrier.complete(bytes));
@@ -69,7 +73,7 @@ export function completeInGroup(issue: Issue, read: () => void, write: () => voi
   const work: Work = { issue, sourceRead: false, done: false };
   groupsOf("bulk", warp).add(lane, work);
   machine.schedule(() => {
-    reportLeftOver(issue);
+    reportLeftOver(issue, warp.block);
     read();
     work.sourceRead = true;
     machine.changed();
@@ -82,11 +86,11 @@ export function completeInGroup(issue: Issue, read: () => void, write: () => voi
 }
 
 /** Reports a copy that uses the shared memory of a block that has ended. */
-function reportLeftOver({ issuer: { machine, warp, instruction } }: Issue): void {
-  if (warp.block.warps.some(({ live }) => live !== 0)) return;
+function reportLeftOver({ issuer: { machine, instruction } }: Issue, block: BlockView): void {
+  if (block.warps.some(({ live }) => live !== 0)) return;
   reportOnce(machine, instruction, {
     code: "TW8056",
-    message: `block ${warp.block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
+    message: `block ${block.index} ended before ${instruction.instruction.opcode} had read or written its shared memory`,
     location: instruction.location,
   });
 }

@@ -17,6 +17,11 @@ import { sumInGlobal } from "../arithmetic/nans.ts";
 export const reductionOperations = ["add", "min", "max", "inc", "dec", "and", "or", "xor"] as const;
 export type ReductionOperation = (typeof reductionOperations)[number];
 
+/** The operation that modifiers name. */
+export function reductionOf(modifiers: readonly string[]): ReductionOperation | undefined {
+  return reductionOperations.find((operation) => modifiers.includes(operation));
+}
+
 export type ReductionType =
   "u32" | "s32" | "u64" | "s64" | "f16" | "bf16" | "f32" | "f32.ftz" | "f64";
 

@@ -5,8 +5,7 @@ import { bulkLoad, bulkPrefetch, bulkReduction, bulkStore } from "./bulk.ts";
 import { groupsOf } from "./groups.ts";
 import type { GroupKind } from "./groups.ts";
 import { arriveWhenCopied, ordinaryCopy } from "./ordinary.ts";
-import { reductionOperations } from "./reduction.ts";
-import type { ReductionOperation } from "./reduction.ts";
+import { reductionOf } from "./reduction.ts";
 import { tensorLoad, tensorPrefetch, tensorStore } from "./tensor.ts";
 
 function commitGroup(instruction: CollectiveInstruction, kind: GroupKind): Collective {
@@ -62,10 +61,6 @@ function pendingOf({ operands }: CollectiveInstruction): number | undefined {
 function waitRule(instruction: CollectiveInstruction, kind: GroupKind): Collective | undefined {
   const pending = pendingOf(instruction);
   return pending === undefined ? undefined : waitGroup(instruction, kind, pending);
-}
-
-function reductionOf(modifiers: readonly string[]): ReductionOperation | undefined {
-  return reductionOperations.find((operation) => modifiers.includes(operation));
 }
 
 function intoShared(modifiers: readonly string[]): boolean {

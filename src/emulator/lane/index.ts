@@ -8,6 +8,7 @@ import { logicRules } from "./logic.ts";
 import { loadRule, storeRule } from "./memory.ts";
 import type { PlaceOf } from "./memory.ts";
 import type { LaneInstruction, LaneRule, LaneRules } from "./rule.ts";
+import { videoRules } from "./video.ts";
 
 /** The rule of an instruction; undefined where lanes do not run it alone. */
 export function laneRule(instruction: LaneInstruction, placeOf: PlaceOf): LaneRule | undefined {
@@ -26,6 +27,7 @@ const plainRules: LaneRules = {
   ...compareRules,
   ...convertRules,
   ...addressRules,
+  ...videoRules,
 };
 
 /** The roots of all opcodes that lanes run for themselves. */

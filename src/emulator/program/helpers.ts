@@ -5,6 +5,7 @@ import * as convert from "../arithmetic/convert.ts";
 import * as exact from "../arithmetic/exact.ts";
 import * as floats from "../arithmetic/floats.ts";
 import * as nans from "../arithmetic/nans.ts";
+import * as video from "../arithmetic/video.ts";
 import * as wide from "../arithmetic/wide.ts";
 
 export const helpers: { readonly [name: string]: unknown } = Object.freeze({
@@ -13,6 +14,7 @@ export const helpers: { readonly [name: string]: unknown } = Object.freeze({
   ...exact,
   ...floats,
   ...nans,
+  ...video,
   ...wide,
   fusedMultiplyAdd,
   fround: Math.fround,

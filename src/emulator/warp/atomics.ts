@@ -237,7 +237,7 @@ const atomic: WarpRule = (instruction) => {
   const { lane: parsed, site } = instruction;
   const operation = parsed.oneOf(operations);
   if (operation === undefined) throw new OperandError("atomic without an operation");
-  if (parsed.has("async")) throw new OperandError("asynchronous reduction");
+  if (parsed.has("async")) throw new OperandError("form of red.async");
   const form = formOf(instruction, operation);
   const { bytes } = form;
   const kind = accessKind(parsed.modifiers);

@@ -4,7 +4,7 @@ import { CudaContext } from "../../../src/cuda/context.ts";
 import { dataView, readAddress, writeAddress } from "../../../src/cuda/driver.ts";
 import type { Driver, HostMemory } from "../../../src/cuda/driver.ts";
 import { loadDriver } from "../../../src/cuda/native.ts";
-import { tensorMapTypes } from "../../../src/emulator/tensor-map.ts";
+import { encodeTensorMap, tensorMapTypes } from "../../../src/emulator/tensor-map.ts";
 import { unknownLocation } from "../../../src/support/location.ts";
 import { moduleText } from "../program.ts";
 import type { Program, ProgramMap } from "../program.ts";
@@ -122,7 +122,7 @@ export class DeviceModule {
     const places = [valuesOffset, valuesOffset + 8];
     program.maps.forEach((map, index) => {
       const at = valuesOffset + 128 + mapBytes * index;
-      this.#encodeMap(map, map.buffer === "input" ? input : output, block.address + at);
+      this.#encodeMap(map, map.buffer === "input" ? input : output, block, at);
       places.push(at);
     });
     places.forEach((place, at) =>
@@ -131,7 +131,17 @@ export class DeviceModule {
     return block;
   }
 
-  #encodeMap({ map, offset }: ProgramMap, buffer: number, target: number): void {
+  /** Maps as the emulator encodes them; of tiled ones the driver must say the same. */
+  #encodeMap({ map, offset }: ProgramMap, buffer: number, block: HostMemory, at: number): void {
+    const bytes = encodeTensorMap({ ...map, address: buffer + offset });
+    block.bytes.set(bytes, at);
+    if (map.corners !== undefined) return;
+    this.#encodeTiled(map, buffer + offset, block.address + at);
+    if (bytes.some((byte, index) => block.bytes[at + index] !== byte))
+      throw new Error(`the driver encodes a map of ${map.type} differently`);
+  }
+
+  #encodeTiled(map: ProgramMap["map"], array: number, target: number): void {
     const memory = this.#driver.allocateHost(160);
     const view = dataView(memory);
     map.extents.forEach((extent, axis) => writeAddress(view, 8 * axis, extent));
@@ -145,7 +155,7 @@ export class DeviceModule {
       target,
       tensorMapTypes.indexOf(map.type),
       map.extents.length,
-      buffer + offset,
+      array,
       address,
       address + 40,
       address + 80,
