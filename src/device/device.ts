@@ -7,7 +7,7 @@
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount } from "../formats/hostarray.ts";
+import { elementCount, requireDType } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
@@ -35,6 +35,14 @@ import {
   formatLeaks,
 } from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
+import {
+  requireArguments,
+  requireBoundLaunches,
+  requireDeviceArray,
+  requireHostArray,
+  requireKernel,
+  requireWork,
+} from "./kinds.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 
 export interface LaunchOptions {
@@ -98,6 +106,7 @@ export class Device {
   /** An uninitialised array. */
   allocate<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): DeviceArray<N> {
     this.#requireOpen();
+    requireDType(dtype);
     elementCount(shape);
     const allocation = this.#explainingMemory(() => this.#backend.allocate(dtype, shape));
     return this.#arrays.add(dtype, shape, allocation);
@@ -105,6 +114,7 @@ export class Device {
 
   /** A copy of a host array on the device. */
   async upload<N extends DTypeName>(array: HostArray<N>): Promise<DeviceArray<N>> {
+    requireHostArray("upload", array);
     const uploaded = this.allocate(array.dtype, array.shape);
     try {
       const allocation = uploaded.allocationFor(this.#arrays);
@@ -119,6 +129,7 @@ export class Device {
   /** A copy of a device array on the host, after all work launched so far; `synchronize` tells whether that succeeded. */
   async download<N extends DTypeName>(array: DeviceArray<N>): Promise<HostArray<N>> {
     this.#requireOpen();
+    requireDeviceArray("download", array);
     const allocation = array.allocationFor(this.#arrays);
     return this.#backend.download(array.dtype, array.shape, allocation);
   }
@@ -130,6 +141,8 @@ export class Device {
     options: LaunchOptions = noOptions,
   ): void {
     this.#requireOpen();
+    requireKernel("launch", definition);
+    requireArguments("launch", args);
     if (options !== noOptions) requireLaunchOptions("launch", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     this.#explainingMemory(() => {
@@ -144,6 +157,8 @@ export class Device {
     options: LaunchOptions = noOptions,
   ): BoundLaunch {
     this.#requireOpen();
+    requireKernel("bind", definition);
+    requireArguments("bind", args);
     if (options !== noOptions) requireLaunchOptions("bind", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     const work = this.#explainingMemory(() => this.#backend.bind(launch));
@@ -154,6 +169,7 @@ export class Device {
   /** Bound launches, one after the other, as one piece of work. Dispose of it before them. */
   record(launches: readonly BoundLaunch[]): BoundLaunch {
     this.#requireOpen();
+    requireBoundLaunches(launches);
     const work = this.#backend.record(launches.map((bound) => bound.workFor(this.#owner)));
     const kernels = launches.flatMap((bound) => bound.kernels);
     const arrays = [...new Set(launches.flatMap((bound) => bound.arrays))];
@@ -169,6 +185,7 @@ export class Device {
   /** Milliseconds that the device spends on what `work` launches. */
   async time(work: () => void): Promise<number> {
     this.#requireOpen();
+    requireWork(work);
     return this.#backend.time(work);
   }
 
@@ -182,6 +199,8 @@ export class Device {
     options: LaunchOptions = noOptions,
   ): Promise<HostResults<K>> {
     this.#requireOpen();
+    requireKernel("run", definition);
+    requireArguments("run", inputs);
     const { kernel } = definition;
     const location = captureLocation();
     requireLaunchOptions("run", options, location);

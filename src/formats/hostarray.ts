@@ -8,6 +8,7 @@
  * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`).
  */
 import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
 import { convertLanes } from "./convert.ts";
 import * as formats from "./dtype.ts";
 import { allocateLanes, packedBytes } from "./dtype.ts";
@@ -28,9 +29,28 @@ export interface HostArray<N extends DTypeName = DTypeName> {
   readonly data: Storage<N>;
 }
 
+/** Refuses what is no format, such as the name of one. */
+export function requireDType(dtype: unknown): void {
+  if (Object.values(formats.dtypes).some((each) => each === dtype)) return;
+  throw new TilewrightError({
+    code: "TW0007",
+    message: "this is no number format",
+    expected: "one of the formats, such as f32",
+    found: optionText(dtype),
+  });
+}
+
 /** The number of elements of a shape. */
 export function elementCount(shape: readonly number[]): number {
-  if (!shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
+  if (!Array.isArray(shape))
+    throw new TilewrightError({
+      code: "TW0003",
+      message: "the shape is not a list of extents",
+      expected: "a list such as [64, 128], or [] for a single element",
+      found: optionText(shape),
+      remedy: "write the extents in brackets",
+    });
+  if (!shape.every((extent: number) => Number.isSafeInteger(extent) && extent >= 0)) {
     throw new TilewrightError({
       code: "TW0003",
       message: "an extent of the shape is not a whole number from zero up",
@@ -44,8 +64,9 @@ export function elementCount(shape: readonly number[]): number {
 export function hostArray<N extends DTypeName>(
   dtype: DType<N>,
   shape: readonly number[],
-  data: Storage<N> = allocateStorage(dtype, elementCount(shape)),
+  data: Storage<N> = emptyStorage(dtype, shape),
 ): HostArray<N> {
+  requireDType(dtype);
   const count = elementCount(shape);
   const expected = arrayKind(allocateStorage(dtype, 0));
   const found = arrayKind(data);
@@ -67,6 +88,11 @@ export function hostArray<N extends DTypeName>(
 /** The class of a typed array by its tag, which subclasses and other realms share. */
 function arrayKind(data: unknown): string {
   return Object.prototype.toString.call(data).slice("[object ".length, -1);
+}
+
+function emptyStorage<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): Storage<N> {
+  requireDType(dtype);
+  return allocateStorage(dtype, elementCount(shape));
 }
 
 function allocateStorage<N extends DTypeName>(dtype: DType<N>, count: number): Storage<N> {
@@ -120,6 +146,7 @@ export function fromNumbers<N extends DTypeName>(
   values: ArrayLike<number | bigint | boolean>,
   options?: ConversionOptions,
 ): HostArray<N> {
+  requireDType(dtype);
   const count = elementCount(shape);
   if (values.length !== count) {
     throw mismatch(dtype, shape, `${count} values`, `${values.length}`);

@@ -16,6 +16,14 @@ function dataValue(role: string, item: unknown, location: Location): Value {
 /** Prints when the kernel runs; each `{}` of the text takes the next value. */
 export function debugPrint(format: string, ...values: readonly (Scalar | Tile)[]): void {
   const location = captureLocation();
+  if (typeof format !== "string")
+    return wrongKind(
+      "the first argument of debugPrint",
+      "a text",
+      format,
+      location,
+      'write debugPrint("value {}", value)',
+    );
   const operands = {
     values: values.map((value) => dataValue("a value of debugPrint", value, location)),
   };
@@ -25,6 +33,8 @@ export function debugPrint(format: string, ...values: readonly (Scalar | Tile)[]
 /** Stops the kernel with `message` where the condition is false, in any element of a tile. */
 export function assert(condition: Scalar<"bool"> | Tile<"bool">, message: string): void {
   const location = captureLocation();
+  if (typeof message !== "string")
+    return wrongKind("the message of assert", "a text", message, location);
   const operands = { condition: dataValue("the condition of assert", condition, location) };
   emit("assert", operands, { message }, location);
 }
@@ -32,6 +42,14 @@ export function assert(condition: Scalar<"bool"> | Tile<"bool">, message: string
 /** Stops the simulator in the debugger, with the named values in sight. */
 export function debugBreak(values: { readonly [name: string]: Scalar | Tile } = {}): void {
   const location = captureLocation();
+  if (typeof values !== "object" || values === null || isDataObject(values))
+    return wrongKind(
+      "what debugBreak takes",
+      "an object of values by name",
+      values,
+      location,
+      "write debugBreak({ value })",
+    );
   const operands = {
     values: Object.values(values).map((value) =>
       dataValue("a value of debugBreak", value, location),

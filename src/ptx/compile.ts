@@ -1,11 +1,16 @@
 /** From a kernel to PTX: what the target can hold, placement, then emission. */
 import type { Kernel } from "../ir/node.ts";
+import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { placeKernel } from "../layout/plan/place.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
-import { defaultTarget } from "../targets/target.ts";
-import type { Target } from "../targets/target.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { optionText } from "../support/options.ts";
+import { defaultTarget, targetNamed, targetNames } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
 import { manifestOf } from "./compiled-kernel.ts";
 import type { CompiledManifest } from "./compiled-kernel.ts";
 import { emitKernel } from "./emit/kernel.ts";
@@ -24,12 +29,35 @@ export interface CompiledAhead {
   readonly manifest: CompiledManifest;
 }
 
+function targetOf(target: unknown, location: Location): Target {
+  const found = targetNamed(target);
+  if (found !== undefined) return found;
+  throw new TilewrightError({
+    code: "TW4016",
+    message: `compileAhead does not know this target`,
+    location,
+    expected: `${targetNames.join(", ")}, by name or as a description`,
+    found: optionText(target),
+  });
+}
+
 /** Compiles a kernel ahead of time, for one of the known targets, on any machine. */
 export function compileAhead(
-  { kernel }: KernelDefinition,
-  target: Target = defaultTarget,
+  definition: KernelDefinition,
+  target: Target | TargetName = defaultTarget,
 ): CompiledAhead {
-  const { module, ...plan } = compileKernel(runPasses(kernel), target);
+  const location = captureLocation();
+  if (!isKernelDefinition(definition))
+    throw new TilewrightError({
+      code: "TW4023",
+      message: "compileAhead takes a kernel first",
+      location,
+      expected: "a kernel",
+      found: optionText(definition),
+      remedy: "give what kernel(…) gave",
+    });
+  const { kernel } = definition;
+  const { module, ...plan } = compileKernel(runPasses(kernel), targetOf(target, location));
   const ptx = printPtx(module);
   return { ptx, manifest: manifestOf(kernel, plan, ptx) };
 }

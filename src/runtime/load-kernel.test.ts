@@ -260,6 +260,10 @@ describe("on a GPU", () => {
   });
 });
 
+test("a target is given by its description or its name", () => {
+  expect(compileAhead(scaled, "sm_80")).toEqual(compileAhead(scaled, targets.sm_80));
+});
+
 /** The checksum that a refusal names. */
 function checksumOf(code: string | Uint8Array): string {
   const { manifest } = compileAhead(scaled);

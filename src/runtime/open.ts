@@ -4,6 +4,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { optionText } from "../support/options.ts";
 import { checkOpenOptions, deviceNames } from "./open-options.ts";
 import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts";
 import { EmulatorBackend } from "./emulator-backend.ts";
@@ -70,11 +71,15 @@ async function openBest(options: CheckedOptions): Promise<Device> {
 }
 
 function unknownDevice(name: unknown, location: Location): TilewrightError {
+  const isName = typeof name === "string";
   return new TilewrightError({
     code: "TW4012",
-    message: `there is no device ${String(name)}`,
+    message: isName ? `there is no device ${name}` : "open takes the name of a device first",
     location,
     expected: deviceNames.join(", "),
-    found: String(name),
+    found: isName ? name : optionText(name),
+    remedy: isName
+      ? undefined
+      : 'write open("simulator", { … }), or open(undefined, { … }) for whatever the machine has',
   });
 }

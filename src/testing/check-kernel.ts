@@ -4,6 +4,7 @@
  * what only some interleavings show is found here and reported with the seed that shows it. On the
  * emulator, the kernel's PTX runs with all checks, and each seed is a schedule.
  */
+import { requireArguments, requireKernel } from "../device/kinds.ts";
 import type { HostResults, RunArguments } from "../device/types.ts";
 import type { LaunchOptions } from "../device/device.ts";
 import type { HostArray } from "../formats/hostarray.ts";
@@ -81,6 +82,8 @@ export async function checkKernel<K extends KernelDefinition>(
   inputs: RunArguments<K>,
   options: CheckOptions = {},
 ): Promise<HostResults<K>> {
+  requireKernel("checkKernel", definition);
+  requireArguments("checkKernel", inputs);
   checkOptions(options, captureLocation());
   let first: HostResults<K> | undefined;
   for (const turn of turns(options)) {

@@ -6,6 +6,7 @@
  *     found:    element           found        expected      error / bound
  *               [0, 17]           1.25         1.5           4.2
  */
+import { requireHostArray } from "../device/kinds.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -36,6 +37,7 @@ export function compareWithReference(
   reference: (index: number) => Reference,
   name = "the result",
 ): Comparison {
+  requireHostArray("compareWithReference", result);
   const numbers = toNumbers(result);
   const mismatches: Mismatch[] = [];
   let worst = 0;

@@ -3,6 +3,7 @@ import {
   assert,
   blockSync,
   constant,
+  debugBreak,
   debugPrint,
   f32,
   gridSize,
@@ -366,6 +367,40 @@ export const controlMistakes = mistakeTable(import.meta.url, [
       }),
     message: "a value of debugPrint must be a tile or a scalar",
     found: "3",
+  },
+  {
+    name: "tile for the text to print",
+    code: "TW1008",
+    make: () =>
+      program(({ tile }) => {
+        // @ts-expect-error the text comes first
+        debugPrint(tile); // <- tile for the text to print
+      }),
+    message: "the first argument of debugPrint must be a text",
+    found: "tile<f32, [8, 64]>",
+    remedy: 'debugPrint("value {}", value)',
+  },
+  {
+    name: "assertion without a message",
+    code: "TW1008",
+    make: () =>
+      program(({ i }) => {
+        // @ts-expect-error the message says what is wrong
+        assert(i.lt(3)); // <- assertion without a message
+      }),
+    message: "the message of assert must be a text",
+    found: "undefined",
+  },
+  {
+    name: "breakpoint on a tile",
+    code: "TW1008",
+    make: () =>
+      program(({ tile }) => {
+        // @ts-expect-error values have names
+        debugBreak(tile); // <- breakpoint on a tile
+      }),
+    message: "what debugBreak takes must be an object of values by name",
+    remedy: "debugBreak({ value })",
   },
   {
     name: "assertion of a number",

@@ -6,6 +6,7 @@
 import { describe, expect, test } from "vitest";
 import { TilewrightError } from "tilewright";
 import { asynchronousMistakes } from "./asynchronous.ts";
+import { callMistakes } from "./calls.ts";
 import { controlMistakes } from "./control.ts";
 import { launchMistakes } from "./launch.ts";
 import { memoryMistakes } from "./memory.ts";
@@ -23,6 +24,7 @@ const tables: { readonly [title: string]: MistakeTable } = {
   "control flow": controlMistakes,
   specifications: specificationMistakes,
   launches: launchMistakes,
+  calls: callMistakes,
   "running kernels": runningMistakes,
 };
 

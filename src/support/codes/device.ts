@@ -143,4 +143,11 @@ export const deviceCodes = registerCodes({
     remedy:
       "give the path of the .json file that `tilewright compile --emit ptx` wrote; in a browser, fetch both files and use kernelFromCompiled",
   },
+  TW4023: {
+    title: "call with something of another kind",
+    cause:
+      "A function was given something that it cannot work with: a bound launch where a list or a function is wanted, a function where a kernel is.",
+    example: "device.record(step); device.time(step)",
+    remedy: "give what the message names",
+  },
 });

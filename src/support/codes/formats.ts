@@ -41,4 +41,10 @@ export const formatCodes = registerCodes({
     example: "unpackLanes(f32, new Uint8Array(15), 4)",
     remedy: "give all the bytes that the elements take, or ask for fewer elements",
   },
+  TW0007: {
+    title: "not a number format",
+    cause: "Formats are objects, such as f32; the name of one, or nothing, was given.",
+    example: 'fromNumbers("f32", [2], [1, 2])',
+    remedy: "import the format and give it: fromNumbers(f32, [2], [1, 2])",
+  },
 });

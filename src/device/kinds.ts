@@ -1,0 +1,89 @@
+/**
+ * What the methods of a device take, checked before anything is done with it. Types say the same, but a
+ * program whose types were erased still runs, and would end in an error of the library's insides:
+ *
+ *   device.record(step)     TW4023: record takes a list of bound launches; write record([step])
+ */
+import { isKernelDefinition } from "../lang/index.ts";
+import { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
+import { isHostArray } from "./arguments.ts";
+import { BoundLaunch } from "./bound-launch.ts";
+import { DeviceArray } from "./device-array.ts";
+
+function otherKind(
+  call: string,
+  expected: string,
+  found: unknown,
+  remedy: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4023",
+    message: `${call} takes ${expected}`,
+    expected,
+    found: kindText(found),
+    remedy,
+  });
+}
+
+/** A value in words, by what it is to a device. */
+function kindText(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (value instanceof BoundLaunch) return "a bound launch";
+  if (value instanceof DeviceArray) return "an array on the device";
+  if (isKernelDefinition(value) || value instanceof CompiledKernel)
+    return `the kernel ${value.kernel.name}`;
+  if (isHostArray(value)) return "an array of the host";
+  if (ArrayBuffer.isView(value)) return "a typed array";
+  return optionText(value);
+}
+
+export function requireKernel(call: string, definition: unknown): void {
+  if (isKernelDefinition(definition) || definition instanceof CompiledKernel) return;
+  throw otherKind(call, "a kernel first", definition, "give what kernel(…) or loadKernel(…) gave");
+}
+
+export function requireArguments(call: string, args: unknown): void {
+  const named = typeof args === "object" && args !== null && !Array.isArray(args);
+  if (named && !isHostArray(args) && !(args instanceof DeviceArray)) return;
+  throw otherKind(
+    call,
+    "the kernel's arguments by name",
+    args,
+    "give an object with a value for each name, such as { x, y }, or {} where there are none",
+  );
+}
+
+export function requireBoundLaunches(launches: unknown): void {
+  const expected = "a list of bound launches";
+  if (!Array.isArray(launches))
+    throw otherKind("record", expected, launches, "put what bind(…) gave into a list: record([…])");
+  const other = launches.findIndex((each) => !(each instanceof BoundLaunch));
+  if (other < 0) return;
+  throw otherKind("record", expected, launches[other], "bind kernels first: record([bind(…), …])");
+}
+
+export function requireWork(work: unknown): void {
+  if (typeof work === "function") return;
+  const remedy =
+    work instanceof BoundLaunch
+      ? "write time(() => bound.launch())"
+      : "give a function that launches what is to be timed";
+  throw otherKind("time", "a function", work, remedy);
+}
+
+export function requireHostArray(call: string, array: unknown): void {
+  if (isHostArray(array)) return;
+  throw otherKind(
+    call,
+    "an array of the host",
+    array,
+    "give { dtype, shape, data }, which fromNumbers(dtype, shape, numbers) makes",
+  );
+}
+
+export function requireDeviceArray(call: string, array: unknown): void {
+  if (array instanceof DeviceArray) return;
+  throw otherKind(call, "an array on the device", array, "give what upload or allocate gave");
+}
