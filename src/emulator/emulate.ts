@@ -1,5 +1,6 @@
 /** Runs an entry of a module on emulated memory: on the calling thread, or with a crew on several. */
 import type { PtxModule } from "../ptx/module.ts";
+import { Breaks } from "../support/breaks.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { prepare } from "./emulation.ts";
 import { Grid } from "./machine/grid.ts";
@@ -39,8 +40,8 @@ export function emulate(
 }
 
 /**
- * The same with a crew's threads where that is quicker. Until it is over, memory may be allocated but not
- * written or freed.
+ * The same with a crew's threads where that is quicker, and with breaks for the host between clusters that do
+ * not communicate. Until it is over, memory may be allocated but not written or freed.
  */
 export async function emulateWith(
   crew: Crew,
@@ -52,6 +53,7 @@ export async function emulateWith(
   const state = prepare(module, launch, memory, options);
   const grid = new Grid(state, launch);
   const { findings, counters } = state;
+  const breaks = new Breaks();
   try {
     const pace = await crew.pace(state);
     while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
@@ -66,8 +68,10 @@ export async function emulateWith(
       }
       grid.runNext();
       pace.clusterDone();
+      await breaks.takeIfDue();
     }
-    grid.run();
+    if (state.program.communicates) grid.run();
+    else while (grid.runNext()) await breaks.takeIfDue();
   } catch (error) {
     throw withEarlier(error, state);
   }

@@ -10,6 +10,7 @@ import { writeLane } from "../formats/values.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
+import { breakInterval, giveWay } from "../support/breaks.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
@@ -54,9 +55,6 @@ export interface SimulationResult {
   readonly statistics: Readonly<Statistics>;
 }
 
-/** Milliseconds between two breaks for the host. */
-const slice = 15;
-
 const defaultMaxFindings = 20;
 
 export async function simulate(
@@ -88,14 +86,8 @@ function ignore(): void {
   // Printing is for those who ask for it.
 }
 
-/** Lets the host go first: at once where it can do that, after a timer's delay elsewhere. */
-const giveWay: (resume: () => void) => void =
-  typeof setImmediate === "function"
-    ? (resume) => void setImmediate(resume)
-    : (resume) => void setTimeout(resume, 0);
-
 async function runInSlices(machine: Machine): Promise<void> {
-  while (!machine.run(performance.now() + slice)) await new Promise<void>(giveWay);
+  while (!machine.run(performance.now() + breakInterval)) await giveWay();
 }
 
 function bindParameters(

@@ -1,0 +1,30 @@
+/**
+ * Breaks for the host in work that takes long, so that a page stays alive and timers are on time:
+ *
+ *   work 15 ms │ host │ work 15 ms │ host │ …
+ */
+
+/** Milliseconds between two breaks. */
+export const breakInterval = 15;
+
+/** Lets the host go first: at once where it can do that, after a timer's delay elsewhere. */
+const resumeLater: (resume: () => void) => void =
+  typeof setImmediate === "function"
+    ? (resume) => void setImmediate(resume)
+    : (resume) => void setTimeout(resume, 0);
+
+export function giveWay(): Promise<void> {
+  return new Promise<void>(resumeLater);
+}
+
+/** Keeps track of when a break is due. */
+export class Breaks {
+  #due = performance.now() + breakInterval;
+
+  /** Gives way to the host where it is time. */
+  async takeIfDue(): Promise<void> {
+    if (performance.now() < this.#due) return;
+    await giveWay();
+    this.#due = performance.now() + breakInterval;
+  }
+}
