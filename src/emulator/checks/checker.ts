@@ -8,18 +8,19 @@ import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import type { Conflict } from "../../sim/order/shadow.ts";
 import type { BlockView, RecordedAccess } from "../collective.ts";
-import type { BlockState, WarpState } from "../machine/warp.ts";
+import type { BlockState, StoredBytes, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
 import type { Marks } from "../threads/marks.ts";
-import { blockAt, offsetAt, Runs } from "./runs.ts";
+import { blockAt, eachPlace, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder, semanticsOf } from "./order.ts";
 import type { AccessSemantics } from "./order.ts";
 import { meetingWithin } from "./scopes.ts";
 import type { Scope } from "./scopes.ts";
 import { Shadows } from "./shadows.ts";
+import { Suspects } from "./suspects.ts";
 import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 
 /** What the checks ask of the launch. */
@@ -47,6 +48,7 @@ export class Checker {
   readonly #runs = new Runs();
   /** The last access that a warp made at a site; a step's accesses from one site are one access. */
   readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
+  readonly #suspects = new Suspects();
 
   constructor(launch: CheckedLaunch) {
     this.#launch = launch;
@@ -64,25 +66,66 @@ export class Checker {
     return found;
   }
 
-  /** The accesses of a warp's lanes at a site, whose addresses are in a row of `warp.addresses`. */
-  accesses(warp: WarpState, site: number, slot: number, mask: number): void {
+  /**
+   * The accesses of a warp's lanes at a site, whose addresses are in a row of `warp.addresses`. Gives the lanes
+   * that read bytes which nothing has written.
+   */
+  accesses(warp: WarpState, site: number, slot: number, mask: number): number {
     const { memory } = this.#launch.site(site);
     const { timeline } = warp;
-    if (memory === undefined || timeline === undefined) return;
+    if (memory === undefined || timeline === undefined) return 0;
     const semantics = this.#semanticsOf(site);
     const runs = this.#runs;
     runs.collect(warp, slot, mask, memory.bytes);
     const access = this.#begin(warp, site, memory.mode, semantics);
     const touched = this.#shadows.begin(access, timeline.knowledge);
+    let written = true;
     for (let at = 0; at < runs.count; at++) {
       const block = runs.blocks[at];
       const offset = runs.offsets[at] as number;
       const bytes = runs.lengths[at] as number;
-      if (memory.mode === "read") this.#checkWritten(warp, site, block, offset, bytes);
+      if (memory.mode === "read" && written) written = this.#areWritten(block, offset, bytes);
       touched.run(block, offset, bytes);
     }
     this.#reportConflicts(touched);
     if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
+    if (written) return 0;
+    const lanes = this.unwritten(warp, slot, mask, 0, memory.bytes);
+    this.#suspects.add(warp, site, slot, lanes);
+    return lanes;
+  }
+
+  /** Lanes that read bytes, some way into what they read, which nothing has written. */
+  unwritten(warp: WarpState, slot: number, mask: number, offset: number, bytes: number): number {
+    let lanes = 0;
+    eachPlace(warp, slot, mask, offset, (block, at, lane) => {
+      if (!this.#areWritten(block, at, bytes)) lanes |= 1 << lane;
+    });
+    return lanes;
+  }
+
+  #areWritten(block: BlockState | undefined, offset: number, bytes: number): boolean {
+    const { states, stateWords } = block?.shared ?? this.#launch.heap;
+    if (areWritten(stateWords, offset >>> 2, (offset + bytes + 3) >>> 2)) return true;
+    for (let at = offset; at < offset + bytes; at++)
+      if (states[at] === byteStates.unwritten) return false;
+    return true;
+  }
+
+  /** Shared memory stays as undefined as what was stored there; global memory others see. */
+  storedUndefined(
+    warp: WarpState,
+    site: number,
+    register: number,
+    mask: number,
+    { slot, offset, bytes }: StoredBytes,
+  ): void {
+    let seen = 0;
+    eachPlace(warp, slot, mask, offset, (block, at, lane) => {
+      if (block === undefined) seen |= 1 << lane;
+      else block.shared.states.fill(byteStates.unwritten, at, at + bytes);
+    });
+    if (seen !== 0) this.undefinedRegister(warp, site, register, seen);
   }
 
   #begin(
@@ -207,29 +250,6 @@ export class Checker {
       found: `both touch ${byte()}`,
       notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
     }));
-  }
-
-  #checkWritten(
-    warp: WarpState,
-    site: number,
-    block: BlockState | undefined,
-    offset: number,
-    bytes: number,
-  ): void {
-    const { states, stateWords } = block?.shared ?? this.#launch.heap;
-    if (areWritten(stateWords, offset >>> 2, (offset + bytes + 3) >>> 2)) return;
-    for (let at = offset; at < offset + bytes; at++) {
-      if (states[at] !== byteStates.unwritten) continue;
-      const { instruction, location } = this.#launch.site(site);
-      const where = block === undefined ? "global" : "shared";
-      this.#once(`unwritten ${site}`, () => ({
-        code: "TW8013",
-        message: `${instruction.opcode} of ${warp.title} reads ${where} memory that nothing has written`,
-        location,
-        found: this.#byteText(block, at),
-      }));
-      return;
-    }
   }
 
   #describe({ op, warp, block, proxy }: MemoryAccess): string {

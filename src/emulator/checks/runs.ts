@@ -19,6 +19,23 @@ export function offsetAt(address: number, block: BlockState | undefined): number
   return block === undefined ? address - firstGlobal : (address - firstShared) & offsetMask;
 }
 
+/** Visits where lanes of a row access shared and global memory, `offset` bytes into what they access. */
+export function eachPlace(
+  warp: WarpState,
+  slot: number,
+  mask: number,
+  offset: number,
+  visit: (block: BlockState | undefined, at: number, lane: number) => void,
+): void {
+  for (let rest = mask; rest !== 0; rest &= rest - 1) {
+    const lane = 31 - Math.clz32(rest & -rest);
+    const address = warp.addresses[32 * slot + lane] as number;
+    if (address < firstGlobal && (address < firstShared || address >= endOfShared)) continue;
+    const block = blockAt(warp, address);
+    visit(block, offsetAt(address, block) + offset, lane);
+  }
+}
+
 /** Filled anew for every access, so that none of it is allocated. */
 export class Runs {
   count = 0;

@@ -146,10 +146,17 @@ const setPredicates: LaneRule = (instruction, writer) => {
   const operands = [instruction.operand(1), instruction.operand(2)] as const;
   const text = condition(instruction, writer, instruction.type, operands);
   const value = writer.local(`${text} ? 1 : 0`);
+  const parted = writer.readings;
   const [first, second] = target.kind === "pair" ? [target.first, target.second] : [target];
   const firstValue = writer.local(combined(instruction, writer, value, 3));
   const secondValue =
     second === undefined ? "" : writer.local(combined(instruction, writer, `${value} ^ 1`, 3));
+  if (second === undefined) {
+    const flip = instruction.has("and") ? 1 : 0;
+    const decides = flip === 1 || instruction.has("or");
+    const other = decides ? writer.predicate(instruction.operand(3)) : "";
+    if (decides) writer.decides(parted, [`${value} ^ ${flip}`, `${other} ^ ${flip}`]);
+  }
   writer.setPredicate(first, firstValue);
   if (second !== undefined) writer.setPredicate(second, secondValue);
 };

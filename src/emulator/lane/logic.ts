@@ -9,8 +9,14 @@ function bitwise(operator: "&" | "|" | "^"): LaneRule {
     const [target, a, b] = [0, 1, 2].map((at) => instruction.operand(at));
     if (target === undefined || a === undefined || b === undefined) return;
     if (instruction.type === "pred") {
-      const value = `${writer.predicate(a)} ${operator} ${writer.predicate(b)}`;
-      return writer.setPredicate(target, value);
+      const left = writer.predicate(a);
+      const parted = writer.readings;
+      const right = writer.predicate(b);
+      if (operator !== "^") {
+        const flip = operator === "&" ? 1 : 0;
+        writer.decides(parted, [`${left} ^ ${flip}`, `${right} ^ ${flip}`]);
+      }
+      return writer.setPredicate(target, `${left} ${operator} ${right}`);
     }
     if (integerTypeOf(instruction).bits !== 64)
       return writer.setWord(target, `${writer.word(a)} ${operator} ${writer.word(b)}`);

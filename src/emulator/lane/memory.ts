@@ -203,9 +203,15 @@ function reach(
   writer.line("}");
 }
 
-/** Notes the address for the checks that follow the loop. */
-function note(writer: LaneWriter, kind: AccessKind, address: string): void {
-  if (!writer.checks || (kind !== "global" && kind !== "shared" && kind !== "generic")) return;
+/** Notes the address for the checks that follow the loop; the row that has it. */
+function note(
+  writer: LaneWriter,
+  kind: AccessKind,
+  address: string,
+  mode: Mode,
+): number | undefined {
+  if (!writer.checks || (kind !== "global" && kind !== "shared" && kind !== "generic"))
+    return undefined;
   const slot = writer.addressSlot();
   const generic = kind === "shared" ? `${address} + ${windows.shared * wordSize}` : address;
   writer.line(`A[${32 * slot} + l] = ${generic};`);
@@ -214,7 +220,22 @@ function note(writer: LaneWriter, kind: AccessKind, address: string): void {
     mask = writer.accumulator("0");
     writer.line(`${mask} |= 1 << l;`);
   }
-  writer.after.push(`w.check(${writer.site}, ${slot}, ${mask});`);
+  const check = `w.check(${writer.site}, ${slot}, ${mask});`;
+  writer.after.push(mode === "read" ? `const U${slot} = ${check}` : check);
+  return slot;
+}
+
+/** Lanes that read an element, or part of one, that nothing has written. */
+function unwritten(
+  slot: number | undefined,
+  { count, bits }: MemoryForm,
+  element: number,
+): string | undefined {
+  if (slot === undefined) return undefined;
+  const bytes = bits / 8;
+  return count === 1
+    ? `U${slot}`
+    : `(U${slot} === 0 ? 0 : w.unwritten(${slot}, U${slot}, ${element * bytes}, ${bytes}))`;
 }
 
 /** The registers of a vector operand, or the one. */
@@ -281,16 +302,22 @@ function setElements(
   form: MemoryForm,
   targets: readonly Operand[],
   names: readonly string[],
+  slot?: number,
 ): void {
   const perElement = wordsPerElement(form);
-  targets.forEach((target, element) => {
-    const [low = "0", high, third, fourth] = names.slice(element * perElement);
+  const set = (target: Operand, words: readonly string[]): void => {
+    const [low = "0", high, third, fourth] = words;
     if (perElement === 4) writer.setQuad(target, [low, high ?? "0", third ?? "0", fourth ?? "0"]);
     else if (perElement === 2) writer.setPair(target, low, high ?? "0");
     else if (target.kind === "register" && writer.place(target).shape === "pair")
       writer.setPair(target, low, form.signed ? `${low} >> 31` : "0");
     else writer.setWord(target, low);
-  });
+  };
+  targets.forEach((target, element) =>
+    writer.unless(unwritten(slot, form, element), () =>
+      set(target, names.slice(element * perElement)),
+    ),
+  );
 }
 
 export function loadRule(placeOf: PlaceOf): LaneRule {
@@ -301,6 +328,7 @@ export function loadRule(placeOf: PlaceOf): LaneRule {
       writer.variable(),
     );
     const operand = addressOf(instruction, 1);
+    let slot: number | undefined;
     if (form.kind === "param") {
       const access = paramAccess(writer, operand, placeOf);
       if ("constant" in access) {
@@ -316,12 +344,12 @@ export function loadRule(placeOf: PlaceOf): LaneRule {
         );
     } else {
       const address = addressNumber(writer, operand, form.kind);
-      note(writer, form.kind, address);
+      slot = note(writer, form.kind, address, "read");
       reach(writer, { ...form, mode: "read" }, address, (views, offset) =>
         loadText(views, offset, form, names),
       );
     }
-    setElements(writer, form, targets, names);
+    setElements(writer, form, targets, names, slot);
   };
 }
 
@@ -362,13 +390,24 @@ function valuesOf(
   });
 }
 
+/** Where registers that are stored end up, in case they hold nothing defined. */
+function noteStored(
+  writer: LaneWriter,
+  { bits }: MemoryForm,
+  sources: readonly Operand[],
+  slot: number,
+): void {
+  const bytes = bits / 8;
+  sources.forEach((source, position) => {
+    if (source.kind === "register") writer.stores(source, slot, position * bytes, bytes);
+  });
+}
+
 export function storeRule(placeOf: PlaceOf): LaneRule {
   return (instruction, writer) => {
     const form = memoryForm(instruction);
-    const read = (): readonly string[] =>
-      valuesOf(writer, form, elementsOf(instruction.operand(1)));
-    // Parameters of calls may be left undefined, as registers may.
-    const values = form.kind === "param" || form.kind === "local" ? read() : writer.required(read);
+    const sources = elementsOf(instruction.operand(1));
+    const values = valuesOf(writer, form, sources);
     const operand = addressOf(instruction, 0);
     let kind = form.kind;
     let address: string;
@@ -379,7 +418,8 @@ export function storeRule(placeOf: PlaceOf): LaneRule {
       ({ kind, address } = access);
     } else {
       address = addressNumber(writer, operand, kind);
-      note(writer, kind, address);
+      const slot = note(writer, kind, address, "write");
+      if (slot !== undefined) noteStored(writer, form, sources, slot);
       writer.beforeOnce("const Y = w.activity;");
       writer.line("Y.stores++;");
     }

@@ -58,7 +58,9 @@ export class LaneWriter {
   #names = 0;
   #addressSlots = 0;
   #site = 0;
-  readonly #definedness = new Definedness();
+  readonly #definedness = new Definedness(this.after);
+  /** Lanes in which what is written now is undefined. */
+  #unless: string | undefined;
   /** Whether accesses to the heap leave marks. */
   readonly marks: boolean;
 
@@ -88,7 +90,7 @@ export class LaneWriter {
     this.#definedness.begin(site);
     if (guard === undefined) {
       write();
-      this.#definedness.end("mask");
+      if (this.#checks) this.#definedness.end("mask");
       return;
     }
     const condition = this.required(() => this.predicate(guard.register));
@@ -119,6 +121,37 @@ export class LaneWriter {
       operand.kind === "register" ? this.place(operand).number : undefined,
     );
     this.#definedness.select(lanes, a, b);
+  }
+
+  /** Parts the operands read so far from those that follow, for `decides`. */
+  get readings(): number {
+    return this.#definedness.readings;
+  }
+
+  /**
+   * Of two groups of operands, each decides the result alone in lanes where its expression is 1, however
+   * undefined the other is.
+   */
+  decides(parted: number, expressions: readonly [string, string]): void {
+    if (!this.#checks) return;
+    const [first, second] = expressions.map((expression) => {
+      const lanes = this.accumulator("0");
+      this.line(`${lanes} |= (${expression}) << l;`);
+      return lanes;
+    });
+    this.#definedness.alternatives(parted, [first ?? "0", second ?? "0"]);
+  }
+
+  /** Writes results that are undefined in some lanes. */
+  unless(lanes: string | undefined, write: () => void): void {
+    this.#unless = lanes;
+    write();
+    this.#unless = undefined;
+  }
+
+  /** A register is part of what is stored to the addresses of a row. */
+  stores(register: Register, slot: number, offset: number, bytes: number): void {
+    this.#definedness.store({ register: this.place(register).number, slot, offset, bytes });
   }
 
   get isGuarded(): boolean {
@@ -248,7 +281,7 @@ export class LaneWriter {
     const register = destination(operand);
     if (register === undefined) return;
     const { offset, number } = this.place(register);
-    this.#definedness.write(number);
+    this.#definedness.write(number, this.#unless);
     words.forEach((word, position) =>
       this.line(`I[base + 4 * l + ${offset + position}] = ${word};`),
     );
@@ -415,7 +448,7 @@ export class LaneWriter {
     local.forms.clear();
     local.forms.add(form);
     local.written = true;
-    this.#definedness.write(local.place.number);
+    this.#definedness.write(local.place.number, this.#unless);
   }
 
   /* ---- the whole ---- */
@@ -435,9 +468,9 @@ export class LaneWriter {
     }
     if (this.#checks) {
       this.before.push(this.#definedness.flightText());
-      after.push(...this.#definedness.text());
     }
     after.push(...this.after);
+    if (this.#checks) after.push(...this.#definedness.finish());
     const declared = this.#declared.map((name) => `${name} = 0`).join(", ");
     const loop =
       this.body.length + stores.length === 0

@@ -14,7 +14,7 @@ import type { Marks } from "../threads/marks.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
 import { divergence } from "./deadlock.ts";
-import type { BlockState, Found, WarpHost, WarpState } from "./warp.ts";
+import type { BlockState, Found, WarpHost, WarpState, StoredBytes } from "./warp.ts";
 
 export interface LaunchOptions {
   readonly program: Program;
@@ -133,8 +133,22 @@ export class Launch implements WarpHost, MachineView {
     this.checker?.blockEnded(block);
   }
 
-  check(warp: WarpState, site: number, slot: number, mask: number): void {
-    this.checker?.accesses(warp, site, slot, mask);
+  check(warp: WarpState, site: number, slot: number, mask: number): number {
+    return this.checker?.accesses(warp, site, slot, mask) ?? 0;
+  }
+
+  unwritten(warp: WarpState, slot: number, mask: number, offset: number, bytes: number): number {
+    return this.checker?.unwritten(warp, slot, mask, offset, bytes) ?? 0;
+  }
+
+  storedUndefined(
+    warp: WarpState,
+    site: number,
+    register: number,
+    mask: number,
+    stored: StoredBytes,
+  ): void {
+    this.checker?.storedUndefined(warp, site, register, mask, stored);
   }
 
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {

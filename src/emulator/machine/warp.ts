@@ -24,6 +24,13 @@ export interface Found {
   offset: number;
 }
 
+/** Part of what lanes store to the addresses of a row. */
+export interface StoredBytes {
+  readonly slot: number;
+  readonly offset: number;
+  readonly bytes: number;
+}
+
 /** What a warp asks of the launch it belongs to. */
 export interface WarpHost {
   locate(
@@ -34,7 +41,18 @@ export interface WarpHost {
     address: number,
     bytes: number,
   ): Found;
-  check(warp: WarpState, site: number, slot: number, mask: number): void;
+  /** Checks the accesses of a row of addresses; the lanes that read what nothing has written. */
+  check(warp: WarpState, site: number, slot: number, mask: number): number;
+  /** Of those lanes, the ones for which it is these bytes of the access. */
+  unwritten(warp: WarpState, slot: number, mask: number, offset: number, bytes: number): number;
+  /** Lanes have stored a register that holds nothing defined. */
+  storedUndefined(
+    warp: WarpState,
+    site: number,
+    register: number,
+    mask: number,
+    stored: StoredBytes,
+  ): void;
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
   clock(): number;
   fence(warp: WarpState, scope: Scope): void;
@@ -166,8 +184,23 @@ export class WarpState implements WarpView {
     return this.host.locate(this, site, lane, kind, address, bytes);
   }
 
-  check(site: number, slot: number, mask: number): void {
-    if (mask !== 0) this.host.check(this, site, slot, mask);
+  check(site: number, slot: number, mask: number): number {
+    return mask === 0 ? 0 : this.host.check(this, site, slot, mask);
+  }
+
+  unwritten(slot: number, mask: number, offset: number, bytes: number): number {
+    return this.host.unwritten(this, slot, mask, offset, bytes);
+  }
+
+  storedUndefined(
+    site: number,
+    register: number,
+    mask: number,
+    slot: number,
+    offset: number,
+    bytes: number,
+  ): void {
+    this.host.storedUndefined(this, site, register, mask, { slot, offset, bytes });
   }
 
   undefined(site: number, register: number, mask: number): void {
