@@ -118,8 +118,43 @@ describe("checks", () => {
   });
 
   test("memory that nobody wrote", () => {
-    const body = ".shared .align 4 .b32 tile; ld.shared.b32 %r0, [tile]; ret;";
-    expect(failure({ body }).code).toBe("TW8013");
+    const body = `.shared .align 4 .b32 tile; ld.shared.b32 %r0, [tile]; add.s32 %r1, %r0, 1;
+      st.global.b32 [%d0], %r1; ret;`;
+    const { code, notes } = failure({ body, lanes: 1 });
+    expect([code, notes[0]?.message]).toEqual(["TW8013", "st.global.b32 depends on it by %r1"]);
+  });
+
+  test("undefined registers, at the store that takes them to shared memory", () => {
+    const body = `.shared .align 4 .b32 tile; st.shared.b32 [tile], %r4; ld.shared.b32 %r5, [tile];
+      st.global.b32 [%d0], %r5; ret;`;
+    const { code, summary } = failure({ body, lanes: 1 });
+    expect([code, summary.split(",")[0]]).toEqual(["TW8012", "st.shared.b32 depends on %r4"]);
+  });
+
+  test("memory that nobody wrote, where nothing comes of it", () => {
+    const { result } = runBlocks({
+      body: `.shared .align 16 .b8 tile[32]; st.shared.v2.b32 [tile], {1, 2}; mov.b32 %r9, 4;
+        st.shared.b32 [tile+8], %r9; ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [tile];
+        st.shared.b32 [tile+16], %r3; add.s32 %r4, %r0, %r2; add.s32 %r5, %r3, %r4;
+        st.global.b32 [%d0], %r4; setp.lt.s32 %p0, %r3, 5; setp.gt.and.s32 %p1, %r4, 7, %p0;
+        setp.gt.s32 %p2, %r4, 7; and.pred %p2, %p0, %p2; setp.lt.or.s32 %p3, %r4, 7, %p0;
+        selp.b32 %r6, %r4, 3, %p1; selp.b32 %r7, 5, %r6, %p2; @!%p3 trap; st.global.b32 [%d0+4], %r7; ret;`,
+      arrays: [new Uint32Array(2)],
+      lanes: 1,
+    });
+    expect(result.findings).toEqual([]);
+  });
+
+  test.each([
+    ["st.global.b32 [%d0], %r1;", "TW8013"],
+    ["@%p0 st.global.b32 [%d0], 1;", "TW8013"],
+    ["@%p1 bra $end;", "TW8013"],
+    ["add.s32 %r1, %r1, %r3; ld.shared.b32 %r2, [%r1];", "TW8013"],
+    ["st.shared.b32 [%r3+4], %r1; ld.shared.b32 %r5, [%r3+4]; st.global.b32 [%d0], %r5;", "TW8013"],
+  ])("undefined values that are seen: %s", (seen, code) => {
+    const body = `.shared .align 4 .b8 tile[8]; mov.u32 %r3, tile; ld.shared.b32 %r1, [%r3];
+      setp.eq.s32 %p0, %r1, 0; setp.eq.or.s32 %p1, %r3, 77, %p0; ${seen} $end: ret;`;
+    expect(failure({ body, lanes: 1 }).code).toBe(code);
   });
 
   test.each([0, 1, 2, 3])("races between warps, seed %i", (seed) => {

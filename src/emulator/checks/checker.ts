@@ -5,7 +5,7 @@
 import type { Instruction } from "../../ptx/module.ts";
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { unknownLocation } from "../../support/location.ts";
-import type { DiagnosticDetails } from "../../support/diagnostics.ts";
+import type { DiagnosticDetails, RelatedNote } from "../../support/diagnostics.ts";
 import type { Conflict } from "../../sim/order/shadow.ts";
 import type { BlockView, RecordedAccess } from "../collective.ts";
 import type { BlockState, StoredBytes, WarpState } from "../machine/warp.ts";
@@ -21,6 +21,7 @@ import { meetingWithin } from "./scopes.ts";
 import type { Scope } from "./scopes.ts";
 import { Shadows } from "./shadows.ts";
 import { Suspects } from "./suspects.ts";
+import type { Suspect } from "./suspects.ts";
 import type { AccessRuns, MemoryAccess } from "./shadows.ts";
 
 /** What the checks ask of the launch. */
@@ -91,7 +92,7 @@ export class Checker {
     if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
     if (written) return 0;
     const lanes = this.unwritten(warp, slot, mask, 0, memory.bytes);
-    this.#suspects.add(warp, site, slot, lanes);
+    this.#suspects.load(warp, site, slot, lanes);
     return lanes;
   }
 
@@ -123,7 +124,11 @@ export class Checker {
     let seen = 0;
     eachPlace(warp, slot, mask, offset, (block, at, lane) => {
       if (block === undefined) seen |= 1 << lane;
-      else block.shared.states.fill(byteStates.unwritten, at, at + bytes);
+      else {
+        block.shared.states.fill(byteStates.unwritten, at, at + bytes);
+        const name = registerName(warp, register);
+        this.#suspects.store(warp, lane, { site, register: name }, block, at);
+      }
     });
     if (seen !== 0) this.undefinedRegister(warp, site, register, seen);
   }
@@ -259,27 +264,61 @@ export class Checker {
 
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {
     const { instruction, location } = this.#launch.site(site);
-    const { layout } = warp.groups.current.frame.function;
-    const place = [...layout.places.values()].find(({ number }) => number === register);
-    const name = place?.register.name ?? "a register";
+    const name = registerName(warp, register);
     const flight = warp.flights.get(warp.base + register);
     const lane = 31 - Math.clz32(mask & -mask);
-    const who = `lane ${lane} of ${warp.title}`;
-    this.#once(`undefined ${site} ${register}`, () =>
-      flight === undefined
-        ? {
-            code: "TW8012",
-            message: `${instruction.opcode} depends on ${name}, which holds nothing defined in ${who}`,
-            location,
-          }
-        : {
-            code: "TW8070",
-            message: `${instruction.opcode} reads ${name}, which ${flight.instruction.opcode} has under way`,
-            location,
-            notes: [{ message: "it was started here", location: flight.location }],
-          },
-    );
+    const suspect = this.#suspects.of(warp, lane);
+    if (flight !== undefined)
+      this.#once(`undefined ${site} ${register}`, () => ({
+        code: "TW8070",
+        message: `${instruction.opcode} reads ${name}, which ${flight.instruction.opcode} has under way`,
+        location,
+        notes: [{ message: "it was started here", location: flight.location }],
+      }));
+    else if (suspect !== undefined)
+      this.#reportSuspect(suspect, {
+        message: `${instruction.opcode} depends on it by ${name}`,
+        location,
+      });
+    else this.#reportUndefined({ site, warp, lane, register: name }, []);
   }
+
+  #reportSuspect(suspect: Suspect, use: RelatedNote): void {
+    if (suspect.kind === "store") {
+      this.#reportUndefined(suspect, [use]);
+      return;
+    }
+    const { site, warp, block, offset } = suspect;
+    const { instruction, location } = this.#launch.site(site);
+    const where = block === undefined ? "global" : "shared";
+    this.#once(`unwritten ${site}`, () => ({
+      code: "TW8013",
+      message: `${instruction.opcode} of ${warp.title} reads ${where} memory that nothing has written`,
+      location,
+      found: this.#byteText(block, offset),
+      notes: [use],
+    }));
+  }
+
+  #reportUndefined(
+    { site, warp, lane, register }: Omit<Suspect & { readonly kind: "store" }, "kind">,
+    notes: readonly RelatedNote[],
+  ): void {
+    const { instruction, location } = this.#launch.site(site);
+    this.#once(`undefined ${site} ${register}`, () => ({
+      code: "TW8012",
+      message: `${instruction.opcode} depends on ${register}, which holds nothing defined in lane ${lane} of ${warp.title}`,
+      location,
+      notes,
+    }));
+  }
+}
+
+/** The name of a register of the running function. */
+function registerName(warp: WarpState, register: number): string {
+  const { layout } = warp.groups.current.frame.function;
+  const place = [...layout.places.values()].find(({ number }) => number === register);
+  return place?.register.name ?? "a register";
 }
 
 function areWritten(stateWords: Int32Array, start: number, end: number): boolean {
