@@ -18,6 +18,7 @@ import type { Program } from "./program.ts";
 import { remotePrograms } from "./remote.ts";
 import { sparsePrograms } from "./sparse.ts";
 import { tensorPrograms } from "./tensor.ts";
+import { variantPrograms } from "./variants.ts";
 import { videoPrograms } from "./video.ts";
 import { warpPrograms } from "./warp.ts";
 import { wgmmaPrograms } from "./wgmma.ts";
@@ -45,5 +46,6 @@ export function allPrograms(): readonly Program[] {
     ...wgmmaPrograms(),
     ...clusterPrograms(),
     ...remotePrograms(),
+    ...variantPrograms(),
   ];
 }

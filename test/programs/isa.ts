@@ -230,6 +230,27 @@ const atomics = [
   "{atom,red}{,.relaxed.gpu}.global.{add,min,max}.noftz.{v2,v4}.{f16x2,bf16x2}",
 ];
 
+const variants = [
+  "{atom,red}{,.relaxed.gpu}.global.add.L2::cache_hint.{u32,f32}",
+  "{atom,red}.global.add.L2::cache_hint.{s32,u64,f64}",
+  `{atom,red}.global.add.noftz.L2::cache_hint.${halves}`,
+  "{atom,red}.global.{min,max}.L2::cache_hint.{u32,s32,u64,s64}",
+  "{atom,red}.global.{and,or,xor}.L2::cache_hint.{b32,b64}",
+  "{atom,red}.global.{inc,dec}.L2::cache_hint.u32",
+  "atom.global.exch.L2::cache_hint.{b32,b64}",
+  "{atom,red}.global.add.L2::cache_hint.{v2,v4}.f32",
+  "{atom,red}.global.add.noftz.L2::cache_hint.{{v2,v4,v8}.{f16,bf16},{v2,v4}.{f16x2,bf16x2}}",
+  `ld.weak.global.{ca,cg,cs}.${few}`,
+  `ld.global{,.nc}.${evictions}.{L2::256B,L2::cache_hint}.${few}`,
+  `st.weak.global.{wb,cg,cs,wt}.${few}`,
+  `st.global.${evictions}.L2::cache_hint.${few}`,
+  ...vectors.map((end) => `ldu${end}`),
+  "ldu{,.global}.b128",
+  "cvta{,.to}.{shared::cta,shared::cluster,param::entry}.u64",
+  `fence.{acquire,release}.${scopes}`,
+  "membar.proxy.alias",
+];
+
 const warps = [
   "shfl.sync.{up,down,bfly,idx}.b32",
   "vote.sync.{all,any,uni}.pred",
@@ -368,6 +389,7 @@ export const forms: readonly string[] = [
   ...memory,
   ...qualified,
   ...atomics,
+  ...variants,
   ...warps,
   ...mbarriers,
   ...copies,
