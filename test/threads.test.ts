@@ -53,7 +53,7 @@ describe.each([2, 3])("with %s threads", (threads) => {
   let crew: Emulator.Crew;
 
   beforeAll(() => {
-    crew = new emulator.Crew({ threads, patience: 0, host: watched });
+    crew = new emulator.Crew({ threads, handover: { patience: 0, gain: 0 }, host: watched });
   });
 
   afterAll(() => {

@@ -91,6 +91,14 @@ export const dividedLaunches: readonly DividedLaunch[] = [
   },
   {
     ...words,
+    name: "the last block reads what the first has written",
+    body: `${here} st.global.b32 [%d9], %r1; setp.eq.u32 %p1, %r1, 0; @%p1 st.global.b32 [%d8], %r0;
+      setp.eq.u32 %p1, %r1, 23; mov.u32 %r4, 0; @%p1 ld.global.b32 %r4, [%d0+16]; st.global.b32 [%d9], %r4; ret;`,
+    end: "taken back",
+    unchecked: "shared",
+  },
+  {
+    ...words,
     name: "copies of neighbours overlap",
     module: ".shared .align 16 .b8 box[256];",
     body: `${here} shl.b32 %r5, %r3, 2; mov.u32 %r6, box; add.s32 %r5, %r5, %r6; st.shared.b32 [%r5], %r1;
@@ -109,7 +117,7 @@ export const dividedLaunches: readonly DividedLaunch[] = [
   {
     ...words,
     name: "a read of what nothing has written, in one block",
-    body: `${here} ${only(11)} mov.u32 %r4, 0; @%p0 ld.global.b32 %r4, [%d9]; st.global.b32 [%d8], %r4; ret;`,
+    body: `${here} ${only(23)} mov.u32 %r4, 0; @%p0 ld.global.b32 %r4, [%d9]; st.global.b32 [%d8], %r4; ret;`,
     end: "taken back",
     unchecked: "shared",
   },

@@ -49,13 +49,14 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
+const atOnce = { patience: 0, gain: 0 };
 const alone = { EmulatedMemory: emulator.EmulatedMemory, parsePtx, run: emulator.emulate };
 const [easy] = dividedLaunches as readonly [DividedLaunch, ...DividedLaunch[]];
 const options = { seed: 1, checks: true };
 
 describe("in a browser", () => {
   test("as many module workers as there are processors share a launch", async () => {
-    const crew = new Crew({ patience: 0, host: browser });
+    const crew = new Crew({ handover: atOnce, host: browser });
     const shared = await recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
     expect(shared).toEqual(await recordLaunch(alone, easy, options));
     expect(made.map((worker) => [worker.url.pathname.split("/").at(-1), worker.options])).toEqual(
@@ -66,7 +67,7 @@ describe("in a browser", () => {
   });
 
   test("a worker that cannot be loaded leaves the launch to the calling thread", async () => {
-    const crew = new Crew({ threads: 2, patience: 0, host: browser });
+    const crew = new Crew({ threads: 2, handover: atOnce, host: browser });
     const running = recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
     await vi.waitFor(() => expect(made.length).toBe(2));
     made[1]?.onerror?.();
@@ -75,7 +76,7 @@ describe("in a browser", () => {
 
   test("pages that share no memory have one thread", async () => {
     vi.stubGlobal("crossOriginIsolated", false);
-    const crew = new Crew({ threads: 2, patience: 0, host: browser });
+    const crew = new Crew({ threads: 2, handover: atOnce, host: browser });
     const record = await recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
     expect(record).toEqual(await recordLaunch(alone, easy, options));
     expect(made).toEqual([]);

@@ -11,6 +11,7 @@ import type { Answer, Job } from "./job.ts";
 import { Worksite } from "./work.ts";
 
 const { EmulatedMemory } = emulator;
+const atOnce = { patience: 0, gain: 0 };
 const alone = { EmulatedMemory, parsePtx, run: emulator.emulate };
 
 /**
@@ -84,7 +85,7 @@ describe.each([true, false])("launches on threads, checks: %s", (checks) => {
     async (_, launch) => {
       const expected = await recordLaunch(alone, launch, { seed: 3, checks });
       const host = new Pretended();
-      const crew = new Crew({ threads: 3, patience: 0, host });
+      const crew = new Crew({ threads: 3, handover: atOnce, host });
       expect(await record(launch, crew, checks)).toEqual(expected);
       const end = checks ? launch.end : (launch.unchecked ?? launch.end);
       const answers = end === "kept" ? 0 : 3;
@@ -104,7 +105,7 @@ describe("a crew", () => {
       sent.push(module.content !== undefined);
       return undefined;
     };
-    const crew = new Crew({ patience: 0, host });
+    const crew = new Crew({ handover: atOnce, host });
     const parsed = new Map<string, ReturnType<typeof parsePtx>>();
     const parts = {
       ...alone,
@@ -124,7 +125,7 @@ describe("a crew", () => {
   });
 
   test("is not asked for one thread, nor for a launch that is soon over", async () => {
-    for (const options of [{ threads: 1, patience: 0 }, { threads: 4 }]) {
+    for (const options of [{ threads: 1, handover: atOnce }, { threads: 4 }]) {
       const host = new Pretended();
       await record(easy, new Crew({ ...options, host }));
       expect(host.opened).toBe(0);
@@ -135,7 +136,7 @@ describe("a crew", () => {
     const host = new Pretended();
     let jobs = 0;
     host.onJob = () => (++jobs === 2 ? "ends" : undefined);
-    const crew = new Crew({ threads: 3, patience: 0, host });
+    const crew = new Crew({ threads: 3, handover: atOnce, host });
     const expected = await recordLaunch(alone, easy, { seed: 3, checks: true });
     expect(await record(easy, crew)).toEqual(expected);
     expect([host.opened, host.ended]).toEqual([3, 3]);
@@ -150,7 +151,7 @@ describe("a crew", () => {
     };
     const crew = new Crew({
       threads: 2,
-      patience: 0,
+      handover: atOnce,
       host: { ...host, processors: () => 2, openPort },
     });
     expect(await record(easy, crew)).toEqual(
@@ -159,7 +160,7 @@ describe("a crew", () => {
   });
 
   test("is given up where threads find no file to load, as in the sources", async () => {
-    const crew = new Crew({ threads: 2, patience: 0 });
+    const crew = new Crew({ threads: 2, handover: atOnce });
     expect(await record(easy, crew)).toEqual(
       await recordLaunch(alone, easy, { seed: 3, checks: true }),
     );
@@ -167,7 +168,7 @@ describe("a crew", () => {
 
   test("does without what cannot travel", async () => {
     const host = new Pretended();
-    const crew = new Crew({ threads: 2, patience: 0, host });
+    const crew = new Crew({ threads: 2, handover: atOnce, host });
     const run: typeof alone.run = (module, launch, memory, options) =>
       emulator.emulateWith(crew, module, launch, memory, {
         ...options,
@@ -181,7 +182,7 @@ describe("a crew", () => {
 
   test("tries a program whose blocks got in each other's way no second time", async () => {
     const host = new Pretended();
-    const crew = new Crew({ threads: 2, patience: 0, host });
+    const crew = new Crew({ threads: 2, handover: atOnce, host });
     const module = parsePtx(
       ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 p)\n{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p]; mov.u32 %r, %ctaid.x; st.global.b32 [%d], %r; ret; }",
     );
@@ -208,7 +209,7 @@ describe("a crew", () => {
   test("leaves memory that was allocated in the meantime alone, taken back or not", async () => {
     for (const launch of [easy, named("all blocks write")]) {
       const host = new Pretended();
-      const crew = new Crew({ threads: 2, patience: 0, host });
+      const crew = new Crew({ threads: 2, handover: atOnce, host });
       let memory: InstanceType<typeof EmulatedMemory> | undefined;
       class Watched extends EmulatedMemory {
         constructor() {

@@ -18,6 +18,7 @@ import { control, keepNewest } from "./job.ts";
 import type { Job } from "./job.ts";
 import { areApart, Marks } from "./marks.ts";
 import { Pace } from "./pace.ts";
+import type { Handover } from "./pace.ts";
 import { SharedMemory } from "./shared-memory.ts";
 
 /** Where threads come from. */
@@ -29,8 +30,7 @@ export interface ThreadHost {
 export interface CrewOptions {
   /** Threads that run blocks of a long launch; as many as the machine has processors unless given. */
   readonly threads?: number | undefined;
-  /** Milliseconds that the calling thread works alone before it thinks of others. */
-  readonly patience?: number | undefined;
+  readonly handover?: Handover | undefined;
   /** Node's or the browser's unless given. */
   readonly host?: ThreadHost | undefined;
 }
@@ -46,7 +46,7 @@ export interface Rest {
   readonly clusters: number;
 }
 
-const defaultPatience = 150;
+const usualHandover: Handover = { patience: 150, gain: 300 };
 /** Times that a thread takes clusters: often enough for all to end together. */
 const turnsPerThread = 8;
 
@@ -76,8 +76,8 @@ export class Crew {
     if (program.communicates || this.#undivided.has(program)) return undefined;
     const threads = await this.#threads();
     if (threads < 2) return undefined;
-    const { patience = defaultPatience } = this.#options;
-    return new Pace({ program, threads, patience, paces: this.#paces });
+    const { handover = usualHandover } = this.#options;
+    return new Pace({ program, threads, handover, paces: this.#paces });
   }
 
   async #threads(): Promise<number> {

@@ -10,8 +10,9 @@ describe("handing a launch over", () => {
   });
 
   const program = {};
+  const handover = { patience: 100, gain: 300 };
   const paceOf = (threads: number, paces = new WeakMap<object, number>()): Pace =>
-    new Pace({ program, threads, patience: 100, paces });
+    new Pace({ program, threads, handover, paces });
 
   /** Lets clusters run on the calling thread. */
   function run(pace: Pace, clusters: number, milliseconds: number): void {
@@ -51,7 +52,7 @@ describe("handing a launch over", () => {
     const paces = new WeakMap<object, number>();
     run(paceOf(2, paces), 1, 2000);
     expect(paceOf(2, paces).isWorthwhile(8)).toBe(true);
-    const other = new Pace({ program: {}, threads: 2, patience: 100, paces });
+    const other = new Pace({ program: {}, threads: 2, handover, paces });
     expect(other.isWorthwhile(8)).toBe(false);
   });
 });

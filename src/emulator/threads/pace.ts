@@ -6,13 +6,18 @@
  *   clusters left  6, 12 ms each, 4 threads      72 ms →  18 ms: not worth it
  */
 
-/** Milliseconds that are to be gained. */
-const leastGain = 300;
+/** When to hand over, in milliseconds. */
+export interface Handover {
+  /** For which the calling thread works alone before it judges. */
+  readonly patience: number;
+  /** Which threads are expected to save. */
+  readonly gain: number;
+}
 
 export interface PaceOptions {
   readonly program: object;
   readonly threads: number;
-  readonly patience: number;
+  readonly handover: Handover;
   /** Milliseconds a cluster of earlier launches, by program. */
   readonly paces: WeakMap<object, number>;
 }
@@ -30,20 +35,18 @@ export class Pace {
 
   /** A cluster has run on the calling thread. */
   clusterDone(): void {
-    const { program, patience, paces } = this.#options;
+    const { program, handover, paces } = this.#options;
     this.#done += 1;
     const elapsed = performance.now() - this.#start;
-    if (elapsed < patience) return;
+    if (elapsed < handover.patience) return;
     this.#each = elapsed / this.#done;
     paces.set(program, this.#each);
   }
 
   isWorthwhile(clustersLeft: number): boolean {
-    const { threads, patience } = this.#options;
-    if (clustersLeft < 2) return false;
-    if (patience === 0) return true;
-    if (this.#each === undefined) return false;
+    const { threads, handover } = this.#options;
+    if (clustersLeft < 2 || this.#each === undefined) return false;
     const gain = this.#each * clustersLeft * (1 - 1 / Math.min(threads, clustersLeft));
-    return gain >= leastGain;
+    return gain >= handover.gain;
   }
 }
