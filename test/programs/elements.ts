@@ -11,7 +11,7 @@ import { Random } from "../../src/support/random.ts";
 export type Flavour = "near" | "wide" | "edges";
 
 interface FloatShape {
-  readonly bytes: 1 | 2 | 4;
+  readonly bytes: 1 | 2 | 4 | 8;
   readonly exponentBits: number;
   readonly fractionBits: number;
   /** e4m3 has numbers where others have infinities. */
@@ -23,6 +23,8 @@ const floats: { readonly [type: string]: FloatShape } = {
   bf16: { bytes: 2, exponentBits: 8, fractionBits: 7 },
   tf32: { bytes: 4, exponentBits: 8, fractionBits: 23 },
   f32: { bytes: 4, exponentBits: 8, fractionBits: 23 },
+  /** Its upper word; the lower one is drawn apart. */
+  f64: { bytes: 8, exponentBits: 11, fractionBits: 20 },
   e4m3: { bytes: 1, exponentBits: 4, fractionBits: 3, finiteTop: true },
   e5m2: { bytes: 1, exponentBits: 5, fractionBits: 2 },
 };
@@ -47,7 +49,7 @@ function drawFloat(shape: FloatShape, flavour: Flavour, random: Random): number 
   return code(top, draw < 99 ? 0 : 1 + random.below(fractions - 1));
 }
 
-/** `count` bytes of elements. Integers are any bits; edges of them are the largest and the smallest. */
+/** `bytes` bytes of elements. Integers are any bits; edges of them are the largest and the smallest. */
 export function elementBytes(
   type: string,
   bytes: number,
@@ -63,7 +65,9 @@ export function elementBytes(
       shape === undefined ? drawInteger(type, flavour, random) : drawFloat(shape, flavour, random);
     if (step === 1) view.setUint8(at, bits);
     else if (step === 2) view.setUint16(at, bits, true);
-    else view.setUint32(at, bits, true);
+    else view.setUint32(at + step - 4, bits, true);
+    if (step === 8 && (flavour !== "edges" || random.below(2) === 0))
+      view.setUint32(at, random.bits(), true);
   }
   return new Uint8Array(view.buffer);
 }

@@ -6,7 +6,8 @@
  *   tile B   32 KB
  */
 import { Random } from "../../src/support/random.ts";
-import { metadataBytes } from "./elements.ts";
+import { elementBytes, metadataBytes } from "./elements.ts";
+import type { Flavour } from "./elements.ts";
 import { expand } from "./expand.ts";
 import { Kernel } from "./kernel.ts";
 import type { Program } from "./program.ts";
@@ -29,6 +30,8 @@ interface Form {
   readonly registers: boolean;
   readonly flag: string;
   readonly signs: readonly [number, number];
+  /** What elements are like; near each other unless it says otherwise. */
+  readonly flavour?: Flavour;
   /** Of a sparse A: which lanes have its metadata, and in which order indices stand. */
   readonly sparse?: { readonly selector: 0 | 1; readonly order: "sorted" | "any" };
 }
@@ -94,7 +97,8 @@ function nameOf(form: Form): string {
   const majors = form.registers ? `r${form.majorB}` : `${form.majorA}${form.majorB}`;
   const signs = form.signs.map((sign) => (sign < 0 ? "m" : "p")).join("");
   const { sparse } = form;
-  const kind = sparse === undefined ? "wgmma" : `wgmma_sp${sparse.selector}_${sparse.order}`;
+  const of = form.flavour === undefined ? "" : `_${form.flavour}`;
+  const kind = sparse === undefined ? "wgmma" : `wgmma_sp${sparse.selector}_${sparse.order}${of}`;
   return `${kind}_${form.types}_n${form.columns}_s${form.swizzle}_${majors}_${signs}${form.flag}`.replaceAll(
     ".",
     "_",
@@ -135,15 +139,21 @@ interface Tiles {
   readonly inputA: number;
 }
 
-function tiles(name: string, group: string, types: string): Tiles {
+function tiles(
+  name: string,
+  group: string,
+  { types, flavour }: Pick<Form, "types" | "flavour">,
+): Tiles {
   const [, typeA = "", typeB = ""] = types.split(".");
   const sharedBytes = bytesA + bytesB;
   const kernel = new Kernel({ name, group, blocks: 1, lanes, sharedBytes });
   kernel.before(`.extern .shared .align 1024 .b8 ${name}_tiles[];\n`);
   for (const opcode of expand("wgmma.{fence,commit_group,wait_group}.sync.aligned"))
     kernel.covers(opcode);
-  const inputA = kernel.place(elements(typeA, bytesA, 1), 16);
-  const inputB = kernel.place(elements(typeB, bytesB, 2), 16);
+  const draw = (type: string, bytes: number, seed: number): Uint8Array =>
+    flavour === undefined ? elements(type, bytes, seed) : elementBytes(type, bytes, flavour, seed);
+  const inputA = kernel.place(draw(typeA, bytesA, 1), 16);
+  const inputB = kernel.place(draw(typeB, bytesB, 2), 16);
   const [a, b] = kernel.registers(32, 2) as [string, string];
   kernel.line(`mov.u32 ${a}, ${name}_tiles;`, `add.u32 ${b}, ${a}, ${bytesA};`);
   fill(kernel, a, inputA, bytesA);
@@ -215,7 +225,7 @@ function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[], isDigest:
 }
 
 function program(form: Form): Program {
-  const tile = tiles(nameOf(form), groupOf(form), form.types);
+  const tile = tiles(nameOf(form), groupOf(form), form);
   multiply(tile, form, [0, 1], false);
   return tile.kernel.program();
 }
@@ -287,7 +297,7 @@ function columnPrograms(
     const kind = sparse === undefined ? "wgmma" : "wgmma_sp";
     const name = `${kind}_columns_${types}_${part}${flag}`.replaceAll(".", "_");
     const form = { ...plain, types, k, flag, ...(sparse === undefined ? {} : { sparse }) };
-    const tile = tiles(name, groupOf(form), types);
+    const tile = tiles(name, groupOf(form), form);
     for (const columns of all.filter((_, at) => at % parts === part))
       multiply(tile, { ...form, columns }, [1], true);
     return tile.kernel.program();
@@ -303,12 +313,15 @@ function sparseForms(forms: readonly Form[], selectors: readonly (0 | 1)[]): rea
       k: 2 * form.k,
       sparse: { selector: selectors[at % selectors.length] ?? 0, order } as const,
     })),
-    ...forms.slice(0, 1).map((form) => ({
-      ...form,
-      k: 2 * form.k,
-      swizzle: 128 as const,
-      sparse: { selector: selectors.at(-1) ?? 0, order: "any" } as const,
-    })),
+    ...forms.slice(0, 1).flatMap((form) =>
+      ([undefined, "wide", "edges"] as const).map((flavour) => ({
+        ...form,
+        k: 2 * form.k,
+        swizzle: 128 as const,
+        sparse: { selector: selectors.at(-1) ?? 0, order: "any" } as const,
+        ...(flavour === undefined ? {} : { flavour }),
+      })),
+    ),
   ];
 }
 
