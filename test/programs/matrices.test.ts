@@ -1,4 +1,4 @@
 /** Programs of matrices and their products. */
 import { testGroups } from "./run.ts";
 
-testGroups((group) => /mma|matrices/.test(group), 16);
+testGroups((group) => /mma|matrices/.test(group) && !/sparse|products/.test(group), 16);
