@@ -17,6 +17,7 @@ import { productPrograms } from "./products.ts";
 import type { Program } from "./program.ts";
 import { remotePrograms } from "./remote.ts";
 import { sparsePrograms } from "./sparse.ts";
+import { stackPrograms } from "./stack.ts";
 import { tensorPrograms } from "./tensor.ts";
 import { variantPrograms } from "./variants.ts";
 import { videoPrograms } from "./video.ts";
@@ -36,6 +37,7 @@ export function allPrograms(): readonly Program[] {
     ...barrierPrograms(),
     ...mbarrierPrograms(),
     ...controlPrograms(),
+    ...stackPrograms(),
     ...copyPrograms(),
     ...tensorPrograms(),
     ...mapPrograms(),

@@ -377,6 +377,8 @@ const matrices = [
   `wgmma.mma_async.sp.sync.aligned.m64n${fewColumns}k64.s32.{s8,u8}.{s8,u8}{,.satfinite}`,
 ];
 
+const stack = ["alloca.u64", "{stacksave,stackrestore}.u64"];
+
 const control = ["bra{,.uni}", "brx.idx{,.uni}", "call{,.uni}", "ret{,.uni}", "exit"];
 
 /** Every one of them. */
@@ -395,6 +397,7 @@ export const forms: readonly string[] = [
   ...copies,
   ...matrices,
   ...control,
+  ...stack,
 ];
 
 /** Instructions that the emulator knows and that no program can use: they end the launch. */
@@ -405,7 +408,5 @@ export const refused: readonly string[] = [
   "multimem.ld_reduce.global.add.u32 %r0, [%d0];",
   "multimem.st.global.u32 [%d0], %r0;",
   "multimem.red.global.add.u32 [%d0], %r0;",
-  "stacksave.u64 %d0;",
-  "alloca.u64 %d0, %d1, 16;",
   "tex.1d.v4.f32.s32 {%r0,%r1,%r2,%r3}, [%d0, {%r4}];",
 ];

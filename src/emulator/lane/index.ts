@@ -8,6 +8,7 @@ import { logicRules } from "./logic.ts";
 import { loadRule, storeRule } from "./memory.ts";
 import type { PlaceOf } from "./memory.ts";
 import type { LaneInstruction, LaneRule, LaneRules } from "./rule.ts";
+import { stackRules } from "./stack.ts";
 import { videoRules } from "./video.ts";
 
 /** The rule of an instruction; undefined where lanes do not run it alone. */
@@ -27,6 +28,7 @@ const plainRules: LaneRules = {
   ...compareRules,
   ...convertRules,
   ...addressRules,
+  ...stackRules,
   ...videoRules,
 };
 

@@ -20,6 +20,8 @@ export interface Frame {
   readonly base: number;
   /** Where its part of the lanes' stacks begins. */
   readonly localBase: number;
+  /** How much of their stacks lanes had taken when they entered. */
+  readonly taken?: Float64Array | undefined;
   readonly parent: Frame | undefined;
   readonly returnStep: number;
   /** Where the caller wants each result, on its own part of the stack. */

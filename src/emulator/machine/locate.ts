@@ -12,6 +12,7 @@ import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import { byteStates } from "../memory.ts";
 import type { Naming } from "../naming.ts";
+import { dynamicStart } from "./dynamic-stack.ts";
 import type { BlockState, Found, WarpState } from "./warp.ts";
 
 export interface Request {
@@ -72,6 +73,7 @@ export class AddressMap {
       case "shared":
         return sharedPlace(warp.block, offset, request);
       case "local": {
+        if (offset >= dynamicStart) return dynamicPlace(warp, offset - dynamicStart, request);
         if (offset + bytes > warp.stackBytes || warp.stack.bytes.length === 0)
           return { code: "TW8010", found: `${hex(offset)} of ${warp.stackBytes} local bytes` };
         const at = lane * warp.stackBytes + offset;
@@ -94,6 +96,18 @@ export class AddressMap {
     const found = near === undefined ? hex(address) : `${hex(address)}, ${near}`;
     return { code: "TW8010", found };
   }
+}
+
+/** Memory that the lane took from its stack. */
+function dynamicPlace(
+  { dynamic }: WarpState,
+  offset: number,
+  { lane, bytes }: Request,
+): Located | Fault {
+  const { views, laneBytes } = dynamic;
+  if (offset + bytes > dynamic.top(lane) - dynamicStart || offset + bytes > laneBytes)
+    return { code: "TW8010", found: `byte ${offset} behind the end of the lane's stack` };
+  return { views, offset: lane * laneBytes + offset, space: "local", block: undefined };
 }
 
 function inside(

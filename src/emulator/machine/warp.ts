@@ -14,6 +14,7 @@ import { Learning } from "../checks/learning.ts";
 import { scoped } from "../checks/scopes.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { BlockBarriers } from "./barriers.ts";
+import { DynamicStack } from "./dynamic-stack.ts";
 import type { RegisterBudget } from "./budget.ts";
 import { LaneGroups } from "./groups.ts";
 import type { Frame } from "./groups.ts";
@@ -115,6 +116,8 @@ export class WarpState implements WarpView {
   /** All lanes' stacks, one behind the other, and the bytes of each. */
   stack: MemoryViews;
   stackBytes: number;
+  /** What lanes have taken of their stacks themselves. */
+  readonly dynamic = new DynamicStack();
   readonly #found: Found;
   #wordsUsed: number;
   #stackUsed: number;
@@ -257,7 +260,8 @@ export class WarpState implements WarpView {
     const place = free ?? this.#placeFrame(callee);
     this.words.fill(0, place.base, place.base + callee.layout.places.size);
     const { base, localBase } = place;
-    return { function: callee, base, localBase, parent, returnStep, resultPlaces, lanes };
+    const taken = this.dynamic.save();
+    return { function: callee, base, localBase, parent, returnStep, resultPlaces, lanes, taken };
   }
 
   #placeFrame(callee: ProgramFunction): { readonly base: number; readonly localBase: number } {
@@ -295,6 +299,7 @@ export class WarpState implements WarpView {
   /** Lanes leave a frame; whoever is last gives it back. */
   closeFrame(frame: Frame, mask: number): void {
     frame.lanes &= ~mask;
+    this.dynamic.restoreAll(mask, frame.taken);
     if (frame.lanes !== 0) return;
     const free = this.#freeFrames.get(frame.function);
     if (free === undefined) this.#freeFrames.set(frame.function, [frame]);
