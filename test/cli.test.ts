@@ -262,13 +262,13 @@ describe.concurrent("compile", () => {
   });
 
   test("what it writes ahead of time runs later, without the source", async () => {
-    const written = ["written/double.sm_90a.ptx", "written/double.sm_90a.json"];
+    const written = ["written/double.sm_90a.ptx", "written/double.sm_90a.ptx.json"];
     const document = await json("compile", "scale.ts", "--emit", "ptx", "--out", "written");
     expect(document).toMatchObject({ kernels: [{ files: written }] });
     writeUserFile("later.ts", [
       'import { f32, fromNumbers, loadKernel, toNumbers } from "tilewright";',
       "export async function main(device) {",
-      `  const loaded = await loadKernel("written/double.sm_90a.json");`,
+      `  const loaded = await loadKernel("written/double.sm_90a.ptx.json");`,
       "  const { out } = await device.run(loaded, { x: fromNumbers(f32, [16], new Array(16).fill(3)) });",
       "  return { sum: toNumbers(out).reduce((sum, value) => sum + value, 0) };",
       "}",
@@ -285,7 +285,7 @@ describe.concurrent("compile", () => {
     const cubin = readFileSync(join(user, "cubins/double.sm_80.cubin"));
     expect(cubin.subarray(0, 4).toString("latin1")).toBe("\u007fELF");
     const manifest: unknown = JSON.parse(
-      readFileSync(join(user, "cubins/double.sm_80.json"), "utf8"),
+      readFileSync(join(user, "cubins/double.sm_80.cubin.json"), "utf8"),
     );
     expect(kernelFromCompiled(manifest, cubin).target).toBe(targets.sm_80);
   });

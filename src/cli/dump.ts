@@ -17,6 +17,7 @@ import { placeKernel } from "../layout/plan/place.ts";
 import { placementReport } from "../layout/plan/report.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
+import { portableExecutable } from "../ptx/portable.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -84,17 +85,20 @@ function writeStages({ kernel, target }: DumpedKernel, write: Write): string {
   requireBlockLimits(passed, target);
   const placement = placeKernel(passed, target);
   write("placement.txt", placementReport(placement));
-  const ptx = printPtx(emitKernel(placement).module);
+  const ptx = printPtx(portableExecutable(emitKernel(placement)).module);
   write("kernel.ptx", ptx);
   return ptx;
 }
+
+/** Seconds; whoever dumps stages wants to see them. */
+const assemblerLimit = 120;
 
 async function writeAssembly(
   { name, target, driverLines = [] }: DumpedKernel,
   ptx: string,
   write: Write,
 ): Promise<void> {
-  const assembler = findAssembler();
+  const assembler = findAssembler(assemblerLimit);
   if (assembler === undefined) {
     const lines = ["ptxas is not installed", ...driverLines.map((line) => `the driver: ${line}`)];
     write("assembler.log", `${lines.join("\n")}\n`);

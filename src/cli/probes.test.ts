@@ -143,6 +143,21 @@ describe("doctor", () => {
     ]);
   });
 
+  test("a cache that cannot be written to", async () => {
+    const cache = () => ({
+      folder: "/cache",
+      kernels: 0,
+      bytes: 0,
+      limitBytes: 2 ** 30,
+      problem: "EROFS: read-only file system",
+    });
+    const { status, text } = await doctor({ ...bare, cache });
+    expect(status).toBe(1);
+    expect(text).toMatch(
+      /cache +failed +\/cache cannot be written to, .*: EROFS.*TILEWRIGHT_CACHE/,
+    );
+  });
+
   test("a cache that is off is fine", async () => {
     const off = { folder: undefined, kernels: 0, bytes: 0, limitBytes: 0 };
     const { status, text } = await doctor({ ...bare, cache: () => off });

@@ -27,6 +27,8 @@ export interface CacheState {
   readonly kernels: number;
   readonly bytes: number;
   readonly limitBytes: number;
+  /** Why nothing can be written into the folder. */
+  readonly problem?: string | undefined;
 }
 
 /** A GPU that was opened, and how a launch on it went. */
@@ -83,8 +85,10 @@ async function probeTool(name: string): Promise<Tool | undefined> {
 function probeCache(): CacheState {
   const { folder, limitBytes } = cacheSettings();
   if (folder === undefined) return { folder, kernels: 0, bytes: 0, limitBytes };
-  const { kernels, bytes } = cacheEntries(new FileStore(folder, limitBytes));
-  return { folder, kernels: kernels.length, bytes, limitBytes };
+  const store = new FileStore(folder, limitBytes);
+  const problem = store.writeProblem();
+  const { kernels, bytes } = cacheEntries(store);
+  return { folder, kernels: kernels.length, bytes, limitBytes, problem };
 }
 
 async function tryGpu(): Promise<GpuTrial> {

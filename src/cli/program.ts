@@ -60,6 +60,7 @@ interface ReportOptions {
   readonly kernel?: string;
   readonly target: readonly Target[];
   readonly svg?: string;
+  readonly timeout: number;
 }
 
 interface SimulateOptions {
@@ -385,6 +386,11 @@ function addReport(program: Command, choose: (command: ChosenCommand) => void): 
     .addOption(kernelOption("only this kernel"))
     .addOption(targetsOption())
     .option("--svg <file>", "draw the report")
+    .addOption(
+      new Option("--timeout <seconds>", "for ptxas, for each kernel and target")
+        .argParser(parseCount)
+        .default(120),
+    )
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -394,10 +400,10 @@ function addReport(program: Command, choose: (command: ChosenCommand) => void): 
         ["tilewright report matmul.ts --svg matmul.svg", "as a drawing, too"],
       ]),
     )
-    .action((file: string, { kernel, target, svg }: ReportOptions) => {
+    .action((file: string, { kernel, target, svg, timeout }: ReportOptions) => {
       choose(async (output) => {
         const { reportCommand } = await import("./commands/report.ts");
-        return reportCommand({ file, kernel, targets: target, svg }, output);
+        return reportCommand({ file, kernel, targets: target, svg, timeout }, output);
       });
     });
 }

@@ -67,8 +67,10 @@ export interface AssembledKernel {
 /** The assembler; undefined where none is installed. */
 export type Assembler = (source: Source) => Promise<AssembledKernel>;
 
-export function findAssembler(path = findTool("ptxas")): Assembler | undefined {
-  return path === undefined ? undefined : (source) => assemble(path, source);
+/** With a limit in seconds, an assembler that takes longer is stopped (TW5012). */
+export function findAssembler(limit?: number): Assembler | undefined {
+  const path = findTool("ptxas");
+  return path === undefined ? undefined : (source) => assemble(path, source, limit);
 }
 
 /** The assembler where there is no doing without it. */
@@ -83,12 +85,24 @@ export function requireAssembler(): Assembler {
   });
 }
 
-function assemble(ptxas: string, { name, target, ptx }: Source): Promise<AssembledKernel> {
+function assemble(
+  ptxas: string,
+  { name, target, ptx }: Source,
+  limit: number | undefined,
+): Promise<AssembledKernel> {
   return inFolder(async (folder) => {
     const [source, result] = [join(folder, "kernel.ptx"), join(folder, "kernel.cubin")];
     writeFileSync(source, ptx);
     const parameters = ["-v", "--generate-line-info", `-arch=${target}`, "-o", result, source];
-    const { status, text } = await runTool(ptxas, parameters);
+    const { status, text, stopped } = await runTool(ptxas, parameters, limit);
+    if (stopped)
+      throw new TilewrightError({
+        code: "TW5012",
+        message: `ptxas did not finish kernel ${name} for ${target}`,
+        location: unknownLocation,
+        expected: `at most ${limit} seconds`,
+        found: `${ptx.split("\n").length} lines of PTX`,
+      });
     const log = text.replaceAll(source, `${name}.ptx`);
     if (status === 0) return { cubin: readFileSync(result), log, usage: usageIn(log) };
     throw new TilewrightError({
@@ -139,17 +153,21 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 
 interface Ran {
   readonly status: number;
+  /** Whether it ran out of time. */
+  readonly stopped: boolean;
   readonly text: string;
 }
 
 const mostOutput = 2 ** 28;
 
-function runTool(path: string, parameters: readonly string[]): Promise<Ran> {
+function runTool(path: string, parameters: readonly string[], limit = 0): Promise<Ran> {
+  const settings = { maxBuffer: mostOutput, timeout: 1000 * limit, killSignal: "SIGKILL" } as const;
   return new Promise((resolve) => {
-    execFile(path, parameters, { maxBuffer: mostOutput }, (error, stdout, stderr) => {
+    execFile(path, parameters, settings, (error, stdout, stderr) => {
+      const stopped = limit > 0 && error?.killed === true;
       const status = error === null ? 0 : typeof error.code === "number" ? error.code : 1;
       const text = `${stdout}${stderr}`;
-      resolve({ status, text: text === "" ? (error?.message ?? "") : text });
+      resolve({ status, stopped, text: text === "" ? (error?.message ?? "") : text });
     });
   });
 }

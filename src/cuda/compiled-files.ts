@@ -1,9 +1,9 @@
 /**
- * Kernels that were compiled ahead of time, as files: a manifest, and the code beside it under the same
- * name with the ending that the manifest tells.
+ * Kernels that were compiled ahead of time, as files: the code, and its manifest under the same name with
+ * .json after it, so that PTX and a cubin of one kernel lie side by side.
  *
- *   axpy.sm_90a.json     { "code": { "form": "ptx", … }, … }
- *   axpy.sm_90a.ptx
+ *   axpy.sm_90a.ptx        axpy.sm_90a.ptx.json       { "code": { "form": "ptx", … }, … }
+ *   axpy.sm_90a.cubin      axpy.sm_90a.cubin.json     { "code": { "form": "cubin", … }, … }
  */
 import { readFile } from "node:fs/promises";
 import type { CompiledCode } from "../ptx/compiled-kernel.ts";
@@ -16,15 +16,25 @@ export interface CompiledFiles {
 
 /** The manifest at `path` and its code. */
 export async function readCompiled(path: string): Promise<CompiledFiles> {
+  if (!path.endsWith(".json")) throw notAManifest(path);
   const manifest = await attempt(path, async (): Promise<unknown> =>
     JSON.parse(await readFile(path, "utf8")),
   );
   const form = formOf(manifest);
-  const codePath = `${path.replace(/\.json$/, "")}.${form}`;
+  const codePath = path.replace(/\.json$/, "");
   const code = await attempt<CompiledCode>(codePath, () =>
     form === "ptx" ? readFile(codePath, "utf8") : readFile(codePath),
   );
   return { manifest, code };
+}
+
+function notAManifest(path: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW4022",
+    message: `${path} is not the name of a manifest`,
+    expected: "a name that ends in .json, such as axpy.sm_90a.ptx.json",
+    found: path,
+  });
 }
 
 /** What the manifest says of its code; one that says nothing is reported when it is looked at. */

@@ -15,12 +15,18 @@ import { manifestOf } from "./compiled-kernel.ts";
 import type { CompiledManifest } from "./compiled-kernel.ts";
 import { emitKernel } from "./emit/kernel.ts";
 import type { Executable } from "./executable.ts";
+import { portableExecutable } from "./portable.ts";
 import { printPtx } from "./printer.ts";
 
 /** Compiles a kernel that the passes have been over. */
 export function compileKernel(kernel: Kernel, target: Target): Executable {
   requireBlockLimits(kernel, target);
   return emitKernel(placeKernel(kernel, target));
+}
+
+/** Compiles a kernel as it was traced, for other machines. */
+export function compileForFiles(kernel: Kernel, target: Target): Executable {
+  return portableExecutable(compileKernel(runPasses(kernel), target));
 }
 
 /** PTX, and what a launch of it needs. */
@@ -57,7 +63,7 @@ export function compileAhead(
       remedy: "give what kernel(…) gave",
     });
   const { kernel } = definition;
-  const { module, ...plan } = compileKernel(runPasses(kernel), targetOf(target, location));
+  const { module, ...plan } = compileForFiles(kernel, targetOf(target, location));
   const ptx = printPtx(module);
   return { ptx, manifest: manifestOf(kernel, plan, ptx) };
 }

@@ -3,7 +3,7 @@
  * so that neither the kernel's source nor the compiler is there when it runs.
  *
  *   compileAhead(axpy, targets.sm_90a) ──▶ { ptx, manifest }
- *         axpy.sm_90a.ptx, axpy.sm_90a.json                            files, a download, a database …
+ *         axpy.sm_90a.ptx, axpy.sm_90a.ptx.json                        files, a download, a database …
  *   kernelFromCompiled(manifest, ptx)  ──▶ CompiledKernel ──▶ device.run(…), launch(…), bind(…)
  *
  *   manifest   format    what this is, and its version
@@ -32,6 +32,7 @@ import type { Target, TargetName } from "../targets/target.ts";
 import { checksum } from "./checksum.ts";
 import type { LaunchPlan } from "./executable.ts";
 import { freezePlan, revivePlan } from "./plan-json.ts";
+import { portablePosition } from "./portable.ts";
 
 /** PTX as text, or a cubin. */
 export type CompiledCode = string | Uint8Array;
@@ -128,7 +129,7 @@ function isTargetName(name: unknown): name is TargetName {
 function interfaceData({ name, grid, dimensions, parameters, location }: Kernel): InterfaceData {
   return {
     name,
-    position: location.position,
+    position: portablePosition(location.position),
     grid,
     dimensions,
     parameters: parameters.map(parameterData),

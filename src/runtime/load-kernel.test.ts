@@ -23,6 +23,7 @@ import {
   slice,
   smem,
 } from "../lang/index.ts";
+import { checksum } from "../ptx/checksum.ts";
 import { compileAhead } from "../ptx/compile.ts";
 import { kernelFromCompiled } from "../ptx/compiled-kernel.ts";
 import type { CompiledAhead } from "../ptx/compile.ts";
@@ -66,9 +67,9 @@ function parameterKinds({ plan }: CompiledAhead["manifest"]): readonly string[] 
 }
 
 function writeCompiled(name: string, { manifest, ptx }: CompiledAhead): string {
-  writeFileSync(join(folder, `${name}.json`), JSON.stringify(manifest));
+  writeFileSync(join(folder, `${name}.ptx.json`), JSON.stringify(manifest));
   writeFileSync(join(folder, `${name}.ptx`), ptx);
-  return join(folder, `${name}.json`);
+  return join(folder, `${name}.ptx.json`);
 }
 
 async function on<T>(device: Device, use: (device: Device) => Promise<T>): Promise<T> {
@@ -260,6 +261,34 @@ describe("on a GPU", () => {
   });
 });
 
+test("PTX and a cubin of one kernel lie side by side", async () => {
+  const { ptx, manifest } = compileAhead(scaled);
+  writeCompiled("scaled.sm_90a", { ptx, manifest });
+  const cubin = { ...manifest, code: { form: "cubin", checksum: checksum(Uint8Array.of(1, 2)) } };
+  writeFileSync(join(folder, "scaled.sm_90a.cubin.json"), JSON.stringify(cubin));
+  writeFileSync(join(folder, "scaled.sm_90a.cubin"), Uint8Array.of(1, 2));
+  const text = await loadKernel(join(folder, "scaled.sm_90a.ptx.json"));
+  const machine = await loadKernel(join(folder, "scaled.sm_90a.cubin.json"));
+  expect([text.code, machine.code]).toEqual([ptx, Buffer.of(1, 2)]);
+});
+
+test("sources are named as they are seen from the working directory", () => {
+  const checked = kernel(
+    { name: "checked", inputs: { x: array(f32, [4]) }, outputs: { out: array(f32, [4]) } },
+    ({ x, out }) => {
+      const tile = x.load();
+      assert(tile.lt(5), "small");
+      out.store(tile);
+    },
+  );
+  const { ptx, manifest } = compileAhead(checked);
+  const own = "src/runtime/load-kernel.test.ts";
+  expect(ptx).toContain(`.file 1 "${own}"`);
+  expect(manifest.kernel.position?.file).toBe(own);
+  expect(manifest.plan).toMatchObject({ messages: [{ position: { file: own } }] });
+  expect(JSON.stringify(manifest) + ptx).not.toContain(process.cwd());
+});
+
 test("a target is given by its description or its name", () => {
   expect(compileAhead(scaled, "sm_80")).toEqual(compileAhead(scaled, targets.sm_80));
 });
@@ -302,8 +331,12 @@ describe("what is no compiled kernel", () => {
     writeFileSync(join(folder, "broken.json"), "{");
     expect((await failure(() => loadKernel(join(folder, "broken.json")))).code).toBe("TW4022");
     const path = writeCompiled("scaled.sm_90a", compileAhead(scaled));
-    rmSync(path.replace(/json$/, "ptx"));
+    rmSync(path.replace(/\.json$/, ""));
     expect((await failure(() => loadKernel(path))).found).toContain("scaled.sm_90a.ptx");
+    expect(await failure(() => loadKernel(path.replace(/\.json$/, "")))).toMatchObject({
+      code: "TW4022",
+      expected: expect.stringContaining(".json") as string,
+    });
   });
 
   test("a browser has no files", async () => {

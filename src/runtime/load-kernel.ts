@@ -10,7 +10,7 @@ import { captureLocation } from "../support/location.ts";
  * and the code beside it. A type argument says what the kernel was.
  *
  * ```ts
- * const axpy = await loadKernel<typeof import("./axpy.ts").axpy>("kernels/axpy.sm_90a.json");
+ * const axpy = await loadKernel<typeof import("./axpy.ts").axpy>("kernels/axpy.sm_90a.ptx.json");
  * const { out } = await device.run(axpy, { x, y, alpha: 2 });
  * ```
  */

@@ -5,8 +5,8 @@
  *   --emit       to standard output, or with --out DIR into
  *   ir           axpy.ir
  *   placement    axpy.sm_90a.txt
- *   ptx          axpy.sm_90a.ptx, and axpy.sm_90a.json with what a launch needs
- *   cubin        axpy.sm_90a.cubin and axpy.sm_90a.json, never to standard output
+ *   ptx          axpy.sm_90a.ptx, and axpy.sm_90a.ptx.json with what a launch needs
+ *   cubin        axpy.sm_90a.cubin and axpy.sm_90a.cubin.json, never to standard output
  */
 import { join } from "node:path";
 import type { Kernel } from "../../ir/node.ts";
@@ -14,7 +14,7 @@ import { printKernel } from "../../ir/printer.ts";
 import { placeKernel } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
 import { runPasses } from "../../passes/pipeline.ts";
-import { compileAhead, compileKernel } from "../../ptx/compile.ts";
+import { compileAhead, compileForFiles } from "../../ptx/compile.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { requireLimits } from "../../sim/limits.ts";
@@ -123,7 +123,7 @@ const emitters: { readonly [E in Emitted]: Emitter } = {
       const { ptx, manifest } = compileAhead(exported.definition, target);
       return product(exported, target, ptx, [
         ["ptx", ptx],
-        ["json", json(manifest)],
+        ["ptx.json", json(manifest)],
       ]);
     }),
 
@@ -137,12 +137,12 @@ const emitters: { readonly [E in Emitted]: Emitter } = {
 async function cubinProduct(exported: ExportedKernel, target: Target): Promise<Product> {
   const { kernel }: { readonly kernel: Kernel } = exported.definition;
   const assembler = requireAssembler();
-  const { module, ...plan } = compileKernel(runPasses(kernel), target);
+  const { module, ...plan } = compileForFiles(kernel, target);
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
   const { cubin } = await assembler(source);
   return product(exported, target, undefined, [
     ["cubin", cubin],
-    ["json", json(manifestOf(kernel, plan, cubin))],
+    ["cubin.json", json(manifestOf(kernel, plan, cubin))],
   ]);
 }
 

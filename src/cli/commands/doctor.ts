@@ -123,13 +123,22 @@ async function toolFinding({ findTool }: Probes, name: string, use: string): Pro
 function cacheFinding({ cache }: Probes): Finding {
   const name = "cache";
   try {
-    const { folder, kernels, bytes, limitBytes } = cache();
+    const { folder, kernels, bytes, limitBytes, problem } = cache();
     if (folder === undefined) return { name, status: "ok", detail: "off, by TILEWRIGHT_CACHE" };
+    if (problem !== undefined)
+      return { name, status: "failed", detail: unwritable(folder, problem) };
     const held = `${kernels} kernels, ${formatBytes(bytes)} of ${formatBytes(limitBytes)}`;
     return { name, status: "ok", detail: `${folder}: ${held}` };
   } catch (error) {
     return { name, status: "failed", detail: summaryOf(asError(error)) };
   }
+}
+
+function unwritable(folder: string, problem: string): string {
+  return (
+    `${folder} cannot be written to, so that kernels are compiled anew in every process: ${problem}; ` +
+    "make it writable, or set TILEWRIGHT_CACHE to another folder or to off"
+  );
 }
 
 async function launchFinding(name: string, launch: () => Promise<number>): Promise<Finding> {

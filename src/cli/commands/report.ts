@@ -17,12 +17,14 @@ export interface ReportSettings {
   readonly kernel: string | undefined;
   readonly targets: readonly Target[];
   readonly svg: string | undefined;
+  /** Seconds for the assembler, for each kernel and target. */
+  readonly timeout: number;
 }
 
 export async function reportCommand(settings: ReportSettings, output: Output): Promise<number> {
   const { file, svg, targets } = settings;
   const module = await runUserCode(output, () => loadUserModule(file));
-  const assembler = findAssembler();
+  const assembler = findAssembler(settings.timeout);
   const reports: KernelReport[] = [];
   for (const { name, definition } of selectKernels(module, settings.kernel))
     for (const target of targets)

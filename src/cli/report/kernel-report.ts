@@ -16,10 +16,11 @@ import type { Executable } from "../../ptx/executable.ts";
 import type { Instruction, PtxModule, Statement } from "../../ptx/module.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { requireBlockLimits } from "../../sim/limits.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Position } from "../../support/location.ts";
 import { occupancy } from "../../targets/target.ts";
 import type { Occupancy, Target } from "../../targets/target.ts";
-import type { Assembler, Usage } from "../toolkit.ts";
+import type { Assembler, Source, Usage } from "../toolkit.ts";
 import { bankUses } from "./bank-use.ts";
 import { memoryAccess } from "./memory-instructions.ts";
 import type { MemoryAccess } from "./memory-instructions.ts";
@@ -61,8 +62,10 @@ export interface KernelReport {
   readonly target: Target;
   readonly lanes: number;
   readonly sharedBytes: number;
-  /** Undefined where no assembler is installed. */
+  /** Undefined where no assembler is installed, or it took too long. */
   readonly usage: Usage | undefined;
+  /** Why the assembler was stopped. */
+  readonly stopped: TilewrightError | undefined;
   readonly occupancy: Occupancy;
   readonly lines: readonly LineReport[];
 }
@@ -79,7 +82,7 @@ export async function reportKernel(
   const executable = emitKernel(placement);
   const { lanes, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
-  const usage = assembler === undefined ? undefined : (await assembler(source)).usage;
+  const { usage, stopped } = await usageOf(source, assembler);
   return {
     name,
     kernel: kernel.name,
@@ -87,9 +90,23 @@ export async function reportKernel(
     lanes,
     sharedBytes,
     usage,
+    stopped,
     occupancy: occupancy(target, { lanes, sharedBytes, registers: usage?.registers }),
     lines: lineReports(placement, executable),
   };
+}
+
+/** What the assembler tells; the rest of a report does not need it. */
+async function usageOf(
+  source: Source,
+  assembler: Assembler | undefined,
+): Promise<Pick<KernelReport, "usage" | "stopped">> {
+  try {
+    return { usage: (await assembler?.(source))?.usage, stopped: undefined };
+  } catch (error) {
+    if (!(error instanceof TilewrightError) || error.code !== "TW5012") throw error;
+    return { usage: undefined, stopped: error };
+  }
 }
 
 /** Facts of a line while they are gathered. */

@@ -41,7 +41,9 @@ export function summaryRows(report: KernelReport): readonly (readonly [string, s
   ];
 }
 
-function registersText({ usage }: KernelReport): string {
+function registersText({ usage, stopped }: KernelReport): string {
+  if (stopped !== undefined)
+    return `not known: ${stopped.code}, ${stopped.summary} in ${stopped.expected}; ${stopped.remedy}`;
   if (usage === undefined) return "not known: ptxas is not installed";
   const { registers, spillStores, spillLoads } = usage;
   const spills =

@@ -13,6 +13,7 @@ import {
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import { integer } from "../../ptx/operands.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import type { Assembler } from "../toolkit.ts";
 import { reportKernel } from "./kernel-report.ts";
@@ -143,6 +144,18 @@ describe("a report", () => {
     );
     const unknown = reportText(await report(wide), sourceText).join("\n");
     expect(unknown).toMatch(/registers +not known: ptxas is not installed\n/);
+    const slow = (): Promise<never> =>
+      Promise.reject(
+        new TilewrightError({
+          code: "TW5012",
+          message: "ptxas did not finish",
+          expected: "3 seconds",
+        }),
+      );
+    const stopped = reportText(await report(wide, slow), sourceText).join("\n");
+    expect(stopped).toMatch(
+      /registers +not known: TW5012, ptxas did not finish in 3 seconds; make/,
+    );
     expect(unknown).toMatch(/16 blocks a processor.*the limit is lanes, registers not counted\n/);
   });
 

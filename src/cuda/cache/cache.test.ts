@@ -114,6 +114,17 @@ describe("the store", () => {
     expect(() => store.clear()).toThrow(file);
   });
 
+  test("tells whether it can be written, and leaves nothing behind", () => {
+    const fresh = join(folder, "not", "there");
+    expect(new FileStore(fresh, 2 ** 20).writeProblem()).toBeUndefined();
+    expect(existsSync(fresh)).toBe(false);
+    expect(new FileStore(folder, 2 ** 20).writeProblem()).toBeUndefined();
+    writeFileSync(join(folder, "file"), "");
+    const problem = new FileStore(join(folder, "file", "cache"), 2 ** 20).writeProblem();
+    expect(problem).toMatch(/ENOTDIR|EEXIST|ENOENT/);
+    expect(readdirSync(folder).filter((name) => name.endsWith(".temporary"))).toEqual([]);
+  });
+
   test("serves processes that write and read the same keys at once", async () => {
     const outfile = join(folder, "worker.mjs");
     const source = JSON.stringify(new URL("./store.ts", import.meta.url).pathname);

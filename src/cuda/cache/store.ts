@@ -15,6 +15,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  rmdirSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -79,6 +80,20 @@ export class FileStore {
       attempt(() => {
         rmSync(temporary, { force: true });
       });
+    }
+  }
+
+  /** Why nothing can be kept; undefined where it can. */
+  writeProblem(): string | undefined {
+    const trial = join(this.folder, `${process.pid}.${randomBytes(6).toString("hex")}.temporary`);
+    try {
+      const made = mkdirSync(this.folder, { recursive: true });
+      writeFileSync(trial, "", { flag: "wx" });
+      rmSync(trial);
+      if (made !== undefined) rmdirSync(this.folder);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
     }
   }
 

@@ -119,7 +119,7 @@ export const deviceCodes = registerCodes({
     title: "compiled kernel that the device cannot run",
     cause:
       "Code compiled ahead of time is for one target, and in a form that not every device takes: the simulator takes none, the emulator PTX alone.",
-    example: 'device.run(await loadKernel("axpy.sm_90a.json"), inputs) on the simulator',
+    example: 'device.run(await loadKernel("axpy.sm_90a.ptx.json"), inputs) on the simulator',
     remedy: "compile the kernel for this device's target, or open another device",
   },
   TW4020: {
@@ -139,7 +139,7 @@ export const deviceCodes = registerCodes({
   TW4022: {
     title: "compiled kernel cannot be read",
     cause: "The manifest or the code beside it is not there, or not readable.",
-    example: 'await loadKernel("missing.sm_90a.json")',
+    example: 'await loadKernel("missing.sm_90a.ptx.json")',
     remedy:
       "give the path of the .json file that `tilewright compile --emit ptx` wrote; in a browser, fetch both files and use kernelFromCompiled",
   },

@@ -6,7 +6,8 @@ export const driverCodes = registerCodes({
     title: "no NVIDIA driver",
     cause: "The driver's library was not found on this machine, so no GPU can be opened.",
     example: 'open("gpu") on a laptop without an NVIDIA GPU',
-    remedy: 'install the NVIDIA driver, or open("simulator")',
+    remedy:
+      'install the NVIDIA driver, or open("emulator"), which runs the same PTX on any machine, or open("simulator")',
   },
   TW4502: {
     title: "no GPU",

@@ -73,6 +73,13 @@ export const toolCodes = registerCodes({
     example: 'tilewright emulate axpy.ptx --block 128 --arg "f32[1024]:short.bin"',
     remedy: "give a file with as many bytes as the elements have in memory, or random or zeros",
   },
+  TW5012: {
+    title: "ptxas takes too long",
+    cause:
+      "The assembler did not finish in time. Its work grows faster than a kernel's instructions, and tiles that a lane holds hundreds of registers of make very many of them.",
+    example: "tilewright report huge.ts --timeout 10",
+    remedy: "make the tiles smaller, or give ptxas more seconds with --timeout",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
