@@ -3,10 +3,11 @@ import { expect, test } from "vitest";
 import { assemble, hasPtxas } from "../ptxas.ts";
 import { collectiveKernels } from "./collective.ts";
 import { copyKernels } from "./copies.ts";
+import { descriptorKernels } from "./descriptors.ts";
 import { memoryKernels } from "./memory.ts";
 import { planted } from "./planted.ts";
 
-const kernels = [...memoryKernels, ...copyKernels, ...collectiveKernels];
+const kernels = [...memoryKernels, ...copyKernels, ...collectiveKernels, ...descriptorKernels];
 
 test("there are enough bugs, each with a name of its own", () => {
   const names = kernels.flatMap(({ bugs }) => bugs.map(({ name }) => name));

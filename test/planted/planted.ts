@@ -28,7 +28,7 @@ export interface PlantedKernel {
 
 /** A module for sm_90a with the one entry. */
 export function module(body: string): string {
-  return `.version 8.0\n.target sm_90a\n.address_size 64\n\n.visible .entry ${body}\n`;
+  return `.version 8.3\n.target sm_90a\n.address_size 64\n\n.visible .entry ${body}\n`;
 }
 
 export function planted(kernel: PlantedKernel, bug: PlantedBug): string {

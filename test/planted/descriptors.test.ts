@@ -1,0 +1,4 @@
+import { descriptorKernels } from "./descriptors.ts";
+import { definePlantedTests } from "./suite.ts";
+
+definePlantedTests(descriptorKernels);
