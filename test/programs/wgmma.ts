@@ -181,12 +181,17 @@ function constants({ types, registers, majorA, majorB, signs }: Form): string {
 }
 
 /** The operands of a sparse A behind the descriptors: a register of metadata and the selector. */
-function metadata(kernel: Kernel, { types, sparse }: Form): string {
-  if (sparse === undefined) return "";
+function metadata(
+  kernel: Kernel,
+  { types, sparse, flavour }: Form,
+): { readonly operands: string; readonly after: readonly string[] } {
+  if (sparse === undefined) return { operands: "", after: [] };
   const [, typeA = ""] = types.split(".");
   const make = (): Uint8Array => metadataBytes(typeA, lanes, sparse.order, 3);
   const word = kernel.load(kernel.stream(`metadata ${sparse.order}`, 4, make));
-  return `, ${word}, ${sparse.selector}`;
+  // Once issued, the instruction has them: the register may be used again.
+  const after = flavour === undefined ? [] : [`mov.b32 ${word}, %t;`];
+  return { operands: `, ${word}, ${sparse.selector}`, after };
 }
 
 /** Stores every register, or a digest of all of a lane's. */
@@ -218,8 +223,9 @@ function multiply(tile: Tiles, form: Form, scales: readonly (0 | 1)[], isDigest:
   for (const scale of scales)
     kernel.line(
       `setp.ne.b32 ${keeps}, ${scale}, 0;`,
-      `${opcode} {${sums.join(", ")}}, ${a}, ${descriptorB}${sparsity}, ${keeps}${constants(form)};`,
+      `${opcode} {${sums.join(", ")}}, ${a}, ${descriptorB}${sparsity.operands}, ${keeps}${constants(form)};`,
     );
+  kernel.line(...sparsity.after);
   kernel.line("wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;");
   keep(kernel, opcode, sums, isDigest);
 }
