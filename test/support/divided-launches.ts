@@ -2,6 +2,7 @@
  * Launches of many blocks for threads to share: some that they can share, some whose blocks get in each
  * other's way or meet something to report, and some whose blocks communicate.
  */
+import type * as Emulator from "../../src/emulator/index.ts";
 import type { Crew, EmulatedMemory, EmulationResult } from "../../src/emulator/index.ts";
 import type { PtxModule } from "../../src/ptx/module.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
@@ -173,10 +174,10 @@ export interface LaunchRecord {
 /** The emulator's parts, from the sources or from a build of them. */
 export interface EmulatorParts {
   readonly EmulatedMemory: new () => EmulatedMemory;
-  parsePtx(text: string): PtxModule;
-  run(
-    ...given: Parameters<typeof import("../../src/emulator/index.ts").emulate>
-  ): EmulationResult | Promise<EmulationResult>;
+  readonly parsePtx: (text: string) => PtxModule;
+  readonly run: (
+    ...given: Parameters<typeof Emulator.emulate>
+  ) => EmulationResult | Promise<EmulationResult>;
 }
 
 /** A word of an input; the one at byte 8 of p0 says how many blocks there are. */
@@ -237,7 +238,7 @@ export async function recordLaunch(
 
 /** Launches with a crew. */
 export function crewOf(
-  { emulateWith }: Pick<typeof import("../../src/emulator/index.ts"), "emulateWith">,
+  { emulateWith }: Pick<typeof Emulator, "emulateWith">,
   crew: Crew,
 ): EmulatorParts["run"] {
   return (...given) => emulateWith(crew, ...given);

@@ -13,9 +13,9 @@ export interface Port {
 
 /** What a port tells. */
 export interface PortEvents {
-  answered(answer: Answer): void;
+  readonly answered: (answer: Answer) => void;
   /** It has ended, or never began. */
-  ended(): void;
+  readonly ended: () => void;
 }
 
 export type OpenPort = (events: PortEvents) => Port;
