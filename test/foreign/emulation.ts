@@ -1,10 +1,8 @@
-/** Runs a described launch on the emulator. */
-import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
-import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
-import { TilewrightError } from "../../src/support/diagnostics.ts";
-import { targets } from "../../src/targets/target.ts";
-import type { PtxModule } from "../../src/ptx/module.ts";
+/** Runs a described launch on the emulator, through its public interface. */
+import { f32, f64, hostArray, i16, i32, i64, TilewrightError, u16, u32, u64, u8 } from "tilewright";
+import type { DType, HostArray, Storage } from "tilewright";
+import { Emulator } from "tilewright/emulator";
+import type { EmulatedArray, ParameterValue } from "tilewright/emulator";
 import type { Argument, Data, NumberArray, Results } from "./case.ts";
 
 export interface Launch {
@@ -23,26 +21,21 @@ export interface Outcome {
   readonly results: Results;
 }
 
-interface Placed {
-  readonly data: Data;
-  readonly address: number;
-}
-
 /** Runs the one entry of the text. */
 export function runOnEmulator(text: string, file: string, launch: Launch, seed: number): Outcome {
-  const module = parsePtx(text, file);
-  const memory = new EmulatedMemory();
-  const arrays = new Map<string, Placed>();
-  const given = launch.arguments.map((argument) => parameterBytes(argument, memory, arrays));
-  const { entry, extra } = entryOf(module, given.length);
+  const emulator = new Emulator();
+  const module = emulator.load(text, file);
+  const arrays = new Map<string, EmulatedArray>();
+  const given = launch.arguments.map((argument) => parameterOf(argument, emulator, arrays));
   const { blocks, lanes, cluster, sharedBytes = 0 } = launch;
   // Triton hands scratch memory to kernels that need some; these get none.
-  const parameters = [...given, ...Array.from({ length: extra }, () => new Uint8Array(8))];
-  const shape = { entry, blocks, lanes, cluster, sharedBytes, parameters };
-  const target = module.target === "sm_80" ? targets.sm_80 : targets.sm_90a;
+  const extra = module.entry().parameters.slice(given.length);
+  const parameters = [...given, ...extra.map(() => null)];
+  const settings = { blocks, lanes, sharedBytes, parameters, seed };
   const findings: TilewrightError[] = [];
   try {
-    findings.push(...emulate(module, shape, memory, { target, seed }).findings);
+    const shape = cluster === undefined ? settings : { ...settings, cluster };
+    findings.push(...emulator.launch(module, shape).findings);
   } catch (error) {
     if (!(error instanceof TilewrightError)) throw error;
     findings.push(error);
@@ -54,51 +47,57 @@ export function runOnEmulator(text: string, file: string, launch: Launch, seed: 
   return {
     findings,
     codes: codes.filter((code) => code !== ""),
-    results: resultsOf(memory, arrays),
+    results: resultsOf(emulator, arrays),
   };
 }
 
-function entryOf(module: PtxModule, given: number): { entry: string; extra: number } {
-  const entries = module.declarations.filter((one) => one.kind === "function" && one.entry);
-  const [only] = entries;
-  if (only?.kind !== "function" || entries.length !== 1) throw new Error("one entry is needed");
-  return { entry: only.name, extra: only.parameters.length - given };
-}
-
-function parameterBytes(
+function parameterOf(
   argument: Argument,
-  memory: EmulatedMemory,
-  arrays: Map<string, Placed>,
-): Uint8Array {
-  if (argument.kind === "scalar") return bytesOf(new Int32Array([argument.value]));
-  if (argument.kind === "single") return bytesOf(new Float32Array([argument.value]));
+  emulator: Emulator,
+  arrays: Map<string, EmulatedArray>,
+): ParameterValue {
+  if (argument.kind === "scalar") return argument.value;
+  if (argument.kind === "single") return { dtype: f32, value: argument.value };
   if (argument.kind === "addresses") {
-    const parts = argument.arrays.map((array) => parameterBytes(array, memory, arrays));
-    const data = Uint8Array.from(parts.flatMap((part) => [...part]));
-    return parameterBytes({ kind: "input", name: argument.name, data }, memory, arrays);
+    const parts = argument.arrays.map((array) => parameterOf(array, emulator, arrays));
+    const addresses = parts.map((part) => BigInt((part as EmulatedArray).address));
+    const data = BigUint64Array.from(addresses);
+    return parameterOf({ kind: "input", name: argument.name, data }, emulator, arrays);
   }
   const { kind, data } = argument;
   const name = kind === "map" ? "map" : argument.name;
-  const address = memory.allocate(data.byteLength, name);
-  if (kind !== "output") memory.write(address, bytesOf(data));
-  arrays.set(name, { data, address });
-  return kind === "map"
-    ? encodeTensorMap({ ...argument.map, address })
-    : bytesOf(new BigUint64Array([BigInt(address)]));
+  const values = arrayOf(data);
+  const array =
+    kind === "output"
+      ? emulator.allocate(values.dtype, values.shape, name)
+      : emulator.upload(values, name);
+  arrays.set(name, array);
+  return kind === "map" ? emulator.tensorMap(array, argument.map) : array;
 }
 
-function bytesOf(data: Data): Uint8Array {
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength).slice();
+const formats: ReadonlyMap<unknown, DType> = new Map<unknown, DType>([
+  [Uint8Array, u8],
+  [Uint16Array, u16],
+  [Int16Array, i16],
+  [Uint32Array, u32],
+  [Int32Array, i32],
+  [Float32Array, f32],
+  [Float64Array, f64],
+  [BigInt64Array, i64],
+  [BigUint64Array, u64],
+]);
+
+function arrayOf(data: Data): HostArray {
+  const dtype = formats.get(data.constructor);
+  if (dtype === undefined) throw new Error(`no format for ${data.constructor.name}`);
+  return hostArray(dtype, [data.length], data as Storage);
 }
 
-function resultsOf(memory: EmulatedMemory, arrays: ReadonlyMap<string, Placed>): Results {
+function resultsOf(emulator: Emulator, arrays: ReadonlyMap<string, EmulatedArray>): Results {
   const read = (name: string): Data => {
-    const placed = arrays.get(name);
-    if (placed === undefined) throw new Error(`no array ${name}`);
-    const copy = placed.data.slice();
-    const bytes = memory.read(placed.address, copy.byteLength);
-    new Uint8Array(copy.buffer, copy.byteOffset, copy.byteLength).set(bytes);
-    return copy;
+    const array = arrays.get(name);
+    if (array === undefined) throw new Error(`no array ${name}`);
+    return emulator.download(array).data as Data;
   };
   return {
     numbers: (name) => read(name) as NumberArray,

@@ -4,6 +4,7 @@ import { bf16, f32, f64, i32, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
+import { decodeTensorMap } from "../tensor-map.ts";
 import { Emulator } from "./index.ts";
 import type { LaunchSettings, ParameterValue } from "./index.ts";
 
@@ -174,14 +175,14 @@ describe("tensor maps", () => {
   test("follow from the array", () => {
     const emulator = new Emulator();
     const array = emulator.allocate(bf16, [4, 64, 256]);
-    const { map } = emulator.tensorMap(array, { box: [64, 8, 1], swizzle: 128 });
-    expect(map).toEqual({
+    const { bytes } = emulator.tensorMap(array, { box: [64, 8, 1], swizzle: 128 });
+    expect(decodeTensorMap(bytes)).toMatchObject({
       type: "bf16",
       address: array.address,
       extents: [256, 64, 4],
       strides: [512, 512 * 64],
       box: [64, 8, 1],
-      elementStrides: undefined,
+      elementStrides: [1, 1, 1],
       swizzle: 128,
       fill: "zero",
     });

@@ -14,7 +14,7 @@ import type { PtxType } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { encodeTensorMap, tensorMapBytes } from "../tensor-map.ts";
+import { tensorMapBytes } from "../tensor-map.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import type { EntryParameter } from "./module.ts";
 import { TensorMapValue } from "./tensor-map-value.ts";
@@ -80,7 +80,7 @@ function encode(parameter: EntryParameter, value: ParameterValue): Uint8Array | 
   if (value instanceof Uint8Array)
     return value.length === bytes ? value.slice() : `${value.length} bytes`;
   if (value instanceof TensorMapValue)
-    return bytes === tensorMapBytes ? encodeTensorMap(value.map) : "a tensor map";
+    return bytes === tensorMapBytes ? value.bytes : "a tensor map";
   if (count !== undefined || vector !== undefined || several.includes(type)) return textOf(value);
   if (value instanceof EmulatedArray)
     return bytes === pointerBytes && !floatTypes.has(type)
