@@ -248,6 +248,20 @@ describe("mma.sync multiplies matrices in registers", () => {
   });
 });
 
+describe("products that PTX does not have (TW8001)", () => {
+  test.for([
+    "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1};",
+    "mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7,%r10,%r11,%r12,%r13}, {%r8,%r9,%r14,%r15}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k16.row.col.satfinite.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, {%r8,%r9}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32 {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%r8}, {%r0,%r1,%r2,%r3};",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%r8,%r9}, {%r0,%r1,%r2,%r3};",
+  ])("%s", (body) => {
+    expect(runPtx({ body }).codes).toEqual(["TW8001"]);
+  });
+});
+
 describe("matrices between shared memory and registers", () => {
   const halves = Uint16Array.from({ length: 256 }, (_, index) => 1000 + index);
   const x = new Uint8Array(halves.buffer);

@@ -15,6 +15,7 @@ import type { Metadata } from "./metadata.ts";
 import { multiplyBytes, multiplyMeeting } from "./multiply.ts";
 import type { ProductForm } from "./multiply.ts";
 import {
+  layoutsOf,
   parseShape,
   productForm,
   productTypes,
@@ -50,8 +51,9 @@ export function mma(instruction: CollectiveInstruction): Collective | undefined 
   if (shape === undefined) return undefined;
   const { m, n, k } = shape;
   const [typeD, typeA, , typeC] = productTypes(modifiers);
+  if (m === 8 && k === 4 && typeA === "f16") return quadProduct(instruction);
+  if (layoutsOf(modifiers) !== "row col") return undefined;
   if (typeA === "f64") return doubleProduct(shape, modifiers, [d, a, b, c]);
-  if (m === 8 && k === 4) return quadProduct(instruction);
   const product = productForm(modifiers, "mma");
   const sparse = isSparse(modifiers);
   if (product === undefined || typeD !== typeC) return undefined;

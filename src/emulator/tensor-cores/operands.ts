@@ -47,6 +47,11 @@ export function productTypes(modifiers: readonly string[]): readonly string[] {
   return modifiers.filter((modifier) => typeNames.test(modifier));
 }
 
+/** The layouts of A and B: "row col". */
+export function layoutsOf(modifiers: readonly string[]): string {
+  return modifiers.filter((modifier) => modifier === "row" || modifier === "col").join(" ");
+}
+
 export function productForm(
   modifiers: readonly string[],
   unit: ProductForm["unit"],
@@ -55,6 +60,7 @@ export function productForm(
   if (accumulator !== "f32" && accumulator !== "f16" && accumulator !== "s32") return undefined;
   if (a === undefined || b === undefined || !isOperandType(a) || !isOperandType(b))
     return undefined;
+  if (a === "b1" && !modifiers.includes("popc")) return undefined;
   return {
     unit,
     a,

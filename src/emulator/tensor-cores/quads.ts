@@ -23,7 +23,7 @@ import {
 } from "../arithmetic/floats.ts";
 import type { Collective, CollectiveInstruction } from "../collective.ts";
 import type { RegisterWords } from "./fragments.ts";
-import { productTypes, readRegisters, registersOf, writeRegisters } from "./operands.ts";
+import { layoutsOf, productTypes, readRegisters, registersOf, writeRegisters } from "./operands.ts";
 
 const depth = 4;
 const side = 8;
@@ -95,7 +95,7 @@ interface QuadForm {
 
 function formOf(modifiers: readonly string[]): QuadForm | undefined {
   const [typeD, typeA, typeB, typeC] = productTypes(modifiers);
-  const [layoutA, layoutB] = modifiers.filter((modifier) => /^(?:row|col)$/.test(modifier));
+  const [layoutA, layoutB] = layoutsOf(modifiers).split(" ");
   if (typeA !== "f16" || typeB !== "f16" || modifiers.includes("satfinite")) return undefined;
   const known = typeD === "f32" ? ["f32", "f16"] : typeD === "f16" ? ["f16"] : [];
   if (typeC === undefined || !known.includes(typeC) || layoutB === undefined) return undefined;

@@ -27,7 +27,7 @@ import { multiplyDoubles, roundingOf } from "./doubles.ts";
 import { isWmmaMatrix, isWmmaProduct } from "./forms.ts";
 import type { ProductShape } from "./forms.ts";
 import { multiplyBytes } from "./multiply.ts";
-import { parseShape, productForm, productTypes, registersOf } from "./operands.ts";
+import { layoutsOf, parseShape, productForm, productTypes, registersOf } from "./operands.ts";
 import type { Registers } from "./operands.ts";
 
 const elementBits: ReadonlyMap<string, number> = new Map([
@@ -242,8 +242,7 @@ const multiply: CollectiveRule = (instruction) => {
 
 /** Elements of less than a byte come with A by rows and B by columns only. */
 function hasLayouts(modifiers: readonly string[], bits: number): boolean {
-  const layouts = modifiers.filter((modifier) => /^(?:row|col)$/.test(modifier)).join(" ");
-  return bits >= 8 || layouts === "row col";
+  return bits >= 8 || layoutsOf(modifiers) === "row col";
 }
 
 function sumBits(type: string): number {
