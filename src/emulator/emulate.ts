@@ -36,7 +36,7 @@ export function emulate(
   } catch (error) {
     throw withEarlier(error, state);
   }
-  return { findings: state.findings, counters: state.counters };
+  return { findings: state.findings, printed: state.printed, counters: state.counters };
 }
 
 /**
@@ -52,7 +52,7 @@ export async function emulateWith(
 ): Promise<EmulationResult> {
   const state = prepare(module, launch, memory, options);
   const grid = new Grid(state, launch);
-  const { findings, counters } = state;
+  const { findings, printed, counters } = state;
   const breaks = new Breaks();
   try {
     const pace = await crew.pace(state);
@@ -64,7 +64,7 @@ export async function emulateWith(
         if (more === undefined) break;
         counters.laneInstructions += more.laneInstructions;
         counters.warpInstructions += more.warpInstructions;
-        return { findings, counters };
+        return { findings, printed, counters };
       }
       grid.runNext();
       pace.clusterDone();
@@ -75,5 +75,5 @@ export async function emulateWith(
   } catch (error) {
     throw withEarlier(error, state);
   }
-  return { findings, counters };
+  return { findings, printed, counters };
 }

@@ -6,7 +6,7 @@ import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
-import { globalBase } from "./addresses.ts";
+import { globalBase, windows, wordSize } from "./addresses.ts";
 import { collectiveRules } from "./collectives.ts";
 import { Launch } from "./machine/launch.ts";
 import { byteStates, memoryOf } from "./memory.ts";
@@ -42,6 +42,8 @@ function addressIn(program: Program, globals: ReadonlyMap<string, number>, name:
   if (variable !== undefined) return BigInt(variable);
   const called = program.functions.find(({ declaration }) => declaration.name === name);
   if (called !== undefined) return BigInt(functionAddress(called.number));
+  const constant = program.constants.find(({ variable: { name: other } }) => other === name);
+  if (constant !== undefined) return BigInt(windows.const * wordSize + constant.offset);
   throw new Error(`the address of ${name} is not known`);
 }
 

@@ -36,5 +36,7 @@ export interface EmulationCounters {
 export interface EmulationResult {
   /** What the checks found, in the order of finding; the launch went on behind each. */
   readonly findings: readonly TilewrightError[];
+  /** What lanes printed, one text a call. */
+  readonly printed: readonly string[];
   readonly counters: EmulationCounters;
 }

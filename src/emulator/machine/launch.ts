@@ -8,11 +8,15 @@ import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Program, Site } from "../program/program.ts";
+import { globalBase } from "../addresses.ts";
+import { deviceHeap } from "../program/implicit.ts";
 import { Checker } from "../checks/checker.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { Marks } from "../threads/marks.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
+import { deviceHeapOf } from "./device-heap.ts";
+import type { DeviceHeap } from "./device-heap.ts";
 import { divergence } from "./deadlock.ts";
 import type { BlockState, Found, WarpHost, WarpState, StoredBytes } from "./warp.ts";
 
@@ -39,6 +43,7 @@ export class Launch implements WarpHost, MachineView {
   readonly checks: boolean;
   readonly naming: Naming;
   readonly findings: TilewrightError[] = [];
+  readonly printed: string[] = [];
   readonly counters = { laneInstructions: 0, warpInstructions: 0 };
   readonly checker: Checker | undefined;
   readonly activity = { stores: 0 };
@@ -99,6 +104,23 @@ export class Launch implements WarpHost, MachineView {
 
   changed(): void {
     this.#changes += 1;
+  }
+
+  print(text: string): void {
+    this.printed.push(text);
+  }
+
+  get #deviceHeap(): DeviceHeap {
+    const slot = this.program.globals.findIndex(({ name }) => name === deviceHeap);
+    return deviceHeapOf(this.#memory, this.symbols[slot] ?? globalBase);
+  }
+
+  allocate(bytes: number): number {
+    return this.#deviceHeap.allocate(this.heap, bytes);
+  }
+
+  release(address: number): boolean {
+    return this.#deviceHeap.free(this.heap, address);
   }
 
   clock(): number {

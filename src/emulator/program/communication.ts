@@ -9,11 +9,13 @@
  * | `ld`, `st` with `.volatile .relaxed .acquire .release .mmio`    | but for `.shared`, …     |
  * | `cp.reduce.async.bulk`                                          | into global memory       |
  * | reading `%clock` or `%globaltimer`                              | what runs first shows    |
+ * | calls of `vprintf`, `malloc` and `free`                         | the same                 |
  * | everything else: weak accesses, copies, barriers, fences        | no                       |
  */
 import type { Instruction } from "../../ptx/module.ts";
 import { accessKind } from "../lane/memory.ts";
 import { semanticsOf } from "../checks/order.ts";
+import { isOutsideFunction } from "./outside.ts";
 import type { Site } from "./program.ts";
 import { visitSymbols } from "./variables.ts";
 
@@ -32,6 +34,12 @@ function readsClock({ operands }: Instruction): boolean {
   return found;
 }
 
+function callsOutside({ operands }: Instruction): boolean {
+  return operands.some(({ kind, ...rest }) => {
+    return kind === "symbol" && "name" in rest && isOutsideFunction(rest.name);
+  });
+}
+
 function reducesIntoGlobal(modifiers: readonly string[]): boolean {
   const target = modifiers.find((modifier) => /^(?:global|shared)/.test(modifier));
   return modifiers[0] === "reduce" && target?.startsWith("shared") !== true;
@@ -41,6 +49,7 @@ function isCommunication(instruction: Instruction): boolean {
   const { opcode } = instruction;
   const [root, ...modifiers] = opcode.split(".");
   if (root === "cp") return reducesIntoGlobal(modifiers);
+  if (root === "call") return callsOutside(instruction);
   const isAccess = root === "atom" || root === "red" || root === "ld" || root === "st";
   if (isAccess && semanticsOf(opcode).strong && isCommon(modifiers)) return true;
   return readsClock(instruction);

@@ -1,5 +1,5 @@
 /** Turns the planned steps of a function into functions that run them. */
-import type { Operand, PtxModule } from "../../ptx/module.ts";
+import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import type { Collective, CollectiveRules, MachineView, OperandView } from "../collective.ts";
 import { memoryForm } from "../lane/memory.ts";
 import { LaneWriter, OperandError } from "../lane/writer.ts";
@@ -10,6 +10,7 @@ import { WarpInstruction } from "../warp/rule.ts";
 import type { WarpRules, WarpRun } from "../warp/rule.ts";
 import { isWhole, synchronisationRules } from "../warp/synchronisation.ts";
 import { fenceRules } from "../warp/fences.ts";
+import { stackRules } from "../warp/stack.ts";
 import {
   callForm,
   callStep,
@@ -23,16 +24,20 @@ import { locationOf, unknownInstruction, unknownName } from "./errors.ts";
 import type { FlatInstruction } from "./flatten.ts";
 import type { FlowBlock } from "./flow.ts";
 import { viewOf } from "./operands.ts";
+import { isOutsideFunction, outsideStep } from "./outside.ts";
+import type { StackPlace } from "./outside.ts";
 import type { PlannedInstruction, PlannedStep, StepPlan } from "./plan.ts";
 import { blocked } from "./program.ts";
 import type { ProgramFunction, Site, Step, StepFunction } from "./program.ts";
 import type { Resolver } from "./resolver.ts";
+import { variableBytes } from "./symbols.ts";
 
 const warpRules: WarpRules = {
   ...exchangeRules,
   ...atomicRules,
   ...synchronisationRules,
   ...fenceRules,
+  ...stackRules,
 };
 
 /** Of a warp's turn, in instructions. */
@@ -237,7 +242,7 @@ export class FunctionCompiler {
       case "brkpt":
         return trapStep(this.#sites[site] as Site);
       case "call":
-        return this.#call(operands, self, next);
+        return this.#call(operands, site, self, next);
       case "brx":
         return this.#indexed(flat, self, block);
       default:
@@ -245,7 +250,7 @@ export class FunctionCompiler {
     }
   }
 
-  #call(operands: readonly Operand[], self: number, next: number): StepFunction {
+  #call(operands: readonly Operand[], site: number, self: number, next: number): StepFunction {
     const form = callForm(operands);
     const placesOf = (list: readonly Operand[]): readonly number[] =>
       list.map((operand) => {
@@ -253,6 +258,21 @@ export class FunctionCompiler {
         if (place === undefined) throw new OperandError("argument that is no .param variable");
         return place.offset;
       });
+    const outside = this.#outside(form.callee);
+    if (outside !== undefined) {
+      const { location } = this.#sites[site] as Site;
+      const places = (list: readonly Operand[], declared: readonly Variable[]): StackPlace[] =>
+        placesOf(list).map((offset, position) => {
+          const variable = declared[position];
+          return { offset, bytes: variable === undefined ? 4 : variableBytes(variable) };
+        });
+      return outsideStep(
+        outside.name,
+        places(form.arguments, outside.parameters),
+        places(form.results, outside.results),
+        { site, location, next },
+      );
+    }
     const callee = viewOf(form.callee, this.#resolver);
     return callStep(
       next,
@@ -261,6 +281,15 @@ export class FunctionCompiler {
       placesOf(form.results),
       self,
     );
+  }
+
+  /** The declaration of a function that the driver has, where that is what is called. */
+  #outside(callee: Operand): PtxFunction | undefined {
+    if (callee.kind !== "symbol" || !isOutsideFunction(callee.name)) return undefined;
+    const declared = this.#module.declarations.find(
+      (each) => each.kind === "function" && each.name === callee.name,
+    );
+    return declared?.kind === "function" && declared.body === undefined ? declared : undefined;
   }
 
   #indexed(flat: FlatInstruction, self: number, block: number): StepFunction {

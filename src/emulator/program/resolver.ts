@@ -6,6 +6,7 @@ import type { WarpState } from "../machine/warp.ts";
 import { locationOf, unknownName } from "./errors.ts";
 import type { Scope } from "./flatten.ts";
 import type { OperandContext } from "./operands.ts";
+import { gridWorkspace, reservedOffsets, reservedShared } from "./implicit.ts";
 import type { FrameLayout, RegisterPlace } from "./registers.ts";
 import { laneSpecials, uniformSpecials, wideSpecials } from "./symbols.ts";
 import type { VariablePlace } from "./symbols.ts";
@@ -68,12 +69,31 @@ export class Resolver implements OperandResolver, OperandContext {
   }
 
   #specialText(name: string, writer: LaneWriter): string | undefined {
-    const own = laneSpecials[name];
+    const own = laneSpecials[name] ?? this.#implicitText(name, writer);
     if (own !== undefined) return own;
     const uniform = uniformSpecials.indexOf(name as (typeof uniformSpecials)[number]);
     if (uniform < 0) return undefined;
     writer.beforeOnce(`const z${uniform} = w.specials[${uniform}];`);
     return `z${uniform}`;
+  }
+
+  /** Special registers that tell where undeclared memory lies. */
+  #implicitText(name: string, writer: LaneWriter): string | undefined {
+    if (name.startsWith("%envreg")) {
+      const slot = this.#implicitPlace(gridWorkspace)?.offset;
+      if (slot === undefined || !/[12]$/.test(name)) return "0";
+      writer.beforeOnce(`const y${slot} = w.symbols[${slot}];`);
+      return name === "%envreg1" ? `(Math.floor(y${slot} / ${wordSize}) | 0)` : `(y${slot} | 0)`;
+    }
+    const within = reservedOffsets[name];
+    if (within === undefined) return undefined;
+    return `${(this.#implicitPlace(reservedShared)?.offset ?? 0) + within}`;
+  }
+
+  #implicitPlace(name: string): VariablePlace | undefined {
+    const { implicit, places } = this.#sources.variables;
+    const variable = implicit.find((each) => each.name === name);
+    return variable === undefined ? undefined : places.get(variable);
   }
 
   symbolPair(name: string, offset: number, writer: LaneWriter): Pair {

@@ -4,6 +4,7 @@
  *   .shared .b8 a[40];  .extern .shared .align 1024 .b8 pool[];
  *   shared memory   | a: 0 … 39 | padding | pool: 1024 … (the launch's dynamic bytes)
  */
+import { implicitVariables } from "./implicit.ts";
 import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import type { FlatBody } from "./flatten.ts";
 import { bitsOf } from "./registers.ts";
@@ -31,6 +32,8 @@ export interface VariableMap {
   readonly localBytes: ReadonlyMap<PtxFunction, number>;
   readonly parameterOffsets: readonly number[];
   readonly parameterBytes: number;
+  /** What is used without being declared. */
+  readonly implicit: readonly Variable[];
 }
 
 /** Visits the names that an operand mentions. */
@@ -91,6 +94,8 @@ export function placeVariables(
   };
   for (const declaration of module.declarations)
     if (declaration.kind === "variable" && names.has(declaration.name)) place(declaration);
+  const implicit = implicitVariables(names);
+  implicit.forEach(place);
   const localBytes = new Map<PtxFunction, number>();
   let parameters: Area | undefined;
   for (const { declaration, flat } of functions) {
@@ -120,6 +125,7 @@ export function placeVariables(
     localBytes,
     parameterOffsets: entry.parameters.map((variable) => places.get(variable)?.offset ?? 0),
     parameterBytes: parameters?.bytes ?? 0,
+    implicit,
   };
 }
 

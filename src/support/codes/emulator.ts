@@ -84,6 +84,12 @@ export const emulatorCodes = registerCodes({
     example: "@!%p0 trap;",
     remedy: "look at the condition that leads to the trap",
   },
+  TW8017: {
+    title: "failed assertion",
+    cause: "An assertion in the kernel does not hold; compilers then call __assertfail.",
+    example: "assert(index < count);",
+    remedy: "look at the condition, or compile the kernel with NDEBUG",
+  },
   TW8020: {
     title: "deadlock",
     cause:
