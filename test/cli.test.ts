@@ -407,6 +407,42 @@ describe.concurrent("simulate", () => {
   });
 });
 
+describe.concurrent("emulate", () => {
+  const file = join(repositoryRoot, "examples/ptx/block-sum.ptx");
+  const launch = ["--grid", "2", "--block", "256", "--arg", "x=f32[500]:random"];
+  const rest = ["--arg", "sums=f32[2]", "--arg", "500"];
+
+  test("lists the entries of a file", async () => {
+    const { status, stdout } = await tilewright("emulate", file);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/\nblock_sum_race\n/);
+  });
+
+  test("runs an entry, and writes what it computes", async () => {
+    const ran = ["emulate", file, "--entry", "block_sum", ...launch, ...rest];
+    expect(await json(...ran, "--out", "sums")).toMatchObject({
+      entry: "block_sum",
+      clean: true,
+      outputs: [{ name: "sums", shape: [2], unwrittenBytes: 0 }],
+    });
+    expect(readFileSync(join(user, "sums/sums.bin"))).toHaveLength(8);
+  });
+
+  test("fails with status 1 where something is found", async () => {
+    const ran = ["emulate", file, "--entry", "block_sum_race", ...launch, ...rest];
+    const { status, stdout } = await tilewright(...ran);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^TW8014: .*\n {2}at block-sum\.cu:\d+:\d+, .*block-sum\.ptx:\d+:1\n/);
+    expect(await json(...ran)).toMatchObject({ clean: false, findings: [{ code: "TW8014" }] });
+  });
+
+  test("fails with status 2 where an argument is not understood", async () => {
+    const { status, stderr } = await tilewright("emulate", file, "--arg", "f31[4]");
+    expect(status).toBe(2);
+    expect(stderr).toContain("It must look like 1024");
+  });
+});
+
 describe.concurrent("report", () => {
   test("tells by line what a kernel takes", async () => {
     const { status, stdout, stderr } = await tilewright("report", "scale.ts", "--svg", "scale.svg");
@@ -550,11 +586,19 @@ describe.concurrent("the command itself", () => {
   });
 
   test("doctor finds Node and says what will be used", async () => {
-    const { status, stdout } = await tilewright("doctor");
+    const cache = { TILEWRIGHT_CACHE: join(folder, "cache") };
+    const { status, stdout } = await runIn({ ...process.env, ...cache }, ["doctor"]);
     expect(status).toBe(0);
     expect(stdout).toContain(process.version);
     expect(stdout).toMatch(/\nsimulator +ok +ran axpy in .*\nemulator +ok +ran axpy in /);
     expect(stdout).toMatch(/\nopen\(\) uses the (simulator|gpu): /);
+  });
+
+  test("doctor says that the cache cannot be written to", async () => {
+    const cache = { TILEWRIGHT_CACHE: join(user, "scale.ts", "cache") };
+    const { status, stdout } = await runIn({ ...process.env, ...cache }, ["doctor"]);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/\ncache +failed +.*scale\.ts.*cannot be/);
   });
 
   test("a wrong command line is status 2 and a report", async () => {

@@ -190,6 +190,35 @@ describe("the packed package", () => {
     },
   );
 
+  test("runs PTX from a bundle for a browser", async () => {
+    copyFileSync(join(repositoryRoot, "examples/ptx/block-sum.ptx"), join(project, "sum.ptx"));
+    const lines = [
+      'import { f32, fromNumbers, toNumbers } from "tilewright";',
+      'import { Emulator } from "tilewright/emulator";',
+      'import text from "./sum.ptx";',
+      "const emulator = new Emulator();",
+      'const module = emulator.load(text, "sum.ptx");',
+      "const x = emulator.upload(fromNumbers(f32, [256], new Array(256).fill(0.5)));",
+      "const sums = emulator.allocate(f32, [1]);",
+      "const settings = { entry: 'block_sum', blocks: 1, lanes: 256, parameters: [x, sums, 256] };",
+      "const { findings } = emulator.launch(module, settings);",
+      "console.log(findings.length, toNumbers(emulator.download(sums)).join());",
+    ];
+    writeFileSync(join(project, "emulate.js"), lines.join("\n"));
+    const outfile = join(project, "emulate.mjs");
+    await build({
+      absWorkingDir: project,
+      entryPoints: ["emulate.js"],
+      bundle: true,
+      outfile,
+      format: "esm",
+      platform: "browser",
+      loader: { ".ptx": "text" },
+      logLevel: "silent",
+    });
+    expect(await run(process.execPath, [outfile], project)).toBe("0 128\n");
+  });
+
   test.each([
     ["bundler", ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
     ["nodenext", ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
@@ -197,6 +226,8 @@ describe("the packed package", () => {
     const consumer = join(project, `consumer-${name}.ts`);
     const lines = [
       'import { f32 } from "tilewright";',
+      'import { Emulator } from "tilewright/emulator";',
+      'export const bytes: number = new Emulator().allocate(f32, [4], "x").bytes;',
       'export const right: "f32" = f32.name;',
       'export const wrong: "f64" = f32.name;',
     ];
