@@ -54,14 +54,10 @@ export class Mbarrier {
   }
 
   /** The image in shared memory. */
-  get image(): bigint {
-    return (
-      BigInt(this.#pending) |
-      (BigInt(this.#phase & 1) << 20n) |
-      (BigInt(this.#expected) << 21n) |
-      (BigInt(this.#transactions + 2 ** 21) << 41n) |
-      (1n << 63n)
-    );
+  get image(): { readonly low: number; readonly high: number } {
+    const low = this.#pending | ((this.#phase & 1) << 20) | (this.#expected << 21);
+    const high = (this.#expected >>> 11) | ((this.#transactions + 2 ** 21) << 9) | (1 << 31);
+    return { low, high };
   }
 
   /** What an arrival gives back: the phase it belongs to, and what was pending before it. */

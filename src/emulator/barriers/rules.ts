@@ -189,34 +189,45 @@ const wait: CollectiveRule = (instruction) => {
 
 function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done" | "retry" {
   const { instruction, phase } = form;
-  const attempts = lanesOf(mask).map((lane) => {
-    const issuer: Issuer = { machine, warp, lane, instruction };
-    const found = barrierPlace(issuer, form.kind, form.place.address(warp, lane));
-    const record = findBarrier(issuer, found);
+  // Lanes of a warp mostly wait for one barrier, which is then looked up once.
+  const attempts = new Map<number, Attempt>();
+  let passing = 0;
+  for (const lane of lanesOf(mask)) {
+    const address = form.place.address(warp, lane);
+    const attempt = attempts.get(address) ?? attemptAt(form, { machine, warp, lane, instruction });
+    attempts.set(address, attempt);
+    const { barrier } = attempt.record;
     const passed = form.parity
-      ? record.barrier.endedParity(phase.word(warp, lane))
-      : record.barrier.endedToken(phase.wide(warp, lane));
-    return { issuer, found, record, passed };
-  });
-  const [first] = attempts;
+      ? barrier.endedParity(phase.word(warp, lane))
+      : barrier.endedToken(phase.wide(warp, lane));
+    if (passed) passing |= 1 << lane;
+    attempt.passed ||= passed;
+  }
+  const [first] = attempts.values();
   if (first === undefined) return "done";
-  if (!attempts.some(({ passed }) => passed) && form.blocking && keepsWaiting(form, first))
-    return "retry";
-  for (const { issuer, found, record, passed } of attempts) {
+  if (passing === 0 && form.blocking && keepsWaiting(form, first)) return "retry";
+  for (const lane of lanesOf(mask)) form.result.setWord(warp, lane, (passing >>> lane) & 1);
+  for (const { issuer, found, record, passed } of attempts.values()) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
-    form.result.setWord(warp, issuer.lane, passed ? 1 : 0);
     if (!passed) continue;
     if (form.acquires) warp.learn(record.ended);
     else warp.see(record.ended);
   }
-  if (attempts.every(({ passed }) => passed)) waitsOf(warp).delete(instruction);
+  if (passing === mask) waitsOf(warp).delete(instruction);
   return "done";
+}
+
+function attemptAt({ kind, place }: WaitForm, issuer: Issuer): Attempt {
+  const found = barrierPlace(issuer, kind, place.address(issuer.warp, issuer.lane));
+  return { issuer, found, record: findBarrier(issuer, found), passed: false };
 }
 
 interface Attempt {
   readonly issuer: Issuer;
   readonly found: Place;
   readonly record: BarrierRecord;
+  /** Whether a lane came through. */
+  passed: boolean;
 }
 
 /** Whether a failing wait goes on; it gives up at most once a phase, and then counts as a new one. */

@@ -68,21 +68,20 @@ export function barrierPlace(issuer: Issuer, kind: AddressKind, address: number)
   return machine.resolve({ warp, instruction, lane, kind, address, bytes, alignment: 8 });
 }
 
-function writeImage({ views, offset }: Place, image: bigint): void {
-  views.words[offset >> 2] = Number(BigInt.asIntN(32, image));
-  views.words[(offset >> 2) + 1] = Number(BigInt.asIntN(32, image >> 32n));
+function writeImage({ views, offset }: Place, { image: { low, high } }: Mbarrier): void {
+  views.words[offset >> 2] = low;
+  views.words[(offset >> 2) + 1] = high;
   views.states.fill(2, offset, offset + barrierBytes);
 }
 
-function readImage({ views, offset }: Place): bigint {
-  const low = BigInt.asUintN(32, BigInt(views.words[offset >> 2] ?? 0));
-  return (BigInt.asUintN(32, BigInt(views.words[(offset >> 2) + 1] ?? 0)) << 32n) | low;
+function hasImage({ views, offset }: Place, { image: { low, high } }: Mbarrier): boolean {
+  return views.words[offset >> 2] === low && views.words[(offset >> 2) + 1] === high;
 }
 
 export function createBarrier(issuer: Issuer, place: Place, count: number): void {
   const record = new BarrierRecord(count);
   tableOf(sharedBlock(place, issuer)).set(place.offset, record);
-  writeImage(place, record.barrier.image);
+  writeImage(place, record.barrier);
 }
 
 export function removeBarrier(issuer: Issuer, place: Place): void {
@@ -94,7 +93,7 @@ export function removeBarrier(issuer: Issuer, place: Place): void {
 export function findBarrier(issuer: Issuer, place: Place): BarrierRecord {
   const block = sharedBlock(place, issuer);
   const record = tableOf(block).get(place.offset);
-  if (record !== undefined && record.barrier.image === readImage(place)) return record;
+  if (record !== undefined && hasImage(place, record.barrier)) return record;
   const why =
     record === undefined ? "no mbarrier was initialised there" : "its bytes were overwritten";
   throw new TilewrightError({
@@ -134,7 +133,7 @@ export function changeBarrier(
 ): void {
   const record = findBarrier(issuer, place);
   const problem = record.change(told, operation);
-  writeImage(place, record.barrier.image);
+  writeImage(place, record.barrier);
   issuer.machine.changed();
   if (problem === undefined) return;
   throw new TilewrightError({
