@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { crewOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
 import type {
   DividedLaunch,
@@ -14,6 +14,7 @@ import { Crew } from "./crew.ts";
 import type { ThreadHost } from "./crew.ts";
 import { control } from "./job.ts";
 import type { Answer, Job } from "./job.ts";
+import { processors } from "./node.ts";
 import { Worksite } from "./work.ts";
 
 const { EmulatedMemory } = emulator;
@@ -166,10 +167,23 @@ describe("a crew", () => {
   });
 
   test("is given up where threads find no file to load, as in the sources", async () => {
+    expect(processors()).toBe(1);
     const crew = new Crew({ threads: 2, handover: atOnce });
     expect(await record(easy, crew)).toEqual(
       await recordLaunch(alone, easy, { seed: 3, checks: true }),
     );
+  });
+
+  test("does without where there is no room for a copy of memory", async () => {
+    const host = new Pretended();
+    const crew = new Crew({ threads: 2, handover: atOnce, host });
+    const full = function (): never {
+      throw new RangeError("Array buffer allocation failed");
+    };
+    vi.stubGlobal("SharedArrayBuffer", full);
+    const shared = await record(easy, crew).finally(() => vi.unstubAllGlobals());
+    expect(shared).toEqual(await recordLaunch(alone, easy, { seed: 3, checks: true }));
+    expect(host.answers).toEqual([]);
   });
 
   test("does without what cannot travel", async () => {

@@ -91,9 +91,9 @@ export class Crew {
   /** Tries the rest of a launch on threads; undefined where the calling thread has to run it. */
   async run(rest: Rest): Promise<EmulationCounters | undefined> {
     const helpers = this.#hire(Math.min(await this.#threads(), rest.clusters));
-    if (helpers.length === 0) return undefined;
-    const heap = this.#shared.take(rest.memory);
-    const marks = helpers.map((_, position) => this.#shared.marks(position, heap.size));
+    const marks = this.#share(rest.memory, helpers.length);
+    if (helpers.length === 0 || marks === undefined) return undefined;
+    const { heap } = this.#shared;
     const jobs = this.#jobs(rest, helpers, marks);
     const outcomes = await runAll(helpers, jobs);
     if (outcomes.includes("lost")) this.#close();
@@ -116,6 +116,17 @@ export class Crew {
       this.#close();
     }
     return this.#helpers.slice(0, count);
+  }
+
+  /** Copies memory for threads, and gives their marks; undefined where a machine has no room for it. */
+  #share(memory: EmulatedMemory, threads: number): readonly SharedArrayBuffer[] | undefined {
+    try {
+      const { size } = this.#shared.take(memory);
+      return Array.from({ length: threads }, (_, thread) => this.#shared.marks(thread, size));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return undefined;
+    }
   }
 
   #jobs(

@@ -1,15 +1,26 @@
 /** Threads of Node. In a browser `browser.ts` stands in for this file. */
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { OpenPort } from "./helper.ts";
 import type { Answer } from "./job.ts";
 
+/** Throws in bundles whose format has no place of its own. */
+function workerFile(): URL {
+  return new URL("./node-worker.js", import.meta.url);
+}
+
+/** One where threads would find no file to load: in the sources, and in bundles. */
 export function processors(): number {
-  return availableParallelism();
+  try {
+    return existsSync(workerFile()) ? availableParallelism() : 1;
+  } catch {
+    return 1;
+  }
 }
 
 export const openPort: OpenPort = ({ answered, ended }) => {
-  const worker = new Worker(new URL("./node-worker.js", import.meta.url), { execArgv: [] });
+  const worker = new Worker(workerFile(), { execArgv: [] });
   worker.on("message", (answer: Answer) => {
     answered(answer);
   });
