@@ -2,6 +2,7 @@
 import type { Collective, CollectiveCall, CollectiveInstruction } from "../collective.ts";
 import { doubleProduct } from "./doubles.ts";
 import { isProduct, operandBits } from "./forms.ts";
+import type { ProductShape } from "./forms.ts";
 import {
   gatherColumns,
   gatherHalves,
@@ -49,11 +50,23 @@ export function mma(instruction: CollectiveInstruction): Collective | undefined 
   const [d, a, b, c] = operands.map(registersOf);
   if (d === undefined || a === undefined || b === undefined || c === undefined) return undefined;
   if (shape === undefined) return undefined;
-  const { m, n, k } = shape;
-  const [typeD, typeA, , typeC] = productTypes(modifiers);
-  if (m === 8 && k === 4 && typeA === "f16") return quadProduct(instruction);
+  const [, typeA] = productTypes(modifiers);
+  if (shape.m === 8 && shape.k === 4 && typeA === "f16") return quadProduct(instruction);
   if (layoutsOf(modifiers) !== "row col") return undefined;
   if (typeA === "f64") return doubleProduct(shape, modifiers, [d, a, b, c]);
+  const form = formOf(instruction, shape, [d, a, b, c]);
+  return form && { aligned: true, run: (call) => run(form, call) };
+}
+
+function formOf(
+  instruction: CollectiveInstruction,
+  shape: ProductShape,
+  registers: MmaForm["registers"],
+): MmaForm | undefined {
+  const { modifiers, operands } = instruction;
+  const { m, n, k } = shape;
+  const [, a, b] = registers;
+  const [typeD, , , typeC] = productTypes(modifiers);
   const product = productForm(modifiers, "mma");
   const sparse = isSparse(modifiers);
   if (product === undefined || typeD !== typeC) return undefined;
@@ -66,10 +79,8 @@ export function mma(instruction: CollectiveInstruction): Collective | undefined 
   const rowBytes = columnBytes / (sparse ? 2 : 1);
   if (b.length * registerBits !== 8 * n * columnBytes) return undefined;
   if (a.length * registerBits !== 8 * m * rowBytes) return undefined;
-  const registers = [d, a, b, c] as const;
   const rows = m === 8 ? 8 : 16;
-  const form = { instruction, product, rows, rowBytes, columnBytes, registers, metadata } as const;
-  return { aligned: true, run: (call) => run(form, call) };
+  return { instruction, product, rows, rowBytes, columnBytes, registers, metadata };
 }
 
 function run(form: MmaForm, call: CollectiveCall): "done" {
