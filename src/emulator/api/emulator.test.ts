@@ -149,6 +149,28 @@ describe("a launch", () => {
     expect(error.found).toMatch(/, element \d+ of x, which has 4: f32\[4\]$/);
   });
 
+  test("names the element that two warps race for, wherever the array lies", () => {
+    const emulator = new Emulator();
+    const text = `.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry clash(.param .u64 out)
+{
+  .reg .b32 %r; .reg .b64 %d;
+  mov.u32 %r, %warpid;
+  ld.param.u64 %d, [out];
+  st.global.u32 [%d+40], %r;
+  ret;
+}`;
+    emulator.allocate(u8, [100_000], "far");
+    const out = emulator.allocate(i32, [4, 8], "out");
+    const module = emulator.load(text, "clash.ptx");
+    const { findings } = emulator.launch(module, { blocks: 1, lanes: 64, parameters: [out] });
+    expect(findings.map(({ code, found }) => [code, found])).toEqual([
+      ["TW8014", "both touch element [1, 2] of out, i32[4, 8]"],
+    ]);
+  });
+
   test("names the line of what cannot be run", () => {
     const text = axpy.replace("fma.rn.f32 %f3, %f0, %f2, %f1;", "vfma.f32 %f3, %f0, %f2, %f1;");
     const emulator = new Emulator();
