@@ -6,6 +6,7 @@ import { fromNumbers, hostArray, toNumbers } from "../src/formats/hostarray.ts";
 import type { HostArray } from "../src/formats/hostarray.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { printKernel } from "../src/ir/printer.ts";
+import { KernelDefinition } from "../src/lang/kernel.ts";
 import { placeKernel } from "../src/layout/plan/place.ts";
 import { runPasses } from "../src/passes/pipeline.ts";
 import { EmulatorBackend } from "../src/runtime/emulator-backend.ts";
@@ -45,7 +46,8 @@ function randomArguments(kernel: Kernel, seed: number): Arguments {
 async function run(device: Device, kernel: Kernel, given: Arguments): Promise<string> {
   const arrays: { [name: string]: DeviceArray } = {};
   for (const [name, array] of given.arrays) arrays[name] = await device.upload(array);
-  device.launch({ kernel, name: kernel.name } as never, { ...arrays, ...given.scalars } as never);
+  const definition = new KernelDefinition(kernel, { inputs: {}, outputs: {}, inouts: {} });
+  device.launch(definition, { ...arrays, ...given.scalars });
   await device.synchronize();
   const lines: string[] = [];
   for (const { name, role } of kernel.parameters) {
