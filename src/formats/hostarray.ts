@@ -40,9 +40,13 @@ export function requireDType(dtype: unknown): void {
   });
 }
 
+function isList(value: unknown): boolean {
+  return Array.isArray(value);
+}
+
 /** The number of elements of a shape. */
 export function elementCount(shape: readonly number[]): number {
-  if (!Array.isArray(shape))
+  if (!isList(shape))
     throw new TilewrightError({
       code: "TW0003",
       message: "the shape is not a list of extents",
@@ -50,7 +54,7 @@ export function elementCount(shape: readonly number[]): number {
       found: optionText(shape),
       remedy: "write the extents in brackets",
     });
-  if (!shape.every((extent: number) => Number.isSafeInteger(extent) && extent >= 0)) {
+  if (!shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
     throw new TilewrightError({
       code: "TW0003",
       message: "an extent of the shape is not a whole number from zero up",

@@ -1,7 +1,9 @@
 /** Kernels compiled ahead of time: what comes out of files runs as the kernel itself does. */
+import { Buffer } from "node:buffer";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FakeDriver } from "../cuda/fake/driver.ts";
 import { elementwise, fakeKernels, openFake } from "../cuda/fake/harness.ts";
