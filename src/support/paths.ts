@@ -2,10 +2,10 @@
  * Paths in what is written for other machines: relative to the working directory, so that the same source
  * gives the same files wherever it lies. What comes from a package begins at its node_modules.
  *
- *   /home/ada/work/kernels/axpy.ts           from /home/ada/work   kernels/axpy.ts
- *   /home/ada/shared/axpy.ts                                       ../shared/axpy.ts
- *   /home/ada/work/node_modules/lib/gemm.js                        node_modules/lib/gemm.js
- *   https://example.org/axpy.js, <text>                            as they are
+ *   /srv/ada/desk/kernels/axpy.ts            from /srv/ada/desk   kernels/axpy.ts
+ *   /srv/ada/shared/axpy.ts                                       ../shared/axpy.ts
+ *   /srv/ada/desk/node_modules/lib/gemm.js                        node_modules/lib/gemm.js
+ *   https://example.org/axpy.js, <text>                           as they are
  */
 
 /** The working directory; undefined in a browser, which has none. */
