@@ -30,10 +30,11 @@ function positions({ map }: Pick<ImageCase, "map">, axis: number): readonly numb
   );
 }
 
-/** All pixels of all images in the order of copies, and of images behind the last. */
+/** All pixels from the first image on, in the order of copies, and of images behind the last. */
 function allPixels(one: ImageCase): readonly (readonly number[])[] {
   const rank = one.map.extents.length;
-  const images = Array.from({ length: (one.map.extents[rank - 1] ?? 1) + 32 }, (_, at) => [at]);
+  const step = one.map.elementStrides?.[rank - 1] ?? 1;
+  const images = Array.from({ length: 40 }, (_, at) => [(one.start[rank - 1] ?? 0) + at * step]);
   let pixels: (readonly number[])[] = images;
   for (let axis = rank - 2; axis >= 1; axis--)
     pixels = pixels.flatMap((outer) => positions(one, axis).map((at) => [at, ...outer]));
@@ -69,9 +70,7 @@ function randomCase(random: Random, rank: number): ImageCase {
     lower: space.map(() => random.below(3) - 2),
     upper: space.map(() => random.below(3) - 1),
   };
-  const elementStrides = extents.map((_, axis) =>
-    axis === 0 || axis === rank - 1 ? 1 : 1 + random.below(2),
-  );
+  const elementStrides = extents.map((_, axis) => (axis === 0 ? 1 : 1 + random.below(2)));
   const box = [4 * (1 + random.below(2)), 8 + random.below(24)];
   const map: ImageCase["map"] = {
     ...{ type: "u32", extents, strides, box, corners, elementStrides, swizzle: 0, fill: "zero" },
@@ -142,4 +141,30 @@ test("a tiled map is not for im2col copies", () => {
     maps: { x: { ...tiled, box: [4, 2, 2], array: "x" } },
   });
   expect(codes).toEqual(["TW8053"]);
+});
+
+test("stores stay within the corners of the array", () => {
+  const map: ImageCase["map"] = {
+    ...{ type: "u32", extents: [4, 6, 2], strides: [16, 96], box: [4, 8], swizzle: 0 },
+    corners: { lower: [1], upper: [-1] },
+    fill: "zero",
+  };
+  const run = (corners: TensorMap["corners"]) =>
+    runPtx({
+      body: `mov.u32 %r9, %smem; shl.b32 %r0, %thread, 2; add.u32 %r0, %r0, %r9; add.u32 %r1, %thread, 1;
+        st.shared.b32 [%r0], %r1; fence.proxy.async.shared::cta; bar.sync 0;
+        setp.ne.u32 %p0, %thread, 0; @%p0 bra $end; mov.b32 %r2, 0; mov.b32 %r3, 2;
+        cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%m_x, {%r2, %r3, %r2}], [%r9];
+        cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; $end:`,
+      arrays: { x: new Uint8Array(192) },
+      maps: { x: { ...map, corners, array: "x" } },
+    });
+  const { arrays, codes } = run(map.corners);
+  expect(codes).toEqual([]);
+  const words = new Uint32Array((arrays.x ?? new Uint8Array()).slice().buffer);
+  // Pixels 2 to 4 of the first image, 1 to 4 of the second; what is left over has no image.
+  const pixels = Array.from({ length: 12 }, (_, pixel) => words[4 * pixel] ?? -1);
+  expect(pixels).toEqual([0, 0, 1, 5, 9, 0, 0, 13, 17, 21, 25, 0]);
+  expect(run({ lower: [-1], upper: [0] }).codes).toEqual(["TW8058"]);
+  expect(run({ lower: [0], upper: [1] }).codes).toEqual(["TW8058"]);
 });

@@ -25,7 +25,7 @@ function step(map: TensorMap, { lower, upper }: Corners, position: Position): vo
     }
     position[axis] = lower[axis] ?? 0;
   }
-  position[images] = (position[images] ?? 0) + 1;
+  position[images] = (position[images] ?? 0) + (map.elementStrides?.[images + 1] ?? 1);
 }
 
 /** Bytes from the array's start to each pixel; undefined for pixels outside. */

@@ -76,6 +76,33 @@ function usedRows(rows: readonly BoxRow[], rowBytes: number, use: BoxUse): reado
   });
 }
 
+/** Stores must begin inside the array; those of pixels must stay within, but for the images. */
+function checkStored(
+  { instruction }: Issuer,
+  { corners }: TensorMap,
+  coordinates: readonly number[],
+): void {
+  const { location } = instruction;
+  if (coordinates.some((coordinate) => coordinate < 0))
+    throw new TilewrightError({
+      code: "TW8058",
+      message: "a box that is stored begins before the array",
+      location,
+      expected: "coordinates from 0 up",
+      found: `coordinates ${coordinates.join(", ")}`,
+    });
+  if (corners === undefined) return;
+  const { lower, upper } = corners;
+  if (lower.every((corner) => corner >= 0) && upper.every((corner) => corner <= 0)) return;
+  throw new TilewrightError({
+    code: "TW8058",
+    message: "the box of pixels that are stored reaches outside of the array",
+    location,
+    expected: "lower corners from 0 up, upper corners from 0 down",
+    found: `corners ${lower.join(", ")} and ${upper.join(", ")}`,
+  });
+}
+
 function locateBox(
   issuer: Issuer,
   source: OperandView,
@@ -104,14 +131,7 @@ function locateBox(
       expected: "an innermost coordinate that is a multiple of 16 bytes",
       found: `coordinate ${coordinates[0] ?? 0} of ${map.type}`,
     });
-  if (use === "store" && coordinates.some((coordinate) => coordinate < 0))
-    throw new TilewrightError({
-      code: "TW8058",
-      message: "a box that is stored begins before the array",
-      location: instruction.location,
-      expected: "coordinates from 0 up",
-      found: `coordinates ${coordinates.join(", ")}`,
-    });
+  if (use === "store") checkStored(issuer, map, coordinates);
   const offsets = shift?.elements.map((element) => element.word(warp, lane) & 0xffff);
   const rows = usedRows(boxRows(map, coordinates, offsets), boxShape(map).rowBytes, use);
   const places = rows.map(({ address, inside: bytes }) =>

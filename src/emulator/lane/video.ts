@@ -77,7 +77,13 @@ const comparisons: { readonly [name: string]: Combine } = {
   ge: (a, b) => `${a} >= ${b} ? 1 : 0`,
 };
 
-/** What the third operand is for. */
+function comparisonOf(instruction: LaneInstruction): Combine {
+  const comparison = comparisons[instruction.oneOf(["eq", "ne", "lt", "le", "gt", "ge"]) ?? ""];
+  if (comparison === undefined) throw new OperandError("no comparison");
+  return comparison;
+}
+
+/** The second operation on, or the merge into, the third operand. */
 function finish(
   instruction: LaneInstruction,
   writer: LaneWriter,
@@ -87,21 +93,34 @@ function finish(
   const { register: target, selector } = selected(instruction.operand(0));
   if (instruction.operandCount < 4) return writer.setWord(target, `${value} | 0`);
   const third = writer.word(instruction.operand(3));
-  const { shift, bits } = partOf(selector);
+  const { shift: at, bits } = partOf(selector);
+  // The upper half of a result is that of the number.
+  if (selector === "h1")
+    return writer.setWord(target, `(${value} & ~0xffff) | (${third} & 0xffff)`);
   if (selector !== undefined)
-    return writer.setWord(target, `mergePart(${value}, ${shift}, ${bits}, ${third})`);
-  const second = instruction.oneOf(["add", "min", "max"]);
-  const word = (text: string): string => (signed ? `(${text} | 0)` : `(${text} >>> 0)`);
-  if (second === "add") return writer.setWord(target, `(${value} + ${third}) | 0`);
-  if (second === undefined) throw new OperandError("third operand without a use");
-  writer.setWord(target, `Math.${second}(${word(value)}, ${word(third)}) | 0`);
+    return writer.setWord(target, `mergePart(${value}, ${at}, ${bits}, ${third})`);
+  const second = instruction.modifiers.at(-1);
+  if (second === "add") return writer.setWord(target, `((${value} | 0) + ${third}) | 0`);
+  if (second !== "min" && second !== "max") throw new OperandError("third operand without a use");
+  // Sums, and shifts that were clamped, are words with a sign by now; other numbers have all their bits.
+  const isWord = /^v(?:add|sub)$/.test(instruction.root) || isClampedShift(instruction);
+  const first = isWord ? `(${value} | 0)` : value;
+  writer.setWord(target, `extremeWord(${first}, ${third}, ${second === "min"}, ${signed})`);
 }
 
-/** Clamps a number to the part of the result that it goes to. */
+function isClampedShift({ root, modifiers }: LaneInstruction): boolean {
+  return root.startsWith("vsh") && modifiers.includes("sat");
+}
+
+/** Clamps a number to the part of the result that it goes to; shifts clamp to words, whatever that is. */
 function saturated(instruction: LaneInstruction, value: string, signed: boolean): string {
   if (!instruction.has("sat")) return value;
+  if (instruction.root === "vshl") return `clampShifted(${value}, ${signed})`;
   const { bits } = partOf(selected(instruction.operand(0)).selector);
-  return `clampToBits(${value}, ${bits}, ${signed})`;
+  if (bits < 32 && !isClampedShift(instruction))
+    return `clampToHighest(${value}, ${signed ? 2 ** (bits - 1) - 1 : 2 ** bits - 1})`;
+  // Unsigned words are not held up from above.
+  return signed ? `clampToBits(${value}, 32, true)` : `Math.max(${value}, 0)`;
 }
 
 function scalar(combine: Combine): LaneRule {
@@ -127,13 +146,11 @@ function shift(direction: "left" | "right"): LaneRule {
 }
 
 const compare: LaneRule = (instruction, writer) => {
-  const name = instruction.oneOf(["eq", "ne", "lt", "le", "gt", "ge"]);
-  const comparison = comparisons[name ?? ""];
-  if (comparison === undefined) throw new OperandError("no comparison");
   const [left, right] = instruction.types.map(isSigned);
   const a = source(writer, instruction.operand(1), left === true);
   const b = source(writer, instruction.operand(2), right === true);
-  finish(instruction, writer, writer.local(comparison(a, b)), false);
+  const held = writer.local(comparisonOf(instruction)(a, b));
+  finish(instruction, writer, held, left === true);
 };
 
 const multiplyAdd: LaneRule = (instruction, writer) => {
@@ -151,9 +168,11 @@ const multiplyAdd: LaneRule = (instruction, writer) => {
     negatesAddend,
     signed: left === true || right === true || negatesProduct || c.isNegated,
   };
-  const factors = [1, 2].map((at) =>
-    source(writer, instruction.operand(at), (at === 1 ? left : right) === true),
-  );
+  // Whole words have a sign, whatever their type says.
+  const factors = [
+    source(writer, instruction.operand(1), left === true || a.selector === undefined),
+    source(writer, instruction.operand(2), right === true || b.selector === undefined),
+  ];
   const addend = writer.word(c.register);
   const call = `videoProduct(${factors.join(", ")}, ${addend}, ${JSON.stringify(form)})`;
   writer.setWord(selected(instruction.operand(0)).register, call);
@@ -209,12 +228,6 @@ function parallel(
     });
     writer.setWord(target.register, result);
   };
-}
-
-function comparisonOf(instruction: LaneInstruction): Combine {
-  const comparison = comparisons[instruction.oneOf(["eq", "ne", "lt", "le", "gt", "ge"]) ?? ""];
-  if (comparison === undefined) throw new OperandError("no comparison");
-  return comparison;
 }
 
 function parallelRules(width: 2 | 4): LaneRules {

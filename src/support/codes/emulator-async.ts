@@ -57,9 +57,9 @@ export const emulatorAsyncCodes = registerCodes({
   TW8058: {
     title: "tensor store that begins before the array",
     cause:
-      "Loads fill what lies before the array, but a GPU stops with an illegal instruction where a store or a reduction begins there.",
+      "Loads fill what lies before the array, but a GPU stops with an illegal instruction where a store or a reduction begins there, and where the corners of an im2col map lie outside on either side.",
     example: "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {-4, 0}], [tile];",
-    remedy: "begin stores inside the array; they may reach past its end",
+    remedy: "begin stores inside the array; those of boxes may reach past its end",
   },
   TW8059: {
     title: "tensor map written without its fences",
