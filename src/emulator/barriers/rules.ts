@@ -20,6 +20,7 @@ import {
   changeBarrier,
   createBarrier,
   findBarrier,
+  isIntact,
   removeBarrier,
   reportMissedPhase,
 } from "./table.ts";
@@ -142,6 +143,8 @@ interface Waiting {
   readonly since: number | undefined;
   /** The phase in which it gave up. */
   readonly gaveUp: number | undefined;
+  /** The lanes that failed and stand there still, if for this barrier alone, and where it lies. */
+  standing?: { readonly mask: number; readonly found: Place; readonly phase: number } | undefined;
 }
 
 /** Failing waits of each warp, by instruction. */
@@ -189,6 +192,7 @@ const wait: CollectiveRule = (instruction) => {
 
 function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done" | "retry" {
   const { instruction, phase } = form;
+  if (standsStill(waitsOf(warp).get(instruction), mask)) return "retry";
   // Lanes of a warp mostly wait for one barrier, which is then looked up once.
   const attempts = new Map<number, Attempt>();
   let passing = 0;
@@ -205,7 +209,12 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   }
   const [first] = attempts.values();
   if (first === undefined) return "done";
-  if (passing === 0 && form.blocking && keepsWaiting(form, first)) return "retry";
+  if (passing === 0 && form.blocking && keepsWaiting(form, first)) {
+    const waiting = waitsOf(warp).get(instruction);
+    if (waiting !== undefined && attempts.size === 1)
+      waiting.standing = { mask, found: first.found, phase: first.record.barrier.phase };
+    return "retry";
+  }
   for (const lane of lanesOf(mask)) form.result.setWord(warp, lane, (passing >>> lane) & 1);
   for (const { issuer, found, record, passed } of attempts.values()) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
@@ -215,6 +224,17 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   }
   if (passing === mask) waitsOf(warp).delete(instruction);
   return "done";
+}
+
+/** Whether the lanes wait for the same phase of the same barrier as when they failed, so that they fail again. */
+function standsStill(waiting: Waiting | undefined, mask: number): boolean {
+  const standing = waiting?.standing;
+  if (waiting === undefined || standing?.mask !== mask) return false;
+  const { record } = waiting;
+  waiting.standing = undefined;
+  if (record.barrier.phase !== standing.phase || !isIntact(record, standing.found)) return false;
+  waiting.standing = standing;
+  return true;
 }
 
 function attemptAt({ kind, place }: WaitForm, issuer: Issuer): Attempt {
@@ -237,6 +257,7 @@ function keepsWaiting({ instruction }: WaitForm, { issuer, found, record }: Atte
   const known = waitsOf(warp).get(instruction);
   const same = known?.record === record;
   if (same && known.since !== undefined) {
+    known.standing = undefined;
     if (phase - known.since < 2) return true;
     reportMissedPhase(issuer, found);
   }

@@ -18,6 +18,8 @@ export const barrierBytes = 8;
 export class BarrierRecord {
   readonly barrier: Mbarrier;
   #gathering = Knowledge.none;
+  /** Lanes of a warp tell the same, one after the other. */
+  #lastTold = Knowledge.none;
   /** What a wait for the last phase that ended learns. */
   ended = Knowledge.none;
 
@@ -31,11 +33,13 @@ export class BarrierRecord {
     operation: (barrier: Mbarrier) => BarrierProblem | undefined,
   ): BarrierProblem | undefined {
     const before = this.barrier.phase;
-    this.#gathering = this.#gathering.join(told);
+    if (told !== this.#lastTold) this.#gathering = this.#gathering.join(told);
+    this.#lastTold = told;
     const problem = operation(this.barrier);
     if (this.barrier.phase !== before) {
       this.ended = this.#gathering;
       this.#gathering = Knowledge.none;
+      this.#lastTold = Knowledge.none;
     }
     return problem;
   }
@@ -87,6 +91,13 @@ export function createBarrier(issuer: Issuer, place: Place, count: number): void
 export function removeBarrier(issuer: Issuer, place: Place): void {
   findBarrier(issuer, place);
   tableOf(sharedBlock(place, issuer)).delete(place.offset);
+}
+
+/** Whether a barrier is still the one at a place. */
+export function isIntact(record: BarrierRecord, place: Place): boolean {
+  const { block, offset } = place;
+  const isThere = block !== undefined && tableOf(block).get(offset) === record;
+  return isThere && hasImage(place, record.barrier);
 }
 
 /** The barrier at a place; throws the finding where there is none. */

@@ -237,3 +237,33 @@ describe("cp.async", () => {
     expect(arrays["out"]).toEqual(x);
   });
 });
+
+describe("arrivals for copies that nobody waits for by groups", () => {
+  /** Each turn copies four bytes a lane and waits at the barrier that the copies arrive at. */
+  const turns = (count: number): string => `
+    setp.ne.u32 %p0, %thread, 0; @%p0 bra $begin; mbarrier.init.shared.b64 [%smem], 32;
+    $begin: bar.sync 0; shl.b32 %r0, %thread, 2; add.u32 %r1, %smem, %r0; cvt.u64.u32 %d0, %r0;
+    add.s64 %d0, %in, %d0; mov.b32 %r2, 0; mov.b32 %r5, 0;
+    $turn: cp.async.ca.shared.global [%r1+64], [%d0], 4;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [%smem]; and.b32 %r3, %r2, 1;
+    $wait: mbarrier.try_wait.parity.shared.b64 %p1, [%smem], %r3; @!%p1 bra $wait;
+    ld.shared.b32 %r4, [%r1+64]; add.u32 %r5, %r5, %r4; bar.sync 0;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, ${count}; @%p2 bra $turn;
+    cvt.u64.u32 %d1, %r0; add.s64 %d1, %out, %d1; st.global.b32 [%d1], %r5;`;
+  const run = (count: number, order: number) =>
+    runPtx({
+      body: turns(count),
+      arrays: {
+        in: new Uint8Array(Uint32Array.from({ length: 32 }, (_, lane) => lane).buffer),
+        out: new Uint8Array(128),
+      },
+      seed: order,
+    });
+
+  test.each([0, 1, 2])("tell of all copies before them, seed %i", (order) => {
+    const { codes, arrays } = run(9, order);
+    expect(codes).toEqual([]);
+    const sums = [...words(arrays.out)];
+    expect(sums).toEqual(Array.from({ length: 32 }, (_, lane) => 9 * lane));
+  });
+});

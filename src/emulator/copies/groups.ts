@@ -4,6 +4,7 @@
  *
  *   copy a   copy b   commit   copy c   commit   wait_group 1   -> a, b must be done; c may be under way
  */
+import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { Issue } from "../asynchronous.ts";
 import type { WarpView } from "../collective.ts";
 
@@ -14,7 +15,43 @@ export interface Work {
   done: boolean;
 }
 
+/** Copies of a lane that an arrival is made for: those since the arrival before it, and all of that one's. */
+export class Batch {
+  readonly #works: readonly Work[];
+  #earlier: Batch | undefined;
+  #told: Knowledge | undefined;
+
+  constructor(works: readonly Work[], earlier: Batch | undefined) {
+    this.#works = works;
+    this.#earlier = earlier;
+  }
+
+  /** What the copies tell when they are all done; undefined until then. */
+  get told(): Knowledge | undefined {
+    if (this.#told !== undefined) return this.#told;
+    const before = this.#earlier === undefined ? Knowledge.none : this.#earlier.told;
+    if (before === undefined || this.#works.some(({ done }) => !done)) return undefined;
+    this.#told = this.#works.reduce(withFinished, before);
+    this.#earlier = undefined;
+    return this.#told;
+  }
+}
+
+/** Lanes of a warp share copies, and mostly know the same of earlier ones. */
+const joined = new WeakMap<Work, { readonly known: Knowledge; readonly result: Knowledge }>();
+
+function withFinished(known: Knowledge, work: Work): Knowledge {
+  const last = joined.get(work);
+  if (last?.known === known) return last.result;
+  const result = known.join(work.issue.finished);
+  joined.set(work, { known, result });
+  return result;
+}
+
 class LaneGroups {
+  /** Copies since the last arrival that is made for copies, and that arrival. */
+  since: Work[] = [];
+  batch: Batch | undefined;
   open: Work[] = [];
   groups: (readonly Work[])[] = [];
   /** How many of the oldest groups are known to have been read. */
@@ -34,7 +71,17 @@ export class CopyGroups {
   }
 
   add(lane: number, work: Work): void {
-    this.#lane(lane).open.push(work);
+    const found = this.#lane(lane);
+    found.open.push(work);
+    found.since.push(work);
+  }
+
+  /** All copies of the lane so far, for an arrival. */
+  batch(lane: number): Batch {
+    const found = this.#lane(lane);
+    found.batch = new Batch(found.since, found.batch);
+    found.since = [];
+    return found.batch;
   }
 
   commit(lane: number): void {

@@ -108,26 +108,23 @@ export function arriveWhenCopied(instruction: CollectiveInstruction): Collective
   return {
     aligned: false,
     run: ({ machine, warp, mask }) => {
-      for (const lane of lanesOf(mask)) {
+      const arrivals = lanesOf(mask).map((lane) => {
         const issuer = { machine, warp, lane, instruction };
         const place = barrierPlace(issuer, kind, barrier.address(warp, lane));
         recordOrdinary(issuer, place, barrierBytes, "atomic");
         if (expected) findBarrier(issuer, place);
         else changeBarrier(issuer, place, Knowledge.none, (object) => object.addPending());
-        const copies = groupsOf("ordinary", warp).unawaited(lane);
-        const arrive = (): void => {
-          if (copies.some(({ done }) => !done)) {
-            machine.schedule(arrive);
-            return;
-          }
-          const told = copies.reduce(
-            (known, { issue }) => known.join(issue.finished),
-            Knowledge.none,
-          );
-          changeBarrier(issuer, place, told, (object) => object.arrive(1));
-        };
-        machine.schedule(arrive);
-      }
+        return { issuer, place, copies: groupsOf("ordinary", warp).batch(lane) };
+      });
+      const arrive = (): void => {
+        if (arrivals.some(({ copies }) => copies.told === undefined)) {
+          machine.schedule(arrive);
+          return;
+        }
+        for (const { issuer, place, copies } of arrivals)
+          changeBarrier(issuer, place, copies.told ?? Knowledge.none, (object) => object.arrive(1));
+      };
+      machine.schedule(arrive);
       return "done";
     },
   };
