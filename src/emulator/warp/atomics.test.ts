@@ -77,3 +77,43 @@ describe("atom", () => {
     expect([...(arrays[0] ?? [])]).toEqual([bitsOf(32), bitsOf(64)]);
   });
 });
+
+describe("128 bits", () => {
+  /** Four words of memory that the first lane works on, and what it got back. */
+  function applyQuad(start: readonly number[], text: string): readonly (readonly number[])[] {
+    const { arrays, result } = runBlocks({
+      body: `.reg .b128 %q<4>; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 ret;
+        mov.b64 %d8, 0x0000000200000001; mov.b64 %d9, 0x0000000400000003; mov.b128 %q0, {%d8, %d9};
+        mov.b128 %q1, {%d9, %d8}; ${text} st.global.b128 [%d1], %q2; ret;`,
+      arrays: [Uint32Array.from(start), new Uint32Array(4)],
+      lanes: 32,
+    });
+    expect(result.findings).toEqual([]);
+    return [[...(arrays[0] ?? [])], [...(arrays[1] ?? [])]];
+  }
+
+  test("exch", () => {
+    const [memory, old] = applyQuad([9, 8, 7, 6], "atom.global.exch.b128 %q2, [%d0], %q0;");
+    expect(memory).toEqual([1, 2, 3, 4]);
+    expect(old).toEqual([9, 8, 7, 6]);
+  });
+
+  test.each([
+    [
+      [1, 2, 3, 4],
+      [3, 4, 1, 2],
+    ],
+    [
+      [1, 2, 3, 5],
+      [1, 2, 3, 5],
+    ],
+    [
+      [0, 2, 3, 4],
+      [0, 2, 3, 4],
+    ],
+  ])("cas of %j", (start, expected) => {
+    const [memory, old] = applyQuad(start, "atom.global.cas.b128 %q2, [%d0], %q0, %q1;");
+    expect(memory).toEqual(expected);
+    expect(old).toEqual(start);
+  });
+});
