@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { readFileSync } from "node:fs";
 import { kernelText } from "../../../test/support/emulated-blocks.ts";
+import { f32 } from "../../formats/dtype.ts";
+import { array, debugPrint, full, kernel, slice } from "../../lang/index.ts";
+import { runPasses } from "../../passes/pipeline.ts";
+import { compileKernel } from "../../ptx/compile.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { defaultTarget } from "../../targets/target.ts";
 import { collectiveRules } from "../collectives.ts";
 import { parsePtx } from "../parser/index.ts";
 import { communicates } from "./communication.ts";
@@ -46,6 +52,34 @@ describe("blocks communicate", () => {
     expect(bodyCommunicates("call count, ();", module)).toBe(true);
     expect(bodyCommunicates("", module)).toBe(false);
   });
+});
+
+describe("functions of the driver", () => {
+  const declared = (name: string): string =>
+    `.extern .func (.param .b64 given) ${name} (.param .b64 size);`;
+  const call = (name: string): string =>
+    `{ .param .b64 a; .param .b64 g; st.param.b64 [a], %d0; call (g), ${name}, (a); }`;
+
+  test.each(["malloc", "free", "vprintf"])("%s shows which block came first", (name) => {
+    expect(bodyCommunicates(call(name), declared(name))).toBe(true);
+  });
+
+  test("__assertfail only ends a launch", () => {
+    expect(bodyCommunicates(call("__assertfail"), declared("__assertfail"))).toBe(false);
+  });
+});
+
+test("kernels that print communicate", () => {
+  const define = (print: boolean) =>
+    kernel({ name: "kernel", grid: { i: 4 }, outputs: { out: array(f32, [4]) } }, ({ i, out }) => {
+      out.at(slice(i, 1)).store(full(f32, [1], 2));
+      if (print) debugPrint("{}", i);
+    });
+  const [silent, printing] = [false, true].map((print) => {
+    const { module, entry } = compileKernel(runPasses(define(print).kernel), defaultTarget);
+    return programOf(printPtx(module), entry);
+  });
+  expect([silent, printing]).toEqual([false, true]);
 });
 
 describe("blocks do not communicate", () => {

@@ -9,7 +9,7 @@
  * | `ld`, `st` with `.volatile .relaxed .acquire .release .mmio`    | but for `.shared`, …     |
  * | `cp.reduce.async.bulk`                                          | into global memory       |
  * | reading `%clock` or `%globaltimer`                              | what runs first shows    |
- * | calls of `vprintf`, `malloc` and `free`                         | the same                 |
+ * | naming `vprintf`, `malloc` or `free`                            | the same                 |
  * | everything else: weak accesses, copies, barriers, fences        | no                       |
  */
 import type { Instruction } from "../../ptx/module.ts";
@@ -25,19 +25,20 @@ function isCommon(modifiers: readonly string[]): boolean {
   return kind === "global" || kind === "generic";
 }
 
-function readsClock({ operands }: Instruction): boolean {
+/** Names of what gives one block something else than the next, be it called, read or passed on. */
+function isOrdered(name: string): boolean {
+  // An assertion that fails ends the launch; until then it tells nobody anything.
+  if (name === "__assertfail") return false;
+  return /^%(?:clock|globaltimer)/.test(name) || isOutsideFunction(name);
+}
+
+function mentionsOrder({ operands }: Instruction): boolean {
   let found = false;
   for (const operand of operands)
     visitSymbols(operand, (name) => {
-      if (/^%(?:clock|globaltimer)/.test(name)) found = true;
+      if (isOrdered(name)) found = true;
     });
   return found;
-}
-
-function callsOutside({ operands }: Instruction): boolean {
-  return operands.some(({ kind, ...rest }) => {
-    return kind === "symbol" && "name" in rest && isOutsideFunction(rest.name);
-  });
 }
 
 function reducesIntoGlobal(modifiers: readonly string[]): boolean {
@@ -49,10 +50,9 @@ function isCommunication(instruction: Instruction): boolean {
   const { opcode } = instruction;
   const [root, ...modifiers] = opcode.split(".");
   if (root === "cp") return reducesIntoGlobal(modifiers);
-  if (root === "call") return callsOutside(instruction);
   const isAccess = root === "atom" || root === "red" || root === "ld" || root === "st";
   if (isAccess && semanticsOf(opcode).strong && isCommon(modifiers)) return true;
-  return readsClock(instruction);
+  return mentionsOrder(instruction);
 }
 
 export function communicates(sites: readonly Pick<Site, "instruction">[]): boolean {
