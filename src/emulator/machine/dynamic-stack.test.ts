@@ -33,6 +33,9 @@ describe("stacks that lanes take from", () => {
     expect(stack.top(1)).toBe(dynamicStart + 32);
     stack.restoreAll(2, saved);
     expect(stack.top(1)).toBe(dynamicStart);
+    // Lanes that entered before anyone took anything.
+    stack.restoreAll(1, undefined);
+    expect(stack.top(0)).toBe(dynamicStart);
   });
 
   test("end where local memory does", () => {
