@@ -4,12 +4,19 @@ import { readText } from "../source-files.ts";
 import { runOnEmulator } from "./emulation.ts";
 import { arithmeticCases } from "./nvcc-arithmetic.ts";
 import { collectiveCases } from "./nvcc-collective.ts";
+import { runtimeCases } from "./nvcc-runtime.ts";
 import { tritonCases } from "./triton.ts";
 import { descriptorCases } from "./triton-descriptors.ts";
 
 const seeds = [0, 1, 2];
 
-const all = [...collectiveCases, ...arithmeticCases, ...tritonCases, ...descriptorCases];
+const all = [
+  ...collectiveCases,
+  ...arithmeticCases,
+  ...runtimeCases,
+  ...tritonCases,
+  ...descriptorCases,
+];
 
 describe.each(all)("$file", (foreign) => {
   const path = `test/fixtures/ptx/${foreign.file}`;
