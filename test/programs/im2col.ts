@@ -236,7 +236,7 @@ function loads(): readonly Program[] {
         kernel.line(...offsets.lines, `mov.b16 ${mask}, 1;`);
         const behind = `, ${offsets.text}${opcode.includes("multicast") ? `, ${mask}` : ""}`;
         const label = `${image.name} ${filling} offset ${shift.join(",")}`;
-        load(tile, map, opcode, bytes, 2, [start], label, round, behind);
+        load(tile, map, opcode, bytes, 2, [start], label, { first: round, behind });
         round += 1;
       }
     }
@@ -280,7 +280,9 @@ function swizzled(): readonly Program[] {
     kernel.line(...offsets.lines);
     const bytes = channels * image.pixels * elementBytes;
     const places = [[0, 1, -1, 0]];
-    load(tile, map, opcode, bytes, elementBytes, places, "swizzled", 0, `, ${offsets.text}`);
+    load(tile, map, opcode, bytes, elementBytes, places, "swizzled", {
+      behind: `, ${offsets.text}`,
+    });
     return kernel.program();
   });
 }

@@ -246,7 +246,7 @@ function types(): readonly Program[] {
       const places = [[16 / elementBytes, 30]];
       const label = `${type} swizzle ${swizzle}`;
       const size = boxBytes(shape, elementBytes);
-      load(maker.tile, map, loadOf(2), size, elementBytes, places, label, round);
+      load(maker.tile, map, loadOf(2), size, elementBytes, places, label, { first: round });
       forget(maker.tile, map);
     });
     return kernel.program();

@@ -41,7 +41,7 @@ function types(): readonly Program[] {
         elementBytes,
         [[16 / elementBytes, 2]],
         `${type} swizzle ${swizzle}`,
-        round,
+        { first: round },
       );
     });
     return kernel.program();
@@ -97,7 +97,7 @@ function axes(): readonly Program[] {
         const opcode = opcodes[(swizzles.indexOf(swizzle) * 2 + at) % opcodes.length] ?? "";
         const places = around(narrow, 2);
         const label = `${rank}d swizzle ${swizzle} fill ${at === 0 ? "zero" : "nan"}`;
-        load(tile, fill, opcode, boxBytes(narrow, 2), 2, places, label, round);
+        load(tile, fill, opcode, boxBytes(narrow, 2), 2, places, label, { first: round });
         round += places.length;
       }
       return kernel.program();

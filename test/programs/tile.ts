@@ -154,9 +154,8 @@ export function load(
   elementBytes: number,
   places: readonly (readonly number[])[],
   label: string,
-  first = 0,
-  /** Operands behind the barrier. */
-  behind = "",
+  /** Loads before these, and operands behind the barrier. */
+  { first = 0, behind = "" }: { readonly first?: number; readonly behind?: string } = {},
 ): void {
   const { kernel, barrier, leader } = tile;
   kernel.covers(opcode);
