@@ -4,6 +4,7 @@ import { readText } from "../source-files.ts";
 import { runOnEmulator } from "./emulation.ts";
 import { arithmeticCases } from "./nvcc-arithmetic.ts";
 import { collectiveCases } from "./nvcc-collective.ts";
+import { packedCases } from "./nvcc-packed.ts";
 import { runtimeCases } from "./nvcc-runtime.ts";
 import { tritonCases } from "./triton.ts";
 import { descriptorCases } from "./triton-descriptors.ts";
@@ -14,6 +15,7 @@ const all = [
   ...collectiveCases,
   ...arithmeticCases,
   ...runtimeCases,
+  ...packedCases,
   ...tritonCases,
   ...descriptorCases,
 ];
