@@ -21,6 +21,7 @@ import {
   trapStep,
 } from "./control.ts";
 import { locationOf, unknownInstruction, unknownName } from "./errors.ts";
+import { requireKnownModifiers } from "./modifiers.ts";
 import type { FlatInstruction } from "./flatten.ts";
 import type { FlowBlock } from "./flow.ts";
 import { viewOf } from "./operands.ts";
@@ -139,6 +140,7 @@ export class FunctionCompiler {
     const site = this.#sites.length;
     const location = locationOf(this.#module, instruction);
     try {
+      requireKnownModifiers(lane);
       const isMemory = /^(?:ldu?|st|atom|red)$/.test(lane.root) && lane.types.length > 0;
       const mode = lane.root.startsWith("ld") ? "read" : lane.root === "st" ? "write" : "atomic";
       const memory = isMemory ? ({ ...memoryForm(lane), mode } as const) : undefined;
