@@ -22,9 +22,9 @@ export class EmulatedArray<N extends DTypeName = DTypeName> {
     label: string | undefined,
   ) {
     this.dtype = dtype;
+    this.bytes = packedBytes(dtype, elementCount(shape));
     this.shape = Object.freeze([...shape]);
     this.label = label;
-    this.bytes = packedBytes(dtype, elementCount(shape));
     this.address = allocate(memory, this);
     Object.freeze(this);
   }

@@ -285,6 +285,29 @@ describe("mistakes are reported where launch was called", () => {
   });
 });
 
+describe("calls with something of another kind", () => {
+  const { emulator, module, x } = prepared();
+  const misuse = emulator as unknown as { readonly [name: string]: (...given: unknown[]) => void };
+  const cases: readonly (readonly [string, string, () => unknown])[] = [
+    ["TW0007", "this is no number format", () => misuse["allocate"]?.("f32", [4])],
+    ["TW0003", "the shape is not a list", () => misuse["allocate"]?.(f32, 4)],
+    ["TW8004", "upload takes an array of the host", () => misuse["upload"]?.([1, 2])],
+    ["TW8004", "write takes an array of the host", () => misuse["write"]?.(x, [1, 2])],
+    ["TW8005", "this is no array of an emulator", () => misuse["download"]?.("x")],
+    ["TW8004", "launch takes a module first", () => misuse["launch"]?.(axpy, { blocks: 1 })],
+    ["TW4015", "the options of launch", () => misuse["launch"]?.(module)],
+    ["TW4015", "the options of tensorMap", () => misuse["tensorMap"]?.(x)],
+    ["TW4015", "unknown option swirl", () => misuse["tensorMap"]?.(x, { box: [4], swirl: 1 })],
+    ["TW4016", "box of tensorMap cannot be 4", () => misuse["tensorMap"]?.(x, { box: 4 })],
+  ];
+
+  test.each(cases)("%s, %s", (code, summary, call) => {
+    const error = thrownBy(call);
+    expect([error.code, error.summary]).toEqual([code, expect.stringContaining(summary)]);
+    expect(error.position?.file).toMatch(/emulator\.test\.ts$/);
+  });
+});
+
 describe("memory", () => {
   test("is written and read as a whole", () => {
     const { emulator, x } = prepared(3);

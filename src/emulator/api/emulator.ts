@@ -1,6 +1,6 @@
 /** An emulator: global memory, and launches of modules on it. */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { hostArray } from "../../formats/hostarray.ts";
+import { hostArray, requireDType } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -18,7 +18,7 @@ import { EmulatedModule, targetOf } from "./module.ts";
 import type { Entry } from "./module.ts";
 import { parameterBytes, parameterText } from "./parameters.ts";
 import type { ParameterValue } from "./parameters.ts";
-import { TensorMapValue } from "./tensor-map-value.ts";
+import { tensorMapSettingNames, TensorMapValue } from "./tensor-map-value.ts";
 import type { TensorMapSettings } from "./tensor-map-value.ts";
 
 /** Along x, or along x, y and z; 1 where nothing is said. */
@@ -64,13 +64,12 @@ export class Emulator {
   /** Reads PTX text. With a file's name, reports name lines of the text as well as of its source. */
   load(text: string, file = "<ptx>"): EmulatedModule {
     if (typeof text !== "string")
-      throw new TilewrightError({
-        code: "TW8004",
-        message: "load takes PTX as text",
-        expected: "a string",
-        found: optionText(text),
-        remedy: "decode a file's bytes first: new TextDecoder().decode(bytes)",
-      });
+      throw otherKind(
+        "load takes PTX as text",
+        "a string",
+        text,
+        "decode a file's bytes first: new TextDecoder().decode(bytes)",
+      );
     return new EmulatedModule(parsePtx(text, file));
   }
 
@@ -80,6 +79,7 @@ export class Emulator {
     shape: readonly number[],
     label?: string,
   ): EmulatedArray<N> {
+    requireDType(dtype);
     const array = new EmulatedArray(this.#memory, dtype, shape, label);
     this.#arrays.add(array);
     return array;
@@ -87,6 +87,7 @@ export class Emulator {
 
   /** A copy of an array of the host. */
   upload<N extends DTypeName>(array: HostArray<N>, label?: string): EmulatedArray<N> {
+    requireHostArray("upload", array);
     const copy = this.allocate(array.dtype, array.shape, label);
     this.write(copy, array);
     return copy;
@@ -95,6 +96,7 @@ export class Emulator {
   /** Writes all elements of an array. */
   write<N extends DTypeName>(array: EmulatedArray<N>, values: HostArray<N>): void {
     this.#own(array);
+    requireHostArray("write", values);
     const { data, dtype } = values;
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     if (dtype !== array.dtype || bytes.length !== array.bytes)
@@ -135,6 +137,13 @@ export class Emulator {
   /** A tensor map of an array, to be given as a parameter. */
   tensorMap(array: EmulatedArray, settings: TensorMapSettings): TensorMapValue {
     this.#own(array);
+    const location = captureLocation();
+    requireKnownOptions("tensorMap", settings, tensorMapSettingNames, "TW4015", location);
+    for (const name of ["box", "extents", "strides", "elementStrides"] as const) {
+      const value: unknown = settings[name];
+      if (!Array.isArray(value) && (value !== undefined || name === "box"))
+        throw impossible(`${name} of tensorMap`, "a list of numbers", value, location);
+    }
     return new TensorMapValue(array, settings);
   }
 
@@ -144,11 +153,15 @@ export class Emulator {
    */
   launch(module: EmulatedModule, settings: LaunchSettings): EmulationResult {
     const location = captureLocation();
+    if (!(module instanceof EmulatedModule))
+      throw otherKind("launch takes a module first", "a module", module, "give what load(…) gave");
     requireKnownOptions("launch", settings, Object.keys(settingNames), "TW4015", location);
     const entry = module.entry(settings.entry);
     const { seed = 0, checks = true } = settings;
-    if (!Number.isSafeInteger(seed)) throw impossible("seed", "a whole number", seed, location);
-    if (typeof checks !== "boolean") throw impossible("checks", "true or false", checks, location);
+    if (!Number.isSafeInteger(seed))
+      throw impossible("seed of launch", "a whole number", seed, location);
+    if (typeof checks !== "boolean")
+      throw impossible("checks of launch", "true or false", checks, location);
     const launch = {
       entry: entry.name,
       blocks: triple("blocks", settings.blocks, location),
@@ -214,6 +227,31 @@ export class Emulator {
   }
 }
 
+function otherKind(
+  message: string,
+  expected: string,
+  found: unknown,
+  remedy: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW8004",
+    message,
+    expected,
+    found: optionText(found),
+    remedy,
+  });
+}
+
+function requireHostArray(call: string, array: unknown): void {
+  if (typeof array === "object" && array !== null && "dtype" in array && "data" in array) return;
+  throw otherKind(
+    `${call} takes an array of the host`,
+    "{ dtype, shape, data }",
+    array,
+    "make one with fromNumbers(dtype, shape, numbers)",
+  );
+}
+
 function impossible(
   name: string,
   expected: string,
@@ -222,7 +260,7 @@ function impossible(
 ): TilewrightError {
   return new TilewrightError({
     code: "TW4016",
-    message: `${name} of launch cannot be ${optionText(found)}`,
+    message: `${name} cannot be ${optionText(found)}`,
     location,
     expected,
     found: optionText(found),
@@ -231,7 +269,7 @@ function impossible(
 
 function count(name: string, value: unknown, least: number, location: Location): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
-  throw impossible(name, `a whole number from ${least} up`, value, location);
+  throw impossible(`${name} of launch`, `a whole number from ${least} up`, value, location);
 }
 
 function triple(
@@ -240,7 +278,8 @@ function triple(
   location: Location,
 ): readonly [number, number, number] {
   const [x, y = 1, z = 1, ...more] = Array.isArray(value) ? (value as readonly unknown[]) : [value];
-  if (more.length > 0) throw impossible(name, "at most three numbers", value, location);
+  if (more.length > 0)
+    throw impossible(`${name} of launch`, "at most three numbers", value, location);
   const along = (extent: unknown): number => count(name, extent, 1, location);
   return [along(x), along(y), along(z)];
 }
@@ -249,5 +288,5 @@ function givenTarget(target: unknown, location: Location): Target | undefined {
   if (target === undefined) return undefined;
   const found = targetNamed(target);
   if (found !== undefined) return found;
-  throw impossible("target", "the name or the description of a target", target, location);
+  throw impossible("target of launch", "the name or the description of a target", target, location);
 }

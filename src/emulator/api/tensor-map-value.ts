@@ -26,6 +26,18 @@ export interface TensorMapSettings {
   readonly strides?: readonly number[] | undefined;
 }
 
+const settingNames: { readonly [N in keyof TensorMapSettings]-?: true } = {
+  box: true,
+  corners: true,
+  swizzle: true,
+  fill: true,
+  elementStrides: true,
+  type: true,
+  extents: true,
+  strides: true,
+};
+export const tensorMapSettingNames: readonly string[] = Object.keys(settingNames);
+
 /** A tensor map of an array, for a parameter of 128 bytes. */
 export class TensorMapValue {
   readonly array: EmulatedArray;
