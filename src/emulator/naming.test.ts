@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { bf16, f32 } from "../formats/dtype.ts";
 import { byteOffset, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
+import { targets } from "../targets/target.ts";
+import { emulate } from "./emulate.ts";
 import { EmulatedMemory } from "./memory.ts";
 import { Naming } from "./naming.ts";
 import type { LaunchNames } from "./naming.ts";
@@ -78,6 +80,18 @@ describe("shared memory", () => {
     );
     expect(naming.shared(0)).toBe("byte 0 of shared memory");
   });
+});
+
+test("an access beyond shared memory names the variable and what there is", () => {
+  const module = parsePtx(text.replace("ret;", "ld.shared.b32 %r0, [%r1+32]; ret;"));
+  const launch = { entry: "k", blocks: [1, 1, 1], lanes: [1, 1, 1], parameters: [] } as const;
+  const options = { target: targets.sm_90a };
+  const run = (sharedBytes: number): unknown =>
+    emulate(module, { ...launch, sharedBytes }, new EmulatedMemory(), options);
+  expect(() => run(32)).toThrow(
+    "byte 32 of pool, beyond the 80 bytes of the block's shared memory",
+  );
+  expect(() => run(48)).not.toThrow();
 });
 
 describe("global memory", () => {

@@ -71,7 +71,7 @@ export class AddressMap {
       case "global":
         return this.#inHeap(offset - globalBase, request);
       case "shared":
-        return sharedPlace(warp.block, offset, request);
+        return sharedPlace(warp.block, offset, request, this.#naming);
       case "local": {
         if (offset >= dynamicStart) return dynamicPlace(warp, offset - dynamicStart, request);
         if (offset + bytes > warp.stackBytes || warp.stack.bytes.length === 0)
@@ -125,7 +125,12 @@ function inside(
 }
 
 /** Shared memory of this block, or of the one whose rank the address carries. */
-function sharedPlace(own: BlockState, address: number, { bytes }: Request): Located | Fault {
+function sharedPlace(
+  own: BlockState,
+  address: number,
+  { bytes }: Request,
+  naming: Naming,
+): Located | Fault {
   const rank = address >>> rankShift;
   const offset = address & sharedOffsetMask;
   const block = rank === 0 ? own : own.cluster[rank - 1];
@@ -136,7 +141,7 @@ function sharedPlace(own: BlockState, address: number, { bytes }: Request): Loca
   if (offset + bytes > block.shared.bytes.length)
     return {
       code: "TW8010",
-      found: `byte ${offset} of ${block.shared.bytes.length} bytes of shared memory`,
+      found: `${naming.shared(offset)}, beyond the ${block.shared.bytes.length} bytes of the block's shared memory`,
     };
   return { views: block.shared, offset, space: "shared", block };
 }
