@@ -41,6 +41,20 @@ describe("what a copy sees of a tensor map", () => {
     expect(order.visible(reader.knowledge, 128).includes(writer.agent, written)).toBe(false);
   });
 
+  test("is what others wrote before the release", () => {
+    const order = new MapOrder();
+    const [writer, releaser, reader] = warps();
+    const written = writer.count;
+    releaser.acquire(writer.publish());
+    const later = writer.count;
+    order.release(releaser);
+    reader.acquire(releaser.publish());
+    reader.acquire(writer.publish());
+    order.acquire(reader, 128);
+    expect(order.visible(reader.knowledge, 128).includes(writer.agent, written)).toBe(true);
+    expect(order.visible(reader.knowledge, 128).includes(writer.agent, later)).toBe(false);
+  });
+
   test("passes on to whoever knows of the acquire", () => {
     const order = new MapOrder();
     const [writer, reader, issuer] = warps();
@@ -54,14 +68,18 @@ describe("what a copy sees of a tensor map", () => {
     expect(order.visible(issuer.knowledge, 128).includes(writer.agent, written)).toBe(true);
   });
 
-  test("does not end when a map is acquired over and over", () => {
+  test("does not end when others release and acquire over and over", () => {
     const order = new MapOrder();
-    const [writer] = warps();
-    for (let round = 0; round < 200; round++) {
-      const written = writer.count;
-      order.release(writer);
-      order.acquire(writer, 128);
-      expect(order.visible(writer.knowledge, 128).includes(writer.agent, written)).toBe(true);
+    const [writer, reader, other] = warps();
+    const written = writer.count;
+    order.release(writer);
+    reader.acquire(writer.publish());
+    for (let round = 0; round < 600; round++) {
+      order.release(other);
+      order.acquire(other, 128);
     }
+    order.acquire(reader, 128);
+    for (let round = 0; round < 600; round++) order.acquire(other, 128);
+    expect(order.visible(reader.knowledge, 128).includes(writer.agent, written)).toBe(true);
   });
 });

@@ -5,53 +5,65 @@
  *   warp 0   tensormap.replace [map]    fence.proxy.tensormap::generic.release     publishes …
  *   warp 1   acquires …                 fence.proxy.tensormap::generic.acquire [map], 128     copy [map, …]
  *
- * The release is a step of the writer behind its writes; the acquire covers the writes of all releases that
- * its warp knows of; a copy sees what the acquires cover that its issuer knows of.
+ * A release is a step behind all writes that its warp knows of, its own and others'; an acquire covers what
+ * lies behind the releases that its warp knows of; a copy sees what the acquires cover that its issuer knows of.
+ * Only the newest of either are told apart; what older ones cover counts for everybody.
  */
 import { Clock } from "../../sim/order/clock.ts";
 import type { Knowledge, Timeline } from "../../sim/order/knowledge.ts";
 
-interface Acquire {
+/** A fence: the step behind it, and the writes that it covers. */
+interface Fence {
   readonly agent: number;
   readonly count: number;
   readonly covered: Clock;
 }
 
-/** Acquires of one map that are kept: the newest, which cover what the ones before did. */
-const keptAcquires = 64;
+/** How many fences are told apart. */
+const keptFences = 256;
+
+/** Fences of one kind, newest last. */
+class Fences {
+  readonly #kept: Fence[] = [];
+  #older = Clock.empty;
+
+  add({ agent, count }: Timeline, covered: Clock): void {
+    this.#kept.push({ agent, count, covered });
+    if (this.#kept.length <= keptFences) return;
+    const oldest = this.#kept.shift();
+    if (oldest !== undefined) this.#older = this.#older.join(oldest.covered);
+  }
+
+  /** What those cover that lie before a point. */
+  coveredBefore(known: Clock): Clock {
+    return this.#kept
+      .filter(({ agent, count }) => known.includes(agent, count))
+      .reduce((all, { covered }) => all.join(covered), this.#older);
+  }
+}
 
 export class MapOrder {
-  /** The steps behind releases, by agent, oldest first. */
-  readonly #releases = new Map<number, number[]>();
+  readonly #releases = new Fences();
   /** By where the map lies in the heap. */
-  readonly #acquires = new Map<number, Acquire[]>();
+  readonly #acquires = new Map<number, Fences>();
 
   release(timeline: Timeline): void {
+    const covered = timeline.knowledge.generic;
     timeline.tick();
-    const steps = this.#releases.get(timeline.agent);
-    if (steps === undefined) this.#releases.set(timeline.agent, [timeline.count]);
-    else steps.push(timeline.count);
+    this.#releases.add(timeline, covered);
   }
 
   acquire(timeline: Timeline, offset: number): void {
-    const { generic } = timeline.knowledge;
-    let covered = Clock.empty;
-    for (const [agent, steps] of this.#releases) {
-      const last = steps.findLast((step) => generic.includes(agent, step));
-      if (last !== undefined) covered = covered.with(agent, last - 1);
-    }
+    const covered = this.#releases.coveredBefore(timeline.knowledge.generic);
     timeline.tick();
-    const found = this.#acquires.get(offset) ?? [];
-    this.#acquires.set(offset, found);
-    found.push({ agent: timeline.agent, count: timeline.count, covered });
-    if (found.length > keptAcquires) found.shift();
+    const fences = this.#acquires.get(offset) ?? new Fences();
+    this.#acquires.set(offset, fences);
+    fences.add(timeline, covered);
   }
 
   /** The writes of a map that a copy sees whose issuer knows this. */
   visible({ generic }: Knowledge, offset: number): Clock {
-    return (this.#acquires.get(offset) ?? [])
-      .filter(({ agent, count }) => generic.includes(agent, count))
-      .reduce((all, { covered }) => all.join(covered), Clock.empty);
+    return this.#acquires.get(offset)?.coveredBefore(generic) ?? Clock.empty;
   }
 }
 

@@ -31,11 +31,12 @@ function mapFence(instruction: WarpInstruction): WarpRun {
       if (timeline !== undefined) order.release(timeline);
       return mask;
     }
+    const maps = new Set<number>();
     eachLane(mask, (lane) => {
       const at = address.address(warp, lane);
-      const { offset } = warp.locate(instruction.site, lane, "generic", at, tensorMapBytes);
-      if (timeline !== undefined) order.acquire(timeline, offset);
+      maps.add(warp.locate(instruction.site, lane, "generic", at, tensorMapBytes).offset);
     });
+    if (timeline !== undefined) for (const map of maps) order.acquire(timeline, map);
     return mask;
   };
 }
