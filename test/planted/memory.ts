@@ -227,6 +227,21 @@ $second:
       caught: "TW8014",
     },
     {
+      name: "a release that reaches its own block alone",
+      change: ["st.release.gpu.global", "st.release.cta.global"],
+      caught: "TW8014",
+    },
+    {
+      name: "an acquire that reaches its own block alone",
+      change: ["ld.acquire.gpu.global", "ld.acquire.cta.global"],
+      caught: "TW8014",
+    },
+    {
+      name: "atomics of two blocks that reach their own alone",
+      change: ["atom.global.add.u32", "atom.relaxed.cta.global.add.u32"],
+      caught: "TW8014",
+    },
+    {
       name: "a flag stored as plain memory",
       change: ["st.release.gpu.global", "st.global"],
       caught: "TW8014",
@@ -255,4 +270,109 @@ $second:
   ],
 };
 
-export const memoryKernels: readonly PlantedKernel[] = [exchange, publish];
+const total: PlantedKernel = {
+  name: "total",
+  blocks: [4, 1, 1],
+  lanes: [64, 1, 1],
+  arguments: [
+    input("input", Int32Array.from(made(256, (index) => (index * 37) % 101))),
+    output("parts", new Int32Array(256)),
+    output("sums", new Int32Array(64)),
+    input("counter", new Uint32Array(1)),
+  ],
+  text: module(`total (.param .u64 input, .param .u64 parts, .param .u64 sums, .param .u64 counter)
+{
+  .reg .pred %other, %early, %more;
+  .reg .b32 %lane, %block, %index, %value, %turn, %sum, %row;
+  .reg .b64 %input, %parts, %sums, %counter, %step, %column;
+  .shared .align 4 .b32 turn;
+  mov.u32 %lane, %tid.x;
+  mov.u32 %block, %ctaid.x;
+  mad.lo.s32 %index, %block, 64, %lane;
+  mul.wide.u32 %step, %index, 4;
+  mul.wide.u32 %column, %lane, 4;
+  ld.param.u64 %input, [input];
+  ld.param.u64 %parts, [parts];
+  ld.param.u64 %sums, [sums];
+  ld.param.u64 %counter, [counter];
+  add.s64 %input, %input, %step;
+  ld.global.b32 %value, [%input];
+  add.s64 %step, %parts, %step;
+  st.global.b32 [%step], %value;
+  fence.acq_rel.gpu;
+  bar.sync 0;
+  setp.ne.s32 %other, %lane, 0;
+  @%other bra $known;
+  atom.relaxed.gpu.global.add.u32 %turn, [%counter], 1;
+  st.shared.b32 [turn], %turn;
+$known:
+  bar.sync 0;
+  ld.shared.b32 %turn, [turn];
+  setp.ne.s32 %early, %turn, 3;
+  @%early bra $end;
+  // the last block of all
+  fence.acq_rel.gpu;
+  add.s64 %parts, %parts, %column;
+  mov.b32 %sum, 0;
+  mov.b32 %row, 0;
+$add:
+  ld.global.b32 %value, [%parts];
+  add.s32 %sum, %sum, %value;
+  add.s64 %parts, %parts, 256;
+  add.s32 %row, %row, 1;
+  setp.lt.s32 %more, %row, 4;
+  @%more bra $add;
+  add.s64 %sums, %sums, %column;
+  st.global.b32 [%sums], %sum;
+  @!%other st.global.b32 [%counter], 0;
+$end:
+  ret;
+}`),
+  check(results) {
+    const sums = made(64, (lane) =>
+      made(4, (block) => ((block * 64 + lane) * 37) % 101).reduce((left, right) => left + right),
+    );
+    expect([...results.numbers("sums")]).toEqual(sums);
+    expect([...results.numbers("counter")]).toEqual([0]);
+  },
+  bugs: [
+    {
+      name: "no fence before the counter",
+      change: ["  fence.acq_rel.gpu;\n  bar.sync 0;\n  setp", "  bar.sync 0;\n  setp"],
+      caught: "TW8014",
+    },
+    {
+      name: "a fence before the counter that reaches the block alone",
+      change: [
+        "  fence.acq_rel.gpu;\n  bar.sync 0;\n  setp",
+        "  fence.acq_rel.cta;\n  bar.sync 0;\n  setp",
+      ],
+      caught: "TW8014",
+    },
+    {
+      name: "no fence behind the counter",
+      change: ["  // the last block of all\n  fence.acq_rel.gpu;\n", ""],
+      caught: "TW8014",
+    },
+    {
+      name: "no barrier before the counter",
+      change: ["  fence.acq_rel.gpu;\n  bar.sync 0;\n  setp", "  fence.acq_rel.gpu;\n  setp"],
+      caught: "TW8014",
+    },
+    {
+      name: "a counter that is set back by every block",
+      change: [
+        "  @%early bra $end;",
+        "  @%early st.global.b32 [%counter], 0;\n  @%early bra $end;",
+      ],
+      caught: "TW8014",
+    },
+    {
+      name: "a turn that the other lanes read before it is there",
+      change: ["$known:\n  bar.sync 0;", "$known:"],
+      caught: ["TW8014", "TW8013"],
+    },
+  ],
+};
+
+export const memoryKernels: readonly PlantedKernel[] = [exchange, publish, total];

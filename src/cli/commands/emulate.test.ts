@@ -204,3 +204,14 @@ describe("a launch", () => {
     expect(failure({ ...sum, shared, target: targets.sm_80 }).summary).toContain("sm_80");
   });
 });
+
+test("what lanes print comes first", () => {
+  const heap: Given = {
+    file: repositoryFile("test/fixtures/ptx/nvcc/device-heap.ptx"),
+    grid: [1],
+    block: [32],
+    arguments: ["lengths=i32[32]:zeros", "sums=i32[32]"],
+  };
+  expect(run(heap).text).toMatch(/^lane 7: 0, 12\.50%\n/);
+  expect(document(heap)).toMatchObject({ printed: "lane 7: 0, 12.50%\n", clean: true });
+});

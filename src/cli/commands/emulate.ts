@@ -136,6 +136,8 @@ function launchExample(file: string, entry: Entry): string {
 
 interface Outcome {
   readonly findings: readonly TilewrightError[];
+  /** What lanes printed, lines of it in one piece. */
+  readonly printed: string;
   /** Undefined where the kernel did not reach its end. */
   readonly counters: EmulationCounters | undefined;
   readonly milliseconds: number;
@@ -157,7 +159,8 @@ function launchEntry(
   const written = arrays
     .map((array) => ({ ...array, after: emulator.download(array.array) }))
     .filter(({ before, after }) => before === undefined || differs(before, after));
-  const { findings, counters } = outcome;
+  const { findings, printed, counters } = outcome;
+  if (printed !== "") output.line(printed);
   for (const finding of findings) output.line(`${finding.message}\n`);
   const found = findings.length === 0 ? "no findings" : `findings: ${findings.length}`;
   output.line(`${shapeText(entry, module, launch, settings)}: ${found}`);
@@ -172,6 +175,7 @@ function launchEntry(
     checks,
     clean: findings.length === 0,
     findings,
+    printed,
     counters: counters ?? null,
     outputs: outputs.map(({ document }) => document),
   });
@@ -207,12 +211,13 @@ const firstFinding = "TW8010";
 function run(launch: () => ReturnType<Emulator["launch"]>): Outcome {
   const start = performance.now();
   try {
-    const { findings, counters } = launch();
-    return { findings, counters, milliseconds: performance.now() - start };
+    const { findings, printed, counters } = launch();
+    const milliseconds = performance.now() - start;
+    return { findings, printed: printed.join(""), counters, milliseconds };
   } catch (error) {
     if (!(error instanceof TilewrightError) || error.code < firstFinding) throw error;
     const milliseconds = performance.now() - start;
-    return { findings: [error], counters: undefined, milliseconds };
+    return { findings: [error], printed: "", counters: undefined, milliseconds };
   }
 }
 

@@ -65,6 +65,19 @@ describe("a message of two warps", () => {
       expect(sent(fenced(from, to), shape, seed)).toContain("TW8014");
     });
 
+    test("is lost as the flag is", () => {
+      const reads = (parts: Parts): boolean => {
+        const launch = { body: message(parts), arrays: [new Uint32Array(4)], ...twoBlocks };
+        const { findings } = runBlocks({ ...launch, options: { seed } }).result;
+        return findings.some(({ summary }) => summary.startsWith("ld.global.b32"));
+      };
+      expect(reads({ store: "release.cta", load: "acquire.gpu" })).toBe(true);
+      expect(reads({ store: "release.gpu", load: "acquire.cta" })).toBe(true);
+      expect(reads({ store: "release.gpu", load: "acquire.gpu" })).toBe(false);
+      expect(reads({ ...fenced("gpu", "gpu"), load: "relaxed.cta" })).toBe(true);
+      expect(reads({ ...fenced("gpu", "gpu"), store: "relaxed.cta" })).toBe(true);
+    });
+
     test("is lost by a release or an acquire of another block's scope", () => {
       const wide = { store: "release.gpu", load: "acquire.gpu" };
       expect(sent(wide, twoBlocks, seed)).toEqual([]);

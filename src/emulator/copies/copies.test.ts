@@ -266,4 +266,24 @@ describe("arrivals for copies that nobody waits for by groups", () => {
     const sums = [...words(arrays.out)];
     expect(sums).toEqual(Array.from({ length: 32 }, (_, lane) => 9 * lane));
   });
+
+  test.each([0, 1, 2])("tell it to every barrier they arrive at, seed %i", (order) => {
+    const { codes } = runPtx({
+      body: `setp.ne.u32 %p0, %thread, 0; @%p0 bra $begin;
+        mbarrier.init.shared.b64 [%smem], 32; mbarrier.init.shared.b64 [%smem+8], 32;
+        $begin: bar.sync 0; setp.ge.u32 %p1, %thread, 32; @%p1 bra $read;
+        shl.b32 %r0, %thread, 2; add.u32 %r1, %smem, %r0; cvt.u64.u32 %d0, %r0; add.s64 %d0, %in, %d0;
+        cp.async.ca.shared.global [%r1+64], [%d0], 4;
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%smem];
+        cp.async.mbarrier.arrive.noinc.shared.b64 [%smem+8]; bra $end;
+        $read: mov.b32 %r3, 0; sub.u32 %r0, %thread, 32; shl.b32 %r0, %r0, 2;
+        $wait: mbarrier.try_wait.parity.shared.b64 %p2, [%smem+8], %r3; @!%p2 bra $wait;
+        add.u32 %r1, %smem, %r0; ld.shared.b32 %r4, [%r1+64]; cvt.u64.u32 %d1, %r0;
+        add.s64 %d1, %out, %d1; st.global.b32 [%d1], %r4; $end:`,
+      arrays: { in: new Uint8Array(128), out: new Uint8Array(128) },
+      threads: 64,
+      seed: order,
+    });
+    expect(codes).toEqual([]);
+  });
 });

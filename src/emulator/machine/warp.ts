@@ -6,7 +6,7 @@ import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Marks } from "../threads/marks.ts";
-import type { ProgramFunction, Site } from "../program/program.ts";
+import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import type { Timeline } from "../../sim/order/knowledge.ts";
@@ -56,7 +56,6 @@ export interface WarpHost {
   ): void;
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
   clock(): number;
-  site(number: number): Site;
   /** Takes what a lane prints. */
   print(text: string): void;
   /** Memory for `malloc`: its address, or 0 where nothing is left. */
@@ -94,7 +93,6 @@ export interface BlockState extends BlockView {
 }
 
 const smallestStack = 64;
-const largestStack = 512 << 10;
 
 export class WarpState implements WarpView {
   readonly index: number;
@@ -280,18 +278,6 @@ export class WarpState implements WarpView {
     if (this.#wordsUsed > this.words.length) this.#growRegisters();
     if (this.#stackUsed > this.stackBytes || this.stack.bytes.length === 0) this.#growStack();
     return { base, localBase };
-  }
-
-  /**
-   * Room on the stacks of all lanes, at the same place of each; undefined where they would be larger than
-   * lanes' stacks are. It is not given back: other lanes may have frames behind it.
-   */
-  reserveStack(bytes: number, alignment: number): number | undefined {
-    const start = alignment * Math.ceil(this.#stackUsed / alignment);
-    if (start + bytes > largestStack) return undefined;
-    this.#stackUsed = start + bytes;
-    if (this.#stackUsed > this.stackBytes || this.stack.bytes.length === 0) this.#growStack();
-    return start;
   }
 
   #growRegisters(): void {

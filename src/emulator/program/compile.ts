@@ -10,7 +10,6 @@ import { WarpInstruction } from "../warp/rule.ts";
 import type { WarpRules, WarpRun } from "../warp/rule.ts";
 import { isWhole, synchronisationRules } from "../warp/synchronisation.ts";
 import { fenceRules } from "../warp/fences.ts";
-import { stackRules } from "../warp/stack.ts";
 import {
   callForm,
   callStep,
@@ -38,7 +37,6 @@ const warpRules: WarpRules = {
   ...atomicRules,
   ...synchronisationRules,
   ...fenceRules,
-  ...stackRules,
 };
 
 /** Of a warp's turn, in instructions. */

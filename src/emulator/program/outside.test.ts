@@ -198,6 +198,17 @@ describe("alloca", () => {
     expect([...(arrays[0] ?? [])]).toEqual(Array.from({ length: 32 }, (_, lane) => lane * lane));
   });
 
+  test("gives memory that nothing else lies in", () => {
+    const { arrays } = runBlocks({
+      body: `mov.u32 %r0, %tid.x; add.u32 %r1, %r0, 1; mul.wide.u32 %d1, %r1, 4; mul.wide.u32 %d6, %r0, 4;
+        alloca.u64 %d2, %d1; add.s64 %d2, %d2, %d6; st.local.b32 [%d2], %r0;
+        alloca.u64 %d3, %d1; add.s64 %d3, %d3, %d6; setp.lt.u32 %p0, %r0, 4; @!%p0 st.local.b32 [%d3-16], 99;
+        ld.local.b32 %r2, [%d2]; add.s64 %d6, %d0, %d6; st.global.b32 [%d6], %r2; ret;`,
+      arrays: [new Uint32Array(32)],
+    });
+    expect([...(arrays[0] ?? [])]).toEqual(Array.from({ length: 32 }, (_, lane) => lane));
+  });
+
   test("ends with the stack", () => {
     const ask = "mov.u64 %d1, 600000;";
     const error = failure(() => runBlocks({ body: body(ask), arrays: [new Uint32Array(32)] }));

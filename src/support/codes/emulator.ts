@@ -13,7 +13,7 @@ export const emulatorCodes = registerCodes({
     title: "unknown name",
     cause:
       "A jump, call or operand names something that the module does not define; of a function declared .extern there is no code to run.",
-    example: ".extern .func vprintf …; call vprintf, (…);",
+    example: ".extern .func elsewhere …; call elsewhere, (…);",
     remedy: "define the name in the module, in a block around its use",
   },
   TW8003: {
