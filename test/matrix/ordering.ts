@@ -43,7 +43,7 @@ const ends = fromNumbers(i32, [4], [2 ** 31 - 1, 2 ** 31 - 3, -(2 ** 31) + 12, 1
 const inputs = { x: array(f32, [8, 64]) };
 const outputs = { out: array(f32, [8, 64]) };
 
-function controlCases(): readonly MatrixCase[] {
+function loopCases(): readonly MatrixCase[] {
   return [
     one("loop with carries", { x }, () =>
       kernel({ name: "loops", inputs, outputs }, ({ x: source, out }) => {
@@ -97,6 +97,11 @@ function controlCases(): readonly MatrixCase[] {
         out.at(i).store(grown);
       }),
     ),
+  ];
+}
+
+function branchCases(): readonly MatrixCase[] {
+  return [
     one("switch with an index out of range", { x }, () =>
       kernel({ name: "cases", inputs, outputs, grid: { i: 8 } }, ({ i, x: source, out }) => {
         const row = source.at(i).load();
@@ -436,7 +441,8 @@ function semaphoreCases(): readonly MatrixCase[] {
 
 export function orderingCases(): readonly MatrixCase[] {
   return [
-    ...controlCases(),
+    ...loopCases(),
+    ...branchCases(),
     ...memoryCases(),
     ...threadCases(),
     ...warpCases(),
