@@ -8,7 +8,7 @@
  * `.release` and `.acquire` are such a fence and the access in one. How far each reaches is in `scopes.ts`.
  */
 import type { BlockState, WarpState } from "../machine/warp.ts";
-import { scoped, scopeOf, Told } from "./scopes.ts";
+import { nothing, scoped, scopeOf, Told } from "./scopes.ts";
 import type { Scope } from "./scopes.ts";
 
 export interface AccessSemantics {
@@ -75,9 +75,12 @@ export class MemoryOrder {
     }
     if (!writes) return;
     const own = releases ? timeline.publish() : undefined;
+    const told = own === undefined ? learning.fenced : scoped(() => own);
     // What was told before stays told through an atomic, and ends with a plain store.
-    const kept = updates && found !== undefined ? found : new Told();
-    kept.tell(warp.block, scope, own === undefined ? learning.fenced : scoped(() => own));
+    if (!updates) map.delete(offset);
+    if (told === nothing) return;
+    const kept = (updates ? found : undefined) ?? new Told();
+    kept.tell(warp.block, scope, told);
     map.set(offset, kept);
   }
 }
