@@ -23,7 +23,9 @@ const shared = new Uint8Array(
 );
 
 function digestOf(descriptor: MatrixDescriptor, major: Major): string {
-  const operand = new Uint16Array(gatherOperand(shared, descriptor, { major, rows: 64, rowBytes: 32 }).buffer);
+  const operand = new Uint16Array(
+    gatherOperand(shared, descriptor, { major, rows: 64, rowBytes: 32 }).buffer,
+  );
   const digest = operand.reduce((all, place) => Math.imul(all ^ place, 0x01000193), 0x811c9dc5);
   return (digest >>> 0).toString(16).padStart(8, "0");
 }
