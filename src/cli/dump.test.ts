@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { f32 } from "../formats/dtype.ts";
 import { parseModule } from "../ir/parser/parser.ts";
@@ -10,13 +10,13 @@ import { targets } from "../targets/target.ts";
 import { Dumps } from "./dump.ts";
 
 let folder = "";
-const path = process.env["PATH"];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tilewright-dump-"));
-  process.env["PATH"] = folder; // Without any tool.
+  // Without any tool.
+  for (const name of ["PATH", "CUDA_HOME"]) vi.stubEnv(name, folder);
 });
 afterEach(() => {
-  process.env["PATH"] = path;
+  vi.unstubAllEnvs();
   rmSync(folder, { recursive: true });
 });
 
