@@ -18,5 +18,7 @@ export default defineConfig({
     exclude: ["test/.snippets/**"],
     testTimeout: 120_000,
     hookTimeout: 240_000,
+    // Unless told, vitest leaves one of two cores idle.
+    maxWorkers: "100%",
   },
 });
