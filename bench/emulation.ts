@@ -2,13 +2,11 @@
 import { bf16, open } from "tilewright";
 import { gemmOf } from "../examples/gemm.ts";
 import { normal } from "../examples/support/data.ts";
-import { Device } from "../src/device/device.ts";
 import { EmulatedMemory, emulate } from "../src/emulator/index.ts";
 import { parsePtx } from "../src/emulator/parser/index.ts";
 import { runPasses } from "../src/passes/pipeline.ts";
 import { compileKernel } from "../src/ptx/compile.ts";
 import { printPtx } from "../src/ptx/printer.ts";
-import { EmulatorBackend } from "../src/runtime/emulator-backend.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import type { Benchmark } from "./measure.ts";
 
@@ -32,9 +30,7 @@ const [rows, columns, depth] = [128, 256, 512];
 
 /** One tile of the gemm example: copies by tensor map, barriers, wgmma. */
 function tileBenchmark(checks: boolean): Benchmark {
-  const device = new Device(new EmulatorBackend({ checks, threads: 1 }), {
-    onLeak: () => undefined,
-  });
+  const device = open("emulator", { checks, threads: 1, onLeak: () => undefined });
   const gemm = gemmOf();
   const a = normal(bf16, [rows, depth], 1);
   const b = normal(bf16, [depth, columns], 2);
@@ -43,7 +39,7 @@ function tileBenchmark(checks: boolean): Benchmark {
     work: { amount: rows * columns * depth, unit: "MAC" },
     target: 2000,
     run: async () => {
-      await device.run(gemm, { a, b });
+      await (await device).run(gemm, { a, b });
     },
   };
 }
@@ -126,7 +122,7 @@ export function emulatorBenchmarks(): readonly Benchmark[] {
 
 /** Blocks of a grid take as long as each other. */
 export function emulatorGrowth(): readonly Benchmark[] {
-  const device = new Device(new EmulatorBackend({ threads: 1 }), { onLeak: () => undefined });
+  const device = open("emulator", { threads: 1, onLeak: () => undefined });
   const gemm = gemmOf();
   return [1, 2, 4].map((tiles) => {
     const a = normal(bf16, [rows * tiles, 256], 3);
@@ -135,7 +131,7 @@ export function emulatorGrowth(): readonly Benchmark[] {
       name: `${tiles} tiles`,
       work: { amount: tiles * rows * columns * 256, unit: "MAC" },
       run: async () => {
-        await device.run(gemm, { a, b });
+        await (await device).run(gemm, { a, b });
       },
     };
   });
