@@ -141,14 +141,24 @@ export function bankOf(word: number): number {
   return word % banks;
 }
 
+/** What a phase asks of each bank: how many words, and which; a phase asks for as many words as there are banks. */
+const wordsPerBank = new Uint8Array(banks);
+const wordsOfBanks = new Int32Array(banks * banks);
+
 /** How many different words the busiest bank has to give. */
 export function wavefrontsOf(words: readonly number[]): number {
-  const perBank = new Uint8Array(banks);
+  wordsPerBank.fill(0);
   let most = 0;
-  for (const word of new Set(words)) {
+  for (const word of words) {
     const bank = bankOf(word);
-    perBank[bank] = (perBank[bank] as number) + 1;
-    most = Math.max(most, perBank[bank]);
+    const known = wordsPerBank[bank] as number;
+    const start = bank * banks;
+    let at = start;
+    while (at < start + known && wordsOfBanks[at] !== word) at += 1;
+    if (at < start + known) continue;
+    wordsOfBanks[at] = word;
+    wordsPerBank[bank] = known + 1;
+    most = Math.max(most, known + 1);
   }
   return most;
 }
