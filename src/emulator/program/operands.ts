@@ -53,27 +53,45 @@ class BasicView implements OperandView {
   }
 }
 
-class WordView extends BasicView {
-  readonly #offset: number;
-  readonly #number: number;
+/** A register of a function, at a place of the warp's words: its lanes, and which of them are defined. */
+class RegisterView extends BasicView {
+  readonly #place: RegisterPlace;
+
+  constructor(operand: Operand, place: RegisterPlace) {
+    super(operand);
+    this.#place = place;
+  }
+
+  override start(warp: WarpView): number {
+    return state(warp).base + this.#place.offset;
+  }
+
+  override defined(warp: WarpView): number {
+    return state(warp).base + this.#place.number;
+  }
+
+  protected define(warp: WarpView, lane: number): void {
+    const { words } = state(warp);
+    const at = this.defined(warp);
+    words[at] = (words[at] as number) | (1 << lane);
+  }
+}
+
+class WordView extends RegisterView {
   readonly #mask: number;
 
-  constructor(operand: Operand, { offset, number, bits }: RegisterPlace) {
-    super(operand);
-    this.#offset = offset;
-    this.#number = number;
-    this.#mask = bits === 32 ? -1 : 2 ** bits - 1;
+  constructor(operand: Operand, place: RegisterPlace) {
+    super(operand, place);
+    this.#mask = place.bits === 32 ? -1 : 2 ** place.bits - 1;
   }
 
   override word(warp: WarpView, lane: number): number {
-    const { words, base } = state(warp);
-    return (words[base + this.#offset + lane] as number) >>> 0;
+    return (state(warp).words[this.start(warp) + lane] as number) >>> 0;
   }
 
   override setWord(warp: WarpView, lane: number, bits: number): void {
-    const { words, base } = state(warp);
-    words[base + this.#offset + lane] = bits & this.#mask;
-    words[base + this.#number] = (words[base + this.#number] as number) | (1 << lane);
+    state(warp).words[this.start(warp) + lane] = bits & this.#mask;
+    this.define(warp, lane);
   }
 
   override wide(warp: WarpView, lane: number): bigint {
@@ -87,26 +105,9 @@ class WordView extends BasicView {
   override address(warp: WarpView, lane: number): number {
     return this.word(warp, lane);
   }
-
-  override start(warp: WarpView): number {
-    return state(warp).base + this.#offset;
-  }
-
-  override defined(warp: WarpView): number {
-    return state(warp).base + this.#number;
-  }
 }
 
-class PairView extends BasicView {
-  readonly #offset: number;
-  readonly #number: number;
-
-  constructor(operand: Operand, { offset, number }: RegisterPlace) {
-    super(operand);
-    this.#offset = offset;
-    this.#number = number;
-  }
-
+class PairView extends RegisterView {
   override word(warp: WarpView, lane: number): number {
     return (state(warp).words[this.start(warp) + 2 * lane] as number) >>> 0;
   }
@@ -123,11 +124,11 @@ class PairView extends BasicView {
   }
 
   override setWide(warp: WarpView, lane: number, bits: bigint): void {
-    const { words, base } = state(warp);
+    const { words } = state(warp);
     const at = this.start(warp) + 2 * lane;
     words[at] = Number(BigInt.asIntN(32, bits));
     words[at + 1] = Number(BigInt.asIntN(32, bits >> 32n));
-    words[base + this.#number] = (words[base + this.#number] as number) | (1 << lane);
+    this.define(warp, lane);
   }
 
   override address(warp: WarpView, lane: number): number {
@@ -135,27 +136,10 @@ class PairView extends BasicView {
     const at = this.start(warp) + 2 * lane;
     return ((words[at + 1] as number) >>> 0) * wordSize + ((words[at] as number) >>> 0);
   }
-
-  override start(warp: WarpView): number {
-    return state(warp).base + this.#offset;
-  }
-
-  override defined(warp: WarpView): number {
-    return state(warp).base + this.#number;
-  }
 }
 
 /** A 128-bit register: four words a lane, lowest first. */
-class QuadView extends BasicView {
-  readonly #offset: number;
-  readonly #number: number;
-
-  constructor(operand: Operand, { offset, number }: RegisterPlace) {
-    super(operand);
-    this.#offset = offset;
-    this.#number = number;
-  }
-
+class QuadView extends RegisterView {
   override wide(warp: WarpView, lane: number): bigint {
     const { words } = state(warp);
     const at = this.start(warp) + 4 * lane;
@@ -166,31 +150,19 @@ class QuadView extends BasicView {
   }
 
   override setWide(warp: WarpView, lane: number, bits: bigint): void {
-    const { words, base } = state(warp);
+    const { words } = state(warp);
     const at = this.start(warp) + 4 * lane;
     for (let word = 0; word < 4; word++)
       words[at + word] = Number(BigInt.asIntN(32, bits >> BigInt(32 * word)));
-    words[base + this.#number] = (words[base + this.#number] as number) | (1 << lane);
-  }
-
-  override start(warp: WarpView): number {
-    return state(warp).base + this.#offset;
-  }
-
-  override defined(warp: WarpView): number {
-    return state(warp).base + this.#number;
+    this.define(warp, lane);
   }
 }
 
-class PredicateView extends BasicView {
-  readonly #offset: number;
-  readonly #number: number;
+class PredicateView extends RegisterView {
   readonly #flip: number;
 
-  constructor(operand: Operand, { offset, number }: RegisterPlace, flip: 0 | 1) {
-    super(operand);
-    this.#offset = offset;
-    this.#number = number;
+  constructor(operand: Operand, place: RegisterPlace, flip: 0 | 1) {
+    super(operand, place);
     this.#flip = flip;
   }
 
@@ -200,19 +172,11 @@ class PredicateView extends BasicView {
   }
 
   override setWord(warp: WarpView, lane: number, bits: number): void {
-    const { words, base } = state(warp);
+    const { words } = state(warp);
     const at = this.start(warp);
     const cleared = (words[at] as number) & ~(1 << lane);
     words[at] = cleared | ((bits === 0 ? 0 : 1) << lane);
-    words[base + this.#number] = (words[base + this.#number] as number) | (1 << lane);
-  }
-
-  override start(warp: WarpView): number {
-    return state(warp).base + this.#offset;
-  }
-
-  override defined(warp: WarpView): number {
-    return state(warp).base + this.#number;
+    this.define(warp, lane);
   }
 }
 

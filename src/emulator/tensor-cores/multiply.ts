@@ -35,6 +35,16 @@ export function isOperandType(type: string): type is OperandType {
   return isFloatType(type) || type === "b1" || integerTypes.some((known) => known === type);
 }
 
+/** Both operands of a product of floats; undefined where they are integers or bits. */
+function decodeFloats(form: ProductForm, a: Uint8Array, m: number, b: Uint8Array, n: number) {
+  if (!isFloatType(form.a) || !isFloatType(form.b)) return undefined;
+  const { accumulator } = form;
+  if (accumulator === "s32") throw new Error(`${form.a} accumulated in s32`);
+  const left = decodeTensorOperand(floatFormats[form.a], a, m, form.signA);
+  const right = decodeTensorOperand(floatFormats[form.b], b, n, form.signB);
+  return { accumulator, left, right };
+}
+
 /** c += a·b. A has `m` rows, B has `n` columns, each as bytes of k; `c` holds bits, rows of `n`. */
 export function multiplyBytes(
   form: ProductForm,
@@ -44,12 +54,10 @@ export function multiplyBytes(
   n: number,
   c: Uint32Array,
 ): void {
-  if (isFloatType(form.a) && isFloatType(form.b)) {
-    if (form.accumulator === "s32") throw new Error(`${form.a} accumulated in s32`);
-    const left = decodeTensorOperand(floatFormats[form.a], a, m, form.signA);
-    const right = decodeTensorOperand(floatFormats[form.b], b, n, form.signB);
-    multiplyAccumulate(form.unit, form.accumulator, left, right, c);
-  } else if (form.a === "b1" || form.b === "b1") multiplyBits(form, a, m, b, n, c);
+  const floats = decodeFloats(form, a, m, b, n);
+  if (floats !== undefined)
+    multiplyAccumulate(form.unit, floats.accumulator, floats.left, floats.right, c);
+  else if (form.a === "b1" || form.b === "b1") multiplyBits(form, a, m, b, n, c);
   else multiplyIntegers(form, a, m, b, n, c);
 }
 
@@ -115,10 +123,9 @@ export function multiplyMeeting(
   c: Uint32Array,
   meetings: Meetings,
 ): void {
-  if (isFloatType(form.a) && isFloatType(form.b)) {
-    if (form.accumulator === "s32") throw new Error(`${form.a} accumulated in s32`);
-    const left = decodeTensorOperand(floatFormats[form.a], a, m, form.signA);
-    const right = decodeTensorOperand(floatFormats[form.b], b, n, form.signB);
+  const floats = decodeFloats(form, a, m, b, n);
+  if (floats !== undefined) {
+    const { accumulator, left, right } = floats;
     const met = {
       ...right,
       k: left.k,
@@ -133,13 +140,7 @@ export function multiplyMeeting(
       const values = left.values.subarray(from, to);
       const exponents = left.exponents.subarray(from, to);
       const line = { ...left, rows: 1, values, exponents };
-      multiplyAccumulate(
-        form.unit,
-        form.accumulator,
-        line,
-        met,
-        c.subarray(row * n, (row + 1) * n),
-      );
+      multiplyAccumulate(form.unit, accumulator, line, met, c.subarray(row * n, (row + 1) * n));
     }
     return;
   }
