@@ -1,7 +1,7 @@
 /** Sorting a launch's arguments into arrays and scalars, each checked against its parameter. */
 import { dtypes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import { isHostArray } from "../formats/hostarray.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
@@ -51,12 +51,6 @@ export function requireInputs(
     const value = inputs[parameter.name];
     if (parameter.role !== "scalar" && !isHostArray(value)) requireArray(kernel, parameter, value);
   }
-}
-
-/** Whether a value has the form of a host array. */
-export function isHostArray(value: unknown): value is HostArray {
-  if (typeof value !== "object" || value === null || value instanceof DeviceArray) return false;
-  return "dtype" in value && "shape" in value && "data" in value;
 }
 
 function requireNames(

@@ -7,7 +7,7 @@
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, requireDType } from "../formats/hostarray.ts";
+import { elementCount, isHostArray, requireDType } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
@@ -18,7 +18,7 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { Target } from "../targets/target.ts";
-import { collectArguments, isHostArray, requireInputs } from "./arguments.ts";
+import { collectArguments, requireInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
 import type { Allocation, Backend, Launch } from "./backend.ts";
 import { arrayParameters, bindDimensions, outputShape } from "./binding.ts";

@@ -4,11 +4,11 @@
  *
  *   device.record(step)     TW4023: record takes a list of bound launches; write record([step])
  */
+import { isHostArray } from "../formats/hostarray.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { isHostArray } from "./arguments.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import { DeviceArray } from "./device-array.ts";
 

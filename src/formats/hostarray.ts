@@ -29,6 +29,12 @@ export interface HostArray<N extends DTypeName = DTypeName> {
   readonly data: Storage<N>;
 }
 
+/** Whether a value has the form of a host array. */
+export function isHostArray(value: unknown): value is HostArray {
+  if (typeof value !== "object" || value === null) return false;
+  return "dtype" in value && "shape" in value && "data" in value;
+}
+
 /** Refuses what is no format, such as the name of one. */
 export function requireDType(dtype: unknown): void {
   if (Object.values(formats.dtypes).some((each) => each === dtype)) return;

@@ -1,6 +1,6 @@
 /** An emulator: global memory, and launches of modules on it. */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { hostArray, requireDType } from "../../formats/hostarray.ts";
+import { hostArray, isHostArray, requireDType } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -243,7 +243,7 @@ function otherKind(
 }
 
 function requireHostArray(call: string, array: unknown): void {
-  if (typeof array === "object" && array !== null && "dtype" in array && "data" in array) return;
+  if (isHostArray(array)) return;
   throw otherKind(
     `${call} takes an array of the host`,
     "{ dtype, shape, data }",

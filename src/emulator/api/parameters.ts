@@ -9,6 +9,7 @@
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { isHostArray } from "../../formats/hostarray.ts";
 import { valueBytes } from "../../formats/values.ts";
 import type { PtxType } from "../../ptx/module.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -130,6 +131,6 @@ function textOf(value: unknown): string {
   if (value instanceof EmulatedArray) return arrayText(value);
   if (value === undefined) return "nothing";
   if (typeof value !== "object" || value === null) return optionText(value);
-  if ("shape" in value && "data" in value) return "an array of the host, which upload() takes";
+  if (isHostArray(value)) return "an array of the host, which upload() takes";
   return "dtype" in value ? "{ dtype, value } of something else" : "an object";
 }
