@@ -38,6 +38,11 @@ export interface MatrixCase {
 
 export const exact: Tolerance = { kind: "exact" };
 
+/** A case whose results are the simulator's, bit for bit. */
+export function exactCase(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
+  return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
+}
+
 export interface Outcome {
   readonly name: string;
   /** Undefined where the device agrees. */

@@ -23,14 +23,9 @@ import {
   wgmma,
   when,
 } from "../../src/lang/index.ts";
-import type { KernelDefinition } from "../../src/lang/index.ts";
-import { exact } from "./case.ts";
-import type { Arrays, MatrixCase } from "./case.ts";
+import { exactCase } from "./case.ts";
+import type { MatrixCase } from "./case.ts";
 import { convertHost, ordinaryNumbers } from "./inputs.ts";
-
-function one(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
-  return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
-}
 
 const x = ordinaryNumbers(f32, [4, 32, 32], 5);
 const inputs = { x: array(f32, [4, 32, 32]) };
@@ -44,7 +39,7 @@ function whole(shape: readonly number[], seed: number): HostArray {
 
 function bufferCases(): readonly MatrixCase[] {
   return [
-    one("a buffer used in every round", { x }, () =>
+    exactCase("a buffer used in every round", { x }, () =>
       kernel(
         { name: "rounds", inputs, outputs, scratch: { buffer } },
         ({ x: source, out, buffer: own }) => {
@@ -55,7 +50,7 @@ function bufferCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a buffer that one branch writes", { x }, () =>
+    exactCase("a buffer that one branch writes", { x }, () =>
       kernel(
         { name: "branches", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
         ({ i, x: source, out, buffer: own }) => {
@@ -70,7 +65,7 @@ function bufferCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("members of a union, one after the other", { x }, () =>
+    exactCase("members of a union, one after the other", { x }, () =>
       kernel(
         {
           name: "members",
@@ -89,7 +84,7 @@ function bufferCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("what warps wrote, read by all", { x }, () =>
+    exactCase("what warps wrote, read by all", { x }, () =>
       kernel(
         { name: "gathered", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
         ({ i, x: source, out, buffer: own }) => {
@@ -101,7 +96,7 @@ function bufferCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("no round at all", { x }, () =>
+    exactCase("no round at all", { x }, () =>
       kernel({ name: "none", grid: { i: 4 }, inputs, outputs }, ({ i, x: source, out }) => {
         const rounds = i.rem(2);
         out
@@ -114,7 +109,7 @@ function bufferCases(): readonly MatrixCase[] {
 
 function barrierCases(): readonly MatrixCase[] {
   return [
-    one("a barrier waited for in every round", { x }, () =>
+    exactCase("a barrier waited for in every round", { x }, () =>
       kernel(
         { name: "again", inputs, outputs, scratch: { buffer, landed: barrier() } },
         ({ x: source, out, buffer: own, landed }) => {
@@ -127,7 +122,7 @@ function barrierCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a barrier by its number", { x }, () =>
+    exactCase("a barrier by its number", { x }, () =>
       kernel(
         {
           name: "numbered",
@@ -149,7 +144,7 @@ function barrierCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a barrier of a scope", { x }, () =>
+    exactCase("a barrier of a scope", { x }, () =>
       kernel({ name: "scoped", inputs, outputs }, ({ x: source, out }) => {
         loop(4, (round) => {
           scoped({ own: buffer, landed: barrier() }, ({ own, landed }) => {
@@ -166,7 +161,7 @@ function barrierCases(): readonly MatrixCase[] {
 
 function arrivalCases(): readonly MatrixCase[] {
   return [
-    one("arrivals of a thread and of a warp", { x }, () =>
+    exactCase("arrivals of a thread and of a warp", { x }, () =>
       kernel(
         {
           name: "unlike",
@@ -191,7 +186,7 @@ function arrivalCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("arrivals of a thread and of a copy", { x }, () =>
+    exactCase("arrivals of a thread and of a copy", { x }, () =>
       kernel(
         {
           name: "mixed",
@@ -214,7 +209,7 @@ function arrivalCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a wait of one warp, then of all", { x }, () =>
+    exactCase("a wait of one warp, then of all", { x }, () =>
       kernel(
         { name: "joined", grid: { i: 4 }, inputs, outputs, scratch: { buffer, landed: barrier() } },
         ({ i, x: source, out, buffer: own, landed }) => {
@@ -233,7 +228,7 @@ function arrivalCases(): readonly MatrixCase[] {
 
 function clusterCases(): readonly MatrixCase[] {
   return [
-    one("multicast along one of two axes", { x }, () =>
+    exactCase("multicast along one of two axes", { x }, () =>
       kernel(
         {
           name: "directed",
@@ -259,7 +254,7 @@ function clusterCases(): readonly MatrixCase[] {
 function productCases(): readonly MatrixCase[] {
   const [a, b] = [whole([128, 64], 1), whole([64, 128], 2)];
   return [
-    one("operands that copies bring", { a, b }, () =>
+    exactCase("operands that copies bring", { a, b }, () =>
       kernel(
         {
           name: "brought",
@@ -279,7 +274,7 @@ function productCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one(
+    exactCase(
       "copying and multiplying threads",
       { a: whole([128, 200], 3), b: whole([200, 64], 4) },
       () => gemmOf({ columns: 64, stages: 2 }),

@@ -29,14 +29,9 @@ import {
   when,
   whileLoop,
 } from "../../src/lang/index.ts";
-import type { KernelDefinition } from "../../src/lang/index.ts";
-import { exact } from "./case.ts";
-import type { Arrays, MatrixCase } from "./case.ts";
+import { exactCase } from "./case.ts";
+import type { MatrixCase } from "./case.ts";
 import { ordinaryNumbers } from "./inputs.ts";
-
-function one(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
-  return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
-}
 
 const x = ordinaryNumbers(f32, [8, 64], 3);
 const ends = fromNumbers(i32, [4], [2 ** 31 - 1, 2 ** 31 - 3, -(2 ** 31) + 12, 100]);
@@ -45,7 +40,7 @@ const outputs = { out: array(f32, [8, 64]) };
 
 function loopCases(): readonly MatrixCase[] {
   return [
-    one("loop with carries", { x }, () =>
+    exactCase("loop with carries", { x }, () =>
       kernel({ name: "loops", inputs, outputs }, ({ x: source, out }) => {
         const sum = loop({ to: 8, carry: source.at(0).load() }, (row, total) =>
           total.maximum(source.at(row).load()),
@@ -58,7 +53,7 @@ function loopCases(): readonly MatrixCase[] {
         });
       }),
     ),
-    one("loops up to the largest integer", { ends }, () =>
+    exactCase("loops up to the largest integer", { ends }, () =>
       kernel(
         {
           name: "ends",
@@ -78,7 +73,7 @@ function loopCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("loop that swaps its carries", { x }, () =>
+    exactCase("loop that swaps its carries", { x }, () =>
       kernel({ name: "swaps", inputs, outputs }, ({ x: source, out }) => {
         const carry = [source.at(slice(0, 4)).load(), source.at(slice(4, 4)).load()] as const;
         const [first, second] = loop({ to: 5, carry: [...carry] }, (_, [a, b]) => [b.add(1), a]);
@@ -86,7 +81,7 @@ function loopCases(): readonly MatrixCase[] {
         out.at(slice(4, 4)).store(second);
       }),
     ),
-    one("while until it is large", { x }, () =>
+    exactCase("while until it is large", { x }, () =>
       kernel({ name: "grows", inputs, outputs, grid: { i: 8 } }, ({ i, x: source, out }) => {
         const row = source.at(i).load();
         const [, grown] = whileLoop(
@@ -102,7 +97,7 @@ function loopCases(): readonly MatrixCase[] {
 
 function branchCases(): readonly MatrixCase[] {
   return [
-    one("switch with an index out of range", { x }, () =>
+    exactCase("switch with an index out of range", { x }, () =>
       kernel({ name: "cases", inputs, outputs, grid: { i: 8 } }, ({ i, x: source, out }) => {
         const row = source.at(i).load();
         const value = switchCase(i.sub(2), [
@@ -114,7 +109,7 @@ function branchCases(): readonly MatrixCase[] {
         out.at(i).store(value);
       }),
     ),
-    one("branches in loops", { x }, () =>
+    exactCase("branches in loops", { x }, () =>
       kernel({ name: "nested", inputs, outputs, grid: { i: 8 } }, ({ i, x: source, out }) => {
         const value = loop({ to: i.add(1), carry: source.at(i).load() }, (step, total) =>
           when(
@@ -126,7 +121,7 @@ function branchCases(): readonly MatrixCase[] {
         out.at(i).store(value);
       }),
     ),
-    one("scalars of the launch", { x }, () => {
+    exactCase("scalars of the launch", { x }, () => {
       const rows = dim("rows");
       return kernel(
         {
@@ -147,7 +142,7 @@ function branchCases(): readonly MatrixCase[] {
 
 function memoryCases(): readonly MatrixCase[] {
   return [
-    one("scopes that share bytes", { x }, () =>
+    exactCase("scopes that share bytes", { x }, () =>
       kernel({ name: "scopes", inputs, outputs }, ({ x: source, out }) => {
         const first = scoped({ a: smem(f32, [4, 64]) }, ({ a }) => {
           a.store(source.at(slice(0, 4)).load());
@@ -161,7 +156,7 @@ function memoryCases(): readonly MatrixCase[] {
         out.at(slice(4, 4)).store(first);
       }),
     ),
-    one("members of a union", { x }, () =>
+    exactCase("members of a union", { x }, () =>
       kernel(
         {
           name: "unions",
@@ -178,7 +173,7 @@ function memoryCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("scratch in global memory", { x }, () =>
+    exactCase("scratch in global memory", { x }, () =>
       kernel(
         {
           name: "global_scratch",
@@ -197,7 +192,7 @@ function memoryCases(): readonly MatrixCase[] {
 
 function threadCases(): readonly MatrixCase[] {
   return [
-    one("program threads", { x }, () =>
+    exactCase("program threads", { x }, () =>
       kernel(
         { name: "threads", threads: ["a", "b", "c"], inputs, outputs },
         ({ x: source, out, a, b, c }) => {
@@ -208,7 +203,7 @@ function threadCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("barriers between threads", { x }, () =>
+    exactCase("barriers between threads", { x }, () =>
       kernel(
         {
           name: "meeting",
@@ -241,7 +236,7 @@ function threadCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("all threads meet", { x }, () =>
+    exactCase("all threads meet", { x }, () =>
       kernel(
         {
           name: "synced",
@@ -264,7 +259,7 @@ function threadCases(): readonly MatrixCase[] {
 
 function warpCases(): readonly MatrixCase[] {
   return [
-    one("waits by parity", { x }, () =>
+    exactCase("waits by parity", { x }, () =>
       kernel(
         {
           name: "parities",
@@ -279,7 +274,7 @@ function warpCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("warps on their own", { x }, () =>
+    exactCase("warps on their own", { x }, () =>
       kernel(
         { name: "warped", inputs, outputs, scratch: { parts: smem(f32, [4, 64]) } },
         ({ x: source, out, parts }) => {
@@ -294,7 +289,7 @@ function warpCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("one warp copies, all wait", { x }, () =>
+    exactCase("one warp copies, all wait", { x }, () =>
       kernel(
         {
           name: "copier",
@@ -316,7 +311,7 @@ function warpCases(): readonly MatrixCase[] {
 
 function gridCases(): readonly MatrixCase[] {
   return [
-    one("blocks of a cluster", { x }, () =>
+    exactCase("blocks of a cluster", { x }, () =>
       kernel(
         {
           name: "peers",
@@ -338,7 +333,7 @@ function gridCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("arrivals at a peer", { x }, () =>
+    exactCase("arrivals at a peer", { x }, () =>
       kernel(
         {
           name: "arrivals",
@@ -358,7 +353,7 @@ function gridCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("multicast", { x }, () =>
+    exactCase("multicast", { x }, () =>
       kernel(
         {
           name: "multicast",
@@ -383,7 +378,7 @@ function gridCases(): readonly MatrixCase[] {
 
 function semaphoreCases(): readonly MatrixCase[] {
   return [
-    one("semaphores between blocks", { x }, () =>
+    exactCase("semaphores between blocks", { x }, () =>
       kernel(
         {
           name: "signals",
@@ -407,7 +402,7 @@ function semaphoreCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("semaphores that are taken", { x, total: ordinaryNumbers(f32, [64], 8) }, () =>
+    exactCase("semaphores that are taken", { x, total: ordinaryNumbers(f32, [64], 8) }, () =>
       kernel(
         {
           name: "locks",
@@ -428,7 +423,7 @@ function semaphoreCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("kernels in a row", { x }, () =>
+    exactCase("kernels in a row", { x }, () =>
       kernel({ name: "early", inputs, outputs, grid: { i: 8 } }, ({ i, x: source, out }) => {
         waitForPreviousKernel();
         const row = source.at(i).load();

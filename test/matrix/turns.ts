@@ -24,14 +24,10 @@ import {
   when,
   whileLoop,
 } from "../../src/lang/index.ts";
-import type { KernelDefinition, Ref } from "../../src/lang/index.ts";
-import { exact } from "./case.ts";
-import type { Arrays, MatrixCase } from "./case.ts";
+import type { Ref } from "../../src/lang/index.ts";
+import { exactCase } from "./case.ts";
+import type { MatrixCase } from "./case.ts";
 import { convertHost, ordinaryNumbers } from "./inputs.ts";
-
-function one(name: string, inputs: Arrays, make: () => KernelDefinition): MatrixCase {
-  return { name, prepare: () => ({ definition: make(), inputs, tolerance: exact }) };
-}
 
 const x = ordinaryNumbers(f32, [4, 32, 32], 5);
 const inputs = { x: array(f32, [4, 32, 32]) };
@@ -40,7 +36,7 @@ const buffer = smem(f32, [32, 32]);
 
 function laggingCases(): readonly MatrixCase[] {
   return [
-    one("copies and waits with nothing between", { x }, () =>
+    exactCase("copies and waits with nothing between", { x }, () =>
       kernel(
         { name: "ahead", inputs, outputs, scratch: { buffer, landed: barrier() } },
         ({ x: source, out, buffer: own, landed }) => {
@@ -52,7 +48,7 @@ function laggingCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a hand-over after lanes have met", { x }, () =>
+    exactCase("a hand-over after lanes have met", { x }, () =>
       kernel(
         { name: "handed", grid: { i: 4 }, inputs, outputs, scratch: { buffer } },
         ({ i, x: source, out, buffer: own }) => {
@@ -65,7 +61,7 @@ function laggingCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a condition reads what is written behind the loop", { x }, () =>
+    exactCase("a condition reads what is written behind the loop", { x }, () =>
       kernel(
         { name: "condition", inputs, outputs, scratch: { flag: smem(i32, [1]) } },
         ({ x: source, out, flag }) => {
@@ -90,7 +86,7 @@ function laggingCases(): readonly MatrixCase[] {
 
 function warpCases(): readonly MatrixCase[] {
   return [
-    one("buffers of different warps", { x }, () =>
+    exactCase("buffers of different warps", { x }, () =>
       kernel(
         { name: "apart", inputs, outputs, scratch: { a: buffer, b: buffer } },
         ({ x: source, out, a, b }) => {
@@ -108,7 +104,7 @@ function warpCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("buffers of warps that are not at the same place", { x }, () =>
+    exactCase("buffers of warps that are not at the same place", { x }, () =>
       kernel(
         {
           name: "in_turn",
@@ -131,7 +127,7 @@ function warpCases(): readonly MatrixCase[] {
 
 function allocationCases(): readonly MatrixCase[] {
   return [
-    one("a barrier allocated before a buffer", { x }, () =>
+    exactCase("a barrier allocated before a buffer", { x }, () =>
       kernel(
         {
           name: "first",
@@ -146,7 +142,7 @@ function allocationCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    one("a barrier that begins anew in every round", { x }, () =>
+    exactCase("a barrier that begins anew in every round", { x }, () =>
       kernel({ name: "anew", inputs, outputs }, ({ x: source, out }) => {
         loop(4, (round) => {
           scoped({ landed: barrier(), buffer }, ({ landed, buffer: own }) => {
@@ -168,7 +164,7 @@ function products(
   const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [4, 64, 64], seed), bf16);
   const factors = array(bf16, [4, 64, 64]);
   const held = smem(bf16, [4, 64, 64]);
-  return one(name, { a: factor(1), b: factor(2) }, () =>
+  return exactCase(name, { a: factor(1), b: factor(2) }, () =>
     kernel(
       {
         name: "flight",
@@ -192,7 +188,7 @@ function storedFactors(): MatrixCase {
   const factor = (seed: number) => convertHost(ordinaryNumbers(i32, [64, 64], seed), bf16);
   const factors = array(bf16, [64, 64]);
   const held = smem(bf16, [64, 64]);
-  return one("factors that another thread stores", { a: factor(1), b: factor(2) }, () =>
+  return exactCase("factors that another thread stores", { a: factor(1), b: factor(2) }, () =>
     kernel(
       {
         name: "stored",

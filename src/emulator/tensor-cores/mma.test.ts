@@ -1,30 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { encodeFloat } from "../../formats/floats.ts";
 import { Random } from "../../support/random.ts";
+import { elementOf } from "../../../test/support/product-elements.ts";
+import type { Element } from "../../../test/support/product-elements.ts";
 import { runPtx } from "../../../test/support/ptx-kernel.ts";
 
 const seed = 168;
-
-interface Element {
-  readonly bits: 1 | 4 | 8 | 16 | 32;
-  readonly draw: (random: Random) => number;
-  readonly encode: (value: number) => number;
-}
-
-const small = (random: Random): number => random.below(9) - 4;
-
-const elements: { readonly [type: string]: Element } = {
-  f16: { bits: 16, draw: small, encode: (value) => encodeFloat("f16", value) },
-  bf16: { bits: 16, draw: small, encode: (value) => encodeFloat("bf16", value) },
-  tf32: { bits: 32, draw: small, encode: (value) => encodeFloat("tf32", value) },
-  e4m3: { bits: 8, draw: small, encode: (value) => encodeFloat("f8e4m3fn", value) },
-  e5m2: { bits: 8, draw: small, encode: (value) => encodeFloat("f8e5m2", value) },
-  s8: { bits: 8, draw: (random) => random.below(256) - 128, encode: (value) => value & 0xff },
-  u8: { bits: 8, draw: (random) => random.below(256), encode: (value) => value },
-  s4: { bits: 4, draw: (random) => random.below(16) - 8, encode: (value) => value & 15 },
-  u4: { bits: 4, draw: (random) => random.below(16), encode: (value) => value },
-  b1: { bits: 1, draw: (random) => random.below(2), encode: (value) => value },
-};
 
 interface Form {
   readonly m: 8 | 16;
@@ -102,9 +83,8 @@ function bodyOf(
 
 function expectProduct(form: Form): void {
   const { m, k, d, suffix = "" } = form;
-  const elementA = elements[form.a];
-  const elementB = elements[form.b];
-  if (elementA === undefined || elementB === undefined) throw new Error(form.a);
+  const elementA = elementOf(form.a);
+  const elementB = elementOf(form.b);
   const random = new Random(seed);
   const draw = (rows: number, element: Element): number[][] =>
     Array.from({ length: rows }, () => Array.from({ length: k }, () => element.draw(random)));

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { encodeFloat } from "../../formats/floats.ts";
 import { Random } from "../../support/random.ts";
 import { runPtx } from "../../../test/support/ptx-kernel.ts";
-import { elementOf, metadataWords, sparseRow } from "../../../test/support/sparse.ts";
-import type { Element } from "../../../test/support/sparse.ts";
+import { elementOf } from "../../../test/support/product-elements.ts";
+import type { Element } from "../../../test/support/product-elements.ts";
+import { metadataWords, sparseRow } from "../../../test/support/sparse.ts";
 
 const seed = 2401;
 

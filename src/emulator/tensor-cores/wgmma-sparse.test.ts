@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { encodeFloat } from "../../formats/floats.ts";
 import { Random } from "../../support/random.ts";
 import { fillShared, runPtx } from "../../../test/support/ptx-kernel.ts";
-import { elementOf, metadataWords, sparseRow } from "../../../test/support/sparse.ts";
+import { elementOf } from "../../../test/support/product-elements.ts";
+import { metadataWords, sparseRow } from "../../../test/support/sparse.ts";
 
 const seed = 6432;
 const threads = 128;
