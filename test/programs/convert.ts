@@ -76,6 +76,8 @@ const betweenFloats: { readonly [name: string]: readonly LaneRow[] } = {
   cvt_f32_f32: [row(`cvt{,.rni,.rzi,.rmi,.rpi}{,.ftz}{,.sat}.f32.f32`, "$ = $")],
   cvt_f64_f64: [row(`cvt{,.rni,.rzi,.rmi,.rpi}{,.sat}.f64.f64`, "$ = $")],
   cvt_f32_f64: [row(`cvt.${rounding}{,.ftz}{,.sat}.f32.f64`, "f32 = $")],
+  // Around the smallest normal number of f32, where it shows when .ftz flushes.
+  cvt_flush_f32_f64: [row(`cvt.${rounding}.ftz{,.sat}.f32.f64`, "f32 = leastSingle")],
   cvt_f64_f32: [row("cvt{,.ftz}{,.sat}.f64.f32", "f64 = $")],
   cvt_f16_f32: [
     row(`cvt.${rounding}{,.ftz}{,.sat}.f16.f32`, "f16 = $"),

@@ -176,6 +176,22 @@ function nearFlush(type: "f16" | "f32"): { readonly factor: Kind; readonly least
   return { factor: kind(one, -6), least: kind(least, 0) };
 }
 
+/** f64 numbers that f32 rounds to its smallest normal number, or just does not. */
+function leastSingle(): Kind {
+  const ulps = [-1, -0.5, -0.375, -0.25, -0.125, -(2 ** -20), 0, 2 ** -20, 0.5, 1];
+  const view = new DataView(new ArrayBuffer(8));
+  const bitsOf = (value: number): bigint => {
+    view.setFloat64(0, value);
+    return view.getBigUint64(0);
+  };
+  const near = (ulp: number, sign: number): bigint => bitsOf(sign * (2 ** -126 + ulp * 2 ** -149));
+  return {
+    bits: 64,
+    edges: ulps.flatMap((ulp) => [near(ulp, 1), near(ulp, -1)]),
+    random: (random) => near(random.uniform() * 2 - 1, random.below(2) === 0 ? 1 : -1),
+  };
+}
+
 const angleEdges = [0, -0, 1e-30, 0.5, -0.5, 1, -1, 3.14159, -3.14159, 1.5708, 6.2831, -6.2831];
 
 const kinds: { [name: string]: Kind } = {
@@ -201,6 +217,7 @@ const kinds: { [name: string]: Kind } = {
   leastf16: nearFlush("f16").least,
   factorf32: nearFlush("f32").factor,
   leastf32: nearFlush("f32").least,
+  leastSingle: leastSingle(),
   signedZero16: listed(16, [0, 1 << 15], 1),
   signedZero32: listed(32, [0, 1 << 31], 1),
   moderate: singleRange(

@@ -5,7 +5,7 @@
 import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
 import { precisions, roundInteger, roundTo } from "./exact.ts";
 import type { Precision, Rounding } from "./exact.ts";
-import { bitsOfSingle, encodeBfloat, encodeHalf, roundToEven } from "./floats.ts";
+import { bitsOfSingle, encodeBfloat, encodeHalf, roundAndFlush, roundToEven } from "./floats.ts";
 import { setWide, setWideNumber, toSigned, toUnsigned } from "./wide.ts";
 
 export type IntegerRounding = "rni" | "rzi" | "rmi" | "rpi";
@@ -68,6 +68,11 @@ export function fromInteger(value: number, precision: Precision, mode: Rounding)
 /** A number as the bits of an f32, with another rounding than to nearest. */
 export function singleRounded(value: number, mode: Rounding): number {
   return mode === "rn" ? Math.fround(value) : roundTo(value, precisions.f32, mode);
+}
+
+/** The same with `.ftz`, which flushes as that of arithmetic does. */
+export function singleFlushed(value: number, mode: Rounding): number {
+  return roundAndFlush(mode === "rn" ? value : roundTo(value, precisions.endless, mode));
 }
 
 /** The tf32 bits of a number. `rna` only cuts those of a NaN, and takes one off to make it "finite". */

@@ -124,12 +124,17 @@ function setFloat(
     if (instruction.has("sat")) text = `saturate(${text})`;
     return writer.setWord(target, `encodePart(${text}, ${flags})`);
   }
-  if (to === "f32") text = mode === "rn" ? `fround(${text})` : `singleRounded(${text}, "${mode}")`;
-  if (instruction.has("ftz") && to === "f32") text = `flush(${text})`;
+  if (to === "f32") text = singleText(instruction, text, mode);
   if (instruction.has("sat")) text = `saturate(${text})`;
   if (relu) text = `rectify(${text})`;
   if (to === "f32") writer.setSingle(target, text);
   else writer.setDouble(target, text, nan);
+}
+
+/** A number rounded to f32. */
+function singleText(instruction: LaneInstruction, exact: string, mode: string): string {
+  if (instruction.has("ftz")) return `singleFlushed(${exact}, "${mode}")`;
+  return mode === "rn" ? `fround(${exact})` : `singleRounded(${exact}, "${mode}")`;
 }
 
 function integerToFloat(
@@ -185,10 +190,9 @@ function narrowDouble(
 ): void {
   if (instruction.has("sat")) return setFloat(instruction, writer, to, exact);
   const mode = instruction.oneOf(["rz", "rm", "rp"]) ?? "rn";
-  const single = `singleRounded(${exact}, "${mode}")`;
   const bits =
     to === "f32"
-      ? `bitsOfSingle(${instruction.has("ftz") ? `flush(${single})` : single})`
+      ? `bitsOfSingle(${singleText(instruction, exact, mode)})`
       : `encodePart(${exact}, "${to}", "${mode}", false, false)`;
   const [number = "0", low = "0", high = "0"] = writer
     .nanOperand(instruction.operand(1))
