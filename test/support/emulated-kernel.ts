@@ -25,7 +25,7 @@ const noDimensions = new Map<string, number>();
 export function emulateKernel(
   { kernel }: { readonly kernel: Kernel },
   inputs: { readonly [name: string]: HostArray },
-  target: Target = targets.sm_90a,
+  { target = targets.sm_90a, seed = 1 }: { readonly target?: Target; readonly seed?: number } = {},
 ): EmulatedRun {
   const executable = emitKernel(placeKernel(runPasses(kernel), target));
   const memory = new EmulatedMemory();
@@ -54,7 +54,7 @@ export function emulateKernel(
       }),
     },
     memory,
-    { target, seed: 1 },
+    { target, seed },
   );
   const results: { [name: string]: HostArray } = {};
   for (const { name, role, value } of kernel.parameters) {

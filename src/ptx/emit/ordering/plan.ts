@@ -9,6 +9,15 @@
  *   commitShared   a fence of each lane                        pending: fence
  *   copyAsync b    others may not have come to theirs          pending: fence    ->  barrier
  *
+ * A cluster's barrier is a meeting in two halves, and orders only what lies before its first half:
+ *
+ *   store a
+ *   clusterArrive  what was pending has arrived                arrived: write a
+ *   store b                                                    pending: write b  arrived: write a
+ *   clusterWait    the others did what they did before         pending: write b
+ *   load a         nothing
+ *   load b         other lanes' elements: meet before          pending: write b  ->  barrier
+ *
  * Accesses are followed in the order of the program, by the bytes they touch (buffers that share bytes
  * are one) and by global array. A round of a loop follows the round before, so a body is followed until
  * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
@@ -29,41 +38,57 @@ export interface Need {
 
 export type OrderingPlan = ReadonlyMap<AnyOp, Need>;
 
-/** What lanes did since they last met, by place. */
-interface Pending {
+/** What lanes did and others may not know of, by place. */
+interface Deeds {
   readonly reads: Map<Place, AnyOp>;
   readonly writes: Map<Place, AnyOp>;
-  /** Written by lanes and not yet handed to the asynchronous proxy. */
-  readonly unfenced: Map<Place, AnyOp>;
   /** Hand-overs that the lane has made, and others may not have. */
   readonly fences: Map<Place, AnyOp>;
 }
 
-const parts = ["reads", "writes", "unfenced", "fences"] as const;
+interface Pending {
+  /** Since the lanes last met. */
+  readonly open: Deeds;
+  /** Before the last arrival on the cluster's barrier: over once that was waited for. */
+  readonly arrived: Deeds;
+  /** Written by lanes and not yet handed to the asynchronous proxy. */
+  readonly unfenced: Map<Place, AnyOp>;
+}
 
 function noPending(): Pending {
-  return { reads: new Map(), writes: new Map(), unfenced: new Map(), fences: new Map() };
+  const none = (): Deeds => ({ reads: new Map(), writes: new Map(), fences: new Map() });
+  return { open: none(), arrived: none(), unfenced: new Map() };
 }
 
 function copyOf(pending: Pending): Pending {
-  return {
-    reads: new Map(pending.reads),
-    writes: new Map(pending.writes),
-    unfenced: new Map(pending.unfenced),
-    fences: new Map(pending.fences),
-  };
+  const copy = noPending();
+  include(copy, pending);
+  return copy;
 }
 
 /** Adds what is pending on another way here; tells whether that was anything new. */
 function include(into: Pending, other: Pending): boolean {
-  let grown = false;
-  for (const part of parts)
-    for (const [place, op] of other[part])
-      if (!into[part].has(place)) {
-        into[part].set(place, op);
-        grown = true;
-      }
-  return grown;
+  const grown = [
+    includeDeeds(into.open, other.open),
+    includeDeeds(into.arrived, other.arrived),
+    includePlaces(into.unfenced, other.unfenced),
+  ];
+  return grown.includes(true);
+}
+
+function includeDeeds(into: Deeds, other: Deeds): boolean {
+  const grown = [
+    includePlaces(into.reads, other.reads),
+    includePlaces(into.writes, other.writes),
+    includePlaces(into.fences, other.fences),
+  ];
+  return grown.includes(true);
+}
+
+function includePlaces(into: Map<Place, AnyOp>, other: ReadonlyMap<Place, AnyOp>): boolean {
+  const before = into.size;
+  for (const [place, op] of other) if (!into.has(place)) into.set(place, op);
+  return into.size > before;
 }
 
 export function planOrdering(placement: Placement): OrderingPlan {
@@ -101,7 +126,7 @@ class Planner {
       .filter(({ proxy }) => proxy === "async")
       .map(({ places }) => places.find((place) => pending.unfenced.has(place)))
       .find((place) => place !== undefined);
-    const fenced = accesses.some(({ proxy }) => proxy === "async") && pending.fences.size > 0;
+    const fenced = accesses.some(({ proxy }) => proxy === "async") && handedOver(pending);
     if (conflict !== undefined || unfenced !== undefined || fenced) {
       const reader = op.kind === "copy_async" ? "the copy engine touches" : "the tensor cores read";
       const fence = unfenced && `${reader} what lanes have written`;
@@ -123,7 +148,7 @@ class Planner {
       fence: "the tensor cores may read what lanes have written",
     });
     pending.unfenced.clear();
-    pending.fences.set(everything, op);
+    pending.open.fences.set(everything, op);
   }
 
   #need(op: AnyOp, need: Need): void {
@@ -155,8 +180,13 @@ class Planner {
     }
     if (op.kind === "proxy_fence") {
       if (op.attributes.space === "smem") pending.unfenced.clear();
-      pending.fences.set(everything, op);
+      pending.open.fences.set(everything, op);
     }
+    if (op.kind === "cluster_arrive") {
+      includeDeeds(pending.arrived, pending.open);
+      clearDeeds(pending.open);
+    }
+    if (op.kind === "cluster_wait") clearDeeds(pending.arrived);
     if (meets.has(op.kind)) clear(pending);
     const regions = regionList(op);
     if (regions.length === 0) return;
@@ -185,7 +215,6 @@ class Planner {
 /** Ops whose instructions have all lanes of the thread meet. */
 const meets: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
   "block_sync",
-  "cluster_wait",
   "semaphore_wait",
   "wait_group",
   "semaphore_signal",
@@ -203,18 +232,29 @@ const releases: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
 /** What a hand-over is of. */
 const everything: Place = { name: "all that was written", space: "gmem" };
 
-function clear({ reads, writes, fences }: Pending): void {
+/** All lanes have met. */
+function clear({ open, arrived }: Pending): void {
+  clearDeeds(open);
+  clearDeeds(arrived);
+}
+
+function clearDeeds({ reads, writes, fences }: Deeds): void {
   reads.clear();
   writes.clear();
   fences.clear();
 }
 
+function handedOver({ open, arrived }: Pending): boolean {
+  return open.fences.size > 0 || arrived.fences.size > 0;
+}
+
 /** Why lanes must meet before the access. */
-function conflictOf({ places, mode }: Access, { reads, writes }: Pending): string | undefined {
+function conflictOf({ places, mode }: Access, { open, arrived }: Pending): string | undefined {
   for (const place of places) {
-    if (writes.has(place))
+    if (open.writes.has(place) || arrived.writes.has(place))
       return `other lanes may have written ${place.name}${mode === "read" ? "" : " before"}`;
-    if (mode === "write" && reads.has(place)) return `other lanes may still read ${place.name}`;
+    if (mode === "write" && (open.reads.has(place) || arrived.reads.has(place)))
+      return `other lanes may still read ${place.name}`;
   }
   return undefined;
 }
@@ -222,7 +262,7 @@ function conflictOf({ places, mode }: Access, { reads, writes }: Pending): strin
 function record(op: AnyOp, { places, mode, by, proxy }: Access, pending: Pending): void {
   for (const place of places) {
     // What one lane starts is ordered by waiting for it.
-    if (by === "lanes") (mode === "read" ? pending.reads : pending.writes).set(place, op);
+    if (by === "lanes") pending.open[mode === "read" ? "reads" : "writes"].set(place, op);
     if (mode === "write" && proxy === "generic" && place.space === "smem")
       pending.unfenced.set(place, op);
   }

@@ -1,0 +1,160 @@
+/** Where lanes meet: kernels that need a meeting run right and without a race, and others have none. */
+import { describe, expect, test } from "vitest";
+import { emulateKernel } from "../../../../test/support/emulated-kernel.ts";
+import { runKernel } from "../../../../test/simulation.ts";
+import { f32 } from "../../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
+import {
+  array,
+  clusterArrive,
+  clusterSync,
+  clusterWait,
+  kernel,
+  loop,
+  smem,
+} from "../../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar } from "../../../lang/index.ts";
+import { printPtx } from "../../printer.ts";
+
+const width = 64;
+const numbers = Array.from({ length: 2 * width }, (_, index) => index % 7);
+const x = fromNumbers(f32, [2, width], numbers);
+
+interface Parts {
+  readonly i: Scalar<"i32">;
+  readonly x: Ref<"f32">;
+  readonly out: Ref<"f32">;
+  readonly own: Ref<"f32">;
+}
+
+function inPairs(name: string, body: (parts: Parts) => void): KernelDefinition {
+  return kernel(
+    {
+      name,
+      grid: { i: 2 },
+      cluster: { i: 2 },
+      inputs: { x: array(f32, [2, width]) },
+      outputs: { out: array(f32, [2, width]) },
+      scratch: { own: smem(f32, [width]) },
+    },
+    body,
+  );
+}
+
+const row = (block: number): readonly number[] => numbers.slice(block * width, (block + 1) * width);
+const plusSum = (values: readonly number[]): readonly number[] => {
+  const sum = values.reduce((total, value) => total + value, 0);
+  return values.map((value) => value + sum);
+};
+const eachBlock = (result: (block: number) => readonly number[]): readonly number[] =>
+  [0, 1].flatMap(result);
+
+/** Barriers of the thread's lanes that were put in for what lanes do to `own`. */
+function meetingsFor(definition: KernelDefinition): number {
+  const text = printPtx(emulateKernel(definition, { x }).executable.module);
+  return text.split("\n").filter((line) => /bar\.sync.*other lanes.*\bown\b/.test(line)).length;
+}
+
+const splitBarriers: readonly {
+  readonly name: string;
+  readonly expected: (block: number) => readonly number[];
+  readonly body: (parts: Parts) => void;
+}[] = [
+  {
+    name: "written between the halves and read behind",
+    expected: (block) => plusSum(row(block)),
+    body({ i, x: source, out, own }) {
+      clusterArrive();
+      own.store(source.at(i).load());
+      clusterWait();
+      out.at(i).store(own.load().add(own.load().sum()));
+    },
+  },
+  {
+    name: "written between the halves and read between the next ones",
+    expected: (block) => plusSum(row(block)),
+    body({ i, x: source, out, own }) {
+      clusterArrive();
+      own.store(source.at(i).load());
+      clusterWait();
+      clusterArrive();
+      out.at(i).store(own.load().add(own.load().sum()));
+      clusterWait();
+    },
+  },
+  {
+    name: "read between the halves and written behind",
+    expected: (block) => plusSum(plusSum(row(block))),
+    body({ i, x: source, out, own }) {
+      own.store(source.at(i).load());
+      clusterArrive();
+      const before = own.load();
+      const more = before.add(before.sum());
+      clusterWait();
+      own.store(more);
+      out.at(i).store(own.load().add(own.load().sum()));
+      clusterSync();
+    },
+  },
+  {
+    name: "arrived in one round and waited in the next",
+    expected: (block) => plusSum(plusSum(plusSum(row(block)))),
+    body({ i, x: source, out, own }) {
+      clusterArrive();
+      own.store(source.at(i).load());
+      loop(3, () => {
+        const before = own.load();
+        clusterWait();
+        clusterArrive();
+        own.store(before.add(before.sum()));
+      });
+      clusterWait();
+      out.at(i).store(own.load());
+    },
+  },
+  {
+    name: "a global array written between the halves and read behind",
+    expected: (block) => plusSum(row(block)),
+    body({ i, x: source, out }) {
+      clusterArrive();
+      out.at(i).store(source.at(i).load());
+      clusterWait();
+      const back = out.at(i).load();
+      out.at(i).store(back.add(back.sum()));
+    },
+  },
+];
+
+describe("a cluster's barrier in two halves", () => {
+  test.each(splitBarriers)("$name", async ({ expected, body }) => {
+    const definition = inPairs("halves", body);
+    const simulated = await runKernel(definition, { x });
+    expect(simulated.findings).toEqual([]);
+    expect(simulated.numbers("out")).toEqual(eachBlock(expected));
+    for (const seed of [1, 2, 3]) {
+      const { findings, results } = emulateKernel(definition, { x }, { seed });
+      expect(findings).toEqual([]);
+      expect(results["out"] && [...toNumbers(results["out"])]).toEqual(eachBlock(expected));
+    }
+  });
+
+  test("orders what lies before its first half, without another meeting", () => {
+    const definition = inPairs("before", ({ i, x: source, out, own }) => {
+      own.store(source.at(i).load());
+      clusterArrive();
+      clusterWait();
+      out.at(i).store(own.load().add(own.load().sum()));
+    });
+    expect(meetingsFor(definition)).toBe(0);
+  });
+
+  test("does not order what lies between its halves", () => {
+    const definition = inPairs("between", ({ i, x: source, out, own }) => {
+      clusterArrive();
+      own.store(source.at(i).load());
+      clusterWait();
+      out.at(i).store(own.load().add(own.load().sum()));
+    });
+    expect(meetingsFor(definition)).toBe(1);
+  });
+});
