@@ -32,6 +32,7 @@ import type { SharedMemoryPlan } from "./budget.ts";
 import { gatherCandidates } from "./collect.ts";
 import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
+import { requireRegisters } from "./residence.ts";
 import { buildSystem } from "./system.ts";
 
 /** A value that an op needs elsewhere than it lies. */
@@ -137,6 +138,7 @@ function finish(
     return chosen(solution.assignment, variable) as RegisterLayout | SharedLayout;
   };
   const registers = (slot: RegisterSlot): RegisterLayout => layoutOf(slot) as RegisterLayout;
+  for (const slot of context.values.values()) requireRegisters(slot, registers(slot));
   const layouts = new Map([...context.values].map(([value, slot]) => [value, registers(slot)]));
   const shared = new Map(
     [...context.allocations].map(([root, slot]) => [root, layoutOf(slot) as SharedLayout]),

@@ -92,4 +92,11 @@ export const layoutCodes = registerCodes({
     example: "wgmma(sum, a, b)  // on sm_80",
     remedy: "compile for a target that has it, or write dot, which every target has",
   },
+  TW6106: {
+    title: "tile that does not fit in registers",
+    cause:
+      "A tile lies in the registers of the lanes that share it, 128 in a program thread and 32 in a warp, and a lane has 255.",
+    example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a lane",
+    remedy: "work on parts of the tile, in a loop or in more blocks",
+  },
 });
