@@ -48,8 +48,8 @@ class Builder {
     };
     switch (statement.kind) {
       case "convert": {
-        const { source, need, weight } = statement;
-        const cost = this.#context.conversion(source, weight);
+        const { source, need, weight, value } = statement;
+        const cost = this.#context.conversion(value.type, weight);
         const [from, to] = [this.#registers(source), this.#needed(need)];
         return this.#system.relayout(from, to, cost, origin);
       }

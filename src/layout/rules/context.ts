@@ -6,7 +6,6 @@
 import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
-import type { TileType, InflightType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -26,6 +25,7 @@ import type {
   RegisterSlot,
   SharedSlot,
   Slot,
+  SpreadType,
   Statement,
 } from "./statements.ts";
 
@@ -37,9 +37,6 @@ export interface Surroundings {
   readonly functions: Functions;
   readonly products: Products;
 }
-
-/** A value that a program thread holds in registers, spread over its lanes. */
-type SpreadType = TileType | InflightType;
 
 export class LayoutContext {
   readonly surroundings: Surroundings;
@@ -166,7 +163,7 @@ export class LayoutContext {
   /** The op needs the value in a certain place. */
   read(op: AnyOp, value: Value, need: Need, message = `${opName(op)} reads this`): void {
     const source = this.find(value);
-    if (source === undefined) return;
+    if (source === undefined || !isSpread(value)) return;
     const reason = { op, message };
     this.statements.push({ kind: "convert", source, need, weight: this.#weight, value, reason });
   }
@@ -225,7 +222,7 @@ export class LayoutContext {
 
   /** What a conversion of tiles of this type costs, `weight` times. */
   conversion(
-    { shape, dtype }: RegisterSlot,
+    { shape, dtype }: SpreadType,
     weight: number,
   ): (source: RegisterLayout, target: RegisterLayout) => number | undefined {
     const key = `convert ${shape.join()} ${dtype.bits}`;

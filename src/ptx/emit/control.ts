@@ -28,23 +28,26 @@ import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synch
 import { operandTile } from "./tiles/operands.ts";
 import type { ScalarValue } from "./values.ts";
 
-/** A value as an op reads it: a tile in the layout that the op needs. */
-function handed(context: EmitContext, op: AnyOp, value: Value): HandedValue {
-  const { kind } = value.type;
-  if (kind === "tile") return operandTile(context, op, value);
-  return kind === "inflight" ? context.inflight(value) : context.scalar(value);
+/** Values as an op reads them: tiles in the layouts that it needs, one value perhaps in several. */
+function handed(context: EmitContext, op: AnyOp, values: readonly Value[]): readonly HandedValue[] {
+  return values.map((value, position) => {
+    const { kind } = value.type;
+    const reading = values.slice(0, position).filter((earlier) => earlier === value).length;
+    if (kind === "tile") return operandTile(context, op, value, reading);
+    return kind === "inflight" ? context.inflight(value) : context.scalar(value);
+  });
 }
 
 /** What a region's yield hands on. */
 function yielded(context: EmitContext, region: Region): readonly HandedValue[] {
   const end = region.ops.at(-1);
   if (end === undefined) throw new Error("a region ends with yield");
-  return yieldedValues(region).map((value) => handed(context, end, value));
+  return handed(context, end, yieldedValues(region));
 }
 
 /** Registers for what a loop carries, with the first values in them. */
 function beginCarries(context: EmitContext, op: Op<"loop"> | Op<"while">): readonly HandedValue[] {
-  const initial = op.operands.initial.map((value) => handed(context, op, value));
+  const initial = handed(context, op, op.operands.initial);
   const carries = op.results.map((result, position) => {
     const first = initial[position];
     // An accumulator in flight stays in its registers from beginning to end.
