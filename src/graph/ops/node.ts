@@ -1,0 +1,89 @@
+/**
+ * Nodes of graphs. All are frozen; passes build new ones. A value is defined once, by an op or as an
+ * argument of a region, and is compared by identity.
+ *
+ *   module @jit_f {                                      GraphModule
+ *     func.func public @main(%arg0: tensor<4xf32>) … {   GraphFunction; its body a GraphRegion
+ *       %0 = stablehlo.add %arg0, %arg0 : tensor<4xf32>  GraphOp
+ *       return %0 : tensor<4xf32>                        the region's results; no op of its own
+ *     }
+ *   }
+ */
+import type { Location } from "../../support/location.ts";
+import type { Attribute, AttributeMap } from "./attribute.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "./table.ts";
+import type { GraphType } from "./types.ts";
+
+export interface GraphValue<T extends GraphType = GraphType> {
+  /** Unique while the process runs. */
+  readonly id: number;
+  readonly type: T;
+}
+
+export interface GraphOp<K extends GraphOpKind = GraphOpKind> {
+  readonly kind: K;
+  readonly operands: GraphOperands<K>;
+  readonly attributes: GraphAttributes<K>;
+  readonly regions: GraphRegions<K>;
+  readonly results: readonly GraphValue[];
+  readonly location: Location;
+  /** What the user calls it, such as `jit(step)/layer3/attention/dot_general`; "" where nobody said. */
+  readonly name: string;
+  /** Attributes that nobody reads: kept and printed. */
+  readonly extra: AttributeMap;
+}
+
+/** An op of any kind, as a union that narrows on `kind`. */
+export type AnyGraphOp = { readonly [K in GraphOpKind]: GraphOp<K> }[GraphOpKind];
+
+export interface GraphRegion {
+  readonly parameters: readonly GraphValue[];
+  /** Each after the ops whose results it uses. */
+  readonly ops: readonly AnyGraphOp[];
+  /** What the region returns. */
+  readonly results: readonly GraphValue[];
+}
+
+export interface GraphFunction {
+  readonly name: string;
+  readonly visibility: "public" | "private";
+  readonly body: GraphRegion;
+  /** One map a parameter, one a result. */
+  readonly parameterAttributes: readonly AttributeMap[];
+  readonly resultAttributes: readonly AttributeMap[];
+  readonly attributes: AttributeMap;
+  readonly location: Location;
+}
+
+/** An entry of a module that belongs to another dialect, such as `sdy.mesh`: kept as text. */
+export interface ForeignEntry {
+  readonly text: string;
+}
+
+export interface GraphModule {
+  /** "" where the module has none. */
+  readonly name: string;
+  readonly functions: ReadonlyMap<string, GraphFunction>;
+  readonly attributes: AttributeMap;
+  readonly foreign: readonly ForeignEntry[];
+}
+
+export const noAttributes: ReadonlyMap<string, Attribute> = new Map<string, Attribute>();
+
+let nextId = 0;
+
+export function graphValue<T extends GraphType>(type: T): GraphValue<T> {
+  return Object.freeze({ id: nextId++, type });
+}
+
+export function graphRegion(
+  parameters: readonly GraphValue[],
+  ops: readonly AnyGraphOp[],
+  results: readonly GraphValue[],
+): GraphRegion {
+  return Object.freeze({
+    parameters: Object.freeze(parameters),
+    ops: Object.freeze(ops),
+    results: Object.freeze(results),
+  });
+}
