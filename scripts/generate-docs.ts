@@ -13,7 +13,7 @@ import { drawLayouts } from "./layout-drawings.ts";
 
 /** The areas of the registry by the first digit of a code. */
 const areas: { readonly [digit: string]: string } = {
-  0: "Number formats and host arrays",
+  0: "Number formats, host arrays and files of them",
   1: "Kernel language",
   2: "Tile IR",
   3: "Simulator",

@@ -11,6 +11,7 @@ import { listFiles, readText } from "./source-files.ts";
 const folderOrder = [
   "support",
   "formats",
+  "files",
   "targets",
   "ir",
   "layout",

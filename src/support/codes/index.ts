@@ -1,6 +1,6 @@
 /**
  * The registry of diagnostic codes. The first digit is the area:
- * 0 number formats and host arrays, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
+ * 0 number formats, host arrays and files of them, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
  * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator. A code keeps its meaning for good; retired
  * codes are not reused.
  */
@@ -8,6 +8,7 @@ import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
+import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
@@ -20,6 +21,7 @@ import { toolCodes } from "./tools.ts";
 
 export const codes = Object.freeze({
   ...formatCodes,
+  ...fileCodes,
   ...languageCodes,
   ...irCodes,
   ...textCodes,
