@@ -35,6 +35,7 @@ export { packLanes, unpackLanes } from "./formats/packed.ts";
 export {
   formatArray,
   fromLanes,
+  fromNested,
   fromNumbers,
   hostArray,
   toBigInts,
@@ -43,7 +44,7 @@ export {
   toNested,
   toNumbers,
 } from "./formats/hostarray.ts";
-export type { HostArray, Nested, Storage } from "./formats/hostarray.ts";
+export type { GivenArray, HostArray, Nested, NestedList, PlainList, Storage } from "./formats/hostarray.ts";
 export {
   accumulator,
   all,

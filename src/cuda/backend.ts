@@ -9,7 +9,7 @@
 import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, hostArray } from "../formats/hostarray.ts";
+import { elementCount, hostArray, storageBytes } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
@@ -137,7 +137,10 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   upload({ data }: HostArray, { address }: CudaAllocation): Promise<void> {
-    return this.#gate.begin(() => this.#transfers.upload(bytesOf(data), address));
+    const own = storageBytes(data);
+    // What cannot begin now must not see what becomes of the array meanwhile.
+    const bytes = this.#gate.closed === undefined ? own : own.slice();
+    return this.#gate.begin(() => this.#transfers.upload(bytes, address));
   }
 
   download<N extends DTypeName>(
@@ -147,7 +150,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   ): Promise<HostArray<N>> {
     return this.#gate.begin(() => {
       const array = hostArray(dtype, shape);
-      const copied = this.#transfers.download(address, bytesOf(array.data));
+      const copied = this.#transfers.download(address, storageBytes(array.data));
       const said = this.#readMessages(undefined);
       const issued = Promise.all([copied.issued, said.issued]).then(() => undefined);
       const result = Promise.all([copied.result, said.result]).then(() => array);
@@ -330,14 +333,6 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     };
     return { issued, result: handled(told()) };
   }
-}
-
-function bytesOf(data: {
-  readonly buffer: ArrayBufferLike;
-  readonly byteOffset: number;
-  readonly byteLength: number;
-}): Uint8Array {
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 function launchNumbers(

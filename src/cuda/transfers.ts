@@ -1,10 +1,11 @@
 /**
  * Copies between host and GPU, through staging buffers, piece by piece:
  *
- *   upload     host array ──copy──▶ buffer ──stream──▶ GPU         the array is free once all is in buffers
+ *   upload     host array ──copy──▶ buffer ──stream──▶ GPU         all is in buffers when the call returns
  *   download   GPU ──stream──▶ buffer ──copy──▶ host array         there once the last event has passed
  *
  * A transfer that finds no free buffer goes on when one comes back; the gate keeps later work behind it.
+ * What is left of an upload then is copied, so that the program may change its array when the call returns.
  */
 import type { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
@@ -24,10 +25,14 @@ export class Transfers {
     this.#staging = staging;
   }
 
-  /** The result resolves when the source is no longer needed. */
+  /** Copies what the source holds now; the result resolves when all of it is on the stream. */
   upload(source: Uint8Array, address: number): Begun<void> {
+    let rest = source;
+    let restStart = 0;
+    let reached = 0;
     const issued = this.#pieces(source.byteLength, (offset, bytes, buffer) => {
-      buffer.bytes.set(source.subarray(offset, offset + bytes));
+      buffer.bytes.set(rest.subarray(offset - restStart, offset - restStart + bytes));
+      reached = offset + bytes;
       const { driver, stream } = this.#context;
       const target = address + offset;
       const result = driver.calls.cuMemcpyHtoDAsync(target, buffer.address, bytes, stream);
@@ -36,6 +41,10 @@ export class Transfers {
         this.#staging.give(buffer);
       });
     });
+    if (issued !== undefined) {
+      rest = source.slice(reached);
+      restStart = reached;
+    }
     return { issued, result: handled(issued ?? Promise.resolve()) };
   }
 

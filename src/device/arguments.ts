@@ -1,10 +1,12 @@
 /** Sorting a launch's arguments into arrays and scalars, each checked against its parameter. */
 import { dtypes } from "../formats/dtype.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
-import { isHostArray } from "../formats/hostarray.ts";
+import { checkedArray, fromNested, isHostArray } from "../formats/hostarray.ts";
+import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
+import type { ArrayDescription } from "./binding.ts";
 import { DeviceArray } from "./device-array.ts";
 
 /** What a launch takes for one parameter. */
@@ -40,16 +42,58 @@ export function collectArguments(
   return { arrays, scalars, dimensions };
 }
 
-/** What `run` is given has the kernel's inputs and in-out arrays, each as an array or a scalar. */
-export function requireInputs(
+/** What `run` takes for one parameter. */
+export type InputValue = GivenArray | NestedList | ArgumentValue;
+
+/** What `run` is given: arrays of the host, checked, and everything else as it is. */
+export interface CollectedInputs {
+  readonly hostArrays: ReadonlyMap<string, HostArray>;
+  readonly others: ReadonlyMap<string, ArgumentValue>;
+  readonly dimensions: ReadonlyMap<string, number>;
+}
+
+/** The kernel's inputs and in-out arrays, each found to fit its parameter before anything is uploaded. */
+export function collectInputs(
   kernel: KernelInterface,
-  inputs: { readonly [name: string]: unknown },
-): void {
+  inputs: { readonly [name: string]: InputValue },
+  explicitDimensions: { readonly [name: string]: number },
+): CollectedInputs {
   const parameters = kernel.parameters.filter(({ role }) => role !== "output");
   requireNames(kernel, parameters, inputs);
+  const hostArrays = new Map<string, HostArray>();
+  const others = new Map<string, ArgumentValue>();
   for (const parameter of parameters) {
     const value = inputs[parameter.name];
-    if (parameter.role !== "scalar" && !isHostArray(value)) requireArray(kernel, parameter, value);
+    const ofHost = hostInput(kernel, parameter, value);
+    if (ofHost !== undefined) hostArrays.set(parameter.name, ofHost);
+    else if (parameter.role === "scalar")
+      others.set(parameter.name, requireScalar(kernel, parameter, value));
+    else others.set(parameter.name, requireArray(kernel, parameter, value));
+  }
+  const arrays = new Map<string, ArrayDescription>(hostArrays);
+  for (const [name, value] of others) if (value instanceof DeviceArray) arrays.set(name, value);
+  const dimensions = bindDimensions(kernel, arrays, explicitDimensions);
+  for (const parameter of arrayParameters(kernel)) {
+    const array = arrays.get(parameter.name);
+    if (array !== undefined) checkArray(kernel, parameter, array, dimensions);
+  }
+  return { hostArrays, others, dimensions };
+}
+
+/** An array of the host; undefined where something else is given, or a scalar is wanted. */
+function hostInput(
+  kernel: KernelInterface,
+  { name, value: { type } }: KernelParameter,
+  value: unknown,
+): HostArray | undefined {
+  if (type.kind !== "ref") return undefined;
+  try {
+    if (isHostArray(value)) return checkedArray(value);
+    return Array.isArray(value) ? fromNested(type.dtype, value as NestedList) : undefined;
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    const message = `it is given as argument ${name} of kernel ${kernel.name}`;
+    throw error.withNotes([{ message, location: kernel.location }]);
   }
 }
 
@@ -145,6 +189,7 @@ function describeValue(value: unknown): string {
   if (typeof value === "string") return `the text ${JSON.stringify(value)}`;
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")
     return `${typeof value} ${value}`;
+  if (ArrayBuffer.isView(value)) return "a typed array without a dtype and a shape";
   return Array.isArray(value) ? "a plain list" : `a value of type ${typeof value}`;
 }
 

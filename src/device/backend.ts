@@ -57,7 +57,7 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   allocate(dtype: DType, shape: readonly number[]): A;
   /** Takes memory back once the work issued so far is done with it. */
   release(allocation: A): void;
-  /** Resolves when the host array is no longer needed. */
+  /** Copies what the host array holds at the time of the call; resolves when that is on its way. */
   upload(array: HostArray, allocation: A): Promise<void>;
   download<N extends DTypeName>(
     dtype: DType<N>,

@@ -7,8 +7,8 @@
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, isHostArray, requireDType } from "../formats/hostarray.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import { elementCount, requireDType } from "../formats/hostarray.ts";
+import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
@@ -18,11 +18,10 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import type { Target } from "../targets/target.ts";
-import { collectArguments, requireInputs } from "./arguments.ts";
-import type { ArgumentValue } from "./arguments.ts";
+import { collectArguments, collectInputs } from "./arguments.ts";
+import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
 import type { Allocation, Backend, Launch } from "./backend.ts";
-import { arrayParameters, bindDimensions, outputShape } from "./binding.ts";
-import type { ArrayDescription } from "./binding.ts";
+import { arrayParameters, outputShape } from "./binding.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
 import { CompilationCache } from "./compilation.ts";
@@ -112,13 +111,13 @@ export class Device {
     return this.#arrays.add(dtype, shape, allocation);
   }
 
-  /** A copy of a host array on the device. */
-  async upload<N extends DTypeName>(array: HostArray<N>): Promise<DeviceArray<N>> {
-    requireHostArray("upload", array);
-    const uploaded = this.allocate(array.dtype, array.shape);
+  /** A copy of a host array on the device, as it is at the time of the call. */
+  async upload<N extends DTypeName>(array: GivenArray<N>): Promise<DeviceArray<N>> {
+    const checked = requireHostArray("upload", array);
+    const uploaded = this.allocate(checked.dtype, checked.shape);
     try {
       const allocation = uploaded.allocationFor(this.#arrays);
-      await this.#backend.upload(array, allocation);
+      await this.#backend.upload(checked, allocation);
     } catch (error) {
       uploaded.dispose();
       throw error;
@@ -191,7 +190,8 @@ export class Device {
 
   /**
    * Uploads the inputs, runs the kernel, and downloads its outputs and in-out arrays. Arrays already on
-   * the device are used as they are.
+   * the device are used as they are. Everything is read before the call returns, and issued before
+   * anything is waited for: the device is never idle in between.
    */
   async run<K extends KernelDefinition | CompiledKernel>(
     definition: K,
@@ -202,22 +202,21 @@ export class Device {
     requireKernel("run", definition);
     requireArguments("run", inputs);
     const { kernel } = definition;
-    const location = captureLocation();
-    requireLaunchOptions("run", options, location);
-    requireInputs(kernel, inputs);
+    requireLaunchOptions("run", options, captureLocation());
+    const collected = collectInputs(kernel, inputs, options.dimensions ?? {});
     const temporary: DeviceArray[] = [];
+    const pending: Promise<unknown>[] = [];
     try {
-      const { args, launch } = await reportedAt(location, async () => {
-        const materialized = await this.#materialize(kernel, inputs, options, temporary);
-        return { args: materialized, launch: this.#prepare(definition, materialized, options) };
-      });
-      // Everything is issued before anything is waited for: the device is never idle in between.
-      const ran = this.#explainingMemory(() => this.#backend.run(launch));
-      const [outcome, results] = await Promise.allSettled([ran, this.#results(kernel, args)]);
-      if (outcome.status === "rejected") throw outcome.reason;
-      if (results.status === "rejected") throw results.reason;
-      return results.value as HostResults<K>;
+      const args = this.#materialize(kernel, collected, temporary, pending);
+      const launch = this.#prepare(definition, args, options);
+      pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
+      const results = this.#results(kernel, args);
+      for (const outcome of await Promise.allSettled([...pending, results]))
+        if (outcome.status === "rejected") throw outcome.reason;
+      return (await results) as HostResults<K>;
     } finally {
+      // What was begun before a mistake was found ends before its memory is given back.
+      void Promise.allSettled(pending);
       for (const array of temporary) array.dispose();
     }
   }
@@ -278,31 +277,28 @@ export class Device {
     return { kernel, program, arrays, scalars, dimensions };
   }
 
-  /** Device arrays for host arrays among the inputs, and fresh ones for the outputs. */
-  async #materialize(
+  /** Device arrays for host arrays among the inputs, being uploaded, and fresh ones for the outputs. */
+  #materialize(
     kernel: KernelInterface,
-    inputs: { readonly [name: string]: HostArray | ArgumentValue },
-    options: LaunchOptions,
+    { hostArrays, others, dimensions }: CollectedInputs,
     temporary: DeviceArray[],
-  ): Promise<{ readonly [name: string]: ArgumentValue }> {
-    const args: { [name: string]: ArgumentValue } = {};
-    const shapes = new Map<string, ArrayDescription>();
-    for (const [name, value] of Object.entries(inputs)) {
-      if (isHostArray(value)) {
-        const uploaded = await this.upload(value);
-        temporary.push(uploaded);
-        args[name] = uploaded;
-      } else args[name] = value;
-      if (args[name] instanceof DeviceArray) shapes.set(name, args[name]);
+    pending: Promise<unknown>[],
+  ): { readonly [name: string]: ArgumentValue } {
+    const args = new Map<string, ArgumentValue>(others);
+    const allocate = (name: string, dtype: DType, shape: readonly number[]): Allocation => {
+      const array = this.allocate(dtype, shape);
+      temporary.push(array);
+      args.set(name, array);
+      return array.allocationFor(this.#arrays);
+    };
+    for (const [name, array] of hostArrays) {
+      const allocation = allocate(name, array.dtype, array.shape);
+      pending.push(this.#backend.upload(array, allocation));
     }
-    const dimensions = bindDimensions(kernel, shapes, options.dimensions ?? {});
-    for (const parameter of arrayParameters(kernel)) {
-      if (parameter.role !== "output") continue;
-      const output = this.allocate(parameter.type.dtype, outputShape(parameter, dimensions));
-      temporary.push(output);
-      args[parameter.name] = output;
-    }
-    return args;
+    for (const parameter of arrayParameters(kernel))
+      if (parameter.role === "output")
+        allocate(parameter.name, parameter.type.dtype, outputShape(parameter, dimensions));
+    return Object.fromEntries(args);
   }
 
   async #results(
@@ -321,13 +317,4 @@ export class Device {
 
 function requireLaunchOptions(what: string, options: LaunchOptions, location: Location): void {
   requireKnownOptions(what, options, ["dimensions"], "TW4015", location);
-}
-
-/** Reports what `work` finds wrong with a call at the line that made it. */
-async function reportedAt<T>(location: Location, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof TilewrightError ? error.located(location) : error;
-  }
 }

@@ -4,7 +4,9 @@
  *
  *   device.record(step)     TW4023: record takes a list of bound launches; write record([step])
  */
-import { isHostArray } from "../formats/hostarray.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import { checkedArray, isHostArray } from "../formats/hostarray.ts";
+import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -73,8 +75,12 @@ export function requireWork(work: unknown): void {
   throw otherKind("time", "a function", work, remedy);
 }
 
-export function requireHostArray(call: string, array: unknown): void {
-  if (isHostArray(array)) return;
+/** The array of the host that was given, checked; a plain list of elements is converted. */
+export function requireHostArray<N extends DTypeName>(
+  call: string,
+  array: GivenArray<N>,
+): HostArray<N> {
+  if (isHostArray(array)) return checkedArray(array as GivenArray<N>);
   throw otherKind(
     call,
     "an array of the host",

@@ -1,6 +1,6 @@
 import { expectTypeOf, test } from "vitest";
 import { bf16, f32, i32, u64 } from "../formats/dtype.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import { array, kernel, scalar } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import type { CompiledKernel, kernelFromCompiled } from "../ptx/compiled-kernel.ts";
@@ -22,10 +22,14 @@ type Definition = typeof definition;
 test("run takes inputs and in-out arrays, on the host or on the device", () => {
   type Arguments = RunArguments<Definition>;
   expectTypeOf<keyof Arguments>().toEqualTypeOf<"x" | "alpha" | "seed" | "state">();
-  expectTypeOf<Arguments["x"]>().toEqualTypeOf<HostArray<"f32"> | DeviceArray<"f32">>();
+  expectTypeOf<Arguments["x"]>().toEqualTypeOf<
+    GivenArray<"f32"> | NestedList | DeviceArray<"f32">
+  >();
   expectTypeOf<Arguments["alpha"]>().toEqualTypeOf<number>();
   expectTypeOf<Arguments["seed"]>().toEqualTypeOf<bigint>();
-  expectTypeOf<Arguments["state"]>().toEqualTypeOf<HostArray<"i32"> | DeviceArray<"i32">>();
+  expectTypeOf<Arguments["state"]>().toEqualTypeOf<
+    GivenArray<"i32"> | NestedList | DeviceArray<"i32">
+  >();
 });
 
 test("run gives outputs and in-out arrays on the host", () => {

@@ -1,6 +1,6 @@
 /** The types of a launch's arguments and results, which follow from the kernel's declaration. */
 import type { DTypeName, HostValue } from "../formats/dtype.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import type { ArraySpec, ScalarSpec, Signature } from "../lang/index.ts";
 import type { DeviceArray } from "./device-array.ts";
 
@@ -9,7 +9,7 @@ type Parameter<S, Array> = S extends ScalarSpec<infer D> ? HostValue<D> : Array;
 type OnDevice<S> = S extends ArraySpec<infer D> ? DeviceArray<D> : Parameter<S, never>;
 
 type OnEither<S> =
-  S extends ArraySpec<infer D> ? HostArray<D> | DeviceArray<D> : Parameter<S, never>;
+  S extends ArraySpec<infer D> ? GivenArray<D> | NestedList | DeviceArray<D> : Parameter<S, never>;
 
 type OnHost<S> = S extends ArraySpec<infer D extends DTypeName> ? HostArray<D> : never;
 
@@ -25,7 +25,7 @@ export type DeviceArguments<K extends Signature> = {
   readonly [N in Names<K, keyof Signature>]: OnDevice<Declaration<K, keyof Signature, N>>;
 };
 
-/** What `run` takes: inputs and in-out arrays, on the host or on the device. */
+/** What `run` takes: inputs and in-out arrays, on the host or on the device; lists count as arrays. */
 export type RunArguments<K extends Signature> = {
   readonly [N in Names<K, "inputs" | "inouts">]: OnEither<Declaration<K, "inputs" | "inouts", N>>;
 };

@@ -5,7 +5,8 @@
  *     -> { dtype: bf16, shape: [2, 2], data: Uint16Array [3f80, 4000, 4040, 4080] }
  *
  * Elements are in row-major order, as they lie in packed memory: `data` is a format's lanes, except
- * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`).
+ * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`). Whoever takes an array
+ * from a user calls `checkedArray`: what it costs does not depend on the length of a typed array.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
@@ -27,6 +28,44 @@ export interface HostArray<N extends DTypeName = DTypeName> {
   readonly dtype: DType<N>;
   readonly shape: readonly number[];
   readonly data: Storage<N>;
+}
+
+/** Plain values in a list, which the format they are for converts. */
+export type PlainList = readonly (number | bigint | boolean)[];
+
+/** What a function that takes an array of the host accepts: its elements may be a plain list. */
+export interface GivenArray<N extends DTypeName = DTypeName> {
+  readonly dtype: DType<N>;
+  readonly shape: readonly number[];
+  readonly data: Storage<N> | PlainList;
+}
+
+/** A host array of what a user gave, with its format, its shape and its data found to agree. */
+export function checkedArray<N extends DTypeName>(given: GivenArray<N>): HostArray<N> {
+  const { dtype, shape, data } = given;
+  if (!isPlainList(data)) return hostArray(dtype, shape, data);
+  return fromNumbers(dtype, shape, data);
+}
+
+/** An array that a function reads, whoever made it. */
+function readableArray<N extends DTypeName>(array: HostArray<N>): HostArray<N> {
+  if (isHostArray(array)) return hostArray(array.dtype, array.shape, array.data);
+  throw new TilewrightError({
+    code: "TW0002",
+    message: "this is no array of the host",
+    expected: "{ dtype, shape, data }",
+    found: otherKindText(array),
+    remedy: "make one with fromNumbers(dtype, shape, numbers)",
+  });
+}
+
+function isPlainList(data: unknown): data is PlainList {
+  return Array.isArray(data);
+}
+
+/** The memory of an array's elements, as bytes. */
+export function storageBytes({ buffer, byteOffset, byteLength }: Storage): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** Whether a value has the form of a host array. */
@@ -78,26 +117,54 @@ export function hostArray<N extends DTypeName>(
 ): HostArray<N> {
   requireDType(dtype);
   const count = elementCount(shape);
-  const expected = arrayKind(allocateStorage(dtype, 0));
+  const expected = arrayKind(allocateStorage(dtype, 0)) ?? "";
   const found = arrayKind(data);
-  if (found !== expected) {
-    throw new TilewrightError({
-      code: "TW0002",
-      message: `elements of ${dtype.name} are not stored in ${found}`,
-      expected,
-      found,
-    });
-  }
+  if (found !== expected) throw otherStorage(dtype, expected, data);
   const length = dtype.bits === 4 ? packedBytes(dtype, count) : count;
-  if (data.length !== length) {
-    throw mismatch(dtype, shape, `${expected} of ${length}`, `${data.length}`);
-  }
+  if (data.length !== length)
+    throw mismatch(dtype, shape, `${expected} of ${length}`, `${data.length}${lostMemory(data)}`);
   return Object.freeze({ dtype, shape: Object.freeze([...shape]), data });
 }
 
-/** The class of a typed array by its tag, which subclasses and other realms share. */
-function arrayKind(data: unknown): string {
-  return Object.prototype.toString.call(data).slice("[object ".length, -1);
+/** Reads the class of a typed array, whatever its subclass or realm; of anything else, undefined. */
+const kindProperty = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype) as object,
+  Symbol.toStringTag,
+);
+
+function arrayKind(data: unknown): string | undefined {
+  return kindProperty?.get?.call(data) as string | undefined;
+}
+
+function otherStorage(dtype: DType, expected: string, data: unknown): TilewrightError {
+  const found = arrayKind(data) ?? otherKindText(data);
+  const isBuffer = found === "ArrayBuffer" || found === "SharedArrayBuffer" || found === "DataView";
+  return new TilewrightError({
+    code: "TW0002",
+    message: `elements of ${dtype.name} are not stored in ${found}`,
+    expected,
+    found,
+    remedy: isBuffer
+      ? `look at the memory as new ${expected}(buffer, byteOffset, length)`
+      : undefined,
+  });
+}
+
+function otherKindText(data: unknown): string {
+  for (const kind of [ArrayBuffer, DataView]) if (data instanceof kind) return kind.name;
+  const isShared = typeof SharedArrayBuffer !== "undefined" && data instanceof SharedArrayBuffer;
+  return isShared ? "SharedArrayBuffer" : optionText(data);
+}
+
+/** Says so where a typed array is empty because its memory has gone elsewhere. */
+function lostMemory({ buffer, byteLength }: Storage): string {
+  if (byteLength > 0) return "";
+  try {
+    new Uint8Array(buffer);
+    return "";
+  } catch {
+    return ", since its buffer was transferred away";
+  }
 }
 
 function emptyStorage<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): Storage<N> {
@@ -141,7 +208,7 @@ export function fromLanes<N extends DTypeName>(
 
 /** One element a lane: a fresh array where the format packs, the array's own data elsewhere. */
 export function toLanes<N extends DTypeName>(array: HostArray<N>): Lanes<N> {
-  const { dtype, shape, data } = array;
+  const { dtype, shape, data } = readableArray(array);
   if (dtype.bits !== 4) return data as Lanes<N>;
   return unpackLanes(dtype, data as Uint8Array, elementCount(shape));
 }
@@ -158,11 +225,10 @@ export function fromNumbers<N extends DTypeName>(
 ): HostArray<N> {
   requireDType(dtype);
   const count = elementCount(shape);
-  if (values.length !== count) {
-    throw mismatch(dtype, shape, `${count} values`, `${values.length}`);
-  }
+  requireValues(dtype, shape, values);
+  if (values.length !== count) throw mismatch(dtype, shape, `${count} values`, `${values.length}`);
   const lanes = allocateLanes(dtype, count);
-  const source = plainFormats.get(arrayKind(values));
+  const source = plainFormats.get(arrayKind(values) ?? "");
   if (source !== undefined) {
     convertLanes(source, dtype, values as Lanes, lanes, options);
   } else if (isNumberList(values)) {
@@ -173,6 +239,12 @@ export function fromNumbers<N extends DTypeName>(
     }
   }
   return fromLanes(dtype, shape, lanes);
+}
+
+/** Elements come in a list or a typed array, not in a text or one by one. */
+function requireValues(dtype: DType, shape: readonly number[], values: unknown): void {
+  if (Array.isArray(values) || arrayKind(values) !== undefined) return;
+  throw mismatch(dtype, shape, "a list of values or a typed array", otherKindText(values));
 }
 
 const plainFormats: ReadonlyMap<string, DType> = new Map<string, DType>([
@@ -196,8 +268,9 @@ function isNumberList(values: ArrayLike<unknown>): values is ArrayLike<number> {
 }
 
 function convertArray<N extends DTypeName>(array: HostArray, to: DType<N>): Lanes<N> {
-  const lanes = allocateLanes(to, elementCount(array.shape));
-  convertLanes(array.dtype, to, toLanes(array), lanes);
+  const source = toLanes(array);
+  const lanes = allocateLanes(to, source.length);
+  convertLanes(array.dtype, to, source, lanes);
   return lanes;
 }
 
@@ -213,7 +286,39 @@ export function toFloat32(array: HostArray): Float32Array {
 
 /** The elements of an integer array, exactly. */
 export function toBigInts(array: HostArray<IntegerName | "bool">): BigInt64Array | BigUint64Array {
-  return convertArray(array, array.dtype.kind === "signed" ? formats.i64 : formats.u64);
+  const signed = readableArray(array).dtype.kind === "signed";
+  return convertArray(array, signed ? formats.i64 : formats.u64);
+}
+
+/** Lists within lists, an innermost one a row. */
+export type NestedList = readonly (number | bigint | boolean | NestedList)[];
+
+/** An array of nested lists, whose lengths are its shape. */
+export function fromNested<N extends DTypeName>(dtype: DType<N>, list: NestedList): HostArray<N> {
+  requireDType(dtype);
+  const shape: number[] = [];
+  for (let row: unknown = list; Array.isArray(row); row = row[0]) shape.push(row.length);
+  const values: (number | bigint | boolean)[] = [];
+  const collect = (item: unknown, axis: number): void => {
+    const isRow = Array.isArray(item);
+    if (isRow !== axis < shape.length || (isRow && item.length !== shape[axis]))
+      throw raggedList(shape, axis, item);
+    if (isRow) for (let index = 0; index < item.length; index += 1) collect(item[index], axis + 1);
+    else values.push(item as number);
+  };
+  if (shape.length === 0) throw raggedList([0], 0, list);
+  collect(list, 0);
+  return fromNumbers(dtype, shape, values);
+}
+
+function raggedList(shape: readonly number[], axis: number, item: unknown): TilewrightError {
+  return new TilewrightError({
+    code: "TW0003",
+    message: "the lists do not make an array",
+    expected: axis < shape.length ? `a list of ${shape[axis] ?? 0}` : "a number",
+    found: Array.isArray(item) ? `a list of ${item.length}` : optionText(item),
+    remedy: "give every row the same number of elements",
+  });
 }
 
 /** Arrays within arrays, an innermost one a row; the value alone for an array without dimensions. */

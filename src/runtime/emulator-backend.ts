@@ -11,7 +11,7 @@ import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, hostArray } from "../formats/hostarray.ts";
+import { elementCount, hostArray, storageBytes } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { valueBytes } from "../formats/values.ts";
 import { evaluateSize } from "../ir/size.ts";
@@ -97,8 +97,9 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   upload({ data }: HostArray, { address }: EmulatorAllocation): Promise<void> {
+    const bytes = storageBytes(data).slice();
     return this.queue.run(async () => {
-      this.#memory.write(address, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+      this.#memory.write(address, bytes);
     });
   }
 
@@ -109,10 +110,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   ): Promise<HostArray<N>> {
     return this.queue.run(async () => {
       const array = hostArray(dtype, shape);
-      const { data } = array;
-      new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(
-        this.#memory.read(address, bytes),
-      );
+      storageBytes(array.data).set(this.#memory.read(address, bytes));
       return array;
     });
   }

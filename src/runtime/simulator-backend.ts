@@ -1,8 +1,8 @@
 /** The simulator as a device: memory is host memory, and a launch is a simulated run with all checks. */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { hostArray } from "../formats/hostarray.ts";
-import type { HostArray, Storage } from "../formats/hostarray.ts";
+import { hostArray, storageBytes } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
@@ -71,8 +71,9 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
+    const bytes = storageBytes(array.data).slice();
     return this.queue.run(async () => {
-      copyStorage(array.data, allocation.buffer.data);
+      storageBytes(allocation.buffer.data).set(bytes);
       allocation.buffer = { ...allocation.buffer, initialised: true };
     });
   }
@@ -84,7 +85,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   ): Promise<HostArray<N>> {
     return this.queue.run(async () => {
       const array = hostArray(dtype, shape);
-      copyStorage(allocation.buffer.data, array.data);
+      storageBytes(array.data).set(storageBytes(allocation.buffer.data));
       return array;
     });
   }
@@ -118,10 +119,4 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   dispose(): void {
     // Nothing is held besides host memory.
   }
-}
-
-function copyStorage(source: Storage, target: Storage): void {
-  const bytes = (array: Storage): Uint8Array =>
-    new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-  bytes(target).set(bytes(source));
 }

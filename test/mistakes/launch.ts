@@ -274,12 +274,12 @@ export const launchMistakes = mistakeTable(import.meta.url, [
     found: "number 3",
   },
   {
-    name: "plain list for an array",
+    name: "typed array without its format",
     code: "TW4013",
     make: () =>
       onDevice((device) => {
-        // @ts-expect-error x is a host array
-        return device.run(axpy, { x: [1, 2, 3, 4], y: ones(4), alpha: 2 }); // <- plain list for an array
+        // @ts-expect-error x is an array with a format and a shape
+        return device.run(axpy, { x: new Float32Array(4), y: ones(4), alpha: 2 }); // <- typed array without its format
       }),
     message: "argument x of kernel axpy is not an array",
     remedy: "{ dtype, shape, data }",

@@ -1,7 +1,13 @@
 /** An emulator: global memory, and launches of modules on it. */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { hostArray, isHostArray, requireDType } from "../../formats/hostarray.ts";
-import type { HostArray } from "../../formats/hostarray.ts";
+import {
+  checkedArray,
+  hostArray,
+  isHostArray,
+  requireDType,
+  storageBytes,
+} from "../../formats/hostarray.ts";
+import type { GivenArray, HostArray } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -86,19 +92,18 @@ export class Emulator {
   }
 
   /** A copy of an array of the host. */
-  upload<N extends DTypeName>(array: HostArray<N>, label?: string): EmulatedArray<N> {
-    requireHostArray("upload", array);
-    const copy = this.allocate(array.dtype, array.shape, label);
-    this.write(copy, array);
+  upload<N extends DTypeName>(array: GivenArray<N>, label?: string): EmulatedArray<N> {
+    const checked = requireHostArray("upload", array);
+    const copy = this.allocate(checked.dtype, checked.shape, label);
+    this.write(copy, checked);
     return copy;
   }
 
   /** Writes all elements of an array. */
-  write<N extends DTypeName>(array: EmulatedArray<N>, values: HostArray<N>): void {
+  write<N extends DTypeName>(array: EmulatedArray<N>, values: GivenArray<N>): void {
     this.#own(array);
-    requireHostArray("write", values);
-    const { data, dtype } = values;
-    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    const { data, dtype } = requireHostArray("write", values);
+    const bytes = storageBytes(data);
     if (dtype !== array.dtype || bytes.length !== array.bytes)
       throw new TilewrightError({
         code: "TW8004",
@@ -114,10 +119,7 @@ export class Emulator {
   download<N extends DTypeName>(array: EmulatedArray<N>): HostArray<N> {
     this.#own(array);
     const copy = hostArray(array.dtype, array.shape);
-    const { data } = copy;
-    new Uint8Array(data.buffer, data.byteOffset, data.byteLength).set(
-      this.#memory.read(array.address, array.bytes),
-    );
+    storageBytes(copy.data).set(this.#memory.read(array.address, array.bytes));
     return copy;
   }
 
@@ -242,8 +244,8 @@ function otherKind(
   });
 }
 
-function requireHostArray(call: string, array: unknown): void {
-  if (isHostArray(array)) return;
+function requireHostArray<N extends DTypeName>(call: string, array: GivenArray<N>): HostArray<N> {
+  if (isHostArray(array)) return checkedArray(array as GivenArray<N>);
   throw otherKind(
     `${call} takes an array of the host`,
     "{ dtype, shape, data }",
