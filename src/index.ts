@@ -44,7 +44,14 @@ export {
   toNested,
   toNumbers,
 } from "./formats/hostarray.ts";
-export type { GivenArray, HostArray, Nested, NestedList, PlainList, Storage } from "./formats/hostarray.ts";
+export type {
+  GivenArray,
+  HostArray,
+  Nested,
+  NestedList,
+  PlainList,
+  Storage,
+} from "./formats/hostarray.ts";
 export {
   accumulator,
   all,
