@@ -13,6 +13,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 
 /** Memory of a back end; opaque to everyone else. */
@@ -36,6 +37,8 @@ export interface Launch<A extends Allocation = Allocation, P = unknown> {
   readonly arrays: ReadonlyMap<string, A>;
   readonly scalars: ReadonlyMap<string, HostValue>;
   readonly dimensions: ReadonlyMap<string, number>;
+  /** When to stop it, where it has not come to its end. */
+  readonly limits?: RunLimits | undefined;
 }
 
 /** Work that was prepared once and can be issued again and again. */

@@ -2,11 +2,12 @@
 import type { PtxModule } from "../ptx/module.ts";
 import { Breaks } from "../support/breaks.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { LimitWatch } from "../support/run-limits.ts";
 import { prepare } from "./emulation.ts";
 import { Grid } from "./machine/grid.ts";
 import type { Launch } from "./machine/launch.ts";
 import type { EmulatedMemory } from "./memory.ts";
-import type { Crew } from "./threads/crew.ts";
+import type { Crew, Whole } from "./threads/crew.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
 /** What was found before the kernel stopped may well be why it did. */
@@ -18,6 +19,61 @@ function withEarlier(error: unknown, { findings }: Launch): unknown {
       location: finding,
     })),
   );
+}
+
+/** Turns that each warp has once a launch is over. */
+const lastRounds = 16;
+
+/** A launch under way, with the limits that it runs under. */
+class Run {
+  readonly #state: Launch;
+  readonly #grid: Grid;
+  readonly #watch: LimitWatch;
+  readonly #isOver: () => boolean;
+  /** The round at which the launch ends, once it is over. */
+  #lastRound = Infinity;
+  readonly #breaks = new Breaks();
+
+  constructor(state: Launch, grid: Grid, watch: LimitWatch, { isOver }: EmulatorOptions) {
+    this.#state = state;
+    this.#grid = grid;
+    this.#watch = watch;
+    this.#isOver = isOver ?? (() => false);
+  }
+
+  /** Takes a turn of what was begun; false once it has ended. Throws where a limit is reached. */
+  #advance(): boolean {
+    const grid = this.#grid;
+    if (!grid.advance() || this.#hasEnded()) return false;
+    const reached = this.#watch.reached(this.#state.counters.warpInstructions);
+    if (reached !== undefined) throw grid.stopped(reached);
+    return true;
+  }
+
+  /** Whoever ended the launch has some rounds to say why. */
+  #hasEnded(): boolean {
+    const { rounds } = this.#grid;
+    if (this.#lastRound === Infinity && this.#isOver()) this.#lastRound = rounds + lastRounds;
+    return rounds >= this.#lastRound;
+  }
+
+  /** Runs what is left. */
+  run(): void {
+    while (!this.#hasEnded() && this.#grid.begin()) while (this.#advance());
+  }
+
+  /** Runs what is left, with breaks for the host. */
+  async runWithBreaks(): Promise<void> {
+    while (await this.runNext());
+  }
+
+  /** Runs what comes next, with breaks for the host; false where nothing was left. */
+  async runNext(): Promise<boolean> {
+    if (this.#hasEnded() || !this.#grid.begin()) return false;
+    while (this.#advance()) if (this.#breaks.isDue) await this.#breaks.take();
+    if (this.#breaks.isDue) await this.#breaks.take();
+    return true;
+  }
 }
 
 /**
@@ -32,7 +88,7 @@ export function emulate(
 ): EmulationResult {
   const state = prepare(module, launch, memory, options);
   try {
-    new Grid(state, launch).run();
+    new Run(state, new Grid(state, launch), new LimitWatch(options.limits), options).run();
   } catch (error) {
     throw withEarlier(error, state);
   }
@@ -40,8 +96,8 @@ export function emulate(
 }
 
 /**
- * The same with a crew's threads where that is quicker, and with breaks for the host between clusters that do
- * not communicate. Until it is over, memory may be allocated but not written or freed.
+ * The same with a crew's threads where that is quicker, and with breaks for the host. Until it is over, memory may
+ * be allocated but not written or freed.
  */
 export async function emulateWith(
   crew: Crew,
@@ -51,29 +107,39 @@ export async function emulateWith(
   options: EmulatorOptions,
 ): Promise<EmulationResult> {
   const state = prepare(module, launch, memory, options);
-  const grid = new Grid(state, launch);
-  const { findings, printed, counters } = state;
-  const breaks = new Breaks();
-  try {
-    const pace = await crew.pace(state);
-    while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
-      if (pace.isWorthwhile(grid.clustersLeft)) {
-        const { nextCluster: firstCluster, clustersLeft: clusters } = grid;
-        const rest = { module, launch, memory, options, state, firstCluster, clusters };
-        const more = await crew.run(rest);
-        if (more === undefined) break;
-        counters.laneInstructions += more.laneInstructions;
-        counters.warpInstructions += more.warpInstructions;
-        return { findings, printed, counters };
-      }
-      grid.runNext();
-      pace.clusterDone();
-      await breaks.takeIfDue();
+  const whole = { module, launch, memory, options, state };
+  return memory.during(async () => {
+    try {
+      return await runWith(crew, whole);
+    } catch (error) {
+      throw withEarlier(error, state);
     }
-    if (state.program.communicates) grid.run();
-    else while (grid.runNext()) await breaks.takeIfDue();
-  } catch (error) {
-    throw withEarlier(error, state);
+  });
+}
+
+async function runWith(crew: Crew, whole: Whole): Promise<EmulationResult> {
+  const { state, launch, options } = whole;
+  const { findings, printed, counters } = state;
+  const grid = new Grid(state, launch);
+  const watch = new LimitWatch(options.limits);
+  const run = new Run(state, grid, watch, options);
+  const pace = watch.countsSteps ? undefined : await crew.pace(state);
+  while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
+    if (pace.isWorthwhile(grid.clustersLeft)) {
+      const { nextCluster: firstCluster, clustersLeft: clusters } = grid;
+      const more = await crew.run({ ...whole, watch, firstCluster, clusters });
+      if (more === undefined) {
+        const reached = watch.reached(counters.warpInstructions);
+        if (reached !== undefined) throw grid.stoppedElsewhere(reached);
+        break;
+      }
+      counters.laneInstructions += more.laneInstructions;
+      counters.warpInstructions += more.warpInstructions;
+      return { findings, printed, counters };
+    }
+    await run.runNext();
+    pace.clusterDone();
   }
+  await run.runWithBreaks();
   return { findings, printed, counters };
 }

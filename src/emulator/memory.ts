@@ -75,6 +75,8 @@ export class EmulatedMemory implements Heap {
   /** Gaps that freed allocations left, by offset. */
   #gaps: { readonly offset: number; readonly bytes: number }[] = [];
   #end = guard;
+  /** Launches under way. */
+  #holders = 0;
 
   get views(): MemoryViews {
     return this.#views;
@@ -109,15 +111,39 @@ export class EmulatedMemory implements Heap {
       return gap.offset;
     }
     const offset = this.#end;
+    if (offset + room > largestHeap)
+      throw new RangeError(`the heap cannot hold ${offset + room} bytes`);
     this.#end += room;
-    this.#grow(this.#end);
+    if (this.#holders === 0) this.#grow(this.#end);
     return offset;
+  }
+
+  /**
+   * Runs a launch, which reads and writes the heap where it is: what is allocated meanwhile finds its room
+   * when the launch is over.
+   */
+  async during<T>(launch: () => Promise<T>): Promise<T> {
+    this.#holders += 1;
+    try {
+      return await launch();
+    } finally {
+      this.#holders -= 1;
+      if (this.#holders === 0) this.#catchUp();
+    }
+  }
+
+  #catchUp(): void {
+    const known = this.#views.bytes.length;
+    this.#grow(this.#end);
+    for (const { address, bytes } of this.#allocations.values()) {
+      const [start, end] = [address - globalBase, address - globalBase + bytes];
+      if (end > known) this.#views.states.fill(byteStates.unwritten, Math.max(start, known), end);
+    }
   }
 
   #grow(needed: number): void {
     const { bytes, states } = this.#views;
     if (needed <= bytes.length) return;
-    if (needed > largestHeap) throw new RangeError(`the heap cannot hold ${needed} bytes`);
     const size = Math.min(largestHeap, Math.max(needed, 2 * bytes.length));
     const rounded = Math.ceil(size / alignment) * alignment;
     const grown = memoryOf(rounded);

@@ -1,6 +1,7 @@
 /** What a launch on the emulator takes and gives back. */
 import type { TilewrightError } from "../support/diagnostics.ts";
 import type { LaunchNames } from "./naming.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 
 export interface EmulatedLaunch {
@@ -24,6 +25,10 @@ export interface EmulatorOptions {
   readonly seed?: number | undefined;
   /** Whether to look for races, uninitialised values and the like; on by default. */
   readonly checks?: boolean | undefined;
+  /** When to stop a run that has not come to its end. */
+  readonly limits?: RunLimits | undefined;
+  /** Asked between turns of warps: true ends the launch soon, wherever it is. */
+  readonly isOver?: (() => boolean) | undefined;
 }
 
 export interface EmulationCounters {

@@ -36,6 +36,9 @@ export interface Messages {
   readonly failure: TilewrightError | undefined;
 }
 
+/** The word of a ring that says whether an assertion has failed. */
+export const ringFailureWord = 2;
+
 /** The first words of an empty ring of so many words. */
 export function ringHeader(words: number): Uint32Array {
   return Uint32Array.of(0, words, 0, 0);
@@ -64,7 +67,7 @@ export function readMessages(
   }
   const used = word(ring, 0) + ringHeaderWords;
   if (used > ring.length) lines.push(droppedText(speakers.name, used - position));
-  if (word(ring, 2) !== 0) failure ??= unrecordedAssertion(speakers.name);
+  if (word(ring, ringFailureWord) !== 0) failure ??= unrecordedAssertion(speakers.name);
   return { lines, failure };
 }
 

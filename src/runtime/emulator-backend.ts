@@ -6,6 +6,7 @@
  */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
+import { globalBase } from "../emulator/addresses.ts";
 import type { LaunchNames } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
@@ -22,7 +23,7 @@ import { compileKernel } from "../ptx/compile.ts";
 import { requireCodeFor, unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
-import { readMessages, ringHeader } from "../ptx/messages.ts";
+import { readMessages, ringFailureWord, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { printLine } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
@@ -134,7 +135,13 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
           names: namesOf(launch),
         },
         this.#memory,
-        { target: this.target, seed: this.#options.seed, checks: this.#options.checks },
+        {
+          target: this.target,
+          seed: this.#options.seed,
+          checks: this.#options.checks,
+          limits: launch.limits,
+          isOver: () => this.#hasFailed(lent.ring),
+        },
       );
       const failure = this.#readMessages(program, lent.ring, dimensions);
       const [first, ...others] = failure === undefined ? findings : [failure, ...findings];
@@ -144,6 +151,12 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     } finally {
       lent.giveBack();
     }
+  }
+
+  /** Whether an assertion has failed: that ends a launch, here as on the simulator. */
+  #hasFailed(ring: number | undefined): boolean {
+    if (ring === undefined) return false;
+    return this.#memory.views.words[(ring - globalBase) / 4 + ringFailureWord] !== 0;
   }
 
   /** Prints what the kernel printed; gives the assertion that failed. */

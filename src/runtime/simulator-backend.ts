@@ -96,12 +96,18 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
     arrays,
     scalars,
     dimensions,
+    limits,
   }: SimulatorLaunch): Promise<void> {
     const buffers = new Map([...arrays].map(([name, { buffer }]) => [name, buffer]));
     const { findings } = await simulate(
       program,
       { arrays: buffers, scalars, dimensions },
-      { ...this.#options, target: this.target, onPrint: this.#options.onPrint ?? printLine },
+      {
+        ...this.#options,
+        target: this.target,
+        onPrint: this.#options.onPrint ?? printLine,
+        limits,
+      },
     );
     const [first, ...others] = findings;
     if (first !== undefined) {

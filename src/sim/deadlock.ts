@@ -1,8 +1,13 @@
 /**
+ * Where everybody is, when a run ends before its program does.
+ *
  * Deadlock: nobody can go on, and not everybody has ended. The report is the wait-for graph: each
  * waiting agent with its line, what it waits for, who has come, and who would come but waits itself.
  */
+import { TilewrightError } from "../support/diagnostics.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
+import type { ReachedLimit } from "../support/run-limits.ts";
 import type { Agent } from "./agent.ts";
 import { arrivalNotes } from "./arrivals.ts";
 import type { Machine } from "./machine.ts";
@@ -12,9 +17,7 @@ import { placeText } from "./order/access.ts";
 const shownWaits = 12;
 
 export function reportDeadlock(machine: Machine): never {
-  const waiting = [...machine.running].flatMap(({ blocks }) =>
-    blocks.flatMap(({ agents }) => agents.flatMap(waitingAgents)),
-  );
+  const waiting = agentsLeft(machine);
   const [first] = waiting;
   if (first === undefined) throw new Error("a cluster is left with nobody in it");
   const notes: RelatedNote[] = waiting.slice(0, shownWaits).map((agent) => ({
@@ -45,10 +48,47 @@ export function reportDeadlock(machine: Machine): never {
   );
 }
 
+/** The report of a run that came to a limit, with what was found before. */
+export function stoppedRun(
+  { running, findings }: Machine,
+  { message, expected, found }: ReachedLimit,
+): TilewrightError {
+  const agents = agentsLeft({ running }).filter(({ position }) => position > 0);
+  const notes: RelatedNote[] = agents.slice(0, shownWaits).map((agent) => ({
+    message: standText(agent),
+    location: agent.site.op.location,
+  }));
+  const unseen = agents.length - shownWaits;
+  if (unseen > 0) notes.push({ message: `and ${unseen} more have not ended` });
+  const earlier = findings.errors.map((finding) => ({
+    message: `before that, ${finding.code}: ${finding.summary}`,
+    location: finding,
+  }));
+  return new TilewrightError({
+    code: "TW3022",
+    message,
+    location: notes[0]?.location ?? unknownLocation,
+    expected,
+    found,
+    notes: [...notes, ...earlier],
+  });
+}
+
+function agentsLeft({ running }: Pick<Machine, "running">): readonly Agent[] {
+  return [...running].flatMap(({ blocks }) =>
+    blocks.flatMap(({ agents }) => agents.flatMap(leftOf)),
+  );
+}
+
 /** The agent itself, or the warps it waits for. */
-function waitingAgents(agent: Agent): readonly Agent[] {
+function leftOf(agent: Agent): readonly Agent[] {
   if (agent.ended) return [];
-  return agent.warps.length === 0 ? [agent] : agent.warps.flatMap(waitingAgents);
+  return agent.warps.length === 0 ? [agent] : agent.warps.flatMap(leftOf);
+}
+
+function standText(agent: Agent): string {
+  if (agent.waitingFor !== undefined) return waitText(agent);
+  return `${placeText(agent.place())} is at ${agent.site.op.kind}`;
 }
 
 function waitText(agent: Agent): string {

@@ -92,10 +92,10 @@ export class Machine {
     this.#room = Math.max(1, Math.floor(resident / grid.blocksPerCluster));
   }
 
-  /** Runs until everything has ended (true) or the time is up (false). */
-  run(deadline: number): boolean {
+  /** Runs until everything has ended (true) or it is to pause (false). */
+  run(isPaused: () => boolean): boolean {
     try {
-      while (this.#advance()) if (performance.now() >= deadline) return false;
+      while (this.#advance()) if (isPaused()) return false;
       if (this.#running.size > 0) reportDeadlock(this);
       if (this.checks) reportUnwrittenOutputs(this.findings, this.program.kernel, this.#parameters);
     } catch (error) {

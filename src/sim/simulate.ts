@@ -10,11 +10,14 @@ import { writeLane } from "../formats/values.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
-import { breakInterval, giveWay } from "../support/breaks.ts";
+import { Breaks } from "../support/breaks.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
+import { LimitWatch } from "../support/run-limits.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { assemble } from "./assemble.ts";
+import { stoppedRun } from "./deadlock.ts";
 import { Grid } from "./grid.ts";
 import { requireLimits } from "./limits.ts";
 import { Machine } from "./machine.ts";
@@ -48,6 +51,8 @@ export interface SimulationOptions {
   readonly onPrint?: ((line: string) => void) | undefined;
   /** The run stops at this many findings. */
   readonly maxFindings?: number | undefined;
+  /** When to stop a run that has not come to its end. */
+  readonly limits?: RunLimits | undefined;
 }
 
 export interface SimulationResult {
@@ -78,7 +83,7 @@ export async function simulate(
       onPrint: options.onPrint ?? ignore,
     },
   );
-  await runInSlices(machine);
+  await runInSlices(machine, new LimitWatch(options.limits));
   return { findings: machine.findings.errors, statistics: machine.statistics };
 }
 
@@ -86,8 +91,16 @@ function ignore(): void {
   // Printing is for those who ask for it.
 }
 
-async function runInSlices(machine: Machine): Promise<void> {
-  while (!machine.run(performance.now() + breakInterval)) await giveWay();
+/** A run that was stopped rejects, and with it goes what was found before. */
+async function runInSlices(machine: Machine, watch: LimitWatch): Promise<void> {
+  const breaks = new Breaks();
+  const isPaused = (): boolean =>
+    breaks.isDue || watch.reached(machine.statistics.steps) !== undefined;
+  while (!machine.run(isPaused)) {
+    const reached = watch.reached(machine.statistics.steps);
+    if (reached !== undefined) throw stoppedRun(machine, reached);
+    await breaks.take();
+  }
 }
 
 function bindParameters(

@@ -21,9 +21,12 @@ export function giveWay(): Promise<void> {
 export class Breaks {
   #due = performance.now() + breakInterval;
 
-  /** Gives way to the host where it is time. */
-  async takeIfDue(): Promise<void> {
-    if (performance.now() < this.#due) return;
+  get isDue(): boolean {
+    return performance.now() >= this.#due;
+  }
+
+  /** Gives way to the host. */
+  async take(): Promise<void> {
     await giveWay();
     this.#due = performance.now() + breakInterval;
   }

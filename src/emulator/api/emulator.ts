@@ -12,6 +12,8 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { requireRunLimits } from "../../support/run-limits.ts";
+import type { RunLimits } from "../../support/run-limits.ts";
 import { targetNamed } from "../../targets/target.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
 import { emulate } from "../emulate.ts";
@@ -30,7 +32,7 @@ import type { TensorMapSettings } from "./tensor-map-value.ts";
 /** Along x, or along x, y and z; 1 where nothing is said. */
 export type TripleLike = number | readonly [x: number, y?: number, z?: number];
 
-export interface LaunchSettings {
+export interface LaunchSettings extends RunLimits {
   /** The name of the `.entry`; may be left out where the module has one. */
   readonly entry?: string;
   /** Blocks of the grid. */
@@ -61,6 +63,9 @@ const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
   seed: true,
   checks: true,
   target: true,
+  signal: true,
+  timeLimit: true,
+  stepLimit: true,
 };
 
 export class Emulator {
@@ -164,6 +169,7 @@ export class Emulator {
       throw impossible("seed of launch", "a whole number", seed, location);
     if (typeof checks !== "boolean")
       throw impossible("checks of launch", "true or false", checks, location);
+    requireRunLimits("launch", settings, location);
     const launch = {
       entry: entry.name,
       blocks: triple("blocks", settings.blocks, location),
@@ -175,7 +181,8 @@ export class Emulator {
     };
     const target = givenTarget(settings.target, location) ?? targetOf(module, location);
     try {
-      return emulate(module.module, launch, this.#memory, { target, seed, checks });
+      const options = { target, seed, checks, limits: settings };
+      return emulate(module.module, launch, this.#memory, options);
     } catch (error) {
       // A launch that does not fit the entry is the caller's; the rest happens in the kernel.
       throw error instanceof TilewrightError && error.position === undefined

@@ -1,6 +1,8 @@
-/** The report of a launch that cannot go on: where each warp stands. */
+/** The report of a launch that cannot go on, or that was stopped: where each warp stands. */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { RelatedNote } from "../../support/diagnostics.ts";
+import { unknownLocation } from "../../support/location.ts";
+import type { ReachedLimit } from "../../support/run-limits.ts";
 import { sharedOffsetMask } from "../addresses.ts";
 import type { Site } from "../program/program.ts";
 import type { Launch } from "./launch.ts";
@@ -15,13 +17,18 @@ function lanesText(mask: number): string {
   return lanes.length === 1 ? `lane ${lanes[0]}` : `lanes ${lanes.join(", ")}`;
 }
 
-function standsAt(launch: Launch, warp: WarpState, group: Group): RelatedNote {
+function standsAt(
+  launch: Launch,
+  warp: WarpState,
+  group: Group,
+  verb: "waits" | "stands",
+): RelatedNote {
   const step = launch.program.steps[group.step];
   const site = launch.site(step?.site ?? 0);
   const who = `${warp.title} (${lanesText(group.mask)})`;
   const { instruction, location } = site;
   const where = barrierText(launch, warp, group, site);
-  return { message: `${who} waits at ${instruction.opcode}${where}`, location };
+  return { message: `${who} ${verb} at ${instruction.opcode}${where}`, location };
 }
 
 /** The mbarrier that lanes wait for. */
@@ -63,7 +70,7 @@ export function deadlock(warps: readonly WarpState[], launch: Launch): Tilewrigh
   const parted = warps.find(isDivergent);
   const shown = parted === undefined ? warps : [parted, ...warps.filter((each) => each !== parted)];
   const notes = shown.flatMap((warp) =>
-    warp.groups.all.map((group) => standsAt(launch, warp, group)),
+    warp.groups.all.map((group) => standsAt(launch, warp, group, "waits")),
   );
   const [first, ...others] = notes;
   const rest = others.length > mostNotes ? others.slice(0, mostNotes) : others;
@@ -73,4 +80,19 @@ export function deadlock(warps: readonly WarpState[], launch: Launch): Tilewrigh
     location: first?.location,
     notes: rest,
   });
+}
+
+/** A launch that came to a limit of its run. */
+export function stopped(
+  warps: readonly WarpState[],
+  launch: Launch,
+  { message, expected, found }: ReachedLimit,
+): TilewrightError {
+  const notes = warps
+    .slice(0, mostNotes)
+    .flatMap((warp) => warp.groups.all.map((group) => standsAt(launch, warp, group, "stands")));
+  const unseen = warps.length - mostNotes;
+  if (unseen > 0) notes.push({ message: `and ${unseen} more warps run` });
+  const location = notes[0]?.location ?? unknownLocation;
+  return new TilewrightError({ code: "TW3022", message, location, expected, found, notes });
 }

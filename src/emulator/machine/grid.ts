@@ -7,18 +7,30 @@
  * wait for each other as far as they may on hardware.
  */
 import { Knowledge } from "../../sim/order/knowledge.ts";
+import type { TilewrightError } from "../../support/diagnostics.ts";
+import type { ReachedLimit } from "../../support/run-limits.ts";
 import type { EmulatedLaunch } from "../types.ts";
 import { Block } from "./block.ts";
 import type { Launch } from "./launch.ts";
 import { RepetitionFinder } from "./repetition.ts";
 import { WarpRunner } from "./runner.ts";
 import type { BlockState, WarpState } from "./warp.ts";
-import { deadlock } from "./deadlock.ts";
+import { deadlock, stopped } from "./deadlock.ts";
 
 /** Instructions that a warp runs in one go, at most. */
 const longestTurn = 512;
 /** Blocks that are started before anyone waits, where they communicate. */
 const eagerBlocks = 2;
+
+interface Round {
+  readonly count: number;
+  readonly offset: number;
+  readonly version: number;
+  readonly isLooking: boolean;
+  turn: number;
+  progressed: boolean;
+  ended: boolean;
+}
 
 export class Grid {
   readonly #launch: Launch;
@@ -27,22 +39,21 @@ export class Grid {
   readonly #limit: number;
   readonly #eager: number;
   readonly #runner: WarpRunner;
-  readonly #onRound: () => void;
   #repetition = new RepetitionFinder();
   #nextBlock = 0;
   #endBlock: number;
   #blocks: Block[] = [];
   #warps: WarpState[] = [];
+  #round: Round | undefined;
+  #rounds = 0;
 
-  /** `onRound` is called before every round, and may throw to end the launch. */
-  constructor(launch: Launch, shape: EmulatedLaunch, onRound: () => void = () => undefined) {
+  constructor(launch: Launch, shape: EmulatedLaunch) {
     this.#launch = launch;
     this.#shape = shape;
     this.#clusterSize = shape.cluster ?? 1;
     this.#limit = residentLimit(launch, shape);
     this.#eager = launch.program.communicates ? eagerBlocks : 0;
     this.#runner = new WarpRunner(launch.program.steps, launch.counters);
-    this.#onRound = onRound;
     const [x, y, z] = shape.blocks;
     this.#endBlock = x * y * z;
   }
@@ -77,63 +88,89 @@ export class Grid {
     return true;
   }
 
-  /** Runs what is left. */
-  run(): void {
-    if (!this.#launch.program.communicates) {
-      while (this.runNext());
-      return;
-    }
-    while (this.#blocks.length < this.#eager && this.#start());
-    this.#runStarted();
+  /** Turns that warps have had so far. */
+  get rounds(): number {
+    return this.#rounds;
   }
 
-  /** Runs the next cluster by itself, with those that it turns out to wait for; false where none is left. */
-  runNext(): boolean {
+  /** Begins what comes next: a cluster by itself, or some that communicate; false where none is left. */
+  begin(): boolean {
+    if (!this.#launch.program.communicates) return this.#beginCluster();
+    while (this.#blocks.length < this.#eager && this.#start());
+    return this.#warps.length > 0;
+  }
+
+  /** Begins one cluster, after which there is no other. */
+  beginOnly(cluster: number): void {
+    this.#nextBlock = cluster * this.#clusterSize;
+    this.#endBlock = this.#nextBlock + this.#clusterSize;
+    this.#beginCluster();
+  }
+
+  #beginCluster(): boolean {
     this.#launch.beginCluster(this.nextCluster);
     this.#repetition = new RepetitionFinder();
-    if (!this.#start()) return false;
-    this.#runStarted();
+    return this.#start();
+  }
+
+  /** Lets one warp run for a while; false once all that was begun has ended. */
+  advance(): boolean {
+    if (this.#warps.length === 0) {
+      // What nobody waited for is over when the blocks are.
+      while (this.#launch.hasPending) this.#launch.completeOne();
+      return false;
+    }
+    this.#round ??= this.#beginRound();
+    if (this.#takeTurn(this.#round)) return true;
+    const round = this.#round;
+    this.#round = undefined;
+    this.#rounds += 1;
+    this.#endRound(round);
     return true;
   }
 
-  /** Runs one cluster, and no other. */
-  runOnly(cluster: number): void {
-    this.#nextBlock = cluster * this.#clusterSize;
-    this.#endBlock = this.#nextBlock + this.#clusterSize;
-    this.runNext();
-  }
-
-  #runStarted(): void {
-    while (this.#warps.length > 0) this.#round();
-    // What nobody waited for is over when the blocks are.
-    while (this.#launch.hasPending) this.#launch.completeOne();
-  }
-
-  /** Lets every warp run once, in an order that the seed decides. */
-  #round(): void {
-    this.#onRound();
-    const launch = this.#launch;
-    const { random } = launch;
-    const repetition = this.#repetition;
-    let progressed = false;
-    let ended = false;
+  /** A round lets every warp run once, in an order that the seed decides. */
+  #beginRound(): Round {
+    const { random, version } = this.#launch;
     const count = this.#warps.length;
     const offset = random.below(count);
-    const { version } = launch;
-    repetition.begin(version);
-    const isLooking = repetition.isLooking;
-    for (let turn = 0; turn < count; turn++) {
-      const warp = this.#warps[(turn + offset) % count] as WarpState;
-      const budget = 1 + random.below(longestTurn);
-      const moved = this.#runner.run(warp, budget, launch.changes);
-      if (moved && !(isLooking && repetition.look(warp))) progressed = true;
-      if (warp.live === 0) ended = true;
-      if (launch.hasPending && random.below(4) === 0) launch.completeOne();
-    }
+    this.#repetition.begin(version);
+    const { isLooking } = this.#repetition;
+    return { count, offset, version, isLooking, turn: 0, progressed: false, ended: false };
+  }
+
+  /** Whether the round has further turns. */
+  #takeTurn(round: Round): boolean {
+    const launch = this.#launch;
+    const { random } = launch;
+    const warp = this.#warps[(round.turn + round.offset) % round.count] as WarpState;
+    const budget = 1 + random.below(longestTurn);
+    const moved = this.#runner.run(warp, budget, launch.changes);
+    if (moved && !(round.isLooking && this.#repetition.look(warp))) round.progressed = true;
+    if (warp.live === 0) round.ended = true;
+    if (launch.hasPending && random.below(4) === 0) launch.completeOne();
+    round.turn += 1;
+    return round.turn < round.count;
+  }
+
+  #endRound({ progressed, ended, version }: Round): void {
+    const launch = this.#launch;
     if (ended) this.#retire();
     if (progressed || ended || launch.version !== version) return;
     if (launch.hasPending) launch.completeOne();
     else if (!this.#start()) throw deadlock(this.#warps, launch);
+  }
+
+  /** The report of a run that came to a limit: where its warps stand. */
+  stopped(reached: ReachedLimit): TilewrightError {
+    return stopped(this.#warps, this.#launch, reached);
+  }
+
+  /** The same where other threads had what is left. */
+  stoppedElsewhere(reached: ReachedLimit): TilewrightError {
+    const [first, last] = [this.#nextBlock, this.#endBlock - 1];
+    const note = { message: `blocks ${first} to ${last} were under way on several threads` };
+    return this.stopped(reached).withNotes([note]);
   }
 
   #retire(): void {

@@ -9,6 +9,7 @@
  * So what a launch gives and reports is what one thread gives and reports, whatever happens when.
  */
 import type { PtxModule } from "../../ptx/module.ts";
+import type { LimitWatch } from "../../support/run-limits.ts";
 import type { Launch } from "../machine/launch.ts";
 import type { EmulatedMemory } from "../memory.ts";
 import type { EmulatedLaunch, EmulationCounters, EmulatorOptions } from "../types.ts";
@@ -35,13 +36,18 @@ export interface CrewOptions {
   readonly host?: ThreadHost | undefined;
 }
 
-/** The rest of a launch. */
-export interface Rest {
+/** A launch with all that belongs to it. */
+export interface Whole {
   readonly module: PtxModule;
   readonly launch: EmulatedLaunch;
   readonly memory: EmulatedMemory;
   readonly options: EmulatorOptions;
   readonly state: Launch;
+}
+
+/** What is left of a launch. */
+export interface Rest extends Whole {
+  readonly watch: LimitWatch;
   readonly firstCluster: number;
   readonly clusters: number;
 }
@@ -95,9 +101,17 @@ export class Crew {
     if (helpers.length === 0 || marks === undefined) return undefined;
     const { heap } = this.#shared;
     const jobs = this.#jobs(rest, helpers, marks);
+    const isReached = { value: false };
+    const stopListening = rest.watch.onReached(() => {
+      isReached.value = true;
+      stopAll(jobs);
+    });
     const outcomes = await runAll(helpers, jobs);
+    stopListening();
     if (outcomes.includes("lost")) this.#close();
     const counters = sumOf(outcomes);
+    // The calling thread says where the launch was stopped.
+    if (counters === undefined && isReached.value) return undefined;
     const made = marks.map((buffer) => new Marks(buffer, heap.size));
     if (counters === undefined || !areApart([...made, ...earlier(rest.state, heap.size)])) {
       this.#undivided.add(rest.state.program);
@@ -142,7 +156,9 @@ export class Crew {
     const { symbols } = state;
     // Threads report nothing, so that names need not travel.
     const nameless = { ...launch, names: undefined };
-    const common = { launch: nameless, options, symbols, heap, control: shared };
+    // The calling thread keeps the limits, and says when to stop.
+    const sent = { ...options, limits: undefined, isOver: undefined };
+    const common = { launch: nameless, options: sent, symbols, heap, control: shared };
     return helpers.map(({ modules }, position) => {
       const content = modules.has(number) ? undefined : module;
       modules.add(number);
@@ -184,6 +200,10 @@ function runAll(helpers: readonly Helper[], jobs: readonly Job[]): Promise<reado
       return outcome;
     }),
   );
+}
+
+function stopAll(jobs: readonly Job[]): void {
+  for (const job of jobs) Atomics.store(new Int32Array(job.control), control.stop, 1);
 }
 
 function sumOf(outcomes: readonly Outcome[]): EmulationCounters | undefined {

@@ -105,7 +105,9 @@ function marksBehind(body: string, checks: boolean): string {
   const shape = { blocks: [1, 1, 1], lanes: [1, 1, 1], sharedBytes: 0 } as const;
   const launch = { entry: "kernel", ...shape, parameters };
   const options = { target: targets.sm_90a, checks };
-  new Grid(prepareOn(memory, module, launch, new Float64Array(), options, marks), launch).run();
+  const state = prepareOn(memory, module, launch, new Float64Array(), options, marks);
+  const grid = new Grid(state, launch);
+  while (grid.begin()) while (grid.advance());
   const start = address - globalBase;
   return textOf(marks, start, start + 64).replace(/\.+$/, "");
 }

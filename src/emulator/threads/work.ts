@@ -38,17 +38,22 @@ export class Worksite {
     const seen = { views, around: () => ({ below: undefined, above: undefined }) };
     const module = this.#module(job.module);
     const state = prepareOn(seen, module, launch, symbols, options, marks);
-    const grid = new Grid(state, launch, () => {
-      if (state.findings.length > 0 || Atomics.load(shared, control.stop) !== 0)
-        throw new Error("the calling thread takes over");
-    });
+    const grid = new Grid(state, launch);
     for (;;) {
       const first = Atomics.add(shared, control.next, stride);
       if (first >= end) break;
       for (let cluster = first; cluster < Math.min(end, first + stride); cluster++)
-        grid.runOnly(cluster);
+        this.#runCluster(grid, cluster, () => {
+          if (state.findings.length > 0 || Atomics.load(shared, control.stop) !== 0)
+            throw new Error("the calling thread takes over");
+        });
     }
     if (state.findings.length > 0) throw new Error("there is something to report");
     return state.counters;
+  }
+
+  #runCluster(grid: Grid, cluster: number, check: () => void): void {
+    grid.beginOnly(cluster);
+    while (grid.advance()) check();
   }
 }

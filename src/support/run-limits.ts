@@ -1,0 +1,100 @@
+/**
+ * Limits on a run, so that a kernel that never ends does not take its host along:
+ *
+ *   { timeLimit: 2000 }                     milliseconds
+ *   { stepLimit: 1e6 }                      the same on every machine: steps, not time
+ *   { signal: controller.signal }           whenever somebody says so
+ *
+ * Whoever runs a kernel asks a `LimitWatch` between two pieces of work, which are short. What stands where
+ * by then is the report's business.
+ */
+import { TilewrightError } from "./diagnostics.ts";
+import type { DiagnosticDetails } from "./diagnostics.ts";
+import type { Location } from "./location.ts";
+import { optionText } from "./options.ts";
+
+export interface RunLimits {
+  /** Ends the run when it is aborted. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds that the run may take. */
+  readonly timeLimit?: number | undefined;
+  /** Steps that the run may take: the simulator's of program threads, the emulator's instructions of warps. */
+  readonly stepLimit?: number | undefined;
+}
+
+/** Refuses limits that are none; `what` is who takes them. */
+export function requireRunLimits(
+  what: string,
+  { signal, timeLimit, stepLimit }: RunLimits,
+  location: Location,
+): void {
+  const refuse = (name: keyof RunLimits, expected: string, value: unknown): never => {
+    const found = optionText(value);
+    const message = `${name} of ${what} cannot be ${found}`;
+    throw new TilewrightError({ code: "TW4016", message, location, expected, found });
+  };
+  if (signal !== undefined && !isSignal(signal)) refuse("signal", "an AbortSignal", signal);
+  if (timeLimit !== undefined && !(typeof timeLimit === "number" && timeLimit >= 0))
+    refuse("timeLimit", "milliseconds, from 0 up", timeLimit);
+  if (stepLimit !== undefined && !(Number.isSafeInteger(stepLimit) && stepLimit > 0))
+    refuse("stepLimit", "a whole number from 1 up", stepLimit);
+}
+
+/** Signals of other realms and of polyfills serve as well. */
+function isSignal(value: unknown): value is AbortSignal {
+  if (typeof value !== "object" || value === null) return false;
+  const { aborted, addEventListener } = value as Partial<AbortSignal>;
+  return typeof aborted === "boolean" && typeof addEventListener === "function";
+}
+
+/** Why a run was stopped, as its report says it. */
+export type ReachedLimit = Pick<DiagnosticDetails, "message" | "expected" | "found">;
+
+export class LimitWatch {
+  readonly #limits: RunLimits;
+  readonly #begin = performance.now();
+  readonly #deadline: number;
+  readonly #mostSteps: number;
+
+  constructor(limits: RunLimits = {}) {
+    this.#limits = limits;
+    this.#deadline = this.#begin + (limits.timeLimit ?? Infinity);
+    this.#mostSteps = limits.stepLimit ?? Infinity;
+  }
+
+  /** Whether the steps are counted: then no other thread may take some. */
+  get countsSteps(): boolean {
+    return this.#mostSteps !== Infinity;
+  }
+
+  /** The limit that a run has reached by now, after that many steps. */
+  reached(steps: number): ReachedLimit | undefined {
+    const { signal, timeLimit, stepLimit } = this.#limits;
+    if (steps >= this.#mostSteps)
+      return { message: "the run took all its steps", expected: `at most ${stepLimit} steps` };
+    const now = performance.now();
+    const found = `${Math.round(now - this.#begin)} ms, ${steps} steps`;
+    if (signal?.aborted === true)
+      return { message: `the run was aborted: ${reasonText(signal.reason)}`, found };
+    if (now < this.#deadline) return undefined;
+    return { message: "the run took all its time", expected: `at most ${timeLimit} ms`, found };
+  }
+
+  /** Calls back at the moment when a limit other than that of steps is reached; gives what stops listening. */
+  onReached(callback: () => void): () => void {
+    const { signal, timeLimit } = this.#limits;
+    const left = this.#deadline - performance.now();
+    const timer = timeLimit === undefined ? undefined : setTimeout(callback, left);
+    signal?.addEventListener("abort", callback);
+    if (signal?.aborted === true) callback();
+    return () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", callback);
+    };
+  }
+}
+
+/** Programs may give any reason at all. */
+function reasonText(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason);
+}
