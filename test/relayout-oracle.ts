@@ -4,7 +4,7 @@
  */
 import type { RegisterLayout } from "../src/layout/algebra/register-layout.ts";
 import type { AccessPattern, ExchangeStep, RelayoutPlan } from "../src/layout/relayout/steps.ts";
-import { accessByte, activeThreads, executeRelayout } from "../src/layout/relayout/execute.ts";
+import { accessByte, activeThreads, executeRelayout } from "./support/relayout-execution.ts";
 import { placesOf, spellingOf } from "./layout-oracle.ts";
 import type { Places } from "./layout-oracle.ts";
 

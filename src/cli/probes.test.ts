@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openFake } from "../cuda/fake/harness.ts";
+import { openFake } from "../../test/support/fake-driver/harness.ts";
 import type { Gpu } from "../cuda/gpu.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

@@ -4,8 +4,14 @@ import { afterEach, describe, expect, test } from "vitest";
 import { f32, i8 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { openFake, scaled, scaledParameters, settle, shifted } from "./fake/harness.ts";
-import type { Harness, HarnessOptions } from "./fake/harness.ts";
+import {
+  openFake,
+  scaled,
+  scaledParameters,
+  settle,
+  shifted,
+} from "../../test/support/fake-driver/harness.ts";
+import type { Harness, HarnessOptions } from "../../test/support/fake-driver/harness.ts";
 
 const opened: Harness[] = [];
 

@@ -5,8 +5,8 @@ import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { CudaContext } from "./context.ts";
-import { FakeDriver, fakeHopper } from "./fake/driver.ts";
-import type { FakeKernel } from "./fake/driver.ts";
+import { FakeDriver, fakeHopper } from "../../test/support/fake-driver/driver.ts";
+import type { FakeKernel } from "../../test/support/fake-driver/driver.ts";
 import {
   elementwise,
   fakeKernels,
@@ -15,9 +15,13 @@ import {
   scaledParameters,
   settle,
   shifted,
-} from "./fake/harness.ts";
-import type { Harness, HarnessOptions, PlanChanges } from "./fake/harness.ts";
-import { FakeFault } from "./fake/memory.ts";
+} from "../../test/support/fake-driver/harness.ts";
+import type {
+  Harness,
+  HarnessOptions,
+  PlanChanges,
+} from "../../test/support/fake-driver/harness.ts";
+import { FakeFault } from "../../test/support/fake-driver/memory.ts";
 import { cudaText, newestPtx, requirePtx, targetForGpu } from "./gpu.ts";
 
 function floats(...values: readonly number[]): HostArray<"f32"> {

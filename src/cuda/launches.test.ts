@@ -9,11 +9,11 @@ import type { LaunchParameter, MessageSite, TensorMapPlan } from "../ptx/executa
 import { ringHeaderWords } from "../ptx/messages.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { readAddress } from "./driver.ts";
-import type { FakeKernel, FakeLaunch } from "./fake/driver.ts";
-import { floatsAt, openFake, settle } from "./fake/harness.ts";
-import type { Harness } from "./fake/harness.ts";
-import { readTensorMap } from "./fake/launch.ts";
-import type { FakeTensorMap } from "./fake/launch.ts";
+import type { FakeKernel, FakeLaunch } from "../../test/support/fake-driver/driver.ts";
+import { floatsAt, openFake, settle } from "../../test/support/fake-driver/harness.ts";
+import type { Harness } from "../../test/support/fake-driver/harness.ts";
+import { readTensorMap } from "../../test/support/fake-driver/launch.ts";
+import type { FakeTensorMap } from "../../test/support/fake-driver/launch.ts";
 
 const n = dim("n");
 

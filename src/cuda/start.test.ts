@@ -1,7 +1,7 @@
 /** The context that is opened ahead, beside the compiler's warm-up. */
 import { expect, test } from "vitest";
 import { KernelCache } from "./cache/kernel-cache.ts";
-import { FakeDriver } from "./fake/driver.ts";
+import { FakeDriver } from "../../test/support/fake-driver/driver.ts";
 import { startAhead } from "./start.ts";
 
 test("a context opened ahead is held until it is let go of", async () => {

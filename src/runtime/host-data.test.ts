@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stagingLimit } from "../cuda/staging.ts";
-import { openFake, scaled } from "../cuda/fake/harness.ts";
+import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
 import type { Device } from "../device/device.ts";
 import { bf16, bool, f32, i32, i4 } from "../formats/dtype.ts";
 import { fromNested, fromNumbers, hostArray, toNested, toNumbers } from "../formats/hostarray.ts";

@@ -24,8 +24,14 @@ import { dimension, multiplySizes } from "../../ir/size.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import { targets } from "../../targets/target.ts";
-import { FakeDriver } from "../fake/driver.ts";
-import { fakeKernels, openFake, scaled, shifted, stubCompiler } from "../fake/harness.ts";
+import { FakeDriver } from "../../../test/support/fake-driver/driver.ts";
+import {
+  fakeKernels,
+  openFake,
+  scaled,
+  shifted,
+  stubCompiler,
+} from "../../../test/support/fake-driver/harness.ts";
 import { compilerFingerprint, compilerFolders } from "./fingerprint.ts";
 import { KernelCache } from "./kernel-cache.ts";
 import { cacheSettings } from "./settings.ts";

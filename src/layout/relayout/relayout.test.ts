@@ -7,7 +7,7 @@ import { replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseLayout } from "../algebra/text.ts";
 import { relayoutCost, relayoutCounts, relayoutWeights, wordPermutes } from "./cost.ts";
-import { executeRelayout } from "./execute.ts";
+import { executeRelayout } from "../../../test/support/relayout-execution.ts";
 import { planRelayout, relayoutPlans } from "./relayout.ts";
 import { scratchLimit } from "./scratch.ts";
 import { butterfly, scratchBytes, sourceLane } from "./steps.ts";

@@ -1,6 +1,6 @@
 /**
  * How a tile gets from one register layout to another, as data: a list of steps that an emitter can
- * print one after the other and that `execute.ts` runs on simulated lanes.
+ * print one after the other and that `test/support/relayout-execution.ts` runs on simulated lanes.
  *
  * Between steps each lane has a *file* of words. A word is 32 bits wide, or as wide as the element where
  * that is more, and is divided into slots of one element: slot number = word · slots per word + part. The

@@ -1,7 +1,13 @@
 /** The functions of the fake driver, an entry for each of `../functions.ts`. */
-import { dataView } from "../driver.ts";
-import type { DriverCalls } from "../functions.ts";
-import { invalidValue, noDevice, notReady, outOfMemory, success } from "../results.ts";
+import { dataView } from "../../../src/cuda/driver.ts";
+import type { DriverCalls } from "../../../src/cuda/functions.ts";
+import {
+  invalidValue,
+  noDevice,
+  notReady,
+  outOfMemory,
+  success,
+} from "../../../src/cuda/results.ts";
 import type { FakeDriver, FakeEvent } from "./driver.ts";
 import { launchFunctions } from "./launch.ts";
 import { linkFunctions } from "./link.ts";

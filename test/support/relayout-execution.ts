@@ -3,11 +3,11 @@
  * definition of what each step means. Values can be anything, such as the numbers of elements; undefined
  * stands for what is not known, as in padding.
  */
-import { laneBits, threadsPerProgram } from "../algebra/bits.ts";
-import { elementTable, padding } from "../algebra/elements.ts";
-import { registersPerLane } from "../algebra/register-layout.ts";
-import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { nothing, slotsPerWord, sourceLane } from "./steps.ts";
+import { laneBits, threadsPerProgram } from "../../src/layout/algebra/bits.ts";
+import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
+import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
+import { nothing, slotsPerWord, sourceLane } from "../../src/layout/relayout/steps.ts";
 import type {
   Access,
   AccessPattern,
@@ -15,7 +15,7 @@ import type {
   ExchangeStep,
   RelayoutPlan,
   RelayoutStep,
-} from "./steps.ts";
+} from "../../src/layout/relayout/steps.ts";
 
 /** The registers of each thread, one an element. */
 export type LaneValues<T> = readonly (readonly (T | undefined)[])[];

@@ -1,7 +1,7 @@
 /** Launches, recordings and tensor maps of the fake driver. */
-import { readAddress } from "../driver.ts";
-import type { DriverCalls } from "../functions.ts";
-import { invalidValue, success } from "../results.ts";
+import { readAddress } from "../../../src/cuda/driver.ts";
+import type { DriverCalls } from "../../../src/cuda/functions.ts";
+import { invalidValue, success } from "../../../src/cuda/results.ts";
 import type { FakeDriver, FakeKernel, FakeLaunch } from "./driver.ts";
 import type { FakeStream } from "./stream.ts";
 

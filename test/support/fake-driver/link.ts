@@ -2,9 +2,9 @@
  * The fake assembler. It looks for entries and little else: text with `bad instruction` is refused, and a
  * comment with `(C7` comes back as a line of the information log. Its cubins are text too.
  */
-import { readAddress } from "../driver.ts";
-import type { DriverCalls } from "../functions.ts";
-import { success } from "../results.ts";
+import { readAddress } from "../../../src/cuda/driver.ts";
+import type { DriverCalls } from "../../../src/cuda/functions.ts";
+import { success } from "../../../src/cuda/results.ts";
 import type { FakeDriver } from "./driver.ts";
 
 type LinkFunctions = Pick<

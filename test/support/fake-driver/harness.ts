@@ -2,18 +2,18 @@
  * A GPU device over the fake driver, for tests: kernels of the language, compiled to a plan by hand, and
  * run as JavaScript on the fake driver's memory.
  */
-import { Device } from "../../device/device.ts";
-import type { DeviceOptions } from "../../device/device.ts";
-import { array, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
-import { f32 } from "../../formats/dtype.ts";
-import { multiplySizes } from "../../ir/size.ts";
-import type { Executable, LaunchParameter, LaunchPlan } from "../../ptx/executable.ts";
-import { CudaBackend } from "../backend.ts";
-import { KernelCache } from "../cache/kernel-cache.ts";
-import { kernelLoader } from "../compiler.ts";
-import type { KernelCompiler } from "../compiler.ts";
-import { CudaContext } from "../context.ts";
-import { readAddress } from "../driver.ts";
+import { Device } from "../../../src/device/device.ts";
+import type { DeviceOptions } from "../../../src/device/device.ts";
+import { array, cdiv, dim, kernel, scalar, slice } from "../../../src/lang/index.ts";
+import { f32 } from "../../../src/formats/dtype.ts";
+import { multiplySizes } from "../../../src/ir/size.ts";
+import type { Executable, LaunchParameter, LaunchPlan } from "../../../src/ptx/executable.ts";
+import { CudaBackend } from "../../../src/cuda/backend.ts";
+import { KernelCache } from "../../../src/cuda/cache/kernel-cache.ts";
+import { kernelLoader } from "../../../src/cuda/compiler.ts";
+import type { KernelCompiler } from "../../../src/cuda/compiler.ts";
+import { CudaContext } from "../../../src/cuda/context.ts";
+import { readAddress } from "../../../src/cuda/driver.ts";
 import { FakeDriver } from "./driver.ts";
 import type { FakeKernel, FakeLaunch, FakeOptions } from "./driver.ts";
 

@@ -5,10 +5,10 @@
  *   const driver = new FakeDriver({ kernels: { axpy: { sizes: [8, 8, 4], run: … } } });
  *   driver.fail("cuMemAllocAsync", 2);        // the next call of it answers out of memory
  */
-import type { AsideName, Driver, HostMemory } from "../driver.ts";
-import { functionNames } from "../functions.ts";
-import type { DriverArguments, DriverCalls, FunctionName } from "../functions.ts";
-import { invalidContext, success } from "../results.ts";
+import type { AsideName, Driver, HostMemory } from "../../../src/cuda/driver.ts";
+import { functionNames } from "../../../src/cuda/functions.ts";
+import type { DriverArguments, DriverCalls, FunctionName } from "../../../src/cuda/functions.ts";
+import { invalidContext, success } from "../../../src/cuda/results.ts";
 import { FakeFault, FakeMemory } from "./memory.ts";
 import { fakeFunctions } from "./functions.ts";
 import type { FakeStream } from "./stream.ts";
