@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TilewrightError } from "../support/diagnostics.ts";
-import { disassemble, findAssembler, findTool, requireAssembler, usageIn } from "./toolkit.ts";
+import { disassemble, findAssembler, findTool, requireAssembler } from "./toolkit.ts";
 
 let folder = "";
 const saved = new Map<string, string | undefined>();
@@ -98,22 +98,6 @@ describe("the assembler", () => {
       summary: "ptxas refused kernel axpy for sm_90a",
       found: "ptxas fatal: line 7: no such instruction",
     } satisfies Partial<TilewrightError>);
-  });
-});
-
-test("the assembler's words are understood", () => {
-  const log = [
-    "ptxas info    : Function properties for gemm",
-    "    48 bytes stack frame, 32 bytes spill stores, 64 bytes spill loads",
-    "ptxas info    : Used 168 registers, used 4 barriers, 16 bytes smem",
-    "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized",
-  ].join("\n");
-  expect(usageIn(log)).toEqual({
-    registers: 168,
-    barriers: 4,
-    spillStores: 32,
-    spillLoads: 64,
-    warnings: [expect.stringMatching(/^ptxas info +: \(C7510\).*serialized$/)],
   });
 });
 

@@ -11,7 +11,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
-import { warningLines } from "../cuda/assemble.ts";
+import { usageIn } from "../ptx/notes/assembler-notes.ts";
+import type { Usage } from "../ptx/notes/assembler-notes.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 
@@ -36,18 +37,6 @@ export function findTool(
 
 function thisProcess(): Surroundings {
   return { platform: process.platform, environment: process.env, exists: existsSync };
-}
-
-/** What a kernel takes of a GPU, as the assembler tells. */
-export interface Usage {
-  /** Of a lane. */
-  readonly registers: number;
-  readonly barriers: number;
-  /** Bytes of a lane that go to memory for want of registers. */
-  readonly spillStores: number;
-  readonly spillLoads: number;
-  /** Lines that tell of lost speed, such as wgmma that runs one after the other. */
-  readonly warnings: readonly string[];
 }
 
 /** PTX for one target. */
@@ -112,17 +101,6 @@ function assemble(
       found: log.trim(),
     });
   });
-}
-
-export function usageIn(log: string): Usage {
-  const number = (pattern: RegExp): number => Number(pattern.exec(log)?.[1] ?? 0);
-  return {
-    registers: number(/Used (\d+) registers/),
-    barriers: number(/used (\d+) barriers/),
-    spillStores: number(/(\d+) bytes spill stores/),
-    spillLoads: number(/(\d+) bytes spill loads/),
-    warnings: warningLines(log),
-  };
 }
 
 /** Machine code as text; undefined where no disassembler is installed, or none can read it. */

@@ -6,24 +6,28 @@
  *   PTX ────────▶ accesses, wgmma ────┼──▶ by source line
  *   ptxas -v ───▶ registers, spills, serialised wgmma ──▶ of the whole kernel
  */
-import type { AnyOp, Kernel } from "../../ir/node.ts";
+import type { Kernel } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { placeKernel } from "../../layout/plan/place.ts";
 import type { Conversion, Placement } from "../../layout/plan/place.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { emitKernel } from "../../ptx/emit/kernel.ts";
 import type { Executable } from "../../ptx/executable.ts";
-import type { Instruction, PtxModule, Statement } from "../../ptx/module.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { requireBlockLimits } from "../../sim/limits.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Position } from "../../support/location.ts";
 import { occupancy } from "../../targets/target.ts";
 import type { Occupancy, Target } from "../../targets/target.ts";
-import type { Assembler, Source, Usage } from "../toolkit.ts";
-import { bankUses } from "./bank-use.ts";
-import { memoryAccess } from "./memory-instructions.ts";
-import type { MemoryAccess } from "./memory-instructions.ts";
+import type { Usage } from "../../ptx/notes/assembler-notes.ts";
+import { assemblerNotes } from "../../ptx/notes/assembler-notes.ts";
+import type { PerformanceNote } from "../../ptx/notes/note.ts";
+import { performanceNotes } from "../../ptx/notes/performance-notes.ts";
+import type { Assembler, Source } from "../toolkit.ts";
+import { bankUses } from "../../ptx/notes/bank-use.ts";
+import { emittedAccesses, positionedInstructions } from "../../ptx/notes/emitted-accesses.ts";
+import { memoryAccess } from "../../ptx/notes/memory-instructions.ts";
+import type { MemoryAccess } from "../../ptx/notes/memory-instructions.ts";
 
 /** Accesses of one kind and width, and how many instructions make them. */
 export interface CountedAccess extends MemoryAccess {
@@ -68,6 +72,8 @@ export interface KernelReport {
   readonly stopped: TilewrightError | undefined;
   readonly occupancy: Occupancy;
   readonly lines: readonly LineReport[];
+  /** What makes it slower than it could be. */
+  readonly notes: readonly PerformanceNote[];
 }
 
 export async function reportKernel(
@@ -93,6 +99,10 @@ export async function reportKernel(
     stopped,
     occupancy: occupancy(target, { lanes, sharedBytes, registers: usage?.registers }),
     lines: lineReports(placement, executable),
+    notes: [
+      ...performanceNotes(placement, module),
+      ...(usage === undefined ? [] : assemblerNotes(usage)),
+    ],
   };
 }
 
@@ -153,30 +163,20 @@ class Lines {
 
 function lineReports(placement: Placement, { module }: Executable): readonly LineReport[] {
   const lines = new Lines();
-  const byPlace = new Map<string, MemoryAccess[]>();
-  for (const [position, instruction] of positioned(module)) {
+  for (const [position, instruction] of positionedInstructions(module)) {
     const facts = lines.at(position);
     facts.instructions += 1;
     if (instruction.opcode.startsWith("wgmma.mma_async")) facts.wgmma += 1;
     const access = memoryAccess(instruction);
-    if (access === undefined) continue;
-    countAccess(facts, access);
-    const place = placeKey(position);
-    byPlace.set(place, [...(byPlace.get(place) ?? []), access]);
+    if (access !== undefined) countAccess(facts, access);
   }
   addConversions(lines, placement);
-  const accessesOf = ({ location: { position } }: AnyOp): readonly MemoryAccess[] =>
-    position === undefined ? [] : (byPlace.get(placeKey(position)) ?? []);
-  for (const { op, wavefronts, ideal } of bankUses(placement, accessesOf)) {
+  for (const { op, wavefronts, ideal } of bankUses(placement, emittedAccesses(module))) {
     const { position } = op.location;
     if (position !== undefined)
       lines.at(position).banks.push({ op: opName(op), wavefronts, ideal });
   }
   return lines.sorted();
-}
-
-function placeKey({ file, line, column }: Position): string {
-  return `${file}:${line}:${column}`;
 }
 
 function countAccess({ accesses }: Gathered, access: MemoryAccess): void {
@@ -190,28 +190,5 @@ function addConversions(lines: Lines, { conversions }: Placement): void {
     const { position } = op.location;
     if (position === undefined) continue;
     lines.at(position).conversions.push({ op: opName(op), kind: plan.kind, cost, times: weight });
-  }
-}
-
-/** The instructions of the module that come from a line of the user's. */
-function* positioned({
-  declarations,
-  files,
-}: PtxModule): Generator<readonly [Position, Instruction]> {
-  for (const declaration of declarations) {
-    if (declaration.kind !== "function") continue;
-    for (const instruction of instructionsIn(declaration.body ?? [])) {
-      const { position } = instruction;
-      const file = position === undefined ? undefined : files[position.file - 1];
-      if (position === undefined || file === undefined) continue;
-      yield [{ file, line: position.line, column: position.column }, instruction];
-    }
-  }
-}
-
-function* instructionsIn(statements: readonly Statement[]): Generator<Instruction> {
-  for (const statement of statements) {
-    if (statement.kind === "block") yield* instructionsIn(statement.body);
-    else if (statement.kind === "instruction") yield statement;
   }
 }

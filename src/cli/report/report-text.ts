@@ -10,7 +10,10 @@
  *
  *     line  instructions  memory             source
  *     25    14            global load 16 B   const scaled = x.at(here).load().mul(alpha);
+ *
+ * and the notes on its speed, if there are any.
  */
+import { noteText } from "../../ptx/notes/note.ts";
 import { formatBytes, formatTable } from "../output.ts";
 import type { CountedAccess, KernelReport, LineReport } from "./kernel-report.ts";
 
@@ -23,6 +26,12 @@ export function reportText(report: KernelReport, sourceText: SourceText): readon
     ...formatTable(summaryRows(report).map(([name, text]) => [`  ${name}`, text])),
     "",
     ...formatTable(lineRows(report, sourceText)).map((row) => `  ${row}`),
+    ...report.notes.flatMap((note) => [
+      "",
+      ...noteText(note)
+        .split("\n")
+        .map((row) => `  ${row}`),
+    ]),
   ];
 }
 

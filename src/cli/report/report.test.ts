@@ -18,7 +18,7 @@ import { targets } from "../../targets/target.ts";
 import type { Assembler } from "../toolkit.ts";
 import { reportKernel } from "./kernel-report.ts";
 import type { KernelReport } from "./kernel-report.ts";
-import { memoryAccess } from "./memory-instructions.ts";
+import { memoryAccess } from "../../ptx/notes/memory-instructions.ts";
 import { drawReports } from "./report-drawing.ts";
 import { reportText } from "./report-text.ts";
 
@@ -168,7 +168,9 @@ describe("a report", () => {
     expect(text[heading]).toMatch(
       /^ {2}line +instructions +memory +conversions +bank conflicts +source$/,
     );
-    expect(text.at(-2)).toMatch(/load: 1024 wavefronts, 32 at best +text of line \d+$/);
+    expect(text.find((line) => line.includes("wavefronts, "))).toMatch(
+      /load: 1024 wavefronts, 32 at best +text of line \d+$/,
+    );
     const plain = reportText(await report(wide), sourceText);
     expect(plain.find((line) => line.startsWith("  line "))).toMatch(
       /^ {2}line +instructions +memory +source$/,

@@ -74,16 +74,34 @@ export function globalCost(
   shape: readonly number[],
 ): number {
   const { vector, instructions } = globalAccess(layout, window, shape);
+  const sectors = sectorsOf(layout, window, shape, (vector * window.dtype.bits) / 8);
+  return instructions * (costs.globalInstruction + sectors * costs.globalSector);
+}
+
+/** The part of the sectors that an instruction touches and uses, where a lane moves so many bytes at once. */
+export function sectorUse(layout: RegisterLayout, window: GlobalWindow, bytes: number): number {
+  const shape = window.axes.map(({ extent }) => Number(extent));
+  const lanes = new Set(elementsOfLanes(layout, shape)).size;
+  return (lanes * bytes) / (sectorBytes * sectorsOf(layout, window, shape, bytes));
+}
+
+/** Sectors that one instruction of a warp touches. */
+function sectorsOf(
+  layout: RegisterLayout,
+  window: GlobalWindow,
+  shape: readonly number[],
+  vectorBytes: number,
+): number {
   const bytes = window.dtype.bits / 8;
   const strides = window.axes.map(({ stride }) => (typeof stride === "number" ? stride : farApart));
   const sectors = new Set<number>();
   for (const element of elementsOfLanes(layout, shape)) {
     const first = place(element, shape, strides) * bytes;
-    const last = first + vector * bytes - 1;
+    const last = first + vectorBytes - 1;
     for (let sector = Math.floor(first / sectorBytes); sector * sectorBytes <= last; sector += 1)
       sectors.add(sector);
   }
-  return instructions * (costs.globalInstruction + sectors.size * costs.globalSector);
+  return sectors.size;
 }
 
 /** The element that each lane of warp 0 holds in register 0. */

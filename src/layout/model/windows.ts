@@ -47,6 +47,8 @@ export interface GlobalAxis {
 
 export interface GlobalWindow {
   readonly space: "gmem";
+  /** The parameter or scratch that the window lies in. */
+  readonly root: Value;
   readonly dtype: DType;
   readonly axes: readonly GlobalAxis[];
   /** Axes of the array along which the window stays at one index. */
@@ -152,6 +154,7 @@ export class Windows {
     }));
     return steps.reduce((window, step) => this.#step(window, step), {
       space: "gmem",
+      root,
       dtype,
       axes,
       dropped: [],

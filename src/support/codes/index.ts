@@ -13,6 +13,7 @@ import { formatCodes } from "./formats.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
+import { performanceCodes } from "./performance.ts";
 import { ptxCodes } from "./ptx.ts";
 import { ptxTextCodes } from "./ptx-text.ts";
 import { simulatorCodes } from "./simulator.ts";
@@ -31,6 +32,7 @@ export const codes = Object.freeze({
   ...toolCodes,
   ...layoutCodes,
   ...ptxCodes,
+  ...performanceCodes,
   ...ptxTextCodes,
   ...emulatorCodes,
   ...emulatorAsyncCodes,

@@ -7,7 +7,7 @@
  *   cp.async.cg.shared.global …, 16              asynchronous copy, 16 bytes a lane
  *   cp.async.bulk.tensor.2d …                    tensor copy, by the copy engine
  */
-import type { Instruction } from "../../ptx/module.ts";
+import type { Instruction } from "../module.ts";
 
 export interface MemoryAccess {
   readonly kind:

@@ -29,7 +29,7 @@ export function bankUses(
   const windows = new Windows(placement.kernel);
   return sharedOps(placement.kernel).flatMap((op) => {
     const window = windows.of(op.operands.ref);
-    const layout = layoutOf(op, placement);
+    const layout = tileLayout(op, placement);
     if (window.space === "gmem" || layout === undefined || layout.kind === "splat") return [];
     const stored = placement.shared.get(window.root);
     const [view] = (stored && window.views(stored)) ?? [];
@@ -48,7 +48,7 @@ function sharedOps(kernel: Kernel): readonly (Op<"load"> | Op<"store">)[] {
 }
 
 /** Where the tile lies that is loaded or stored. */
-function layoutOf(
+export function tileLayout(
   op: Op<"load"> | Op<"store">,
   { layouts, needs }: Placement,
 ): RegisterLayout | undefined {

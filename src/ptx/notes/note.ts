@@ -1,0 +1,40 @@
+/**
+ * Performance notes: what makes a kernel slower than it could be, although it is right. The placement knows some
+ * (`placement-notes.ts`), the assembler others (`assembler-notes.ts`); all of them have a code, the user's line and a remedy, and
+ * are plain data, so that a kept kernel keeps its notes.
+ *
+ *   TW7502: load of x moves 2 bytes a lane at a time
+ *     at norm.ts:12:31
+ *     because:  rows of n elements need not begin at a multiple of 16 bytes
+ *     remedy:   say what n is a multiple of: dim("n", { multipleOf: 8 })
+ */
+import type { codes } from "../../support/codes/index.ts";
+import { formatPosition } from "../../support/location.ts";
+import type { Position } from "../../support/location.ts";
+import type { performanceCodes } from "../../support/codes/performance.ts";
+
+export type PerformanceCode = keyof typeof codes & keyof typeof performanceCodes;
+
+export interface PerformanceNote {
+  readonly code: PerformanceCode;
+  /** One sentence, no full stop. */
+  readonly message: string;
+  readonly because: string;
+  readonly remedy: string;
+  /** The user's line; undefined for what holds of the whole kernel. */
+  readonly position: Position | undefined;
+}
+
+export function noteText({ code, message, because, remedy, position }: PerformanceNote): string {
+  return [
+    `${code}: ${message}`,
+    ...(position === undefined ? [] : [`  at ${formatPosition(position)}`]),
+    `  because:  ${because}`,
+    `  remedy:   ${remedy}`,
+  ].join("\n");
+}
+
+/** Notes that say the same of the same line, once. */
+export function distinctNotes(notes: readonly PerformanceNote[]): readonly PerformanceNote[] {
+  return [...new Map(notes.map((note) => [noteText(note), note])).values()];
+}

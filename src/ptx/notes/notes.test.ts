@@ -1,0 +1,253 @@
+import { describe, expect, test } from "vitest";
+import { exampleKernels } from "../../../test/example-kernels.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import {
+  accumulator,
+  array,
+  barrier,
+  copyAsync,
+  dim,
+  dot,
+  kernel,
+  slice,
+  smem,
+  wgmma,
+} from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import { placeKernel } from "../../layout/plan/place.ts";
+import { runPasses } from "../../passes/pipeline.ts";
+import { targets } from "../../targets/target.ts";
+import type { TargetName } from "../../targets/target.ts";
+import { emitKernel } from "../emit/kernel.ts";
+import { assemblerNotes, usageIn } from "./assembler-notes.ts";
+import { noteText } from "./note.ts";
+import type { PerformanceNote } from "./note.ts";
+import { performanceNotes } from "./performance-notes.ts";
+
+function notesOf(
+  { kernel: traced }: KernelDefinition,
+  target: TargetName = "sm_90a",
+): readonly PerformanceNote[] {
+  const placement = placeKernel(runPasses(traced), targets[target]);
+  return performanceNotes(placement, emitKernel(placement).module);
+}
+
+function codesOf(definition: KernelDefinition): readonly string[] {
+  return notesOf(definition).map(({ code }) => code);
+}
+
+/** The one note that a kernel has. */
+function onlyNote(definition: KernelDefinition, target?: TargetName): PerformanceNote {
+  const notes = notesOf(definition, target);
+  const [note] = notes;
+  expect(notes.map(noteText)).toHaveLength(1);
+  if (note === undefined) throw new Error("no note");
+  expect(note.position?.file).toContain("notes.test.ts");
+  return note;
+}
+
+describe("products", () => {
+  const product = (rows: number, precision?: "tf32" | "ieee"): KernelDefinition => {
+    const dtype = precision === undefined ? bf16 : f32;
+    return kernel(
+      {
+        name: "product",
+        inputs: { a: array(dtype, [rows, 64]), b: array(dtype, [64, 16]) },
+        outputs: { out: array(f32, [rows, 16]) },
+      },
+      ({ a, b, out }) => out.store(dot(a.load(), b.load(), { ...(precision && { precision }) })),
+    );
+  };
+
+  test("of few rows are made without tensor cores", () => {
+    const note = onlyNote(product(4));
+    expect(note.code).toBe("TW7501");
+    expect(note.because).toContain("does not consist of fragments 16 × 8 × 16");
+  });
+
+  test("of fragments are not noted", () => {
+    expect(codesOf(product(16))).not.toContain("TW7501");
+  });
+
+  test("that are to be exact are not noted", () => {
+    expect(codesOf(product(4, "ieee"))).not.toContain("TW7501");
+    expect(codesOf(product(4, "tf32"))).toContain("TW7501");
+  });
+});
+
+describe("accesses to global memory", () => {
+  const rowsOf = (multipleOf: number, columns = 1024): KernelDefinition => {
+    const [m, n] = [dim("m"), dim("n", { multipleOf })];
+    return kernel(
+      {
+        name: "rows",
+        grid: { i: m },
+        inputs: { x: array(bf16, [m, n]) },
+        outputs: { out: array(f32, [m]) },
+      },
+      ({ i, x, out }) => out.at(i).store(x.at(i, slice(0, columns)).load().cast(f32).sum()),
+    );
+  };
+
+  test("are narrow where rows may begin anywhere", () => {
+    const note = onlyNote(rowsOf(1));
+    expect(note).toMatchObject({
+      code: "TW7502",
+      message: "load of x moves 2 bytes a lane at a time",
+      because: "rows of n elements need not begin at a multiple of 16 bytes",
+      remedy: 'say what n is a multiple of: dim("n", { multipleOf: 8 })',
+    });
+  });
+
+  test("are as wide as can be once that is said", () => {
+    expect(notesOf(rowsOf(8))).toEqual([]);
+  });
+
+  test("of a lane that has no more are not noted", () => {
+    expect(notesOf(rowsOf(1, 128))).toEqual([]);
+  });
+
+  test("that begin anywhere say so", () => {
+    const shifted = kernel(
+      {
+        name: "shifted",
+        inputs: { x: array(f32, [4096]) },
+        outputs: { out: array(f32, [1024]) },
+      },
+      ({ x, out }) => out.store(x.at(slice(1, 1024)).load()),
+    );
+    expect(onlyNote(shifted)).toMatchObject({
+      code: "TW7502",
+      because: "the window is not known to begin at a multiple of 16 bytes",
+    });
+  });
+
+  test("of a product's result use half of each sector", () => {
+    const stored = kernel(
+      {
+        name: "stored",
+        inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
+        outputs: { out: array(bf16, [64, 64]) },
+        scratch: { left: smem(bf16, [64, 64]), right: smem(bf16, [64, 64]), ready: barrier() },
+      },
+      ({ a, b, out, left, right, ready }) => {
+        copyAsync(a, left, { barrier: ready });
+        copyAsync(b, right, { barrier: ready });
+        ready.wait();
+        const sum = wgmma(accumulator(f32, [64, 64]), left, right).wait();
+        out.store(sum.cast(bf16).layoutCast("(L2 L3 L4 R1 W0 W1 | R0 L0 L1)"));
+      },
+    );
+    expect(onlyNote(stored)).toMatchObject({
+      code: "TW7502",
+      message: "store to out moves 4 bytes a lane at a time",
+      because: expect.stringContaining("it uses 16") as string,
+    });
+  });
+
+  test("by copies of lanes are noted where there is a copy engine", () => {
+    const n = dim("n");
+    const copied = kernel(
+      {
+        name: "copied",
+        inputs: { x: array(bf16, [64, n]) },
+        outputs: { out: array(bf16, [64, 64]) },
+        scratch: { tile: smem(bf16, [64, 64]), ready: barrier() },
+      },
+      ({ x, out, tile, ready }) => {
+        copyAsync(x.at(slice(0, 64), slice(0, 64)), tile, { barrier: ready });
+        ready.wait();
+        out.store(tile.load());
+      },
+    );
+    expect(onlyNote(copied).message).toBe("this copy is made by lanes, 2 bytes at a time");
+    expect(notesOf(copied, "sm_80")).toEqual([]);
+  });
+});
+
+test("tiles that lanes keep copies of are noted", () => {
+  const kept = kernel(
+    { name: "kept", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+    ({ x, out }) => out.store(x.load().layoutCast("(R0 R1 R2 R3 R4 R5)").mul(2)),
+  );
+  expect(codesOf(kept)).toContain("TW7503");
+});
+
+test("conflicts of banks are noted", () => {
+  const across = kernel(
+    {
+      name: "across",
+      inputs: { x: array(f32, [32, 32]) },
+      outputs: { out: array(f32, [32, 32]) },
+      scratch: { tile: smem(f32, [32, 32], { layout: "shared()" }) },
+    },
+    ({ x, out, tile }) => {
+      tile.store(x.load());
+      out.store(tile.load().layoutCast("(L0 L1 L2 L3 L4 | R0 R1 R2 W0 W1)"));
+    },
+  );
+  const notes = notesOf(across).filter(({ code }) => code === "TW7504");
+  expect(notes).toHaveLength(1);
+  expect(notes[0]?.message).toBe("load has conflicts of banks");
+});
+
+test("gemm, softmax and axpy have no notes", () => {
+  for (const name of ["gemm", "softmax", "axpy"]) {
+    const definition = exampleKernels[name];
+    if (definition === undefined) throw new Error(`no example ${name}`);
+    expect(notesOf(definition).map(noteText)).toEqual([]);
+  }
+});
+
+describe("the assembler's words", () => {
+  const log = [
+    "ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored to maintain compatibility across compilation units.",
+    "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'gemm'",
+    "ptxas info    : (C7599) Potential Performance Loss: something else",
+    "ptxas info    : Function properties for gemm",
+    "    48 bytes stack frame, 32 bytes spill stores, 64 bytes spill loads",
+    "ptxas info    : Used 168 registers, used 4 barriers, 16 bytes smem",
+  ].join("\n");
+
+  test("are understood", () => {
+    expect(usageIn(log)).toEqual({
+      registers: 168,
+      barriers: 4,
+      spillStores: 32,
+      spillLoads: 64,
+      warnings: log.split("\n").slice(0, 3),
+    });
+  });
+
+  test("become notes of the whole kernel", () => {
+    const notes = assemblerNotes(usageIn(log));
+    expect(notes.map(({ code }) => code)).toEqual(["TW7505", "TW7507", "TW7506", "TW7508"]);
+    expect(notes[0]?.because).toBe("a lane writes 32 bytes and reads 64 back");
+    expect(notes[1]?.because).toMatch(/^\(C7504\) Potential/);
+    expect(notes.every(({ position }) => position === undefined)).toBe(true);
+  });
+
+  test("that praise become none", () => {
+    const quiet =
+      "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nUsed 40 registers";
+    expect(assemblerNotes(usageIn(quiet))).toEqual([]);
+  });
+});
+
+test("a note is printed with its line and remedy", () => {
+  const note: PerformanceNote = {
+    code: "TW7502",
+    message: "load of x moves 2 bytes a lane at a time",
+    because: "rows of n elements need not begin at a multiple of 16 bytes",
+    remedy: 'say what n is a multiple of: dim("n", { multipleOf: 8 })',
+    position: { file: "norm.ts", line: 12, column: 31 },
+  };
+  expect(noteText(note)).toBe(
+    [
+      "TW7502: load of x moves 2 bytes a lane at a time",
+      "  at norm.ts:12:31",
+      "  because:  rows of n elements need not begin at a multiple of 16 bytes",
+      '  remedy:   say what n is a multiple of: dim("n", { multipleOf: 8 })',
+    ].join("\n"),
+  );
+});

@@ -1,0 +1,57 @@
+/** Codes of performance notes: TW75xx. Such a kernel is right; something in it costs speed. */
+import { registerCodes } from "./entry.ts";
+
+export const performanceCodes = registerCodes({
+  TW7501: {
+    title: "product without tensor cores",
+    cause:
+      "The formats of a dot are ones that tensor cores multiply, but its shape is not, so that lanes multiply and add one element at a time.",
+    example: "dot(a, b)  // bf16 [4, 64] by [64, 16]",
+    remedy: "make rows a multiple of 16, columns of 8 and the depth of 256 bits",
+  },
+  TW7502: {
+    title: "narrow access to global memory",
+    cause:
+      "A lane moves up to 16 bytes at a time where rows are known to begin at multiples of 16 bytes and neighbours lie in one lane.",
+    example: 'x.at(rows, columns).load()  // x is [dim("m"), dim("n")]',
+    remedy: 'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
+  },
+  TW7503: {
+    title: "tile that lanes keep copies of",
+    cause: "Every element of the tile lies in several lanes, and each copy takes registers.",
+    example: 'tile.layoutCast("flat(R0 R1 R2 R3 R4 R5 R6)")',
+    remedy: "take back a layoutCast, or do less with the tile at once",
+  },
+  TW7504: {
+    title: "conflicts of shared memory's banks",
+    cause:
+      "Lanes ask for different words of one bank together, and are served one after the other.",
+    example: 'smem(f32, [32, 32], { layout: "shared()" })  // read by columns',
+    remedy: "leave the layout of the buffer to the compiler, or state one with a swizzle",
+  },
+  TW7505: {
+    title: "registers spilled to memory",
+    cause: "What is alive at once takes more registers than a lane has.",
+    example: "accumulator(f32, [128, 256])  // and a second tile beside it",
+    remedy: "use smaller tiles, or let more program threads share the work",
+  },
+  TW7506: {
+    title: "products of tensor cores one after the other",
+    cause:
+      "The assembler waits after each wgmma, because it cannot see that nobody touches the registers in between, or has too few of them.",
+    example: "wgmma(sum, a, b)  // in a thread with too few registers",
+    remedy: "give the thread more registers with setRegisters, or use smaller tiles",
+  },
+  TW7507: {
+    title: "setRegisters without effect",
+    cause: "The assembler ignored the kernel's setmaxnreg.",
+    example: "setRegisters(240)",
+    remedy: "give every program thread of the block a setRegisters, first thing in its body",
+  },
+  TW7508: {
+    title: "loss of speed that the assembler reports",
+    cause: "The assembler says that something in the kernel is slower than it could be.",
+    example: "(C7…) Potential Performance Loss: …",
+    remedy: "see the assembler's own words",
+  },
+});
