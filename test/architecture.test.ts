@@ -19,7 +19,6 @@ const folderOrder = [
   "passes",
   "sim",
   "ptx",
-  "lower",
   "emulator",
   "device",
   "cuda",

@@ -7,6 +7,7 @@
  *      └─no─▶ passes ▶ placement ▶ PTX ──key──▶ cubin?  ──no──▶ assembler ──▶ load, and keep both
  */
 import type { Kernel } from "../ir/node.ts";
+import { runPasses } from "../passes/pipeline.ts";
 import { requireCodeFor } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchPlan } from "../ptx/executable.ts";
@@ -34,7 +35,7 @@ export interface KernelLoader {
   load(context: CudaContext, kernel: CompiledKernel): LoadedKernel;
 }
 
-/** Compiles a kernel as it was traced. */
+/** Compiles a kernel that the passes have been over. */
 export type KernelCompiler = (kernel: Kernel, target: Target) => Executable;
 
 export function kernelLoader(compile: KernelCompiler, cache: KernelCache): KernelLoader {
@@ -47,7 +48,7 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
         known && tryLoading(() => loadProgram(context, known.plan, location, known.cubin));
       if (known !== undefined && found !== undefined)
         return { program: found, cached: true, warnings: known.warnings };
-      const { module, ...plan } = compile(kernel, context.target);
+      const { module, ...plan } = compile(runPasses(kernel), context.target);
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
       const loaded = assembled(context, cache, { plan, location, ptx });

@@ -11,9 +11,10 @@
 import { join } from "node:path";
 import type { Kernel } from "../../ir/node.ts";
 import { printKernel } from "../../ir/printer.ts";
+import { placeKernel } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
-import { compileAhead, compileForFiles } from "../../lower/ahead.ts";
-import { place, simplify } from "../../lower/pipeline.ts";
+import { runPasses } from "../../passes/pipeline.ts";
+import { compileAhead, compileForFiles } from "../../ptx/compile.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { requireLimits } from "../../sim/limits.ts";
@@ -103,7 +104,7 @@ type Emitter = (kernel: ExportedKernel, settings: CompileSettings) => Promise<re
 
 const emitters: { readonly [E in Emitted]: Emitter } = {
   ir: async ({ name, definition }, { passes, targets }) => {
-    const kernel = passes ? simplify(definition.kernel) : definition.kernel;
+    const kernel = passes ? runPasses(definition.kernel) : definition.kernel;
     for (const target of targets) requireLimits(kernel, target);
     const text = `${printKernel(kernel)}\n`;
     const files = new Map([[`${name}.ir`, text]]);
@@ -112,7 +113,8 @@ const emitters: { readonly [E in Emitted]: Emitter } = {
 
   placement: async (exported, { targets }) =>
     targets.map((target) => {
-      const text = placementReport(place(exported.definition.kernel, target));
+      const kernel = runPasses(exported.definition.kernel);
+      const text = placementReport(placeKernel(kernel, target));
       return product(exported, target, text, [["txt", text]]);
     }),
 
