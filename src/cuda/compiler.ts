@@ -1,21 +1,23 @@
 /**
- * From a traced kernel to one that is loaded. The cache is asked twice: by the kernel itself, which finds
- * everything a launch needs without compiling anything, and by the PTX, which spares the assembler where
- * another kernel, or another version of tilewright, led to the same text.
+ * From a traced kernel to one that is loaded. Two caches make that short: ours keeps what the compiler made of a
+ * kernel (the plan of its launch, its PTX, what the assembler said), the driver's what its assembler made of PTX.
  *
- *   kernel ──key──▶ plan and cubin?  ──yes──────────────────────────────────▶ load
- *      └─no─▶ passes ▶ placement ▶ PTX ──key──▶ cubin?  ──no──▶ assembler ──▶ load, and keep both
+ *   kernel ──key──▶ plan and PTX?  ──yes────────────────────────────┐
+ *      └─no─▶ passes ▶ placement ▶ PTX, kept with its plan ─────────┴─▶ driver: machine code by PTX? ──no──▶ assembler
+ *
+ * The driver's log exists only when its assembler runs, so it is kept with the PTX from then on.
  */
+import type { MachineCode } from "../device/backend.ts";
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { requireCodeFor } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchPlan } from "../ptx/executable.ts";
+import { usageIn } from "../ptx/notes/assembler-notes.ts";
 import { printPtx } from "../ptx/printer.ts";
 import type { Location } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
-import { assemble } from "./assemble.ts";
-import type { Build, KernelCache } from "./cache/kernel-cache.ts";
+import type { Build, KernelCache, KeptCode } from "./cache/kernel-cache.ts";
 import type { CudaContext } from "./context.ts";
 import { requirePtx } from "./gpu.ts";
 import { loadProgram } from "./program.ts";
@@ -24,14 +26,14 @@ import type { Program } from "./program.ts";
 export interface LoadedKernel {
   readonly program: Program;
   readonly cached: boolean;
-  readonly warnings: readonly string[];
+  readonly machineCode: MachineCode;
 }
 
 /** Makes kernels ready on a context. */
 export interface KernelLoader {
   /** `text` tells the kernel from every other one. */
   compile(context: CudaContext, kernel: Kernel, text: string): LoadedKernel;
-  /** A kernel that was compiled ahead of time; its PTX is assembled once and kept in the cache. */
+  /** A kernel that was compiled ahead of time; the log of its PTX is kept in the cache. */
   load(context: CudaContext, kernel: CompiledKernel): LoadedKernel;
 }
 
@@ -45,13 +47,12 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       const build = buildOf(context);
       const known = cache.readKernel(text, build);
       const found =
-        known && tryLoading(() => loadProgram(context, known.plan, location, known.cubin));
-      if (known !== undefined && found !== undefined)
-        return { program: found, cached: true, warnings: known.warnings };
+        known && tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
+      if (found !== undefined) return { ...found, cached: true };
       const { module, ...plan } = compile(runPasses(kernel), context.target);
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
-      const loaded = assembled(context, cache, { plan, location, ptx });
+      const loaded = loadPtx(context, cache, { plan, location, ptx });
       cache.writeKernel(text, ptx, build, plan);
       return { ...loaded, cached: false };
     },
@@ -59,17 +60,19 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       const { plan, code, name } = kernel;
       const { location } = kernel.kernel;
       requireCodeFor(kernel, context.target);
-      if (typeof code !== "string")
-        return { program: loadProgram(context, plan, location, code), cached: true, warnings: [] };
+      if (typeof code !== "string") {
+        const program = loadProgram(context, plan, location, code);
+        return { program, cached: true, machineCode: machineCodeOf(program, program.log) };
+      }
       const version = /^\s*\.version\s+([\d.]+)/m.exec(code)?.[1] ?? "0.0";
       requirePtx(name, version, context.gpu.driverVersion);
-      return assembled(context, cache, { plan, location, ptx: code });
+      return loadPtx(context, cache, { plan, location, ptx: code });
     },
   };
 }
 
-function buildOf({ target, gpu: { driverVersion } }: CudaContext): Build {
-  return { target, driverVersion };
+function buildOf({ target, gpu: { driverVersion, major, minor } }: CudaContext): Build {
+  return { target, driverVersion, capability: `${major}.${minor}` };
 }
 
 /** PTX and how it is launched. */
@@ -79,25 +82,28 @@ interface PlannedPtx {
   readonly ptx: string;
 }
 
-/** A program from PTX, by the cache's code where it has any. */
-function assembled(
+/** A program from PTX; the log of its assembler is kept, since the driver has it but once. */
+function loadPtx(
   context: CudaContext,
   cache: KernelCache,
   { plan, location, ptx }: PlannedPtx,
+  known?: KeptCode,
 ): LoadedKernel {
   const build = buildOf(context);
-  const kept = cache.readCode(ptx, build);
-  const loaded = kept && tryLoading(() => loadProgram(context, plan, location, kept.cubin));
-  if (kept !== undefined && loaded !== undefined)
-    return { program: loaded, cached: true, warnings: kept.warnings };
-  const code = assemble(context, { name: plan.name, location, ptx });
-  const program = loadProgram(context, plan, location, code.cubin);
-  cache.writeCode(ptx, build, plan.name, code);
-  return { program, cached: false, warnings: code.warnings };
+  const program = loadProgram(context, plan, location, ptx);
+  const kept = known ?? cache.readCode(ptx, build);
+  if (program.log !== undefined || kept === undefined)
+    cache.writeCode(build, plan.name, { ptx, log: program.log });
+  const log = program.log ?? kept?.log;
+  return { program, cached: program.log === undefined, machineCode: machineCodeOf(program, log) };
+}
+
+function machineCodeOf({ registers, localBytes }: Program, log: string | undefined): MachineCode {
+  return { registers, localBytes, log, warnings: log === undefined ? [] : usageIn(log).warnings };
 }
 
 /** What comes from a file may be of no use to this driver after all. */
-function tryLoading(load: () => Program): Program | undefined {
+function tryLoading(load: () => LoadedKernel): LoadedKernel | undefined {
   try {
     return load();
   } catch {

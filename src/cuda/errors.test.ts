@@ -91,7 +91,6 @@ const quiet: ReadonlySet<string> = new Set([
   "cuStreamDestroy",
   "cuEventDestroy",
   "cuModuleUnload",
-  "cuLinkDestroy",
   "cuGraphDestroy",
   "cuGraphExecDestroy",
   "cuMemFreeHost",

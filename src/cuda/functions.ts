@@ -61,11 +61,7 @@ export const driverFunctions = {
   cuEventSynchronize: define("cuEventSynchronize", "u64"),
   cuEventElapsedTime: define("cuEventElapsedTime", "u64", "u64", "u64"),
 
-  cuLinkCreate: define("cuLinkCreate_v2", "u32", "u64", "u64", "u64"),
-  cuLinkAddData: define("cuLinkAddData_v2", "u64", "i32", "u64", "u64", "u64", "u32", "u64", "u64"),
-  cuLinkComplete: define("cuLinkComplete", "u64", "u64", "u64"),
-  cuLinkDestroy: define("cuLinkDestroy", "u64"),
-  cuModuleLoadData: define("cuModuleLoadData", "u64", "u64"),
+  cuModuleLoadDataEx: define("cuModuleLoadDataEx", "u64", "u64", "u32", "u64", "u64"),
   cuModuleUnload: define("cuModuleUnload", "u64"),
   cuModuleGetFunction: define("cuModuleGetFunction", "u64", "u64", "u64"),
   cuFuncGetAttribute: define("cuFuncGetAttribute", "u64", "i32", "u64"),

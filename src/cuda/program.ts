@@ -2,9 +2,9 @@
 import type { LaunchPlan } from "../ptx/executable.ts";
 import type { Location } from "../support/location.ts";
 import type { CudaContext } from "./context.ts";
-import { dataView, readAddress } from "./driver.ts";
-import { answerText, misfit, refusedProgram } from "./errors.ts";
-import { programResults, resourceResults, success } from "./results.ts";
+import { answerText, misfit } from "./errors.ts";
+import { loadModule } from "./module.ts";
+import { resourceResults, success } from "./results.ts";
 
 /** Numbers of CUfunction_attribute. */
 const functionAttributes = { localBytes: 3, registers: 4, dynamicSharedBytes: 8 } as const;
@@ -17,6 +17,8 @@ export interface Program {
   readonly registers: number;
   /** Bytes of each lane that lie in memory: spilled registers. */
   readonly localBytes: number;
+  /** What the assembler said; undefined where it was not asked. */
+  readonly log: string | undefined;
   unload(): void;
 }
 
@@ -24,10 +26,9 @@ export function loadProgram(
   context: CudaContext,
   plan: LaunchPlan,
   location: Location,
-  cubin: Uint8Array,
+  code: string | Uint8Array,
 ): Program {
-  context.enter();
-  const module = loadModule(context, plan, location, cubin);
+  const { handle: module, log } = loadModule(context, { name: plan.name, location, code });
   const { driver } = context;
   const unload = (): void => {
     driver.calls.cuModuleUnload(module);
@@ -43,34 +44,12 @@ export function loadProgram(
       );
     const registers = attribute("registers");
     const localBytes = attribute("localBytes");
-    const program = { plan, location, function: handle, registers, localBytes, unload };
+    const program = { plan, location, function: handle, registers, localBytes, log, unload };
     allowSharedMemory(context, program);
     return program;
   } catch (error) {
     unload();
     throw error;
-  }
-}
-
-function loadModule(
-  context: CudaContext,
-  plan: LaunchPlan,
-  location: Location,
-  cubin: Uint8Array,
-): number {
-  const { driver } = context;
-  const image = driver.allocateHost(cubin.byteLength);
-  const handle = driver.allocateHost(8);
-  try {
-    image.bytes.set(cubin);
-    const result = driver.calls.cuModuleLoadData(handle.address, image.address);
-    if (programResults.has(result))
-      throw refusedProgram(plan.name, location, "", answerText("cuModuleLoadData", result));
-    context.check(result, "cuModuleLoadData", `load kernel ${plan.name}`);
-    return readAddress(dataView(handle), 0);
-  } finally {
-    driver.freeHost(handle);
-    driver.freeHost(image);
   }
 }
 

@@ -67,7 +67,8 @@ function warmTracing(cache: KernelCache): Kernel | undefined {
       out.at(here).store(x.at(here).load().mul(2).add(1));
     },
   );
-  cache.readKernel(kernelText(traced, "messages"), { target: defaultTarget, driverVersion: 0 });
+  const build = { target: defaultTarget, driverVersion: 0, capability: "" };
+  cache.readKernel(kernelText(traced, "messages"), build);
   // The first file that a process reads takes milliseconds; any will do.
   readFileSync(fileURLToPath(import.meta.url));
   return traced;

@@ -21,13 +21,25 @@ export interface Allocation {
   readonly bytes: number;
 }
 
+/** What an assembler made of a kernel. */
+export interface MachineCode {
+  /** Of a lane. */
+  readonly registers: number;
+  /** Bytes of each lane that lie in memory: spilled registers. */
+  readonly localBytes: number;
+  /** What the assembler said; undefined where it ran before anybody kept that. */
+  readonly log: string | undefined;
+  /** Lines of the log that tell of lost speed. */
+  readonly warnings: readonly string[];
+}
+
 /** A kernel made ready to run, in whatever form the back end wants. */
 export interface Compiled<P = unknown> {
   readonly program: P;
   /** Whether it came from an earlier process's work. */
   readonly cached: boolean;
-  /** What the assembler had to say that costs speed. */
-  readonly warnings: readonly string[];
+  /** Undefined where nothing is assembled. */
+  readonly machineCode?: MachineCode | undefined;
 }
 
 /** A launch with everything known. */

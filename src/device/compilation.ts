@@ -12,7 +12,7 @@ import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { formatPosition } from "../support/location.ts";
-import type { Backend, Compiled } from "./backend.ts";
+import type { Backend, Compiled, MachineCode } from "./backend.ts";
 
 export interface CompilationRecord {
   readonly kernel: string;
@@ -25,6 +25,8 @@ export interface CompilationRecord {
   readonly cached: boolean;
   /** What the assembler had to say that costs speed. */
   readonly warnings: readonly string[];
+  /** What the assembler made of it; undefined where there is none. */
+  readonly machineCode: MachineCode | undefined;
 }
 
 export class CompilationCache {
@@ -66,8 +68,7 @@ export class CompilationCache {
       device: this.#backend.name,
       reason: "compiled ahead of time",
       milliseconds: performance.now() - start,
-      cached: loaded.cached,
-      warnings: loaded.warnings,
+      ...outcomeOf(loaded),
     });
     this.#byKernel.set(kernel, loaded);
     return loaded.program;
@@ -82,8 +83,7 @@ export class CompilationCache {
       device: this.#backend.name,
       reason: explain(this.#latestText.get(kernel.name), text),
       milliseconds: performance.now() - start,
-      cached: compiled.cached,
-      warnings: compiled.warnings,
+      ...outcomeOf(compiled),
     });
     this.#byText.set(text, compiled);
     this.#latestText.set(kernel.name, text);
@@ -94,6 +94,13 @@ export class CompilationCache {
     this.#records.push(record);
     this.#onCompile?.(record);
   }
+}
+
+function outcomeOf({
+  cached,
+  machineCode,
+}: Compiled): Pick<CompilationRecord, "cached" | "warnings" | "machineCode"> {
+  return { cached, warnings: machineCode?.warnings ?? [], machineCode };
 }
 
 /** The kernel as text, with the source lines that a program made from it carries. */

@@ -31,6 +31,7 @@ import { targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { checksum } from "./checksum.ts";
 import type { LaunchPlan } from "./executable.ts";
+import { isKernelData } from "./plan-check.ts";
 import { freezePlan, revivePlan } from "./plan-json.ts";
 import { portablePosition } from "./portable.ts";
 
@@ -163,6 +164,7 @@ export function kernelFromCompiled<K extends Signature = Signature>(
     K["inouts"]
   >;
   const launchPlan = revivePlan(plan, { target: targets[target] });
+  if (launchPlan === undefined) throw notAManifest(manifest);
   return new CompiledKernel(kernel, signature, launchPlan, code);
 }
 
@@ -175,16 +177,17 @@ function isManifest(value: unknown): value is CompiledManifest {
     kernel,
     plan,
   } = value as { readonly [name: string]: unknown };
-  const parts = [code, kernel, plan];
+  const parts = [code, plan];
   const whole = parts.every((part) => typeof part === "object" && part !== null);
-  return found === format && isTargetName(target) && whole;
+  return found === format && isTargetName(target) && whole && isKernelData(kernel);
 }
 
 function notAManifest(value: unknown): TilewrightError {
-  const found =
+  const named =
     typeof value === "object" && value !== null && "format" in value && "target" in value
       ? `${String(value.format)}, for ${String(value.target)}`
       : "something else";
+  const found = named.startsWith(format) ? `${named}, with fields that are damaged` : named;
   return new TilewrightError({
     code: "TW4020",
     message: "this is no manifest of a compiled kernel",

@@ -9,6 +9,7 @@ import { dtypes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { Target } from "../targets/target.ts";
 import type { LaunchPlan } from "./executable.ts";
+import { isLaunchPlan } from "./plan-check.ts";
 
 /** A plan without its target, as JSON has it. */
 export function freezePlan(plan: LaunchPlan): unknown {
@@ -19,10 +20,13 @@ export function freezePlan(plan: LaunchPlan): unknown {
   );
 }
 
-/** The plan that `freezePlan` was given, for its target. */
-export function revivePlan(frozen: unknown, { target }: { readonly target: Target }): LaunchPlan {
-  const plan: unknown = JSON.parse(JSON.stringify(frozen), (name, value: unknown) =>
+/** The plan that `freezePlan` was given, for its target; undefined where the data is no plan. */
+export function revivePlan(
+  frozen: unknown,
+  { target }: { readonly target: Target },
+): LaunchPlan | undefined {
+  const plan: unknown = JSON.parse(JSON.stringify(frozen) ?? "null", (name, value: unknown) =>
     name === "dtype" ? dtypes[value as DTypeName] : value,
   );
-  return { ...(plan as LaunchPlan), target };
+  return isLaunchPlan(plan) ? { ...plan, target } : undefined;
 }

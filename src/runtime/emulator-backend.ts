@@ -74,14 +74,14 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     const compiled = compileKernel(runPasses(kernel), this.target);
     // What runs is the text, so that the printer is part of what is tried.
     const program = { ...compiled, module: parsePtx(printPtx(compiled.module)) };
-    return { program, cached: false, warnings: [] };
+    return { program, cached: false };
   }
 
   load(kernel: CompiledKernel): Compiled<Executable> {
     const { plan, code } = kernel;
     if (typeof code !== "string") throw unloadable(kernel, "PTX, which is what the emulator runs");
     requireCodeFor(kernel, this.target);
-    return { program: { ...plan, module: parsePtx(code) }, cached: true, warnings: [] };
+    return { program: { ...plan, module: parsePtx(code) }, cached: true };
   }
 
   allocate(dtype: DType, shape: readonly number[]): EmulatorAllocation {

@@ -51,7 +51,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   compile(kernel: Kernel): Compiled<Kernel> {
-    return { program: runPasses(kernel), cached: false, warnings: [] };
+    return { program: runPasses(kernel), cached: false };
   }
 
   load(kernel: CompiledKernel): never {

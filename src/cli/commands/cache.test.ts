@@ -13,8 +13,8 @@ let folder = "";
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tilewright-cache-command-"));
   const cache = new KernelCache(new FileStore(folder, 2 ** 20), undefined);
-  const build = { target: targets.sm_90a, driverVersion: 12080 };
-  cache.writeCode("ptx of axpy", build, "axpy", { cubin: new Uint8Array(2048), warnings: [] });
+  const build = { target: targets.sm_90a, driverVersion: 12080, capability: "9.0" };
+  cache.writeCode(build, "axpy", { ptx: "p".repeat(2048), log: undefined });
 });
 afterEach(() => {
   rmSync(folder, { recursive: true });

@@ -1,18 +1,23 @@
 /** The cache on disk: what it keeps, what it refuses, and several processes at once. */
 import { Buffer } from "node:buffer";
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import {
+  chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
+  statSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
@@ -98,6 +103,35 @@ describe("the store", () => {
         .map(({ key }) => key)
         .sort(),
     ).toEqual(["fifth", "first", "fourth", "third"]);
+  });
+
+  test("is its owner's alone", () => {
+    if (process.platform === "win32") return;
+    const store = new FileStore(join(folder, "made"), large);
+    store.write("key", {}, bytes(8));
+    const modes = [store.folder, join(store.folder, "key.kernel")].map(
+      (path) => statSync(path).mode & 0o777,
+    );
+    expect(modes).toEqual([0o700, 0o600]);
+  });
+
+  test("refuses a file under another name", () => {
+    const store = new FileStore(folder, large);
+    store.write("key", {}, bytes(8));
+    renameSync(join(folder, "key.kernel"), join(folder, "other.kernel"));
+    expect(store.read("other")).toBeUndefined();
+  });
+
+  test("evicts past folders of others, and leaves them alone", () => {
+    const store = new FileStore(folder, 3000);
+    const foreign = join(folder, "old.kernel");
+    mkdirSync(foreign);
+    writeFileSync(join(foreign, "notes"), "mine");
+    utimesSync(foreign, new Date(2001, 0, 1), new Date(2001, 0, 1));
+    for (let index = 0; index < 20; index += 1) store.write(`k${index}`, {}, bytes(1000));
+    expect(store.list().length).toBeLessThanOrEqual(2);
+    expect(store.clear()).toBeGreaterThan(0);
+    expect(readFileSync(join(foreign, "notes"), "utf8")).toBe("mine");
   });
 
   test("is emptied by clear, leftovers included, and leaves other files alone", () => {
@@ -221,7 +255,7 @@ describe("launch plans", () => {
     const revived = revivePlan(JSON.parse(JSON.stringify(freezePlan(plan))), plan);
     expect(revived).toEqual(plan);
     // Formats are compared by identity everywhere.
-    const [first] = revived.parameters;
+    const first = revived?.parameters[0];
     expect(first?.kind === "scalar" && first.dtype).toBe(bf16);
   });
 });
@@ -229,11 +263,17 @@ describe("launch plans", () => {
 describe("a warm cache", () => {
   const x = fromNumbers(f32, [2], [1, 2]);
 
+  /** What the driver of this machine has assembled; emptied, it is cold again. */
+  const assembled = new Set<string>();
+  beforeEach(() => {
+    assembled.clear();
+  });
+
   /** Runs both kernels in what stands for a process of its own; gives what it had to do. */
   async function inProcess(compiler: string | undefined, driverVersion = 13000) {
     const compiled: string[] = [];
     const cache = new KernelCache(new FileStore(folder, large), compiler);
-    const driver = new FakeDriver({ kernels: fakeKernels, driverVersion });
+    const driver = new FakeDriver({ kernels: fakeKernels, driverVersion, assembled });
     const { device } = openFake({
       driver,
       cache,
@@ -246,54 +286,163 @@ describe("a warm cache", () => {
     expect(Array.from(toNumbers(out))).toEqual([3, 6]);
     const [first] = device.compilations;
     device.dispose();
-    const assembled = driver.log.filter((name) => name === "cuLinkCreate").length;
-    return { compiled, assembled, first };
+    return { compiled, assembled: driver.assemblies, first };
   }
 
-  test("spares compiling and assembling, and keeps warnings", async () => {
+  test("spares compiling, the driver's spares assembling, and the log is kept", async () => {
     const cold = await inProcess("1.0");
     expect(cold).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 2 });
     expect(cold.first?.cached).toBe(false);
     const warm = await inProcess("1.0");
     expect(warm).toMatchObject({ compiled: [], assembled: 0 });
     expect(warm.first?.cached).toBe(true);
-    expect(warm.first?.warnings).toEqual(cold.first?.warnings);
+    expect(warm.first?.warnings.join()).toContain("(C7501)");
+    expect(warm.first?.machineCode).toEqual(cold.first?.machineCode);
+    expect(warm.first?.machineCode).toMatchObject({
+      registers: 40,
+      log: expect.stringContaining("Used 40 registers") as string,
+    });
+  });
+
+  test("whose driver has forgotten the machine code assembles again, and keeps the new log", async () => {
+    await inProcess("1.0");
+    assembled.clear();
+    const again = await inProcess("1.0");
+    expect(again).toMatchObject({ compiled: [], assembled: 2 });
+    expect(again.first?.cached).toBe(true);
+    expect((await inProcess("1.0")).first?.machineCode).toEqual(again.first?.machineCode);
+  });
+
+  test("of another compiler compiles, and knows the log by the PTX", async () => {
+    await inProcess("1.0");
+    const other = await inProcess("1.1");
+    expect(other).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 0 });
+    expect(other.first?.warnings.join()).toContain("(C7501)");
+  });
+
+  test("without a fingerprint knows the log by the PTX", async () => {
+    await inProcess(undefined);
+    const warm = await inProcess(undefined);
+    expect(warm).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 0 });
     expect(warm.first?.warnings.join()).toContain("(C7501)");
   });
 
-  test("of another compiler spares the assembler alone", async () => {
+  test("that lost its files while the driver kept its own knows registers, and no log", async () => {
     await inProcess("1.0");
-    expect(await inProcess("1.1")).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 0 });
-  });
-
-  test("without a fingerprint finds code by its PTX", async () => {
-    await inProcess(undefined);
-    expect(await inProcess(undefined)).toMatchObject({
-      compiled: ["scaled", "shifted"],
-      assembled: 0,
-    });
+    new FileStore(folder, large).clear();
+    const { first } = await inProcess("1.0");
+    expect(first?.machineCode).toMatchObject({ registers: 40, log: undefined, warnings: [] });
   });
 
   test("of another driver is of no use", async () => {
     await inProcess("1.0");
-    expect(await inProcess("1.0", 12080)).toMatchObject({ assembled: 2 });
+    expect(await inProcess("1.0", 12080)).toMatchObject({ compiled: ["scaled", "shifted"] });
   });
 
-  test("that is corrupt, or has lost its code, is repaired", async () => {
+  const both = ["scaled", "shifted"];
+  type Change = (path: string, name: string) => void;
+
+  /** Changes every file of a warm cache, and expects the kernels to be made again, once. */
+  async function expectRemade(change: Change): Promise<void> {
     await inProcess("1.0");
-    for (const name of readdirSync(folder))
-      if (name.startsWith("code-")) writeFileSync(join(folder, name), "rubbish");
-    expect(await inProcess("1.0")).toMatchObject({ assembled: 2 });
-    expect(await inProcess("1.0")).toMatchObject({ compiled: [], assembled: 0 });
+    for (const name of readdirSync(folder)) change(join(folder, name), name);
+    expect((await inProcess("1.0")).compiled).toEqual(both);
+    expect((await inProcess("1.0")).compiled).toEqual([]);
+  }
+
+  test.each<readonly [string, Change]>([
+    ["corrupt", (path) => writeFileSync(path, "rubbish")],
+    ["empty", (path) => writeFileSync(path, "")],
+    ["without its code", (path, name) => name.startsWith("code-") && rmSync(path)],
+    ["open to others", (path) => chmodSync(path, 0o666)],
+    [
+      "a link",
+      (path) => {
+        const elsewhere = join(dirname(folder), basename(path));
+        renameSync(path, elsewhere);
+        symlinkSync(elsewhere, path);
+      },
+    ],
+    [
+      "a pipe, which nobody waits for",
+      (path) => {
+        rmSync(path);
+        execFileSync("mkfifo", [path]);
+      },
+    ],
+  ])("that is %s is repaired", async (_, change) => {
+    if (process.platform === "win32") return;
+    await expectRemade(change);
+  });
+
+  test("of another owner is not believed", async () => {
+    if (process.getuid?.() !== 0) return;
+    await expectRemade((path) => {
+      chownSync(path, 12345, 12345);
+    });
+  });
+
+  test.each([
+    ...[null, 5, "x", [], {}, { code: 7 }, { code: "../../x" }],
+    { code: `code-${"0".repeat(64)}`, plan: null },
+  ])("with a kernel's header of %j is repaired", async (header) => {
+    const store = new FileStore(folder, large);
+    await expectRemade((_, name) => {
+      if (name.startsWith("kernel-"))
+        store.write(name.replace(".kernel", ""), header, new Uint8Array(0));
+    });
+  });
+
+  const planChanges: readonly { readonly [field: string]: unknown }[] = [
+    { parameters: undefined },
+    { parameters: [{ kind: "pointer" }] },
+    { parameters: [{ kind: "scalar", name: "x", dtype: "f31" }] },
+    { blocks: -1 },
+    { blocks: { kind: "ceildiv", of: { kind: "dimension", name: "n" }, by: 0 } },
+    { lanes: -5 },
+    { entry: 7 },
+    { grid: [{ name: "i" }] },
+    { messages: [{}] },
+  ];
+  test.each(planChanges)("with a plan that has %j is repaired", async (change) => {
+    const store = new FileStore(folder, large);
+    await expectRemade((_, name) => {
+      const key = name.replace(".kernel", "");
+      const { header } = store.peek(key) ?? {};
+      if (!name.startsWith("kernel-") || typeof header !== "object") return;
+      const { plan } = header as { readonly plan: object };
+      store.write(key, { ...header, plan: { ...plan, ...change } }, new Uint8Array(0));
+    });
+  });
+
+  test.each([[null], [{ kernel: "k", target: "sm_90a", log: 5 }]])(
+    "with a code's header of %j is repaired",
+    async (header) => {
+      const store = new FileStore(folder, large);
+      await expectRemade((_, name) => {
+        const key = name.replace(".kernel", "");
+        if (name.startsWith("code-"))
+          store.write(key, header, store.peek(key)?.body ?? new Uint8Array(0));
+      });
+    },
+  );
+
+  test.each(["kernel-", "code-"])("whose %s files were exchanged runs neither", async (kind) => {
+    await inProcess("1.0");
+    const names = readdirSync(folder).filter((name) => name.startsWith(kind));
+    const contents = names.map((name) => readFileSync(join(folder, name)));
+    names.forEach((name, index) => {
+      writeFileSync(join(folder, name), contents[1 - index] ?? "");
+    });
+    expect((await inProcess("1.0")).compiled).toEqual(both);
   });
 
   test("with code that the driver refuses compiles again", async () => {
-    await inProcess("1.0");
     const store = new FileStore(folder, large);
-    for (const { key } of store.list())
-      if (key.startsWith("code-")) store.write(key, { kernel: "k", warnings: [] }, bytes(64));
-    expect(await inProcess("1.0")).toMatchObject({ assembled: 2 });
-    expect(await inProcess("1.0")).toMatchObject({ compiled: [], assembled: 0 });
+    await expectRemade((_, name) => {
+      const header = { kernel: "k", target: "sm_90a" };
+      if (name.startsWith("code-")) store.write(name.replace(".kernel", ""), header, bytes(64));
+    });
   });
 });
 

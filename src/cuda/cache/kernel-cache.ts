@@ -1,23 +1,33 @@
 /**
  * Compiled kernels on disk. A kernel's file holds its launch plan and names the file with its code, which
- * is addressed by what it was assembled from; kernels that lead to the same PTX share it.
+ * is addressed by its text; kernels that lead to the same PTX share it.
  *
- *   kernel <sha256 of compiler, target, driver, kernel> ──▶ plan ──▶ code <sha256 of target, driver, PTX>
+ *   kernel <sha256 of compiler, target, driver, kernel> ──▶ plan ──▶ code <sha256 of GPU, driver, PTX>
+ *
+ * The code's file holds the PTX and what the driver's assembler said of it; the machine code itself is in the
+ * driver's own cache. What a file says is checked before it is believed.
  */
 import { createHash } from "node:crypto";
 import type { LaunchPlan } from "../../ptx/executable.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import type { Target } from "../../targets/target.ts";
-import type { Assembled } from "../assemble.ts";
 import type { FileStore } from "./store.ts";
 
 /** What besides the kernel decides about the code. */
 export interface Build {
   readonly target: Target;
   readonly driverVersion: number;
+  /** The GPU's compute capability, for which the driver assembles. */
+  readonly capability: string;
 }
 
-export interface CachedKernel extends Assembled {
+/** PTX, and what the assembler said of it, where that is known. */
+export interface KeptCode {
+  readonly ptx: string;
+  readonly log: string | undefined;
+}
+
+export interface CachedKernel extends KeptCode {
   readonly plan: LaunchPlan;
 }
 
@@ -35,15 +45,15 @@ export class KernelCache {
   readKernel(text: string, build: Build): CachedKernel | undefined {
     if (this.#store === undefined || this.#compiler === undefined) return undefined;
     const file = this.#store.read(this.#kernelKey(text, build));
-    if (file === undefined) return undefined;
-    const manifest = file.header as Manifest;
-    const code = this.#code(manifest.code);
-    return code === undefined ? undefined : { plan: revivePlan(manifest.plan, build), ...code };
+    if (file === undefined || !isManifest(file.header)) return undefined;
+    const plan = revivePlan(file.header.plan, build);
+    const code = this.#code(file.header.code, build);
+    return plan === undefined || code === undefined ? undefined : { plan, ...code };
   }
 
-  /** What the assembler made of this PTX before. */
-  readCode(ptx: string, build: Build): Assembled | undefined {
-    return this.#code(codeKey(ptx, build));
+  /** What is known of this PTX from before. */
+  readCode(ptx: string, build: Build): KeptCode | undefined {
+    return this.#code(codeKey(ptx, build), build);
   }
 
   writeKernel(text: string, ptx: string, build: Build, plan: LaunchPlan): void {
@@ -52,16 +62,16 @@ export class KernelCache {
     this.#store.write(this.#kernelKey(text, build), manifest, new Uint8Array(0));
   }
 
-  writeCode(ptx: string, build: Build, kernel: string, { cubin, warnings }: Assembled): void {
-    const header: CodeHeader = { kernel, target: build.target.name, warnings };
-    this.#store?.write(codeKey(ptx, build), header, cubin);
+  writeCode(build: Build, kernel: string, { ptx, log }: KeptCode): void {
+    const header: CodeHeader = { kernel, target: build.target.name, log };
+    this.#store?.write(codeKey(ptx, build), header, new TextEncoder().encode(ptx));
   }
 
-  #code(key: string): Assembled | undefined {
+  #code(key: string, build: Build): KeptCode | undefined {
     const file = this.#store?.read(key);
-    if (file === undefined) return undefined;
-    const { warnings } = file.header as CodeHeader;
-    return { cubin: file.body, warnings };
+    if (file === undefined || !isCodeHeader(file.header)) return undefined;
+    const ptx = new TextDecoder().decode(file.body);
+    return codeKey(ptx, build) === key ? { ptx, log: file.header.log } : undefined;
   }
 
   #kernelKey(text: string, { target, driverVersion }: Build): string {
@@ -86,8 +96,8 @@ export function cacheEntries(store: FileStore): {
   const files = store.list();
   const kernels = files.flatMap(({ key, used }) => {
     const file = key.startsWith("code-") ? store.peek(key) : undefined;
-    if (file === undefined) return [];
-    const { kernel: name, target } = file.header as CodeHeader;
+    if (file === undefined || !isCodeHeader(file.header)) return [];
+    const { kernel: name, target } = file.header;
     return [{ name, target, codeBytes: file.body.byteLength, used }];
   });
   return { kernels, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
@@ -101,11 +111,26 @@ interface Manifest {
 interface CodeHeader {
   readonly kernel: string;
   readonly target: string;
-  readonly warnings: readonly string[];
+  readonly log: string | undefined;
 }
 
-function codeKey(ptx: string, { target, driverVersion }: Build): string {
-  return `code-${hash(JSON.stringify([target.name, driverVersion]), ptx)}`;
+function fieldsOf(header: unknown): { readonly [name: string]: unknown } {
+  return typeof header === "object" && header !== null ? { ...header } : {};
+}
+
+function isManifest(header: unknown): header is Manifest {
+  const { code } = fieldsOf(header);
+  return typeof code === "string" && /^code-[0-9a-f]{64}$/.test(code);
+}
+
+function isCodeHeader(header: unknown): header is CodeHeader {
+  const { kernel, target, log } = fieldsOf(header);
+  const named = typeof kernel === "string" && typeof target === "string";
+  return named && (log === undefined || typeof log === "string");
+}
+
+function codeKey(ptx: string, { target, driverVersion, capability }: Build): string {
+  return `code-${hash(JSON.stringify([target.name, driverVersion, capability]), ptx)}`;
 }
 
 function hash(...parts: readonly string[]): string {

@@ -1,30 +1,43 @@
 /**
- * Files by key, for many processes at once. A file carries a checksum and is put in place whole, so a
- * reader sees either nothing or all of it; one that does not check out counts as nothing and is written
- * anew. When the folder grows over its limit, the files that were not used for longest go.
+ * Files by key, for many processes at once. A file carries its key and a checksum and is put in place whole, so
+ * a reader sees either nothing or all of it; one that does not check out, or lies under another name, counts as
+ * nothing and is written anew. When the folder grows over its limit, the files that were not used for longest go.
  *
- *   tilewright kernel cache 1\n       what this is
+ *   tilewright kernel cache 2\n       what this is
+ *   <key>\n                           under which name
  *   {"plan":…}\n                      header, JSON in one line
  *   <bytes>                           body
  *   <32 bytes>                        sha256 of everything before
+ *
+ * Code from a file runs on the GPU with the rights of the user, so only what this user wrote is believed:
+ *
+ *   files and a folder that is made here    readable by their owner alone
+ *   a file of another owner, or one         counts as nothing
+ *     that others may write to
+ *   folders, links, pipes                   are not read, not followed and not removed
  */
 import { createHash, randomBytes } from "node:crypto";
 import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
   mkdirSync,
+  openSync,
   readFileSync,
   readdirSync,
   renameSync,
   rmSync,
   rmdirSync,
-  statSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import type { Stats } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { TilewrightError } from "../../support/diagnostics.ts";
 
-const magic = "tilewright kernel cache 1\n";
+const magic = "tilewright kernel cache 2\n";
 const checksumBytes = 32;
 const newline = 10;
 const suffix = ".kernel";
@@ -61,7 +74,8 @@ export class FileStore {
   /** The same, without counting as a use. */
   peek(key: string): StoredFile | undefined {
     try {
-      return decode(readFileSync(this.#path(key)));
+      const content = readOwnFile(this.#path(key));
+      return content === undefined ? undefined : decode(key, content);
     } catch {
       return undefined;
     }
@@ -72,8 +86,8 @@ export class FileStore {
     const name = `${key}.${process.pid}.${randomBytes(6).toString("hex")}.temporary`;
     const temporary = join(this.folder, name);
     try {
-      mkdirSync(this.folder, { recursive: true });
-      writeFileSync(temporary, encode(header, body), { flag: "wx" });
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(temporary, encode(key, header, body), { flag: "wx", mode: 0o600 });
       renameSync(temporary, this.#path(key));
       this.#evict();
     } catch {
@@ -87,8 +101,8 @@ export class FileStore {
   writeProblem(): string | undefined {
     const trial = join(this.folder, `${process.pid}.${randomBytes(6).toString("hex")}.temporary`);
     try {
-      const made = mkdirSync(this.folder, { recursive: true });
-      writeFileSync(trial, "", { flag: "wx" });
+      const made = mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+      writeFileSync(trial, "", { flag: "wx", mode: 0o600 });
       rmSync(trial);
       if (made !== undefined) rmdirSync(this.folder);
       return undefined;
@@ -144,8 +158,8 @@ export class FileStore {
       .filter((name) => name.endsWith(suffix) || name.endsWith(".temporary"))
       .flatMap((name) => {
         try {
-          const { size, mtime } = statSync(join(this.folder, name));
-          return [{ name, bytes: size, used: mtime }];
+          const found = lstatSync(join(this.folder, name));
+          return found.isFile() ? [{ name, bytes: found.size, used: found.mtime }] : [];
         } catch {
           return []; // Another process has removed it meanwhile.
         }
@@ -160,8 +174,11 @@ export class FileStore {
     let total = files.reduce((sum, { bytes }) => sum + bytes, 0);
     for (const { name, bytes } of files) {
       if (total <= this.#limitBytes) break;
-      rmSync(join(this.folder, name), { force: true });
-      total -= bytes;
+      // What cannot be removed must not keep the rest from going.
+      attempt(() => {
+        rmSync(join(this.folder, name), { force: true });
+        total -= bytes;
+      });
     }
   }
 }
@@ -187,8 +204,31 @@ function touch(path: string): void {
   });
 }
 
-function encode(header: unknown, body: Uint8Array): Uint8Array {
-  const start = new TextEncoder().encode(`${magic}${JSON.stringify(header)}\n`);
+/** What a file of this user holds; undefined where the name leads to anything else. */
+function readOwnFile(path: string): Uint8Array | undefined {
+  // A pipe must not make the program wait, nor a link lead out of the folder.
+  const file = openSync(path, constants.O_RDONLY | noFollow);
+  try {
+    return isOwn(fstatSync(file)) ? readFileSync(file) : undefined;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Systems without these flags have neither pipes in folders nor owners of files as numbers. */
+const flags: { readonly [name: string]: number | undefined } = constants;
+const noFollow = (flags["O_NOFOLLOW"] ?? 0) | (flags["O_NONBLOCK"] ?? 0);
+
+const writableByOthers = 0o022;
+
+function isOwn(found: Stats): boolean {
+  if (!found.isFile()) return false;
+  const user = process.getuid?.();
+  return user === undefined || (found.uid === user && (found.mode & writableByOthers) === 0);
+}
+
+function encode(key: string, header: unknown, body: Uint8Array): Uint8Array {
+  const start = new TextEncoder().encode(`${magic}${key}\n${JSON.stringify(header)}\n`);
   const content = new Uint8Array(start.byteLength + body.byteLength + checksumBytes);
   content.set(start);
   content.set(body, start.byteLength);
@@ -197,15 +237,18 @@ function encode(header: unknown, body: Uint8Array): Uint8Array {
   return content;
 }
 
-function decode(content: Uint8Array): StoredFile | undefined {
+function decode(key: string, content: Uint8Array): StoredFile | undefined {
   const end = content.byteLength - checksumBytes;
-  if (end < magic.length) return undefined;
+  const start = new TextEncoder().encode(`${magic}${key}\n`);
+  if (end < start.byteLength) return undefined;
   const expected = createHash("sha256").update(content.subarray(0, end)).digest();
   if (!expected.equals(content.subarray(end))) return undefined;
-  const text = new TextDecoder();
-  if (text.decode(content.subarray(0, magic.length)) !== magic) return undefined;
-  const line = content.indexOf(newline, magic.length);
+  if (!start.every((byte, index) => byte === content[index])) return undefined;
+  const line = content.indexOf(newline, start.byteLength);
   if (line < 0) return undefined;
-  const header: unknown = JSON.parse(text.decode(content.subarray(magic.length, line)));
-  return { header, body: Uint8Array.from(content.subarray(line + 1, end)) };
+  const text = new TextDecoder().decode(content.subarray(start.byteLength, line));
+  return {
+    header: JSON.parse(text) as unknown,
+    body: Uint8Array.from(content.subarray(line + 1, end)),
+  };
 }

@@ -1,14 +1,5 @@
 /** Ops with regions, the end of a region, and ops for finding mistakes. */
-import { acts, computes, defineOps } from "./define.ts";
-
-/** An op that does what its regions do. */
-const controls = { ...computes, results: { handed: "yields" }, may: "as its regions" } as const;
-
-/** All lanes of the thread come and go together. */
-const entryAndExit = [
-  { who: "thread", part: "whole", at: "before" },
-  { who: "thread", part: "whole", at: "after" },
-] as const;
+import { defineOps } from "./define.ts";
 
 export const controlOps = defineOps({
   loop: {
@@ -17,38 +8,28 @@ export const controlOps = defineOps({
     operands: { lower: "one", upper: "one", step: "one", initial: "many" },
     attributes: {},
     regions: { body: "one" },
-    traits: {
-      ...controls,
-      results: { handed: "initial" },
-      regions: "repeat",
-      unrolls: "never",
-    },
+    effect: "regions",
   },
   while: {
     summary: "Repeats the body while the condition, computed from the carried values, yields true.",
     operands: { initial: "many" },
     attributes: {},
     regions: { condition: "one", body: "one" },
-    traits: {
-      ...controls,
-      results: { handed: "initial" },
-      regions: "repeat",
-      unrolls: "never",
-    },
+    effect: "regions",
   },
   if: {
     summary: "Runs one of two regions, which yield the results.",
     operands: { condition: "one" },
     attributes: {},
     regions: { then: "one", otherwise: "one" },
-    traits: { ...controls, regions: "one of" },
+    effect: "regions",
   },
   switch: {
     summary: "Runs the case of the index, clamped to the cases there are; cases yield the results.",
     operands: { index: "one" },
     attributes: {},
     regions: { cases: "many" },
-    traits: { ...controls, regions: "one of" },
+    effect: "regions",
   },
   scoped: {
     summary:
@@ -56,21 +37,14 @@ export const controlOps = defineOps({
     operands: {},
     attributes: {},
     regions: { body: "one" },
-    traits: {
-      ...controls,
-      meets: entryAndExit,
-      tells: "block",
-      hears: "block",
-      stands: "whole thread",
-      regions: "once",
-    },
+    effect: "regions",
   },
   on_threads: {
     summary: "Only the listed program threads run the body.",
     operands: {},
     attributes: { threads: "integers" },
     regions: { body: "one" },
-    traits: { ...controls, stands: "whole thread", regions: "some threads" },
+    effect: "regions",
   },
   warps: {
     summary:
@@ -78,39 +52,34 @@ export const controlOps = defineOps({
     operands: {},
     attributes: {},
     regions: { body: "one" },
-    traits: {
-      ...controls,
-      meets: entryAndExit,
-      stands: "whole thread",
-      regions: "each warp",
-    },
+    effect: "regions",
   },
   yield: {
     summary: "Ends a region with its results.",
     operands: { values: "many" },
     attributes: {},
     regions: {},
-    traits: { ...controls, results: { handed: "values" } },
+    effect: "order",
   },
   debug_print: {
     summary: "Prints values; each `{}` of the format takes the next one.",
     operands: { values: "many" },
     attributes: { format: "text" },
     regions: {},
-    traits: { ...acts, scratch: "by layout" },
+    effect: "order",
   },
   assert: {
     summary: "Stops with the message where the condition is false anywhere.",
     operands: { condition: "one" },
     attributes: { message: "text" },
     regions: {},
-    traits: { ...acts, scratch: "by layout" },
+    effect: "order",
   },
   debug_break: {
     summary: "Stops the simulator in the debugger with the named values in sight.",
     operands: { values: "many" },
     attributes: { names: "texts" },
     regions: {},
-    traits: acts,
+    effect: "order",
   },
 });

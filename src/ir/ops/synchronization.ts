@@ -1,5 +1,5 @@
 /** Ops by which program threads and blocks order themselves. */
-import { acts, allocates, defineOps, lanes } from "./define.ts";
+import { defineOps } from "./define.ts";
 
 export const synchronizationOps = defineOps({
   alloc_barrier: {
@@ -7,19 +7,14 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { count: "integer", arrivals: "integer", name: "text?" },
     regions: {},
-    traits: allocates,
+    effect: "allocate",
   },
   barrier_arrive: {
     summary: "Arrives once on a barrier, of the cluster's block `peer` where given.",
     operands: { barrier: "one", index: "optional", peer: "optional" },
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "warp", part: "whole", at: "before" }],
-      tells: { with: "peer", scope: "cluster", otherwise: "block" },
-      unrolls: "never",
-    },
+    effect: "order",
   },
   barrier_wait: {
     summary:
@@ -27,51 +22,28 @@ export const synchronizationOps = defineOps({
     operands: { barrier: "one", index: "optional", parity: "optional" },
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      accesses: [lanes("read", "barrier")],
-      meets: [{ who: "warp", part: "whole", at: "after" }],
-      hears: "cluster",
-      unrolls: "never",
-    },
+    effect: "order",
   },
   block_sync: {
     summary: "All program threads of the block meet.",
     operands: {},
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "block", part: "whole", at: "before" }],
-      tells: "block",
-      hears: "block",
-      stands: "all threads",
-      unrolls: "never",
-    },
+    effect: "order",
   },
   cluster_arrive: {
     summary: "Arrives on the cluster's barrier without waiting.",
     operands: {},
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "cluster", part: "arrive", at: "before" }],
-      tells: "cluster",
-      stands: "all threads",
-    },
+    effect: "order",
   },
   cluster_wait: {
     summary: "Waits until every program thread of the cluster has arrived.",
     operands: {},
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "cluster", part: "wait", at: "after" }],
-      hears: "cluster",
-      stands: "all threads",
-    },
+    effect: "order",
   },
   set_registers: {
     summary:
@@ -79,7 +51,7 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { count: "integer" },
     regions: {},
-    traits: acts,
+    effect: "order",
   },
   grid_dependency: {
     summary:
@@ -87,25 +59,21 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { action: ["wait", "launch"] },
     regions: {},
-    traits: { ...acts, hears: "grid" },
+    effect: "order",
   },
   alloc_semaphore: {
     summary: "Counters in global memory shared by the grid, zero at launch.",
     operands: {},
     attributes: { shape: "sizes", name: "text?" },
     regions: {},
-    traits: allocates,
+    effect: "allocate",
   },
   semaphore_signal: {
     summary: "Adds to a counter, releasing what this thread did before.",
     operands: { semaphore: "one", indices: "many", increment: "one" },
     attributes: {},
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "thread", part: "whole", at: "before" }],
-      tells: "grid",
-    },
+    effect: "order",
   },
   semaphore_wait: {
     summary:
@@ -113,11 +81,6 @@ export const synchronizationOps = defineOps({
     operands: { semaphore: "one", indices: "many", value: "one" },
     attributes: { decrement: "flag" },
     regions: {},
-    traits: {
-      ...acts,
-      meets: [{ who: "thread", part: "whole", at: "after" }],
-      hears: "grid",
-      unrolls: "never",
-    },
+    effect: "order",
   },
 });

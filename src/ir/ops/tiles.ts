@@ -4,11 +4,7 @@ import {
   reduceFunctions,
   scanFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { computes, defineOps } from "./define.ts";
-
-/** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
-const multiplied = <const O extends string>(of: O) =>
-  ({ of, mode: "read", actor: "lanes", proxy: "async", done: "at once" }) as const;
+import { defineOps } from "./define.ts";
 
 export const tileOps = defineOps({
   broadcast: {
@@ -17,21 +13,21 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { shape: "integers", axes: "integers" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   reshape: {
     summary: "The same elements in row-major order under another shape.",
     operands: { source: "one" },
     attributes: { shape: "integers" },
     regions: {},
-    traits: { ...computes, results: { same: "source" } },
+    effect: "none",
   },
   transpose: {
     summary: "Permutes axes; output axis i is input axis `permutation[i]`.",
     operands: { source: "one" },
     attributes: { permutation: "integers" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   layout_cast: {
     summary:
@@ -39,35 +35,35 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { layout: "text", hint: "flag?" },
     regions: {},
-    traits: { ...computes, results: { same: "source" } },
+    effect: "none",
   },
   slice: {
     summary: "A static window of a tile.",
     operands: { source: "one" },
     attributes: { starts: "integers", sizes: "integers" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   concatenate: {
     summary: "Joins tiles along an axis.",
     operands: { parts: "many" },
     attributes: { axis: "integer" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   reduce: {
     summary: "Combines elements along axes, which disappear.",
     operands: { source: "one" },
     attributes: { fn: reduceFunctions, axes: "integers" },
     regions: {},
-    traits: { ...computes, scratch: "by layout" },
+    effect: "none",
   },
   scan: {
     summary: "Running combination along an axis, the element itself included.",
     operands: { source: "one" },
     attributes: { fn: scanFunctions, axis: "integer", reverse: "flag" },
     regions: {},
-    traits: { ...computes, scratch: "by layout" },
+    effect: "none",
   },
   arg_reduce: {
     summary:
@@ -75,26 +71,20 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { fn: argFunctions, axis: "integer" },
     regions: {},
-    traits: { ...computes, scratch: "by layout" },
+    effect: "none",
   },
   sort: {
     summary: "Sorts keys along an axis, stably, and moves the payloads with them.",
     operands: { keys: "one", payloads: "many" },
     attributes: { axis: "integer", descending: "flag" },
     regions: {},
-    traits: { ...computes, scratch: "by layout", unrolls: "never" },
+    effect: "none",
   },
   dot: {
     summary: "Matrix product [m, k] by [k, n], added to the accumulator where one is given.",
     operands: { left: "one", right: "one", accumulator: "optional" },
     attributes: { dtype: "dtype", precision: ["native", "ieee", "tf32"] },
     regions: {},
-    traits: {
-      ...computes,
-      accesses: {
-        by: { wgmma: [multiplied("left"), multiplied("right")], "mma.sync": [], fma: [] },
-      },
-      unrolls: "never",
-    },
+    effect: "none",
   },
 });

@@ -5,7 +5,7 @@ import {
   comparePredicates,
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { computes, defineOps } from "./define.ts";
+import { defineOps } from "./define.ts";
 
 export const valueOps = defineOps({
   constant: {
@@ -13,49 +13,49 @@ export const valueOps = defineOps({
     operands: {},
     attributes: { value: "literal", dtype: "dtype", shape: "integers" },
     regions: {},
-    traits: { ...computes, results: "fixed" },
+    effect: "none",
   },
   block_index: {
     summary: "The block's index along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   grid_size: {
     summary: "The number of blocks along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   cluster_rank: {
     summary: "The block's position in its cluster along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   thread_index: {
     summary: "The index of the program thread in its block.",
     operands: {},
     attributes: {},
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   dimension_size: {
     summary: "The value of a named dimension at this launch.",
     operands: {},
     attributes: { name: "text" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   iota: {
     summary: "A tile whose elements count along one axis.",
     operands: {},
     attributes: { dtype: "dtype", shape: "integers", axis: "integer" },
     regions: {},
-    traits: { ...computes, results: "fixed" },
+    effect: "none",
   },
   unary: {
     summary:
@@ -63,14 +63,14 @@ export const valueOps = defineOps({
     operands: { source: "one" },
     attributes: { fn: unaryFunctions, approximate: "flag?" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   classify: {
     summary: "A test of one float, element by element, giving bool.",
     operands: { source: "one" },
     attributes: { fn: classifyFunctions },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   binary: {
     summary:
@@ -78,41 +78,41 @@ export const valueOps = defineOps({
     operands: { left: "one", right: "one" },
     attributes: { fn: binaryFunctions, approximate: "flag?" },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   compare: {
     summary: "A comparison of two numbers of one type, element by element, giving bool.",
     operands: { left: "one", right: "one" },
     attributes: { predicate: comparePredicates },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   fma: {
     summary: "a * b + c with one rounding.",
     operands: { a: "one", b: "one", c: "one" },
     attributes: {},
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   select: {
     summary: "Chooses between two values by a bool, element by element.",
     operands: { condition: "one", ifTrue: "one", ifFalse: "one" },
     attributes: {},
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   cast: {
     summary: "Converts to another number format by the conversion table.",
     operands: { source: "one" },
     attributes: { dtype: "dtype", overflow: ["saturate", "nan"] },
     regions: {},
-    traits: computes,
+    effect: "none",
   },
   bitcast: {
     summary: "The same bits read as another format of the same width.",
     operands: { source: "one" },
     attributes: { dtype: "dtype" },
     regions: {},
-    traits: { ...computes, results: { same: "source" } },
+    effect: "none",
   },
 });

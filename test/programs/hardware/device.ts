@@ -1,8 +1,8 @@
 /** Runs programs on a GPU through the driver: modules, buffers, tensor maps, launches. */
-import { assemble } from "../../../src/cuda/assemble.ts";
 import { CudaContext } from "../../../src/cuda/context.ts";
-import { dataView, readAddress, writeAddress } from "../../../src/cuda/driver.ts";
+import { dataView, writeAddress } from "../../../src/cuda/driver.ts";
 import type { Driver, HostMemory } from "../../../src/cuda/driver.ts";
+import { loadModule } from "../../../src/cuda/module.ts";
 import { loadDriver } from "../../../src/cuda/native.ts";
 import { encodeTensorMap, tensorMapTypes } from "../../../src/emulator/tensor-map.ts";
 import { unknownLocation } from "../../../src/support/location.ts";
@@ -35,15 +35,7 @@ export class DeviceModule {
     this.#context = context;
     this.#driver = context.driver;
     const ptx = moduleText(programs);
-    const { cubin } = assemble(context, { name, location: unknownLocation, ptx });
-    const image = this.#driver.allocateHost(cubin.byteLength);
-    const handle = this.#driver.allocateHost(8);
-    image.bytes.set(cubin);
-    const result = this.#driver.calls.cuModuleLoadData(handle.address, image.address);
-    context.check(result, "cuModuleLoadData", `load ${name}`);
-    this.#module = readAddress(dataView(handle), 0);
-    this.#driver.freeHost(image);
-    this.#driver.freeHost(handle);
+    this.#module = loadModule(context, { name, location: unknownLocation, code: ptx }).handle;
   }
 
   /** What the output holds after the program has run. */

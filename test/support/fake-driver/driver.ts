@@ -41,6 +41,8 @@ export interface FakeOptions {
   readonly driverVersion?: number;
   readonly memoryBytes?: number;
   readonly kernels?: { readonly [entry: string]: FakeKernel };
+  /** PTX that the driver has assembled before, in this process or another. */
+  readonly assembled?: Set<string>;
 }
 
 /** An H200 as its driver describes it. */
@@ -65,8 +67,7 @@ export interface FakeEvent {
 }
 
 /** Objects that a program must give back. */
-export type ObjectKind =
-  "context" | "stream" | "event" | "link" | "module" | "graph" | "executable";
+export type ObjectKind = "context" | "stream" | "event" | "module" | "graph" | "executable";
 
 interface FakeObject {
   readonly kind: ObjectKind;
@@ -102,6 +103,9 @@ export class FakeDriver implements Driver {
   readonly log: FunctionName[] = [];
   /** What no program should do: handles that are none, memory given back twice. */
   readonly misuses: string[] = [];
+  readonly assembled: Set<string>;
+  /** How often the assembler has run. */
+  assemblies = 0;
   /** The most waits that were under way at once. */
   mostWaits = 0;
   /** Waits hang until this is called, where it is set. */
@@ -120,6 +124,7 @@ export class FakeDriver implements Driver {
     this.driverVersion = options.driverVersion ?? 13000;
     this.memoryBytes = options.memoryBytes ?? 2 ** 30;
     this.kernels = options.kernels ?? {};
+    this.assembled = options.assembled ?? new Set();
     const functions = fakeFunctions(this);
     this.calls = Object.fromEntries(
       functionNames.map((name) => [
@@ -155,7 +160,7 @@ export class FakeDriver implements Driver {
 
   allocateHost(bytes: number): HostMemory {
     const address = this.memory.allocate("host", bytes);
-    return { address, bytes: this.memory.view("host", address, bytes) };
+    return { address, bytes: this.memory.view("host", address, bytes).fill(0) };
   }
 
   freeHost({ address }: HostMemory): void {

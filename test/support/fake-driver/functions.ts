@@ -10,7 +10,7 @@ import {
 } from "../../../src/cuda/results.ts";
 import type { FakeDriver, FakeEvent } from "./driver.ts";
 import { launchFunctions } from "./launch.ts";
-import { linkFunctions } from "./link.ts";
+import { moduleFunctions } from "./modules.ts";
 import { FakeStream } from "./stream.ts";
 
 /** Writes a handle, an address or a size where the caller wants it. */
@@ -251,7 +251,7 @@ export function fakeFunctions(driver: FakeDriver): DriverCalls {
     ...memoryFunctions(driver),
     ...copyFunctions(driver),
     ...streamFunctions(driver),
-    ...linkFunctions(driver, give),
+    ...moduleFunctions(driver, give),
     ...launchFunctions(driver, give),
   };
 }
