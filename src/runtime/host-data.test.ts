@@ -2,6 +2,7 @@
  * What enters from the host, on every device alike: each array is checked for format, shape, kind and length,
  * and read before the call returns.
  */
+import { Buffer } from "node:buffer";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stagingLimit } from "../cuda/staging.ts";
 import { openFake, scaled } from "../../test/support/fake-driver/harness.ts";
