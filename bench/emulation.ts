@@ -4,16 +4,14 @@ import { gemmOf } from "../examples/gemm.ts";
 import { normal } from "../examples/support/data.ts";
 import { EmulatedMemory, emulate } from "../src/emulator/index.ts";
 import { parsePtx } from "../src/emulator/parser/index.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
-import { compileKernel } from "../src/ptx/compile.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import type { Benchmark } from "./measure.ts";
+import { lower } from "../src/lower/pipeline.ts";
 
 /** A kernel of the examples from its function to text that an assembler takes: within 30 ms. */
 export function emissionBenchmarks(): readonly Benchmark[] {
-  const compile = (): string =>
-    printPtx(compileKernel(runPasses(gemmOf().kernel), defaultTarget).module);
+  const compile = (): string => printPtx(lower(gemmOf().kernel, defaultTarget).module);
   const amount = compile().split("\n").length;
   return [
     {

@@ -19,6 +19,7 @@ const folderOrder = [
   "passes",
   "sim",
   "ptx",
+  "lower",
   "emulator",
   "device",
   "cuda",

@@ -7,14 +7,13 @@ import type { HostArray } from "../src/formats/hostarray.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { KernelDefinition } from "../src/lang/kernel.ts";
-import { placeKernel } from "../src/layout/plan/place.ts";
-import { runPasses } from "../src/passes/pipeline.ts";
 import { EmulatorBackend } from "../src/runtime/emulator-backend.ts";
 import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
 import { TilewrightError } from "../src/support/diagnostics.ts";
 import { Random } from "../src/support/random.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import { columns, randomKernel } from "./support/random-kernel.ts";
+import { place } from "../src/lower/pipeline.ts";
 
 /** Not a multiple of a block's rows, so the last block has a tail. */
 const rows = 10;
@@ -87,7 +86,7 @@ test("random kernels give the same arrays on the emulator and on the simulator",
 /** Random layoutCasts may contradict each other, which placing reports. */
 function isPlaceable(kernel: Kernel): boolean {
   try {
-    placeKernel(runPasses(kernel), defaultTarget);
+    place(kernel, defaultTarget);
     return true;
   } catch (error) {
     if (error instanceof TilewrightError && error.code === "TW6101") return false;

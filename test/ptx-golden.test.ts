@@ -7,8 +7,6 @@ import { relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
 import { TilewrightError, targets } from "tilewright";
 import type { KernelDefinition, Target } from "tilewright";
-import { runPasses } from "../src/passes/pipeline.ts";
-import { compileKernel } from "../src/ptx/compile.ts";
 import type { PtxModule } from "../src/ptx/module.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { exampleKernels } from "./example-kernels.ts";
@@ -16,9 +14,10 @@ import { expectGolden } from "./golden.ts";
 import { matrixCases } from "./matrix/index.ts";
 import { assemble, combineModules, describeAssembly, hasPtxas } from "./ptxas.ts";
 import { repositoryRoot } from "./source-files.ts";
+import { lower } from "../src/lower/pipeline.ts";
 
 function compile({ kernel }: KernelDefinition, target: Target): PtxModule {
-  return compileKernel(runPasses(kernel), target).module;
+  return lower(kernel, target).module;
 }
 
 /** The same on every machine. */

@@ -8,11 +8,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { array, cdiv, f32, iota, kernel, scalar, slice, u32 } from "tilewright";
 import type { Tile } from "tilewright";
-import { runPasses } from "../../src/passes/pipeline.ts";
-import { compileKernel } from "../../src/ptx/compile.ts";
 import { mathBounds } from "../../src/ptx/math/index.ts";
 import { printPtx } from "../../src/ptx/printer.ts";
 import { targets } from "../../src/targets/target.ts";
+import { lower } from "../../src/lower/pipeline.ts";
 
 /** Operands of a launch. */
 const run = 1 << 26;
@@ -51,7 +50,7 @@ const entries = functions.map((fn) => {
       out.at(slice(start, block)).store(x[fn]());
     },
   );
-  const executable = compileKernel(runPasses(traced), targets.sm_90a);
+  const executable = lower(traced, targets.sm_90a);
   writeFileSync(join(folder, `${fn}.ptx`), printPtx(executable.module));
   const parameters = executable.parameters.map((each) => each.kind);
   const { entry, lanes, sharedBytes } = executable;

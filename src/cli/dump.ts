@@ -13,13 +13,11 @@
 import { join } from "node:path";
 import type { Kernel } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
-import { placeKernel } from "../layout/plan/place.ts";
 import { placementReport } from "../layout/plan/report.ts";
-import { runPasses } from "../passes/pipeline.ts";
+import { place } from "../lower/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import { portableExecutable } from "../ptx/portable.ts";
 import { printPtx } from "../ptx/printer.ts";
-import { requireBlockLimits } from "../sim/limits.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
 import { makeFolder, writeFile } from "./files.ts";
@@ -81,9 +79,7 @@ function writeStages({ kernel, target }: DumpedKernel, write: Write): string {
     write(`${String(number++).padStart(2, "0")}-${stage}.ir`, `${printKernel(ir)}\n`);
   };
   writeIr("traced", kernel);
-  const passed = runPasses(kernel, { trace: writeIr });
-  requireBlockLimits(passed, target);
-  const placement = placeKernel(passed, target);
+  const placement = place(kernel, target, { observe: writeIr });
   write("placement.txt", placementReport(placement));
   const ptx = printPtx(portableExecutable(emitKernel(placement)).module);
   write("kernel.ptx", ptx);

@@ -9,7 +9,6 @@
  */
 import type { MachineCode } from "../device/backend.ts";
 import type { Kernel } from "../ir/node.ts";
-import { runPasses } from "../passes/pipeline.ts";
 import { requireCodeFor } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchPlan } from "../ptx/executable.ts";
@@ -37,7 +36,7 @@ export interface KernelLoader {
   load(context: CudaContext, kernel: CompiledKernel): LoadedKernel;
 }
 
-/** Compiles a kernel that the passes have been over. */
+/** Compiles a kernel as it was traced. */
 export type KernelCompiler = (kernel: Kernel, target: Target) => Executable;
 
 export function kernelLoader(compile: KernelCompiler, cache: KernelCache): KernelLoader {
@@ -49,7 +48,7 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       const found =
         known && tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
       if (found !== undefined) return { ...found, cached: true };
-      const { module, ...plan } = compile(runPasses(kernel), context.target);
+      const { module, ...plan } = compile(kernel, context.target);
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
       const loaded = loadPtx(context, cache, { plan, location, ptx });

@@ -12,8 +12,7 @@ import { kernelText } from "../device/compilation.ts";
 import { f32 } from "../formats/dtype.ts";
 import type { Kernel } from "../ir/node.ts";
 import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
-import { runPasses } from "../passes/pipeline.ts";
-import { compileKernel } from "../ptx/compile.ts";
+import { lower } from "../lower/pipeline.ts";
 import { freezePlan, revivePlan } from "../ptx/plan-json.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { defaultTarget } from "../targets/target.ts";
@@ -76,7 +75,7 @@ function warmTracing(cache: KernelCache): Kernel | undefined {
 
 function warmCompiling(traced: Kernel | undefined): void {
   if (traced === undefined) return;
-  const { module, ...plan } = compileKernel(runPasses(traced), defaultTarget);
+  const { module, ...plan } = lower(traced, defaultTarget);
   printPtx(module);
   revivePlan(JSON.parse(JSON.stringify(freezePlan(plan))), { target: defaultTarget });
 }

@@ -18,8 +18,7 @@ import { valueBytes } from "../formats/values.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { Kernel } from "../ir/node.ts";
-import { runPasses } from "../passes/pipeline.ts";
-import { compileKernel } from "../ptx/compile.ts";
+import { lower } from "../lower/pipeline.ts";
 import { requireCodeFor, unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
@@ -71,7 +70,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
-    const compiled = compileKernel(runPasses(kernel), this.target);
+    const compiled = lower(kernel, this.target);
     // What runs is the text, so that the printer is part of what is tried.
     const program = { ...compiled, module: parsePtx(printPtx(compiled.module)) };
     return { program, cached: false };

@@ -4,7 +4,7 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
-import { runPasses } from "../passes/pipeline.ts";
+import { simplify } from "../lower/pipeline.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { simulate } from "../sim/index.ts";
@@ -51,7 +51,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   compile(kernel: Kernel): Compiled<Kernel> {
-    return { program: runPasses(kernel), cached: false };
+    return { program: simplify(kernel), cached: false };
   }
 
   load(kernel: CompiledKernel): never {

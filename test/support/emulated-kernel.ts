@@ -5,13 +5,11 @@ import { elementCount, hostArray } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
-import { placeKernel } from "../../src/layout/plan/place.ts";
-import { runPasses } from "../../src/passes/pipeline.ts";
-import { emitKernel } from "../../src/ptx/emit/kernel.ts";
 import type { Executable } from "../../src/ptx/executable.ts";
 import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { targets } from "../../src/targets/target.ts";
 import type { Target } from "../../src/targets/target.ts";
+import { lower } from "../../src/lower/pipeline.ts";
 
 export interface EmulatedRun {
   readonly executable: Executable;
@@ -27,7 +25,7 @@ export function emulateKernel(
   inputs: { readonly [name: string]: HostArray },
   { target = targets.sm_90a, seed = 1 }: { readonly target?: Target; readonly seed?: number } = {},
 ): EmulatedRun {
-  const executable = emitKernel(placeKernel(runPasses(kernel), target));
+  const executable = lower(kernel, target);
   const memory = new EmulatedMemory();
   const places = new Map<string, number>();
   for (const { name, value } of kernel.parameters) {

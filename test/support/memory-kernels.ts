@@ -7,9 +7,7 @@ import type { AnyOp, Kernel, Value } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { assignSharedMemory } from "../../src/layout/plan/budget.ts";
-import { placeKernel } from "../../src/layout/plan/place.ts";
 import type { NeededOperand, Placement } from "../../src/layout/plan/place.ts";
-import { runPasses } from "../../src/passes/pipeline.ts";
 import { emitKernel } from "../../src/ptx/emit/kernel.ts";
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
 import type { DimensionValues } from "../../src/ir/size.ts";
@@ -18,6 +16,7 @@ import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
+import { place } from "../../src/lower/pipeline.ts";
 
 export interface MovedCase {
   readonly kernel: Kernel;
@@ -30,7 +29,7 @@ export interface MovedCase {
 
 /** The kernel as PTX; tiles lie as `layout` says where it says so. */
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
-  const placement = placeKernel(runPasses(kernel), defaultTarget);
+  const placement = place(kernel, defaultTarget);
   return emitKernel(layout === undefined ? placement : overridden(placement, layout));
 }
 

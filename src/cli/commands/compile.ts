@@ -11,10 +11,9 @@
 import { join } from "node:path";
 import type { Kernel } from "../../ir/node.ts";
 import { printKernel } from "../../ir/printer.ts";
-import { placeKernel } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
-import { runPasses } from "../../passes/pipeline.ts";
-import { compileAhead, compileForFiles } from "../../ptx/compile.ts";
+import { compileAhead, compileForFiles } from "../../lower/ahead.ts";
+import { place, simplify } from "../../lower/pipeline.ts";
 import { manifestOf } from "../../ptx/compiled-kernel.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { requireLimits } from "../../sim/limits.ts";
@@ -104,7 +103,7 @@ type Emitter = (kernel: ExportedKernel, settings: CompileSettings) => Promise<re
 
 const emitters: { readonly [E in Emitted]: Emitter } = {
   ir: async ({ name, definition }, { passes, targets }) => {
-    const kernel = passes ? runPasses(definition.kernel) : definition.kernel;
+    const kernel = passes ? simplify(definition.kernel) : definition.kernel;
     for (const target of targets) requireLimits(kernel, target);
     const text = `${printKernel(kernel)}\n`;
     const files = new Map([[`${name}.ir`, text]]);
@@ -113,8 +112,7 @@ const emitters: { readonly [E in Emitted]: Emitter } = {
 
   placement: async (exported, { targets }) =>
     targets.map((target) => {
-      const kernel = runPasses(exported.definition.kernel);
-      const text = placementReport(placeKernel(kernel, target));
+      const text = placementReport(place(exported.definition.kernel, target));
       return product(exported, target, text, [["txt", text]]);
     }),
 

@@ -2,10 +2,9 @@
 import { join, resolve } from "node:path";
 import { layoutName } from "../../layout/algebra/named.ts";
 import { layoutTitle } from "../../layout/drawing/register-drawing.ts";
-import { placeKernel } from "../../layout/plan/place.ts";
 import type { Placement } from "../../layout/plan/place.ts";
 import { placementReport } from "../../layout/plan/report.ts";
-import { runPasses } from "../../passes/pipeline.ts";
+import { place } from "../../lower/pipeline.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
 import { makeFolder, writeFile } from "../files.ts";
@@ -30,7 +29,7 @@ export async function placeCommand(
   const module = await runUserCode(output, () => loadUserModule(file));
   const placed = selectKernels(module, kernel).map(({ name, definition }) => ({
     name,
-    placement: placeKernel(runPasses(definition.kernel), target),
+    placement: place(definition.kernel, target),
   }));
   for (const each of placed) printPlacement(each, file, output);
   const drawings = folder === undefined ? [] : writeDrawings(placed, folder, output);

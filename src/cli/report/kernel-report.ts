@@ -8,13 +8,11 @@
  */
 import type { Kernel } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
-import { placeKernel } from "../../layout/plan/place.ts";
 import type { Conversion, Placement } from "../../layout/plan/place.ts";
-import { runPasses } from "../../passes/pipeline.ts";
+import { place } from "../../lower/pipeline.ts";
 import { emitKernel } from "../../ptx/emit/kernel.ts";
 import type { Executable } from "../../ptx/executable.ts";
 import { printPtx } from "../../ptx/printer.ts";
-import { requireBlockLimits } from "../../sim/limits.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Position } from "../../support/location.ts";
 import { occupancy } from "../../targets/target.ts";
@@ -82,9 +80,7 @@ export async function reportKernel(
   target: Target,
   assembler: Assembler | undefined,
 ): Promise<KernelReport> {
-  const passed = runPasses(kernel);
-  requireBlockLimits(passed, target);
-  const placement = placeKernel(passed, target);
+  const placement = place(kernel, target);
   const executable = emitKernel(placement);
   const { lanes, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };

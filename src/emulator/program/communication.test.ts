@@ -3,14 +3,13 @@ import { readFileSync } from "node:fs";
 import { kernelText } from "../../../test/support/emulated-blocks.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { array, debugPrint, full, kernel, slice } from "../../lang/index.ts";
-import { runPasses } from "../../passes/pipeline.ts";
-import { compileKernel } from "../../ptx/compile.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { defaultTarget } from "../../targets/target.ts";
 import { collectiveRules } from "../collectives.ts";
 import { parsePtx } from "../parser/index.ts";
 import { communicates } from "./communication.ts";
 import { loadProgram } from "./load.ts";
+import { lower } from "../../lower/pipeline.ts";
 
 function programOf(text: string, entry = "kernel"): boolean {
   const options = { checks: false, collectives: collectiveRules };
@@ -76,7 +75,7 @@ test("kernels that print communicate", () => {
       if (print) debugPrint("{}", i);
     });
   const [silent, printing] = [false, true].map((print) => {
-    const { module, entry } = compileKernel(runPasses(define(print).kernel), defaultTarget);
+    const { module, entry } = lower(define(print).kernel, defaultTarget);
     return programOf(printPtx(module), entry);
   });
   expect([silent, printing]).toEqual([false, true]);

@@ -14,14 +14,12 @@ import {
 } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { evaluateSize } from "../../ir/size.ts";
-import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
-import { compileKernel } from "../compile.ts";
 import type { Executable } from "../executable.ts";
 import { printPtx } from "../printer.ts";
+import { lower } from "../../lower/pipeline.ts";
 
-const compiled = ({ kernel: own }: KernelDefinition): Executable =>
-  compileKernel(runPasses(own), targets.sm_90a);
+const compiled = ({ kernel: own }: KernelDefinition): Executable => lower(own, targets.sm_90a);
 
 function early(wait: boolean): KernelDefinition {
   return kernel(

@@ -13,10 +13,9 @@ import {
   waitGroup,
 } from "../../../lang/index.ts";
 import type { CopyOptions } from "../../../lang/index.ts";
-import { runPasses } from "../../../passes/pipeline.ts";
 import { defaultTarget } from "../../../targets/target.ts";
-import { compileKernel } from "../../compile.ts";
 import { printPtx } from "../../printer.ts";
+import { lower } from "../../../lower/pipeline.ts";
 
 const textOf = (extent: Parameters<typeof array>[1][0], options: CopyOptions = {}, before = 0) => {
   const { kernel: traced } = kernel(
@@ -34,7 +33,7 @@ const textOf = (extent: Parameters<typeof array>[1][0], options: CopyOptions = {
       waitGroup(0);
     },
   );
-  return printPtx(compileKernel(runPasses(traced), defaultTarget).module);
+  return printPtx(lower(traced, defaultTarget).module);
 };
 
 test("rows of whole 16 bytes are stored by tensor map, others by lanes", () => {

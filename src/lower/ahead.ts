@@ -1,32 +1,23 @@
-/** From a kernel to PTX: what the target can hold, placement, then emission. */
+/** Kernels compiled ahead of time, for machines that have the compiler no longer. */
 import type { Kernel } from "../ir/node.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
-import { placeKernel } from "../layout/plan/place.ts";
-import { runPasses } from "../passes/pipeline.ts";
-import { requireBlockLimits } from "../sim/limits.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import { defaultTarget, targetNamed, targetNames } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
-import { manifestOf } from "./compiled-kernel.ts";
-import type { CompiledManifest } from "./compiled-kernel.ts";
-import { emitKernel } from "./emit/kernel.ts";
-import type { Executable } from "./executable.ts";
-import { portableExecutable } from "./portable.ts";
-import { printPtx } from "./printer.ts";
-
-/** Compiles a kernel that the passes have been over. */
-export function compileKernel(kernel: Kernel, target: Target): Executable {
-  requireBlockLimits(kernel, target);
-  return emitKernel(placeKernel(kernel, target));
-}
+import { manifestOf } from "../ptx/compiled-kernel.ts";
+import type { CompiledManifest } from "../ptx/compiled-kernel.ts";
+import type { Executable } from "../ptx/executable.ts";
+import { portableExecutable } from "../ptx/portable.ts";
+import { printPtx } from "../ptx/printer.ts";
+import { lower } from "./pipeline.ts";
 
 /** Compiles a kernel as it was traced, for other machines. */
 export function compileForFiles(kernel: Kernel, target: Target): Executable {
-  return portableExecutable(compileKernel(runPasses(kernel), target));
+  return portableExecutable(lower(kernel, target));
 }
 
 /** PTX, and what a launch of it needs. */

@@ -1,0 +1,40 @@
+/**
+ * The way from a traced kernel to one that runs, a line a stage. Every back end and command takes it as far
+ * as it needs:
+ *
+ *   traced ──simplify──▶ simpler ────────────────────────▶ simulator
+ *                           └──place──▶ placement ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *
+ * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
+ * `--dump` writes.
+ */
+import type { Kernel } from "../ir/node.ts";
+import { placeKernel } from "../layout/plan/place.ts";
+import type { Placement } from "../layout/plan/place.ts";
+import { runPasses } from "../passes/pipeline.ts";
+import { emitKernel } from "../ptx/emit/kernel.ts";
+import type { Executable } from "../ptx/executable.ts";
+import { requireBlockLimits } from "../sim/limits.ts";
+import type { Target } from "../targets/target.ts";
+
+export interface LoweringOptions {
+  /** Called with the kernel after each step that changed it. */
+  readonly observe?: (step: string, kernel: Kernel) => void;
+}
+
+/** The kernel as the simulator runs it: nothing in it is left to be simplified. */
+export function simplify(traced: Kernel, { observe }: LoweringOptions = {}): Kernel {
+  return runPasses(traced, { ...(observe && { trace: observe }) });
+}
+
+/** Where the tiles of a traced kernel lie on a target, and by which instructions it works. */
+export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): Placement {
+  const simplified = simplify(traced, options);
+  requireBlockLimits(simplified, target);
+  return placeKernel(simplified, target);
+}
+
+/** A traced kernel ready to be launched on a target. */
+export function lower(traced: Kernel, target: Target, options: LoweringOptions = {}): Executable {
+  return emitKernel(place(traced, target, options));
+}
