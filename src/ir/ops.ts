@@ -27,6 +27,11 @@ export type OpOperands<K extends OpKind> = Operands<Table[K]["operands"]>;
 export type OpAttributes<K extends OpKind> = Attributes<Table[K]["attributes"]>;
 export type OpRegions<K extends OpKind> = Regions<Table[K]["regions"]>;
 
+/** Ops that may need shared memory of their own. */
+export type ScratchKind = {
+  [K in OpKind]: Table[K]["traits"]["scratch"] extends "by layout" ? K : never;
+}[OpKind];
+
 /** The table with its entries' form but without their literal types, for generic code. */
 export const opTable: { readonly [K in OpKind]: OpSchema } = table;
 

@@ -10,11 +10,14 @@ describe("the reference of operations", () => {
     expect(rows).toEqual(opKinds.map((kind) => [kind, opTable[kind].summary]));
   });
 
-  test("names operands, attributes, regions and effect", () => {
+  test("names operands, attributes, regions and traits", () => {
     expect(text).toContain(
-      "| `loop` | Counts from `lower` below `upper` by `step`; the body takes the index and the carried values and yields the next ones. | `lower`, `upper`, `step`, `initial…` |  | `body` | regions |",
+      "| `lower`, `upper`, `step`, `initial…` |  | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
     );
-    expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | none |");
-    expect(text).toContain("`ref`, `fill?`");
+    expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
+    expect(text).toContain("| `ref`, `fill?` |  |  | reads `ref`; may: drop |");
+    expect(text).toContain(
+      "a warp meets before; tells the block, with `peer` the cluster; rolled; may: nothing |",
+    );
   });
 });

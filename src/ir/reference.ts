@@ -7,7 +7,7 @@ import { memoryOps } from "./ops/memory.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
-import type { AttributeSchema, OpSchema } from "./schema.ts";
+import type { Access, AttributeSchema, Meeting, OpSchema, Results, Traits } from "./schema.ts";
 
 const families: readonly { readonly title: string; readonly ops: object }[] = [
   { title: "Values", ops: valueOps },
@@ -23,17 +23,27 @@ const introduction = `# Operations of the tile IR
 Generated from the op table in \`src/ir/ops/\`; do not edit.
 
 An operand marked \`?\` may be absent, and one marked \`…\` is a list of any length. An attribute is
-written \`name: form\`, where the form is a kind of value or the list of allowed words. The effect says
-what a pass may do with the operation:
+written \`name: form\`, where the form is a kind of value or the list of allowed words. The last column has the
+operation's traits, the claims that passes, placement, ordering of lanes and simulator go by; what is not
+said there is not done:
 
-| effect   | meaning                                                                   |
-| -------- | ------------------------------------------------------------------------- |
-| none     | depends on its operands alone: unused ones go, equal ones merge, any move |
-| read     | reads memory: unused ones go                                              |
-| allocate | makes memory: unused ones go                                              |
-| write    | changes memory: stays where it is                                         |
-| order    | waits, signals or can be seen: stays where it is                          |
-| regions  | does what its regions do                                                  |`;
+| trait                | meaning                                                                              |
+| -------------------- | ------------------------------------------------------------------------------------ |
+| reads, writes \`x\`    | all lanes of the agent touch the memory of \`x\`, and are done when the operation is   |
+| … by one lane        | one lane starts it for all                                                           |
+| … by the async proxy | the copy engine or the tensor cores do it                                            |
+| … until waited for   | it goes on when the operation is over                                                |
+| window on, peer of   | the result is the operand's memory, here or in another block                         |
+| renames              | the result has the operand's registers                                               |
+| hands on             | results are what is yielded, or begin as the operand                                 |
+| made once            | the result is the same each time                                                     |
+| a warp, thread, block meets | lanes have met before or after it; of a cluster, its \`arrive\` and \`wait\` are two halves |
+| tells, hears         | whom it tells of what lanes did before, and whose accesses lanes may rely on after it |
+| scratch              | lanes may need shared memory of their own, by their layout                           |
+| stands               | where it may stand, if not anywhere                                                  |
+| runs                 | how its regions run                                                                  |
+| rolled               | a loop with it is not unrolled                                                       |
+| may                  | what passes may do with it: \`anything\` is dropping, merging and moving; \`drop\` is that alone |`;
 
 function attributeText(name: string, schema: AttributeSchema): string {
   if (typeof schema !== "string") return `\`${name}\`: ${schema.join(", ")}`;
@@ -54,21 +64,73 @@ function attributeTexts(attributes: OpSchema["attributes"]): string {
     .join("; ");
 }
 
-const headings = ["operation", "does", "operands", "attributes", "regions", "effect"];
+function accessText({ of, mode, actor, proxy, done }: Access): string {
+  const parts = [
+    `${mode}s \`${of}\``,
+    ...(actor === "one lane" ? ["by one lane"] : []),
+    ...(proxy === "async" ? ["by the async proxy"] : []),
+    ...(done === "at once" ? [] : ["until waited for"]),
+  ];
+  return parts.join(" ");
+}
+
+function accessTexts(accesses: Traits["accesses"]): readonly string[] {
+  if (!("by" in accesses)) return accesses.map(accessText);
+  return Object.entries(accesses.by).map(([method, list]) => {
+    return `with ${method}: ${list.map(accessText).join(", ") || "registers alone"}`;
+  });
+}
+
+const plainResults = { new: [], fixed: ["made once"], none: [], memory: ["makes memory"] } as const;
+
+function resultTexts(results: Results): readonly string[] {
+  if (typeof results === "string") return plainResults[results];
+  if ("window" in results) return [`window on \`${results.window}\``];
+  if ("peer" in results) return [`peer of \`${results.peer}\``];
+  if ("same" in results) return [`renames \`${results.same}\``];
+  return [`hands on \`${results.handed}\``];
+}
+
+function meetingText({ who, part, at }: Meeting): string {
+  return part === "whole" ? `a ${who} meets ${at}` : `${part} of a ${who}`;
+}
+
+function tellsText(tells: Traits["tells"]): readonly string[] {
+  if (typeof tells !== "string")
+    return [`tells the ${tells.otherwise}, with \`${tells.with}\` the ${tells.scope}`];
+  return tells === "nobody" ? [] : [`tells the ${tells}`];
+}
+
+function traitTexts(traits: Traits): readonly string[] {
+  return [
+    ...accessTexts(traits.accesses),
+    ...resultTexts(traits.results),
+    ...traits.meets.map(meetingText),
+    ...tellsText(traits.tells),
+    ...(traits.hears === "nobody" ? [] : [`hears the ${traits.hears}`]),
+    ...(traits.scratch === "never" ? [] : ["scratch"]),
+    ...(traits.stands === "anywhere" ? [] : [`stands: ${traits.stands}`]),
+    ...(traits.regions === "none" ? [] : [`runs: ${traits.regions}`]),
+    ...(traits.unrolls === "freely" ? [] : ["rolled"]),
+    `may: ${traits.may}`,
+  ];
+}
+
+const headings = ["operation", "does", "operands", "attributes", "regions", "traits"];
 
 function renderRow(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |`;
 }
 
 function renderOp(kind: OpKind): string {
-  const { summary, operands, attributes, regions, effect } = opTable[kind];
+  const { summary, operands, attributes, regions, traits } = opTable[kind];
   return renderRow([
     `\`${kind}\``,
     summary,
     slotTexts(operands),
     attributeTexts(attributes),
     slotTexts(regions),
-    effect,
+    traitTexts(traits).join("; "),
   ]);
 }
 

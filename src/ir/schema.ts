@@ -48,27 +48,106 @@ export function attributeSlot(schema: AttributeSchema): AttributeSlot {
 export type OperandArity = "one" | "optional" | "many";
 export type RegionArity = "one" | "many";
 
-/**
- * What an op does besides computing its results; passes decide by this alone.
- *
- * | effect    | unused: removable | equal: mergeable | out of loops: movable |
- * |-----------|-------------------|------------------|-----------------------|
- * | none      | yes               | yes              | yes                   |
- * | read      | yes               | no               | no                    |
- * | allocate  | yes               | no               | no                    |
- * | write     | no                | no               | no                    |
- * | order     | no                | no               | no                    |
- * | regions   | if its regions are| no               | no                    |
- */
-export type Effect = "none" | "read" | "allocate" | "write" | "order" | "regions";
+/** Whose accesses an op makes known, or who it learns of: those of its block, cluster or grid. */
+export type Scope = "nobody" | "block" | "cluster" | "grid";
 
-export interface OpSchema {
+/**
+ * What an op does to one of its operands: to the memory of a window, to the phases of a barrier, to the registers
+ * of a tile that is still in flight when the op is over.
+ */
+export interface Access<O extends string = string> {
+  readonly of: O;
+  readonly mode: "read" | "write";
+  /** All lanes of the agent, or the one lane that starts it for all. */
+  readonly actor: "lanes" | "one lane";
+  readonly proxy: "generic" | "async";
+  /** "copy": once its barrier's phase or its copy group is over. "products": once they were waited for. */
+  readonly done: "at once" | "copy" | "products";
+}
+
+/** What one method or instruction of an op does, where the placement chooses among several. */
+export interface AccessesByMethod<O extends string = string> {
+  readonly by: { readonly [method: string]: readonly Access<O>[] };
+}
+
+/**
+ * Where lanes meet in an op's instructions, so that what they did before is over for all of them. A cluster's barrier
+ * is arrived at by one op and waited for by another: what lies between the two has not met.
+ */
+export interface Meeting {
+  readonly who: "warp" | "thread" | "block" | "cluster";
+  readonly part: "whole" | "arrive" | "wait";
+  /** Before or after what the op itself accesses. */
+  readonly at: "before" | "after";
+}
+
+/**
+ * What the results are.
+ *
+ * | results   | meaning                                                                          |
+ * |-----------|----------------------------------------------------------------------------------|
+ * | new       | values of their own                                                              |
+ * | fixed     | values of their own that are the same each time, so that they may be made once   |
+ * | none      | there are none                                                                   |
+ * | memory    | memory, barriers or counters of their own                                        |
+ * | window    | the operand's memory, under another shape or a part of it                        |
+ * | peer      | the operand's memory in another block                                            |
+ * | same      | the operand's registers under another name                                       |
+ * | handed    | what regions yield, beginning with the operand where one is named                |
+ */
+export type Results<O extends string = string> =
+  | "new"
+  | "fixed"
+  | "none"
+  | "memory"
+  | { readonly window: O }
+  | { readonly peer: O }
+  | { readonly same: O }
+  | { readonly handed: O | "yields" };
+
+/**
+ * What passes may do with an op.
+ *
+ * | may            | unused: removed     | equal: merged | out of loops: moved |
+ * |----------------|---------------------|---------------|---------------------|
+ * | anything       | yes                 | yes           | yes                 |
+ * | drop           | yes                 | no            | no                  |
+ * | nothing        | no                  | no            | no                  |
+ * | as its regions | if its regions are  | no            | no                  |
+ */
+export type Freedom = "anything" | "drop" | "nothing" | "as its regions";
+
+/**
+ * What an op does besides computing its results. Every field must be given, so that nothing holds of a new op by
+ * silence. A trait is a claim about the instructions that are emitted for the op: passes, placement, ordering of lanes
+ * and simulator believe it, and `test/traits` holds it against the emulator.
+ */
+export interface Traits<O extends string = string> {
+  readonly accesses: readonly Access<O>[] | AccessesByMethod<O>;
+  readonly results: Results<O>;
+  readonly meets: readonly Meeting[];
+  /** Who may learn of what the lanes did before; wider where the optional operand is given. */
+  readonly tells: Scope | { readonly with: O; readonly scope: Scope; readonly otherwise: Scope };
+  /** Whose accesses the lanes may rely on afterwards. */
+  readonly hears: Scope;
+  /** Whether its lanes may need shared memory of their own; `src/layout/plan/scratch.ts` has a rule then. */
+  readonly scratch: "never" | "by layout";
+  /** Where it may stand: "body" is the kernel's or a scope's; "whole thread" is anywhere but in `warps`. */
+  readonly stands: "anywhere" | "body" | "all threads" | "whole thread";
+  /** How its regions run. */
+  readonly regions: "none" | "once" | "repeat" | "one of" | "each warp" | "some threads";
+  /** Whether the assembler may unroll a loop with it. */
+  readonly unrolls: "freely" | "never";
+  readonly may: Freedom;
+}
+
+export interface OpSchema<O extends string = string> {
   /** One sentence for the reference. */
   readonly summary: string;
   readonly operands: { readonly [name: string]: OperandArity };
   readonly attributes: { readonly [name: string]: AttributeSchema };
   readonly regions: { readonly [name: string]: RegionArity };
-  readonly effect: Effect;
+  readonly traits: Traits<O>;
 }
 
 type OperandValue<A> = A extends "many" ? readonly Value[] : Value;

@@ -17,7 +17,7 @@ import {
   substituteOperands,
 } from "../ir/rewrite/substitute.ts";
 import { commutative } from "./canonicalize/patterns.ts";
-import { onlyComputes } from "./effects.ts";
+import { onlyComputes } from "../ir/traits.ts";
 
 type Seen = ReadonlyMap<string, AnyOp>;
 

@@ -15,7 +15,7 @@ import { keepSlots, slotsOf } from "../ir/rewrite/slots.ts";
 import type { Slot } from "../ir/rewrite/slots.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues, regionList, yieldedValues } from "../ir/traverse.ts";
-import { hasEffect } from "./effects.ts";
+import { hasEffect, reusedBy } from "../ir/traits.ts";
 
 export function deadCode(kernel: Kernel): Kernel {
   const liveness = new Liveness();
@@ -65,8 +65,7 @@ class Liveness {
   #markOp(op: AnyOp): void {
     if (this.#liveOps.has(op)) return;
     this.#liveOps.add(op);
-    const carried: readonly Value[] =
-      op.kind === "loop" || op.kind === "while" ? op.operands.initial : [];
+    const carried = regionList(op).length > 0 ? reusedBy(op) : [];
     const operands = operandValues(op);
     for (const value of operands.slice(0, operands.length - carried.length)) this.#markValue(value);
     if (op.kind === "while") yieldedValues(op.regions.condition).forEach((v) => this.#markValue(v));

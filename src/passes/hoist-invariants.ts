@@ -12,7 +12,7 @@
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
 import { operandValues } from "../ir/traverse.ts";
-import { onlyComputes } from "./effects.ts";
+import { onlyComputes } from "../ir/traits.ts";
 
 export function hoistInvariants(kernel: Kernel): Kernel {
   return changeBody(kernel, hoistWithin(kernel.body));

@@ -9,35 +9,8 @@
  * A use inside an op's regions counts as a use by that op, which ends after all its iterations.
  */
 import type { AnyOp, Region, Value } from "../ir/node.ts";
-import type { OpKind } from "../ir/ops.ts";
+import { accessesOf, reusedBy, sharesRegisters } from "../ir/traits.ts";
 import { operandValues, regionList } from "../ir/traverse.ts";
-
-/** Ops whose results, or what they start, keep using their operands' lanes. */
-const renaming: ReadonlySet<OpKind> = new Set<OpKind>([
-  "yield",
-  "reshape",
-  "layout_cast",
-  "bitcast",
-  "loop",
-  "while",
-  "wgmma",
-  "wgmma_wait",
-]);
-
-/** Ops whose results are lanes that others may hold too. */
-const sharing: ReadonlySet<OpKind> = new Set<OpKind>([
-  "constant",
-  "iota",
-  "reshape",
-  "layout_cast",
-  "bitcast",
-  "loop",
-  "while",
-  "if",
-  "switch",
-  "scoped",
-  "wgmma_wait",
-]);
 
 interface Use {
   last: number;
@@ -49,7 +22,7 @@ export function deadAfter(region: Region): readonly (readonly Value[])[] {
   const uses = new Map<Value, Use>();
   for (const [position, op] of region.ops.entries()) {
     recordUses(op, position, uses);
-    if (sharing.has(op.kind)) continue;
+    if (sharesRegisters(op)) continue;
     for (const value of op.results)
       if (value.type.kind === "tile") uses.set(value, { last: position, kept: false });
   }
@@ -63,8 +36,17 @@ function recordUses(op: AnyOp, position: number, uses: Map<Value, Use>): void {
     const use = uses.get(value);
     if (use === undefined) continue;
     use.last = position;
-    if (renaming.has(op.kind)) use.kept = true;
+  }
+  for (const value of outliving(op)) {
+    const use = uses.get(value);
+    if (use !== undefined) use.kept = true;
   }
   for (const region of regionList(op))
     for (const inner of region.ops) recordUses(inner, position, uses);
+}
+
+/** Operands whose lanes the op's results, or what it has started, keep using. */
+function outliving(op: AnyOp): readonly Value[] {
+  const started = accessesOf(op).filter(({ done }) => done !== "at once");
+  return [...reusedBy(op), ...started.map(({ value }) => value)];
 }

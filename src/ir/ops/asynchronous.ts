@@ -1,8 +1,17 @@
 /** Ops that copy or multiply asynchronously, and the ones that wait for them or order them. */
-import { defineOps } from "./define.ts";
+import { acts, computes, defineOps, lanes } from "./define.ts";
+import type { Access } from "../schema.ts";
 
 /** Combinations an asynchronous copy into global memory can make. */
 export const copyReductions = ["none", "add", "min", "max"] as const;
+
+/** One lane starts what the copy engine does. */
+const byEngine = <const O extends string>(mode: Access["mode"], of: O) =>
+  ({ of, mode, actor: "one lane", proxy: "async", done: "copy" }) as const;
+
+/** What the tensor cores do for all warps of the thread until it is waited for. */
+const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
+  ({ of, mode, actor: "lanes", proxy: "async", done: "products" }) as const;
 
 export const asynchronousOps = defineOps({
   copy_async: {
@@ -11,21 +20,38 @@ export const asynchronousOps = defineOps({
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: { fill: ["zero", "nan"], multicast: "texts", reduction: copyReductions },
     regions: {},
-    effect: "write",
+    traits: {
+      ...acts,
+      accesses: {
+        by: {
+          tensor: [
+            byEngine("read", "source"),
+            byEngine("write", "destination"),
+            byEngine("write", "barrier"),
+          ],
+          "cp.async": [
+            { ...lanes("read", "source"), done: "copy" },
+            { ...lanes("write", "destination"), done: "copy" },
+          ],
+          plain: [lanes("read", "source"), lanes("write", "destination")],
+        },
+      },
+      unrolls: "never",
+    },
   },
   prefetch: {
     summary: "Asks for a global window to be brought into the L2 cache.",
     operands: { ref: "one" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: acts,
   },
   commit_group: {
     summary: "Closes the thread's open group of copies into gmem.",
     operands: {},
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: acts,
   },
   wait_group: {
     summary:
@@ -33,7 +59,7 @@ export const asynchronousOps = defineOps({
     operands: {},
     attributes: { pending: "integer", read: "flag" },
     regions: {},
-    effect: "order",
+    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "after" }] },
   },
   proxy_fence: {
     summary:
@@ -41,14 +67,14 @@ export const asynchronousOps = defineOps({
     operands: {},
     attributes: { space: ["smem", "gmem"] },
     regions: {},
-    effect: "order",
+    traits: acts,
   },
   accumulator: {
     summary: "A wgmma accumulator, zero or from a tile.",
     operands: { initial: "optional" },
     attributes: { dtype: "dtype", shape: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, stands: "whole thread", may: "drop" },
   },
   wgmma: {
     summary:
@@ -56,7 +82,13 @@ export const asynchronousOps = defineOps({
     operands: { accumulator: "one", a: "one", b: "one" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      accesses: [inFlight("read", "a"), inFlight("read", "b"), inFlight("write", "accumulator")],
+      results: { same: "accumulator" },
+      stands: "whole thread",
+      unrolls: "never",
+    },
   },
   wgmma_wait: {
     summary:
@@ -64,6 +96,11 @@ export const asynchronousOps = defineOps({
     operands: { accumulator: "one" },
     attributes: { pending: "integer" },
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      results: { same: "accumulator" },
+      stands: "whole thread",
+      unrolls: "never",
+    },
   },
 });

@@ -1,5 +1,14 @@
 /** Ops with regions, the end of a region, and ops for finding mistakes. */
-import { defineOps } from "./define.ts";
+import { acts, computes, defineOps } from "./define.ts";
+
+/** An op that does what its regions do. */
+const controls = { ...computes, results: { handed: "yields" }, may: "as its regions" } as const;
+
+/** All lanes of the thread come and go together. */
+const entryAndExit = [
+  { who: "thread", part: "whole", at: "before" },
+  { who: "thread", part: "whole", at: "after" },
+] as const;
 
 export const controlOps = defineOps({
   loop: {
@@ -8,28 +17,38 @@ export const controlOps = defineOps({
     operands: { lower: "one", upper: "one", step: "one", initial: "many" },
     attributes: {},
     regions: { body: "one" },
-    effect: "regions",
+    traits: {
+      ...controls,
+      results: { handed: "initial" },
+      regions: "repeat",
+      unrolls: "never",
+    },
   },
   while: {
     summary: "Repeats the body while the condition, computed from the carried values, yields true.",
     operands: { initial: "many" },
     attributes: {},
     regions: { condition: "one", body: "one" },
-    effect: "regions",
+    traits: {
+      ...controls,
+      results: { handed: "initial" },
+      regions: "repeat",
+      unrolls: "never",
+    },
   },
   if: {
     summary: "Runs one of two regions, which yield the results.",
     operands: { condition: "one" },
     attributes: {},
     regions: { then: "one", otherwise: "one" },
-    effect: "regions",
+    traits: { ...controls, regions: "one of" },
   },
   switch: {
     summary: "Runs the case of the index, clamped to the cases there are; cases yield the results.",
     operands: { index: "one" },
     attributes: {},
     regions: { cases: "many" },
-    effect: "regions",
+    traits: { ...controls, regions: "one of" },
   },
   scoped: {
     summary:
@@ -37,14 +56,21 @@ export const controlOps = defineOps({
     operands: {},
     attributes: {},
     regions: { body: "one" },
-    effect: "regions",
+    traits: {
+      ...controls,
+      meets: entryAndExit,
+      tells: "block",
+      hears: "block",
+      stands: "whole thread",
+      regions: "once",
+    },
   },
   on_threads: {
     summary: "Only the listed program threads run the body.",
     operands: {},
     attributes: { threads: "integers" },
     regions: { body: "one" },
-    effect: "regions",
+    traits: { ...controls, stands: "whole thread", regions: "some threads" },
   },
   warps: {
     summary:
@@ -52,34 +78,39 @@ export const controlOps = defineOps({
     operands: {},
     attributes: {},
     regions: { body: "one" },
-    effect: "regions",
+    traits: {
+      ...controls,
+      meets: entryAndExit,
+      stands: "whole thread",
+      regions: "each warp",
+    },
   },
   yield: {
     summary: "Ends a region with its results.",
     operands: { values: "many" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: { ...controls, results: { handed: "values" } },
   },
   debug_print: {
     summary: "Prints values; each `{}` of the format takes the next one.",
     operands: { values: "many" },
     attributes: { format: "text" },
     regions: {},
-    effect: "order",
+    traits: { ...acts, scratch: "by layout" },
   },
   assert: {
     summary: "Stops with the message where the condition is false anywhere.",
     operands: { condition: "one" },
     attributes: { message: "text" },
     regions: {},
-    effect: "order",
+    traits: { ...acts, scratch: "by layout" },
   },
   debug_break: {
     summary: "Stops the simulator in the debugger with the named values in sight.",
     operands: { values: "many" },
     attributes: { names: "texts" },
     regions: {},
-    effect: "order",
+    traits: acts,
   },
 });

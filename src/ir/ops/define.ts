@@ -1,6 +1,45 @@
-/** Keeps an op family's entries as literal types while checking their form. */
-import type { OpSchema } from "../schema.ts";
+/**
+ * Keeps an op family's entries as literal types while checking their form; traits may name operands of their own op
+ * alone. Most ops begin with one of two sets of traits and say in what they differ:
+ *
+ *   transpose: { …, traits: computes }
+ *   store: { …, traits: { ...acts, accesses: [lanes("write", "ref")] } }
+ */
+import type { Access, OpSchema, Traits } from "../schema.ts";
 
-export function defineOps<const T extends { readonly [kind: string]: OpSchema }>(entries: T): T {
+type Checked<T> = {
+  readonly [K in keyof T]: T[K] extends { readonly operands: infer P }
+    ? OpSchema<keyof P & string>
+    : OpSchema;
+};
+
+export function defineOps<const T extends { readonly [kind: string]: OpSchema }>(
+  entries: T & Checked<T>,
+): T {
   return Object.freeze(entries);
+}
+
+/** An op that depends on its operands alone and makes a value of its own. */
+export const computes = {
+  accesses: [],
+  results: "new",
+  meets: [],
+  tells: "nobody",
+  hears: "nobody",
+  scratch: "never",
+  stands: "anywhere",
+  regions: "none",
+  unrolls: "freely",
+  may: "anything",
+} as const satisfies Traits<never>;
+
+/** An op that is there for what it does. */
+export const acts = { ...computes, results: "none", may: "nothing" } as const;
+
+/** An op that makes memory, barriers or counters. */
+export const allocates = { ...computes, results: "memory", stands: "body", may: "drop" } as const;
+
+/** All lanes access the operand's memory themselves. */
+export function lanes<const O extends string>(mode: Access["mode"], of: O) {
+  return { of, mode, actor: "lanes", proxy: "generic", done: "at once" } as const;
 }

@@ -1,5 +1,5 @@
 /** Ops that allocate memory, make windows on it, and move data synchronously. */
-import { defineOps } from "./define.ts";
+import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
 
 /** Combinations an atomic update can make. */
 export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchange"] as const;
@@ -17,14 +17,14 @@ export const memoryOps = defineOps({
       layout: "text?",
     },
     regions: {},
-    effect: "allocate",
+    traits: allocates,
   },
   alloc_union: {
     summary: "Shared-memory bytes that the members of a union share.",
     operands: {},
     attributes: { bytes: "integer", name: "text?" },
     regions: {},
-    effect: "allocate",
+    traits: allocates,
   },
   union_member: {
     summary:
@@ -39,7 +39,7 @@ export const memoryOps = defineOps({
       layout: "text?",
     },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { window: "union" } },
   },
   slice_ref: {
     summary:
@@ -47,42 +47,42 @@ export const memoryOps = defineOps({
     operands: { ref: "one", offsets: "many" },
     attributes: { sizes: "sizes", dropped: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { window: "ref" } },
   },
   transpose_ref: {
     summary: "The window with its axes permuted.",
     operands: { ref: "one" },
     attributes: { permutation: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { window: "ref" } },
   },
   reshape_ref: {
     summary: "The window under another shape, in row-major order.",
     operands: { ref: "one" },
     attributes: { shape: "sizes" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { window: "ref" } },
   },
   peer_ref: {
     summary: "The same shared memory in the cluster's block of rank `rank`.",
     operands: { ref: "one", rank: "one" },
     attributes: {},
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { peer: "ref" } },
   },
   load: {
     summary: "Reads the window into a tile or scalar; `fill` stands where it is out of bounds.",
     operands: { ref: "one", fill: "optional" },
     attributes: {},
     regions: {},
-    effect: "read",
+    traits: { ...computes, accesses: [lanes("read", "ref")], may: "drop" },
   },
   store: {
     summary: "Writes a tile or scalar to the window; what is out of bounds is dropped.",
     operands: { ref: "one", value: "one" },
     attributes: {},
     regions: {},
-    effect: "write",
+    traits: { ...acts, accesses: [lanes("write", "ref")] },
   },
   atomic: {
     summary:
@@ -90,7 +90,12 @@ export const memoryOps = defineOps({
     operands: { ref: "one", value: "one" },
     attributes: { fn: atomicFunctions },
     regions: {},
-    effect: "write",
+    traits: {
+      ...acts,
+      accesses: [lanes("write", "ref")],
+      results: "new",
+      scratch: "by layout",
+    },
   },
   atomic_compare_exchange: {
     summary:
@@ -98,6 +103,11 @@ export const memoryOps = defineOps({
     operands: { ref: "one", expected: "one", value: "one" },
     attributes: {},
     regions: {},
-    effect: "write",
+    traits: {
+      ...acts,
+      accesses: [lanes("write", "ref")],
+      results: "new",
+      scratch: "by layout",
+    },
   },
 });

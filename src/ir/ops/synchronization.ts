@@ -1,5 +1,5 @@
 /** Ops by which program threads and blocks order themselves. */
-import { defineOps } from "./define.ts";
+import { acts, allocates, defineOps, lanes } from "./define.ts";
 
 export const synchronizationOps = defineOps({
   alloc_barrier: {
@@ -7,14 +7,19 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { count: "integer", arrivals: "integer", name: "text?" },
     regions: {},
-    effect: "allocate",
+    traits: allocates,
   },
   barrier_arrive: {
     summary: "Arrives once on a barrier, of the cluster's block `peer` where given.",
     operands: { barrier: "one", index: "optional", peer: "optional" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "warp", part: "whole", at: "before" }],
+      tells: { with: "peer", scope: "cluster", otherwise: "block" },
+      unrolls: "never",
+    },
   },
   barrier_wait: {
     summary:
@@ -22,28 +27,51 @@ export const synchronizationOps = defineOps({
     operands: { barrier: "one", index: "optional", parity: "optional" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      accesses: [lanes("read", "barrier")],
+      meets: [{ who: "warp", part: "whole", at: "after" }],
+      hears: "cluster",
+      unrolls: "never",
+    },
   },
   block_sync: {
     summary: "All program threads of the block meet.",
     operands: {},
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "block", part: "whole", at: "before" }],
+      tells: "block",
+      hears: "block",
+      stands: "all threads",
+      unrolls: "never",
+    },
   },
   cluster_arrive: {
     summary: "Arrives on the cluster's barrier without waiting.",
     operands: {},
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "cluster", part: "arrive", at: "before" }],
+      tells: "cluster",
+      stands: "all threads",
+    },
   },
   cluster_wait: {
     summary: "Waits until every program thread of the cluster has arrived.",
     operands: {},
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "cluster", part: "wait", at: "after" }],
+      hears: "cluster",
+      stands: "all threads",
+    },
   },
   set_registers: {
     summary:
@@ -51,7 +79,7 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { count: "integer" },
     regions: {},
-    effect: "order",
+    traits: acts,
   },
   grid_dependency: {
     summary:
@@ -59,21 +87,25 @@ export const synchronizationOps = defineOps({
     operands: {},
     attributes: { action: ["wait", "launch"] },
     regions: {},
-    effect: "order",
+    traits: { ...acts, hears: "grid" },
   },
   alloc_semaphore: {
     summary: "Counters in global memory shared by the grid, zero at launch.",
     operands: {},
     attributes: { shape: "sizes", name: "text?" },
     regions: {},
-    effect: "allocate",
+    traits: allocates,
   },
   semaphore_signal: {
     summary: "Adds to a counter, releasing what this thread did before.",
     operands: { semaphore: "one", indices: "many", increment: "one" },
     attributes: {},
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "thread", part: "whole", at: "before" }],
+      tells: "grid",
+    },
   },
   semaphore_wait: {
     summary:
@@ -81,6 +113,11 @@ export const synchronizationOps = defineOps({
     operands: { semaphore: "one", indices: "many", value: "one" },
     attributes: { decrement: "flag" },
     regions: {},
-    effect: "order",
+    traits: {
+      ...acts,
+      meets: [{ who: "thread", part: "whole", at: "after" }],
+      hears: "grid",
+      unrolls: "never",
+    },
   },
 });

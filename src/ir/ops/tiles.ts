@@ -4,7 +4,11 @@ import {
   reduceFunctions,
   scanFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { defineOps } from "./define.ts";
+import { computes, defineOps } from "./define.ts";
+
+/** The tensor cores read a factor in shared memory for all warps of the thread; a `dot` waits for them. */
+const multiplied = <const O extends string>(of: O) =>
+  ({ of, mode: "read", actor: "lanes", proxy: "async", done: "at once" }) as const;
 
 export const tileOps = defineOps({
   broadcast: {
@@ -13,21 +17,21 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { shape: "integers", axes: "integers" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   reshape: {
     summary: "The same elements in row-major order under another shape.",
     operands: { source: "one" },
     attributes: { shape: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { same: "source" } },
   },
   transpose: {
     summary: "Permutes axes; output axis i is input axis `permutation[i]`.",
     operands: { source: "one" },
     attributes: { permutation: "integers" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   layout_cast: {
     summary:
@@ -35,35 +39,35 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { layout: "text", hint: "flag?" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { same: "source" } },
   },
   slice: {
     summary: "A static window of a tile.",
     operands: { source: "one" },
     attributes: { starts: "integers", sizes: "integers" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   concatenate: {
     summary: "Joins tiles along an axis.",
     operands: { parts: "many" },
     attributes: { axis: "integer" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   reduce: {
     summary: "Combines elements along axes, which disappear.",
     operands: { source: "one" },
     attributes: { fn: reduceFunctions, axes: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, scratch: "by layout" },
   },
   scan: {
     summary: "Running combination along an axis, the element itself included.",
     operands: { source: "one" },
     attributes: { fn: scanFunctions, axis: "integer", reverse: "flag" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, scratch: "by layout" },
   },
   arg_reduce: {
     summary:
@@ -71,20 +75,26 @@ export const tileOps = defineOps({
     operands: { source: "one" },
     attributes: { fn: argFunctions, axis: "integer" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, scratch: "by layout" },
   },
   sort: {
     summary: "Sorts keys along an axis, stably, and moves the payloads with them.",
     operands: { keys: "one", payloads: "many" },
     attributes: { axis: "integer", descending: "flag" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, scratch: "by layout", unrolls: "never" },
   },
   dot: {
     summary: "Matrix product [m, k] by [k, n], added to the accumulator where one is given.",
     operands: { left: "one", right: "one", accumulator: "optional" },
     attributes: { dtype: "dtype", precision: ["native", "ieee", "tf32"] },
     regions: {},
-    effect: "none",
+    traits: {
+      ...computes,
+      accesses: {
+        by: { wgmma: [multiplied("left"), multiplied("right")], "mma.sync": [], fma: [] },
+      },
+      unrolls: "never",
+    },
   },
 });

@@ -5,7 +5,7 @@ import {
   comparePredicates,
   unaryFunctions,
 } from "../../formats/arithmetic/functions.ts";
-import { defineOps } from "./define.ts";
+import { computes, defineOps } from "./define.ts";
 
 export const valueOps = defineOps({
   constant: {
@@ -13,49 +13,49 @@ export const valueOps = defineOps({
     operands: {},
     attributes: { value: "literal", dtype: "dtype", shape: "integers" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: "fixed" },
   },
   block_index: {
     summary: "The block's index along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   grid_size: {
     summary: "The number of blocks along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   cluster_rank: {
     summary: "The block's position in its cluster along a grid axis.",
     operands: {},
     attributes: { axis: "text" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   thread_index: {
     summary: "The index of the program thread in its block.",
     operands: {},
     attributes: {},
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   dimension_size: {
     summary: "The value of a named dimension at this launch.",
     operands: {},
     attributes: { name: "text" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   iota: {
     summary: "A tile whose elements count along one axis.",
     operands: {},
     attributes: { dtype: "dtype", shape: "integers", axis: "integer" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: "fixed" },
   },
   unary: {
     summary:
@@ -63,14 +63,14 @@ export const valueOps = defineOps({
     operands: { source: "one" },
     attributes: { fn: unaryFunctions, approximate: "flag?" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   classify: {
     summary: "A test of one float, element by element, giving bool.",
     operands: { source: "one" },
     attributes: { fn: classifyFunctions },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   binary: {
     summary:
@@ -78,41 +78,41 @@ export const valueOps = defineOps({
     operands: { left: "one", right: "one" },
     attributes: { fn: binaryFunctions, approximate: "flag?" },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   compare: {
     summary: "A comparison of two numbers of one type, element by element, giving bool.",
     operands: { left: "one", right: "one" },
     attributes: { predicate: comparePredicates },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   fma: {
     summary: "a * b + c with one rounding.",
     operands: { a: "one", b: "one", c: "one" },
     attributes: {},
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   select: {
     summary: "Chooses between two values by a bool, element by element.",
     operands: { condition: "one", ifTrue: "one", ifFalse: "one" },
     attributes: {},
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   cast: {
     summary: "Converts to another number format by the conversion table.",
     operands: { source: "one" },
     attributes: { dtype: "dtype", overflow: ["saturate", "nan"] },
     regions: {},
-    effect: "none",
+    traits: computes,
   },
   bitcast: {
     summary: "The same bits read as another format of the same width.",
     operands: { source: "one" },
     attributes: { dtype: "dtype" },
     regions: {},
-    effect: "none",
+    traits: { ...computes, results: { same: "source" } },
   },
 });

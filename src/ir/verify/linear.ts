@@ -16,6 +16,7 @@
  */
 import type { AnyOp, Kernel, Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
+import { traitsOf } from "../traits.ts";
 import { operandValues, regionList } from "../traverse.ts";
 import { typeText } from "../types.ts";
 import { reject } from "./report.ts";
@@ -47,7 +48,7 @@ class LinearVerifier {
     for (const op of region.ops) {
       for (const value of operandValues(op)) if (isInflight(value)) this.#consume(op, value, uses);
       for (const inner of regionList(op))
-        if (op.kind === "scoped") this.#visitOps(inner, uses);
+        if (traitsOf(op).regions === "once") this.#visitOps(inner, uses);
         else if (op.kind === "while" && inner === op.regions.condition)
           this.verifyRegion({ parameters: [], ops: inner.ops });
         else this.verifyRegion(inner);

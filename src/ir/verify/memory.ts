@@ -8,6 +8,7 @@
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
+import { accessesOf, traitsOf, windowedBy } from "../traits.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
 
@@ -38,16 +39,18 @@ class MemoryCheck {
   }
 
   #follow(op: AnyOp, threadPrivate: boolean): void {
-    const made = windowOf(op);
+    const made = windowedBy(op);
     const source =
       made === undefined ? allocationSource(op, threadPrivate) : this.#sources.get(made);
     if (source !== undefined) for (const result of op.results) this.#sources.set(result, source);
   }
 
   #verifyWrite(op: AnyOp): void {
-    const written = writtenBy(op);
-    const source = written === undefined ? undefined : this.#sources.get(written);
-    if (source?.kind !== "input") return;
+    const [source] = accessesOf(op).flatMap(({ mode, value }) => {
+      const from = mode === "write" ? this.#sources.get(value) : undefined;
+      return from?.kind === "input" ? [from] : [];
+    });
+    if (source === undefined) return;
     reject(op, "TW2220", `${opName(op)} writes ${source.name}, which is an input`, {
       expected: "an output, an inout or scratch memory",
       found: `the input ${source.name}`,
@@ -66,27 +69,9 @@ class MemoryCheck {
   }
 }
 
-/** The window that an op makes another window of. */
-function windowOf(op: AnyOp): Value | undefined {
-  if (op.kind === "union_member") return op.operands.union;
-  return op.kind === "slice_ref" ||
-    op.kind === "transpose_ref" ||
-    op.kind === "reshape_ref" ||
-    op.kind === "peer_ref"
-    ? op.operands.ref
-    : undefined;
-}
-
 function allocationSource(op: AnyOp, threadPrivate: boolean): Source | undefined {
-  const allocates = op.kind === "alloc" || op.kind === "alloc_union";
-  return allocates && threadPrivate ? { kind: "private", allocation: op } : undefined;
-}
-
-/** The window that an op writes. */
-function writtenBy(op: AnyOp): Value | undefined {
-  if (op.kind === "copy_async") return op.operands.destination;
-  return op.kind === "store" || op.kind === "atomic" || op.kind === "atomic_compare_exchange"
-    ? op.operands.ref
+  return traitsOf(op).results === "memory" && threadPrivate
+    ? { kind: "private", allocation: op }
     : undefined;
 }
 

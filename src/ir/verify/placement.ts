@@ -14,7 +14,7 @@
  */
 import type { AnyOp, Kernel, Region } from "../node.ts";
 import { opName } from "../op-names.ts";
-import type { OpKind } from "../ops.ts";
+import { allocatesShared, traitsOf } from "../traits.ts";
 import { regionList } from "../traverse.ts";
 import { reject } from "./report.ts";
 
@@ -28,35 +28,11 @@ interface Surroundings {
   readonly warps: AnyOp | undefined;
 }
 
-const collective: ReadonlySet<OpKind> = new Set<OpKind>([
-  "block_sync",
-  "cluster_arrive",
-  "cluster_wait",
-]);
-const wholeThread: ReadonlySet<OpKind> = new Set<OpKind>([
-  ...collective,
-  "scoped",
-  "warps",
-  "on_threads",
-  "accumulator",
-  "wgmma",
-  "wgmma_wait",
-]);
-const allocations: ReadonlySet<OpKind> = new Set<OpKind>([
-  "alloc",
-  "alloc_union",
-  "alloc_barrier",
-  "alloc_semaphore",
-]);
-
-function isGlobalAllocation(op: AnyOp): boolean {
-  return op.kind === "alloc_semaphore" || (op.kind === "alloc" && op.attributes.space === "gmem");
-}
-
 function verifyAllocation(op: AnyOp, { owner }: Surroundings): void {
-  if (owner === undefined || (owner.kind === "scoped" && !isGlobalAllocation(op))) return;
+  const shared = allocatesShared(op);
+  if (owner === undefined || (traitsOf(owner).regions === "once" && shared)) return;
   reject(op, "TW2211", `${opName(op)} stands inside ${opName(owner)}`, {
-    expected: isGlobalAllocation(op) ? "the kernel's body" : "the kernel's body or a scoped body",
+    expected: shared ? "the kernel's body or a scoped body" : "the kernel's body",
     found: `the body of ${opName(owner)}`,
     notes: [{ message: `${opName(owner)} begins here`, location: owner.location }],
   });
@@ -64,11 +40,12 @@ function verifyAllocation(op: AnyOp, { owner }: Surroundings): void {
 
 function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
   const { threads, selection, warps } = place;
-  if (warps !== undefined && wholeThread.has(op.kind))
+  const { stands } = traitsOf(op);
+  if (warps !== undefined && (stands === "whole thread" || stands === "all threads"))
     reject(op, "TW2209", `${opName(op)} needs the whole program thread, not one warp`, {
       notes: [{ message: "the warps split up here", location: warps.location }],
     });
-  if (collective.has(op.kind) && threads.length < kernel.threads.length)
+  if (stands === "all threads" && threads.length < kernel.threads.length)
     reject(op, "TW2210", `not all program threads reach ${opName(op)}`, {
       expected: `all of ${kernel.threads.join(", ")}`,
       found: threads.map((thread) => kernel.threads[thread]).join(", "),
@@ -87,7 +64,7 @@ function verifyPlace(op: AnyOp, kernel: Kernel, place: Surroundings): void {
         }),
       });
   }
-  if (allocations.has(op.kind)) verifyAllocation(op, place);
+  if (stands === "body") verifyAllocation(op, place);
 }
 
 function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void {
@@ -97,7 +74,7 @@ function verifyRegion(region: Region, kernel: Kernel, place: Surroundings): void
       owner: op,
       threads: op.kind === "on_threads" ? op.attributes.threads : place.threads,
       selection: op.kind === "on_threads" ? op : place.selection,
-      warps: op.kind === "warps" ? op : place.warps,
+      warps: traitsOf(op).regions === "each warp" ? op : place.warps,
     };
     for (const inner of regionList(op)) verifyRegion(inner, kernel, inside);
   }

@@ -14,8 +14,8 @@
 import type { DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
 import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
-import { opTable } from "../../ir/ops.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
+import { traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { TileType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
@@ -108,8 +108,8 @@ export class Products {
       if (op.kind === "dot") this.#choose(op, fresh, oneWarp, refused.get(op));
       if (op.kind === "load" && op.operands.fill === undefined)
         for (const result of op.results) fresh.set(result, op);
-      const { effect } = opTable[op.kind];
-      if (effect !== "none" && effect !== "read" && effect !== "allocate") fresh.clear();
+      const { may } = traitsOf(op);
+      if (may !== "anything" && may !== "drop") fresh.clear();
       for (const inner of regionList(op))
         this.#visit(inner, oneWarp || op.kind === "warps", refused);
     }

@@ -15,7 +15,7 @@
  * stores touch a buffer, it lives from its first use to its last.
  */
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
-import type { OpKind } from "../../ir/ops.ts";
+import { accessesOf, allocatesShared, traitsOf } from "../../ir/traits.ts";
 import { operandValues, regionList } from "../../ir/traverse.ts";
 
 export interface Life {
@@ -33,22 +33,6 @@ export function livesOverlap(left: Life, right: Life): boolean {
 function isBranch({ branch }: Life): boolean {
   return branch !== undefined;
 }
-
-const windows: ReadonlySet<OpKind> = new Set<OpKind>([
-  "union_member",
-  "slice_ref",
-  "transpose_ref",
-  "reshape_ref",
-]);
-const synchronous: ReadonlySet<OpKind> = new Set<OpKind>([
-  "load",
-  "store",
-  "atomic",
-  "atomic_compare_exchange",
-]);
-
-/** Rounds follow one another, warps run side by side: no op in them is before another. */
-const together: ReadonlySet<OpKind> = new Set<OpKind>(["loop", "while", "warps"]);
 
 interface Surroundings {
   readonly scope: AnyOp | undefined;
@@ -126,7 +110,7 @@ export class Lives {
 
   #visit(op: AnyOp, { scope, branch, loop }: Surroundings): void {
     const [result] = op.results;
-    if (result !== undefined && isSharedAllocation(op)) {
+    if (result !== undefined && allocatesShared(op)) {
       this.#buffers.set(result, {
         scope,
         branch,
@@ -140,24 +124,34 @@ export class Lives {
       const root = this.#roots.get(value);
       const buffer = root && this.#buffers.get(root);
       if (root === undefined || buffer === undefined) continue;
-      if (windows.has(op.kind)) for (const window of op.results) this.#roots.set(window, root);
-      else if (synchronous.has(op.kind)) buffer.users.push(loop ?? op);
+      if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
+      else if (isSynchronous(op, value)) buffer.users.push(loop ?? op);
       else buffer.asynchronous = true;
     }
   }
 }
 
-function isSharedAllocation(op: AnyOp): boolean {
-  if (op.kind === "alloc") return op.attributes.space === "smem";
-  return op.kind === "alloc_union" || op.kind === "alloc_barrier";
+/** Whether the op is done with the operand when it is over, so that it may be followed from op to op. */
+function isSynchronous(op: AnyOp, value: Value): boolean {
+  const accesses = accessesOf(op).filter((access) => access.value === value);
+  return accesses.length > 0 && accesses.every(({ done }) => done === "at once");
+}
+
+/** Whether the results are windows on the same bytes; those of another block's are touched by others. */
+function makesWindows(op: AnyOp): boolean {
+  const { results } = traitsOf(op);
+  return typeof results === "object" && "window" in results;
+}
+
+/** Rounds follow one another, warps run side by side: no op in them is before another. */
+function runsTogether(op: AnyOp): boolean {
+  const { regions } = traitsOf(op);
+  return regions === "repeat" || regions === "each warp";
 }
 
 function inside(op: AnyOp, { scope, branch, loop }: Surroundings): Surroundings {
-  if (op.kind === "scoped") return { scope: op, branch, loop: undefined };
-  if (op.kind === "on_threads") return { scope, branch: op, loop };
-  return {
-    scope,
-    branch,
-    loop: loop ?? (together.has(op.kind) ? op : undefined),
-  };
+  const { regions } = traitsOf(op);
+  if (regions === "once") return { scope: op, branch, loop: undefined };
+  if (regions === "some threads") return { scope, branch: op, loop };
+  return { scope, branch, loop: loop ?? (runsTogether(op) ? op : undefined) };
 }

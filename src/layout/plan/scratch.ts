@@ -12,10 +12,11 @@
  *   | atomic             | old values, for warps that hold copies of what one updates | 512 a word; a scalar 8 |
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { AnyOp, Value } from "../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import type { ScratchKind } from "../../ir/ops.ts";
 import { lanesPerWarp, threadsPerProgram } from "../algebra/bits.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
-import type { DistributedLayout, RegisterLayout } from "../algebra/register-layout.ts";
+import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
 import type { Along } from "../model/along.ts";
 import { planRelayout } from "../relayout/relayout.ts";
@@ -41,13 +42,35 @@ export interface ScratchUser {
 
 /** Bytes that an op needs for itself where one agent runs it. */
 export function scratchOf(user: ScratchUser): number {
-  if (writesMessage(user.op)) return user.oneWarp ? 0 : messageBytes;
-  const converting = user.plans.map(scratchBytes);
-  const { layout } = user;
-  if (user.op.kind === "atomic" || user.op.kind === "atomic_compare_exchange")
-    converting.push(oldValueBytes(user, user.op.operands.value));
-  if (layout === undefined || layout.kind === "splat") return Math.max(0, ...converting);
-  return Math.max(combiningBytes(user, layout), ...converting);
+  return Math.max(ownBytes(user), ...user.plans.map(scratchBytes));
+}
+
+type ScratchRules = { readonly [K in ScratchKind]: (op: Op<K>, user: ScratchUser) => number };
+
+const rules: ScratchRules = {
+  reduce({ operands, attributes }, { layout }) {
+    return tradedBytes(layout, [operands.source], attributes.axes, { extra: 0, combined: true });
+  },
+  arg_reduce({ operands, attributes }, { layout }) {
+    return tradedBytes(layout, [operands.source], [attributes.axis], { extra: 1, combined: true });
+  },
+  scan({ operands, attributes }, user) {
+    return bytesAlong(user, [operands.source], attributes.axis);
+  },
+  sort({ operands, attributes }, user) {
+    return bytesAlong(user, [operands.keys, ...operands.payloads], attributes.axis);
+  },
+  atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
+  atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),
+  debug_print: ({ operands }, user) => recordBytes(user, operands.values),
+  assert: ({ operands }, user) => recordBytes(user, [operands.condition]),
+};
+
+function ownBytes(user: ScratchUser): number {
+  if (!(user.op.kind in rules)) return 0;
+  // TypeScript cannot see that the rule and the op share their kind.
+  const rule = rules[user.op.kind as ScratchKind] as (op: AnyOp, user: ScratchUser) => number;
+  return rule(user.op, user);
 }
 
 /** Old values that warps tell each other. */
@@ -62,35 +85,19 @@ function oldValueBytes({ layout, oneWarp, used }: ScratchUser, { type }: Value):
   return registersPerLane(layout, type.shape) * words * 4 * lanes;
 }
 
-/** Where in the ring of messages a record begins, for all warps to know. */
-const messageBytes = 16;
-
-function writesMessage(op: AnyOp): boolean {
-  const tile = ({ type }: Value): boolean => type.kind === "tile";
-  if (op.kind === "debug_print") return op.operands.values.some(tile);
-  return op.kind === "assert" && tile(op.operands.condition);
-}
-
-function combiningBytes({ op, oneWarp }: ScratchUser, layout: DistributedLayout): number {
-  if (op.kind === "reduce" || op.kind === "arg_reduce") {
-    const axes = op.kind === "reduce" ? op.attributes.axes : [op.attributes.axis];
-    const extra = op.kind === "reduce" ? 0 : 1;
-    return tradedBytes(layout, [op.operands.source], axes, { extra, combined: true });
-  }
-  if (op.kind === "scan")
-    return bytesAlong(layout, [op.operands.source], op.attributes.axis, oneWarp);
-  if (op.kind !== "sort") return 0;
-  const { keys, payloads } = op.operands;
-  return bytesAlong(layout, [keys, ...payloads], op.attributes.axis, oneWarp);
+/** Where in the ring of messages a record of tiles begins, for all warps to know. */
+function recordBytes({ oneWarp }: ScratchUser, values: readonly Value[]): number {
+  const hasTile = values.some(({ type }) => type.kind === "tile");
+  return hasTile && !oneWarp ? 16 : 0;
 }
 
 /** Tiles that keep their shape: they may have to be converted to and fro. */
 function bytesAlong(
-  layout: DistributedLayout,
+  { layout, oneWarp }: ScratchUser,
   values: readonly Value[],
   axis: number,
-  oneWarp: boolean,
 ): number {
+  if (layout === undefined || layout.kind === "splat") return 0;
   const plans = values.flatMap((value) => {
     const { shape, dtype } = tileOf(value);
     const working = layoutAlong(layout, shape, axis, oneWarp);
@@ -117,11 +124,12 @@ interface Traded {
  * Bytes for combining across warps: every value that a lane has left. What does not fit goes in parts.
  */
 function tradedBytes(
-  layout: DistributedLayout,
+  layout: RegisterLayout | undefined,
   values: readonly Value[],
   axes: readonly number[],
   { extra, combined }: Traded,
 ): number {
+  if (layout === undefined || layout.kind === "splat") return 0;
   const tiles = values.map(tileOf);
   const shape = tiles[0]?.shape ?? [];
   const along = digitsAlong(layout, shape, axes);

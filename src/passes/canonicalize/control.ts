@@ -10,7 +10,7 @@ import type { Slot } from "../../ir/rewrite/slots.ts";
 import { changeRegions, substituteRegion } from "../../ir/rewrite/substitute.ts";
 import type { Literal } from "../../ir/schema.ts";
 import { yieldedValues } from "../../ir/traverse.ts";
-import { regionHasEffect } from "../effects.ts";
+import { regionHasEffect } from "../../ir/traits.ts";
 
 function integer(literal: Literal | undefined): bigint | undefined {
   return literal === undefined ? undefined : BigInt(literal);

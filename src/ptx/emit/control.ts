@@ -13,8 +13,8 @@
  *   $exit:
  */
 import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
-import type { OpKind } from "../../ir/ops.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
+import { traitsOf } from "../../ir/traits.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
@@ -81,26 +81,12 @@ function defineAll(
   });
 }
 
-const orderingKinds: ReadonlySet<OpKind> = new Set<OpKind>([
-  "wgmma",
-  "wgmma_wait",
-  "dot",
-  "copy_async",
-  "barrier_wait",
-  "barrier_arrive",
-  "semaphore_wait",
-  "block_sync",
-  "loop",
-  "while",
-  "sort",
-]);
-
 /** Loops that wait or multiply are left as they are; the assembler may unroll the others. */
 function keepRolled({ code }: EmitContext, ...regions: readonly Region[]): void {
   let rolled = false;
   for (const region of regions)
-    walkOps(region, ({ kind }) => {
-      rolled ||= orderingKinds.has(kind);
+    walkOps(region, (op) => {
+      rolled ||= traitsOf(op).unrolls === "never";
     });
   if (rolled) code.pragma("nounroll");
 }

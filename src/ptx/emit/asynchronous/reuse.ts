@@ -11,6 +11,7 @@
  * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies.
  */
 import type { AnyOp, Region } from "../../../ir/node.ts";
+import { traitsOf } from "../../../ir/traits.ts";
 import { regionList } from "../../../ir/traverse.ts";
 import type { Placement } from "../../../layout/plan/place.ts";
 
@@ -34,7 +35,8 @@ function afterOp(op: AnyOp, groups: Groups, placement: Placement): Groups {
   if (op.kind === "dot")
     return placement.products.get(op)?.instruction === "wgmma" ? undefined : groups;
   const ways = regionList(op).map((region) => afterOps(region.ops, groups, placement));
-  if (op.kind === "if" || op.kind === "switch" || op.kind === "scoped") return least(ways);
+  const { regions } = traitsOf(op);
+  if (regions === "one of" || regions === "once") return least(ways);
   // Loops may have no round, and other threads do not run for this one.
   return groups;
 }
@@ -54,7 +56,7 @@ function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[
 /** How many groups may be open when a product comes again; undefined where it is over by then, or never does. */
 export function groupsUntilAgain(product: AnyOp, placement: Placement): Groups {
   const path = pathTo(product, placement.kernel.body) ?? [];
-  const loop = path.findLastIndex(([{ kind }]) => kind === "loop" || kind === "while");
+  const loop = path.findLastIndex(([each]) => traitsOf(each).regions === "repeat");
   if (loop < 0) return undefined;
   const inside = path.slice(loop + 1);
   const ends = inside.map(([op, { ops }]) => ops.slice(ops.indexOf(op) + 1)).toReversed();

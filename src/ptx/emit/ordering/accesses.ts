@@ -1,20 +1,16 @@
 /**
- * What memory each op touches, and who does it.
+ * Which places an op touches, and who does it: its traits, with each operand led back to its memory.
  *
- *   | op                       | memory             | by       | proxy   |
- *   |--------------------------|--------------------|----------|---------|
- *   | load, store, atomic      | its window         | lanes    | generic |
- *   | copyAsync, tensor map    | both windows       | one lane | async   |
- *   | copyAsync, otherwise     | both windows       | lanes    | generic |
- *   | wgmma, dot by wgmma      | its operands       | lanes    | async   |
- *   | conversion, reduction …  | its scratch        | lanes    | generic |
- *   | barrier.wait             | phases             | lanes    |         |
+ *   %3 = slice_ref %0 …
+ *   store %3, %2            traits: ref is written by lanes      %3 ← %0, the array x: lanes write x
  *
  * A place is a global array, or a group of shared buffers whose bytes overlap. The phases of all barriers
  * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
- * ended before. A warp that falls behind by two phases would wait for ever.
+ * ended before. A warp that falls behind by two phases would wait for ever. Scratch of an op is written by its lanes.
  */
-import type { AnyOp, Op, Value } from "../../../ir/node.ts";
+import type { AnyOp, Value } from "../../../ir/node.ts";
+import type { Access } from "../../../ir/schema.ts";
+import { accessesOf, onlyComputes, windowedBy } from "../../../ir/traits.ts";
 import { walkOps } from "../../../ir/traverse.ts";
 import { Windows } from "../../../layout/model/windows.ts";
 import type { SharedBuffer } from "../../../layout/plan/budget.ts";
@@ -27,17 +23,13 @@ export interface Place {
 
 const phases: Place = { name: "a barrier's phase", space: "phases" };
 
-export interface Access {
+export interface PlaceAccess extends Omit<Access, "of"> {
   /** All places whose bytes it may touch. */
   readonly places: readonly Place[];
-  readonly mode: "read" | "write";
-  readonly by: "lanes" | "one";
-  readonly proxy: "generic" | "async";
 }
 
 export class AccessFinder {
   readonly #placement: Placement;
-  readonly #windows: Windows;
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
   readonly #placesOf = new Map<SharedBuffer, readonly Place[]>();
   readonly #buffers = new Map<Value, SharedBuffer>();
@@ -46,8 +38,7 @@ export class AccessFinder {
 
   constructor(placement: Placement) {
     this.#placement = placement;
-    this.#windows = new Windows(placement.kernel);
-    this.#definitions = this.#windows.definitions;
+    this.#definitions = new Windows(placement.kernel).definitions;
     const { buffers } = placement.memory;
     const places = buffers.map(({ name }): Place => ({ name, space: "smem" }));
     buffers.forEach((buffer) => {
@@ -64,68 +55,50 @@ export class AccessFinder {
       this.#arrays.set(value, { name, space: "gmem" });
   }
 
-  /** Places that a `dot` reads by the asynchronous proxy, of which its user need not know. */
-  readByDots(): ReadonlySet<Place> {
-    const places = new Set<Place>();
+  /** Places that the asynchronous proxy reads for an op of which users think that it only computes. */
+  readUnasked(): ReadonlySet<Place> {
+    const found = new Set<Place>();
     walkOps(this.#placement.kernel.body, (op) => {
-      if (op.kind !== "dot") return;
-      for (const access of this.#own(op)) for (const place of access.places) places.add(place);
+      if (!onlyComputes(op)) return;
+      for (const { proxy, places } of this.#own(op))
+        if (proxy === "async") for (const place of places) found.add(place);
     });
-    return places;
+    return found;
   }
 
-  of(op: AnyOp): readonly Access[] {
+  of(op: AnyOp): readonly PlaceAccess[] {
     const scratch = this.#scratch.get(op);
     const places = (scratch && this.#placesOf.get(scratch)) ?? [];
-    return places.length === 0 ? this.#own(op) : [lanes("write", places), ...this.#own(op)];
+    return places.length === 0 ? this.#own(op) : [{ ...usesScratch, places }, ...this.#own(op)];
   }
 
-  /** Ops that are not named here touch nothing but registers. */
-  #own(op: AnyOp): readonly Access[] {
-    if (op.kind === "load")
-      return this.#isElided(op.results[0]) ? [] : [lanes("read", this.#places(op.operands.ref))];
-    if (op.kind === "store" || op.kind === "atomic" || op.kind === "atomic_compare_exchange")
-      return [lanes("write", this.#places(op.operands.ref))];
-    if (op.kind === "copy_async") return this.#copy(op);
-    if (op.kind === "barrier_wait") return [lanes("read", [phases])];
-    if (op.kind === "wgmma")
-      return [op.operands.a, op.operands.b].flatMap((operand) => this.#operand(operand));
-    return op.kind === "dot" ? this.#dot(op) : [];
+  #own(op: AnyOp): readonly PlaceAccess[] {
+    if (op.results.some((result) => this.#isElided(result))) return [];
+    return accessesOf(op, this.#methodOf(op)).map(({ value, ...access }) => ({
+      ...access,
+      places: this.#places(value),
+    }));
   }
 
-  #copy(op: Op<"copy_async">): readonly Access[] {
-    const tensor = this.#placement.copies.get(op)?.method === "tensor";
-    const how = tensor
-      ? ({ by: "one", proxy: "async" } as const)
-      : ({ by: "lanes", proxy: "generic" } as const);
-    const ends = tensor && op.operands.barrier !== undefined ? [phases] : [];
-    return [
-      { places: this.#places(op.operands.source), mode: "read", ...how },
-      { places: [...this.#places(op.operands.destination), ...ends], mode: "write", ...how },
-    ];
+  #methodOf(op: AnyOp): string | undefined {
+    if (op.kind === "copy_async") return this.#placement.copies.get(op)?.method;
+    return op.kind === "dot" ? this.#placement.products.get(op)?.instruction : undefined;
   }
 
-  #dot(op: Op<"dot">): readonly Access[] {
-    if (this.#placement.products.get(op)?.instruction !== "wgmma") return [];
-    return [op.operands.left, op.operands.right].flatMap((operand) => {
-      const load = this.#definitions.get(operand);
-      const elided = load?.kind === "load" && this.#isElided(operand);
-      return elided ? this.#operand(load.operands.ref) : [];
-    });
+  #isElided(value: Value): boolean {
+    return value.type.kind === "tile" && !this.#placement.layouts.has(value);
   }
 
-  /** The tensor cores read for all warps of the thread. */
-  #operand(operand: Value): readonly Access[] {
-    if (operand.type.kind !== "ref") return [];
-    return [{ places: this.#places(operand), mode: "read", by: "lanes", proxy: "async" }];
+  /** Registers are no place: each lane has its own. */
+  #places(value: Value): readonly Place[] {
+    if (value.type.kind === "barrier") return [phases];
+    if (value.type.kind === "ref") return this.#placesOfWindow(value);
+    const load = this.#isElided(value) ? this.#definitions.get(value) : undefined;
+    return load?.kind === "load" ? this.#placesOfWindow(load.operands.ref) : [];
   }
 
-  #isElided(value: Value | undefined): boolean {
-    return value !== undefined && value.type.kind === "tile" && !this.#placement.layouts.has(value);
-  }
-
-  #places(ref: Value): readonly Place[] {
-    const root = this.#root(ref);
+  #placesOfWindow(window: Value): readonly Place[] {
+    const root = this.#root(window);
     const buffer = this.#buffers.get(root);
     if (buffer !== undefined) return this.#placesOf.get(buffer) ?? [];
     const known = this.#arrays.get(root);
@@ -136,26 +109,19 @@ export class AccessFinder {
   }
 
   /** The parameter, allocation or union that a window lies in. */
-  #root(ref: Value): Value {
-    let root = ref;
-    for (;;) {
-      const op = this.#definitions.get(root);
-      if (
-        op?.kind === "slice_ref" ||
-        op?.kind === "transpose_ref" ||
-        op?.kind === "reshape_ref" ||
-        op?.kind === "peer_ref"
-      )
-        root = op.operands.ref;
-      else if (op?.kind === "union_member") root = op.operands.union;
-      else return root;
-    }
+  #root(window: Value): Value {
+    const op = this.#definitions.get(window);
+    const source = op && windowedBy(op);
+    return source === undefined ? window : this.#root(source);
   }
 }
 
-function lanes(mode: Access["mode"], places: readonly Place[]): Access {
-  return { places, mode, by: "lanes", proxy: "generic" };
-}
+const usesScratch = {
+  mode: "write",
+  actor: "lanes",
+  proxy: "generic",
+  done: "at once",
+} as const;
 
 function overlap(left: SharedBuffer, right: SharedBuffer | undefined): boolean {
   if (right === undefined) return false;

@@ -23,11 +23,14 @@
  * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
  * engine is the user's, and is not looked at here.
  */
-import type { AnyOp, Op, Region } from "../../../ir/node.ts";
+import type { AnyOp, Region } from "../../../ir/node.ts";
+import type { Meeting } from "../../../ir/schema.ts";
+import { toldBy, traitsOf } from "../../../ir/traits.ts";
 import { regionList } from "../../../ir/traverse.ts";
 import type { Placement } from "../../../layout/plan/place.ts";
 import { AccessFinder } from "./accesses.ts";
-import type { Access, Place } from "./accesses.ts";
+import type { Place } from "./accesses.ts";
+import { Pending } from "./pending.ts";
 
 export interface Need {
   /** All lanes of the program thread meet; the reason is printed behind the barrier. */
@@ -38,78 +41,27 @@ export interface Need {
 
 export type OrderingPlan = ReadonlyMap<AnyOp, Need>;
 
-/** What lanes did and others may not know of, by place. */
-interface Deeds {
-  readonly reads: Map<Place, AnyOp>;
-  readonly writes: Map<Place, AnyOp>;
-  /** Hand-overs that the lane has made, and others may not have. */
-  readonly fences: Map<Place, AnyOp>;
-}
-
-interface Pending {
-  /** Since the lanes last met. */
-  readonly open: Deeds;
-  /** Before the last arrival on the cluster's barrier: over once that was waited for. */
-  readonly arrived: Deeds;
-  /** Written by lanes and not yet handed to the asynchronous proxy. */
-  readonly unfenced: Map<Place, AnyOp>;
-}
-
-function noPending(): Pending {
-  const none = (): Deeds => ({ reads: new Map(), writes: new Map(), fences: new Map() });
-  return { open: none(), arrived: none(), unfenced: new Map() };
-}
-
-function copyOf(pending: Pending): Pending {
-  const copy = noPending();
-  include(copy, pending);
-  return copy;
-}
-
-/** Adds what is pending on another way here; tells whether that was anything new. */
-function include(into: Pending, other: Pending): boolean {
-  const grown = [
-    includeDeeds(into.open, other.open),
-    includeDeeds(into.arrived, other.arrived),
-    includePlaces(into.unfenced, other.unfenced),
-  ];
-  return grown.includes(true);
-}
-
-function includeDeeds(into: Deeds, other: Deeds): boolean {
-  const grown = [
-    includePlaces(into.reads, other.reads),
-    includePlaces(into.writes, other.writes),
-    includePlaces(into.fences, other.fences),
-  ];
-  return grown.includes(true);
-}
-
-function includePlaces(into: Map<Place, AnyOp>, other: ReadonlyMap<Place, AnyOp>): boolean {
-  const before = into.size;
-  for (const [place, op] of other) if (!into.has(place)) into.set(place, op);
-  return into.size > before;
-}
-
 export function planOrdering(placement: Placement): OrderingPlan {
   const needs = new Map<AnyOp, Need>();
   const finder = new AccessFinder(placement);
   const { kernel } = placement;
   for (const thread of kernel.threads.keys())
-    new Planner(finder, thread, needs).follow(kernel.body, noPending());
+    new Planner(finder, thread, needs).follow(kernel.body, new Pending());
   return needs;
 }
 
 /** Follows what one program thread does. */
 class Planner {
   readonly #finder: AccessFinder;
-  readonly #readByDots: ReadonlySet<Place>;
+  readonly #readUnasked: ReadonlySet<Place>;
   readonly #thread: number;
   readonly #needs: Map<AnyOp, Need>;
+  /** Whether each warp runs on its own, and a meeting of its lanes is all that is needed. */
+  #oneWarp = false;
 
   constructor(finder: AccessFinder, thread: number, needs: Map<AnyOp, Need>) {
     this.#finder = finder;
-    this.#readByDots = finder.readByDots();
+    this.#readUnasked = finder.readUnasked();
     this.#thread = thread;
     this.#needs = needs;
   }
@@ -121,34 +73,36 @@ class Planner {
 
   #step(op: AnyOp, pending: Pending): void {
     const accesses = this.#finder.of(op);
-    const conflict = accesses.map((access) => conflictOf(access, pending)).find((each) => each);
-    const unfenced = accesses
-      .filter(({ proxy }) => proxy === "async")
-      .map(({ places }) => places.find((place) => pending.unfenced.has(place)))
-      .find((place) => place !== undefined);
-    const fenced = accesses.some(({ proxy }) => proxy === "async") && handedOver(pending);
+    const conflict = accesses.map((access) => pending.conflictOf(access)).find((each) => each);
+    const unfenced = accesses.find((access) => pending.isUnfenced(access));
+    const fenced = pending.fenced && accesses.some(({ proxy }) => proxy === "async");
+    if (unfenced !== undefined) pending.fence("smem");
     if (conflict !== undefined || unfenced !== undefined || fenced) {
-      const reader = op.kind === "copy_async" ? "the copy engine touches" : "the tensor cores read";
-      const fence = unfenced && `${reader} what lanes have written`;
-      const barrier = conflict ?? "all lanes have handed over what they wrote";
-      this.#need(op, { barrier, fence });
-      clear(pending);
-      if (unfenced !== undefined) pending.unfenced.clear();
+      const reader =
+        unfenced?.actor === "one lane" ? "the copy engine touches" : "the tensor cores read";
+      this.#need(op, {
+        barrier: conflict ?? "all lanes have handed over what they wrote",
+        fence: unfenced && `${reader} what lanes have written`,
+      });
+      pending.meet("whole");
     }
-    if (releases.has(op.kind)) this.#handOver(op, pending);
-    for (const access of accesses) record(op, access, pending);
-    this.#pass(op, pending);
+    if (toldBy(op) !== "nobody") this.#handOver(op, pending);
+    this.#meet(op, "before", pending);
+    for (const access of accesses) pending.record(access);
+    // Users write this one themselves; the lanes need not have met.
+    if (op.kind === "proxy_fence") pending.fence(op.attributes.space);
+    this.#followRegions(op, pending);
+    this.#meet(op, "after", pending);
   }
 
   /** Whoever is told of the writes may multiply what was written, and `dot` asks for no hand-over. */
   #handOver(op: AnyOp, pending: Pending): void {
-    if (![...pending.unfenced.keys()].some((place) => this.#readByDots.has(place))) return;
+    if (!pending.hasUnfenced(this.#readUnasked)) return;
     this.#need(op, {
       barrier: undefined,
       fence: "the tensor cores may read what lanes have written",
     });
-    pending.unfenced.clear();
-    pending.open.fences.set(everything, op);
+    pending.fence("smem");
   }
 
   #need(op: AnyOp, need: Need): void {
@@ -159,111 +113,63 @@ class Planner {
     });
   }
 
-  /** What the op itself orders, and what its regions leave behind. */
-  #pass(op: AnyOp, pending: Pending): void {
-    if (op.kind === "loop" || op.kind === "while") {
-      this.#repeat(op, pending);
-      return;
-    }
-    if (op.kind === "on_threads") {
-      if (op.attributes.threads.includes(this.#thread)) this.follow(op.regions.body, pending);
-      return;
-    }
-    if (op.kind === "warps" || op.kind === "scoped") {
-      // All lanes meet before and after; in between, warps on their own meet in their warp.
-      clear(pending);
-      this.follow(op.regions.body, pending);
-      const end = op.regions.body.ops.at(-1);
-      if (op.kind === "scoped" && end !== undefined) this.#handOver(end, pending);
-      clear(pending);
-      return;
-    }
-    if (op.kind === "proxy_fence") {
-      if (op.attributes.space === "smem") pending.unfenced.clear();
-      pending.open.fences.set(everything, op);
-    }
-    if (op.kind === "cluster_arrive") {
-      includeDeeds(pending.arrived, pending.open);
-      clearDeeds(pending.open);
-    }
-    if (op.kind === "cluster_wait") clearDeeds(pending.arrived);
-    if (meets.has(op.kind)) clear(pending);
+  /** Where the op's own instructions have the lanes meet. */
+  #meet(op: AnyOp, at: Meeting["at"], pending: Pending): void {
+    for (const meeting of traitsOf(op).meets)
+      if (meeting.at === at && (meeting.who !== "warp" || this.#oneWarp))
+        pending.meet(meeting.part);
+  }
+
+  #followRegions(op: AnyOp, pending: Pending): void {
     const regions = regionList(op);
-    if (regions.length === 0) return;
+    switch (traitsOf(op).regions) {
+      case "none":
+        return;
+      case "once":
+        return this.#once(op, regions, pending);
+      case "repeat":
+        return this.#repeat(regions, pending);
+      case "one of":
+        return this.#oneOf(regions, pending);
+      case "each warp":
+        return this.#eachWarp(regions, pending);
+      case "some threads":
+        if (op.kind === "on_threads" && op.attributes.threads.includes(this.#thread))
+          for (const region of regions) this.follow(region, pending);
+    }
+  }
+
+  #once(op: AnyOp, regions: readonly Region[], pending: Pending): void {
+    for (const region of regions) {
+      this.follow(region, pending);
+      const end = region.ops.at(-1);
+      if (toldBy(op) !== "nobody" && end !== undefined) this.#handOver(end, pending);
+    }
+  }
+
+  /** A round follows the one before. The condition of a loop runs once more than its body, which comes last. */
+  #repeat(regions: readonly Region[], pending: Pending): void {
+    for (;;) {
+      const round = pending.copy();
+      for (const region of regions) this.follow(region, round);
+      if (!pending.include(round)) break;
+    }
+    for (const region of regions.slice(0, -1)) this.follow(region, pending);
+  }
+
+  #oneOf(regions: readonly Region[], pending: Pending): void {
     const ends = regions.map((region) => {
-      const own = copyOf(pending);
+      const own = pending.copy();
       this.follow(region, own);
       return own;
     });
-    // One of the regions runs.
-    clear(pending);
-    pending.unfenced.clear();
-    for (const end of ends) include(pending, end);
+    pending.clear();
+    for (const end of ends) pending.include(end);
   }
 
-  #repeat(op: Op<"loop"> | Op<"while">, pending: Pending): void {
-    for (;;) {
-      const round = copyOf(pending);
-      for (const region of regionList(op)) this.follow(region, round);
-      if (!include(pending, round)) break;
-    }
-    // The condition of a while loop runs once more than its body.
-    if (op.kind === "while") this.follow(op.regions.condition, pending);
-  }
-}
-
-/** Ops whose instructions have all lanes of the thread meet. */
-const meets: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
-  "block_sync",
-  "semaphore_wait",
-  "wait_group",
-  "semaphore_signal",
-]);
-
-/** Ops that tell other program threads and blocks of what was done before. */
-const releases: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
-  "barrier_arrive",
-  "block_sync",
-  "cluster_arrive",
-  "semaphore_signal",
-  "scoped",
-]);
-
-/** What a hand-over is of. */
-const everything: Place = { name: "all that was written", space: "gmem" };
-
-/** All lanes have met. */
-function clear({ open, arrived }: Pending): void {
-  clearDeeds(open);
-  clearDeeds(arrived);
-}
-
-function clearDeeds({ reads, writes, fences }: Deeds): void {
-  reads.clear();
-  writes.clear();
-  fences.clear();
-}
-
-function handedOver({ open, arrived }: Pending): boolean {
-  return open.fences.size > 0 || arrived.fences.size > 0;
-}
-
-/** Why lanes must meet before the access. */
-function conflictOf({ places, mode }: Access, { open, arrived }: Pending): string | undefined {
-  for (const place of places) {
-    if (open.writes.has(place) || arrived.writes.has(place))
-      return `other lanes may have written ${place.name}${mode === "read" ? "" : " before"}`;
-    if (mode === "write" && (open.reads.has(place) || arrived.reads.has(place)))
-      return `other lanes may still read ${place.name}`;
-  }
-  return undefined;
-}
-
-function record(op: AnyOp, { places, mode, by, proxy }: Access, pending: Pending): void {
-  for (const place of places) {
-    // What one lane starts is ordered by waiting for it.
-    if (by === "lanes") pending.open[mode === "read" ? "reads" : "writes"].set(place, op);
-    if (mode === "write" && proxy === "generic" && place.space === "smem")
-      pending.unfenced.set(place, op);
+  #eachWarp(regions: readonly Region[], pending: Pending): void {
+    this.#oneWarp = true;
+    for (const region of regions) this.follow(region, pending);
+    this.#oneWarp = false;
   }
 }

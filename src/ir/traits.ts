@@ -1,0 +1,100 @@
+/**
+ * Questions about what an op does. All answers follow from its traits in the op table:
+ *
+ *   %3 = slice_ref %0 …        windowedBy: %0
+ *   store %3, %2               accessesOf: %3 is written by lanes;  hasEffect
+ *   %4 = reshape %2            reusedBy: %2, whose registers %4 has;  onlyComputes
+ */
+import type { AnyOp, Region, Value } from "./node.ts";
+import { opTable } from "./ops.ts";
+import type { Access, Scope, Traits } from "./schema.ts";
+import { regionList } from "./traverse.ts";
+
+export function traitsOf({ kind }: Pick<AnyOp, "kind">): Traits {
+  return opTable[kind].traits;
+}
+
+/** The values of a named operand: none where it is optional and absent, several where it is a list. */
+function operandsNamed(op: AnyOp, name: string): readonly Value[] {
+  const operands = op.operands as { readonly [name: string]: Value | readonly Value[] | undefined };
+  return [operands[name] ?? []].flat();
+}
+
+/** Whether the op only computes: equal ones may be merged and one may move. */
+export function onlyComputes(op: AnyOp): boolean {
+  return traitsOf(op).may === "anything";
+}
+
+/** Whether the op does something that others can see, itself or in its regions. */
+export function hasEffect(op: AnyOp): boolean {
+  const { may } = traitsOf(op);
+  return may === "as its regions" ? regionList(op).some(regionHasEffect) : may === "nothing";
+}
+
+export function regionHasEffect({ ops }: Region): boolean {
+  return ops.some(hasEffect);
+}
+
+/** What the op does to one of its operands. */
+export interface OperandAccess extends Access {
+  readonly value: Value;
+}
+
+/** What the op does to its operands by the chosen method; by any of them where none is chosen. */
+export function accessesOf(op: AnyOp, method?: string): readonly OperandAccess[] {
+  const { accesses } = traitsOf(op);
+  return accessesBy(op, accesses, method).flatMap((access) =>
+    operandsNamed(op, access.of).map((value) => ({ ...access, value })),
+  );
+}
+
+function accessesBy(
+  { kind }: AnyOp,
+  accesses: Traits["accesses"],
+  method: string | undefined,
+): readonly Access[] {
+  if (!("by" in accesses)) return accesses;
+  if (method === undefined) return Object.values(accesses.by).flat();
+  const chosen = accesses.by[method];
+  if (chosen === undefined) throw new Error(`${kind} has no method ${method}`);
+  return chosen;
+}
+
+/** The value whose memory the results are a window on, in this block or in another. */
+export function windowedBy(op: AnyOp): Value | undefined {
+  const { results } = traitsOf(op);
+  if (typeof results !== "object") return undefined;
+  if ("window" in results) return operandsNamed(op, results.window)[0];
+  return "peer" in results ? operandsNamed(op, results.peer)[0] : undefined;
+}
+
+/** Operands whose registers live on under another name: those of results, of carries, of what is yielded. */
+export function reusedBy(op: AnyOp): readonly Value[] {
+  const { results } = traitsOf(op);
+  if (typeof results !== "object") return [];
+  if ("same" in results) return operandsNamed(op, results.same);
+  return "handed" in results ? operandsNamed(op, results.handed) : [];
+}
+
+/** Whether the results' registers may be those of other values too. */
+export function sharesRegisters(op: AnyOp): boolean {
+  const { results } = traitsOf(op);
+  return typeof results === "object"
+    ? "same" in results || "handed" in results
+    : results === "fixed";
+}
+
+/** Whether the op makes memory or barriers of the block's own, rather than of the grid's. */
+export function allocatesShared(op: AnyOp): boolean {
+  if (traitsOf(op).results !== "memory") return false;
+  return op.results.every(
+    ({ type }) => type.kind === "barrier" || (type.kind === "ref" && type.space === "smem"),
+  );
+}
+
+/** Who may learn of what lanes did before the op. */
+export function toldBy(op: AnyOp): Scope {
+  const { tells } = traitsOf(op);
+  if (typeof tells === "string") return tells;
+  return operandsNamed(op, tells.with).length > 0 ? tells.scope : tells.otherwise;
+}

@@ -1,0 +1,120 @@
+/**
+ * What lanes of a program thread did and others may not know of, at one point of the program.
+ *
+ *   | part     | holds                                                          | emptied by              |
+ *   |----------|----------------------------------------------------------------|-------------------------|
+ *   | open     | reads, writes and fences since the lanes last met              | a meeting               |
+ *   | arrived  | those before the last arrival on the cluster's barrier         | its wait, or a meeting  |
+ *   | unfenced | writes not yet handed to the asynchronous proxy, met or not    | a fence of each lane    |
+ */
+import type { Meeting } from "../../../ir/schema.ts";
+import type { Place, PlaceAccess } from "./accesses.ts";
+
+interface Deeds {
+  readonly reads: Set<Place>;
+  readonly writes: Set<Place>;
+  /** Whether the lane has handed over what it wrote, and others may not have. */
+  fenced: boolean;
+}
+
+export class Pending {
+  readonly #open: Deeds = noDeeds();
+  readonly #arrived: Deeds = noDeeds();
+  readonly #unfenced = new Set<Place>();
+
+  copy(): Pending {
+    const copy = new Pending();
+    copy.include(this);
+    return copy;
+  }
+
+  /** Adds what is pending on another way here; tells whether that was anything new. */
+  include(other: Pending): boolean {
+    const grown = [
+      includeDeeds(this.#open, other.#open),
+      includeDeeds(this.#arrived, other.#arrived),
+      includePlaces(this.#unfenced, other.#unfenced),
+    ];
+    return grown.includes(true);
+  }
+
+  clear(): void {
+    this.meet("whole");
+    this.#unfenced.clear();
+  }
+
+  /** Why lanes must meet before the access. */
+  conflictOf({ places, mode }: PlaceAccess): string | undefined {
+    const deeds = [this.#open, this.#arrived];
+    for (const place of places) {
+      if (deeds.some(({ writes }) => writes.has(place)))
+        return `other lanes may have written ${place.name}${mode === "read" ? "" : " before"}`;
+      if (mode === "write" && deeds.some(({ reads }) => reads.has(place)))
+        return `other lanes may still read ${place.name}`;
+    }
+    return undefined;
+  }
+
+  /** Whether the asynchronous proxy may not yet see what lanes have written there. */
+  isUnfenced({ places, proxy }: PlaceAccess): boolean {
+    return proxy === "async" && places.some((place) => this.#unfenced.has(place));
+  }
+
+  hasUnfenced(places: ReadonlySet<Place>): boolean {
+    return [...this.#unfenced].some((place) => places.has(place));
+  }
+
+  /** Whether other lanes may not have made a fence that this one has. */
+  get fenced(): boolean {
+    return this.#open.fenced || this.#arrived.fenced;
+  }
+
+  record({ places, mode, actor, proxy }: PlaceAccess): void {
+    for (const place of places) {
+      // What one lane starts is ordered by waiting for it.
+      if (actor === "lanes") this.#open[mode === "read" ? "reads" : "writes"].add(place);
+      if (mode === "write" && proxy === "generic" && place.space === "smem")
+        this.#unfenced.add(place);
+    }
+  }
+
+  /** Each lane hands over what it has written. */
+  fence(space: "smem" | "gmem"): void {
+    if (space === "smem") this.#unfenced.clear();
+    this.#open.fenced = true;
+  }
+
+  /** All lanes meet, or a half of that. */
+  meet(part: Meeting["part"]): void {
+    if (part === "arrive") includeDeeds(this.#arrived, this.#open);
+    if (part !== "arrive") clearDeeds(this.#arrived);
+    if (part !== "wait") clearDeeds(this.#open);
+  }
+}
+
+function noDeeds(): Deeds {
+  return { reads: new Set(), writes: new Set(), fenced: false };
+}
+
+function clearDeeds(deeds: Deeds): void {
+  deeds.reads.clear();
+  deeds.writes.clear();
+  deeds.fenced = false;
+}
+
+function includeDeeds(into: Deeds, other: Deeds): boolean {
+  const fenced = !into.fenced && other.fenced;
+  into.fenced ||= other.fenced;
+  const grown = [
+    includePlaces(into.reads, other.reads),
+    includePlaces(into.writes, other.writes),
+    fenced,
+  ];
+  return grown.includes(true);
+}
+
+function includePlaces(into: Set<Place>, other: ReadonlySet<Place>): boolean {
+  const before = into.size;
+  for (const place of other) into.add(place);
+  return into.size > before;
+}
