@@ -12,7 +12,11 @@ import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { formatPosition } from "../support/location.ts";
+import { Recent } from "../support/recent.ts";
 import type { Backend, Compiled, MachineCode } from "./backend.ts";
+
+/** Kernels that a device keeps compiled; one that it meets again after that many others is compiled anew. */
+const keptKernels = 1024;
 
 export interface CompilationRecord {
   readonly kernel: string;
@@ -32,9 +36,9 @@ export interface CompilationRecord {
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: ((record: CompilationRecord) => void) | undefined;
-  readonly #byKernel = new WeakMap<Kernel | CompiledKernel, Compiled>();
-  readonly #byText = new Map<string, Compiled>();
-  readonly #latestText = new Map<string, string>();
+  readonly #byKernel = new Recent<Kernel | CompiledKernel, Compiled>(keptKernels);
+  readonly #byText = new Recent<string, Compiled>(keptKernels);
+  readonly #latestText = new Recent<string, string>(keptKernels);
   readonly #records: CompilationRecord[] = [];
 
   constructor(backend: Backend, onCompile?: (record: CompilationRecord) => void) {
@@ -42,6 +46,7 @@ export class CompilationCache {
     this.#onCompile = onCompile;
   }
 
+  /** The newest ones, as many as there are kernels kept. */
   get records(): readonly CompilationRecord[] {
     return this.#records;
   }
@@ -92,6 +97,7 @@ export class CompilationCache {
 
   #record(record: CompilationRecord): void {
     this.#records.push(record);
+    if (this.#records.length > keptKernels) this.#records.shift();
     this.#onCompile?.(record);
   }
 }

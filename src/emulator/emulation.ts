@@ -5,6 +5,7 @@
 import type { PtxModule } from "../ptx/module.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
+import { Recent } from "../support/recent.ts";
 import type { Target } from "../targets/target.ts";
 import { globalBase, windows, wordSize } from "./addresses.ts";
 import { collectiveRules } from "./collectives.ts";
@@ -20,8 +21,11 @@ import { initialBytes } from "./program/variables.ts";
 import type { Marks } from "./threads/marks.ts";
 import type { EmulatedLaunch, EmulatorOptions } from "./types.ts";
 
+/** Modules whose programs are kept: they are compiled JavaScript, of which an engine holds only so much. */
+const keptModules = 128;
+
 /** Programs by module, entry and what they do besides. */
-const programs = new WeakMap<PtxModule, Map<string, Program>>();
+const programs = new Recent<PtxModule, Map<string, Program>>(keptModules);
 
 function programOf(module: PtxModule, entry: string, checks: boolean, marks: boolean): Program {
   const known = programs.get(module) ?? new Map<string, Program>();
