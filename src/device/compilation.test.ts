@@ -15,7 +15,7 @@ function countingCache(): { readonly cache: CompilationCache; readonly compiled:
     sourceLines: "all",
     compile: ({ name }): Compiled => {
       compiled.push(name);
-      return { program: name, cached: false, warnings: [] };
+      return { program: name, cached: false };
     },
   };
   return { cache: new CompilationCache(backend as Backend), compiled };
