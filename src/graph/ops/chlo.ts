@@ -1,14 +1,5 @@
 /** Ops of the CHLO dialect, which JAX prints for functions that StableHLO lacks. */
-import {
-  flag,
-  integer,
-  integers32,
-  list,
-  optional,
-  raggedDotNumbers,
-  withDefault,
-  words,
-} from "./forms.ts";
+import { flag, integer, list, optional, raggedDotNumbers, withDefault, words } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
 const pure = { attributes: {}, regions: {}, effect: "none", text: "arrow" } as const;
@@ -76,7 +67,6 @@ export const chloOps = defineGraphOps({
     attributes: {
       dimension: integer,
       is_reverse: withDefault(flag, false),
-      operandSegmentSizes: optional(integers32),
     },
     regions: { body: "one" },
     effect: "regions",

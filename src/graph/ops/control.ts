@@ -107,6 +107,14 @@ export const controlOps = defineGraphOps({
     effect: "none",
     text: "sharding_constraint",
   },
+  "sdy.manual_computation": {
+    summary: "A computation on the shards of its operands.",
+    operands: { tensors: "many" },
+    attributes: { in_shardings: attribute, out_shardings: attribute, manual_axes: attribute },
+    regions: { body: "one" },
+    effect: "regions",
+    text: "manual_computation",
+  },
   foreign: {
     summary: "An op that the table does not have: kept and printed, refused where it would run.",
     operands: { inputs: "many" },

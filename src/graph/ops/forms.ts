@@ -47,6 +47,9 @@ import { tensorType } from "./types.ts";
 export interface Form<T> {
   /** What the attribute is, for reports. */
   readonly what: string;
+  /** Whether it may be absent, or has a value then; undefined where it has to be there. */
+  readonly presence?: "optional" | "default";
+  readonly fallback?: T;
   /** Undefined where the attribute is something else. */
   read(attribute: Attribute): T | undefined;
   write(value: T): Attribute;
@@ -136,7 +139,12 @@ export const literalForm: Form<Literal> = {
 export const real: Form<number> = {
   what: "a number such as `1.0 : f32`",
   read: (found) => (found.kind === "float" ? Number(found.text) : undefined),
-  write: (number) => Object.freeze({ kind: "float", text: number.toExponential(), type: "f64" }),
+  write: (number) =>
+    Object.freeze({
+      kind: "float",
+      text: number.toExponential().replace(/^(-?\d)e/, "$1.0e"),
+      type: "f64",
+    }),
 };
 
 export function list<T>(item: Form<T>): Form<readonly T[]> {
@@ -159,21 +167,16 @@ function wholeNumbers(items: readonly string[]): readonly number[] | undefined {
   return items.every((item) => /^-?\d+$/.test(item)) ? Object.freeze(items.map(Number)) : undefined;
 }
 
-function integersOf(type: "i64" | "i32"): Form<readonly number[]> {
-  return {
-    what: `a list of integers such as \`array<${type}: 1, 2>\``,
-    read(found) {
-      if (found.kind === "array") return wholeNumbers(found.items);
-      if (found.kind === "list") return list(integer).read(found);
-      if (found.kind !== "dense" || found.literal.type.shape.length !== 1) return undefined;
-      return numbersOf(found.literal);
-    },
-    write: (values) => arrayAttribute(type, values.map(String)),
-  };
-}
-
-export const integers = integersOf("i64");
-export const integers32 = integersOf("i32");
+export const integers: Form<readonly number[]> = {
+  what: "a list of integers such as `array<i64: 1, 2>`",
+  read(found) {
+    if (found.kind === "array") return wholeNumbers(found.items);
+    if (found.kind === "list") return list(integer).read(found);
+    if (found.kind !== "dense" || found.literal.type.shape.length !== 1) return undefined;
+    return numbersOf(found.literal);
+  },
+  write: (values) => arrayAttribute("i64", values.map(String)),
+};
 
 export const flags: Form<readonly boolean[]> = {
   what: "a list of flags such as `array<i1: true>`",

@@ -9,6 +9,7 @@
  *     }
  *   }
  */
+import { unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Attribute, AttributeMap } from "./attribute.ts";
 import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "./table.ts";
@@ -85,5 +86,31 @@ export function graphRegion(
     parameters: Object.freeze(parameters),
     ops: Object.freeze(ops),
     results: Object.freeze(results),
+  });
+}
+
+/** What an op is made from; the name, the location and what nobody reads may be left out. */
+export interface GraphOpParts<K extends GraphOpKind> {
+  readonly operands: GraphOperands<K>;
+  readonly attributes: GraphAttributes<K>;
+  readonly regions: GraphRegions<K>;
+  readonly results: readonly GraphValue[];
+  readonly location?: Location | undefined;
+  readonly name?: string | undefined;
+  readonly extra?: AttributeMap | undefined;
+}
+
+export function graphOp<K extends GraphOpKind>(kind: K, parts: GraphOpParts<K>): GraphOp<K> {
+  const { operands, attributes, regions, results } = parts;
+  for (const part of [operands, attributes, regions, results]) Object.freeze(part);
+  return Object.freeze({
+    kind,
+    operands,
+    attributes,
+    regions,
+    results,
+    location: parts.location ?? unknownLocation,
+    name: parts.name ?? "",
+    extra: parts.extra ?? noAttributes,
   });
 }

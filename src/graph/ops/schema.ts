@@ -63,6 +63,7 @@ export type TextForm =
   | "top_k"
   | "scan"
   | "expect"
+  | "expect_types"
   | "expect_const"
   | "manual_computation"
   | "sharding_constraint"

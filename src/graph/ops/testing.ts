@@ -37,6 +37,7 @@ export const testingOps = defineGraphOps({
     operands: both,
     attributes: { tolerance: withDefault(real, 1e-4) },
     text: "expect",
+    labels: { tolerance: "tolerance" },
   },
   "check.expect_almost_eq_const": {
     ...check,
@@ -53,7 +54,7 @@ export const testingOps = defineGraphOps({
       max_ulp_difference: withDefault(integer, 1),
       min_ulp_difference: withDefault(integer, 0),
     },
-    text: "expect",
+    text: "expect_types",
     labels: { max_ulp_difference: "max_ulp_difference", min_ulp_difference: "min_ulp_difference" },
   },
   "check.expect_serialized_eq": {

@@ -1,7 +1,7 @@
 /**
  * The registry of diagnostic codes. The first digit is the area:
  * 0 number formats, host arrays and files of them, 1 kernel language, 2 tile IR, 3 simulator, 4 device and runtime,
- * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator. A code keeps its meaning for good; retired
+ * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator, 9 programs. A code keeps its meaning for good; retired
  * codes are not reused.
  */
 import { deviceCodes } from "./device.ts";
@@ -10,6 +10,7 @@ import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
 import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
+import { graphTextCodes } from "./graph-text.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
@@ -36,4 +37,5 @@ export const codes = Object.freeze({
   ...ptxTextCodes,
   ...emulatorCodes,
   ...emulatorAsyncCodes,
+  ...graphTextCodes,
 });

@@ -1,0 +1,171 @@
+/**
+ * Dense constants in program text: nested lists, one element for all, or the bytes.
+ *
+ *   dense<[[1, 2], [3, 4]]> : tensor<2x2xi32>
+ *   dense<0xFF800000> : tensor<8xf32>                 minus infinity, eight times
+ *   dense<"0x0000803F00000040"> : tensor<2xf32>       little-endian memory; below 8 bits, a byte an element
+ */
+import { allocateElementLanes, laneConstructor, slotsOf } from "../ops/elements.ts";
+import type { ElementLanes } from "../ops/elements.ts";
+import { literal } from "../ops/literal.ts";
+import type { Literal } from "../ops/literal.ts";
+import { sizeOf } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+import { numberText, parseNumber } from "./numbers.ts";
+
+/** What is wrong with a constant, as the expected and the found. */
+export class DenseMismatch extends Error {
+  readonly expected: string;
+  readonly found: string;
+
+  constructor(expected: string, found: string) {
+    super(`expected ${expected}, found ${found}`);
+    this.expected = expected;
+    this.found = found;
+  }
+}
+
+const piece = /\s*([[\](),]|"[^"]*"|[-+\w.]+)/gy;
+
+/** The literal that the text between `dense<` and `>` spells. */
+export function parseDense(text: string, type: TensorType): Literal {
+  const bytes = /^"0x([0-9a-fA-F]*)"$/.exec(text)?.[1];
+  if (bytes !== undefined) return literal(type, parseBytes(bytes, type));
+  const slots = slotsOf(type.element);
+  const count = sizeOf(type.shape);
+  const pieces = Array.from(text.matchAll(piece), ([, found = ""]) => found);
+  const splat = pieces[0] !== "[" && pieces.length > 0;
+  const lanes = allocateElementLanes(type.element, splat ? 1 : count);
+  const reader = new ElementReader(pieces, type, lanes);
+  if (splat) reader.element();
+  else if (pieces.length > 0) reader.level(0);
+  reader.finish();
+  if (pieces.length === 0 && count !== 0) throw new DenseMismatch(`${count} elements`, "none");
+  return literal(type, splat && count === 0 ? lanes.subarray(0, 0) : shared(lanes, slots));
+}
+
+/** The lanes, or the first element alone where there is just one: a splat of one is itself. */
+function shared(lanes: ElementLanes, slots: number): ElementLanes {
+  return lanes.length === slots ? lanes.slice() : lanes;
+}
+
+class ElementReader {
+  readonly #pieces: readonly string[];
+  readonly #type: TensorType;
+  readonly #lanes: ElementLanes;
+  #next = 0;
+  #written = 0;
+
+  constructor(pieces: readonly string[], type: TensorType, lanes: ElementLanes) {
+    this.#pieces = pieces;
+    this.#type = type;
+    this.#lanes = lanes;
+  }
+
+  #take(): string {
+    return this.#pieces[this.#next++] ?? "the end of the list";
+  }
+
+  #expect(sign: string): void {
+    const found = this.#take();
+    if (found !== sign) throw new DenseMismatch(`\`${sign}\``, found);
+  }
+
+  /** A list of the axis `depth`, or an element below the last. */
+  level(depth: number): void {
+    const extent = this.#type.shape[depth];
+    if (extent === undefined) {
+      this.element();
+      return;
+    }
+    this.#expect("[");
+    let found = 0;
+    if (this.#pieces[this.#next] !== "]")
+      do {
+        found++;
+        if (found > extent) break;
+        this.level(depth + 1);
+      } while (this.#pieces[this.#next] === "," && this.#next++ >= 0);
+    const matches = found === extent || (extent !== 0 && sizeOf(this.#type.shape) === 0);
+    if (!matches)
+      throw new DenseMismatch(
+        `${extent} along axis ${depth}`,
+        found > extent ? `more than ${extent}` : `${found}`,
+      );
+    this.#expect("]");
+  }
+
+  element(): void {
+    if (slotsOf(this.#type.element) === 1) {
+      this.#number();
+      return;
+    }
+    this.#expect("(");
+    this.#number();
+    this.#expect(",");
+    this.#number();
+    this.#expect(")");
+  }
+
+  #number(): void {
+    const text = this.#take();
+    const lane = parseNumber(this.#type.element, text);
+    if (lane === undefined) throw new DenseMismatch(`a number of ${this.#type.element}`, text);
+    // Wide lanes are BigInt and the others numbers, as `parseNumber` gives them.
+    this.#lanes[this.#written++] = lane;
+  }
+
+  finish(): void {
+    const rest = this.#pieces[this.#next];
+    if (rest !== undefined) throw new DenseMismatch("the end of the list", rest);
+  }
+}
+
+function parseBytes(digits: string, { element, shape }: TensorType): ElementLanes {
+  const constructor = laneConstructor(element);
+  const slots = slotsOf(element);
+  const slotBytes = constructor.BYTES_PER_ELEMENT;
+  const bytes = Uint8Array.from({ length: digits.length >> 1 }, (_, i) =>
+    parseInt(digits.slice(2 * i, 2 * i + 2), 16),
+  );
+  const count = sizeOf(shape);
+  const length = bytes.length / slotBytes;
+  if (digits.length % 2 !== 0 || (length !== slots && length !== count * slots))
+    throw new DenseMismatch(
+      `${count * slots * slotBytes} bytes, or ${slots * slotBytes} for one element`,
+      `${digits.length / 2}`,
+    );
+  return new constructor(bytes.buffer, 0, length);
+}
+
+/** Lists of more elements are printed as bytes. */
+const longestList = 100;
+
+/** What stands between `dense<` and `>`. */
+export function denseText({ type, splat, lanes }: Literal): string {
+  const { element, shape } = type;
+  const slots = slotsOf(element);
+  const item = (index: number): string => {
+    const texts = Array.from(
+      lanes.subarray(index * slots, (index + 1) * slots) as Iterable<number | bigint>,
+      (lane) => numberText(element, lane),
+    );
+    return slots === 1 ? texts.join("") : `(${texts.join(",")})`;
+  };
+  if (splat) return item(0);
+  const count = sizeOf(shape);
+  if (count === 0) return "";
+  if (count > longestList) return `"0x${bytesText(lanes)}"`;
+  const nest = (depth: number, start: number): string => {
+    const extent = shape[depth];
+    if (extent === undefined) return item(start);
+    const stride = sizeOf(shape.slice(depth + 1));
+    return `[${Array.from({ length: extent }, (_, i) => nest(depth + 1, start + i * stride)).join(", ")}]`;
+  };
+  return nest(0, 0);
+}
+
+function bytesText(lanes: ElementLanes): string {
+  const bytes = new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength);
+  return Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join("");
+}
