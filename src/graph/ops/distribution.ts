@@ -3,6 +3,7 @@ import {
   attribute,
   channelHandle,
   flag,
+  groups,
   integer,
   optional,
   rows,
@@ -12,11 +13,11 @@ import {
 } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
-const groups = {
-  replica_groups: rows,
+const grouped = {
+  replica_groups: groups,
   channel_handle: optional(channelHandle),
 } as const;
-const globalGroups = { ...groups, use_global_device_ids: withDefault(unit, false) } as const;
+const globalGroups = { ...grouped, use_global_device_ids: withDefault(unit, false) } as const;
 const transfer = {
   channel_handle: channelHandle,
   is_host_transfer: withDefault(flag, false),
@@ -63,7 +64,7 @@ export const distributionOps = defineGraphOps({
       split_dimension: integer,
       concat_dimension: integer,
       split_count: integer,
-      ...groups,
+      ...grouped,
     },
     regions: {},
     effect: "always",
@@ -80,7 +81,7 @@ export const distributionOps = defineGraphOps({
   "stablehlo.collective_broadcast": {
     summary: "The operand of the first process of each group.",
     operands: { operand: "one" },
-    attributes: groups,
+    attributes: grouped,
     regions: {},
     effect: "always",
     text: "generic",
@@ -96,7 +97,7 @@ export const distributionOps = defineGraphOps({
   "stablehlo.cross-replica-sum": {
     summary: "Sum over replicas; all_reduce replaces it.",
     operands: { operand: "one" },
-    attributes: { replica_groups: rows },
+    attributes: { replica_groups: groups },
     regions: {},
     effect: "always",
     text: "generic",

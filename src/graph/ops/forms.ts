@@ -42,6 +42,7 @@ import type {
   ScatterNumbers,
   StructureFields,
 } from "./structures.ts";
+import { readMeshGroups } from "./mesh.ts";
 import { tensorType } from "./types.ts";
 
 export interface Form<T> {
@@ -208,6 +209,16 @@ export const rows: Form<readonly (readonly number[])[]> = {
     const type = tensorType("i64", [values.length, values[0]?.length ?? 0]);
     return denseAttribute(literal(type, BigInt64Array.from(values.flat(), BigInt)));
   },
+};
+
+/** Groups of processes: as rows, or as axes of a mesh that the processes vary along. */
+export const groups: Form<readonly (readonly number[])[]> = {
+  what: rows.what,
+  read: (found) =>
+    found.kind === "dialect" && found.name === "stablehlo.replica_group_mesh_axes"
+      ? readMeshGroups(found.body ?? "")
+      : rows.read(found),
+  write: (values) => rows.write(values),
 };
 
 /** One of the words of an enumeration of StableHLO. */

@@ -92,7 +92,8 @@ class ProgramParser {
 
   #entry(functions: Entries, foreign: ForeignEntry[]): void {
     const scanner = this.#scanner;
-    if (scanner.sees("func.func")) this.#add(functions, this.#function());
+    if (scanner.sees("func.func") && this.#isDeclaration()) foreign.push(this.#declaration());
+    else if (scanner.sees("func.func")) this.#add(functions, this.#function());
     else if (scanner.sees('"func.func"')) this.#add(functions, this.#genericFunction());
     else if (/^(sdy|ml_program|mpmd)\./.test(scanner.text.slice(scanner.position)))
       foreign.push(this.#foreign());
@@ -103,6 +104,37 @@ class ProgramParser {
     if (functions.has(added.name))
       this.#scanner.fail("TW9003", `the module has two functions @${added.name}`);
     functions.set(added.name, added);
+  }
+
+  /** A function's head, which is passed over. */
+  #skipHead(): void {
+    const scanner = this.#scanner;
+    for (const word of ["func.func", "private", "nested", "public"]) scanner.accept(word);
+    scanner.symbol();
+    scanner.balanced("(");
+    if (scanner.accept("->")) {
+      if (scanner.sees("(")) scanner.balanced("(");
+      else this.#ops.type();
+    }
+    if (scanner.accept("attributes")) this.#ops.optionalDictionary();
+  }
+
+  #isDeclaration(): boolean {
+    const scanner = this.#scanner;
+    return scanner.elsewhere(scanner.position, () => {
+      this.#skipHead();
+      return !scanner.sees("{");
+    });
+  }
+
+  /** A function without a body: kept as text. */
+  #declaration(): ForeignEntry {
+    const scanner = this.#scanner;
+    const start = scanner.position;
+    this.#skipHead();
+    const text = scanner.text.slice(start, scanner.position).trim().replace(/\s+/g, " ");
+    this.#ops.trailingLocation();
+    return Object.freeze({ text });
   }
 
   /** An entry of another dialect: a name, a symbol and whatever is between brackets after them. */

@@ -214,7 +214,9 @@ interface FailureDetails {
 function normalizeSpaces(text: string): string {
   return text
     .split(/("(?:[^"\\]|\\.)*")/)
-    .map((piece, index) => (index % 2 === 1 ? piece : piece.replace(/\s+/g, " ")))
+    .map((piece, index) =>
+      index % 2 === 1 ? piece : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
+    )
     .join("")
     .trim();
 }

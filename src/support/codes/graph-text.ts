@@ -4,9 +4,10 @@ import { registerCodes } from "./entry.ts";
 export const graphTextCodes = registerCodes({
   TW9001: {
     title: "program text has something else here",
-    cause: "The text does not follow the grammar of MLIR, or of this op's short form, at this place.",
+    cause:
+      "The text does not follow the grammar of MLIR, or of this op's short form, at this place.",
     example: "%0 = stablehlo.add %arg0 %arg1 : tensor<4xf32>",
-    remedy: "write what is expected; the generic form \"dialect.op\"(…) is legal for every op",
+    remedy: 'write what is expected; the generic form "dialect.op"(…) is legal for every op',
   },
   TW9002: {
     title: "value used before its definition in program text",
@@ -28,25 +29,31 @@ export const graphTextCodes = registerCodes({
   },
   TW9005: {
     title: "written type is not the value's",
-    cause: "The types after the colon differ from the types that the operands were defined with, or from the number of results.",
-    example: "%0 = stablehlo.abs %arg0 : (tensor<4xf32>) -> tensor<4xf32>   // %arg0: tensor<8xf32>",
+    cause:
+      "The types after the colon differ from the types that the operands were defined with, or from the number of results.",
+    example:
+      "%0 = stablehlo.abs %arg0 : (tensor<4xf32>) -> tensor<4xf32>   // %arg0: tensor<8xf32>",
     remedy: "write the type that the value was defined with",
   },
   TW9006: {
     title: "constant does not fit its type",
-    cause: "A dense constant has other extents than its type, or a number that the element type lacks.",
+    cause:
+      "A dense constant has other extents than its type, or a number that the element type lacks.",
     example: "stablehlo.constant dense<[1, 2, 3]> : tensor<2xi32>",
-    remedy: "make the nesting of the list the shape of the type, and each number one of the element type",
+    remedy:
+      "make the nesting of the list the shape of the type, and each number one of the element type",
   },
   TW9007: {
     title: "constant kept outside the text",
     cause: "A dense_resource names data in a section of the file that is not read.",
     example: "stablehlo.constant dense_resource<weights> : tensor<1024xf32>",
-    remedy: "print the program with its constants (in JAX, without large-constant elision), or pass the data as an argument",
+    remedy:
+      "print the program with its constants (in JAX, without large-constant elision), or pass the data as an argument",
   },
   TW9008: {
     title: "region of several blocks",
-    cause: "StableHLO's regions are single blocks; branches between blocks belong to other dialects.",
+    cause:
+      "StableHLO's regions are single blocks; branches between blocks belong to other dialects.",
     example: "^bb1:\n  cf.br ^bb2",
     remedy: "lower control flow to stablehlo.while, stablehlo.if and stablehlo.case",
   },
