@@ -22,6 +22,7 @@ const areas: { readonly [digit: string]: string } = {
   6: "Layouts",
   7: "PTX",
   8: "Emulator",
+  9: "Programs",
 };
 
 function areaDigit(code: string): string {
