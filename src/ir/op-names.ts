@@ -22,7 +22,7 @@ const opNames: OpNames = {
   grid_size: "gridSize",
   cluster_rank: "clusterRank",
   thread_index: "threadIndex",
-  dimension_size: "dim",
+  size: "dim",
   iota: "iota",
   unary: ({ fn }) => fn,
   classify: ({ fn }) => classifyNames[fn],

@@ -67,6 +67,7 @@ const attributeTexts: { readonly [F in AttributeForm]: (value: AttributeForms[F]
   flag: String,
   literal: literalText,
   dtype: (dtype) => dtype.name,
+  size: sizeText,
   sizes: shapeText,
 };
 

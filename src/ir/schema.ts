@@ -22,6 +22,7 @@ export interface AttributeForms {
   flag: boolean;
   literal: Literal;
   dtype: DType;
+  size: Size;
   sizes: readonly Size[];
 }
 

@@ -103,12 +103,8 @@ describe("elementwise operations", () => {
     });
     expect(bodyText(definition)).toMatchInlineSnapshot(`
       "%1 = constant {value = 1, dtype = i32, shape = []} : i32
-      %2 = dimension_size {name = "n"} : i32
-      %3 = constant {value = 15, dtype = i32, shape = []} : i32
-      %4 = binary %2, %3 {fn = add} : i32
-      %5 = constant {value = 16, dtype = i32, shape = []} : i32
-      %6 = binary %4, %5 {fn = div} : i32
-      %7 = binary %1, %6 {fn = mul} : i32
+      %2 = size {of = ceildiv(n, 16)} : i32
+      %3 = binary %1, %2 {fn = mul} : i32
       yield"
     `);
   });

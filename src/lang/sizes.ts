@@ -1,14 +1,13 @@
 /**
  * Sizes as the user writes them. A size is a number, a named dimension or a quotient of
- * one; used as an index in a kernel's body it becomes a scalar:
+ * one; used as an index in a kernel's body it becomes a scalar, which the host computes, so that nothing
+ * of it can wrap around:
  *
- *   cdiv(n, 128)  ->  %0 = dimension_size {name = "n"}
- *                     %1 = binary %0, 127 {fn = add}
- *                     %2 = binary %1, 128 {fn = div}
+ *   cdiv(n, 128)  ->  %0 = size {of = ceildiv(n, 128)}
  */
 import { i32 } from "../formats/dtype.ts";
 import type { Value } from "../ir/node.ts";
-import { ceilDivSize, dimension, sizeText } from "../ir/size.ts";
+import { ceilDivSize, dimension } from "../ir/size.ts";
 import type { Dimension, Size } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -73,22 +72,5 @@ export function isExtent(item: unknown): item is Size {
 /** A size as a scalar value of the kernel. */
 export function sizeValue(size: Size, location: Location): Value {
   if (typeof size === "number") return constantValue(i32, [], size, location);
-  if (size.kind === "dimension")
-    return emitValue("dimension_size", {}, { name: size.name }, location);
-  if (size.kind === "ceildiv") {
-    const rounded = addOp("add", sizeValue(size.of, location), size.by - 1, location);
-    return addOp("div", rounded, size.by, location);
-  }
-  const [first, ...others] = size.factors.map((factor) => sizeValue(factor, location));
-  if (first === undefined) throw new Error(`size ${sizeText(size)} has no factors`);
-  const product = others.reduce(
-    (left, right) => emitValue("binary", { left, right }, { fn: "mul" }, location),
-    first,
-  );
-  return size.coefficient === 1 ? product : addOp("mul", product, size.coefficient, location);
-}
-
-function addOp(fn: "add" | "mul" | "div", left: Value, by: number, location: Location): Value {
-  const right = constantValue(i32, [], by, location);
-  return emitValue("binary", { left, right }, { fn }, location);
+  return emitValue("size", {}, { of: size }, location);
 }

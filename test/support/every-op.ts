@@ -17,7 +17,7 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   %10 = grid_size {axis = "j"} : i32
   %11 = cluster_rank {axis = "j"} : i32
   %12 = thread_index : i32
-  %13 = dimension_size {name = "k"} : i32
+  %13 = size {of = ceildiv(k, 4)} : i32
   %14 = iota {dtype = f32, shape = [8, 8], axis = 1} : tile<f32, [8, 8]>
   %15 = unary %3 {fn = exp} : tile<f32, [8, 8]>
   %16 = classify %15 {fn = is_nan} : tile<bool, [8, 8]>

@@ -366,7 +366,7 @@ const rules: OpRules<[Checker], void> = {
   grid_size: nothing,
   cluster_rank: nothing,
   thread_index: nothing,
-  dimension_size: nothing,
+  size: nothing,
   iota: (op, checker) => {
     notOneNumber(op, checker);
   },

@@ -369,7 +369,7 @@ class Generator extends RandomValues {
       () => this.give("block_index", {}, { axis: "i" }),
       () => this.give("grid_size", {}, { axis: "i" }),
       () => this.give("cluster_rank", {}, { axis: "i" }),
-      () => this.give("dimension_size", {}, { name: "n" }),
+      () => this.give("size", {}, { of: this.random.pick([n, ceilDivSize(n, 4)]) }),
       () => this.give("thread_index", {}, {}),
     ];
     this.random.pick(makers)();

@@ -70,7 +70,7 @@ test("matmul: 2mnk flops, rows and columns read once for each block", () => {
   ) {
     %0 = constant {value = 0, dtype = i32, shape = []} : i32
     %32 = constant {value = 32, dtype = i32, shape = []} : i32
-    %k = dimension_size {name = "k"} : i32
+    %k = size {of = k} : i32
     %zero = constant {value = 0, dtype = f32, shape = [64, 64]} : tile<f32, [64, 64]>
     %sum = loop %0, %k, %32 initial(%zero) body(%at: i32, %before: tile<f32, [64, 64]>) {
       %aw = slice_ref %a offsets(%0, %at) {sizes = [64, 32], dropped = []} : ref<gmem, bf16, [64, 32]>

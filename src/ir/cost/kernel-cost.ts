@@ -103,7 +103,7 @@ class CostWalk {
   #evaluate(op: AnyOp): number | undefined {
     if (op.results.length !== 1 || op.results[0]?.type.kind !== "scalar") return undefined;
     if (op.kind === "constant") return Number(op.attributes.value);
-    if (op.kind === "dimension_size") return this.#dimensions.get(op.attributes.name);
+    if (op.kind === "size") return evaluateSize(op.attributes.of, this.#dimensions);
     if (op.kind === "grid_size") {
       const axis = this.#kernel.grid.find(({ name }) => name === op.attributes.axis);
       return axis === undefined ? undefined : evaluateSize(axis.extent, this.#dimensions);

@@ -82,7 +82,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   grid_size: free,
   cluster_rank: free,
   thread_index: free,
-  dimension_size: free,
+  size: free,
   iota: free,
   unary: ({ operands, attributes }) => functionCost(attributes.fn, operands.source),
   classify: ({ operands }) => floatFlops(operands.source, elements(operands.source)),

@@ -232,16 +232,25 @@ export function requireSizes(draft: AnyDraft, sizes: readonly Size[], context: I
         expected: "positive integers",
         found: sizeText(size),
       });
-    for (const { name } of dimensionsOf(size)) requireDimension(draft, name, context);
+    requireDimensions(draft, size, context);
   }
 }
 
-export function requireDimension(draft: AnyDraft, name: string, context: InferContext): void {
-  if (!context.dimensions.some((dimension) => dimension.name === name))
-    fail(draft, "TW2011", `the kernel has no dimension ${name}`, {
-      expected: listText(context.dimensions.map((dimension) => dimension.name)),
-      found: name,
-    });
+/** Named dimensions of a size belong to the kernel and promise what they promise there. */
+export function requireDimensions(draft: AnyDraft, size: Size, context: InferContext): void {
+  for (const { name, multipleOf } of dimensionsOf(size)) {
+    const declared = context.dimensions.find((dimension) => dimension.name === name);
+    if (declared === undefined)
+      return fail(draft, "TW2011", `the kernel has no dimension ${name}`, {
+        expected: listText(context.dimensions.map((dimension) => dimension.name)),
+        found: name,
+      });
+    if (declared.multipleOf !== multipleOf)
+      fail(draft, "TW2219", `dimension ${name} promises different divisors`, {
+        expected: `a multiple of ${declared.multipleOf}`,
+        found: `a multiple of ${multipleOf}`,
+      });
+  }
 }
 
 export function listText(names: readonly string[]): string {

@@ -59,7 +59,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ["grid_size", infer("grid_size", {}, { axis: "i" }), ["i32"]],
   ["cluster_rank", infer("cluster_rank", {}, { axis: "j" }), ["i32"]],
   ["thread_index", infer("thread_index", {}, {}), ["i32"]],
-  ["dimension_size", infer("dimension_size", {}, { name: "n" }), ["i32"]],
+  ["size", infer("size", {}, { of: n }), ["i32"]],
   ["iota", infer("iota", {}, { dtype: i32, shape: [4, 8], axis: 1 }), ["tile<i32, [4, 8]>"]],
   ["iota", infer("iota", {}, { dtype: i8, shape: [128], axis: 0 }), ["tile<i8, [128]>"]],
   ["unary", infer("unary", { source: tile(f16, 8) }, { fn: "exp" }), ["tile<f16, [8]>"]],

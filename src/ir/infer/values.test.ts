@@ -23,6 +23,7 @@ import {
   u64,
   u8,
 } from "../../formats/dtype.ts";
+import { dimension } from "../size.ts";
 import { tileCodes } from "../../support/codes/ir/tiles.ts";
 import { valueCodes } from "../../support/codes/ir/values.ts";
 
@@ -265,7 +266,7 @@ const valueMistakes: readonly Mistake[] = [
   {
     name: "dimension that the kernel lacks",
     code: "TW2011",
-    make: () => infer("dimension_size", {}, { name: "m" }),
+    make: () => infer("size", {}, { of: dimension("m") }),
     message: "the kernel has no dimension m",
     expected: "one of n",
   },

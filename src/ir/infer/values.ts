@@ -23,7 +23,7 @@ import {
   listText,
   requireAxis,
   requireBool,
-  requireDimension,
+  requireDimensions,
   requireFunction,
   requireTileShape,
   sameShapes,
@@ -108,8 +108,8 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
   cluster_rank: gridScalar,
   thread_index: () => [scalarType(i32)],
 
-  dimension_size(draft, context) {
-    requireDimension(draft, draft.attributes.name, context);
+  size(draft, context) {
+    requireDimensions(draft, draft.attributes.of, context);
     return [scalarType(i32)];
   },
 

@@ -43,10 +43,10 @@ export const valueOps = defineOps({
     regions: {},
     traits: computes,
   },
-  dimension_size: {
-    summary: "The value of a named dimension at this launch.",
+  size: {
+    summary: "A size at this launch, which the host computes exactly; it is below 2³¹.",
     operands: {},
-    attributes: { name: "text" },
+    attributes: { of: "size" },
     regions: {},
     traits: computes,
   },

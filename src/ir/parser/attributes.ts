@@ -8,7 +8,7 @@ import type {
   Literal,
 } from "../schema.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseDType, parseIntegers, parseSizes } from "./types.ts";
+import { parseDType, parseIntegers, parseSize, parseSizes } from "./types.ts";
 import type { Dimensions } from "./types.ts";
 
 const formParsers: {
@@ -21,6 +21,7 @@ const formParsers: {
   flag: parseFlag,
   literal: parseLiteral,
   dtype: parseDType,
+  size: parseSize,
   sizes: parseSizes,
 };
 

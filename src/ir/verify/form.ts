@@ -28,6 +28,10 @@ function isText(item: unknown): boolean {
   return typeof item === "string";
 }
 
+function isSize(item: unknown): boolean {
+  return Number.isInteger(item) || (isObject(item) && "kind" in item);
+}
+
 const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } = {
   integer: Number.isInteger,
   integers: (item) => isListOf(item, Number.isInteger),
@@ -36,8 +40,8 @@ const formTests: { readonly [F in AttributeForm]: (item: unknown) => boolean } =
   flag: (item) => typeof item === "boolean",
   literal: (item) => ["number", "bigint", "boolean"].includes(typeof item),
   dtype: (item) => Object.values<unknown>(dtypes).includes(item),
-  sizes: (item) =>
-    isListOf(item, (size) => Number.isInteger(size) || (isObject(size) && "kind" in size)),
+  size: isSize,
+  sizes: (item) => isListOf(item, isSize),
 };
 
 function attributeFits(schema: AttributeSchema, item: unknown): boolean {

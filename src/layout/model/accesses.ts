@@ -8,6 +8,7 @@
  *   | the accumulator of wgmma        | (… | R0 L0 L1)        | 8            | 32           | 8            |
  */
 import { knownDivisor } from "../../ir/size.ts";
+import { greatestCommonDivisor } from "../../support/integers.ts";
 import { Memo } from "../../support/memo.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { lanesPerWarp } from "../algebra/bits.ts";
@@ -19,7 +20,6 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
 import { contiguity, powerOfTwoIn } from "../algebra/vectors.ts";
 import { costs } from "./cost.ts";
-import { greatestCommonDivisor } from "./divisors.ts";
 import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 const sectorBytes = 32;

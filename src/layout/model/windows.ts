@@ -10,6 +10,7 @@
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, KernelParameter, Op, Value } from "../../ir/node.ts";
+import { Facts } from "../../ir/facts/index.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
 import { knownDivisor, multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
@@ -17,7 +18,7 @@ import type { RefType } from "../../ir/types.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { reshapeView, sliceView, transposeView, wholeView } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { Divisors, greatestCommonDivisor } from "./divisors.ts";
+import { greatestCommonDivisor } from "../../support/integers.ts";
 
 type Step = Op<"slice_ref"> | Op<"transpose_ref"> | Op<"reshape_ref"> | Op<"peer_ref">;
 
@@ -61,14 +62,14 @@ export type Window = SharedWindow | GlobalWindow;
 
 export class Windows {
   readonly definitions: ReadonlyMap<Value, AnyOp>;
-  readonly divisors: Divisors;
+  readonly facts: Facts;
   readonly #parameters: ReadonlyMap<Value, KernelParameter>;
   readonly #known = new Map<Value, Window>();
   readonly #byText = new Map<string, SharedWindow>();
 
   constructor(kernel: Kernel) {
     this.definitions = definingOps(kernel.body);
-    this.divisors = new Divisors(kernel, this.definitions);
+    this.facts = new Facts(kernel, this.definitions);
     this.#parameters = new Map(kernel.parameters.map((each) => [each.value, each]));
   }
 
@@ -128,8 +129,8 @@ export class Windows {
     }
     const sizes = step.attributes.sizes.map(Number);
     const { dropped } = step.attributes;
-    const constants = step.operands.offsets.map((offset) => this.divisors.constant(offset));
-    const divisors = step.operands.offsets.map((offset) => this.divisors.of(offset));
+    const constants = step.operands.offsets.map((offset) => this.facts.constant(offset));
+    const divisors = step.operands.offsets.map((offset) => this.facts.divisor(offset));
     return {
       text: `slice ${sizes.join()} of ${constants.join()} by ${divisors.join()} but ${dropped.join()}`,
       dynamic: constants.includes(undefined),
@@ -179,9 +180,9 @@ export class Windows {
       const offset = step.operands.offsets[position];
       const size = sizes[position] ?? 1;
       if (offset === undefined) throw new Error("a slice has an offset for each axis");
-      const jump = this.divisors.of(offset) * (stride === undefined ? 1 : knownDivisor(stride));
+      const jump = this.facts.divisor(offset) * (stride === undefined ? 1 : knownDivisor(stride));
       start = greatestCommonDivisor(start, jump);
-      const first = this.divisors.constant(offset);
+      const first = this.facts.constant(offset);
       const same = first === 0 && sameSize(size, extent);
       const fits = typeof size === "number" && typeof extent === "number";
       const inside = same || (fits && first !== undefined && first + size <= extent);

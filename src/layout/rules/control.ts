@@ -53,9 +53,9 @@ function yieldInto(region: Region, slots: Slots, context: LayoutContext): void {
 
 /** How often a loop runs, where that is known. */
 function trips(op: Op<"loop">, context: LayoutContext): number {
-  const { divisors } = context.surroundings.windows;
+  const { facts } = context.surroundings.windows;
   const { lower, upper, step } = op.operands;
-  const [from, to, by] = [lower, upper, step].map((value) => divisors.constant(value));
+  const [from, to, by] = [lower, upper, step].map((value) => facts.constant(value));
   if (from === undefined || to === undefined || by === undefined) return costs.unknownTrips;
   return Math.max(1, Math.ceil((to - from) / by));
 }

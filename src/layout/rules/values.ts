@@ -43,7 +43,7 @@ export const valueRules: Rules<typeof valueOps> = {
   grid_size: uniform,
   cluster_rank: uniform,
   thread_index: uniform,
-  dimension_size: uniform,
+  size: uniform,
 
   iota(op, context) {
     const slot = context.define(op, op.results[0]);

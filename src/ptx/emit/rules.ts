@@ -32,10 +32,7 @@ export const emitRules: OpRules<[EmitContext], void> = {
   thread_index(op, context) {
     context.define(op.results[0], scalarOf(context.numbers.thread));
   },
-  dimension_size(op, context) {
-    const { name } = op.attributes;
-    const size = context.kernel.dimensions.find((each) => each.name === name);
-    if (size === undefined) throw new Error(`there is no dimension ${name}`);
-    context.define(op.results[0], scalarOf(context.size(size)));
+  size(op, context) {
+    context.define(op.results[0], scalarOf(context.size(op.attributes.of)));
   },
 };

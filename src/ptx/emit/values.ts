@@ -14,6 +14,7 @@
  * integers are extended by their sign and narrow floats are their code.
  */
 import type { DType } from "../../formats/dtype.ts";
+import type { Fact } from "../../ir/facts/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { Value } from "../../ir/node.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
@@ -55,12 +56,7 @@ export interface IndexValue {
 
 /** An index and what is known of it whatever the launch. */
 export interface Position extends IndexValue {
-  /** Divides it; 0 for zero, which everything divides. */
-  readonly divisor: number;
-  /** It is not below this. */
-  readonly least: number;
-  /** It is below each of these. */
-  readonly below: readonly Size[];
+  readonly fact: Fact;
 }
 
 /** An axis of the array that a window lies in. */
@@ -70,18 +66,22 @@ export interface RootAxis {
   readonly stride: Size;
 }
 
-/** Positions from `low` below `high` are inside; undefined where all are on that side. */
-export interface Bounds {
-  readonly low: Position | undefined;
-  readonly high: Position | undefined;
+/** Where a window lies in one that it was cut from, and on which sides it may overhang. */
+export interface Bound {
+  /** From the first element of that window to the first of this one. */
+  readonly start: Position;
+  /** Elements of that window. */
+  readonly size: Size;
+  readonly low: boolean;
+  readonly high: boolean;
 }
 
 export interface WindowAxis {
   /** The axis of the array along which it runs. */
   readonly root: number;
   readonly size: Size;
-  /** Where the window may overhang: positions along the axis of the array that must be inside as well. */
-  readonly bounds: readonly Bounds[];
+  /** The windows, the array among them, of which an element must be inside as well. */
+  readonly bounds: readonly Bound[];
 }
 
 /**

@@ -174,10 +174,8 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     });
   },
 
-  dimension_size(op, code) {
-    const dimension = code.kernel.dimensions.find(({ name }) => name === op.attributes.name);
-    if (dimension === undefined) throw new Error(`there is no dimension ${op.attributes.name}`);
-    emitKnown(code, op, code.size(dimension));
+  size(op, code) {
+    emitKnown(code, op, code.size(op.attributes.of));
   },
 
   iota(op, code) {

@@ -59,7 +59,7 @@ function copyOut(
  * the array, and it writes the 16 bytes in which a row ends to their end.
  */
 function storeProblem({ array, origin, dtype }: GlobalValue): string | undefined {
-  if (origin.some(({ least }) => least < 0)) return "it may begin before the array";
+  if (origin.some(({ fact }) => fact.least < 0n)) return "it may begin before the array";
   const row = array.find(({ stride }) => stride === 1)?.extent ?? 1;
   return (knownDivisor(row) * dtype.bits) % 128 === 0
     ? undefined

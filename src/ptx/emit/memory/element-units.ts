@@ -27,7 +27,7 @@ import { halved, windowPositions } from "./global.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates, tileParts } from "./parts.ts";
-import { addIndex, indexRegister, zeroPosition } from "./positions.ts";
+import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts";
 import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
@@ -141,7 +141,7 @@ function globalPlace(
 ): Place {
   const positions = windowPositions(context, window, indices);
   const { array, base, dtype, axes } = window;
-  const inside = boundTruths(context, axes, positions);
+  const inside = boundTruths(context, axes, indices);
   const scale = dtype.bits === 4 ? 1 : dtype.bits / 8;
   const start: WideSum = { register: dtype.bits === 4 ? undefined : base, constant: 0 };
   const sum = array.reduce(
@@ -157,22 +157,25 @@ function globalPlace(
   return { address: address(bytes.register, bytes.constant), half, inside };
 }
 
+/**
+ * A position is from −2³¹ below 2³², so that as an unsigned number it is below a size, which is less than
+ * 2³¹, where it is inside and nowhere else.
+ */
 function boundTruths(
   context: EmitContext,
   axes: readonly WindowAxis[],
-  positions: readonly IndexValue[],
+  indices: readonly IndexValue[],
 ): readonly Truth[] {
-  const compare = (relation: "ge" | "lt", left: IndexValue, right: IndexValue): Truth => {
-    const [a, b] = [indexRegister(context, left), indexRegister(context, right)];
-    return context.code.make("pred", `setp.${relation}.s32`, a, b);
-  };
-  return axes.flatMap(({ root, bounds }) => {
-    const position = positions[root] ?? zeroPosition;
-    return bounds.flatMap(({ low, high }) => [
-      ...(low ? [compare("ge", position, low)] : []),
-      ...(high ? [compare("lt", position, high)] : []),
-    ]);
-  });
+  const { code } = context;
+  return axes.flatMap(({ bounds }, axis) =>
+    bounds.map(({ start, size, high }) => {
+      const index = indices[axis] ?? zeroPosition;
+      const position = indexRegister(context, addIndex(context, start, index));
+      if (!high) return code.make("pred", "setp.ge.s32", position, integer(0));
+      const end = indexRegister(context, sizeIndex(context, size));
+      return code.make("pred", "setp.lt.u32", position, end);
+    }),
+  );
 }
 
 function sharedPlace(
@@ -214,7 +217,7 @@ function reshapedPlace(
     const start = window.origin[root] ?? zeroPosition;
     positions[root] = addIndex(context, start, indices[axis] ?? zeroPosition);
   });
-  const inside = boundTruths(context, window.axes, positions);
+  const inside = boundTruths(context, window.axes, indices);
   const strides = rowMajor(window.shape);
   const number = positions.reduce<WideSum>(
     (sum, position, axis) => addProduct(context, sum, position, strides[axis] ?? 1, 1),

@@ -14,7 +14,7 @@
  */
 import { knownDivisor } from "../../../ir/size.ts";
 import { powerOfTwoIn } from "../../../layout/algebra/vectors.ts";
-import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
+import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
@@ -41,9 +41,8 @@ interface Request {
 
 export function globalAccess(context: EmitContext, request: Request): Access {
   const { window, parts } = request;
-  const rooms = window.axes.map(({ root, bounds }) =>
-    roomsOf(context, window.origin[root] ?? zeroPosition, bounds),
-  );
+  const extents = parts.axes.map(({ extent }) => extent);
+  const rooms = window.axes.map(({ bounds }, axis) => roomsOf(context, bounds, extents[axis] ?? 1));
   const { axis, runs } = widestRuns(request);
   const base = { space: "global", readOnly: window.readOnly } as const;
   const run = runs[0]?.length ?? 1;
@@ -55,13 +54,12 @@ export function globalAccess(context: EmitContext, request: Request): Access {
     (bound) => bound !== undefined && bound.divisor % run !== 0,
   );
   if (run === 1 || !straddles) return { ...base, units: units(runs, rooms) };
-  const extents = parts.axes.map(({ extent }) => extent);
   const inside = wholeInside(context, rooms, extents);
-  if (inside === undefined) return { ...base, units: units(runs, []) };
+  if (inside === true) return { ...base, units: units(runs, []) };
   return {
     ...base,
     units: units(singleRuns(parts), rooms),
-    whole: { inside, units: units(runs, []) },
+    whole: inside === false ? undefined : { inside, units: units(runs, []) },
   };
 }
 

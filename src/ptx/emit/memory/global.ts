@@ -5,30 +5,28 @@
  *
  *   x: [n, 512], grid i of ceildiv(n, 64)
  *
- *   | window                             | axis | origin | bounds                               |
- *   |------------------------------------|------|--------|--------------------------------------|
- *   | x.at(slice(i.mul(64), 64), all)    | 0    | 64 i   | below n; none if n is a multiple of 64 |
- *   |                                    | 1    | 0      | none                                 |
- *   | x.at(slice(i.mul(64).sub(1), 66))  | 0    | 64 i − 1 | from 0, below n                    |
+ *   | window                             | axis | origin   | bounds                                 |
+ *   |------------------------------------|------|----------|----------------------------------------|
+ *   | x.at(slice(i.mul(64), 64), all)    | 0    | 64 i     | below n; none if n is a multiple of 64 |
+ *   |                                    | 1    | 0        | none                                   |
+ *   | x.at(slice(i.mul(64).sub(1), 66))  | 0    | 64 i − 1 | from 0, below n                        |
+ *   |   .at(slice(j, 8))                 | 0    | 64 i − 1 + j | as before, and j from 0, below 66  |
  *
+ * Positions are sums of i32 and wrap around as those do. An element that is inside every window it was cut
+ * from, asked from the innermost outwards, has a position from 0 below 2³¹ in each, so that none of its own
+ * sums has wrapped; of any other element some bound says so, since bounds are tested without wrapping.
  * An index that drops an axis is inside by the rules of the language.
  */
+import { divisorNumber } from "../../../ir/facts/index.ts";
 import type { KernelParameter, Op, Value } from "../../../ir/node.ts";
 import { ceilDivSize, knownDivisor, multiplySizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
 import { refOf, rowMajor } from "../../../layout/model/windows.ts";
-import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
+import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext } from "../context.ts";
-import type { Bounds, GlobalValue, IndexValue, Position, WindowAxis } from "../values.ts";
-import {
-  addIndex,
-  addPositions,
-  constantPosition,
-  sizePosition,
-  zeroPosition,
-} from "./positions.ts";
-import { endsWithin } from "./ranges.ts";
+import type { Bound, GlobalValue, IndexValue, Position, WindowAxis } from "../values.ts";
+import { addIndex, addPositions, constantPosition, zeroPosition } from "./positions.ts";
 import { addProduct, wideRegister } from "./wide.ts";
 
 /** Arrays begin at multiples of so many bytes. */
@@ -101,33 +99,27 @@ export function sliceAxes(
     const position = addPositions(context, start, slice.offset);
     moved[axis.root] = position;
     if (slice.dropped) return;
-    const before = axis.bounds.flatMap((bounds) => unproven(bounds, position, slice.size));
-    const bounds = [...before, ...parentBounds(context, axis, start, slice)];
+    const before = axis.bounds.map((bound) => ({
+      // Of the array itself the start is the window's own position.
+      start: bound.start === start ? position : addPositions(context, bound.start, slice.offset),
+      size: bound.size,
+    }));
+    const own = { start: slice.offset, size: axis.size };
+    const bounds = [...before, own].flatMap((bound) => unproven(context, bound, slice.size));
     kept.push({ root: axis.root, size: slice.size, bounds });
   });
   return { origin: moved, axes: kept };
 }
 
-/** What of the bounds is not certain for a window from `position` on. */
-function unproven({ low, high }: Bounds, position: Position, size: Size): readonly Bounds[] {
-  const surely = low?.register === undefined && position.least >= (low?.constant ?? -Infinity);
-  const ends =
-    high?.register === undefined && endsWithin(position, size, high?.constant ?? Infinity);
-  const left = { low: surely ? undefined : low, high: ends ? undefined : high };
-  return left.low === undefined && left.high === undefined ? [] : [left];
-}
-
-/** The bounds of the window that is sliced, as far as they are not certain. */
-function parentBounds(
-  context: EmitContext,
-  axis: WindowAxis,
-  start: Position,
-  { offset, size }: AxisSlice,
-): readonly Bounds[] {
-  const low = offset.least >= 0 ? undefined : start;
-  const ends = endsWithin(offset, size, axis.size);
-  const high = ends ? undefined : addPositions(context, start, sizePosition(context, axis.size));
-  return low === undefined && high === undefined ? [] : [{ low, high }];
+/** The bound as far as it does not hold for every launch. */
+function unproven(
+  { windows: { facts } }: EmitContext,
+  { start, size }: Pick<Bound, "start" | "size">,
+  count: Size,
+): readonly Bound[] {
+  const low = start.fact.least < 0n;
+  const high = !facts.endsWithin(start.fact, count, size);
+  return low || high ? [{ start, size, low, high }] : [];
 }
 
 export function sliceGlobal(
@@ -146,7 +138,10 @@ export function transposeAxes<T>(axes: readonly T[], permutation: readonly numbe
 export function startDivisor({ array, origin, moved = 0 }: GlobalValue): number {
   return array.reduce(
     (divisor, { stride }, axis) =>
-      greatestCommonDivisor(divisor, (origin[axis]?.divisor ?? 1) * knownDivisor(stride)),
+      greatestCommonDivisor(
+        divisor,
+        divisorNumber((origin[axis] ?? zeroPosition).fact) * knownDivisor(stride),
+      ),
     moved,
   );
 }

@@ -1,20 +1,33 @@
 /**
- * Which elements of a lane may be accessed: inside the bounds that the window carries, and inside the tile
- * where its layout overhangs. Along each axis all bounds become one room, counted from the window's start,
- * of which the lane takes its own part once; each distinct part of the registers is then one comparison.
+ * Which elements of a lane may be accessed: inside the windows that the window was cut from, and inside the
+ * tile where its layout overhangs. Along each axis all bounds become one room, counted from the window's
+ * start, of which the lane takes its own part once; each distinct part of the registers is one comparison.
  *
  *   window from 64 i of n rows, row = lane part + 8 · j
  *
  *   room  = n − 64 i              uniform
  *   limit = room − lane part      once a lane
  *   p_j   = limit > 8 · j         one for each j, shared by the registers of a row
+ *
+ * Nothing of this may wrap around. A start before the array or behind it is moved to where it says the same:
+ *
+ *   | start of `extent` elements        | room of n                                                        |
+ *   |-----------------------------------|------------------------------------------------------------------|
+ *   | from 0 to n                       | n − start                                                        |
+ *   | from 0 on, or so far before 0     | n − min(start, n), unsigned: what is before 0 counts as behind n |
+ *   | that nothing is left              |                                                                  |
+ *   | anything                          | min(n − c, extent), unsigned, where c = start from −extent to n  |
+ *
+ * From below, an element is inside where start + part ≥ 0; the sum wraps only where it is behind n.
  */
+import { divisorNumber } from "../../../ir/facts/index.ts";
+import { knownDivisor } from "../../../ir/size.ts";
+import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { EmitContext } from "../context.ts";
-import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
-import type { Bounds, IndexValue, Position } from "../values.ts";
-import { indexRegister } from "./positions.ts";
+import type { Bound, IndexValue } from "../values.ts";
+import { indexRegister, sizeIndex } from "./positions.ts";
 import type { LaneCoordinates, TileParts } from "./parts.ts";
 
 /** The same in all lanes, or what a predicate says in each. */
@@ -47,52 +60,116 @@ export class Conjunctions {
   }
 }
 
-/** A count of elements from the start of the window. */
-type Room = IndexValue & { readonly divisor: number };
-
-/** What bounds leave of a window that begins at `start`: coordinates from `low` below `high`. */
-export interface Rooms {
-  readonly low: Room | undefined;
-  readonly high: Room | undefined;
+/** A count of elements, and what divides it. */
+interface Side extends IndexValue {
+  readonly divisor: number;
+  /** Whether register and constant together, both from 0 on, may be beyond the greatest index. */
+  readonly mayPass?: boolean;
 }
 
-export function roomsOf(context: EmitContext, start: Position, bounds: readonly Bounds[]): Rooms {
-  const distances = (side: "low" | "high"): readonly Room[] =>
-    bounds.flatMap(({ [side]: bound }) => (bound ? [distance(context, start, bound)] : []));
+/** What bounds leave of a window. */
+export interface Rooms {
+  /** Elements before `high` are inside on that side. */
+  readonly high: Side | undefined;
+  /** Elements are inside on this side where `low` added to them gives 0 or more. */
+  readonly low: Side | undefined;
+}
+
+const greatestIndex = 2n ** 31n - 1n;
+
+export function roomsOf(context: EmitContext, bounds: readonly Bound[], extent: number): Rooms {
+  const above = bounds.filter(({ high }) => high);
+  const below = bounds.filter((bound) => bound.low && (!bound.high || overlapsZero(bound, extent)));
   return {
-    low: extreme(context, "max.s32", distances("low")),
-    high: extreme(context, "min.s32", distances("high")),
+    high: lowest(
+      context,
+      above.map((bound) => roomAbove(context, bound, extent)),
+    ),
+    low: lowest(
+      context,
+      below.map(({ start }) => startSide(context, start, extent)),
+    ),
   };
 }
 
-function distance({ code }: EmitContext, start: Position, end: Position): Room {
-  const divisor = greatestCommonDivisor(start.divisor, end.divisor);
-  const constant = end.constant - start.constant;
-  if (start.register === end.register) return { register: undefined, constant, divisor };
-  if (start.register === undefined) return { register: end.register, constant, divisor };
-  const register =
-    end.register === undefined
-      ? code.make("b32", "neg.s32", start.register)
-      : code.make("b32", "sub.s32", end.register, start.register);
-  return { register, constant, divisor };
+/** Whether the window may begin before 0 and end behind it. */
+function overlapsZero({ start: { fact } }: Bound, extent: number): boolean {
+  const { least, greatest, modulus, residue } = fact;
+  const last = greatest < 0n ? greatest : -1n;
+  // The last value before 0 that the congruence allows.
+  const before =
+    modulus === 0n ? residue : last - ((((last - residue) % modulus) + modulus) % modulus);
+  return before >= least && before < 0n && before > BigInt(-extent);
 }
 
-function extreme(
-  context: EmitContext,
-  opcode: "min.s32" | "max.s32",
-  rooms: readonly Room[],
-): Room | undefined {
-  const [first, ...others] = rooms;
+function startSide(context: EmitContext, start: Bound["start"], extent: number): Side {
+  const divisor = divisorNumber(start.fact);
+  if (start.register === undefined)
+    return { register: undefined, constant: Math.max(start.constant, -extent), divisor };
+  return { register: indexRegister(context, start), constant: 0, divisor };
+}
+
+function roomAbove(context: EmitContext, bound: Bound, extent: number): Side {
+  const { start, size } = bound;
+  const end = sizeIndex(context, size);
+  const divisor = greatestCommonDivisor(divisorNumber(start.fact), knownDivisor(size));
+  if (start.register === undefined && Math.abs(start.constant) <= maximumImmediate) {
+    const first = Math.max(start.constant, -extent);
+    const mayPass = end.register !== undefined && first < 0;
+    return { register: end.register, constant: end.constant - first, divisor, mayPass };
+  }
+  if (end.register === undefined && end.constant <= maximumImmediate && isShort(start)) {
+    const register = context.code.make("b32", "neg.s32", indexRegister(context, start));
+    return { register, constant: end.constant, divisor };
+  }
+  const register = clampedRoom(context, bound, indexRegister(context, end), extent);
+  return { register, constant: 0, divisor };
+}
+
+/** Constants so far from the ends of i32 that what registers add to them stays inside. */
+const maximumImmediate = 2 ** 30;
+
+function isShort({ fact: { least, greatest } }: Bound["start"]): boolean {
+  return least >= -BigInt(maximumImmediate) && greatest <= BigInt(maximumImmediate);
+}
+
+/** b32: from 0 to the size, or to the extent where that is less. */
+function clampedRoom(context: EmitContext, bound: Bound, end: Register, extent: number): Register {
+  const { code, windows } = context;
+  const { fact } = bound.start;
+  const { facts } = windows;
+  const mayBeBehind = !facts.isAtMost(fact, bound.size);
+  let first = indexRegister(context, bound.start);
+  if (!overlapsZero(bound, extent)) {
+    if (mayBeBehind || fact.least < 0n) first = code.make("b32", "min.u32", first, end);
+    return code.make("b32", "sub.s32", end, first);
+  }
+  if (fact.least < BigInt(-extent)) first = code.make("b32", "max.s32", first, integer(-extent));
+  if (mayBeBehind) first = code.make("b32", "min.s32", first, end);
+  const room = code.make("b32", "sub.s32", end, first);
+  const fits = facts.sizes.of(bound.size).greatest + BigInt(extent) <= greatestIndex;
+  return fits ? room : code.make("b32", "min.u32", room, integer(extent));
+}
+
+/** The least of several. */
+function lowest(context: EmitContext, sides: readonly Side[]): Side | undefined {
+  const [first, ...others] = sides;
   if (first === undefined) return undefined;
   return others.reduce((left, right) => {
     const divisor = greatestCommonDivisor(left.divisor, right.divisor);
-    if (left.register === undefined && right.register === undefined) {
-      const choose = opcode === "min.s32" ? Math.min : Math.max;
-      return { register: undefined, constant: choose(left.constant, right.constant), divisor };
-    }
-    const [a, b] = [indexRegister(context, left), indexRegister(context, right)];
-    return { register: context.code.make("b32", opcode, a, b), constant: 0, divisor };
+    if (left.register === undefined && right.register === undefined)
+      return { register: undefined, constant: Math.min(left.constant, right.constant), divisor };
+    const [a, b] = [left, right].map((side) => wholeSide(context, side));
+    if (a === undefined || b === undefined) throw new Error("two sides");
+    return { register: context.code.make("b32", "min.s32", a, b), constant: 0, divisor };
   }, first);
+}
+
+/** b32: the side in one register, at most the greatest index. */
+function wholeSide(context: EmitContext, side: Side): Register {
+  const sum = indexRegister(context, side);
+  if (side.mayPass !== true) return sum;
+  return context.code.make("b32", "min.u32", sum, integer(Number(greatestIndex)));
 }
 
 /** The tests of one axis. */
@@ -102,7 +179,7 @@ class AxisGuard {
   readonly #most: number;
   readonly #lane: () => Register | undefined;
   readonly #known = new Map<string, Truth>();
-  readonly #limits = new Map<string, Register>();
+  readonly #numbers = new Map<string, Register>();
 
   constructor(context: EmitContext, rooms: Rooms, most: number, lane: () => Register | undefined) {
     this.#context = context;
@@ -134,30 +211,45 @@ class AxisGuard {
     });
   }
 
-  #from(room: IndexValue, part: number): Truth {
-    const left = room.constant - part;
-    if (room.register === undefined) {
-      if (left <= 0) return true;
-      if (left > this.#most) return false;
+  #from(start: IndexValue, part: number): Truth {
+    const first = start.constant + part;
+    if (start.register === undefined) {
+      if (first >= 0) return true;
+      if (first + this.#most < 0) return false;
     }
-    return this.#once(`from ${room.register?.name} ${left}`, () => {
-      const lane = this.#lane();
-      const { code } = this.#context;
-      if (room.register === undefined && lane !== undefined)
-        return code.make("pred", "setp.ge.s32", lane, integer(left));
-      return code.make("pred", "setp.le.s32", this.#limit(room), integer(-left));
-    });
+    return this.#once(`from ${start.register?.name} ${first}`, () =>
+      this.#context.code.make("pred", "setp.ge.s32", this.#position(start), integer(-first)),
+    );
+  }
+
+  /** The start without its constant, and what the lane adds. */
+  #position({ register }: IndexValue): Register {
+    const lane = this.#lane();
+    if (register === undefined || lane === undefined) {
+      const only = register ?? lane;
+      if (only === undefined) throw new Error("a start that no lane and no register decides");
+      return only;
+    }
+    return this.#each(`position ${register.name}`, () =>
+      this.#context.code.make("b32", "add.s32", register, lane),
+    );
   }
 
   /** The room without its constant, less what the lane takes. */
   #limit({ register }: IndexValue): Register {
     if (register === undefined) throw new Error("a room that no lane and no register decides");
-    const known = this.#limits.get(register.name);
-    if (known !== undefined) return known;
     const lane = this.#lane();
-    const made =
-      lane === undefined ? register : this.#context.code.make("b32", "sub.s32", register, lane);
-    this.#limits.set(register.name, made);
+    if (lane === undefined) return register;
+    return this.#each(`limit ${register.name}`, () =>
+      this.#context.code.make("b32", "sub.s32", register, lane),
+    );
+  }
+
+  #each(key: string, make: () => Register): Register {
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#numbers.set(key, made);
     return made;
   }
 
@@ -207,22 +299,20 @@ export class TileGuards {
 
 export const noRooms: Rooms = Object.freeze({ low: undefined, high: undefined });
 
-/** pred: whether a window of `extents` elements is inside as a whole; undefined where it surely is. */
+/** Whether a window of `extents` elements is inside as a whole, the same in all lanes. */
 export function wholeInside(
   context: EmitContext,
   rooms: readonly Rooms[],
   extents: readonly number[],
-): Register | undefined {
+): Truth {
   const { code } = context;
-  const truths = rooms.flatMap(({ low, high }, axis) => {
-    const found: Register[] = [];
-    const extent = extents[axis] ?? 1;
-    if (high !== undefined)
-      found.push(code.make("pred", "setp.ge.s32", indexRegister(context, high), integer(extent)));
-    if (low !== undefined)
-      found.push(code.make("pred", "setp.le.s32", indexRegister(context, low), integer(0)));
-    return found;
-  });
-  const inside = new Conjunctions(context).all(truths);
-  return typeof inside === "boolean" ? undefined : inside;
+  const atLeast = ({ register, constant }: IndexValue, least: number): Truth =>
+    register === undefined
+      ? constant >= least
+      : code.make("pred", "setp.ge.s32", register, integer(least - constant));
+  const truths = rooms.flatMap(({ low, high }, axis) => [
+    ...(high ? [atLeast(high, extents[axis] ?? 1)] : []),
+    ...(low ? [atLeast(low, 0)] : []),
+  ]);
+  return new Conjunctions(context).all(truths);
 }

@@ -11,10 +11,11 @@
  *   | x rows 64 i to 64 i + 63    | [64, 8, 64]    | 64 : 64, 512 : 8 · 64 | [n, 8, 64]        |
  *   | x rows 64 i to 64 i + 63    | [32768]        | 64 · 512 : 32768     | [32768], moved     |
  */
+import { divisorNumber } from "../../../ir/facts/index.ts";
 import { divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { greatestCommonDivisor } from "../../../layout/model/divisors.ts";
 import { reshapeView } from "../../../layout/algebra/shared-view.ts";
+import { greatestCommonDivisor } from "../../../support/integers.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type {
@@ -156,7 +157,7 @@ function movedDivisor({ array, origin, moved = 0 }: GlobalValue, axes: readonly 
     (divisor, axis) =>
       greatestCommonDivisor(
         divisor,
-        (origin[axis]?.divisor ?? 0) * knownDivisor(array[axis]?.stride ?? 1),
+        divisorNumber((origin[axis] ?? zeroPosition).fact) * knownDivisor(array[axis]?.stride ?? 1),
       ),
     moved,
   );

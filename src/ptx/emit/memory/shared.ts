@@ -15,6 +15,7 @@
  * digit, the stored places of the parts add up, so that a lane, a register and a run-time offset each
  * contribute on their own; the last digit has no end.
  */
+import { divisorNumber } from "../../../ir/facts/index.ts";
 import type { Op, Value } from "../../../ir/node.ts";
 import { levelsOf, rowMajor } from "../../../layout/algebra/shared-layout.ts";
 import type { SharedLayout } from "../../../layout/algebra/shared-layout.ts";
@@ -135,7 +136,7 @@ export function sliceShared(source: SharedValue, slices: readonly AxisSlice[]): 
     const room = (source.shape[axis] ?? 1) - Number(size);
     first += offset.constant * stride;
     if (offset.register !== undefined)
-      moves.push(moveOf(offset.register, offset.divisor, stride, room));
+      moves.push(moveOf(offset.register, divisorNumber(offset.fact), stride, room));
     if (!dropped) kept.push(axis);
   });
   return {

@@ -1,0 +1,261 @@
+/**
+ * Facts about the integers of a kernel, worked out when asked for, from what defines them. Of a tile a fact
+ * holds of each element. What memory holds, what loops carry and what comes from floats may be anything.
+ *
+ *   loop(cdiv(k, 64), (step) => …)     step: from 0, below ceildiv(k, 64)
+ *   x.at(slice(step.mul(64), 64))      step · 64: from 0, a multiple of 64, below k
+ */
+import type { AnyOp, GridAxis, Kernel, Op, Value } from "../node.ts";
+import { applyRule } from "../ops.ts";
+import type { OpRules } from "../ops.ts";
+import { definingOps } from "../rewrite/analysis.ts";
+import type { Size } from "../size.ts";
+import { warpsPerThread } from "../../targets/target.ts";
+import { walkOps, yieldedValues } from "../traverse.ts";
+import { isData } from "../types.ts";
+import { binaryFact, unaryFact } from "./arithmetic.ts";
+import { anyOf, between, constantOf, divisorOf, either, exactly, gcd, stored } from "./fact.ts";
+import { rangeOf, tightened } from "./fact.ts";
+import type { Fact, Range } from "./fact.ts";
+import { endsWithin, isAtMost, SizeFacts } from "./sizes.ts";
+
+export { exactly } from "./fact.ts";
+export type { Fact } from "./fact.ts";
+
+const indexRange: Range = { least: -(2n ** 31n), greatest: 2n ** 31n - 1n };
+
+/** Divisors are cut off at what no alignment asks for. */
+const greatestDivisor = 2n ** 20n;
+
+export class Facts {
+  readonly definitions: ReadonlyMap<Value, AnyOp>;
+  readonly sizes: SizeFacts;
+  readonly #kernel: Kernel;
+  /** What gives the indices of its body a value. */
+  readonly #indices = new Map<Value, Op<"loop"> | Op<"warps">>();
+  readonly #known = new Map<Value, Fact>();
+
+  constructor(kernel: Kernel, definitions: ReadonlyMap<Value, AnyOp> = definingOps(kernel.body)) {
+    this.#kernel = kernel;
+    this.definitions = definitions;
+    this.sizes = new SizeFacts(kernel.grid);
+    walkOps(kernel.body, (op) => {
+      if (op.kind !== "loop" && op.kind !== "warps") return;
+      const [index] = op.regions.body.parameters;
+      if (index !== undefined) this.#indices.set(index, op);
+    });
+  }
+
+  /** The fact of an integer or bool, or of the elements of a tile of them. */
+  of(value: Value): Fact {
+    const known = this.#known.get(value);
+    if (known !== undefined) return known;
+    const range = isData(value.type) ? rangeOf(value.type.dtype) : undefined;
+    if (range === undefined) throw new Error(`%${value.id} is no integer`);
+    const fact = this.#compute(value, range);
+    this.#known.set(value, fact);
+    return fact;
+  }
+
+  /** Of a float, or of what is no number, nothing is known. */
+  ofAny(value: Value): Fact | undefined {
+    return isData(value.type) && rangeOf(value.type.dtype) !== undefined
+      ? this.of(value)
+      : undefined;
+  }
+
+  /** The value of an integer where that is known now. */
+  constant(value: Value): number | undefined {
+    const constant = constantOf(this.of(value));
+    return constant === undefined ? undefined : Number(constant);
+  }
+
+  /** A number that divides the integer; 0 divides by everything and has the divisor 0. */
+  divisor(value: Value): number {
+    return divisorNumber(this.of(value));
+  }
+
+  axis(name: string): GridAxis {
+    const axis = this.#kernel.grid.find((each) => each.name === name);
+    if (axis === undefined) throw new Error(`the grid has no axis ${name}`);
+    return axis;
+  }
+
+  get threads(): number {
+    return this.#kernel.threads.length;
+  }
+
+  /** An index from 0 below an extent. */
+  indexOf(extent: Size): Fact {
+    const { greatest } = this.sizes.of(extent);
+    return between(0n, greatest - 1n, typeof extent === "number" ? [] : [extent]);
+  }
+
+  isAtMost(fact: Fact, size: Size): boolean {
+    return isAtMost(fact, size, this.sizes);
+  }
+
+  endsWithin(fact: Fact, count: Size, end: Size): boolean {
+    return endsWithin(fact, count, end, this.sizes);
+  }
+
+  #compute(value: Value, range: Range): Fact {
+    const indexed = this.#indices.get(value);
+    if (indexed?.kind === "warps") return this.indexOf(warpsPerThread);
+    if (indexed?.kind === "loop") return this.#counter(indexed, range);
+    const op = this.definitions.get(value);
+    if (op === undefined) return anyOf(range);
+    return applyRule(rules, op, { facts: this, range, position: op.results.indexOf(value) });
+  }
+
+  /** A loop counts from `lower` by whole steps while it is below `upper`; it does not wrap. */
+  #counter({ operands }: Op<"loop">, range: Range): Fact {
+    const [lower, upper, step] = [operands.lower, operands.upper, operands.step].map((value) =>
+      this.of(value),
+    );
+    if (lower === undefined || upper === undefined || step === undefined || step.least < 1n)
+      return anyOf(range);
+    const { size } = upper;
+    return tightened({
+      least: lower.least,
+      greatest: upper.greatest - 1n,
+      modulus: gcd(lower.modulus, divisorOf(step)),
+      residue: lower.residue,
+      below: size === undefined || typeof size === "number" ? upper.below : [size],
+    });
+  }
+}
+
+/** The sum of two i32, which wraps around. */
+export function sumOfIndices(left: Fact, right: Fact): Fact {
+  return binaryFact("add", left, right, indexRange);
+}
+
+/** A number that divides the integer. */
+export function divisorNumber(fact: Fact): number {
+  const divisor = divisorOf(fact);
+  return Number(divisor < greatestDivisor ? divisor : gcd(divisor, greatestDivisor));
+}
+
+interface Request {
+  readonly facts: Facts;
+  readonly range: Range;
+  /** Which of the op's results is asked for. */
+  readonly position: number;
+}
+
+type Rule = (op: unknown, request: Request) => Fact;
+
+const anything: Rule = (_, { range }) => anyOf(range);
+
+/** The elements of the result are elements of the source. */
+function elementsOf(
+  { operands }: { readonly operands: { readonly source: Value } },
+  { facts }: Request,
+): Fact {
+  return facts.of(operands.source);
+}
+
+function oneOf(values: readonly (Value | undefined)[], { facts, range }: Request): Fact {
+  const known = values.map((value) => (value === undefined ? anyOf(range) : facts.of(value)));
+  return known.length === 0 ? anyOf(range) : known.reduce(either);
+}
+
+/** A reduction that picks one of the elements. */
+function picked(op: Op<"reduce"> | Op<"scan">, { facts, range }: Request): Fact {
+  const { fn } = op.attributes;
+  return fn === "min" || fn === "max" ? facts.of(op.operands.source) : anyOf(range);
+}
+
+const rules: OpRules<[Request], Fact> = {
+  constant: ({ attributes }) => exactly(BigInt(attributes.value)),
+  block_index: ({ attributes }, { facts }) => facts.indexOf(facts.axis(attributes.axis).extent),
+  grid_size: ({ attributes }, { facts }) => facts.sizes.of(facts.axis(attributes.axis).extent),
+  cluster_rank: ({ attributes }, { facts }) => facts.indexOf(facts.axis(attributes.axis).cluster),
+  thread_index: (_, { facts }) => facts.indexOf(facts.threads),
+  size: ({ attributes }, { facts }) => facts.sizes.of(attributes.of),
+  iota: ({ attributes: { shape, axis } }, { facts }) => facts.indexOf(shape[axis] ?? 1),
+  unary: ({ operands, attributes }, { facts, range }) =>
+    unaryFact(attributes.fn, facts.of(operands.source), range),
+  classify: anything,
+  binary: ({ operands, attributes }, { facts, range }) =>
+    binaryFact(attributes.fn, facts.of(operands.left), facts.of(operands.right), range),
+  compare: anything,
+  fma: anything,
+  select: ({ operands }, request) => oneOf([operands.ifTrue, operands.ifFalse], request),
+  cast: ({ operands }, { facts, range }) => {
+    const source = facts.ofAny(operands.source);
+    return source === undefined ? anyOf(range) : converted(source, range);
+  },
+  bitcast: anything,
+  broadcast: elementsOf,
+  reshape: elementsOf,
+  transpose: elementsOf,
+  layout_cast: elementsOf,
+  slice: elementsOf,
+  concatenate: ({ operands }, request) => oneOf(operands.parts, request),
+  reduce: picked,
+  scan: picked,
+  arg_reduce: ({ operands, attributes }, { facts, range }) =>
+    operands.source.type.kind === "tile"
+      ? facts.indexOf(operands.source.type.shape[attributes.axis] ?? 1)
+      : anyOf(range),
+  sort: ({ operands }, request) =>
+    oneOf([[operands.keys, ...operands.payloads][request.position]], request),
+  dot: anything,
+  alloc: anything,
+  alloc_union: anything,
+  union_member: anything,
+  slice_ref: anything,
+  transpose_ref: anything,
+  reshape_ref: anything,
+  peer_ref: anything,
+  load: anything,
+  store: anything,
+  atomic: anything,
+  atomic_compare_exchange: anything,
+  copy_async: anything,
+  prefetch: anything,
+  commit_group: anything,
+  wait_group: anything,
+  proxy_fence: anything,
+  accumulator: anything,
+  wgmma: anything,
+  wgmma_wait: anything,
+  alloc_barrier: anything,
+  barrier_arrive: anything,
+  barrier_wait: anything,
+  block_sync: anything,
+  cluster_arrive: anything,
+  cluster_wait: anything,
+  set_registers: anything,
+  grid_dependency: anything,
+  alloc_semaphore: anything,
+  semaphore_signal: anything,
+  semaphore_wait: anything,
+  loop: anything,
+  while: anything,
+  if: ({ regions }, request) =>
+    oneOf(
+      [regions.then, regions.otherwise].map((region) => yieldedValues(region)[request.position]),
+      request,
+    ),
+  switch: ({ regions }, request) =>
+    oneOf(
+      regions.cases.map((region) => yieldedValues(region)[request.position]),
+      request,
+    ),
+  scoped: ({ regions }, request) => oneOf([yieldedValues(regions.body)[request.position]], request),
+  on_threads: anything,
+  warps: anything,
+  yield: anything,
+  debug_print: anything,
+  assert: anything,
+  debug_break: anything,
+};
+
+/** Conversions between integers keep the low bits. */
+function converted(source: Fact, range: Range): Fact {
+  if (range.greatest === 1n) return anyOf(range);
+  return stored(source, range);
+}

@@ -1,0 +1,267 @@
+/**
+ * Windows whose start the launch decides, at the edges of what an index can be. A test of bounds must not be
+ * left out where it is not certain, and must not wrap around: what the simulator says of each is what the
+ * lanes do, and nothing around the arrays is read or written.
+ */
+import { afterAll, describe, expect, test } from "vitest";
+import { compileAhead, fromNumbers, open, toNumbers } from "tilewright";
+import type { HostArray, KernelDefinition } from "tilewright";
+import { f32, i32 } from "../../../formats/dtype.ts";
+import { array, constant, dim, kernel, scalar, slice, smem } from "../../../lang/index.ts";
+import type { Index, Scalar } from "../../../lang/index.ts";
+
+const [least, greatest] = [-(2 ** 31), 2 ** 31 - 1];
+const extent = 2112;
+const n = dim("n");
+
+function counting(count: number): HostArray {
+  return fromNumbers(
+    f32,
+    [count],
+    Array.from({ length: count }, (_, index) => index + 1),
+  );
+}
+
+type Arguments = { readonly [name: string]: HostArray | number };
+
+const devices = await Promise.all([open("simulator"), open("emulator")]);
+afterAll(() => {
+  for (const device of devices) device.dispose();
+});
+
+/** The outputs on simulator and emulator. */
+async function onBoth(
+  definition: KernelDefinition,
+  values: () => Arguments,
+): Promise<readonly (readonly number[])[]> {
+  const results: (readonly number[])[] = [];
+  for (const device of devices) {
+    const outputs = await device.run(definition, values() as never);
+    results.push(Object.values<HostArray>(outputs).flatMap((each) => [...toNumbers(each)]));
+  }
+  return results;
+}
+
+async function expectSame(definition: KernelDefinition, values: () => Arguments): Promise<void> {
+  const [simulated, emulated] = await onBoth(definition, values);
+  expect(emulated).toEqual(simulated);
+}
+
+/** Loads and stores 64 elements from an index that each block reads from memory. */
+function windowed(index: (s: Scalar<"i32">) => Index, rows: number | typeof n, count: number) {
+  return kernel(
+    {
+      name: "windowed",
+      grid: { i: count },
+      inputs: { x: array(f32, [rows]), starts: array(i32, [count]) },
+      outputs: { out: array(f32, [count, 64]) },
+      inouts: { y: array(f32, [count, extent]) },
+    },
+    ({ i, x, starts, out, y }) => {
+      const start = index(starts.at(i).loadScalar());
+      out.at(i).store(x.at(slice(start, 64)).load({ fill: 7 }));
+      y.at(i).at(slice(start, 64)).store(-1);
+    },
+  );
+}
+
+const edges = [
+  least,
+  least + 1,
+  least + 63,
+  least + 64,
+  least + extent,
+  -100,
+  -64,
+  -63,
+  -1,
+  0,
+  extent - 64,
+  extent - 1,
+  extent,
+  2 ** 25 + 1,
+  greatest - 64,
+  greatest - 4,
+  greatest,
+];
+
+const indices: readonly (readonly [string, (s: Scalar<"i32">) => Index])[] = [
+  ["the argument", (s) => s],
+  ["at most 2048", (s) => s.minimum(2048)],
+  ["at least 0, at most 2048", (s) => s.maximum(0).minimum(2048)],
+  ["a sum that wraps", (s) => s.maximum(0).add(16).minimum(2048)],
+  ["a product that wraps", (s) => s.maximum(0).mul(64).minimum(2048)],
+  ["a magnitude", (s) => s.abs().minimum(2048)],
+  ["a negation", (s) => s.neg().minimum(2048)],
+  ["a remainder", (s) => s.rem(2048)],
+  ["a remainder by a negative number", (s) => s.rem(-100)],
+  ["a quotient by −1", (s) => s.div(-1)],
+  ["a multiple of 64", (s) => s.mul(64)],
+  ["a shift", (s) => s.shr(20)],
+];
+
+describe.each([["a fixed extent", extent] as const, ["an extent of the launch", n] as const])(
+  "windows on %s",
+  (_, rows) => {
+    test.each(indices)("from %s", async (_text, index) => {
+      await expectSame(windowed(index, rows, edges.length), () => ({
+        x: counting(extent),
+        y: fromNumbers(f32, [edges.length, extent], new Float64Array(edges.length * extent)),
+        starts: fromNumbers(i32, [edges.length], edges),
+      }));
+    });
+  },
+);
+
+describe("windows of windows", () => {
+  const outer = [least, least + 90, -8, 0, 60, extent - 50, greatest - 10, greatest];
+  const inner = [least, -greatest, -8, 0, 84, 95, greatest - 90, greatest];
+  const nested = kernel(
+    {
+      name: "nested",
+      grid: { i: outer.length, j: inner.length },
+      inputs: { x: array(f32, [n]), s: array(i32, [outer.length]), t: array(i32, [inner.length]) },
+      outputs: { out: array(f32, [outer.length, inner.length, 16]) },
+    },
+    ({ i, j, x, s, t, out }) => {
+      const window = x.at(slice(s.at(i).loadScalar(), 100)).at(slice(t.at(j).loadScalar(), 16));
+      out.at(i, j).store(window.load({ fill: 7 }));
+    },
+  );
+  test("whose starts wrap together are outside", async () => {
+    await expectSame(nested, () => ({
+      x: counting(extent),
+      s: fromNumbers(i32, [outer.length], outer),
+      t: fromNumbers(i32, [inner.length], inner),
+    }));
+  });
+});
+
+describe("sizes of the launch", () => {
+  const load = (index: (i: Scalar<"i32">) => Index) =>
+    kernel(
+      {
+        name: "sized",
+        grid: { i: 4 },
+        inputs: { x: array(f32, [n]), y: array(f32, [128]) },
+        outputs: { out: array(f32, [4, 64]) },
+      },
+      ({ i, y, out }) => {
+        out.at(i).store(y.at(slice(index(i), 64)).load());
+      },
+    );
+  test.each([
+    ["a quotient by 0", (i: Scalar<"i32">) => i.div(n), 0],
+    ["a remainder by 0", (i: Scalar<"i32">) => i.add(1).rem(n), 0],
+    ["a negative multiple", () => constant(i32, n).mul(-1), 100],
+    ["a power that wraps", () => constant(i32, n).mul(n).mul(n).minimum(64), 1500],
+  ])("%s", async (_, index, rows) => {
+    await expectSame(load(index), () => ({ x: counting(rows), y: counting(128) }));
+  });
+});
+
+test("a store through one array does not land in another", async () => {
+  const definition = kernel(
+    {
+      name: "beside",
+      grid: { i: 2 },
+      inouts: { x: array(f32, [extent]), out: array(f32, [extent]) },
+    },
+    ({ i, out }) => {
+      out
+        .at(
+          slice(
+            i
+              .mul(greatest)
+              .add(1)
+              .div(2 ** 20),
+            64,
+          ),
+        )
+        .store(-1);
+    },
+  );
+  const [, emulated] = await onBoth(definition, () => ({
+    x: counting(extent),
+    out: counting(extent),
+  }));
+  expect(emulated?.slice(0, extent)).toEqual([...toNumbers(counting(extent))]);
+});
+
+describe("alignment", () => {
+  const starts = {
+    global: (index: (s: Scalar<"f32">) => Index) =>
+      kernel(
+        {
+          name: "aligned",
+          inputs: { x: array(f32, [1024]), s: scalar(f32) },
+          outputs: { out: array(f32, [512]) },
+        },
+        ({ x, s, out }) => {
+          out.store(x.at(slice(index(s), 512)).load());
+        },
+      ),
+    shared: (index: (s: Scalar<"f32">) => Index) =>
+      kernel(
+        {
+          name: "aligned",
+          inputs: { x: array(f32, [1024]), s: scalar(f32) },
+          outputs: { out: array(f32, [512]) },
+          scratch: { buffer: smem(f32, [1024]) },
+        },
+        ({ x, s, out, buffer }) => {
+          buffer.store(x.load());
+          out.store(buffer.at(slice(index(s), 512)).load());
+        },
+      ),
+  };
+  const floats: readonly (readonly [string, (s: Scalar<"f32">) => Index, number])[] = [
+    ["a product of floats", (s) => s.mul(16).cast(i32), 0.0625],
+    ["a sum of floats", (s) => s.mul(8).add(s.mul(24)).cast(i32), 0.03125],
+    ["a difference of floats", (s) => s.maximum(16).minimum(16).sub(s).cast(i32), 15],
+  ];
+  describe.each(Object.entries(starts))("in %s memory", (_, definition) => {
+    test.each(floats)("%s promises nothing", async (_text, index, s) => {
+      await expectSame(definition(index), () => ({ x: counting(1024), s }));
+    });
+  });
+
+  test("a multiple of an integer does, though it may wrap", () => {
+    const definition = kernel(
+      {
+        name: "multiple",
+        inputs: { x: array(f32, [1024]), s: scalar(i32) },
+        outputs: { out: array(f32, [512]) },
+      },
+      ({ x, s, out }) => {
+        out.store(x.at(slice(s.mul(48), 512)).load());
+      },
+    );
+    expect(compileAhead(definition).ptx).toContain("ld.global.nc.v4.b32");
+  });
+});
+
+describe("tests that are left out", () => {
+  const blocks = (rows: typeof n) =>
+    compileAhead(
+      kernel(
+        {
+          name: "blocks",
+          grid: { i: 16 },
+          inputs: { x: array(f32, [1024]), z: array(f32, [rows]) },
+          outputs: { out: array(f32, [1024]) },
+        },
+        ({ i, x, out }) => {
+          const here = slice(i.mul(64), 64);
+          out.at(here).store(x.at(here).load());
+        },
+      ),
+    ).ptx;
+  test("blocks that lie inside for every launch test nothing", () => {
+    const access = blocks(n)
+      .split("\n")
+      .filter((line) => line.includes("ld.global"));
+    expect(access).not.toHaveLength(0);
+    expect(access.filter((line) => line.includes("@"))).toEqual([]);
+  });
+});
