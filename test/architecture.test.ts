@@ -3,7 +3,6 @@
  * host and no package, and files stay short enough to read.
  */
 import { posix } from "node:path";
-import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "./source-files.ts";
 
@@ -51,6 +50,10 @@ interface Import {
   readonly typeOnly: boolean;
 }
 
+/** Imports as Prettier writes them, outside of comments. */
+const statement = /^(?:import|export) (?:(?<names>[^;"'=]*)\bfrom )?"(?<specifier>[^"\n]+)";$/gm;
+const expression = /^(?!\s*(?:\*|\/\/)).*\bimport\("(?<specifier>[^"\n]+)"\)/gm;
+
 const files = listFiles("src", /\.ts$/);
 const sources = files.filter((file) => !file.endsWith(".test.ts"));
 const imports = new Map(sources.map((file) => [file, importsOf(file)]));
@@ -58,25 +61,16 @@ const allImports = [...imports.values()].flat();
 
 function importsOf(file: string): readonly Import[] {
   const text = readText(file);
-  const erased = erasedRanges(text);
-  return ts.preProcessFile(text, true, true).importedFiles.map(({ fileName, pos }) => ({
-    from: file,
-    specifier: fileName,
-    target: fileName.startsWith(".") ? posix.join(posix.dirname(file), fileName) : undefined,
-    typeOnly: erased.some(({ start, end }) => start <= pos && pos < end),
-  }));
-}
-
-/** Where the text imports or re-exports types alone. */
-function erasedRanges(text: string): readonly { readonly start: number; readonly end: number }[] {
-  const { statements } = ts.createSourceFile("file.ts", text, ts.ScriptTarget.ES2022);
-  return statements
-    .filter(
-      (statement) =>
-        (ts.isImportDeclaration(statement) && statement.importClause?.isTypeOnly === true) ||
-        (ts.isExportDeclaration(statement) && statement.isTypeOnly),
-    )
-    .map(({ pos, end }) => ({ start: pos, end }));
+  return [...text.matchAll(statement), ...text.matchAll(expression)].map(({ groups }) => {
+    const { names = "", specifier = "" } = groups ?? {};
+    const ours = specifier.startsWith(".");
+    return {
+      from: file,
+      specifier,
+      target: ours ? posix.join(posix.dirname(file), specifier) : undefined,
+      typeOnly: /^type\b/.test(names),
+    };
+  });
 }
 
 /** The folder below src that holds a file; "" for the files in src itself. */

@@ -8,9 +8,9 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import ts from "typescript";
 import { describe, expect, test, vi } from "vitest";
 import { listFiles, readText, repositoryRoot } from "./source-files.ts";
+import { typeErrors } from "./type-check.ts";
 
 interface Snippet {
   /** The page and the line of the block's first line: "docs/guide.md:12". */
@@ -40,23 +40,11 @@ function isProgram(code: string): boolean {
   return /^(\s|\/\/.*\n)*import\b/.test(code);
 }
 
-function typeErrors(paths: readonly string[]): readonly string[] {
-  const configPath = join(repositoryRoot, "tsconfig.json");
-  const config = ts.getParsedCommandLineOfConfigFile(
-    configPath,
-    { noUnusedLocals: false, noUnusedParameters: false },
-    { ...ts.sys, onUnRecoverableConfigFileDiagnostic: () => undefined },
-  );
-  if (config === undefined) throw new Error(`cannot read ${configPath}`);
-  const program = ts.createProgram(paths, config.options);
-  return paths.flatMap((path) => {
-    const source = program.getSourceFile(path);
-    return ts.getPreEmitDiagnostics(program, source).map(({ file, start, messageText }) => {
-      const line = file?.getLineAndCharacterOfPosition(start ?? 0).line ?? 0;
-      return `${path}:${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
-    });
-  });
-}
+const config = {
+  extends: "../../tsconfig.json",
+  compilerOptions: { noUnusedLocals: false, noUnusedParameters: false },
+  include: ["*.ts"],
+};
 
 const pages = [...listFiles("", /^README\.md$/), ...listFiles("docs", /\.md$/)];
 const snippets = pages.flatMap(snippetsOf);
@@ -72,9 +60,9 @@ describe("snippets of the documentation", () => {
     expect(fragments, "begin these with their imports, or fence them as text").toEqual([]);
   });
 
-  test("have no type errors", () => {
-    expect(typeErrors(programs.map(({ path }) => path))).toEqual([]);
-  }, 60_000);
+  test("have no type errors", async () => {
+    expect(await typeErrors(folder, config)).toEqual([]);
+  });
 
   for (const { title, path, code } of programs) {
     const run = () => import(pathToFileURL(path).href);

@@ -302,5 +302,5 @@ test("every code of the language has a test", () => {
   const tested = listFiles("src/lang", /\.test\.ts$/).flatMap((file) =>
     [...readText(file).matchAll(/code: "(TW1\d{3})"/g)].map((match) => match[1]),
   );
-  expect([...new Set(tested)].sort()).toEqual(Object.keys(languageCodes));
+  expect(new Set(tested)).toEqual(new Set(Object.keys(languageCodes)));
 });

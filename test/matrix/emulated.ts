@@ -1,9 +1,15 @@
-/** Runs cases on the emulator, with all its checks, as tests: one for each op and what it is applied to. */
+/**
+ * Runs cases on the emulator, with all its checks, as tests: one for each op and what it is applied to. Cases
+ * that `test/sampled` runs are left to it.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
+import { sampledNames } from "../sampled/names.ts";
 import { runCase } from "./case.ts";
 import type { MatrixCase } from "./case.ts";
+
+const sampled: ReadonlySet<string> = new Set(Object.values(sampledNames).flat());
 
 /** Cases that share the first words of their names are one test. */
 function groupsOf(cases: readonly MatrixCase[]): ReadonlyMap<string, readonly MatrixCase[]> {
@@ -23,7 +29,7 @@ export function emulateCases(cases: readonly MatrixCase[]): void {
     device = new Device(new EmulatorBackend({ seed: 1 }));
   });
   afterAll(() => device?.dispose());
-  for (const [name, group] of groupsOf(cases))
+  for (const [name, group] of groupsOf(cases.filter(({ name }) => !sampled.has(name))))
     test(`${name}: ${group.length} on the emulator`, async () => {
       const problems: string[] = [];
       for (const one of group) {

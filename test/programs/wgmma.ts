@@ -295,7 +295,7 @@ function columnPrograms(
   types: string,
   k: number,
   flag = "",
-  sparse: Form["sparse"] = undefined,
+  sparse?: Form["sparse"],
 ): readonly Program[] {
   const all = columnsOf(types);
   const parts = Math.ceil(all.length / columnsPerProgram);

@@ -1,6 +1,7 @@
 /**
  * Some cases of the matrix on the emulator, chosen by name: a few of each family, in seconds, to say at once
- * whether what is emitted still computes what the simulator does. The whole matrix takes minutes.
+ * whether what is emitted still computes what the simulator does. The other cases, in `test/matrix`, take
+ * minutes.
  */
 import { afterAll, describe, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";

@@ -194,16 +194,13 @@ describe("wgmma.mma_async.sp multiplies what the metadata name", () => {
     "m64n16k128.s32.s4.s4 %r410, 0",
     "m64n16k32.f32.f16.f16 %r410, %r411",
   ])("PTX does not have %s (TW8001)", (text) => {
-    const [form = "", operands = ""] = [
-      text.slice(0, text.indexOf(" ")),
-      text.slice(text.indexOf(" ") + 1),
-    ];
+    const [form = "", ...operands] = text.split(" ");
     const sums = Array.from({ length: 10 }, (_, at) => `%r${at}`).slice(
       0,
       form.includes("n16") ? 8 : 10,
     );
     const ends = form.includes("s32") ? "" : ", 1, 1, 0, 0";
-    const body = `wgmma.mma_async.sp.sync.aligned.${form} {${sums.join(", ")}}, %d2, %d3, ${operands}, 1${ends};`;
+    const body = `wgmma.mma_async.sp.sync.aligned.${form} {${sums.join(", ")}}, %d2, %d3, ${operands.join(" ")}, 1${ends};`;
     expect(runPtx({ body, threads }).codes).toEqual(["TW8001"]);
   });
 });

@@ -50,7 +50,7 @@ function checkConflict(conflict: Conflict, about: string): void {
   expect(origins, about).toContain(primary[0]);
   if (constraints.length > 1) expect(origins, about).toContain(primary[1]);
   const pins = origins.map(({ pinned }) => (pinned === true ? 1 : 0));
-  expect(pins, about).toEqual(pins.toSorted());
+  expect(pins, about).toEqual(pins.toSorted((a, b) => a - b));
 }
 
 describe("against every assignment: verdict, least cost and minimal conflicts", () => {

@@ -1,4 +1,0 @@
-import { emulateCases } from "./emulated.ts";
-import { orderingCases } from "./ordering.ts";
-
-emulateCases(orderingCases());
