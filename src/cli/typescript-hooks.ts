@@ -9,7 +9,8 @@
  *
  * A file run from the command line must meet the command line's own instance of the library, wherever
  * the file lies and whatever is installed beside it: `tilewright` resolves from here, through this
- * package's own exports. A relative import may also name the file that a compiler would make of a
+ * package's own exports; and a file of this package's source, which its own tests and benchmarks import
+ * (nobody else has it), is what was built from it. A relative import may also name the file that a compiler would make of a
  * TypeScript file: `./lib.js` is `./lib.ts` where there is no `./lib.js`, and `.mjs` likewise `.mts`.
  *
  * Node runs this module on its own thread, which shares nothing with the program.
@@ -20,7 +21,17 @@ import { fileURLToPath } from "node:url";
 import { transformSync } from "@swc/wasm-typescript";
 import type { Position } from "../support/location.ts";
 
+const ownSource = new URL("../../src/", import.meta.url).href;
+const ownBuild = new URL("../", import.meta.url).href;
+
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
+  const found = await resolveFile(specifier, context, nextResolve);
+  if (!found.url.startsWith(ownSource) || !found.url.endsWith(".ts")) return found;
+  const built = found.url.replace(ownSource, ownBuild).replace(/ts$/, "js");
+  return { ...found, url: built, format: "module" };
+};
+
+const resolveFile: ResolveHook = async (specifier, context, nextResolve) => {
   if (/^tilewright(\/|$)/.test(specifier))
     return nextResolve(specifier, { ...context, parentURL: import.meta.url });
   try {

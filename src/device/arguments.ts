@@ -4,6 +4,7 @@ import type { DType, HostValue } from "../formats/dtype.ts";
 import { checkedArray, fromNested, isHostArray } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
+import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
@@ -174,6 +175,7 @@ function wrongKind(
   expected: string,
   value: unknown,
 ): TilewrightError {
+  refuseForeign(`argument ${parameter.name} of kernel ${kernel.name}`, value);
   return new TilewrightError({
     code: "TW4013",
     message: `argument ${parameter.name} of kernel ${kernel.name} is not ${expected.split(",")[0] ?? expected}`,

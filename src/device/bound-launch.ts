@@ -5,6 +5,7 @@
  *   const step = device.bind(axpy, { x, y, out });      const round = device.record([step, other]);
  *   for (const batch of batches) step.launch();         round.launch();
  */
+import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Repeatable } from "./backend.ts";
 import { disposeSymbol } from "./device-array.ts";
@@ -35,6 +36,11 @@ export class BoundLaunch {
     this.#owner = owner;
     this.#arrays = arrays;
     this.#work = work;
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   /** Issues the work, after everything issued before it; `synchronize` tells what went wrong in it. */

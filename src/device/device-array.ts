@@ -5,6 +5,7 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
@@ -38,6 +39,11 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     this.location = captureLocation();
     this.#owner = owner;
     this.#allocation = allocation;
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   get bytes(): number {

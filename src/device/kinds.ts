@@ -9,6 +9,7 @@ import { checkedArray, isHostArray } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 import { BoundLaunch } from "./bound-launch.ts";
@@ -20,6 +21,7 @@ function otherKind(
   found: unknown,
   remedy: string,
 ): TilewrightError {
+  refuseForeign(`what ${call} was given`, found);
   return new TilewrightError({
     code: "TW4023",
     message: `${call} takes ${expected}`,

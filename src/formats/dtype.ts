@@ -19,6 +19,7 @@
  * Memory differs from lanes only for the 4-bit formats, which pack two elements a byte, the first in
  * the low half.
  */
+import { madeBy, thisCopy } from "../support/copies.ts";
 
 export type FloatName =
   "f64" | "f32" | "tf32" | "f16" | "bf16" | "f8e4m3fn" | "f8e5m2" | "f8e8m0fnu" | "f4e2m1fn";
@@ -71,7 +72,7 @@ export type HostValue<N extends DTypeName = DTypeName> = N extends "i64" | "u64"
     : number;
 
 function define<N extends DTypeName>(name: N, bits: DType["bits"], kind: DTypeKind): DType<N> {
-  return Object.freeze({ name, bits, kind });
+  return Object.freeze(Object.defineProperty({ name, bits, kind }, madeBy, { value: thisCopy }));
 }
 
 export const f64 = define("f64", 64, "float");

@@ -8,6 +8,7 @@
  * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`). Whoever takes an array
  * from a user calls `checkedArray`: what it costs does not depend on the length of a typed array.
  */
+import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 import { convertLanes } from "./convert.ts";
@@ -77,6 +78,7 @@ export function isHostArray(value: unknown): value is HostArray {
 /** Refuses what is no format, such as the name of one. */
 export function requireDType(dtype: unknown): void {
   if (Object.values(formats.dtypes).some((each) => each === dtype)) return;
+  refuseForeign("the format", dtype);
   throw new TilewrightError({
     code: "TW0007",
     message: "this is no number format",

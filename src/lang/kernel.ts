@@ -10,6 +10,7 @@ import { printKernel } from "../ir/printer.ts";
 import { refType, scalarType } from "../ir/types.ts";
 import type { Type } from "../ir/types.ts";
 import { verifyKernel } from "../ir/verify/index.ts";
+import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
@@ -55,6 +56,11 @@ export class KernelDefinition<
     this.outputs = outputs;
     this.inouts = inouts;
     Object.freeze(this);
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   /** The kernel's name. */

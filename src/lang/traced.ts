@@ -9,6 +9,7 @@
  */
 import type { Value } from "../ir/node.ts";
 import { typeText } from "../ir/types.ts";
+import { madeBy, refuseForeign, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { activeTrace, otherKernelText } from "./trace.ts";
@@ -32,6 +33,11 @@ export abstract class Traced {
   /** @internal */
   constructor(made: Origin) {
     this[origin] = made;
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   /** Refuses: the number exists only when the kernel runs. */
@@ -101,6 +107,7 @@ export function wrongKind(
   location: Location,
   remedy?: string,
 ): never {
+  refuseForeign(role, item, location);
   throw new TilewrightError({
     code: "TW1008",
     message: `${role} must be ${expected}`,

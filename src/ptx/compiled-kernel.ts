@@ -24,6 +24,7 @@ import type {
 import type { Dimension, Size } from "../ir/size.ts";
 import { refType, scalarType } from "../ir/types.ts";
 import type { ArraySpecs, InputSpecs, Signature } from "../lang/index.ts";
+import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Location, Position } from "../support/location.ts";
@@ -94,6 +95,11 @@ export class CompiledKernel<
     this.plan = plan;
     this.code = code;
     Object.freeze(this);
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   /** The kernel's name. */

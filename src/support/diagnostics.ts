@@ -42,8 +42,16 @@ export interface DiagnosticDetails {
   readonly notes?: readonly RelatedNote[] | undefined;
 }
 
+/** Where a report says that it is one, to every copy of the library in the program. */
+const report = Symbol.for("tilewright.report");
+
 /** The one error class of tilewright. `message` is the whole report, ready to print. */
 export class TilewrightError extends Error {
+  /** Reports are plain data, so that one of another copy of the library is as good as an own one. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && report in value;
+  }
+
   override readonly name = "TilewrightError";
   readonly code: DiagnosticCode;
   /** The report's first line without its code. */
@@ -55,6 +63,11 @@ export class TilewrightError extends Error {
   readonly found: string | undefined;
   readonly remedy: string;
   readonly notes: readonly Note[];
+
+  /** @internal */
+  get [report](): true {
+    return true;
+  }
 
   constructor(details: DiagnosticDetails) {
     super();

@@ -25,9 +25,15 @@ const examples: { readonly [name: string]: Example } = {
   gemm,
 };
 
-export async function runExamples(device: Device): Promise<readonly Outcome[]> {
+/** Runs those whose name, such as "example axpy", is chosen. */
+export async function runExamples(
+  device: Device,
+  chosen: (name: string) => boolean,
+): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const [name, { main }] of Object.entries(examples)) {
+  for (const [short, { main }] of Object.entries(examples)) {
+    const name = `example ${short}`;
+    if (!chosen(name)) continue;
     try {
       await main(device);
       outcomes.push({ name, problem: undefined });

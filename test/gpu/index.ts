@@ -3,7 +3,7 @@
  * float64 references. `npm run test:gpu` runs it on the GPU; arguments pick another device or some cases.
  *
  *   npm run test:gpu                         everything
- *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text
+ *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
@@ -19,21 +19,13 @@ function option(name: string, otherwise: string): string {
 
 const only = option("only", "");
 const every = Number(option("every", "1"));
-const device = await open(option("device", "gpu") as DeviceName).catch((error: unknown) => {
-  // The command line would report the errors of its own copy of the library alone.
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(1);
-});
+const device = await open(option("device", "gpu") as DeviceName);
 const write = (text: string): boolean => process.stdout.write(text);
 let failures = 0;
 
-if (only === "") {
-  for (const { name, problem } of await runExamples(device)) {
-    if (problem !== undefined) failures += 1;
-    write(
-      `${problem === undefined ? "ok  " : "FAIL"} example ${name}${problem === undefined ? "" : `: ${problem}`}\n`,
-    );
-  }
+for (const { name, problem } of await runExamples(device, (name) => name.includes(only))) {
+  if (problem !== undefined) failures += 1;
+  write(problem === undefined ? `ok   ${name}\n` : `FAIL ${name}: ${problem}\n`);
 }
 
 const cases = matrixCases().filter(({ name }, index) => name.includes(only) && index % every === 0);

@@ -2,6 +2,7 @@
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { elementCount } from "../../formats/hostarray.ts";
+import { madeBy, thisCopy } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { EmulatedMemory } from "../memory.ts";
 
@@ -27,6 +28,11 @@ export class EmulatedArray<N extends DTypeName = DTypeName> {
     this.label = label;
     this.address = allocate(memory, this);
     Object.freeze(this);
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 }
 

@@ -8,6 +8,7 @@ import {
   storageBytes,
 } from "../../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../../formats/hostarray.ts";
+import { refuseForeign } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -224,6 +225,7 @@ export class Emulator {
 
   #own(array: EmulatedArray): void {
     if (this.#arrays.has(array)) return;
+    refuseForeign("an array of the emulator's", array);
     const isArray = array instanceof EmulatedArray;
     throw new TilewrightError({
       code: "TW8005",
@@ -242,6 +244,7 @@ function otherKind(
   found: unknown,
   remedy: string,
 ): TilewrightError {
+  refuseForeign(`what the emulator was given for ${expected}`, found);
   return new TilewrightError({
     code: "TW8004",
     message,

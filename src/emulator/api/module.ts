@@ -1,5 +1,6 @@
 /** A PTX module as its user sees it: the entries that can be launched, and what each takes. */
 import type { PtxFunction, PtxModule, PtxType, StateSpace, Variable } from "../../ptx/module.ts";
+import { madeBy, thisCopy } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { targets } from "../../targets/target.ts";
@@ -47,6 +48,11 @@ export class EmulatedModule {
       each.kind === "function" && each.entry && each.body !== undefined ? [entryOf(each)] : [],
     );
     Object.freeze(this);
+  }
+
+  /** @internal */
+  get [madeBy](): object {
+    return thisCopy;
   }
 
   /** The entry of this name, or the only one. */

@@ -47,4 +47,12 @@ export const formatCodes = registerCodes({
     example: 'fromNumbers("f32", [2], [1, 2])',
     remedy: "import the format and give it: fromNumbers(f32, [2], [1, 2])",
   },
+  TW0008: {
+    title: "object of another copy of tilewright",
+    cause:
+      "The program holds two copies of the library, one below each of two packages or one in a bundle, and something that one made was given to the other. They share nothing: not even their formats are the same objects.",
+    example: "device.run(kernelOfAnotherPackage, { x })",
+    remedy:
+      "let the program load one copy: `npm ls tilewright` tells where each comes from, `npm dedupe` joins those whose versions allow it, and a package that makes kernels names tilewright as a peer dependency",
+  },
 });
