@@ -145,6 +145,7 @@ export { BoundLaunch } from "./device/bound-launch.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";
 export type { CompilationRecord } from "./device/compilation.ts";
+export type { PerformanceNote } from "./ptx/notes/note.ts";
 export type { DeviceArguments, HostResults, RunArguments } from "./device/types.ts";
 export { compileAhead } from "./lower/ahead.ts";
 export type { CompiledAhead } from "./lower/ahead.ts";

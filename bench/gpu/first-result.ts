@@ -30,5 +30,5 @@ const right = toNumbers(out).every((value, index) => value === 3 * (numbers[inde
 const [compilation] = device.compilations;
 device.dispose();
 process.stdout.write(
-  `${right ? "right" : "WRONG"}: opened in ${(start - opening).toFixed(1)} ms, first result ${(end - start).toFixed(1)} ms later; ${JSON.stringify(compilation)}\n`,
+  `${right ? "right" : "WRONG"}: opened in ${(start - opening).toFixed(1)} ms, first result ${(end - start).toFixed(1)} ms later; ${compilation?.cached === true ? "compiled before" : "compiled now"} in ${compilation?.milliseconds.toFixed(1)} ms, ${compilation?.machineCode?.registers} registers\n`,
 );

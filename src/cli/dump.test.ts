@@ -32,8 +32,8 @@ const twice = kernel(
 
 test("every stage has a file that can be read back", async () => {
   const dumps = new Dumps(folder);
-  const driverLines = ["(C7510) Potential Performance Loss"];
-  await dumps.write({ name: "a b", kernel: twice.kernel, target: targets.sm_90a, driverLines });
+  const driverLog = "ptxas info : Used 8 registers\n(C7510) Potential Performance Loss";
+  await dumps.write({ name: "a b", kernel: twice.kernel, target: targets.sm_90a, driverLog });
   const stages = readdirSync(join(folder, "a_b.sm_90a")).sort();
   expect(stages).toEqual([
     "00-traced.ir",

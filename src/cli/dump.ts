@@ -17,6 +17,7 @@ import { placementReport } from "../layout/plan/report.ts";
 import { place } from "../lower/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import { portableExecutable } from "../ptx/portable.ts";
+import { warningLines } from "../ptx/notes/assembler-notes.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
@@ -28,7 +29,7 @@ export interface DumpedKernel {
   readonly kernel: Kernel;
   readonly target: Target;
   /** What the driver's assembler said, where it has been asked. */
-  readonly driverLines?: readonly string[] | undefined;
+  readonly driverLog?: string | undefined;
 }
 
 /** The dumps of one command. */
@@ -90,13 +91,16 @@ function writeStages({ kernel, target }: DumpedKernel, write: Write): string {
 const assemblerLimit = 120;
 
 async function writeAssembly(
-  { name, target, driverLines = [] }: DumpedKernel,
+  { name, target, driverLog = "" }: DumpedKernel,
   ptx: string,
   write: Write,
 ): Promise<void> {
   const assembler = findAssembler(assemblerLimit);
   if (assembler === undefined) {
-    const lines = ["ptxas is not installed", ...driverLines.map((line) => `the driver: ${line}`)];
+    const lines = [
+      "ptxas is not installed",
+      ...warningLines(driverLog).map((line) => `the driver: ${line}`),
+    ];
     write("assembler.log", `${lines.join("\n")}\n`);
     return;
   }

@@ -117,10 +117,10 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     return this.#loaded(this.#loader.load(this.#context, kernel));
   }
 
-  #loaded({ program, cached, machineCode }: LoadedKernel): Compiled<CudaProgram> {
+  #loaded({ program, ...about }: LoadedKernel): Compiled<CudaProgram> {
     const loaded = { program, block: new LaunchBlock(this.#context, program) };
     this.#programs.push(loaded);
-    return { program: loaded, cached, machineCode };
+    return { program: loaded, ...about };
   }
 
   allocate(dtype: DType, shape: readonly number[]): CudaAllocation {

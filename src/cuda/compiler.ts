@@ -9,14 +9,17 @@
  */
 import type { MachineCode } from "../device/backend.ts";
 import type { Kernel } from "../ir/node.ts";
+import { walkOps } from "../ir/traverse.ts";
 import { requireCodeFor } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
-import type { Executable, LaunchPlan } from "../ptx/executable.ts";
-import { usageIn } from "../ptx/notes/assembler-notes.ts";
+import type { NotedExecutable } from "../lower/pipeline.ts";
+import type { LaunchPlan } from "../ptx/executable.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { printPtx } from "../ptx/printer.ts";
+import { formatPosition } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
-import type { Build, KernelCache, KeptCode } from "./cache/kernel-cache.ts";
+import type { Build, CachedKernel, KernelCache, KeptCode } from "./cache/kernel-cache.ts";
 import type { CudaContext } from "./context.ts";
 import { requirePtx } from "./gpu.ts";
 import { loadProgram } from "./program.ts";
@@ -26,7 +29,11 @@ export interface LoadedKernel {
   readonly program: Program;
   readonly cached: boolean;
   readonly machineCode: MachineCode;
+  readonly notes: readonly PerformanceNote[];
 }
+
+/** A program and what the assembler made of it. */
+type LoadedCode = Omit<LoadedKernel, "notes">;
 
 /** Makes kernels ready on a context. */
 export interface KernelLoader {
@@ -37,7 +44,7 @@ export interface KernelLoader {
 }
 
 /** Compiles a kernel as it was traced. */
-export type KernelCompiler = (kernel: Kernel, target: Target) => Executable;
+export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable;
 
 export function kernelLoader(compile: KernelCompiler, cache: KernelCache): KernelLoader {
   return {
@@ -47,13 +54,16 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       const known = cache.readKernel(text, build);
       const found =
         known && tryLoading(() => loadPtx(context, cache, { ...known, location }, known));
-      if (found !== undefined) return { ...found, cached: true };
-      const { module, ...plan } = compile(kernel, context.target);
+      if (known !== undefined && found !== undefined)
+        return { ...found, cached: true, notes: currentNotes(known, kernel, context, compile) };
+      const { executable, notes } = compile(kernel, context.target);
+      const { module, ...plan } = executable;
       requirePtx(kernel.name, module.version, build.driverVersion);
       const ptx = printPtx(module);
       const loaded = loadPtx(context, cache, { plan, location, ptx });
-      cache.writeKernel(text, ptx, build, plan);
-      return { ...loaded, cached: false };
+      const lines = notes.length === 0 ? undefined : sourceLines(kernel);
+      cache.writeKernel(text, ptx, build, { plan, notes, lines });
+      return { ...loaded, cached: false, notes };
     },
     load: (context, kernel) => {
       const { plan, code, name } = kernel;
@@ -61,13 +71,36 @@ export function kernelLoader(compile: KernelCompiler, cache: KernelCache): Kerne
       requireCodeFor(kernel, context.target);
       if (typeof code !== "string") {
         const program = loadProgram(context, plan, location, code);
-        return { program, cached: true, machineCode: machineCodeOf(program, program.log) };
+        return {
+          program,
+          cached: true,
+          machineCode: machineCodeOf(program, program.log),
+          notes: [],
+        };
       }
       const version = /^\s*\.version\s+([\d.]+)/m.exec(code)?.[1] ?? "0.0";
       requirePtx(name, version, context.gpu.driverVersion);
-      return loadPtx(context, cache, { plan, location, ptx: code });
+      return { ...loadPtx(context, cache, { plan, location, ptx: code }), notes: [] };
     },
   };
+}
+
+/** Notes name source lines, which may have moved since the kernel was kept. */
+function currentNotes(
+  { notes, lines }: CachedKernel,
+  kernel: Kernel,
+  { target }: CudaContext,
+  compile: KernelCompiler,
+): readonly PerformanceNote[] {
+  if (notes.length === 0 || lines === sourceLines(kernel)) return notes;
+  return compile(kernel, target).notes;
+}
+
+/** Where the user wrote each op. */
+function sourceLines({ body }: Kernel): string {
+  const lines: string[] = [];
+  walkOps(body, ({ location }) => lines.push(formatPosition(location.position)));
+  return lines.join("\n");
 }
 
 function buildOf({ target, gpu: { driverVersion, major, minor } }: CudaContext): Build {
@@ -87,7 +120,7 @@ function loadPtx(
   cache: KernelCache,
   { plan, location, ptx }: PlannedPtx,
   known?: KeptCode,
-): LoadedKernel {
+): LoadedCode {
   const build = buildOf(context);
   const program = loadProgram(context, plan, location, ptx);
   const kept = known ?? cache.readCode(ptx, build);
@@ -98,11 +131,11 @@ function loadPtx(
 }
 
 function machineCodeOf({ registers, localBytes }: Program, log: string | undefined): MachineCode {
-  return { registers, localBytes, log, warnings: log === undefined ? [] : usageIn(log).warnings };
+  return { registers, localBytes, log };
 }
 
 /** What comes from a file may be of no use to this driver after all. */
-function tryLoading(load: () => LoadedKernel): LoadedKernel | undefined {
+function tryLoading(load: () => LoadedCode): LoadedCode | undefined {
   try {
     return load();
   } catch {

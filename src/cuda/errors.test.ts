@@ -254,13 +254,19 @@ describe("a kernel that the assembler refuses", () => {
     device.dispose();
   });
 
-  test("passes on what costs speed as warnings", async () => {
+  test("passes on what costs speed as notes", async () => {
     const line = "info : (C7510) Potential Performance Loss: wgmma.mma_async instructions";
-    const { device } = openFake({ plans: { scaled: { comment: line } } });
+    const told: string[] = [];
+    const { device } = openFake({
+      plans: { scaled: { comment: line } },
+      onNotes: (kernel, notes) => told.push(kernel, ...notes.map(({ code }) => code)),
+    });
     await device.run(scaled, { x: floats(1), factor: 1 });
     const [record] = device.compilations;
-    expect(record?.warnings).toHaveLength(1);
-    expect(record?.warnings[0]).toContain("(C7510)");
+    expect(record?.notes).toMatchObject([
+      { code: "TW7506", because: expect.stringContaining("(C7510)") as string },
+    ]);
+    expect(told).toEqual(["scaled", "TW7506"]);
     device.dispose();
   });
 });

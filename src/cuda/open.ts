@@ -3,7 +3,7 @@
  * from files. In a browser `browser.ts` stands in for this file, so that nothing here is bundled there.
  */
 import process from "node:process";
-import { lower } from "../lower/pipeline.ts";
+import { lowerWithNotes } from "../lower/pipeline.ts";
 import { CudaBackend } from "./backend.ts";
 import type { CudaOptions } from "./backend.ts";
 import { compilerFingerprint } from "./cache/fingerprint.ts";
@@ -62,7 +62,7 @@ export function openOn(
 
 function backendOn(context: CudaContext, cache: KernelCache, options: CudaOptions): CudaBackend {
   try {
-    return new CudaBackend(context, kernelLoader(lower, cache), options);
+    return new CudaBackend(context, kernelLoader(lowerWithNotes, cache), options);
   } catch (error) {
     context.dispose();
     throw error;

@@ -13,6 +13,7 @@ import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 
@@ -29,8 +30,6 @@ export interface MachineCode {
   readonly localBytes: number;
   /** What the assembler said; undefined where it ran before anybody kept that. */
   readonly log: string | undefined;
-  /** Lines of the log that tell of lost speed. */
-  readonly warnings: readonly string[];
 }
 
 /** A kernel made ready to run, in whatever form the back end wants. */
@@ -38,6 +37,8 @@ export interface Compiled<P = unknown> {
   readonly program: P;
   /** Whether it came from an earlier process's work. */
   readonly cached: boolean;
+  /** What the compiler knows to cost speed. */
+  readonly notes: readonly PerformanceNote[];
   /** Undefined where nothing is assembled. */
   readonly machineCode?: MachineCode | undefined;
 }

@@ -15,10 +15,10 @@ function countingCache(): { readonly cache: CompilationCache; readonly compiled:
     sourceLines: "all",
     compile: ({ name }): Compiled => {
       compiled.push(name);
-      return { program: name, cached: false };
+      return { program: name, cached: false, notes: [] };
     },
   };
-  return { cache: new CompilationCache(backend as Backend), compiled };
+  return { cache: new CompilationCache(backend as Backend, () => undefined), compiled };
 }
 
 test("20,000 kernels leave as many behind as are kept, the newest", () => {

@@ -11,6 +11,8 @@ import type { Kernel } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import { assemblerNotes, usageIn } from "../ptx/notes/assembler-notes.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { formatPosition } from "../support/location.ts";
 import { Recent } from "../support/recent.ts";
 import type { Backend, Compiled, MachineCode } from "./backend.ts";
@@ -27,21 +29,21 @@ export interface CompilationRecord {
   readonly milliseconds: number;
   /** Whether an earlier process had compiled it. */
   readonly cached: boolean;
-  /** What the assembler had to say that costs speed. */
-  readonly warnings: readonly string[];
+  /** What makes it slower than it could be. */
+  readonly notes: readonly PerformanceNote[];
   /** What the assembler made of it; undefined where there is none. */
   readonly machineCode: MachineCode | undefined;
 }
 
 export class CompilationCache {
   readonly #backend: Backend;
-  readonly #onCompile: ((record: CompilationRecord) => void) | undefined;
+  readonly #onCompile: (record: CompilationRecord) => void;
   readonly #byKernel = new Recent<Kernel | CompiledKernel, Compiled>(keptKernels);
   readonly #byText = new Recent<string, Compiled>(keptKernels);
   readonly #latestText = new Recent<string, string>(keptKernels);
   readonly #records: CompilationRecord[] = [];
 
-  constructor(backend: Backend, onCompile?: (record: CompilationRecord) => void) {
+  constructor(backend: Backend, onCompile: (record: CompilationRecord) => void) {
     this.#backend = backend;
     this.#onCompile = onCompile;
   }
@@ -98,15 +100,24 @@ export class CompilationCache {
   #record(record: CompilationRecord): void {
     this.#records.push(record);
     if (this.#records.length > keptKernels) this.#records.shift();
-    this.#onCompile?.(record);
+    this.#onCompile(record);
   }
 }
 
 function outcomeOf({
   cached,
   machineCode,
-}: Compiled): Pick<CompilationRecord, "cached" | "warnings" | "machineCode"> {
-  return { cached, warnings: machineCode?.warnings ?? [], machineCode };
+  notes,
+}: Compiled): Pick<CompilationRecord, "cached" | "notes" | "machineCode"> {
+  return { cached, notes: [...notes, ...machineNotes(machineCode)], machineCode };
+}
+
+/** What the assembler's log tells of speed, or, where there is none, that something was spilled. */
+function machineNotes(code: MachineCode | undefined): readonly PerformanceNote[] {
+  if (code === undefined) return [];
+  const { log, localBytes } = code;
+  if (log !== undefined) return assemblerNotes(usageIn(log));
+  return assemblerNotes({ spillStores: localBytes, spillLoads: localBytes, warnings: [] });
 }
 
 /** The kernel as text, with the source lines that a program made from it carries. */

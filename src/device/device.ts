@@ -24,6 +24,7 @@ import type { Allocation, Backend, Launch } from "./backend.ts";
 import { arrayParameters, outputShape } from "./binding.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { CompilationCache } from "./compilation.ts";
 import type { CompilationRecord } from "./compilation.ts";
 import {
@@ -42,6 +43,7 @@ import {
   requireKernel,
   requireWork,
 } from "./kinds.ts";
+import { NoteTeller } from "./note-teller.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
 
 export interface LaunchOptions {
@@ -57,6 +59,8 @@ export interface DeviceOptions {
   readonly onLeak?: (leaks: readonly Leak[]) => void;
   /** Hears of every compilation, with its reason. */
   readonly onCompile?: (record: CompilationRecord) => void;
+  /** Hears what makes a kernel slow, once; by default it is written to the console where kernels are assembled. */
+  readonly onNotes?: (kernel: string, notes: readonly PerformanceNote[]) => void;
 }
 
 export class Device {
@@ -73,7 +77,11 @@ export class Device {
     this.#arrays = new ArrayRegistry((allocation) => {
       backend.release(allocation);
     });
-    this.#compilations = new CompilationCache(backend, options.onCompile);
+    const teller = new NoteTeller(options.onNotes);
+    this.#compilations = new CompilationCache(backend, (record) => {
+      teller.tell(record);
+      options.onCompile?.(record);
+    });
     this.#onLeak = options.onLeak ?? ((leaks) => warn(formatLeaks(leaks)));
     this.#owner = {
       arrays: this.#arrays,

@@ -14,6 +14,8 @@ import type { Placement } from "../layout/plan/place.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
+import type { PerformanceNote } from "../ptx/notes/note.ts";
+import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 
@@ -37,4 +39,17 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
 /** A traced kernel ready to be launched on a target. */
 export function lower(traced: Kernel, target: Target, options: LoweringOptions = {}): Executable {
   return emitKernel(place(traced, target, options));
+}
+
+export interface NotedExecutable {
+  readonly executable: Executable;
+  /** What makes it slower than it could be, as far as is known before it is assembled. */
+  readonly notes: readonly PerformanceNote[];
+}
+
+/** A traced kernel ready to be launched, for a device that tells what slows it. */
+export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
+  const placement = place(traced, target);
+  const executable = emitKernel(placement);
+  return { executable, notes: performanceNotes(placement, executable.module) };
 }

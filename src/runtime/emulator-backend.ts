@@ -18,7 +18,7 @@ import { valueBytes } from "../formats/values.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { Kernel } from "../ir/node.ts";
-import { lower } from "../lower/pipeline.ts";
+import { lowerWithNotes } from "../lower/pipeline.ts";
 import { requireCodeFor, unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
@@ -70,17 +70,17 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
-    const compiled = lower(kernel, this.target);
+    const { executable, notes } = lowerWithNotes(kernel, this.target);
     // What runs is the text, so that the printer is part of what is tried.
-    const program = { ...compiled, module: parsePtx(printPtx(compiled.module)) };
-    return { program, cached: false };
+    const program = { ...executable, module: parsePtx(printPtx(executable.module)) };
+    return { program, cached: false, notes };
   }
 
   load(kernel: CompiledKernel): Compiled<Executable> {
     const { plan, code } = kernel;
     if (typeof code !== "string") throw unloadable(kernel, "PTX, which is what the emulator runs");
     requireCodeFor(kernel, this.target);
-    return { program: { ...plan, module: parsePtx(code) }, cached: true };
+    return { program: { ...plan, module: parsePtx(code) }, cached: true, notes: [] };
   }
 
   allocate(dtype: DType, shape: readonly number[]): EmulatorAllocation {

@@ -57,11 +57,12 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   onFindings: functionRule,
   onLeak: functionRule,
   onCompile: functionRule,
+  onNotes: functionRule,
   gpu: countRule,
   threads: numberRule,
 };
 
-const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile"];
+const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile", "onNotes"];
 
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {

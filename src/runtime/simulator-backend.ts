@@ -51,7 +51,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   compile(kernel: Kernel): Compiled<Kernel> {
-    return { program: simplify(kernel), cached: false };
+    return { program: simplify(kernel), cached: false, notes: [] };
   }
 
   load(kernel: CompiledKernel): never {

@@ -59,9 +59,9 @@ async function dumpAll(
   output: Output,
 ): Promise<void> {
   const dumps = new Dumps(folder);
-  for (const { kernel: name, traced, warnings } of compilations)
+  for (const { kernel: name, traced, machineCode } of compilations)
     if (traced !== undefined)
-      await dumps.write({ name, kernel: traced, target, driverLines: warnings });
+      await dumps.write({ name, kernel: traced, target, driverLog: machineCode?.log });
   output.report(dumps.summary());
 }
 

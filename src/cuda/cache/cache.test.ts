@@ -26,7 +26,9 @@ import { build } from "esbuild";
 import { bf16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { dimension, multiplySizes } from "../../ir/size.ts";
+import { array, cdiv, dim, kernel, scalar, slice } from "../../lang/index.ts";
 import type { LaunchPlan } from "../../ptx/executable.ts";
+import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import { targets } from "../../targets/target.ts";
 import { FakeDriver } from "../../../test/support/fake-driver/driver.ts";
@@ -296,7 +298,7 @@ describe("a warm cache", () => {
     const warm = await inProcess("1.0");
     expect(warm).toMatchObject({ compiled: [], assembled: 0 });
     expect(warm.first?.cached).toBe(true);
-    expect(warm.first?.warnings.join()).toContain("(C7501)");
+    expect(warm.first?.notes[0]?.because).toContain("(C7501)");
     expect(warm.first?.machineCode).toEqual(cold.first?.machineCode);
     expect(warm.first?.machineCode).toMatchObject({
       registers: 40,
@@ -313,25 +315,61 @@ describe("a warm cache", () => {
     expect((await inProcess("1.0")).first?.machineCode).toEqual(again.first?.machineCode);
   });
 
+  test("keeps notes, and finds them anew where the source lines have moved", async () => {
+    const note: PerformanceNote = {
+      code: "TW7502",
+      message: "load of x moves 2 bytes a lane at a time",
+      because: "rows of n elements need not begin at a multiple of 16 bytes",
+      remedy: "say what n is a multiple of",
+      position: { file: "user.ts", line: 1, column: 2 },
+    };
+    const cache = (): KernelCache => new KernelCache(new FileStore(folder, large), "1.0");
+    const notesOf = async (definition: typeof scaled, kept: PerformanceNote) => {
+      const compiled: string[] = [];
+      const compiler = stubCompiler({}, (name) => compiled.push(name), { scaled: [kept] });
+      const { device } = openFake({ cache: cache(), compiler, onNotes: () => undefined });
+      await device.run(definition, { x: fromNumbers(f32, [1], [1]), factor: 1 });
+      const notes = device.compilations[0]?.notes.filter(({ code }) => code === "TW7502");
+      device.dispose();
+      return { notes, compiled };
+    };
+    const moved = { ...note, position: { file: "user.ts", line: 9, column: 2 } };
+    expect(await notesOf(scaled, note)).toEqual({ notes: [note], compiled: ["scaled"] });
+    expect(await notesOf(scaled, moved)).toEqual({ notes: [note], compiled: [] });
+    const shiftedLines = kernel(
+      {
+        name: "scaled",
+        grid: { i: cdiv(dim("n"), 4) },
+        inputs: { x: array(f32, [dim("n")]), factor: scalar(f32) },
+        outputs: { out: array(f32, [dim("n")]) },
+      },
+      ({ i, x, factor, out }) => {
+        const here = slice(i.mul(4), 4);
+        out.at(here).store(x.at(here).load().mul(factor));
+      },
+    );
+    expect(await notesOf(shiftedLines, moved)).toEqual({ notes: [moved], compiled: ["scaled"] });
+  });
+
   test("of another compiler compiles, and knows the log by the PTX", async () => {
     await inProcess("1.0");
     const other = await inProcess("1.1");
     expect(other).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 0 });
-    expect(other.first?.warnings.join()).toContain("(C7501)");
+    expect(other.first?.notes[0]?.because).toContain("(C7501)");
   });
 
   test("without a fingerprint knows the log by the PTX", async () => {
     await inProcess(undefined);
     const warm = await inProcess(undefined);
     expect(warm).toMatchObject({ compiled: ["scaled", "shifted"], assembled: 0 });
-    expect(warm.first?.warnings.join()).toContain("(C7501)");
+    expect(warm.first?.notes[0]?.because).toContain("(C7501)");
   });
 
   test("that lost its files while the driver kept its own knows registers, and no log", async () => {
     await inProcess("1.0");
     new FileStore(folder, large).clear();
     const { first } = await inProcess("1.0");
-    expect(first?.machineCode).toMatchObject({ registers: 40, log: undefined, warnings: [] });
+    expect(first?.machineCode).toMatchObject({ registers: 40, log: undefined });
   });
 
   test("of another driver is of no use", async () => {

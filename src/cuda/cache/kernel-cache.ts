@@ -9,6 +9,8 @@
  */
 import { createHash } from "node:crypto";
 import type { LaunchPlan } from "../../ptx/executable.ts";
+import type { PerformanceNote } from "../../ptx/notes/note.ts";
+import { isNotes } from "../../ptx/notes/note.ts";
 import { freezePlan, revivePlan } from "../../ptx/plan-json.ts";
 import type { Target } from "../../targets/target.ts";
 import type { FileStore } from "./store.ts";
@@ -27,9 +29,15 @@ export interface KeptCode {
   readonly log: string | undefined;
 }
 
-export interface CachedKernel extends KeptCode {
+/** What the compiler made of a kernel besides PTX. */
+export interface KeptKernel {
   readonly plan: LaunchPlan;
+  readonly notes: readonly PerformanceNote[];
+  /** The source lines that the notes speak of; undefined where there are no notes. */
+  readonly lines: string | undefined;
 }
+
+export type CachedKernel = KeptCode & KeptKernel;
 
 export class KernelCache {
   readonly #store: FileStore | undefined;
@@ -48,7 +56,8 @@ export class KernelCache {
     if (file === undefined || !isManifest(file.header)) return undefined;
     const plan = revivePlan(file.header.plan, build);
     const code = this.#code(file.header.code, build);
-    return plan === undefined || code === undefined ? undefined : { plan, ...code };
+    const { notes, lines } = file.header;
+    return plan === undefined || code === undefined ? undefined : { plan, notes, lines, ...code };
   }
 
   /** What is known of this PTX from before. */
@@ -56,9 +65,10 @@ export class KernelCache {
     return this.#code(codeKey(ptx, build), build);
   }
 
-  writeKernel(text: string, ptx: string, build: Build, plan: LaunchPlan): void {
+  writeKernel(text: string, ptx: string, build: Build, kept: KeptKernel): void {
     if (this.#store === undefined || this.#compiler === undefined) return;
-    const manifest: Manifest = { code: codeKey(ptx, build), plan: freezePlan(plan) };
+    const { plan, notes, lines } = kept;
+    const manifest: Manifest = { code: codeKey(ptx, build), plan: freezePlan(plan), notes, lines };
     this.#store.write(this.#kernelKey(text, build), manifest, new Uint8Array(0));
   }
 
@@ -103,7 +113,7 @@ export function cacheEntries(store: FileStore): {
   return { kernels, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
-interface Manifest {
+interface Manifest extends Omit<KeptKernel, "plan"> {
   readonly code: string;
   readonly plan: unknown;
 }
@@ -119,8 +129,9 @@ function fieldsOf(header: unknown): { readonly [name: string]: unknown } {
 }
 
 function isManifest(header: unknown): header is Manifest {
-  const { code } = fieldsOf(header);
-  return typeof code === "string" && /^code-[0-9a-f]{64}$/.test(code);
+  const { code, notes, lines } = fieldsOf(header);
+  const noted = isNotes(notes) && (lines === undefined || typeof lines === "string");
+  return noted && typeof code === "string" && /^code-[0-9a-f]{64}$/.test(code);
 }
 
 function isCodeHeader(header: unknown): header is CodeHeader {

@@ -11,7 +11,7 @@
 import type { codes } from "../../support/codes/index.ts";
 import { formatPosition } from "../../support/location.ts";
 import type { Position } from "../../support/location.ts";
-import type { performanceCodes } from "../../support/codes/performance.ts";
+import { performanceCodes } from "../../support/codes/performance.ts";
 
 export type PerformanceCode = keyof typeof codes & keyof typeof performanceCodes;
 
@@ -32,6 +32,25 @@ export function noteText({ code, message, because, remedy, position }: Performan
     `  because:  ${because}`,
     `  remedy:   ${remedy}`,
   ].join("\n");
+}
+
+/** Whether data read from a file is a list of notes. */
+export function isNotes(data: unknown): data is readonly PerformanceNote[] {
+  return Array.isArray(data) && data.every(isNote);
+}
+
+function isNote(data: unknown): boolean {
+  if (typeof data !== "object" || data === null) return false;
+  const { code, message, because, remedy, position } = data as Partial<PerformanceNote>;
+  const texts = [message, because, remedy].every((each) => typeof each === "string");
+  return texts && typeof code === "string" && code in performanceCodes && isPlace(position);
+}
+
+function isPlace(position: unknown): boolean {
+  if (position === undefined) return true;
+  if (typeof position !== "object" || position === null) return false;
+  const { file, line, column } = position as Partial<Position>;
+  return typeof file === "string" && Number.isInteger(line) && Number.isInteger(column);
 }
 
 /** Notes that say the same of the same line, once. */

@@ -6,8 +6,11 @@ import { Device } from "../../../src/device/device.ts";
 import type { DeviceOptions } from "../../../src/device/device.ts";
 import { array, cdiv, dim, kernel, scalar, slice } from "../../../src/lang/index.ts";
 import { f32 } from "../../../src/formats/dtype.ts";
+import type { Kernel } from "../../../src/ir/node.ts";
 import { multiplySizes } from "../../../src/ir/size.ts";
 import type { Executable, LaunchParameter, LaunchPlan } from "../../../src/ptx/executable.ts";
+import type { PerformanceNote } from "../../../src/ptx/notes/note.ts";
+import type { Target } from "../../../src/targets/target.ts";
 import { CudaBackend } from "../../../src/cuda/backend.ts";
 import { KernelCache } from "../../../src/cuda/cache/kernel-cache.ts";
 import { kernelLoader } from "../../../src/cuda/compiler.ts";
@@ -93,10 +96,11 @@ export type PlanChanges = Partial<LaunchPlan> & {
 export function stubCompiler(
   changes: { readonly [kernel: string]: PlanChanges } = {},
   onCompile: (name: string) => void = () => undefined,
+  notes: { readonly [kernel: string]: readonly PerformanceNote[] } = {},
 ): KernelCompiler {
-  return ({ name, grid, threads }, target): Executable => {
+  const plan = ({ name, grid, threads }: Kernel, target: Target): Executable => {
     onCompile(name);
-    const { comment, version = "8.0", ...plan } = changes[name] ?? {};
+    const { comment, version = "8.0", ...changed } = changes[name] ?? {};
     return {
       name,
       entry: name,
@@ -111,7 +115,7 @@ export function stubCompiler(
       grid,
       threads,
       dependentLaunch: false,
-      ...plan,
+      ...changed,
       module: {
         version,
         target: target.name,
@@ -130,6 +134,10 @@ export function stubCompiler(
       },
     };
   };
+  return (kernel, target) => ({
+    executable: plan(kernel, target),
+    notes: notes[kernel.name] ?? [],
+  });
 }
 
 export interface HarnessOptions extends FakeOptions, DeviceOptions {
@@ -154,7 +162,8 @@ export function openFake(options: HarnessOptions = {}): Harness {
     const loader = kernelLoader(options.compiler ?? stubCompiler(options.plans), cache);
     const { onPrint } = options;
     const backend = new CudaBackend(context, loader, onPrint === undefined ? {} : { onPrint });
-    return { driver, device: new Device(backend, options) };
+    // Notes are looked for on the record, and would only fill the tests' output.
+    return { driver, device: new Device(backend, { onNotes: () => undefined, ...options }) };
   } catch (error) {
     context.dispose();
     throw error;
