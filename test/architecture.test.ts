@@ -154,6 +154,17 @@ describe("architecture", () => {
   });
 });
 
+describe("unit tests", () => {
+  test("share what lies in test itself and in test/support, and no cases or other tests", () => {
+    const allowed = /^(src|examples)\/|^test\/(support\/.*|[^/]+)\.ts$/;
+    const wrong = files
+      .filter((file) => file.endsWith(".test.ts"))
+      .flatMap(importsOf)
+      .filter(({ target = "src/" }) => target.endsWith(".test.ts") || !allowed.test(target));
+    expect(wrong.map(describeImport)).toEqual([]);
+  });
+});
+
 describe("source files", () => {
   test("have at most 600 lines", () => {
     const long = [...files, ...listFiles("test", /\.ts$/)]
