@@ -10,6 +10,7 @@ import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
 import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
+import { graphCodes } from "./graph.ts";
 import { graphTextCodes } from "./graph-text.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
@@ -38,4 +39,5 @@ export const codes = Object.freeze({
   ...emulatorCodes,
   ...emulatorAsyncCodes,
   ...graphTextCodes,
+  ...graphCodes,
 });

@@ -1,0 +1,48 @@
+/**
+ * Result types, and the only place that computes them: the verifier compares them with what text wrote,
+ * the builder gives them to the ops that recording, transforms and passes make.
+ */
+import type { AnyGraphOp } from "../ops/node.ts";
+import type { GraphOpKind } from "../ops/table.ts";
+import { operandsOf } from "../ops/traverse.ts";
+import type { GraphType } from "../ops/types.ts";
+import { distributionRules, testingRules } from "./distribution.ts";
+import type { Draft, InferRules } from "./draft.ts";
+import { chloRules, elementwiseRules } from "./elementwise.ts";
+import { productRules } from "./products.ts";
+import { controlRules, reductionRules } from "./regions.ts";
+import { shapeRules } from "./shapes.ts";
+
+const rules: InferRules<GraphOpKind> = {
+  ...elementwiseRules,
+  ...shapeRules,
+  ...productRules,
+  ...reductionRules,
+  ...controlRules,
+  ...distributionRules,
+  ...chloRules,
+  ...testingRules,
+};
+
+/** The types of an op's results. */
+export function inferTypes<K extends GraphOpKind>(draft: Draft<K>): readonly GraphType[] {
+  return rules[draft.kind](draft);
+}
+
+/** Whether a type, or one within it, is carried as text: nothing can be inferred from it. */
+function isOpaque(type: GraphType): boolean {
+  if (type.kind === "tuple" || type.kind === "future") return type.members.some(isOpaque);
+  return type.kind === "opaque";
+}
+
+/** The types that an op's results should have; undefined where shapes or elements are not known. */
+export function expectedTypes(op: AnyGraphOp): readonly GraphType[] | undefined {
+  const declared = op.results.map(({ type }) => type);
+  const given = operandsOf(op).map(({ type }) => type);
+  if ([...declared, ...given].some(isOpaque)) return undefined;
+  return inferTypes({ ...op, declared } as Draft);
+}
+
+export type { Draft } from "./draft.ts";
+export { completeWindow, windowExtent } from "./window.ts";
+export type { Window } from "./window.ts";

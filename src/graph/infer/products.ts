@@ -1,0 +1,248 @@
+/** Result types of products, convolutions, solvers, transforms and random bits. */
+import { isComplexElement, partOf } from "../ops/elements.ts";
+import type { productOps } from "../ops/products.ts";
+import { tensorType } from "../ops/types.ts";
+import type { GraphType, TensorType } from "../ops/types.ts";
+import {
+  declaredTensor,
+  extentOf,
+  requireAxes,
+  requireFit,
+  requireKinds,
+  requireShape,
+  shapeText,
+  tensorOf,
+} from "./draft.ts";
+import type { Draft, InferRules } from "./draft.ts";
+import { requireWindow, windowExtent } from "./window.ts";
+
+/** The element type that was asked for; the left operand's where nothing was. */
+function resultElement(draft: Draft, lhs: TensorType): TensorType["element"] {
+  return draft.declared.length === 0 ? lhs.element : declaredTensor(draft).element;
+}
+
+function dotGeneral(draft: Draft<"stablehlo.dot_general">): readonly GraphType[] {
+  const lhs = tensorOf(draft, draft.operands.lhs);
+  const rhs = tensorOf(draft, draft.operands.rhs);
+  const numbers = draft.attributes.dot_dimension_numbers;
+  const left = [...numbers.lhs_batching_dimensions, ...numbers.lhs_contracting_dimensions];
+  const right = [...numbers.rhs_batching_dimensions, ...numbers.rhs_contracting_dimensions];
+  requireAxes(draft, "axes of the left operand", left, lhs.shape.length);
+  requireAxes(draft, "axes of the right operand", right, rhs.shape.length);
+  const pick = (shape: readonly number[], axes: readonly number[]): readonly number[] =>
+    axes.map((axis) => extentOf(shape, axis));
+  const agree = (what: string, a: readonly number[], b: readonly number[]): void => {
+    const [one, other] = [pick(lhs.shape, a), pick(rhs.shape, b)];
+    requireFit(
+      draft,
+      one.join() === other.join(),
+      `the ${what} axes of ${shapeText(lhs.shape)} and ${shapeText(rhs.shape)} differ`,
+      shapeText(one),
+      shapeText(other),
+    );
+  };
+  agree("batching", numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions);
+  agree("contracting", numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions);
+  const free = (shape: readonly number[], taken: readonly number[]): readonly number[] =>
+    shape.filter((_, axis) => !taken.includes(axis));
+  const batch = pick(lhs.shape, numbers.lhs_batching_dimensions);
+  const shape = [...batch, ...free(lhs.shape, left), ...free(rhs.shape, right)];
+  return [tensorType(resultElement(draft, lhs), shape)];
+}
+
+function dot(draft: Draft<"stablehlo.dot">): readonly GraphType[] {
+  const lhs = tensorOf(draft, draft.operands.lhs);
+  const rhs = tensorOf(draft, draft.operands.rhs);
+  requireFit(
+    draft,
+    lhs.shape.length >= 1 && rhs.shape.length >= 1 && lhs.shape.at(-1) === rhs.shape[0],
+    "the last axis of the left operand is not the first of the right one",
+    shapeText(lhs.shape),
+    shapeText(rhs.shape),
+  );
+  const shape = [...lhs.shape.slice(0, -1), ...rhs.shape.slice(1)];
+  return [tensorType(resultElement(draft, lhs), shape)];
+}
+
+function convolution(draft: Draft<"stablehlo.convolution">): readonly GraphType[] {
+  const lhs = tensorOf(draft, draft.operands.lhs);
+  const rhs = tensorOf(draft, draft.operands.rhs);
+  const { dimension_numbers: numbers, ...rest } = draft.attributes;
+  const spatial = numbers.input_spatial_dimensions;
+  const rank = spatial.length + 2;
+  const named = (batch: number, feature: number, axes: readonly number[]): readonly number[] => [
+    batch,
+    feature,
+    ...axes,
+  ];
+  const input = named(numbers.input_batch_dimension, numbers.input_feature_dimension, spatial);
+  const kernel = named(
+    numbers.kernel_input_feature_dimension,
+    numbers.kernel_output_feature_dimension,
+    numbers.kernel_spatial_dimensions,
+  );
+  const output = named(
+    numbers.output_batch_dimension,
+    numbers.output_feature_dimension,
+    numbers.output_spatial_dimensions,
+  );
+  for (const [name, axes, shape] of [
+    ["axes of the input", input, lhs.shape],
+    ["axes of the kernel", kernel, rhs.shape],
+    ["axes of the output", output, Array.from({ length: rank }, () => 0)],
+  ] as const) {
+    requireAxes(draft, name, axes, shape.length);
+    requireFit(
+      draft,
+      axes.length === shape.length,
+      `${name} are not all named`,
+      `${shape.length}`,
+      `${axes.length}`,
+    );
+  }
+  const { feature_group_count: groups, batch_group_count: batches } = rest;
+  const features = extentOf(lhs.shape, numbers.input_feature_dimension);
+  const kernelFeatures = extentOf(rhs.shape, numbers.kernel_input_feature_dimension);
+  requireFit(
+    draft,
+    features === kernelFeatures * groups,
+    `the input ${shapeText(lhs.shape)} and the kernel ${shapeText(rhs.shape)} differ in features`,
+    `${kernelFeatures} · ${groups}`,
+    `${features}`,
+  );
+  const batch = extentOf(lhs.shape, numbers.input_batch_dimension);
+  const outputs = extentOf(rhs.shape, numbers.kernel_output_feature_dimension);
+  requireFit(
+    draft,
+    batch % batches === 0 && outputs % batches === 0 && outputs % groups === 0,
+    "batch or output features are no multiple of the groups",
+    `multiples of ${batches} and ${groups}`,
+    `batch ${batch}, features ${outputs}`,
+  );
+  const result: number[] = [];
+  result[numbers.output_batch_dimension] = batch / batches;
+  result[numbers.output_feature_dimension] = outputs;
+  const window = requireWindow(draft, spatial.length, {
+    sizes: numbers.kernel_spatial_dimensions.map((axis) => extentOf(rhs.shape, axis)),
+    strides: rest.window_strides,
+    padding: rest.padding,
+    baseDilations: rest.lhs_dilation,
+    windowDilations: rest.rhs_dilation,
+  });
+  for (const [i, axis] of spatial.entries())
+    result[extentOf(numbers.output_spatial_dimensions, i)] = windowExtent(
+      window,
+      i,
+      extentOf(lhs.shape, axis),
+    );
+  return [tensorType(resultElement(draft, lhs), result)];
+}
+
+function fft(draft: Draft<"stablehlo.fft">): readonly GraphType[] {
+  const { shape, element } = tensorOf(draft, draft.operands.operand);
+  const { fft_type: type, fft_length: length } = draft.attributes;
+  requireFit(
+    draft,
+    length.length >= 1 && length.length <= Math.min(3, shape.length),
+    "fft_length has another length",
+    "1 to 3 axes",
+    shapeText(length),
+  );
+  const outer = shape.slice(0, shape.length - length.length);
+  const inner = shape.slice(shape.length - length.length);
+  const half = length.map((extent, i) =>
+    i === length.length - 1 ? Math.floor(extent / 2) + 1 : extent,
+  );
+  requireShape(draft, "operand and fft_length", type === "IRFFT" ? half : length, inner);
+  if (type === "RFFT") {
+    requireKinds(draft, tensorType(element, shape), ["float"]);
+    return [tensorType(element === "f64" ? "complex<f64>" : "complex<f32>", [...outer, ...half])];
+  }
+  requireKinds(draft, tensorType(element, shape), ["complex"]);
+  if (type === "IRFFT" && isComplexElement(element))
+    return [tensorType(partOf(element), [...outer, ...length])];
+  return [tensorType(element, shape)];
+}
+
+function squares(draft: Draft, type: TensorType): void {
+  const [rows, columns] = type.shape.slice(-2);
+  requireFit(
+    draft,
+    type.shape.length >= 2 && rows === columns,
+    "the matrices are not square",
+    "two equal last extents",
+    shapeText(type.shape),
+  );
+}
+
+function cholesky(draft: Draft<"stablehlo.cholesky">): readonly GraphType[] {
+  const type = requireKinds(draft, tensorOf(draft, draft.operands.a), ["float", "complex"]);
+  squares(draft, type);
+  return [type];
+}
+
+function triangularSolve(draft: Draft<"stablehlo.triangular_solve">): readonly GraphType[] {
+  const a = requireKinds(draft, tensorOf(draft, draft.operands.a), ["float", "complex"]);
+  const b = tensorOf(draft, draft.operands.b);
+  squares(draft, a);
+  const axis = draft.attributes.left_side ? -2 : -1;
+  requireFit(
+    draft,
+    a.shape.length === b.shape.length && a.shape.at(-1) === b.shape.at(axis),
+    "the sides do not fit the matrices",
+    shapeText(a.shape),
+    shapeText(b.shape),
+  );
+  return [b];
+}
+
+/** Operand's type; mean and variance have the extent of the features. */
+function featureVector(draft: Draft, type: TensorType, axis: number): TensorType {
+  requireAxes(draft, "feature_index", [axis], type.shape.length);
+  return tensorType(type.element, [extentOf(type.shape, axis)]);
+}
+
+function bitGenerator(draft: Draft<"stablehlo.rng_bit_generator">): readonly GraphType[] {
+  const state = tensorOf(draft, draft.operands.initial_state);
+  return [state, declaredTensor(draft, 1)];
+}
+
+/** A type that operands and attributes leave open. */
+function declared(draft: Draft): readonly GraphType[] {
+  return [declaredTensor(draft)];
+}
+
+function normalized(
+  draft: Draft<"stablehlo.batch_norm_training" | "stablehlo.batch_norm_grad">,
+): readonly GraphType[] {
+  const type = tensorOf(draft, draft.operands.operand);
+  const vector = featureVector(draft, type, draft.attributes.feature_index);
+  requireShape(
+    draft,
+    "features and scale",
+    vector.shape,
+    tensorOf(draft, draft.operands.scale).shape,
+  );
+  return [type, vector, vector];
+}
+
+export const productRules: InferRules<keyof typeof productOps> = {
+  "stablehlo.dot_general": dotGeneral,
+  "stablehlo.dot": dot,
+  "stablehlo.einsum": declared,
+  "stablehlo.unary_einsum": declared,
+  "stablehlo.convolution": convolution,
+  "stablehlo.dynamic_conv": declared,
+  "stablehlo.fft": fft,
+  "stablehlo.cholesky": cholesky,
+  "stablehlo.triangular_solve": triangularSolve,
+  "stablehlo.batch_norm_inference": (draft) => {
+    const type = tensorOf(draft, draft.operands.operand);
+    featureVector(draft, type, draft.attributes.feature_index);
+    return [type];
+  },
+  "stablehlo.batch_norm_training": normalized,
+  "stablehlo.batch_norm_grad": normalized,
+  "stablehlo.rng": declared,
+  "stablehlo.rng_bit_generator": bitGenerator,
+};

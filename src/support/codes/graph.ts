@@ -1,0 +1,53 @@
+/** Codes of programs' meaning: TW91xx, types and structure. */
+import { registerCodes } from "./entry.ts";
+
+export const graphCodes = registerCodes({
+  TW9101: {
+    title: "operands of an op of a program have different types",
+    cause: "The op computes element by element, so its operands need one shape and element type.",
+    example: "%0 = stablehlo.add %a, %b   // tensor<4xf32> and tensor<8xf32>",
+    remedy: "broadcast, reshape or convert one of them to the other's type",
+  },
+  TW9102: {
+    title: "element type that an op of a program does not take",
+    cause: "The op is not defined for elements of this type.",
+    example: "%0 = stablehlo.popcnt %x : tensor<4xf32>",
+    remedy: "convert the operand to an element type that the op takes",
+  },
+  TW9103: {
+    title: "axis out of range or named twice in an op of a program",
+    cause: "An attribute names an axis that the operand does not have, or the same axis twice.",
+    example: "%0 = stablehlo.transpose %x, dims = [0, 0] : (tensor<2x3xf32>) -> tensor<2x2xf32>",
+    remedy: "name each axis once, from 0 to the rank less one",
+  },
+  TW9104: {
+    title: "extents of an op of a program do not fit",
+    cause: "Two extents that have to agree differ, or a slice or window does not fit its operand.",
+    example: "%0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]   // 4x8 and 9x4",
+    remedy: "make the extents agree; the report names both shapes",
+  },
+  TW9105: {
+    title: "region of an op of a program has other parameters or results",
+    cause: "What a region takes or returns is not what its op gives it or expects of it.",
+    example: "stablehlo.while whose condition returns tensor<f32>",
+    remedy: "give the region the parameters and results that the report lists",
+  },
+  TW9106: {
+    title: "result type of an op of a program is not the inferred one",
+    cause: "The written result type differs from the one that operands and attributes give.",
+    example: "%0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<2x3xf32>",
+    remedy: "write the inferred type, or correct the operands",
+  },
+  TW9107: {
+    title: "call of a function that a program does not have",
+    cause: "No function of the module has this name, or it takes other types.",
+    example: "%0 = call @missing(%x) : (tensor<f32>) -> tensor<f32>",
+    remedy: "call a function of the module with the types that it declares",
+  },
+  TW9108: {
+    title: "functions of a program that call each other in a circle",
+    cause: "A function calls itself, directly or through others; programs have no recursion.",
+    example: "func.func @f() { call @f() : () -> ()  return }",
+    remedy: "write the repetition as stablehlo.while",
+  },
+});
