@@ -72,6 +72,16 @@ async function runCommandLine(parameters: readonly string[]): Promise<number> {
   }
 }
 
+/**
+ * A reader that has seen enough, as `head` has, closes the pipe: the rest is written to nobody, without a word. Nothing else that
+ * goes wrong with a stream is ours to hide.
+ */
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(process.exitCode ?? 0);
+  });
+
 const status = await runCommandLine(process.argv.slice(2));
 // A program that went well may still have set an exit status of its own.
 if (status !== 0) process.exitCode = status;

@@ -14,6 +14,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
 import { printLine } from "../support/console.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
@@ -255,18 +256,20 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       }),
       ...[this.#staging, this.#completion, this.#memory, this.#context],
     ];
-    for (const step of steps)
-      try {
-        if (typeof step === "function") step();
-        else step.dispose();
-      } catch {
-        // What goes wrong while everything is given back helps nobody; the rest must still go.
-      }
+    const all = steps.map((step) => () => {
+      if (typeof step === "function") step();
+      else step.dispose();
+    });
+    try {
+      takeAllSteps(all);
+    } catch {
+      // What the driver answers while its context ends helps nobody: everything goes with the context.
+    }
   }
 
   /** What must end before anything can be given back. */
   #pending(): Promise<void> | undefined {
-    const pending = this.#gate.closed ?? this.#completion.idle;
+    const pending = this.#gate.closed ?? this.#completion.idle ?? this.#transfers.idle;
     if (pending !== undefined || !this.#completion.owes) return pending;
     try {
       this.#context.enter();
@@ -305,7 +308,11 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   #releaseScratch(scratch: readonly Scratch[]): void {
-    for (const { address } of scratch) this.#give(address);
+    takeAllSteps(
+      scratch.map(({ address }) => () => {
+        this.#give(address);
+      }),
+    );
   }
 
   #give(address: number): void {

@@ -35,14 +35,30 @@ export class Completion {
 
   /** Resolves when everything issued so far has ended; rejects where that cannot be said. */
   wait(): Promise<void> {
-    const event = this.#record();
-    return new Promise<void>((resolve, reject) => {
-      const { sequence } = this.#context;
-      const afterwards = this.#afterwards;
-      this.#afterwards = [];
-      this.#waiting.push({ event, sequence, afterwards, resolve, reject });
-      this.#following ??= this.#follow();
-    });
+    try {
+      const event = this.#record();
+      return new Promise<void>((resolve, reject) => {
+        const { sequence } = this.#context;
+        const afterwards = this.#afterwards;
+        this.#afterwards = [];
+        this.#waiting.push({ event, sequence, afterwards, resolve, reject });
+        this.#following ??= this.#follow();
+      });
+    } catch {
+      return this.#waitHere();
+    }
+  }
+
+  /**
+   * Without an event the driver is waited for on this thread: what comes after, such as using memory again, must
+   * not come early.
+   */
+  async #waitHere(): Promise<void> {
+    const { sequence, driver } = this.#context;
+    const result = driver.calls.cuCtxSynchronize();
+    for (const work of this.#afterwards.splice(0)) work();
+    this.#context.check(result, "cuCtxSynchronize", "wait for the GPU");
+    this.#context.noteCompletion(sequence);
   }
 
   /** Has `work` done when somebody next waits, and everything issued so far has ended. */

@@ -1,4 +1,4 @@
-/** What becomes of the driver's errors: each at each call, faults of kernels, and reopening after them. */
+/** What becomes of the driver's errors: faults of kernels, reopening after them, refusals. See `faults.test.ts`. */
 import { describe, expect, test } from "vitest";
 import { f32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
@@ -6,21 +6,15 @@ import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { CudaContext } from "./context.ts";
 import { FakeDriver, fakeHopper } from "../../test/support/fake-driver/driver.ts";
-import type { FakeKernel } from "../../test/support/fake-driver/driver.ts";
 import {
   elementwise,
   fakeKernels,
   openFake,
   scaled,
-  scaledParameters,
   settle,
   shifted,
 } from "../../test/support/fake-driver/harness.ts";
-import type {
-  Harness,
-  HarnessOptions,
-  PlanChanges,
-} from "../../test/support/fake-driver/harness.ts";
+import type { HarnessOptions } from "../../test/support/fake-driver/harness.ts";
 import { FakeFault } from "../../test/support/fake-driver/memory.ts";
 import { cudaText, newestPtx, requirePtx, targetForGpu } from "./gpu.ts";
 
@@ -42,95 +36,6 @@ async function reportOf(work: () => unknown): Promise<TilewrightError> {
   if (error instanceof TilewrightError) return error;
   throw new Error(`no report but ${String(error)}`);
 }
-
-const scratchPlan: PlanChanges = {
-  parameters: [...scaledParameters, { kind: "scratch", name: "space", bytes: 8, zeroed: true }],
-  sharedBytes: 1024,
-};
-
-const printing: FakeKernel = {
-  ...elementwise((x, factor) => x + factor),
-  sizes: [8, 4, 8, 4, 8],
-};
-
-const scenarioOptions: HarnessOptions = {
-  kernels: { ...fakeKernels, shifted: printing },
-  plans: {
-    scaled: scratchPlan,
-    shifted: {
-      parameters: [...scaledParameters, { kind: "messages" }],
-      messages: [{ kind: "print", text: "hello", values: [], position: undefined }],
-    },
-  },
-  onLeak: () => undefined,
-};
-
-/** Something of everything that a device does. */
-async function useEverything({ device }: Harness): Promise<readonly number[]> {
-  try {
-    const x = await device.upload(floats(1, 2, 3));
-    const y = device.allocate(f32, [3]);
-    const double = device.bind(scaled, { x, factor: 2, out: y });
-    double.launch();
-    device.record([double]).launch();
-    device.launch(shifted, { x: y, factor: 1, out: x });
-    await device.synchronize();
-    await device.time(() => double.launch());
-    const { out } = await device.run(shifted, { x, factor: 1 });
-    x.dispose();
-    y.dispose();
-    return Array.from(toNumbers(out));
-  } finally {
-    device.dispose();
-    await settle();
-  }
-}
-
-/** What fails while everything is given back is nobody's concern, nor what succeeds when tried again. */
-const quiet: ReadonlySet<string> = new Set([
-  "cuStreamDestroy",
-  "cuEventDestroy",
-  "cuModuleUnload",
-  "cuGraphDestroy",
-  "cuGraphExecDestroy",
-  "cuMemFreeHost",
-  "cuMemFreeAsync",
-  "cuMemPoolTrimTo",
-  "cuDevicePrimaryCtxRelease",
-]);
-
-describe("an error of the driver", () => {
-  const codes = /^TW45(04|06|07|09|10|11|12)$/;
-
-  test.each([
-    ["an ordinary one", 999],
-    ["one that ends the context", 719],
-    ["no memory", 2],
-  ])(
-    "(%s) at any call is reported and leaves nothing behind",
-    async (_, result) => {
-      const whole = openFake(scenarioOptions);
-      expect(await useEverything(whole)).toEqual([4, 6, 8]);
-      expect(whole.driver.live).toEqual({});
-      const unheard = new Set<string>();
-      for (const [position, name] of whole.driver.log.entries()) {
-        const earlier = whole.driver.log.slice(0, position).filter((call) => call === name).length;
-        // Later calls of a function repeat what the first ones show.
-        if (earlier > 2) continue;
-        const driver = new FakeDriver(scenarioOptions);
-        driver.fail(name, result, earlier);
-        const error = await thrownBy(() => useEverything(openFake({ ...scenarioOptions, driver })));
-        if (error === undefined) unheard.add(name);
-        else expect(error).toMatchObject({ code: expect.stringMatching(codes) as string });
-        expect([name, earlier, driver.live]).toEqual([name, earlier, {}]);
-        expect(driver.misuses).toEqual([]);
-      }
-      const retried = result === 2 ? ["cuMemAllocAsync"] : [];
-      expect([...unheard].filter((name) => !quiet.has(name))).toEqual(retried);
-    },
-    60_000,
-  );
-});
 
 describe("a kernel's fault", () => {
   const broken: HarnessOptions["kernels"] = {

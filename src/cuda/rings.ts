@@ -10,6 +10,7 @@
 import type { DimensionValues } from "../ir/size.ts";
 import type { LaunchPlan } from "../ptx/executable.ts";
 import { readMessages } from "../ptx/messages.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import type { CudaContext } from "./context.ts";
 import { handled } from "./gate.ts";
@@ -100,8 +101,12 @@ export class Rings {
 
   dispose(): void {
     const left = new Set([...this.#marked, ...this.#returning].map(({ address }) => address));
-    for (const address of [...this.#spare, ...left]) this.#memory.give(address);
-    this.#spare.length = 0;
+    const addresses = [...this.#spare.splice(0), ...left];
+    takeAllSteps(
+      addresses.map((address) => () => {
+        this.#memory.give(address);
+      }),
+    );
   }
 
   #readOne({ address }: Ring): Begun<Uint32Array> {

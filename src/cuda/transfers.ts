@@ -18,11 +18,19 @@ export class Transfers {
   readonly #context: CudaContext;
   readonly #completion: Completion;
   readonly #staging: Staging;
+  /** What is on its way to the host. */
+  readonly #arriving = new Set<Promise<void>>();
 
   constructor(context: CudaContext, completion: Completion, staging: Staging) {
     this.#context = context;
     this.#completion = completion;
     this.#staging = staging;
+  }
+
+  /** Resolves when nothing is on its way to the host; undefined where nothing is. */
+  get idle(): Promise<void> | undefined {
+    if (this.#arriving.size === 0) return undefined;
+    return Promise.allSettled(this.#arriving).then(() => undefined);
   }
 
   /** Copies what the source holds now; the result resolves when all of it is on the stream. */
@@ -55,7 +63,10 @@ export class Transfers {
       const source = address + offset;
       const result = driver.calls.cuMemcpyDtoHAsync(buffer.address, source, bytes, stream);
       this.#context.check(result, "cuMemcpyDtoHAsync", "copy from the GPU");
-      arrivals.push(handled(this.#arrival(buffer, target.subarray(offset, offset + bytes))));
+      const arrival = handled(this.#arrival(buffer, target.subarray(offset, offset + bytes)));
+      arrivals.push(arrival);
+      this.#arriving.add(arrival);
+      void arrival.catch(() => undefined).then(() => this.#arriving.delete(arrival));
     });
     const all = async (): Promise<void> => {
       await issued;

@@ -50,9 +50,10 @@ export class BoundLaunch {
 
   /** Gives back what it holds. Doing it twice is harmless. */
   dispose(): void {
-    this.#work?.dispose();
+    const work = this.#work;
     this.#work = undefined;
     this.#owner.forget(this);
+    work?.dispose();
   }
 
   [disposeSymbol](): void {

@@ -5,6 +5,7 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
@@ -125,8 +126,17 @@ export class ArrayRegistry {
   }
 
   disposeAll(): void {
-    for (const array of [...this.#live]) array.dispose();
+    disposeAll([...this.#live]);
   }
+}
+
+/** Disposes of every array, also where that fails for one of them. */
+export function disposeAll(arrays: readonly DeviceArray[]): void {
+  takeAllSteps(
+    arrays.map((array) => () => {
+      array.dispose();
+    }),
+  );
 }
 
 export function formatLeaks(leaks: readonly Leak[]): string {

@@ -12,6 +12,7 @@ import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -31,6 +32,7 @@ import {
   ArrayRegistry,
   DeviceArray,
   describeLargest,
+  disposeAll,
   disposeSymbol,
   formatLeaks,
 } from "./device-array.ts";
@@ -225,19 +227,32 @@ export class Device {
     } finally {
       // What was begun before a mistake was found ends before its memory is given back.
       void Promise.allSettled(pending);
-      for (const array of temporary) array.dispose();
+      disposeAll(temporary);
     }
   }
 
-  /** Gives everything back and reports what was forgotten. */
+  /**
+   * Gives everything back and reports what was forgotten. Where something cannot be given back, the rest is, and
+   * the first failure is thrown then. Doing it twice is harmless.
+   */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
     const leaks = this.#arrays.leaks();
-    if (leaks.length > 0) this.#onLeak(leaks);
-    for (const bound of [...this.#bound].reverse()) bound.dispose();
-    this.#arrays.disposeAll();
-    this.#backend.dispose();
+    takeAllSteps([
+      () => {
+        if (leaks.length > 0) this.#onLeak(leaks);
+      },
+      ...[...this.#bound].reverse().map((bound) => () => {
+        bound.dispose();
+      }),
+      () => {
+        this.#arrays.disposeAll();
+      },
+      () => {
+        this.#backend.dispose();
+      },
+    ]);
   }
 
   [disposeSymbol](): void {

@@ -115,7 +115,8 @@ export class FakeDriver implements Driver {
   sticky = success;
   clock = 0;
   readonly #objects = new Map<number, FakeObject>();
-  readonly #failures: { name: FunctionName; result: number; after: number }[] = [];
+  readonly #failures: { name: FunctionName; result: number; after: number; forGood: boolean }[] =
+    [];
   #nextHandle = 1;
   #waits = 0;
 
@@ -138,9 +139,9 @@ export class FakeDriver implements Driver {
     ) as DriverCalls;
   }
 
-  /** Makes a call of `name` answer `result`: the next one, or one after so many others. */
-  fail(name: FunctionName, result: number, after = 0): void {
-    this.#failures.push({ name, result, after });
+  /** Makes a call of `name` answer `result`: the next one, or one after so many others, or all from there on. */
+  fail(name: FunctionName, result: number, after = 0, forGood = false): void {
+    this.#failures.push({ name, result, after, forGood });
   }
 
   async waitForEvent(event: number): Promise<number> {
@@ -258,7 +259,7 @@ export class FakeDriver implements Driver {
       failure.after -= 1;
       return undefined;
     }
-    this.#failures.splice(this.#failures.indexOf(failure), 1);
+    if (!failure.forGood) this.#failures.splice(this.#failures.indexOf(failure), 1);
     return failure.result;
   }
 }
