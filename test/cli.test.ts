@@ -589,19 +589,6 @@ describe.concurrent("the command itself", () => {
     expect(stdout).toMatch(/\ncache +failed +.*scale\.ts.*cannot be/);
   });
 
-  test("is quiet where nobody reads on", async () => {
-    const main = join(installed, "dist/cli/main.js");
-    // More than a pipe holds, so that the writer meets the end of the reader.
-    writeUserFile("long.ts", ['for (let i = 0; i < 20_000; i += 1) console.log("line", i);']);
-    const line = [process.execPath, main, "run", "long.ts"].map((part) => `'${part}'`).join(" ");
-    const ended = await new Promise<Ended>((resolve) => {
-      execFile("sh", ["-c", `${line} | head -n 1`], { cwd: user }, (error, stdout, stderr) => {
-        resolve({ status: error === null ? 0 : 1, stdout, stderr });
-      });
-    });
-    expect(ended).toEqual({ status: 0, stdout: "line 0\n", stderr: "" });
-  });
-
   test("a wrong command line is status 2 and a report", async () => {
     const { status, stdout, stderr } = await tilewright("frobnicate");
     expect([status, stdout]).toEqual([2, ""]);

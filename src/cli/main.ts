@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
+import { endWithReader } from "./closed-pipe.ts";
 import { failureDocument, failureText } from "./failure.ts";
 import { Output } from "./output.ts";
 import { buildProgram } from "./program.ts";
@@ -72,15 +73,7 @@ async function runCommandLine(parameters: readonly string[]): Promise<number> {
   }
 }
 
-/**
- * A reader that has seen enough, as `head` has, closes the pipe: the rest is written to nobody, without a word. Nothing else that
- * goes wrong with a stream is ours to hide.
- */
-for (const stream of [process.stdout, process.stderr])
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exit(process.exitCode ?? 0);
-  });
+for (const stream of [process.stdout, process.stderr]) endWithReader(stream, () => process.exit());
 
 const status = await runCommandLine(process.argv.slice(2));
 // A program that went well may still have set an exit status of its own.

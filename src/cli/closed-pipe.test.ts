@@ -1,0 +1,35 @@
+import { execFile } from "node:child_process";
+import { EventEmitter } from "node:events";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { buildSync } from "esbuild";
+import { endWithReader } from "./closed-pipe.ts";
+
+test("a program whose reader has gone ends quietly", async () => {
+  const source = new URL("./closed-pipe.ts", import.meta.url).pathname;
+  const { outputFiles } = buildSync({
+    stdin: {
+      contents: `import { endWithReader } from ${JSON.stringify(source)};
+        endWithReader(process.stdout, () => process.exit());
+        for (let i = 0; i < 20000; i += 1) console.log("line", i);`,
+      resolveDir: "/",
+    },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    write: false,
+  });
+  const program = outputFiles[0]?.text ?? "";
+  const line = `"$0" --input-type=module -e "$1" | head -n 1`;
+  const ended = await promisify(execFile)("sh", ["-c", line, process.execPath, program]);
+  expect(ended).toEqual({ stdout: "line 0\n", stderr: "" });
+});
+
+test("other failures of a stream are thrown", () => {
+  const stream = new EventEmitter();
+  endWithReader(stream, () => {
+    throw new Error("it ended");
+  });
+  const full = Object.assign(new Error("no space left"), { code: "ENOSPC" });
+  expect(() => stream.emit("error", full)).toThrow("no space left");
+});
