@@ -14,6 +14,7 @@ import type { Size } from "../../ir/size.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
 import type { EmitContext } from "./context.ts";
+import { indexQuotient, indexRemainder } from "./elementwise/division.ts";
 import type { ScalarValue } from "./values.ts";
 
 /** Blocks of a cluster, all axes together. */
@@ -73,12 +74,15 @@ interface Divided {
 
 function divided(context: EmitContext, value: Register, by: Size): Divided {
   const { code } = context;
-  if (by === 1) return { quotient: value, remainder: code.constant("b32", 0) };
+  if (typeof by === "number")
+    return {
+      quotient: indexQuotient(code, value, by),
+      remainder: indexRemainder(code, value, by),
+    };
   const divisor = context.size(by);
-  return {
-    quotient: code.make("b32", "div.u32", value, divisor),
-    remainder: code.make("b32", "rem.u32", value, divisor),
-  };
+  const quotient = code.make("b32", "div.u32", value, divisor);
+  const covered = code.make("b32", "mul.lo.u32", quotient, divisor);
+  return { quotient, remainder: code.make("b32", "sub.s32", value, covered) };
 }
 
 /** The number of blocks along an axis. */

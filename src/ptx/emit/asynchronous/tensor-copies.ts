@@ -20,6 +20,7 @@ import type { TensorMapPlan } from "../../executable.ts";
 import type { Operand, Register } from "../../module.ts";
 import { address, discard, integer, tensorAddress } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
+import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
@@ -142,7 +143,7 @@ function planCopy(
 function multicastMask(context: EmitContext, axes: readonly string[]): Register {
   const { code, kernel, numbers } = context;
   const size = clusterSize(kernel.grid);
-  const rank = code.make("b32", "rem.u32", numbers.block, integer(size));
+  const rank = indexRemainder(code, numbers.block, size);
   // The lowest rank of the group: the own one without its part along the axes.
   let lowest: Register = code.constant("b32", 0);
   let mask = 0;
@@ -150,8 +151,8 @@ function multicastMask(context: EmitContext, axes: readonly string[]): Register 
   let inner = 1;
   for (const axis of kernel.grid.toReversed()) {
     if (axis.cluster > 1 && !axes.includes(axis.name)) {
-      const high = code.make("b32", "div.u32", rank, integer(inner));
-      const own = code.make("b32", "rem.u32", high, integer(axis.cluster));
+      const high = indexQuotient(code, rank, inner);
+      const own = indexRemainder(code, high, axis.cluster);
       lowest = code.make("b32", "mad.lo.u32", own, integer(inner), lowest);
     }
     inner *= axis.cluster;

@@ -37,7 +37,7 @@ import {
   integerUnary,
   wrapInteger,
 } from "./integers.ts";
-import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
+import type { Division, IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
 import { oddResult } from "./odd.ts";
 import { elementToF32 } from "./to-f32.ts";
 
@@ -91,20 +91,27 @@ export function emitUnary(
   return roundNarrow(emission, dtype, fn, wide);
 }
 
+/** How a function of two numbers is to be computed, where there is a choice. */
+export interface BinaryManner {
+  readonly approximate?: boolean | undefined;
+  /** What is known of the operands of a division. */
+  readonly division?: Division | undefined;
+}
+
 export function emitBinary(
   emission: Emission,
   fn: BinaryFunction,
   dtype: DType,
   left: Register,
   right: Register,
-  approximate?: boolean,
+  { approximate, division }: BinaryManner = {},
 ): Register {
   const { code } = emission;
   if (dtype.kind === "bool") return code.make("pred", `${fn}.pred`, left, right);
   if (isInteger(dtype)) {
     const operands = [left, right].map((operand) => extendInteger(code, dtype, operand));
     const [first = left, second = right] = operands;
-    const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second);
+    const result = integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, division);
     return wrapInteger(code, dtype, result);
   }
   const floatFunction = fn as FloatBinaryFunction;

@@ -13,6 +13,8 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../code.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
+import { quotientBy, registerArithmetic, remainderBy } from "./division.ts";
+import type { KnownDivision } from "./division.ts";
 
 export type IntegerUnaryFunction = UnaryIn<"integer" | "number" | "logic">;
 export type IntegerBinaryFunction = BinaryIn<"integer" | "number" | "logic">;
@@ -93,20 +95,54 @@ const unaryEmitters: {
   popcount: (form, value) => form.count("popc", form.masked(value)),
 };
 
+/** Between what a dividend and its divisor lie. */
+export interface Division {
+  readonly dividend: Interval;
+  readonly divisor: Interval;
+}
+
+interface Interval {
+  readonly least: bigint;
+  readonly greatest: bigint;
+}
+
+function includes({ least, greatest }: Interval, value: bigint): boolean {
+  return least <= value && value <= greatest;
+}
+
 /** A divisor that no division can fail with, and where it stands for another. */
 interface Divisor {
   readonly safe: Register;
-  readonly zero: Register;
+  /** Undefined where it is not zero. */
+  readonly zero: Register | undefined;
   /** Where the quotient of the least number would overflow the register. */
   readonly minusOne: Register | undefined;
 }
 
-function safeDivisor(form: Form, divisor: Register): Divisor {
-  const zero = form.test("eq", divisor, integer(0));
-  const safe = form.choose(zero, integer(1), divisor);
-  if (!form.signed || !form.fillsRegister) return { safe, zero, minusOne: undefined };
+function safeDivisor(form: Form, divisor: Register, division: Division | undefined): Divisor {
+  const mayBe = (value: bigint): boolean =>
+    division === undefined || includes(division.divisor, value);
+  const zero = mayBe(0n) ? form.test("eq", divisor, integer(0)) : undefined;
+  const safe = zero === undefined ? divisor : form.choose(zero, integer(1), divisor);
+  if (!form.signed || !form.fillsRegister || !mayBe(-1n))
+    return { safe, zero, minusOne: undefined };
   const minusOne = form.test("eq", divisor, integer(-1));
   return { safe: form.choose(minusOne, integer(1), safe), zero, minusOne };
+}
+
+/** Without signs the division is shorter. */
+function divided(
+  form: Form,
+  operation: "div" | "rem",
+  left: Register,
+  right: Register,
+  division: Division | undefined,
+): Register {
+  const natural =
+    division !== undefined && division.dividend.least >= 0n && division.divisor.least >= 0n;
+  return natural
+    ? form.make(`${operation}.u${form.size}`, left, right)
+    : form.typed(operation, left, right);
 }
 
 /** Shift amounts are unsigned in the format's bits; instructions take 32 bits and clamp them. */
@@ -151,22 +187,28 @@ function withNegativeExponents(
 }
 
 const binaryEmitters: {
-  readonly [F in IntegerBinaryFunction]: (form: Form, left: Register, right: Register) => Register;
+  readonly [F in IntegerBinaryFunction]: (
+    form: Form,
+    left: Register,
+    right: Register,
+    division?: Division,
+  ) => Register;
 } = {
   add: (form, left, right) => form.typed("add", left, right),
   sub: (form, left, right) => form.typed("sub", left, right),
   mul: (form, left, right) => form.typed("mul.lo", left, right),
-  div(form, left, right) {
-    const { safe, zero, minusOne } = safeDivisor(form, right);
-    const quotient = form.typed("div", left, safe);
+  div(form, left, right, division) {
+    const { safe, zero, minusOne } = safeDivisor(form, right, division);
+    const quotient = divided(form, "div", left, safe, division);
     const negated =
       minusOne === undefined ? quotient : form.choose(minusOne, form.typed("neg", left), quotient);
-    return form.choose(zero, integer(-1), negated);
+    return zero === undefined ? negated : form.choose(zero, integer(-1), negated);
   },
-  rem(form, left, right) {
+  rem(form, left, right, division) {
     // The remainder by 1, for which -1 stands, is the 0 that it should be.
-    const { safe, zero } = safeDivisor(form, right);
-    return form.choose(zero, left, form.typed("rem", left, safe));
+    const { safe, zero } = safeDivisor(form, right, division);
+    const rest = divided(form, "rem", left, safe, division);
+    return zero === undefined ? rest : form.choose(zero, left, rest);
   },
   min: (form, left, right) => form.typed("min", left, right),
   max: (form, left, right) => form.typed("max", left, right),
@@ -187,14 +229,26 @@ export function integerUnary(
   return unaryEmitters[fn](new Form(code, dtype), value);
 }
 
+/** With `division`, what is known of the operands of `div` and `rem`. */
 export function integerBinary(
   code: Code,
   fn: IntegerBinaryFunction,
   dtype: DType,
   left: Register,
   right: Register,
+  division?: Division,
 ): Register {
-  return binaryEmitters[fn](new Form(code, dtype), left, right);
+  const form = new Form(code, dtype);
+  const known = division && byConstant(division);
+  if (known !== undefined && (fn === "div" || fn === "rem")) {
+    const divide = fn === "div" ? quotientBy : remainderBy;
+    return divide(registerArithmetic(code, form.size), left, known);
+  }
+  return binaryEmitters[fn](form, left, right, division);
+}
+
+function byConstant({ dividend, divisor }: Division): KnownDivision | undefined {
+  return divisor.least === divisor.greatest ? { ...dividend, by: divisor.least } : undefined;
 }
 
 export function integerCompare(

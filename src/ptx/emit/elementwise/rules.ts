@@ -5,7 +5,7 @@
  */
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { AnyOp, Value } from "../../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { valueOps } from "../../../ir/ops/values.ts";
 import { splat } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
@@ -28,6 +28,7 @@ import {
   emitUnary,
 } from "./functions.ts";
 import { wrapInteger } from "./integers.ts";
+import type { Division } from "./integers.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
 
 type ElementwiseOps = Pick<
@@ -139,6 +140,16 @@ function bitcastElement(code: Code, from: DType, to: DType, value: Register): Re
   return wrapInteger(code, to, value);
 }
 
+/** What facts know of the operands of a division of integers. */
+function divisionOf(
+  { operands, attributes: { fn } }: Op<"binary">,
+  { windows: { facts } }: EmitContext,
+): Division | undefined {
+  if (fn !== "div" && fn !== "rem") return undefined;
+  const [dividend, divisor] = [facts.ofAny(operands.left), facts.ofAny(operands.right)];
+  return dividend && divisor && { dividend, divisor };
+}
+
 export const valueRules: EmitRules<ElementwiseOps> = {
   constant(op, context) {
     const { value, dtype, shape } = op.attributes;
@@ -183,11 +194,12 @@ export const valueRules: EmitRules<ElementwiseOps> = {
     const { fn, approximate } = op.attributes;
     const { left, right } = op.operands;
     const { dtype } = numbersOf(left);
+    const manner = { approximate, division: divisionOf(op, context) };
     pointwise(context, op, [left, right], {
-      element: (first, second) => emitBinary(context, fn, dtype, first, second, approximate),
+      element: (first, second) => emitBinary(context, fn, dtype, first, second, manner),
       words: (...tiles) =>
         eachWord(tiles, ([first, second], used) => [
-          binaryWord(context, fn, dtype, first, second, used, approximate),
+          binaryWord(context, fn, dtype, first, second, used, manner),
         ]),
     });
   },

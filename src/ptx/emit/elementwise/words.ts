@@ -34,6 +34,7 @@ import {
   emitSelect,
   emitUnary,
 } from "./functions.ts";
+import type { BinaryManner } from "./functions.ts";
 import { halfBinary, halfCompareWords, halfFma, halfUnary, isHalf } from "./halves.ts";
 import { integerBinary, integerCompare, integerUnary } from "./integers.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integers.ts";
@@ -107,16 +108,17 @@ export function binaryWord(
   left: Register,
   right: Register,
   used: number,
-  approximate?: boolean,
+  manner: BinaryManner = {},
 ): Register {
   const { code } = emission;
-  if (slotsOf(dtype) === 1) return emitBinary(emission, fn, dtype, left, right, approximate);
+  if (slotsOf(dtype) === 1) return emitBinary(emission, fn, dtype, left, right, manner);
   if (bitwise.has(fn)) return code.make("b32", `${fn}.b32`, left, right);
   if (isInteger(dtype)) {
     const results = zip(
       extendWord(code, dtype, left, used),
       extendWord(code, dtype, right, used),
-      (first, second) => integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second),
+      (first, second) =>
+        integerBinary(code, fn as IntegerBinaryFunction, dtype, first, second, manner.division),
     );
     return joinWord(code, dtype, results);
   }
@@ -128,7 +130,7 @@ export function binaryWord(
   const results = zip(
     wordToF32(emission, dtype, left, used),
     wordToF32(emission, dtype, right, used),
-    (first, second) => floatBinary(code, floatFunction, 32, first, second, approximate),
+    (first, second) => floatBinary(code, floatFunction, 32, first, second, manner.approximate),
   );
   return wordFromF32(emission, dtype, results);
 }

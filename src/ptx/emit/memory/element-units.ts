@@ -15,6 +15,7 @@ import type { DistributedLayout } from "../../../layout/algebra/register-layout.
 import type { Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
+import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type {
   GlobalValue,
   IndexValue,
@@ -117,8 +118,8 @@ function takeApart(
   const rest = indexRegister(context, number);
   return shape.map((extent, axis) => {
     const below = product(shape.slice(axis + 1));
-    const quotient = below === 1 ? rest : code.make("b32", "div.u32", rest, integer(below));
-    const register = axis === 0 ? quotient : code.make("b32", "rem.u32", quotient, integer(extent));
+    const quotient = indexQuotient(code, rest, below);
+    const register = axis === 0 ? quotient : indexRemainder(code, quotient, extent);
     return { register, constant: 0 };
   });
 }

@@ -25,6 +25,7 @@ import type { SharedWindow } from "../../../layout/model/windows.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
+import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type { SharedMove, SharedValue } from "../values.ts";
 import type { AxisSlice } from "./global.ts";
 
@@ -81,8 +82,8 @@ export function storedRegister(
   let sum: Register | undefined;
   for (const { radix, number, stored } of digits) {
     let digit = value;
-    if (number > 1) digit = code.make("b32", "div.u32", digit, integer(number));
-    if (radix !== Infinity) digit = code.make("b32", "rem.u32", digit, integer(radix));
+    if (number > 1) digit = indexQuotient(code, digit, number);
+    if (radix !== Infinity) digit = indexRemainder(code, digit, radix);
     const weight = integer(stored * step);
     sum =
       sum === undefined

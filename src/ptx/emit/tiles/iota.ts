@@ -9,6 +9,7 @@ import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { tileFromElements } from "../elements.ts";
 import { emitCast } from "../elementwise/casts.ts";
+import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type { TileValue } from "../values.ts";
 import { placesOf, TilePlaces } from "./places.ts";
 import { resultTile } from "./rearrange.ts";
@@ -52,8 +53,8 @@ function counter(
   const inner = product(shape.slice(axis + 1));
   const { code } = context;
   return (register) => {
-    const rows = code.make("b32", "div.u32", numberOf(register), integer(inner));
-    return code.make("b32", "rem.u32", rows, integer(shape[axis] ?? 1));
+    const rows = indexQuotient(code, numberOf(register), inner);
+    return indexRemainder(code, rows, shape[axis] ?? 1);
   };
 }
 
