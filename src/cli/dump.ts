@@ -4,6 +4,7 @@
  *   DIR/axpy.sm_90a/00-traced.ir
  *                   01-foldConstants.ir      after each pass that changed it
  *                   02-canonicalize.ir
+ *                   03-place.ir              the placed kernel: layouts, conversions, instructions, bytes
  *                   placement.txt            layouts, instructions, conversions, shared memory
  *                   kernel.ptx
  *                   assembler.log            what ptxas says of it, where that is installed
@@ -80,7 +81,7 @@ function writeStages({ kernel, target }: DumpedKernel, write: Write): string {
     write(`${String(number++).padStart(2, "0")}-${stage}.ir`, `${printKernel(ir)}\n`);
   };
   writeIr("traced", kernel);
-  const placement = place(kernel, target, { observe: writeIr });
+  const { placement } = place(kernel, target, { observe: writeIr });
   write("placement.txt", placementReport(placement));
   const ptx = printPtx(portableExecutable(emitKernel(placement)).module);
   write("kernel.ptx", ptx);

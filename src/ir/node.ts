@@ -8,6 +8,7 @@
  *       yield }                           every region ends with yield
  */
 import type { Location } from "../support/location.ts";
+import type { Target } from "../targets/target.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "./ops.ts";
 import type { Dimension, Size } from "./size.ts";
 import type { Type } from "./types.ts";
@@ -64,10 +65,17 @@ export interface Kernel {
   readonly parameters: readonly KernelParameter[];
   readonly body: Region;
   readonly location: Location;
+  /** Of a placed kernel: where it runs, and what its blocks take of shared memory. */
+  readonly placed?: PlacedFor | undefined;
+}
+
+export interface PlacedFor {
+  readonly target: Target;
+  readonly sharedBytes: number;
 }
 
 /** What a caller of a kernel has to know. */
-export type KernelInterface = Omit<Kernel, "threads" | "body">;
+export type KernelInterface = Omit<Kernel, "threads" | "body" | "placed">;
 
 export interface Module {
   readonly kernels: readonly Kernel[];

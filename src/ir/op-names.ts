@@ -84,6 +84,8 @@ const opNames: OpNames = {
   debug_print: "debugPrint",
   assert: "assert",
   debug_break: "debugBreak",
+  convert_layout: "a conversion",
+  alloc_scratch: "scratch",
 };
 
 /** The op's name in the user's program. */

@@ -6,6 +6,7 @@
 import { asynchronousOps } from "./ops/asynchronous.ts";
 import { controlOps } from "./ops/control.ts";
 import { memoryOps } from "./ops/memory.ts";
+import { placedOps } from "./ops/placed.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
@@ -19,6 +20,7 @@ const table = Object.freeze({
   ...asynchronousOps,
   ...synchronizationOps,
   ...controlOps,
+  ...placedOps,
 });
 
 type Table = typeof table;

@@ -16,10 +16,26 @@
  *     yield
  *   }
  *
+ * The header of a placed kernel names its target, the bytes of shared memory and the register layouts, and
+ * the types of its tiles end with such a name, or with `splat`:
+ *
+ *   kernel @scale grid [i = 4] threads [main] target sm_90a shared 0 layouts [A = "(L0 L1 L2 L3 L4)"] (
+ *     …
+ *     %3 = load %2 : tile<f32, [64], A>
+ *
  * `parseModule` reads it back to the same module; see `parser/parser.ts` for the grammar.
  */
 import type { Location } from "../support/location.ts";
-import type { AnyOp, GridAxis, Kernel, KernelParameter, Module, Region, Value } from "./node.ts";
+import type {
+  AnyOp,
+  GridAxis,
+  Kernel,
+  KernelParameter,
+  Module,
+  PlacedFor,
+  Region,
+  Value,
+} from "./node.ts";
 import { opTable } from "./ops.ts";
 import { attributeSlot } from "./schema.ts";
 import type {
@@ -32,7 +48,8 @@ import type {
 import { shapeText, sizeText } from "./size.ts";
 import type { Dimension } from "./size.ts";
 import { literalText, nameText, operandForm } from "./text-form.ts";
-import { typeText } from "./types.ts";
+import { isSpread, spelledType, typeText } from "./types.ts";
+import type { Type } from "./types.ts";
 
 export interface PrintOptions {
   /** Whether each op is followed by the place in the user's program that made it. */
@@ -90,6 +107,7 @@ class KernelPrinter {
   readonly #locations: boolean;
   readonly #numbers = new Map<Value, number>();
   readonly #lines: string[] = [];
+  readonly #layouts = new Map<string, string>();
 
   constructor(locations: boolean) {
     this.#locations = locations;
@@ -102,6 +120,7 @@ class KernelPrinter {
       parts.push(`dimensions [${dimensions.map(dimensionText).join(", ")}]`);
     parts.push(`grid [${grid.map(axisText).join(", ")}]`);
     parts.push(`threads [${threads.map(nameText).join(", ")}]`);
+    if (kernel.placed !== undefined) parts.push(this.#placement(kernel.body, kernel.placed));
     this.#lines.push(`${parts.join(" ")} (`);
     parameters.forEach((parameter, position) => {
       const comma = position + 1 < parameters.length ? "," : "";
@@ -111,6 +130,22 @@ class KernelPrinter {
     for (const op of body.ops) this.#op(op, "  ");
     this.#lines.push("}");
     return this.#lines.join("\n");
+  }
+
+  /** What a placed kernel has beyond a traced one; gives its layouts the names that types are written with. */
+  #placement(body: Region, { target, sharedBytes }: PlacedFor): string {
+    for (const layout of layoutsIn(body))
+      if (layout !== "splat" && !this.#layouts.has(layout))
+        this.#layouts.set(layout, layoutName(this.#layouts.size));
+    const named = [...this.#layouts].map(([text, name]) => `${name} = ${JSON.stringify(text)}`);
+    const list = named.length === 0 ? "" : ` layouts [${named.join(", ")}]`;
+    return `target ${target.name} shared ${sharedBytes}${list}`;
+  }
+
+  #type(type: Type): string {
+    return spelledType(type, (layout) =>
+      layout === "splat" ? layout : (this.#layouts.get(layout) ?? JSON.stringify(layout)),
+    );
   }
 
   #parameter({ name, role, value, strides }: KernelParameter): string {
@@ -127,7 +162,7 @@ class KernelPrinter {
       for (const inner of region.ops) this.#op(inner, `${indent}  `);
       line = `${indent}}`;
     }
-    const types = op.results.map(({ type }) => typeText(type)).join(", ");
+    const types = op.results.map(({ type }) => this.#type(type)).join(", ");
     this.#lines.push(`${line}${types === "" ? "" : ` : ${types}`}${this.#place(op.location)}`);
   }
 
@@ -151,7 +186,7 @@ class KernelPrinter {
 
   #parameters({ parameters }: Region): string {
     if (parameters.length === 0) return "";
-    const parts = parameters.map((value) => `${this.#define(value)}: ${typeText(value.type)}`);
+    const parts = parameters.map((value) => `${this.#define(value)}: ${this.#type(value.type)}`);
     return `(${parts.join(", ")})`;
   }
 
@@ -169,6 +204,23 @@ class KernelPrinter {
   #place({ position }: Location): string {
     if (!this.#locations || position === undefined) return "";
     return ` @ ${JSON.stringify(position.file)}:${position.line}:${position.column}`;
+  }
+}
+
+/** A, B, … Z, A1, B1, … */
+function layoutName(number: number): string {
+  const round = Math.floor(number / 26);
+  return `${String.fromCharCode(65 + (number % 26))}${round === 0 ? "" : round}`;
+}
+
+/** The layouts of a region's values in the order of their text. */
+function* layoutsIn(region: Region): Generator<string> {
+  const own = ({ type }: Value): readonly string[] =>
+    isSpread(type) && type.layout !== undefined ? [type.layout] : [];
+  yield* region.parameters.flatMap(own);
+  for (const op of region.ops) {
+    for (const [, inner] of namedRegions(op)) yield* layoutsIn(inner);
+    yield* op.results.flatMap(own);
   }
 }
 

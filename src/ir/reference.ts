@@ -4,6 +4,7 @@ import { opTable } from "./ops.ts";
 import { asynchronousOps } from "./ops/asynchronous.ts";
 import { controlOps } from "./ops/control.ts";
 import { memoryOps } from "./ops/memory.ts";
+import { placedOps } from "./ops/placed.ts";
 import { synchronizationOps } from "./ops/synchronization.ts";
 import { tileOps } from "./ops/tiles.ts";
 import { valueOps } from "./ops/values.ts";
@@ -16,6 +17,7 @@ const families: readonly { readonly title: string; readonly ops: object }[] = [
   { title: "Asynchronous operations", ops: asynchronousOps },
   { title: "Synchronization", ops: synchronizationOps },
   { title: "Control and debugging", ops: controlOps },
+  { title: "Placed kernels", ops: placedOps },
 ];
 
 const introduction = `# Operations of the tile IR

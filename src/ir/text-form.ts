@@ -7,7 +7,7 @@
  * | `{ left: one, right: one }`               | `binary %0, %1`                       |
  * | `{ ref: one, fill: optional }`            | `load %0 fill(%1)`                    |
  * | `{ ref: one, offsets: many }`             | `slice_ref %0 offsets(%1, %2)`        |
- * | `{ values: many }`, nothing else          | `yield %0, %1`                        |
+ * | `{ values: many, scratch: optional }`     | `debug_print %0, %1 scratch(%2)`      |
  */
 import { opKinds, opTable } from "./ops.ts";
 import type { OpKind } from "./ops.ts";
@@ -16,7 +16,7 @@ import type { Literal, OpSchema } from "./schema.ts";
 export interface OperandForm {
   /** Written first and without names, one value each. */
   readonly positional: readonly string[];
-  /** The only operand where that is a list, written without its name. */
+  /** The only operand that is not optional, where that is a list; written without its name. */
   readonly list: string | undefined;
   /** Written as `name(values)`, left out where there are none. */
   readonly named: readonly string[];
@@ -24,9 +24,9 @@ export interface OperandForm {
 
 function formOf(schema: OpSchema): OperandForm {
   const slots = Object.entries(schema.operands);
-  const [only] = slots;
-  if (slots.length === 1 && only?.[1] === "many")
-    return { positional: [], list: only[0], named: [] };
+  const [only, ...others] = slots;
+  if (only?.[1] === "many" && others.every(([, arity]) => arity === "optional"))
+    return { positional: [], list: only[0], named: others.map(([name]) => name) };
   const names = (positional: boolean) =>
     slots.filter(([, arity]) => (arity === "one") === positional).map(([name]) => name);
   return { positional: names(true), list: undefined, named: names(false) };

@@ -5,6 +5,7 @@
  * |-----------|----------------------------------|--------------------------------------------------------|
  * | scalar    | `f32`                            | one number, the same in all lanes of a program thread  |
  * | tile      | `tile<f32, [128, 64]>`           | an immutable block of numbers in registers             |
+ * |           | `tile<f32, [128, 64], "(L0 …)">` | the same in a placed kernel: who holds which of them   |
  * | ref       | `ref<gmem, bf16, [m, 512]>`      | a window on memory                                     |
  * | barrier   | `barrier<2, arrivals=1>`         | an array of two mbarriers in shared memory             |
  * | semaphore | `semaphore<[4]>`                 | counters in global memory                              |
@@ -23,6 +24,8 @@ export interface TileType {
   readonly kind: "tile";
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** In placed kernels the text of its register layout, in the one spelling for the shape. */
+  readonly layout?: string;
 }
 
 /** `peer` is the shared memory of another block of the cluster. */
@@ -52,7 +55,12 @@ export interface InflightType {
   readonly kind: "inflight";
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** As of a tile. */
+  readonly layout?: string;
 }
+
+/** The type of a value that a program thread holds in registers, spread over its lanes. */
+export type SpreadType = TileType | InflightType;
 
 export type Type = ScalarType | TileType | RefType | BarrierType | SemaphoreType | InflightType;
 export type TypeKind = Type["kind"];
@@ -89,6 +97,15 @@ export function inflightType(dtype: DType, shape: readonly number[]): InflightTy
   return Object.freeze({ kind: "inflight", dtype, shape: Object.freeze([...shape]) });
 }
 
+export function isSpread(type: Type): type is SpreadType {
+  return type.kind === "tile" || type.kind === "inflight";
+}
+
+/** The same type in a placed kernel, with its values in a register layout. */
+export function withLayout<T extends SpreadType>(type: T, layout: string): T {
+  return Object.freeze<T>({ ...type, layout });
+}
+
 export function isData(type: Type): type is DataType {
   return type.kind === "scalar" || type.kind === "tile";
 }
@@ -98,24 +115,40 @@ export function dataShape(type: DataType): readonly number[] {
   return type.kind === "tile" ? type.shape : [];
 }
 
-type TypeRules<R> = { readonly [K in TypeKind]: (type: Extract<Type, { kind: K }>) => R };
+/** How a layout is written inside a type. */
+export type LayoutSpelling = (layout: string) => string;
 
-const texts: TypeRules<string> = {
+type TypeTexts = {
+  readonly [K in TypeKind]: (type: Extract<Type, { kind: K }>, spelling: LayoutSpelling) => string;
+};
+
+const texts: TypeTexts = {
   scalar: ({ dtype }) => dtype.name,
-  tile: ({ dtype, shape }) => `tile<${dtype.name}, ${shapeText(shape)}>`,
+  tile: (type, spelling) => `tile<${spreadText(type, spelling)}>`,
   ref: ({ space, dtype, shape }) => `ref<${space}, ${dtype.name}, ${shapeText(shape)}>`,
   barrier: ({ count, arrivals }) => `barrier<${count}, arrivals=${arrivals}>`,
   semaphore: ({ shape }) => `semaphore<${shapeText(shape)}>`,
-  inflight: ({ dtype, shape }) => `inflight<${dtype.name}, ${shapeText(shape)}>`,
+  inflight: (type, spelling) => `inflight<${spreadText(type, spelling)}>`,
 };
 
-export function typeText(type: Type): string {
-  return (texts[type.kind] as (type: Type) => string)(type);
+function spreadText({ dtype, shape, layout }: SpreadType, spelling: LayoutSpelling): string {
+  const suffix = layout === undefined ? "" : `, ${spelling(layout)}`;
+  return `${dtype.name}, ${shapeText(shape)}${suffix}`;
 }
 
+export function typeText(type: Type): string {
+  return spelledType(type, JSON.stringify);
+}
+
+/** The type as a text that writes layouts in its own way. */
+export function spelledType(type: Type, spelling: LayoutSpelling): string {
+  return (texts[type.kind] as (type: Type, spelling: LayoutSpelling) => string)(type, spelling);
+}
+
+/** Whether the types are the same but for layouts, about which placed kernels have rules of their own. */
 export function sameType(left: Type, right: Type): boolean {
   if (left === right) return true;
-  if (left.kind === "tile" && right.kind === "tile")
+  if (isSpread(left) && isSpread(right) && left.kind === right.kind)
     return left.dtype === right.dtype && sameShape(left.shape, right.shape);
   return left.kind === right.kind && typeText(left) === typeText(right);
 }

@@ -2,8 +2,8 @@
  * The way from a traced kernel to one that runs, a line a stage. Every back end and command takes it as far
  * as it needs:
  *
- *   traced ──simplify──▶ simpler ────────────────────────▶ simulator
- *                           └──place──▶ placement ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   traced ──simplify──▶ simpler ─────────────────────▶ simulator
+ *                           └──place──▶ placed ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
@@ -18,6 +18,7 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
+import { placedKernel } from "./placed-kernel.ts";
 
 export interface LoweringOptions {
   /** Called with the kernel after each step that changed it. */
@@ -29,16 +30,25 @@ export function simplify(traced: Kernel, { observe }: LoweringOptions = {}): Ker
   return runPasses(traced, { ...(observe && { trace: observe }) });
 }
 
-/** Where the tiles of a traced kernel lie on a target, and by which instructions it works. */
-export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): Placement {
+/** A kernel with every decision in it, and how the decisions were found. */
+export interface PlacedKernel {
+  readonly kernel: Kernel;
+  readonly placement: Placement;
+}
+
+/** A traced kernel as it runs on a target: where its tiles lie, and by which instructions it works. */
+export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
   const simplified = simplify(traced, options);
   requireBlockLimits(simplified, target);
-  return placeKernel(simplified, target);
+  const placement = placeKernel(simplified, target);
+  const kernel = placedKernel(placement);
+  options.observe?.("place", kernel);
+  return { kernel, placement };
 }
 
 /** A traced kernel ready to be launched on a target. */
 export function lower(traced: Kernel, target: Target, options: LoweringOptions = {}): Executable {
-  return emitKernel(place(traced, target, options));
+  return emitKernel(place(traced, target, options).placement);
 }
 
 export interface NotedExecutable {

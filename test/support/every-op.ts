@@ -137,4 +137,18 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
   }
   yield
 }
+
+kernel @placed grid [i = 4] threads [main] target sm_90a shared 2048 layouts [A = "(W0 W1 | L0 L1 L2 L3 L4)", B = "(L0 L1 L2 L3 L4 | W0 W1)"] (
+  input %0 "x": ref<gmem, f32, [32, 32]>,
+  output %1 "out": ref<gmem, f32, [32, 32]>
+) {
+  %2 = alloc_scratch {bytes = 2048, agents = 1, at = 0} : ref<smem, u8, [1, 2048]>
+  %3 = constant {value = 1, dtype = f32, shape = [32, 32]} : tile<f32, [32, 32], splat>
+  %4 = load %0 : tile<f32, [32, 32], A>
+  %5 = convert_layout %4 scratch(%2) : tile<f32, [32, 32], B>
+  %6 = sort %5 scratch(%2) {axis = 0, descending = false} : tile<f32, [32, 32], B>
+  debug_print %6, %3 scratch(%2) {format = "{} {}"}
+  store %1, %6
+  yield
+}
 `;

@@ -29,7 +29,7 @@ export interface MovedCase {
 
 /** The kernel as PTX; tiles lie as `layout` says where it says so. */
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
-  const placement = place(kernel, defaultTarget);
+  const { placement } = place(kernel, defaultTarget);
   return emitKernel(layout === undefined ? placement : overridden(placement, layout));
 }
 

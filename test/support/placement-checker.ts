@@ -425,6 +425,8 @@ const rules: OpRules<[Checker], void> = {
     moved(op, op.operands.source, back, checker);
   },
   layout_cast: nothing,
+  convert_layout: nothing,
+  alloc_scratch: nothing,
   slice(op, checker) {
     const { starts, sizes } = op.attributes;
     const from = shapeOf(op.operands.source);

@@ -112,7 +112,7 @@ const emitters: { readonly [E in Emitted]: Emitter } = {
 
   placement: async (exported, { targets }) =>
     targets.map((target) => {
-      const text = placementReport(place(exported.definition.kernel, target));
+      const text = placementReport(place(exported.definition.kernel, target).placement);
       return product(exported, target, text, [["txt", text]]);
     }),
 

@@ -29,7 +29,7 @@ export async function placeCommand(
   const module = await runUserCode(output, () => loadUserModule(file));
   const placed = selectKernels(module, kernel).map(({ name, definition }) => ({
     name,
-    placement: place(definition.kernel, target),
+    placement: place(definition.kernel, target).placement,
   }));
   for (const each of placed) printPlacement(each, file, output);
   const drawings = folder === undefined ? [] : writeDrawings(placed, folder, output);

@@ -80,7 +80,7 @@ export async function reportKernel(
   target: Target,
   assembler: Assembler | undefined,
 ): Promise<KernelReport> {
-  const placement = place(kernel, target);
+  const { placement } = place(kernel, target);
   const executable = emitKernel(placement);
   const { lanes, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };

@@ -168,4 +168,8 @@ export const costRules: OpRules<[CostContext], Cost> = {
   debug_print: free,
   assert: free,
   debug_break: free,
+
+  // What the program says is counted, not what it takes to place it.
+  convert_layout: free,
+  alloc_scratch: free,
 };

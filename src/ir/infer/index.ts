@@ -16,6 +16,7 @@ import { asynchronousRules } from "./asynchronous.ts";
 import { controlRules } from "./control.ts";
 import type { Draft, InferContext, InferRules } from "./draft.ts";
 import { memoryRules } from "./memory.ts";
+import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
@@ -29,6 +30,7 @@ export const inferRules: InferRules = Object.freeze({
   ...asynchronousRules,
   ...synchronizationRules,
   ...controlRules,
+  ...placedRules,
 });
 
 /** The types of the op's results; throws where the op is not well formed. */

@@ -110,6 +110,16 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     ["tile<f32, [8, 4]>"],
   ],
   [
+    "convert_layout",
+    infer("convert_layout", { source: tile(f32, 8, 4) }, {}),
+    ["tile<f32, [8, 4]>"],
+  ],
+  [
+    "alloc_scratch",
+    infer("alloc_scratch", {}, { bytes: 512, agents: 4, at: 1024 }),
+    ["ref<smem, u8, [4, 512]>"],
+  ],
+  [
     "transpose",
     infer("transpose", { source: tile(f32, 2, 3, 4) }, { permutation: [2, 0, 1] }),
     ["tile<f32, [4, 2, 3]>"],

@@ -93,8 +93,9 @@ function withoutAxes(source: TileType, axes: readonly number[]): number[] {
   return source.shape.filter((_, axis) => !axes.includes(axis));
 }
 
-function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): TileType {
-  const type = tileOperand(draft, name, draft.operands[name]);
+/** A tile, or the window of shared memory that wgmma reads it from. */
+function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): MatrixType {
+  const type = factorType(draft, name);
   if (type.shape.length !== 2)
     fail(draft, "TW2029", `the ${name} operand of dot must have two axes`, {
       expected: name === "left" ? "[m, k]" : "[k, n]",
@@ -103,7 +104,16 @@ function matrixOperand(draft: Draft<"dot">, name: "left" | "right"): TileType {
   return type;
 }
 
-function checkDotFormats(draft: Draft<"dot">, left: TileType, right: TileType): void {
+type MatrixType = Pick<TileType, "dtype" | "shape">;
+
+function factorType(draft: Draft<"dot">, name: "left" | "right"): MatrixType {
+  const { type } = draft.operands[name];
+  if (draft.attributes.instruction !== "wgmma" || type.kind !== "ref" || type.space !== "smem")
+    return tileOperand(draft, name, draft.operands[name]);
+  return { dtype: type.dtype, shape: type.shape.map(Number) };
+}
+
+function checkDotFormats(draft: Draft<"dot">, left: MatrixType, right: MatrixType): void {
   const { dtype, precision } = draft.attributes;
   const accumulators = dotAccumulators(left.dtype, right.dtype);
   if (accumulators.length === 0)

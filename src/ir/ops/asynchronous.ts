@@ -16,9 +16,14 @@ const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group.",
+      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made.",
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
-    attributes: { fill: ["zero", "nan"], multicast: "texts", reduction: copyReductions },
+    attributes: {
+      fill: ["zero", "nan"],
+      multicast: "texts",
+      reduction: copyReductions,
+      by: "text?",
+    },
     regions: {},
     traits: {
       ...acts,

@@ -94,14 +94,14 @@ export const controlOps = defineOps({
   },
   debug_print: {
     summary: "Prints values; each `{}` of the format takes the next one.",
-    operands: { values: "many" },
+    operands: { values: "many", scratch: "optional" },
     attributes: { format: "text" },
     regions: {},
     traits: { ...acts, scratch: "by layout" },
   },
   assert: {
     summary: "Stops with the message where the condition is false anywhere.",
-    operands: { condition: "one" },
+    operands: { condition: "one", scratch: "optional" },
     attributes: { message: "text" },
     regions: {},
     traits: { ...acts, scratch: "by layout" },

@@ -7,7 +7,7 @@ export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchan
 export const memoryOps = defineOps({
   alloc: {
     summary:
-      "Uninitialised memory: smem for the block, or gmem shared by the grid. Reports call it by its name; `layout` states how smem is stored.",
+      "Uninitialised memory: smem for the block, or gmem shared by the grid. Reports call it by its name; `layout` states how smem is stored, `at` from which byte on.",
     operands: {},
     attributes: {
       space: ["smem", "gmem"],
@@ -15,6 +15,7 @@ export const memoryOps = defineOps({
       shape: "sizes",
       name: "text?",
       layout: "text?",
+      at: "integer?",
     },
     regions: {},
     traits: allocates,
@@ -22,7 +23,7 @@ export const memoryOps = defineOps({
   alloc_union: {
     summary: "Shared-memory bytes that the members of a union share.",
     operands: {},
-    attributes: { bytes: "integer", name: "text?" },
+    attributes: { bytes: "integer", name: "text?", at: "integer?" },
     regions: {},
     traits: allocates,
   },
@@ -87,7 +88,7 @@ export const memoryOps = defineOps({
   atomic: {
     summary:
       "Updates each element atomically, relaxed, and gives the old values; out of bounds is dropped and reads zero.",
-    operands: { ref: "one", value: "one" },
+    operands: { ref: "one", value: "one", scratch: "optional" },
     attributes: { fn: atomicFunctions },
     regions: {},
     traits: {
@@ -100,7 +101,7 @@ export const memoryOps = defineOps({
   atomic_compare_exchange: {
     summary:
       "Stores `value` where the element equals `expected`, atomically, and gives the old values.",
-    operands: { ref: "one", expected: "one", value: "one" },
+    operands: { ref: "one", expected: "one", value: "one", scratch: "optional" },
     attributes: {},
     regions: {},
     traits: {

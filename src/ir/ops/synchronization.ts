@@ -5,7 +5,7 @@ export const synchronizationOps = defineOps({
   alloc_barrier: {
     summary: "An array of `count` barriers whose phases complete after `arrivals` arrivals.",
     operands: {},
-    attributes: { count: "integer", arrivals: "integer", name: "text?" },
+    attributes: { count: "integer", arrivals: "integer", name: "text?", at: "integer?" },
     regions: {},
     traits: allocates,
   },

@@ -57,14 +57,14 @@ export const tileOps = defineOps({
   },
   reduce: {
     summary: "Combines elements along axes, which disappear.",
-    operands: { source: "one" },
+    operands: { source: "one", scratch: "optional" },
     attributes: { fn: reduceFunctions, axes: "integers" },
     regions: {},
     traits: { ...computes, scratch: "by layout" },
   },
   scan: {
     summary: "Running combination along an axis, the element itself included.",
-    operands: { source: "one" },
+    operands: { source: "one", scratch: "optional" },
     attributes: { fn: scanFunctions, axis: "integer", reverse: "flag" },
     regions: {},
     traits: { ...computes, scratch: "by layout" },
@@ -72,22 +72,28 @@ export const tileOps = defineOps({
   arg_reduce: {
     summary:
       "The i32 index of the first least or greatest element along an axis, which disappears.",
-    operands: { source: "one" },
+    operands: { source: "one", scratch: "optional" },
     attributes: { fn: argFunctions, axis: "integer" },
     regions: {},
     traits: { ...computes, scratch: "by layout" },
   },
   sort: {
     summary: "Sorts keys along an axis, stably, and moves the payloads with them.",
-    operands: { keys: "one", payloads: "many" },
+    operands: { keys: "one", payloads: "many", scratch: "optional" },
     attributes: { axis: "integer", descending: "flag" },
     regions: {},
     traits: { ...computes, scratch: "by layout", unrolls: "never" },
   },
   dot: {
-    summary: "Matrix product [m, k] by [k, n], added to the accumulator where one is given.",
+    summary:
+      "Matrix product [m, k] by [k, n], added to the accumulator where one is given. Placed, it is made by `instruction`, for mma.sync by a grid of `warps`; wgmma reads operands that are windows of smem by itself.",
     operands: { left: "one", right: "one", accumulator: "optional" },
-    attributes: { dtype: "dtype", precision: ["native", "ieee", "tf32"] },
+    attributes: {
+      dtype: "dtype",
+      precision: ["native", "ieee", "tf32"],
+      instruction: "text?",
+      warps: "integers?",
+    },
     regions: {},
     traits: {
       ...computes,

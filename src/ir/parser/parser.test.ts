@@ -231,6 +231,24 @@ describe("mistakes", () => {
     expect(error.position).toEqual({ file: "kernel.ir", line, column });
   });
 
+  test("targets are known, and layouts are named in the header, once", () => {
+    const kernel = (header: string, layout: string) =>
+      `kernel @k grid [] threads [t] target ${header} (input %0 "x": ref<gmem, f32, [4]>) {
+         %1 = load %0 : tile<f32, [4], ${layout}>
+         yield
+       }`;
+    const code = (header: string, layout: string) =>
+      mistake(() => parseModule(kernel(header, layout))).code;
+    const named = 'sm_80 shared 0 layouts [A = "(L0 L1)"]';
+    expect(code("sm_1 shared 0", "splat")).toBe("TW2511");
+    expect(code(named, "B")).toBe("TW2510");
+    expect(code('sm_80 shared 0 layouts [A = "(L0)", A = "(L1)"]', "A")).toBe("TW2506");
+    const [named1, spelled] = [kernel(named, "A"), kernel(named, '"(L0 L1)"')].map((text) =>
+      printModule(parseModule(text)),
+    );
+    expect(named1).toBe(spelled);
+  });
+
   test("dimensions are declared, once", () => {
     const kernel = (dimensions: string, size: string) =>
       `kernel @k ${dimensions} grid [i = ${size}] threads [t] () { yield }`;

@@ -5,7 +5,8 @@
  *
  *   module    := kernel*
  *   kernel    := "kernel" "@" name ["dimensions" "[" dimension,* "]"] "grid" "[" axis,* "]"
- *                "threads" "[" name,+ "]" "(" parameter,* ")" [location] "{" op* "}"
+ *                "threads" "[" name,+ "]" [placed] "(" parameter,* ")" [location] "{" op* "}"
+ *   placed    := "target" name "shared" integer ["layouts" "[" (word "=" string),* "]"]
  *   dimension := word ["multiple" integer]
  *   axis      := name "=" size ["cluster" integer]
  *   parameter := role value string ":" type ["strides" sizes]
@@ -20,9 +21,19 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
+import { targetNamed, targetNames } from "../../targets/target.ts";
 import { inferResults } from "../infer/index.ts";
 import type { InferContext } from "../infer/index.ts";
-import type { AnyOp, GridAxis, Kernel, KernelParameter, Module, Region, Value } from "../node.ts";
+import type {
+  AnyOp,
+  GridAxis,
+  Kernel,
+  KernelParameter,
+  Module,
+  PlacedFor,
+  Region,
+  Value,
+} from "../node.ts";
 import { opKinds, opTable } from "../ops.ts";
 import type { OpKind } from "../ops.ts";
 import type { AttributeValue, OpSchema } from "../schema.ts";
@@ -36,6 +47,7 @@ import { parseAttribute } from "./attributes.ts";
 import { Cursor } from "./cursor.ts";
 import type { Token } from "./lexer.ts";
 import { parseSize, parseSizes, parseType } from "./types.ts";
+import type { Names } from "./types.ts";
 
 /** Parses a module; `file` names the text in reports. */
 export function parseModule(text: string, file = "<ir>"): Module {
@@ -65,6 +77,7 @@ type Parts<T> = { [name: string]: T | readonly T[] | undefined };
 class KernelParser {
   readonly #cursor: Cursor;
   readonly #dimensions = new Map<string, Dimension>();
+  readonly #layouts = new Map<string, string>();
   readonly #scopes = [new Map<string, Value>()];
   #context: InferContext = { grid: [], threads: [], dimensions: [] };
   #nextId = 0;
@@ -83,13 +96,41 @@ class KernelParser {
     const grid = cursor.list("[", "]", () => this.#axis());
     cursor.expect("threads");
     const threads = cursor.list("[", "]", () => cursor.expectName("a thread's name"));
+    const placed = cursor.accept("target") ? this.#placed() : undefined;
     const dimensions = Object.freeze([...this.#dimensions.values()]);
     this.#context = { grid, threads, dimensions };
     const parameters = cursor.list("(", ")", () => this.#kernelParameter());
     const location = parseLocation(cursor);
     const values = Object.freeze(parameters.map(({ value }) => value));
     const body = Object.freeze({ parameters: values, ops: this.#ops() });
-    return Object.freeze({ name, grid, threads, dimensions, parameters, body, location });
+    const kernel = { name, grid, threads, dimensions, parameters, body, location };
+    return Object.freeze({ ...kernel, ...(placed && { placed }) });
+  }
+
+  #placed(): PlacedFor {
+    const cursor = this.#cursor;
+    const token = cursor.peek();
+    const target = targetNamed(cursor.expectName("a target"));
+    if (target === undefined)
+      return cursor.fail("TW2511", token, `${token.text} is no target`, targetNames.join(", "));
+    cursor.expect("shared");
+    const sharedBytes = cursor.expectInteger("bytes of shared memory");
+    if (cursor.accept("layouts")) cursor.list("[", "]", () => this.#layout());
+    return Object.freeze({ target, sharedBytes });
+  }
+
+  #layout(): void {
+    const cursor = this.#cursor;
+    const token = cursor.expectKind("word", "the name of a layout");
+    cursor.expect("=");
+    const text = cursor.expectString("the quoted text of a layout");
+    if (this.#layouts.has(token.text))
+      cursor.fail("TW2506", token, `layout ${token.text} is listed twice`);
+    this.#layouts.set(token.text, text);
+  }
+
+  get #names(): Names {
+    return { dimensions: this.#dimensions, layouts: this.#layouts };
   }
 
   #dimension(): void {
@@ -116,7 +157,7 @@ class KernelParser {
     const token = cursor.expectKind("value", "a value");
     const name = cursor.expectString("the quoted name of the parameter");
     cursor.expect(":");
-    const value = this.#define(token, parseType(cursor, this.#dimensions), this.#nextId++);
+    const value = this.#define(token, parseType(cursor, this.#names), this.#nextId++);
     const strides = cursor.accept("strides") ? parseSizes(cursor, this.#dimensions) : undefined;
     return Object.freeze({ name, role, value, ...(strides && { strides }) });
   }
@@ -145,7 +186,7 @@ class KernelParser {
   #parameter(): Value {
     const token = this.#cursor.expectKind("value", "a value");
     this.#cursor.expect(":");
-    return this.#define(token, parseType(this.#cursor, this.#dimensions), this.#nextId++);
+    return this.#define(token, parseType(this.#cursor, this.#names), this.#nextId++);
   }
 
   #op(): AnyOp {
@@ -168,7 +209,7 @@ class KernelParser {
     const inferred = inferResults(draft as unknown as AnyOp, this.#context);
     this.#checkResults(start, names.length, inferred, written);
     const results = names.map((token, position) =>
-      this.#define(token, inferred[position] as Type, firstId + position),
+      this.#define(token, written[position] as Type, firstId + position),
     );
     const op = { ...draft, location, results: Object.freeze(results) };
     return Object.freeze(op) as unknown as AnyOp;
@@ -181,7 +222,7 @@ class KernelParser {
   }
 
   #types(): readonly Type[] {
-    return this.#cursor.commaSeparated(() => parseType(this.#cursor, this.#dimensions));
+    return this.#cursor.commaSeparated(() => parseType(this.#cursor, this.#names));
   }
 
   #operands(kind: OpKind, start: Token): Parts<Value> {

@@ -2,7 +2,8 @@
  * Reads sizes, number formats and types.
  *
  *   size := factor {"*" factor}      factor := integer | dimension | "ceildiv" "(" size "," integer ")"
- *   type := format | "tile" "<" format "," shape ">" | …     (see `../types.ts`)
+ *   type := format | "tile" "<" format "," shape ["," layout] ">" | …     (see `../types.ts`)
+ *   layout := "splat" | name | string
  */
 import { dtypeNames, dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -15,11 +16,19 @@ import {
   scalarType,
   semaphoreType,
   tileType,
+  withLayout,
 } from "../types.ts";
-import type { Type, TypeKind } from "../types.ts";
+import type { SpreadType, Type, TypeKind } from "../types.ts";
 import type { Cursor } from "./cursor.ts";
 
 export type Dimensions = ReadonlyMap<string, Dimension>;
+
+/** What types and sizes may name. */
+export interface Names {
+  readonly dimensions: Dimensions;
+  /** Register layouts by their names in the header. */
+  readonly layouts: ReadonlyMap<string, string>;
+}
 
 export function parseDType(cursor: Cursor): DType {
   return dtypes[cursor.expectWord(dtypeNames, "a number format")];
@@ -64,11 +73,11 @@ export function parseIntegers(cursor: Cursor): readonly number[] {
 
 /** What stands between the angle brackets of each type; a scalar has none. */
 const typeParsers: {
-  readonly [K in Exclude<TypeKind, "scalar">]: (cursor: Cursor, dimensions: Dimensions) => Type;
+  readonly [K in Exclude<TypeKind, "scalar">]: (cursor: Cursor, names: Names) => Type;
 } = {
-  tile: (cursor) => tileType(...parseFormatAndShape(cursor)),
-  inflight: (cursor) => inflightType(...parseFormatAndShape(cursor)),
-  ref: (cursor, dimensions) => {
+  tile: (cursor, names) => laidOut(cursor, names, tileType(...parseFormatAndShape(cursor))),
+  inflight: (cursor, names) => laidOut(cursor, names, inflightType(...parseFormatAndShape(cursor))),
+  ref: (cursor, { dimensions }) => {
     const space = cursor.expectWord(["gmem", "smem", "peer"], "a memory space");
     cursor.expect(",");
     const dtype = parseDType(cursor);
@@ -82,8 +91,18 @@ const typeParsers: {
     cursor.expect("=");
     return barrierType(count, cursor.expectInteger());
   },
-  semaphore: (cursor, dimensions) => semaphoreType(parseSizes(cursor, dimensions)),
+  semaphore: (cursor, { dimensions }) => semaphoreType(parseSizes(cursor, dimensions)),
 };
+
+/** The type with the layout that follows, where one does: a name of the header, or the text itself. */
+function laidOut<T extends SpreadType>(cursor: Cursor, { layouts }: Names, type: T): T {
+  if (!cursor.accept(",")) return type;
+  if (cursor.peek().kind === "string") return withLayout(type, cursor.expectString("a layout"));
+  const token = cursor.expectKind("word", "the name of a layout");
+  const layout = token.text === "splat" ? token.text : layouts.get(token.text);
+  if (layout !== undefined) return withLayout(type, layout);
+  return cursor.fail("TW2510", token, `the kernel has no layout ${token.text}`);
+}
 
 function parseFormatAndShape(cursor: Cursor): [DType, readonly number[]] {
   const dtype = parseDType(cursor);
@@ -94,12 +113,12 @@ function parseFormatAndShape(cursor: Cursor): [DType, readonly number[]] {
 const typeWords = Object.keys(typeParsers) as (keyof typeof typeParsers)[];
 const firstWords = [...typeWords, ...dtypeNames];
 
-export function parseType(cursor: Cursor, dimensions: Dimensions): Type {
+export function parseType(cursor: Cursor, names: Names): Type {
   const word = cursor.expectWord(firstWords, "a type");
   const kind = typeWords.find((candidate) => candidate === word);
   if (kind === undefined) return scalarType(dtypes[word as keyof typeof dtypes]);
   cursor.expect("<");
-  const type = typeParsers[kind](cursor, dimensions);
+  const type = typeParsers[kind](cursor, names);
   cursor.expect(">");
   return type;
 }

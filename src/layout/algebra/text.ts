@@ -25,6 +25,15 @@ export function parseLayout(text: string): RegisterLayout {
   return flatLayout(bits);
 }
 
+const known = new Map<string, RegisterLayout>();
+
+/** The layout of a text that types of a placed kernel have; each is read once. */
+export function knownLayout(text: string): RegisterLayout {
+  const layout = known.get(text) ?? parseLayout(text);
+  known.set(text, layout);
+  return layout;
+}
+
 const makers: { readonly [letter: string]: { make: (index: number) => Bit; limit: number } } = {
   R: { make: registerBit, limit: 31 },
   L: { make: laneBit, limit: laneBits },

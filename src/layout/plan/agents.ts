@@ -15,15 +15,24 @@ import { countUses } from "../../ir/rewrite/analysis.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { warpBits } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { scratchBytes } from "../relayout/steps.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
 import { scratchOf } from "./scratch.ts";
 
 /** Agents' parts begin at a multiple of this. */
 const partAlignment = 128;
 
+/** What an op needs, conversions of its operands included. */
+export interface ScratchUse {
+  readonly op: AnyOp;
+  readonly bytes: number;
+  /** Whether the op needs some by itself. */
+  readonly itself: boolean;
+}
+
 /** Scratch that lies in one buffer. */
 export interface ScratchArea {
-  readonly users: readonly { readonly op: AnyOp; readonly bytes: number }[];
+  readonly users: readonly ScratchUse[];
   /** Of one agent's part. */
   readonly bytes: number;
   readonly agents: number;
@@ -47,7 +56,7 @@ interface Surroundings {
 }
 
 interface GrowingArea extends ScratchArea {
-  readonly users: { readonly op: AnyOp; readonly bytes: number }[];
+  readonly users: ScratchUse[];
   bytes: number;
 }
 
@@ -62,17 +71,18 @@ export function collectScratch(request: ScratchRequest): readonly ScratchArea[] 
     const oneWarp = warps !== undefined;
     const layout = needs.get(op)?.[0]?.layout;
     const used = op.results.some((result) => uses.has(result));
-    const bytes = scratchOf({ op, plans: plans.get(op) ?? [], layout, oneWarp, used });
+    const own = scratchOf({ op, layout, oneWarp, used });
+    const bytes = Math.max(own, ...(plans.get(op) ?? []).map(scratchBytes));
     if (bytes === 0) return;
     const agents = threads * (oneWarp ? 1 << warpBits : 1);
-    const own = agents === 1;
+    const alone = agents === 1;
     // Warps of several threads do not meet those of others at the beginning and end of `warps`.
     const region = threads === 1 ? warps : branch;
-    const known = own ? undefined : together.get(warps ?? branch);
-    const area = known ?? { users: [], bytes: 0, agents, own, region };
+    const known = alone ? undefined : together.get(warps ?? branch);
+    const area = known ?? { users: [], bytes: 0, agents, own: alone, region };
     if (known === undefined) areas.push(area);
-    if (!own) together.set(warps ?? branch, area);
-    area.users.push({ op, bytes });
+    if (!alone) together.set(warps ?? branch, area);
+    area.users.push({ op, bytes, itself: own > 0 });
     area.bytes = Math.max(area.bytes, Math.ceil(bytes / partAlignment) * partAlignment);
   };
   walk(kernel.body, { threads: kernel.threads.length, branch: undefined, warps: undefined }, visit);

@@ -53,10 +53,14 @@ export interface Scratch {
   readonly stride: number;
 }
 
+/** Scratch with the byte that it begins at. */
+export type PlacedArea = ScratchArea & { readonly offset: number };
+
 export interface SharedMemoryPlan {
   readonly buffers: readonly SharedBuffer[];
   /** For each op that needs some. */
   readonly scratch: ReadonlyMap<AnyOp, Scratch>;
+  readonly areas: readonly PlacedArea[];
   readonly bytes: number;
 }
 
@@ -84,11 +88,14 @@ export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
   const limit = request.target.sharedMemoryPerBlock;
   if (bytes > limit) throw overBudget(request, buffers, bytes);
   const inOrder = buffers.flatMap((buffer) => placed.get(buffer) ?? []);
-  const places = areas.flatMap(({ users, bytes: stride }, index) => {
-    const offset = (scratch[index] && placed.get(scratch[index]))?.offset ?? 0;
-    return users.map((user) => [user.op, { offset, bytes: user.bytes, stride }] as const);
+  const placedAreas = areas.map((area, index) => {
+    const { offset = 0 } = (scratch[index] && placed.get(scratch[index])) ?? {};
+    return { ...area, offset };
   });
-  return { buffers: inOrder, scratch: new Map(places), bytes };
+  const places = placedAreas.flatMap(({ users, bytes: stride, offset }) =>
+    users.map((user) => [user.op, { offset, bytes: user.bytes, stride }] as const),
+  );
+  return { buffers: inOrder, scratch: new Map(places), areas: placedAreas, bytes };
 }
 
 function scratchBuffer({ users, bytes, agents, region, own }: ScratchArea, lives: Lives): Unplaced {

@@ -4,7 +4,7 @@
  *
  *   | op                 | what goes through the buffer                         | bytes                     |
  *   |--------------------|------------------------------------------------------|---------------------------|
- *   | any                | an operand that is converted                         | as its plan says          |
+ *   | convert_layout     | what lies elsewhere afterwards                       | as its plan says          |
  *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 512 a word, 16384 at most |
  *   | scan               | totals of each lane, likewise                        | the same                  |
  *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
@@ -19,9 +19,9 @@ import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
 import type { Along } from "../model/along.ts";
+import { layoutOf } from "../model/placed-types.ts";
 import { planRelayout } from "../relayout/relayout.ts";
 import { scratchBytes } from "../relayout/steps.ts";
-import type { RelayoutPlan } from "../relayout/steps.ts";
 import { scratchLimit } from "../relayout/scratch.ts";
 
 /** What a word of every lane takes. */
@@ -30,19 +30,12 @@ export const wordBytes = 4 * threadsPerProgram;
 /** An op and what decides how much it needs. */
 export interface ScratchUser {
   readonly op: AnyOp;
-  /** Of its operands. */
-  readonly plans: readonly RelayoutPlan[];
   /** In which it reads its first operand. */
   readonly layout: RegisterLayout | undefined;
   /** Whether each warp runs it alone. */
   readonly oneWarp: boolean;
   /** Whether anybody uses its results. */
   readonly used: boolean;
-}
-
-/** Bytes that an op needs for itself where one agent runs it. */
-export function scratchOf(user: ScratchUser): number {
-  return Math.max(ownBytes(user), ...user.plans.map(scratchBytes));
 }
 
 type ScratchRules = { readonly [K in ScratchKind]: (op: Op<K>, user: ScratchUser) => number };
@@ -62,15 +55,26 @@ const rules: ScratchRules = {
   },
   atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
   atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),
+  convert_layout: ({ operands, results: [result] }) =>
+    result === undefined ? 0 : conversionBytes(operands.source, result),
   debug_print: ({ operands }, user) => recordBytes(user, operands.values),
   assert: ({ operands }, user) => recordBytes(user, [operands.condition]),
 };
 
-function ownBytes(user: ScratchUser): number {
+/** Bytes that an op needs for itself where one agent runs it. */
+export function scratchOf(user: ScratchUser): number {
   if (!(user.op.kind in rules)) return 0;
   // TypeScript cannot see that the rule and the op share their kind.
   const rule = rules[user.op.kind as ScratchKind] as (op: AnyOp, user: ScratchUser) => number;
   return rule(user.op, user);
+}
+
+/** What goes through shared memory on the way from one value's layout to the other's. */
+function conversionBytes(source: Value, result: Value): number {
+  const { shape, dtype } = tileOf(source);
+  const plan = planRelayout(layoutOf(source), layoutOf(result), shape, dtype);
+  if (plan === undefined) throw new Error(`no way to the layout of %${result.id}`);
+  return scratchBytes(plan);
 }
 
 /** Old values that warps tell each other. */

@@ -6,6 +6,8 @@
 import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
 import type { AnyOp } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
+import { isSpread } from "../../ir/types.ts";
+import type { SpreadType } from "../../ir/types.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -25,7 +27,6 @@ import type {
   RegisterSlot,
   SharedSlot,
   Slot,
-  SpreadType,
   Statement,
 } from "./statements.ts";
 
@@ -97,7 +98,7 @@ export class LayoutContext {
 
   /** A slot for a result or parameter; undefined where it is a scalar or no value at all. */
   define(op: AnyOp, value: Value | undefined, options: SlotOptions = {}): RegisterSlot | undefined {
-    if (value === undefined || !isSpread(value)) return undefined;
+    if (value === undefined || !isSpreadValue(value)) return undefined;
     if (this.surroundings.products.isElided(value)) return undefined;
     const slot = this.registers(op, value.type, opName(op), options);
     this.#values.set(value, slot);
@@ -154,7 +155,7 @@ export class LayoutContext {
 
   /** A new slot in which the op reads a value, which is converted to it where it lies elsewhere. */
   operand(op: AnyOp, value: Value, options: SlotOptions = {}): RegisterSlot | undefined {
-    if (!isSpread(value) || this.find(value) === undefined) return undefined;
+    if (!isSpreadValue(value) || this.find(value) === undefined) return undefined;
     const slot = this.registers(op, value.type, `what ${opName(op)} reads`, options);
     this.read(op, value, { kind: "slot", slot });
     return slot;
@@ -163,7 +164,7 @@ export class LayoutContext {
   /** The op needs the value in a certain place. */
   read(op: AnyOp, value: Value, need: Need, message = `${opName(op)} reads this`): void {
     const source = this.find(value);
-    if (source === undefined || !isSpread(value)) return;
+    if (source === undefined || !isSpreadValue(value)) return;
     const reason = { op, message };
     this.statements.push({ kind: "convert", source, need, weight: this.#weight, value, reason });
   }
@@ -250,8 +251,8 @@ export interface SlotOptions {
   readonly splat?: RegisterSlot["splat"];
 }
 
-function isSpread(value: Value): value is Value<SpreadType> {
-  return value.type.kind === "tile" || value.type.kind === "inflight";
+function isSpreadValue(value: Value): value is Value<SpreadType> {
+  return isSpread(value.type);
 }
 
 /** What costs of a slot depend on. */

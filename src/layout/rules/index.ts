@@ -7,9 +7,21 @@ import { LayoutContext } from "./context.ts";
 import type { Surroundings } from "./context.ts";
 import { controlRules } from "./control.ts";
 import { memoryRules } from "./memory.ts";
+import type { placedOps } from "../../ir/ops/placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
+import type { Rules } from "./values.ts";
+
+/** Ops that placing itself adds. */
+const placedRules: Rules<typeof placedOps> = {
+  convert_layout: alreadyPlaced,
+  alloc_scratch: alreadyPlaced,
+};
+
+function alreadyPlaced({ kind }: AnyOp): never {
+  throw new Error(`a kernel with ${kind} is placed already`);
+}
 
 export const layoutRules: OpRules<[LayoutContext], void> = {
   ...valueRules,
@@ -18,6 +30,7 @@ export const layoutRules: OpRules<[LayoutContext], void> = {
   ...asynchronousRules,
   ...synchronizationRules,
   ...controlRules,
+  ...placedRules,
 };
 
 /** Everything the kernel's ops state about layouts. */

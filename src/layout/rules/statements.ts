@@ -10,15 +10,12 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Value } from "../../ir/node.ts";
-import type { InflightType, TileType } from "../../ir/types.ts";
+import type { SpreadType } from "../../ir/types.ts";
 import type { Location } from "../../support/location.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import type { TileFunction } from "../model/functions.ts";
 import type { Candidate } from "../solver/system.ts";
-
-/** The type of a value that a program thread holds in registers, spread over its lanes. */
-export type SpreadType = TileType | InflightType;
 
 interface Place {
   readonly index: number;

@@ -161,7 +161,6 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
   const product = context.surroundings.products.of(op);
   const slot = context.define(op, op.results[0]);
   if (slot === undefined) return;
-  if (accumulator !== undefined) context.read(op, accumulator, { kind: "slot", slot });
   const fix = (layout: RegisterLayout, what: string): void => {
     fixResult(op, slot, layout, what, context);
   };
@@ -195,6 +194,7 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
       });
     priceElements(op, slot, context);
   }
+  if (accumulator !== undefined) context.read(op, accumulator, { kind: "slot", slot });
 }
 
 /** The instruction's own layout of the result. */

@@ -56,8 +56,9 @@ function dimensions(op: Op<"dot">): readonly [m: number, n: number, k: number] {
 }
 
 function initialTile(op: Op<"dot">, context: EmitContext): TileValue | undefined {
-  const { accumulator } = op.operands;
-  return accumulator && operandTile(context, op, accumulator);
+  const { left, right, accumulator } = op.operands;
+  const reading = [left, right].filter((each) => each === accumulator).length;
+  return accumulator && operandTile(context, op, accumulator, reading);
 }
 
 function byWgmma(
@@ -89,11 +90,9 @@ function byWgmma(
 
 /** A factor where the instruction needs it; left, right and the sum may be one value. */
 function fragment(op: Op<"dot">, context: EmitContext, side: "left" | "right"): TileValue {
-  const { left, right, accumulator } = op.operands;
-  const value = op.operands[side];
-  const before = side === "left" ? [accumulator] : [accumulator, left];
-  const reading = before.filter((each) => each === value).length;
-  return operandTile(context, op, side === "left" ? left : right, reading);
+  const { left, right } = op.operands;
+  if (side === "left") return operandTile(context, op, left);
+  return operandTile(context, op, right, left === right ? 1 : 0);
 }
 
 function byMma(

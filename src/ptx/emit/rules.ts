@@ -7,6 +7,7 @@ import { dot } from "./dot.ts";
 import { valueRules } from "./elementwise/rules.ts";
 import { blockIndex, clusterRank, gridExtent, scalarOf } from "./grid.ts";
 import { memoryRules } from "./memory/rules.ts";
+import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { iota, tileRules } from "./tiles/rules.ts";
 
@@ -17,6 +18,7 @@ export const emitRules: OpRules<[EmitContext], void> = {
   ...asynchronousRules,
   ...synchronizationRules,
   ...controlRules,
+  ...placedRules,
   dot,
   iota,
 

@@ -3,6 +3,7 @@ import type { SimulationRules } from "../program.ts";
 import { asynchronousRules } from "./asynchronous.ts";
 import { controlRules } from "./control.ts";
 import { memoryRules } from "./memory.ts";
+import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { tileRules } from "./tiles.ts";
 import { valueRules } from "./values.ts";
@@ -14,4 +15,5 @@ export const simulationRules: SimulationRules = Object.freeze({
   ...asynchronousRules,
   ...synchronizationRules,
   ...controlRules,
+  ...placedRules,
 });

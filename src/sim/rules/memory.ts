@@ -109,7 +109,7 @@ function sliceRef(op: Op<"slice_ref">, code: Assembler): void {
 }
 
 /** Checks and counts an access of the running step. */
-function touch(agent: Agent, view: View, mode: AccessMode, bytes: number): void {
+export function touch(agent: Agent, view: View, mode: AccessMode, bytes: number): void {
   if (view.fault !== undefined) requireUsable(agent, view);
   agent.machine.checker?.ordinary(agent, view, mode);
   agent.machine.statistics.bytes += bytes;

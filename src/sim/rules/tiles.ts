@@ -7,14 +7,17 @@ import {
   sortLanes,
 } from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
-import type { Lanes } from "../../formats/dtype.ts";
+import { allocateLanes, packedBytes } from "../../formats/dtype.ts";
+import type { DType, Lanes } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { tileOps } from "../../ir/ops/tiles.ts";
-import { fillLanes } from "../memory.ts";
+import type { Agent } from "../agent.ts";
+import { fillLanes, gather } from "../memory.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
-import { lanesAt, scalarAt, toLanes, toScalar } from "../values.ts";
+import { lanesAt, scalarAt, toLanes, toScalar, viewAt } from "../values.ts";
 import { product, rowMajorStrides } from "../view.ts";
 import { axisOf, countOf, dtypeOf, shapeOf } from "./elementwise.ts";
+import { touch, zeroOf } from "./memory.ts";
 import { rearrangement } from "./rearrange.ts";
 import type { Rearrangement } from "./rearrange.ts";
 
@@ -165,21 +168,44 @@ function sort(op: Op<"sort">, code: Assembler): void {
   });
 }
 
+function factorType(value: Value): { readonly dtype: DType; readonly shape: readonly number[] } {
+  const { type } = value;
+  if (type.kind === "ref") return { dtype: type.dtype, shape: type.shape.map(Number) };
+  return { dtype: dtypeOf(value), shape: shapeOf(value) };
+}
+
+/** A tile, or what a window of shared memory holds where the product reads it by itself. */
+function factorReader(value: Value, code: Assembler): (agent: Agent) => Lanes {
+  const slot = code.slot(value);
+  if (value.type.kind !== "ref") return (agent) => lanesAt(agent, slot);
+  const { dtype, shape } = factorType(value);
+  const count = product(shape);
+  const bytes = packedBytes(dtype, count);
+  return (agent) => {
+    const view = viewAt(agent, slot);
+    touch(agent, view, "read", bytes);
+    const lanes = allocateLanes(dtype, count);
+    gather(view, lanes, zeroOf(dtype));
+    return lanes;
+  };
+}
+
 function dot(op: Op<"dot">, code: Assembler): void {
   const { left, right, accumulator } = op.operands;
   const { dtype, precision } = op.attributes;
-  const [m = 0, k = 0] = shapeOf(left);
-  const n = shapeOf(right)[1] ?? 0;
+  const [first, second] = [factorType(left), factorType(right)];
+  const [m = 0, k = 0] = first.shape;
+  const n = second.shape[1] ?? 0;
   const shape: DotShape = {
     m,
     n,
     k,
-    operand: dtypeOf(left),
-    operandB: dtypeOf(right),
+    operand: first.dtype,
+    operandB: second.dtype,
     accumulator: dtype,
     precision: precision === "native" ? undefined : precision,
   };
-  const [a, b] = [code.slot(left), code.slot(right)];
+  const [a, b] = [factorReader(left, code), factorReader(right, code)];
   const start = accumulator === undefined ? undefined : code.slot(accumulator);
   const target = code.result(op);
   const pool = code.pool(dtype, m * n);
@@ -187,7 +213,7 @@ function dot(op: Op<"dot">, code: Assembler): void {
     const lanes = pool.take();
     if (start === undefined) lanes.fill(0 as never);
     else lanes.set(lanesAt(agent, start) as never);
-    dotLanes(shape, lanesAt(agent, a), lanesAt(agent, b), lanes);
+    dotLanes(shape, a(agent), b(agent), lanes);
     agent.slots[target] = lanes;
     return "proceed";
   });

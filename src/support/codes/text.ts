@@ -58,4 +58,16 @@ export const textCodes = registerCodes({
     example: "%2 = compare %0, %1 {predicate = lt} : f32",
     remedy: "write the inferred type, or correct the operands",
   },
+  TW2510: {
+    title: "unknown layout in IR text",
+    cause: "A type names a register layout that the header of the placed kernel does not list.",
+    example: "%3 = load %2 : tile<f32, [64], A>",
+    remedy: 'list the layout in the header: `layouts [A = "(L0 L1 L2 L3 L4)"]`',
+  },
+  TW2511: {
+    title: "unknown target in IR text",
+    cause: "The header of a placed kernel names a target that is not known.",
+    example: "kernel @k grid [] threads [main] target sm_1 shared 0 () { yield }",
+    remedy: "name a known target",
+  },
 });

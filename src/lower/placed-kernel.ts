@@ -1,0 +1,208 @@
+/**
+ * The placed kernel: what the placement has found, said in the IR. Types of tiles end with their layouts,
+ * operands that an op needs elsewhere are converted before it, and instructions, buffers and scratch are
+ * attributes and ops.
+ *
+ *   traced                              placed
+ *   %3 = load %1 : tile<f32, [64]>      %3 = load %1 : tile<f32, [64], A>
+ *   %5 = sort %3 : …                    %4 = alloc_scratch {bytes = 512, agents = 1, at = 0} : …
+ *                                       %5 = convert_layout %3 scratch(%4) : tile<f32, [64], B>
+ *                                       %6 = sort %5 : tile<f32, [64], B>
+ *
+ * Loads of operands that wgmma reads by itself are gone; its `dot` has the windows instead.
+ */
+import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
+import { nextValueId } from "../ir/rewrite/analysis.ts";
+import { withOperands, withRegions } from "../ir/traverse.ts";
+import { isSpread, refType, withLayout } from "../ir/types.ts";
+import type { Type } from "../ir/types.ts";
+import { u8 } from "../formats/dtype.ts";
+import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
+import type { Product } from "../layout/model/products.ts";
+import type { PlacedArea } from "../layout/plan/budget.ts";
+import type { Placement } from "../layout/plan/place.ts";
+import { scratchBytes } from "../layout/relayout/steps.ts";
+import type { Location } from "../support/location.ts";
+
+/** The kernel as it was placed. */
+export function placedKernel(placement: Placement): Kernel {
+  return new Builder(placement).kernel();
+}
+
+class Builder {
+  readonly #placement: Placement;
+  readonly #values = new Map<Value, Value>();
+  /** Loads that are not made, by what they would have loaded. */
+  readonly #windows = new Map<Value, Value>();
+  /** Scratch of each op that has some. */
+  readonly #scratch = new Map<AnyOp, { readonly value: Value; readonly itself: boolean }>();
+  readonly #offsets: ReadonlyMap<AnyOp, number>;
+  #nextId: number;
+
+  constructor(placement: Placement) {
+    this.#placement = placement;
+    this.#nextId = nextValueId(placement.kernel);
+    this.#offsets = new Map(
+      placement.memory.buffers.flatMap(({ op, value, offset }) =>
+        value === undefined ? [] : [[op, offset] as const],
+      ),
+    );
+  }
+
+  kernel(): Kernel {
+    const { kernel, target, memory } = this.#placement;
+    const throughout = this.#areas((area) => !area.own && area.region === undefined, kernel);
+    const { parameters, ops } = this.#region(kernel.body);
+    const body = Object.freeze({ parameters, ops: Object.freeze([...throughout, ...ops]) });
+    const placed = Object.freeze({ target, sharedBytes: memory.bytes });
+    return Object.freeze({ ...kernel, body, placed });
+  }
+
+  #region({ parameters, ops }: Region): Region {
+    const own = Object.freeze(parameters.map((parameter) => this.#define(parameter)));
+    return Object.freeze({
+      parameters: own,
+      ops: Object.freeze(ops.flatMap((op) => this.#op(op))),
+    });
+  }
+
+  /** The op and what comes before it. */
+  #op(op: AnyOp): readonly AnyOp[] {
+    if (op.kind === "load" && this.#isElided(op)) return [];
+    const scratch = this.#areas(
+      (area) => (area.own ? area.users.some((use) => use.op === op) : area.region === op),
+      op,
+    );
+    const { ops: conversions, op: reading } = this.#converted(op);
+    const inside = withRegions(reading, (region) => this.#region(region));
+    const results = Object.freeze(op.results.map((result) => this.#define(result)));
+    const placed = { ...inside, attributes: this.#attributes(op), results };
+    return [...scratch, ...conversions, Object.freeze(placed) as unknown as AnyOp];
+  }
+
+  #isElided(op: AnyOp & { readonly kind: "load" }): boolean {
+    const [result] = op.results;
+    if (result?.type.kind !== "tile" || this.#placement.layouts.has(result)) return false;
+    this.#windows.set(result, this.#use(op.operands.ref));
+    return true;
+  }
+
+  /** The op with its operands where it needs them, and the conversions that bring them there. */
+  #converted(op: AnyOp): { readonly ops: readonly AnyOp[]; readonly op: AnyOp } {
+    const needs = [...(this.#placement.needs.get(op) ?? [])];
+    const made = new Map<string, Value>();
+    const ops: AnyOp[] = [];
+    const change = (value: Value): Value => {
+      const position = needs.findIndex((need) => need.value === value);
+      const [need] = position < 0 ? [] : needs.splice(position, 1);
+      const own = this.#use(value);
+      if (need === undefined || layoutText(own.type) === need.layout.text) return own;
+      const key = `${own.id} ${need.layout.text}`;
+      const known = made.get(key);
+      if (known !== undefined) return known;
+      const conversion = this.#conversion(op, own, need.layout);
+      const [result = own] = conversion.results;
+      ops.push(conversion);
+      made.set(key, result);
+      return result;
+    };
+    const reading = withOperands(op, change);
+    if (needs.length > 0) throw new Error(`${op.kind} needs what is no operand of it`);
+    const scratch = this.#scratch.get(op);
+    if (scratch?.itself !== true) return { ops, op: reading };
+    const operands = Object.freeze({ ...reading.operands, scratch: scratch.value });
+    return { ops, op: Object.freeze({ ...reading, operands }) as unknown as AnyOp };
+  }
+
+  #conversion(op: AnyOp, source: Value, layout: RegisterLayout): AnyOp {
+    if (source.type.kind !== "tile") throw new Error("only tiles are converted");
+    const [from, to] = [layoutText(source.type), layout.text];
+    const conversion = this.#placement.conversions.find(
+      (each) => each.op === op && each.source.text === from && each.target.text === to,
+    );
+    const moves = conversion !== undefined && scratchBytes(conversion.plan) > 0;
+    const scratch = moves ? this.#scratch.get(op)?.value : undefined;
+    return makeOp("convert_layout", {
+      operands: { source, ...(scratch && { scratch }) },
+      results: [this.#value(withLayout(source.type, to))],
+      location: op.location,
+    });
+  }
+
+  /** The ops that allocate scratch, before an op or at the start of the kernel. */
+  #areas(
+    belongs: (area: PlacedArea) => boolean,
+    { location }: { readonly location: Location },
+  ): readonly AnyOp[] {
+    return this.#placement.memory.areas.filter(belongs).map((area) => {
+      const { bytes, agents, offset, users } = area;
+      const value = this.#value(refType("smem", u8, [agents, bytes]));
+      for (const { op, itself } of users) this.#scratch.set(op, { value, itself });
+      const attributes = { bytes, agents, at: offset };
+      return makeOp("alloc_scratch", { attributes, results: [value], location });
+    });
+  }
+
+  /** What the placement has decided of the op. */
+  #attributes(op: AnyOp): AnyOp["attributes"] {
+    const { products, copies, shared } = this.#placement;
+    const [result] = op.results;
+    const layout = result && shared.get(result)?.text;
+    const at = this.#offsets.get(op);
+    const decided = {
+      ...(op.kind === "dot" && productAttributes(products.get(op))),
+      ...(op.kind === "copy_async" && { by: copies.get(op)?.method }),
+      ...(layout !== undefined && { layout }),
+      ...(at !== undefined && { at }),
+    };
+    return Object.freeze({ ...op.attributes, ...decided });
+  }
+
+  #use(value: Value): Value {
+    return this.#windows.get(value) ?? this.#values.get(value) ?? value;
+  }
+
+  /** The value with its layout, in place of the traced one. */
+  #define(value: Value): Value {
+    const layout = this.#placement.layouts.get(value);
+    if (layout === undefined || !isSpread(value.type)) return value;
+    const placed = Object.freeze({ id: value.id, type: withLayout(value.type, layout.text) });
+    this.#values.set(value, placed);
+    return placed;
+  }
+
+  #value<T extends Type>(type: T): Value<T> {
+    return Object.freeze({ id: this.#nextId++, type });
+  }
+}
+
+function productAttributes(product: Product | undefined): object {
+  if (product === undefined) throw new Error("a product without an instruction");
+  const { instruction } = product;
+  if (product.instruction !== "mma.sync") return { instruction };
+  const { rows, columns } = product.warps;
+  return { instruction, warps: Object.freeze([rows, columns]) };
+}
+
+function layoutText(type: Type): string | undefined {
+  return isSpread(type) ? type.layout : undefined;
+}
+
+/** An op without regions. */
+function makeOp<K extends "convert_layout" | "alloc_scratch">(
+  kind: K,
+  parts: Pick<Op<K>, "results" | "location"> & {
+    readonly operands?: Op<K>["operands"];
+    readonly attributes?: Op<K>["attributes"];
+  },
+): AnyOp {
+  const { operands = {}, attributes = {}, results, location } = parts;
+  return Object.freeze({
+    kind,
+    operands: Object.freeze(operands),
+    attributes: Object.freeze(attributes),
+    regions: Object.freeze({}),
+    results: Object.freeze(results),
+    location,
+  }) as unknown as AnyOp;
+}

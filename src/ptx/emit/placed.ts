@@ -1,0 +1,17 @@
+/** Ops of placed kernels: conversions, and the memory that ops need for themselves. */
+import type { placedOps } from "../../ir/ops/placed.ts";
+import { layoutOf } from "../../layout/model/placed-types.ts";
+import type { EmitRules } from "./context.ts";
+import { convertTile } from "./tiles/operands.ts";
+
+export const placedRules: EmitRules<typeof placedOps> = {
+  convert_layout(op, context) {
+    const [result] = op.results;
+    if (result === undefined) throw new Error("a conversion has a result");
+    const tile = context.tile(op.operands.source);
+    context.define(result, convertTile(context, tile, layoutOf(result), op));
+  },
+  alloc_scratch: () => {
+    // Ops find their scratch by the bytes that it begins at.
+  },
+};

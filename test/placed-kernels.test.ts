@@ -1,0 +1,79 @@
+/**
+ * Placed kernels: recorded for the examples on every target, read back from their text, and the same as the
+ * traced kernels to the simulator, to which layouts and conversions mean nothing.
+ */
+import { describe, expect, test } from "vitest";
+import { TilewrightError, targets } from "tilewright";
+import type { KernelDefinition, Target } from "tilewright";
+import type { Kernel } from "../src/ir/node.ts";
+import { parseModule } from "../src/ir/parser/parser.ts";
+import { printKernel } from "../src/ir/printer.ts";
+import { verifyKernel } from "../src/ir/verify/index.ts";
+import { place } from "../src/lower/pipeline.ts";
+import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
+import { Device } from "../src/device/device.ts";
+import { exampleKernels } from "./example-kernels.ts";
+import { expectGolden } from "./golden.ts";
+import { pipelinedDot, sortedRows } from "./support/lowered-kernels.ts";
+import { flashAttention, rowSoftmax } from "./support/placed-kernels.ts";
+import { randomArguments, runRandom } from "./support/random-runs.ts";
+import { randomKernel } from "./support/random-kernel.ts";
+
+const kernels: { readonly [name: string]: KernelDefinition } = {
+  ...exampleKernels,
+  dot: pipelinedDot(),
+  sort: sortedRows(),
+  attention: flashAttention(),
+  "row-softmax": rowSoftmax(),
+};
+
+/** The placed kernel; undefined where the target lacks an instruction, or layouts contradict each other. */
+function placed(kernel: Kernel, target: Target): Kernel | undefined {
+  try {
+    return place(kernel, target).kernel;
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    expect(error.code, error.message).toMatch(/^(TW6101|TW6105|TW3017)$/);
+    return undefined;
+  }
+}
+
+function readBack(text: string): Kernel {
+  const [kernel] = parseModule(text).kernels;
+  return kernel ?? expect.fail();
+}
+
+describe.each(Object.values(targets))("on $name", (target) => {
+  test.each(Object.entries(kernels))("%s is placed as recorded", (name, { kernel }) => {
+    const found = placed(kernel, target);
+    if (found === undefined) return;
+    expectGolden(`test/golden/placed/${name}.${target.name}.ir`, `${printKernel(found)}\n`);
+  });
+});
+
+test("texts of placed kernels read back to the same kernels, which the traced rules hold of too", () => {
+  for (const [name, { kernel }] of Object.entries(kernels)) {
+    const found = placed(kernel, targets.sm_90a) ?? expect.fail(name);
+    const text = printKernel(found);
+    expect(printKernel(readBack(text))).toBe(text);
+    verifyKernel(found);
+    verifyKernel(readBack(text));
+  }
+});
+
+test("random kernels compute the same on the simulator before and after they are placed", async () => {
+  const simulator = new Device(new SimulatorBackend({ checks: false }));
+  for (let seed = 0; seed < 100; seed += 1) {
+    const kernel = randomKernel(seed, { exact: true });
+    const found = placed(kernel, targets.sm_90a);
+    if (found === undefined) continue;
+    verifyKernel(found);
+    const given = randomArguments(kernel, seed);
+    const expected = await runRandom(simulator, kernel, given);
+    const text = printKernel(found);
+    expect(await runRandom(simulator, readBack(text), given), `seed ${seed}:\n${text}`).toBe(
+      expected,
+    );
+  }
+  simulator.dispose();
+});

@@ -1,0 +1,62 @@
+/** Kernels that show what lowering decides: a product through shared memory, and a sort of moved payloads. */
+import {
+  array,
+  bf16,
+  dim,
+  dot,
+  f32,
+  i32,
+  iota,
+  kernel,
+  loop,
+  slice,
+  smem,
+  u8,
+  zeros,
+} from "tilewright";
+import type { KernelDefinition } from "tilewright";
+
+/** Loads, stores to shared memory and multiplies: by wgmma where there is one, elsewhere by mma.sync. */
+export function pipelinedDot(): KernelDefinition {
+  const [m, k, n] = [
+    dim("m", { multipleOf: 128 }),
+    dim("k", { multipleOf: 64 }),
+    dim("n", { multipleOf: 128 }),
+  ];
+  return kernel(
+    {
+      name: "matmul",
+      grid: { i: 4, j: 4 },
+      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
+      outputs: { c: array(bf16, [m, n]) },
+      scratch: { sa: smem(bf16, [128, 64]), sb: smem(bf16, [64, 128]) },
+    },
+    ({ i, j, a, b, c, sa, sb }) => {
+      const [rows, columns] = [slice(i.mul(128), 128), slice(j.mul(128), 128)];
+      const sum = loop({ to: 8, carry: zeros(f32, [128, 128]) }, (step, running) => {
+        const depth = slice(step.mul(64), 64);
+        sa.store(a.at(rows, depth).load());
+        sb.store(b.at(depth, columns).load());
+        return dot(sa.load(), sb.load(), { accumulator: running });
+      });
+      c.at(rows, columns).store(sum.cast(bf16));
+    },
+  );
+}
+
+/** Keys narrower than their payload, which is then needed in another layout. */
+export function sortedRows(): KernelDefinition {
+  const shape = [128, 4] as const;
+  return kernel(
+    {
+      name: "order",
+      inputs: { keys: array(u8, shape) },
+      outputs: { order: array(i32, shape), other: array(i32, [4, 128]) },
+    },
+    ({ keys, order, other }) => {
+      const [, moved] = keys.load().sortWith(0, [iota(i32, shape, 0)]);
+      order.store(moved);
+      other.store(moved.sort(0).transpose());
+    },
+  );
+}
