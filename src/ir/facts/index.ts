@@ -192,6 +192,8 @@ const rules: OpRules<[Request], Fact> = {
   reshape: elementsOf,
   transpose: elementsOf,
   layout_cast: elementsOf,
+  convert_layout: elementsOf,
+  alloc_scratch: anything,
   slice: elementsOf,
   concatenate: ({ operands }, request) => oneOf(operands.parts, request),
   reduce: picked,
