@@ -59,7 +59,7 @@ export interface NotedExecutable {
 
 /** A traced kernel ready to be launched, for a device that tells what slows it. */
 export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
-  const placement = place(traced, target);
+  const { placement } = place(traced, target);
   const executable = emitKernel(placement);
   return { executable, notes: performanceNotes(placement, executable.module) };
 }
