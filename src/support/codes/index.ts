@@ -8,6 +8,7 @@ import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
 import { emulatorAsyncCodes } from "./emulator-async.ts";
+import { evaluateCodes } from "./evaluate.ts";
 import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
 import { graphCodes } from "./graph.ts";
@@ -40,4 +41,5 @@ export const codes = Object.freeze({
   ...emulatorAsyncCodes,
   ...graphTextCodes,
   ...graphCodes,
+  ...evaluateCodes,
 });

@@ -1,0 +1,108 @@
+/**
+ * Calls of what lies outside a program, where its meaning is known: the ones that JAX prints on one device,
+ * and those of StableHLO's tests. All others are refused by name.
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { GraphOp } from "../ops/index.ts";
+import { isTensor } from "../ops/index.ts";
+import { expectAlmostEqual, expectClose, expectEqual } from "./checks.ts";
+import { countOf, emptyTensor, tensor } from "./datum.ts";
+import type { Datum, Tensor } from "./datum.ts";
+import type { Frame } from "./frame.ts";
+import { unsupported } from "./frame.ts";
+import { threefry } from "./random.ts";
+import { domainOf, scalarNumber } from "./scalars.ts";
+
+type Call = (op: GraphOp<"stablehlo.custom_call">, frame: Frame) => readonly Datum[];
+
+const identity: Call = ({ operands }, frame) => frame.data(operands.inputs);
+
+const zeros: Call = (op, frame) =>
+  op.results.map((value, i) =>
+    isTensor(value.type) ? emptyTensor(frame.result(op, i)) : tokenOf(),
+  );
+
+function tokenOf(): Datum {
+  return { kind: "token" };
+}
+
+function pair(op: GraphOp<"stablehlo.custom_call">, frame: Frame): readonly [Tensor, Tensor] {
+  const [left, right] = frame.tensors(op.operands.inputs);
+  if (left === undefined || right === undefined) throw unsupported(op, "it needs two operands");
+  return [left, right];
+}
+
+/** Fails where its first operand is false. */
+const shapeAssertion: Call = (op, frame) => {
+  const [holds] = frame.tensors(op.operands.inputs);
+  if (holds !== undefined && scalarNumber(holds) !== 0) return [];
+  throw new TilewrightError({
+    code: "TW9502",
+    message: "an assertion on shapes does not hold",
+    location: op.location,
+  });
+};
+
+/** Threefry on whole arrays: two of keys, two of counters, two of results. */
+const threefryArrays: Call = (op, frame) => {
+  const [key0, key1, x0, x1] = frame.tensors(op.operands.inputs);
+  if (key0 === undefined || key1 === undefined || x0 === undefined || x1 === undefined)
+    throw unsupported(op, "it needs two keys and two counters");
+  const results = [new Uint32Array(countOf(x0)), new Uint32Array(countOf(x0))] as const;
+  const at = ({ lanes }: Tensor, i: number) => lanes[lanes.length === 1 ? 0 : i] as number;
+  for (let i = 0; i < results[0].length; i++) {
+    const words = threefry([at(key0, i), at(key1, i)], [at(x0, i), at(x1, i)]);
+    results[0][i] = words[0];
+    results[1][i] = words[1];
+  }
+  return results.map((lanes) => tensor("ui32", x0.shape, lanes));
+};
+
+/** An i1 of whether two tensors are equal, or near where they are no integers. */
+const isEqual: Call = (op, frame) => {
+  const [left, right] = pair(op, frame);
+  const exact = domainOf(left.element) === "integer" || domainOf(left.element) === "wide";
+  try {
+    if (exact) expectEqual(op, left, right);
+    else expectAlmostEqual(op, left, right, 1e-4);
+    return [tensor("i1", [], Uint8Array.of(1))];
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    return [tensor("i1", [], Uint8Array.of(0))];
+  }
+};
+
+const calls: { readonly [target: string]: Call } = {
+  Sharding: identity,
+  SPMDFullToShardShape: identity,
+  SPMDShardToFullShape: identity,
+  annotate_device_placement: identity,
+  LayoutConstraint: identity,
+  AllocateBuffer: zeros,
+  CreateBuffer: zeros,
+  shape_assertion: shapeAssertion,
+  cu_threefry2x32_ffi: threefryArrays,
+  "check.eq": isEqual,
+  "check.expect_eq": (op, frame) => {
+    expectEqual(op, ...pair(op, frame));
+    return [];
+  },
+  "check.expect_almost_eq": (op, frame) => {
+    expectAlmostEqual(op, ...pair(op, frame), 1e-3);
+    return [];
+  },
+  "check.expect_close": (op, frame) => {
+    expectClose(op, ...pair(op, frame), 0, 3);
+    return [];
+  },
+};
+
+export function evaluateCustomCall(
+  op: GraphOp<"stablehlo.custom_call">,
+  frame: Frame,
+): readonly Datum[] {
+  const target = op.attributes.call_target_name;
+  const call = Object.hasOwn(calls, target) ? calls[target] : undefined;
+  if (call === undefined) throw unsupported(op, `nothing is known of a call target ${target}`);
+  return call(op, frame);
+}

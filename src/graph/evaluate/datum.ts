@@ -1,0 +1,131 @@
+/**
+ * What graph values are while a program is evaluated. A tensor is its lanes, row-major, in the form that
+ * `ops/elements.ts` gives each element type; lanes are shared between tensors and never written to once
+ * a rule has returned them.
+ *
+ *   tensor<2x2xbf16>   { element: "bf16", shape: [2, 2], lanes: Uint16Array [3f80, 4000, 4040, 4080] }
+ */
+import {
+  allocateElementLanes,
+  elementOfDType,
+  elements,
+  expandLanes,
+  laneConstructor,
+  sizeOf,
+  slotsOf,
+  tensorType,
+  typeText,
+} from "../ops/index.ts";
+import type { ElementLanes, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
+import { fromLanes, toLanes } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+
+export interface Tensor<E extends ElementType = ElementType> {
+  readonly kind: "tensor";
+  readonly element: E;
+  readonly shape: readonly number[];
+  readonly lanes: ElementLanes;
+}
+
+/** Order alone. */
+export interface TokenDatum {
+  readonly kind: "token";
+}
+
+export interface TupleDatum {
+  readonly kind: "tuple";
+  readonly members: readonly Datum[];
+}
+
+/** What an asynchronous op has started. */
+export interface FutureDatum {
+  readonly kind: "future";
+  readonly members: readonly Datum[];
+}
+
+export type Datum = Tensor | TokenDatum | TupleDatum | FutureDatum;
+
+export const tokenDatum: TokenDatum = Object.freeze({ kind: "token" });
+
+/** A tensor over `lanes`, which are kept. */
+export function tensor<E extends ElementType>(
+  element: E,
+  shape: readonly number[],
+  lanes: ElementLanes,
+): Tensor<E> {
+  return { kind: "tensor", element, shape, lanes };
+}
+
+/** A tensor of zero bits, for its maker to fill. */
+export function emptyTensor({
+  element,
+  shape,
+}: {
+  element: ElementType;
+  shape: readonly number[];
+}): Tensor {
+  return tensor(element, shape, allocateElementLanes(element, sizeOf(shape)));
+}
+
+/** The number of elements. */
+export function countOf({ shape }: Tensor): number {
+  return sizeOf(shape);
+}
+
+/** The same lanes in another shape. */
+export function reshaped({ element, lanes }: Tensor, shape: readonly number[]): Tensor {
+  return tensor(element, shape, lanes);
+}
+
+export function typeOf({ element, shape }: Tensor): TensorType {
+  return tensorType(element, shape);
+}
+
+/** The type of a datum as text, for reports. */
+export function datumText(datum: Datum): string {
+  if (datum.kind === "tensor") return typeText(typeOf(datum));
+  if (datum.kind === "token") return "!stablehlo.token";
+  return `${datum.kind}<${datum.members.map(datumText).join(", ")}>`;
+}
+
+export function tensorOfLiteral(literal: Literal): Tensor {
+  const { element, shape } = literal.type;
+  return tensor(element, shape, expandLanes(literal));
+}
+
+/** The tensor of a host array; a complex one has the parts of its numbers along the last axis. */
+export function tensorOfArray(array: HostArray, complex = false): Tensor {
+  const element = elementOfDType(array.dtype);
+  if (element === undefined) throw new Error(`graphs have no elements of ${array.dtype.name}`);
+  const lanes = toLanes(array);
+  if (!complex) return tensor(element, array.shape, lanes);
+  return tensor(
+    element === "f64" ? "complex<f64>" : "complex<f32>",
+    array.shape.slice(0, -1),
+    lanes,
+  );
+}
+
+/** A tensor as a host array, where kernels have a format for its elements. */
+export function arrayOfTensor({ element, shape, lanes }: Tensor): HostArray | undefined {
+  const { dtype } = elements[element];
+  return dtype === undefined ? undefined : fromLanes(dtype, shape, lanes);
+}
+
+/** Copies of one element. */
+export function splat(
+  source: Tensor,
+  type: { element: ElementType; shape: readonly number[] },
+): Tensor {
+  const slots = slotsOf(source.element);
+  const lanes = new (laneConstructor(source.element))(sizeOf(type.shape) * slots);
+  if (slots === 1) lanes.fill(source.lanes[0] as never);
+  else for (let i = 0; i < lanes.length; i++) lanes[i] = source.lanes[i % 2] as never;
+  return tensor(source.element, type.shape, lanes);
+}
+
+export function isTensorDatum(datum: Datum | undefined): datum is Tensor {
+  return datum?.kind === "tensor";
+}
+
+export type { GraphType };

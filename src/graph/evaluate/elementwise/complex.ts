@@ -1,0 +1,212 @@
+/**
+ * Functions of complex numbers in pairs of f64. Branch cuts are those of C's annex G: along the real axis
+ * for logarithm, roots, acos, asin, acosh and atanh, along the imaginary one for asinh and atan, continuous
+ * from the side that the sign of zero names.
+ */
+import type { Complex } from "../scalars.ts";
+
+export function complex(re: number, im: number): Complex {
+  return { re, im };
+}
+
+export const one = complex(1, 0);
+
+export function add(a: Complex, b: Complex): Complex {
+  return complex(a.re + b.re, a.im + b.im);
+}
+
+export function subtract(a: Complex, b: Complex): Complex {
+  return complex(a.re - b.re, a.im - b.im);
+}
+
+export function multiply(a: Complex, b: Complex): Complex {
+  return complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+}
+
+export function negate({ re, im }: Complex): Complex {
+  return complex(-re, -im);
+}
+
+export function conjugate({ re, im }: Complex): Complex {
+  return complex(re, -im);
+}
+
+function scaled({ re, im }: Complex, factor: number): Complex {
+  return complex(re * factor, im * factor);
+}
+
+/** i·z. */
+function turned({ re, im }: Complex): Complex {
+  return complex(-im, re);
+}
+
+/** -i·z. */
+function turnedBack({ re, im }: Complex): Complex {
+  return complex(im, -re);
+}
+
+/** The quotient, with the divisor brought near one so that its square neither overflows nor vanishes. */
+export function divide(a: Complex, b: Complex): Complex {
+  const size = Math.max(Math.abs(b.re), Math.abs(b.im));
+  if (size === 0) return complex(a.re / Math.abs(b.re), a.im / Math.abs(b.re));
+  if (size === Infinity) return divideByInfinity(a, b);
+  const power = 2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(size))));
+  const { re, im } = scaled(b, power);
+  const top = scaled(a, power);
+  const norm = re * re + im * im;
+  return complex((top.re * re + top.im * im) / norm, (top.im * re - top.re * im) / norm);
+}
+
+function divideByInfinity(a: Complex, b: Complex): Complex {
+  if (!Number.isFinite(a.re) || !Number.isFinite(a.im)) return complex(NaN, NaN);
+  const direction = (part: number) => (Math.abs(part) === Infinity ? Math.sign(part) : part * 0);
+  const unit = complex(direction(b.re), direction(b.im));
+  return complex(0 * (a.re * unit.re + a.im * unit.im), 0 * (a.im * unit.re - a.re * unit.im));
+}
+
+export function magnitude({ re, im }: Complex): number {
+  return Math.hypot(re, im);
+}
+
+export function sign(z: Complex): Complex {
+  const size = magnitude(z);
+  if (size !== size) return complex(NaN, NaN);
+  return size === 0 ? complex(0, 0) : complex(z.re / size, z.im / size);
+}
+
+/** e^re · (cos, sin), where an infinite factor does not meet a zero sine. */
+export function exponential({ re, im }: Complex): Complex {
+  const size = Math.exp(re);
+  if (im === 0) return complex(size, im);
+  if (re === -Infinity && !Number.isFinite(im)) return complex(0, 0);
+  return complex(size * Math.cos(im), size * Math.sin(im));
+}
+
+export function exponentialMinusOne({ re, im }: Complex): Complex {
+  const half = Math.sin(im / 2);
+  const real = Math.expm1(re) * Math.cos(im) - 2 * half * half;
+  return complex(real, im === 0 ? im : Math.exp(re) * Math.sin(im));
+}
+
+/** log|z|, which near one is that of one plus a small difference. */
+function logMagnitude({ re, im }: Complex): number {
+  const large = Math.max(Math.abs(re), Math.abs(im));
+  const small = Math.min(Math.abs(re), Math.abs(im));
+  if (large > 0.5 && large < 2) return Math.log1p((large - 1) * (large + 1) + small * small) / 2;
+  return Math.log(magnitude({ re, im }));
+}
+
+export function log(z: Complex): Complex {
+  return complex(logMagnitude(z), Math.atan2(z.im, z.re));
+}
+
+export function logPlusOne({ re, im }: Complex): Complex {
+  const near = Math.abs(re) < 0.5 && Math.abs(im) < 0.5;
+  const real = near ? Math.log1p(re * (2 + re) + im * im) / 2 : logMagnitude(complex(1 + re, im));
+  return complex(real, Math.atan2(im, 1 + re));
+}
+
+export function squareRoot({ re, im }: Complex): Complex {
+  if (Math.abs(im) === Infinity) return complex(Infinity, im);
+  if (re === 0 && im === 0) return complex(0, im);
+  if (re === -Infinity) return complex(im !== im ? NaN : 0, Math.sign(im) * Infinity || Infinity);
+  const huge = Math.max(Math.abs(re), Math.abs(im)) > 1e300;
+  const scale = huge ? 0.25 : Math.max(Math.abs(re), Math.abs(im)) < 1e-290 ? 2 ** 108 : 1;
+  const size = Math.sqrt((Math.abs(re * scale) + Math.hypot(re * scale, im * scale)) / 2);
+  const root = size / Math.sqrt(scale);
+  const other = Math.abs(im) / (2 * root);
+  const signed = (value: number) => (im < 0 || Object.is(im, -0) ? -value : value);
+  return re >= 0 ? complex(root, signed(other)) : complex(other, signed(root));
+}
+
+export function reciprocalRoot(z: Complex): Complex {
+  return divide(one, squareRoot(z));
+}
+
+export function cubeRoot(z: Complex): Complex {
+  const angle = Math.atan2(z.im, z.re) / 3;
+  const size = Math.cbrt(magnitude(z));
+  return complex(size * Math.cos(angle), size * Math.sin(angle));
+}
+
+export function power(base: Complex, exponent: Complex): Complex {
+  if (exponent.re === 0 && exponent.im === 0) return one;
+  if (base.re === 0 && base.im === 0) {
+    if (exponent.im === 0 && exponent.re > 0) return complex(0, 0);
+    return complex(NaN, NaN);
+  }
+  return exponential(multiply(exponent, log(base)));
+}
+
+export function sine({ re, im }: Complex): Complex {
+  return complex(Math.sin(re) * Math.cosh(im), Math.cos(re) * Math.sinh(im));
+}
+
+export function cosine({ re, im }: Complex): Complex {
+  return complex(Math.cos(re) * Math.cosh(im), -Math.sin(re) * Math.sinh(im));
+}
+
+export function hyperbolicSine(z: Complex): Complex {
+  return turnedBack(sine(turned(z)));
+}
+
+export function hyperbolicCosine(z: Complex): Complex {
+  return cosine(turned(z));
+}
+
+export function hyperbolicTangent({ re, im }: Complex): Complex {
+  if (Math.abs(re) > 20) {
+    const imaginary = 4 * Math.sin(im) * Math.cos(im) * Math.exp(-2 * Math.abs(re));
+    return complex(Math.sign(re), Number.isFinite(im) ? imaginary : 0);
+  }
+  const tangent = Math.tan(im);
+  const secant = 1 + tangent * tangent;
+  const sinh = Math.sinh(re);
+  const rho = Math.sqrt(1 + sinh * sinh);
+  if (!Number.isFinite(tangent)) return complex(rho / sinh, 1 / tangent);
+  const denominator = 1 + secant * sinh * sinh;
+  return complex((secant * rho * sinh) / denominator, tangent / denominator);
+}
+
+export function tangent(z: Complex): Complex {
+  return turnedBack(hyperbolicTangent(turned(z)));
+}
+
+export function logistic(z: Complex): Complex {
+  return divide(one, add(one, exponential(negate(z))));
+}
+
+export function arcCosine(z: Complex): Complex {
+  const minus = squareRoot(subtract(one, z));
+  const plus = squareRoot(add(one, z));
+  const imaginary = Math.asinh(plus.re * minus.im - plus.im * minus.re);
+  return complex(2 * Math.atan2(minus.re, plus.re), imaginary);
+}
+
+export function arcSine(z: Complex): Complex {
+  const minus = squareRoot(subtract(one, z));
+  const plus = squareRoot(add(one, z));
+  const real = Math.atan2(z.re, minus.re * plus.re - minus.im * plus.im);
+  return complex(real, Math.asinh(minus.re * plus.im - minus.im * plus.re));
+}
+
+export function hyperbolicArcSine(z: Complex): Complex {
+  return turnedBack(arcSine(turned(z)));
+}
+
+export function hyperbolicArcCosine(z: Complex): Complex {
+  const minus = squareRoot(subtract(z, one));
+  const plus = squareRoot(add(z, one));
+  const real = Math.asinh(minus.re * plus.re + minus.im * plus.im);
+  return complex(real, 2 * Math.atan2(minus.im, plus.re));
+}
+
+export function hyperbolicArcTangent({ re, im }: Complex): Complex {
+  const away = 1 - re;
+  const real = Math.log1p((4 * re) / (away * away + im * im)) / 4;
+  return complex(real, Math.atan2(2 * im, (1 - re) * (1 + re) - im * im) / 2);
+}
+
+export function arcTangent(z: Complex): Complex {
+  return turnedBack(hyperbolicArcTangent(turned(z)));
+}

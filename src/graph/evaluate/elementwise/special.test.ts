@@ -1,0 +1,130 @@
+/** The special functions against values from tables of 20 digits and against their own identities. */
+import { describe, expect, test } from "vitest";
+import { Random } from "../../../support/random.ts";
+import { errorFunction } from "../../../formats/arithmetic/special.ts";
+import * as complex from "./complex.ts";
+import { nextAfter, reducePrecision, totalOrder } from "./convert.ts";
+import * as special from "./special.ts";
+
+const near = (relative: number) => (actual: number, expected: number) => {
+  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(relative * Math.abs(expected));
+};
+
+describe("functions of real numbers", () => {
+  test.each([
+    [special.erfc, 0.5, 0.4795001221869534623],
+    [special.erfc, 2, 0.0046777349810472658],
+    [special.erfc, 10, 2.088487583762544757e-45],
+    [special.lgamma, 0.5, 0.57236494292470008707],
+    [special.lgamma, 10.25, 13.368023671476049],
+    [special.lgamma, -1.5, 0.86004701537648101451],
+    [special.digamma, 1, -0.57721566490153286061],
+    [special.digamma, -0.5, 0.036489973978576520559],
+    [special.digamma, 20.5, 2.9958363947076466],
+    [special.besselI1e, 1, 0.20791041534970844887],
+    [special.besselI1e, -50, -0.055993123892895401],
+    [special.erfInverse, 0.5, 0.47693627620446987338],
+    [special.erfInverse, -0.999, -2.3267537655135246],
+  ] as const)("%o of %d", (f, x, expected) => {
+    near(1e-14)(f(x), expected);
+  });
+
+  test("erf undoes erf_inv", () => {
+    const random = new Random(3);
+    for (let i = 0; i < 200; i++) {
+      const y = 2 * random.uniform() - 1;
+      expect(Math.abs(errorFunction(special.erfInverse(y)) - y)).toBeLessThan(4e-16);
+    }
+  });
+
+  test("zeta and polygamma", () => {
+    near(1e-15)(special.zeta(2, 1), Math.PI ** 2 / 6);
+    near(1e-15)(special.zeta(4, 1), Math.PI ** 4 / 90);
+    near(1e-14)(special.polygamma(1, 1), Math.PI ** 2 / 6);
+    near(1e-14)(special.polygamma(2, 1), -2.4041138063191885708);
+    expect(special.zeta(1, 3)).toBe(Infinity);
+    expect(special.zeta(0.5, 3)).toBeNaN();
+  });
+
+  test("poles and limits", () => {
+    expect(special.lgamma(0)).toBe(Infinity);
+    expect(special.lgamma(-3)).toBe(Infinity);
+    expect(special.digamma(-2)).toBeNaN();
+    expect(special.erfInverse(1)).toBe(Infinity);
+    expect(special.erfInverse(1.5)).toBeNaN();
+    expect(special.erfc(-Infinity)).toBe(2);
+    expect(special.roundAwayFromZero(-2.5)).toBe(-3);
+    expect(special.roundAwayFromZero(0.49999999999999994)).toBe(0);
+  });
+});
+
+/** Inverse functions, each with a part of the plane on which it undoes the other. */
+const inverses = [
+  [complex.exponential, complex.log, 3],
+  [complex.sine, complex.arcSine, 1.5],
+  [complex.hyperbolicSine, complex.hyperbolicArcSine, 1.5],
+  [complex.hyperbolicTangent, complex.hyperbolicArcTangent, 0.75],
+  [complex.tangent, complex.arcTangent, 0.75],
+] as const;
+
+describe("functions of complex numbers", () => {
+  test.each(inverses)("%o and %o", (f, inverse, range) => {
+    const random = new Random(9);
+    for (let i = 0; i < 300; i++) {
+      const z = {
+        re: range * (2 * random.uniform() - 1),
+        im: range * (2 * random.uniform() - 1),
+      };
+      const back = inverse(f(z));
+      expect(Math.hypot(back.re - z.re, back.im - z.im)).toBeLessThan(1e-14);
+    }
+  });
+
+  test("cosines undo their inverses", () => {
+    const random = new Random(10);
+    for (let i = 0; i < 300; i++) {
+      const z = { re: random.normal(), im: random.normal() };
+      for (const back of [
+        complex.cosine(complex.arcCosine(z)),
+        complex.hyperbolicCosine(complex.hyperbolicArcCosine(z)),
+        complex.multiply(complex.squareRoot(z), complex.squareRoot(z)),
+        complex.multiply(complex.divide(z, { re: 2, im: -3 }), { re: 2, im: -3 }),
+      ])
+        expect(Math.hypot(back.re - z.re, back.im - z.im)).toBeLessThan(2e-14);
+    }
+  });
+
+  test("quotients of extreme numbers", () => {
+    const tiny = { re: 1e-308, im: 1e-308 };
+    expect(complex.divide(tiny, tiny)).toEqual({ re: 1, im: 0 });
+    const huge = { re: 1e308, im: -1e308 };
+    expect(complex.divide(huge, huge)).toEqual({ re: 1, im: 0 });
+  });
+});
+
+describe("bits of floats", () => {
+  test("one step towards another number", () => {
+    expect(nextAfter("f32")(1, 2)).toBe(1 + 2 ** -23);
+    expect(nextAfter("f32")(1, 0)).toBe(1 - 2 ** -24);
+    expect(nextAfter("f64")(0, -1)).toBe(-Number.MIN_VALUE);
+    expect(nextAfter("bf16")(-1, 0)).toBe(-1 + 2 ** -8);
+    expect(nextAfter("f16")(65504, Infinity)).toBe(Infinity);
+  });
+
+  test("reduce_precision rounds to even, overflows and flushes", () => {
+    const toHalf = reducePrecision("f32", 5, 10);
+    expect(toHalf(1 + 2 ** -11)).toBe(1);
+    expect(toHalf(1 + 3 * 2 ** -11)).toBe(1 + 2 ** -9);
+    expect(toHalf(65520)).toBe(Infinity);
+    expect(toHalf(2 ** -15)).toBe(0);
+    expect(Object.is(toHalf(-(2 ** -15)), -0)).toBe(true);
+    expect(reducePrecision("f32", 8, 10)(2 ** -140)).toBe(2 ** -140);
+  });
+
+  test("the total order", () => {
+    const order = [-Infinity, -1, -0, 0, 1, Infinity, NaN];
+    for (const [i, left] of order.entries())
+      for (const [j, right] of order.entries())
+        expect(Math.sign(totalOrder(left, right))).toBe(Math.sign(i - j));
+  });
+});

@@ -1,0 +1,195 @@
+/**
+ * Functions of real numbers that JavaScript lacks, in f64. Narrower elements round them once more.
+ *
+ * | function         | how                                                                         |
+ * |------------------|-----------------------------------------------------------------------------|
+ * | erfc             | 1 - erf below 1.5, a continued fraction above                               |
+ * | erf_inv          | a starting value, then Halley's steps on erf or erfc                        |
+ * | lgamma           | Stirling's series from 10 on, recurrence below, reflection for negatives    |
+ * | digamma          | asymptotic series from 10 on, recurrence below, reflection for negatives    |
+ * | zeta, polygamma  | Euler–Maclaurin summation                                                   |
+ * | bessel_i1e       | power series up to 30, asymptotic series beyond                             |
+ */
+import { errorFunction } from "../../../formats/arithmetic/special.ts";
+
+const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
+
+/** exp(-x²) with the rounding error of the square taken into account. */
+function gaussian(x: number): number {
+  const high = Math.fround(x);
+  const low = x - high;
+  return Math.exp(-high * high) * Math.exp(-low * (x + high));
+}
+
+const fractionTerms = 120;
+
+export function erfc(x: number): number {
+  if (x < 1.5) return 1 - errorFunction(x);
+  if (x > 27.3) return 0;
+  if (x !== x) return NaN;
+  let tail = x;
+  for (let term = fractionTerms; term >= 1; term--) tail = x + term / 2 / tail;
+  return gaussian(x) / (tail * Math.sqrt(Math.PI));
+}
+
+export function erfInverse(y: number): number {
+  const magnitude = Math.abs(y);
+  if (!(magnitude < 1)) return magnitude === 1 ? y * Infinity : NaN;
+  if (magnitude < 1e-9) return y / twoOverSqrtPi;
+  const complement = 1 - magnitude;
+  const logarithm = Math.log1p(-magnitude * magnitude);
+  const half = 2 / (Math.PI * 0.147) + logarithm / 2;
+  let x = Math.sqrt(Math.sqrt(half * half - logarithm / 0.147) - half);
+  for (let step = 0; step < 3; step++) {
+    const error = x < 1 ? errorFunction(x) - magnitude : complement - erfc(x);
+    const slope = error / (twoOverSqrtPi * gaussian(x));
+    x -= slope / (1 + x * slope);
+  }
+  return y < 0 ? -x : x;
+}
+
+const stirling = [
+  1 / 12,
+  -1 / 360,
+  1 / 1260,
+  -1 / 1680,
+  1 / 1188,
+  -691 / 360360,
+  1 / 156,
+  -3617 / 122400,
+];
+
+/** Horner's scheme on the coefficients from the lowest power up. */
+function polynomial(coefficients: readonly number[], x: number): number {
+  return coefficients.reduceRight((sum, coefficient) => sum * x + coefficient, 0);
+}
+
+/** sin(πx) without the error of π·x. */
+function sinPi(x: number): number {
+  const fraction = x - 2 * Math.floor(x / 2);
+  const half = fraction > 1 ? fraction - 1 : fraction;
+  const value = Math.sin(Math.PI * Math.min(half, 1 - half));
+  return fraction > 1 ? -value : value;
+}
+
+export function lgamma(x: number): number {
+  if (x !== x) return NaN;
+  if (!Number.isFinite(x)) return Infinity;
+  if (x <= 0) {
+    if (Number.isInteger(x)) return Infinity;
+    if (x > -1e-8) return -Math.log(-x);
+    return Math.log(Math.PI / Math.abs(x * sinPi(x))) - lgamma(-x);
+  }
+  if (x === 1 || x === 2) return 0;
+  let shifted = x;
+  let product = 1;
+  while (shifted < 10) product *= shifted++;
+  const inverse = 1 / shifted;
+  const series = inverse * polynomial(stirling, inverse * inverse);
+  const asymptotic = (shifted - 0.5) * Math.log(shifted) - shifted + Math.log(2 * Math.PI) / 2;
+  return asymptotic + series - Math.log(product);
+}
+
+const digammaSeries = [
+  1 / 12,
+  -1 / 120,
+  1 / 252,
+  -1 / 240,
+  1 / 132,
+  -691 / 32760,
+  1 / 12,
+  -3617 / 8160,
+];
+
+export function digamma(x: number): number {
+  if (x !== x || x === -Infinity) return NaN;
+  if (x <= 0) {
+    if (Number.isInteger(x)) return NaN;
+    const fraction = x - Math.floor(x);
+    return digamma(1 - x) - Math.PI / Math.tan(Math.PI * fraction);
+  }
+  if (x === Infinity) return Infinity;
+  let shifted = x;
+  let sum = 0;
+  while (shifted < 10) sum += 1 / shifted++;
+  const square = 1 / (shifted * shifted);
+  return Math.log(shifted) - 0.5 / shifted - square * polynomial(digammaSeries, square) - sum;
+}
+
+/** (2k)! / B(2k), the divisors of Euler–Maclaurin's correction. */
+const zetaDivisors = [
+  12, -720, 30240, -1209600, 47900160, -1.8924375803183791606e9, 7.47242496e10,
+  -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15,
+  1.8152105401943546773e17, -7.1661652561756670113e18,
+];
+
+/** Σ (q + k)^-x over k from 0. */
+export function zeta(x: number, q: number): number {
+  if (x !== x || q !== q || x < 1) return NaN;
+  if (x === 1) return Infinity;
+  if (q <= 0) {
+    if (Number.isInteger(q)) return x % 2 === 0 ? Infinity : NaN;
+    if (!Number.isInteger(x)) return NaN;
+  }
+  let sum = Math.pow(q, -x);
+  let base = q;
+  let term = sum;
+  for (let k = 0; k < 9 || base <= 9; k++) {
+    base++;
+    term = Math.pow(base, -x);
+    sum += term;
+    if (Math.abs(term) < Number.EPSILON * Math.abs(sum)) return sum;
+  }
+  sum += (term * base) / (x - 1) - term / 2;
+  let factor = 1;
+  let k = 0;
+  for (const divisor of zetaDivisors) {
+    factor *= x + k;
+    term /= base;
+    const correction = (factor * term) / divisor;
+    sum += correction;
+    if (Math.abs(correction) < Number.EPSILON * Math.abs(sum)) return sum;
+    factor *= x + k + 1;
+    term /= base;
+    k += 2;
+  }
+  return sum;
+}
+
+export function polygamma(n: number, x: number): number {
+  if (n === 0) return digamma(x);
+  if (n < 0 || !Number.isInteger(n)) return NaN;
+  const magnitude = Math.exp(lgamma(n + 1)) * zeta(n + 1, x);
+  return n % 2 === 1 ? magnitude : -magnitude;
+}
+
+export function besselI1e(x: number): number {
+  const magnitude = Math.abs(x);
+  if (magnitude > 30) return Math.sign(x) * besselTail(magnitude);
+  const quarter = (magnitude * magnitude) / 4;
+  let term = x / 2;
+  let sum = term;
+  for (let k = 1; Math.abs(term) > Number.EPSILON * Math.abs(sum) * 1e-3; k++) {
+    term *= quarter / (k * (k + 1));
+    sum += term;
+  }
+  return Math.exp(-magnitude) * sum;
+}
+
+function besselTail(x: number): number {
+  if (x === Infinity) return 0;
+  let term = 1;
+  let sum = 1;
+  for (let k = 1; k <= 20; k++) {
+    term *= -(4 - (2 * k - 1) ** 2) / (k * 8 * x);
+    sum += term;
+  }
+  return sum / Math.sqrt(2 * Math.PI * x);
+}
+
+export function roundAwayFromZero(x: number): number {
+  const magnitude = Math.abs(x);
+  const floor = Math.floor(magnitude);
+  const rounded = magnitude - floor >= 0.5 ? floor + 1 : floor;
+  return x < 0 || Object.is(x, -0) ? -rounded : rounded;
+}

@@ -1,0 +1,158 @@
+/**
+ * The evaluator: runs a function of a module on host data, op after op. It says what a program means;
+ * passes, transforms and devices are held against it.
+ *
+ *   evaluate(module, "main", [tensorOfArray(x)])      -> the function's results
+ *   evaluate(module, "main", inputs, { widened: true })  -> the same with all floats as f64
+ *
+ * The widened evaluator gives the reference for float results: nothing is rounded to the narrower types of
+ * the program, except where an op asks for the bits of a number.
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { Random } from "../../support/random.ts";
+import { applyGraphRule, isTensor, operandsOf, regionsOf, typeText } from "../ops/index.ts";
+import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/index.ts";
+import { datumText, emptyTensor } from "./datum.ts";
+import type { Datum, Tensor } from "./datum.ts";
+import { conversion } from "./elementwise/convert.ts";
+import { Frame } from "./frame.ts";
+import type { RuleResult, Session, Steps } from "./frame.ts";
+import { mapTensors } from "./map.ts";
+import { runProcesses } from "./processes.ts";
+import { evaluationRules } from "./rules/index.ts";
+
+export interface EvaluationOptions {
+  /** Whether floats are computed and kept as f64. */
+  readonly widened?: boolean | undefined;
+  /** Where the random numbers of `rng` begin. */
+  readonly seed?: number | undefined;
+  /** Where `interpreter.print` writes; nowhere by default. */
+  readonly print?: ((text: string) => void) | undefined;
+}
+
+/** The results of a function. */
+export function evaluate(
+  module: GraphModule,
+  name: string,
+  inputs: readonly Datum[],
+  options: EvaluationOptions = {},
+): readonly Datum[] {
+  const random = new Random(options.seed ?? 0);
+  const session: Session = {
+    module,
+    widened: options.widened ?? false,
+    place: { replica: 0, partition: 0 },
+    replicas: 1,
+    partitions: 1,
+    random: () => random.uniform(),
+    print: options.print ?? (() => undefined),
+    probes: new Map<string, Tensor[]>(),
+    runRegion,
+    runFunction,
+  };
+  const kept = inputs.map((datum) => stored(datum, session));
+  const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
+  return results;
+}
+
+/** An input as the session keeps it. */
+function stored(datum: Datum, session: Session): Datum {
+  if (datum.kind !== "tensor") return datum;
+  const element = new Frame(session).stored(datum.element);
+  if (element === datum.element) return datum;
+  const target = emptyTensor({ element, shape: datum.shape });
+  return mapTensors(target, conversion(datum.element, element), [datum]);
+}
+
+function* runFunction(
+  name: string,
+  inputs: readonly Datum[],
+  session: Session,
+  op?: AnyGraphOp,
+): Steps<readonly Datum[]> {
+  const found = session.module.functions.get(name);
+  if (found === undefined)
+    throw new TilewrightError({
+      code: "TW9504",
+      message: `the module has no function @${name}`,
+      location: op?.location,
+      expected: [...session.module.functions.keys()].map((each) => `@${each}`).join(", "),
+      found: `@${name}`,
+    });
+  const frame = new Frame(session);
+  requireInputs(name, found.body.parameters, inputs, frame);
+  return yield* runRegion(found.body, inputs, frame);
+}
+
+function requireInputs(
+  name: string,
+  parameters: readonly GraphValue[],
+  inputs: readonly Datum[],
+  frame: Frame,
+): void {
+  const text = (value: GraphValue): string =>
+    isTensor(value.type)
+      ? typeText({ ...value.type, element: frame.stored(value.type.element) })
+      : typeText(value.type);
+  const expected = parameters.map(text);
+  const found = inputs.map(datumText);
+  const fits = expected.every(
+    (each, i) => each === found[i] || parameters[i]?.type.kind !== "tensor",
+  );
+  if (fits && expected.length === found.length) return;
+  throw new TilewrightError({
+    code: "TW9505",
+    message: `@${name} is given other values than it takes`,
+    expected: expected.join(", "),
+    found: found.join(", "),
+  });
+}
+
+function* runRegion(
+  region: GraphRegion,
+  inputs: readonly Datum[],
+  frame: Frame,
+): Steps<readonly Datum[]> {
+  const dying = lastUses(region);
+  for (const [i, parameter] of region.parameters.entries())
+    frame.define(parameter, inputs[i] as Datum);
+  for (const [index, op] of region.ops.entries()) {
+    const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
+    const results = isSteps(outcome) ? yield* outcome : outcome;
+    for (const [i, value] of op.results.entries()) frame.define(value, results[i] as Datum);
+    for (const value of dying[index] ?? []) frame.forget(value);
+  }
+  return frame.data(region.results);
+}
+
+function isSteps(outcome: RuleResult): outcome is Steps<readonly Datum[]> {
+  return !Array.isArray(outcome);
+}
+
+const knownLastUses = new WeakMap<GraphRegion, readonly (readonly GraphValue[])[]>();
+
+/** For each op of a region, the region's own values that nothing after it uses. */
+function lastUses(region: GraphRegion): readonly (readonly GraphValue[])[] {
+  const known = knownLastUses.get(region);
+  if (known !== undefined) return known;
+  const alive = new Set<GraphValue>(region.results);
+  const own = new Set<GraphValue>([
+    ...region.parameters,
+    ...region.ops.flatMap(({ results }) => results),
+  ]);
+  const dying: (readonly GraphValue[])[] = new Array<readonly GraphValue[]>(region.ops.length);
+  for (let index = region.ops.length - 1; index >= 0; index--) {
+    const op = region.ops[index] as AnyGraphOp;
+    const used = new Set([...usesOf(op), ...op.results]);
+    dying[index] = [...used].filter((value) => own.has(value) && !alive.has(value));
+    for (const value of used) alive.add(value);
+  }
+  knownLastUses.set(region, dying);
+  return dying;
+}
+
+/** Operands of an op, and what its regions use or return. */
+function usesOf(op: AnyGraphOp): readonly GraphValue[] {
+  const inner = regionsOf(op).flatMap(({ ops, results }) => [...ops.flatMap(usesOf), ...results]);
+  return [...operandsOf(op), ...inner];
+}

@@ -1,0 +1,141 @@
+/**
+ * Where evaluation stands: the values of one function's activation, and what all of the program shares.
+ *
+ * Rules are plain functions from an op and its frame to results. Those of ops with regions, and of ops at
+ * which processes meet, are generators: they may stop with a `Request` until other processes have
+ * arrived (`processes.ts`).
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type {
+  AnyGraphOp,
+  ElementType,
+  GraphModule,
+  GraphRegion,
+  GraphValue,
+  TensorType,
+} from "../ops/index.ts";
+import { isComplexElement, isFloatElement, isTensor, typeText } from "../ops/index.ts";
+import type { Datum, Tensor, TokenDatum } from "./datum.ts";
+import { datumText } from "./datum.ts";
+
+/** The place of a process in the grid: rows are replicas, columns partitions. */
+export interface ProcessPlace {
+  readonly replica: number;
+  readonly partition: number;
+}
+
+/** What a process waits for. */
+export type Request =
+  | {
+      /** Each member of `group` brings `value`; all get all values, in the order of the group. */
+      readonly kind: "exchange";
+      readonly channel: string;
+      readonly group: readonly number[];
+      readonly value: readonly Datum[];
+    }
+  | { readonly kind: "receive"; readonly channel: string }
+  | { readonly kind: "send"; readonly channel: string; readonly value: readonly Datum[] }
+  | { readonly kind: "infeed" }
+  | { readonly kind: "outfeed"; readonly value: readonly Datum[] };
+
+export type Steps<T> = Generator<Request, T, readonly (readonly Datum[])[]>;
+
+/** What a rule gives: results, or steps that end in results. */
+export type RuleResult = readonly Datum[] | Steps<readonly Datum[]>;
+
+/** What all activations of a program's process share. */
+export interface Session {
+  readonly module: GraphModule;
+  /** Whether floats are computed and kept as f64, to serve as a reference. */
+  readonly widened: boolean;
+  readonly place: ProcessPlace;
+  readonly replicas: number;
+  readonly partitions: number;
+  /** A source of random bits for `rng`. */
+  readonly random: () => number;
+  /** Where `interpreter.print` writes. */
+  readonly print: (text: string) => void;
+  /** What `interpreter.probe` has seen, by its name. */
+  readonly probes: Map<string, Tensor[]>;
+  /** How the ops of a region are run. */
+  readonly runRegion: (
+    region: GraphRegion,
+    inputs: readonly Datum[],
+    frame: Frame,
+  ) => Steps<readonly Datum[]>;
+  readonly runFunction: (
+    name: string,
+    inputs: readonly Datum[],
+    session: Session,
+    op?: AnyGraphOp,
+  ) => Steps<readonly Datum[]>;
+}
+
+export class Frame {
+  readonly session: Session;
+  readonly #values = new Map<GraphValue, Datum>();
+
+  constructor(session: Session) {
+    this.session = session;
+  }
+
+  define(value: GraphValue, datum: Datum): void {
+    this.#values.set(value, datum);
+  }
+
+  forget(value: GraphValue): void {
+    this.#values.delete(value);
+  }
+
+  datum(value: GraphValue): Datum {
+    const datum = this.#values.get(value);
+    if (datum === undefined) throw new Error(`value ${value.id} is used before it is defined`);
+    return datum;
+  }
+
+  data(values: readonly GraphValue[]): readonly Datum[] {
+    return values.map((value) => this.datum(value));
+  }
+
+  tensor(value: GraphValue): Tensor {
+    const datum = this.datum(value);
+    if (datum.kind === "tensor") return datum;
+    throw new Error(`a tensor was expected, not ${datumText(datum)}`);
+  }
+
+  tensors(values: readonly GraphValue[]): readonly Tensor[] {
+    return values.map((value) => this.tensor(value));
+  }
+
+  /** The type that a value's tensor has here. */
+  typeOf(value: GraphValue, op: AnyGraphOp): TensorType {
+    if (!isTensor(value.type)) throw unsupported(op, `it has the type ${typeText(value.type)}`);
+    const { element, shape } = value.type;
+    return { kind: "tensor", element: this.stored(element), shape };
+  }
+
+  /** The type of an op's result. */
+  result(op: AnyGraphOp, index = 0): TensorType {
+    const value = op.results[index];
+    if (value === undefined) throw new Error(`${op.kind} has no result ${index}`);
+    return this.typeOf(value, op);
+  }
+
+  /** The element type in which elements are kept. */
+  stored(element: ElementType): ElementType {
+    if (!this.session.widened) return element;
+    if (isFloatElement(element)) return "f64";
+    return isComplexElement(element) ? "complex<f64>" : element;
+  }
+}
+
+/** An op that the evaluator cannot run. */
+export function unsupported(op: AnyGraphOp, reason: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW9501",
+    message: `${op.kind} cannot be evaluated: ${reason}`,
+    location: op.location,
+  });
+}
+
+export type { TokenDatum };

@@ -1,0 +1,158 @@
+/**
+ * Sums of products: dot_general and what is a form of it.
+ *
+ * Both operands are brought into the form [batch, free, contracted]; a result element is the sum over the
+ * contracted places of two rows, in order.
+ *
+ * | result                    | products and sums                                          |
+ * |---------------------------|------------------------------------------------------------|
+ * | floats, complex numbers   | in f64, rounded once at the end                            |
+ * | integers up to 32 bits    | modulo 2^32                                                |
+ * | i64, ui64                 | in big integers                                            |
+ */
+import { roundFloat } from "../../formats/floats.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DotAlgorithm, DotNumbers, ElementType, TensorType } from "../ops/index.ts";
+import { isFloatElement, sizeOf } from "../ops/index.ts";
+import { emptyTensor, tensor } from "./datum.ts";
+import type { Tensor } from "./datum.ts";
+import { conversion } from "./elementwise/convert.ts";
+import { domainOf, lanesOfNumbers, numbersOf, reader, writer } from "./scalars.ts";
+import type { Complex, Scalar } from "./scalars.ts";
+import { transpose } from "./shapes.ts";
+
+/** Sums of products of two rows, for all pairs of rows. */
+type RowProducts = (left: number, right: number, length: number) => Scalar;
+
+/** The sum of products of a result element; `left` and `right` are where its rows begin. */
+export function rowProducts(left: Tensor, right: Tensor, result: ElementType): RowProducts {
+  const domain = domainOf(result);
+  if (domain === "complex") return complexProducts(left, right);
+  if (domain === "wide") return wideProducts(left, right, result);
+  const lefts = numbersOf(left);
+  const rights = numbersOf(right);
+  if (domain === "bool")
+    return (first, second, length) => {
+      let any = 0;
+      for (let k = 0; k < length; k++)
+        any |= (lefts[first + k] as number) & (rights[second + k] as number);
+      return any;
+    };
+  if (domain === "integer")
+    return (first, second, length) => {
+      let sum = 0;
+      for (let k = 0; k < length; k++)
+        sum = (sum + Math.imul(lefts[first + k] as number, rights[second + k] as number)) | 0;
+      return sum;
+    };
+  return (first, second, length) => {
+    let sum = 0;
+    for (let k = 0; k < length; k++)
+      sum += (lefts[first + k] as number) * (rights[second + k] as number);
+    return sum;
+  };
+}
+
+function complexProducts(left: Tensor, right: Tensor): RowProducts {
+  const read = asComplex(left);
+  const readRight = asComplex(right);
+  return (first, second, length) => {
+    let re = 0;
+    let im = 0;
+    for (let k = 0; k < length; k++) {
+      const a = read(first + k);
+      const b = readRight(second + k);
+      re += a.re * b.re - a.im * b.im;
+      im += a.re * b.im + a.im * b.re;
+    }
+    return { re, im };
+  };
+}
+
+function asComplex(operand: Tensor): (index: number) => Complex {
+  const read = reader(operand);
+  const convert = conversion(operand.element, "complex<f64>");
+  return (index) => convert(read(index)) as Complex;
+}
+
+function wideProducts(left: Tensor, right: Tensor, result: ElementType): RowProducts {
+  const convert = [left, right].map(({ element }) => conversion(element, result));
+  const read = [reader(left), reader(right)];
+  const value = (side: 0 | 1, index: number) =>
+    convert[side]?.(read[side]?.(index) as Scalar) as bigint;
+  return (first, second, length) => {
+    let sum = 0n;
+    for (let k = 0; k < length; k++) sum += value(0, first + k) * value(1, second + k);
+    return sum;
+  };
+}
+
+export function dotGeneral(
+  lhs: Tensor,
+  rhs: Tensor,
+  numbers: DotNumbers,
+  type: TensorType,
+  algorithm?: DotAlgorithm,
+): Tensor {
+  const left = arranged(
+    rounded(lhs, algorithm?.lhs_precision_type, algorithm?.lhs_component_count),
+    numbers.lhs_batching_dimensions,
+    numbers.lhs_contracting_dimensions,
+  );
+  const right = arranged(
+    rounded(rhs, algorithm?.rhs_precision_type, algorithm?.rhs_component_count),
+    numbers.rhs_batching_dimensions,
+    numbers.rhs_contracting_dimensions,
+  );
+  const result = emptyTensor(type);
+  const write = writer(result.element, result.lanes);
+  const sum = rowProducts(left.rows, right.rows, result.element);
+  const { batch, length } = left;
+  for (let b = 0; b < batch; b++)
+    for (let m = 0; m < left.free; m++)
+      for (let n = 0; n < right.free; n++) {
+        const first = (b * left.free + m) * length;
+        const second = (b * right.free + n) * length;
+        write((b * left.free + m) * right.free + n, sum(first, second, length));
+      }
+  return result;
+}
+
+/** An operand as rows: [batch, free, contracted]. */
+function arranged(operand: Tensor, batching: readonly number[], contracting: readonly number[]) {
+  const { shape } = operand;
+  const free = shape
+    .map((_, axis) => axis)
+    .filter((axis) => ![...batching, ...contracting].includes(axis));
+  const extents = (axes: readonly number[]) => sizeOf(axes.map((axis) => shape[axis] as number));
+  const order = [...batching, ...free, ...contracting];
+  const inOrder = order.every((axis, i) => axis === i);
+  return {
+    rows: inOrder ? operand : transpose(operand, order),
+    batch: extents(batching),
+    free: extents(free),
+    length: extents(contracting),
+  };
+}
+
+/**
+ * An operand rounded to the precision that an algorithm names. With several components the operand is
+ * split into parts that together hold it; it stays as it is.
+ */
+function rounded(operand: Tensor, precision: string | undefined, components = 1): Tensor {
+  if (precision === undefined || components > 1 || !isFloatElement(operand.element)) return operand;
+  const name = Object.values(dtypes).find((dtype) => dtype.name === precision.toLowerCase())?.name;
+  if (name !== "tf32" && name !== "bf16" && name !== "f16") return operand;
+  const numbers = Float64Array.from(numbersOf(operand), (value) => roundFloat(name, value));
+  return tensor(operand.element, operand.shape, lanesOfNumbers(operand.element, numbers));
+}
+
+/** dot_general's numbers for two vectors or matrices. */
+export function plainDotNumbers(left: Tensor): DotNumbers {
+  return {
+    lhs_batching_dimensions: [],
+    rhs_batching_dimensions: [],
+    lhs_contracting_dimensions: [left.shape.length - 1],
+    rhs_contracting_dimensions: [0],
+  };
+}

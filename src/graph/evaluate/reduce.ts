@@ -1,0 +1,232 @@
+/**
+ * Reductions. A reduction begins with the initial value and takes elements in row-major order; every step
+ * is rounded to the region's type, as its ops say. Where the specification leaves the order open this is
+ * the one of StableHLO's interpreter, which its tests expect.
+ *
+ *   reduce          over all elements that differ only along the reduced axes
+ *   reduce_window   over each window; padding and the holes of base dilation are initial values that take part
+ *   select_and_scatter   each window selects an element; the source's element is combined there
+ */
+import type { AnyGraphOp, GraphRegion, TensorType } from "../ops/index.ts";
+import { sizeOf } from "../ops/index.ts";
+import { emptyTensor, splat } from "./datum.ts";
+import type { Tensor } from "./datum.ts";
+import type { Frame } from "./frame.ts";
+import { regionFunction, scalarRegion } from "./region.ts";
+import { reader, writer } from "./scalars.ts";
+import type { Scalar } from "./scalars.ts";
+import { forEachIndex, forEachPlace, stridesOf } from "./strides.ts";
+
+export interface Reduction {
+  readonly inputs: readonly Tensor[];
+  readonly inits: readonly Tensor[];
+  readonly body: GraphRegion;
+  readonly types: readonly TensorType[];
+  readonly frame: Frame;
+  readonly op: AnyGraphOp;
+}
+
+/** Folds elements, one of each input, into the accumulators of a place. */
+type Fold = (target: number, source: number | undefined) => void;
+
+interface Accumulators {
+  readonly fold: Fold;
+  readonly finish: () => readonly Tensor[];
+}
+
+/** Accumulators at every place of the results; a fold from no place takes the initial values. */
+function accumulators({ inputs, inits, body, types, frame, op }: Reduction): Accumulators {
+  const initial = inits.map((init) => reader(init)(0));
+  const read = inputs.map(reader);
+  const places = sizeOf(types[0]?.shape ?? []);
+  const finish = (columns: readonly (readonly Scalar[])[]) => () =>
+    columns.map((column, i) => {
+      const result = emptyTensor(types[i] as TensorType);
+      const write = writer(result.element, result.lanes);
+      column.forEach((value, place) => {
+        write(place, value);
+      });
+      return result;
+    });
+  const columns = initial.map((value) => new Array<Scalar>(places).fill(value));
+  const [column, ...others] = columns;
+  if (column !== undefined && others.length === 0) {
+    const run = scalarRegion(body, frame, op);
+    const [only] = read;
+    const [start] = initial;
+    const fold: Fold = (target, source) => {
+      const value = source === undefined ? start : only?.(source);
+      column[target] = run(column[target] as Scalar, value as Scalar);
+    };
+    return { fold, finish: finish(columns) };
+  }
+  const run = regionFunction(body, frame, op);
+  const fold: Fold = (target, source) => {
+    const old = columns.map((each) => each[target] as Scalar);
+    const values = source === undefined ? initial : read.map((each) => each(source));
+    for (const [i, value] of run(...old, ...values).entries())
+      (columns[i] as Scalar[])[target] = value;
+  };
+  return { fold, finish: finish(columns) };
+}
+
+export function reduce(reduction: Reduction, dimensions: readonly number[]): readonly Tensor[] {
+  const { inputs, types } = reduction;
+  const [{ shape } = { shape: [] as readonly number[] }] = inputs;
+  const { fold, finish } = accumulators(reduction);
+  const resultStrides = stridesOf(types[0]?.shape ?? []);
+  let next = 0;
+  const strides = shape.map((_, axis) =>
+    dimensions.includes(axis) ? 0 : (resultStrides[next++] as number),
+  );
+  const elements = { start: 0, strides: stridesOf(shape) };
+  forEachPlace(shape, { start: 0, strides }, elements, fold);
+  return finish();
+}
+
+/** How windows lie on an axis. */
+export interface Window {
+  readonly size: number;
+  readonly stride: number;
+  readonly baseDilation: number;
+  readonly windowDilation: number;
+  readonly low: number;
+}
+
+/** The place on the axis that element `tap` of window `position` covers; undefined for padding and holes. */
+function coveredPlace(
+  { stride, baseDilation, windowDilation, low }: Window,
+  extent: number,
+  position: number,
+  tap: number,
+): number | undefined {
+  const dilated = position * stride + tap * windowDilation - low;
+  if (dilated < 0 || dilated % baseDilation !== 0) return undefined;
+  const place = dilated / baseDilation;
+  return place < extent ? place : undefined;
+}
+
+/** Calls `visit` with the elements of each window in row-major order; undefined stands for padding. */
+function forEachTap(
+  shape: readonly number[],
+  windows: readonly Window[],
+  position: readonly number[],
+  visit: (place: number | undefined) => void,
+): void {
+  const strides = stridesOf(shape);
+  forEachIndex(
+    windows.map(({ size }) => size),
+    (taps) => {
+      let place: number | undefined = 0;
+      for (let axis = 0; axis < windows.length && place !== undefined; axis++) {
+        const covered = coveredPlace(
+          windows[axis] as Window,
+          shape[axis] as number,
+          position[axis] as number,
+          taps[axis] as number,
+        );
+        place = covered === undefined ? undefined : place + covered * (strides[axis] as number);
+      }
+      visit(place);
+    },
+  );
+}
+
+export function reduceWindow(reduction: Reduction, windows: readonly Window[]): readonly Tensor[] {
+  const { inputs, types } = reduction;
+  const [{ shape } = { shape: [] as readonly number[] }] = inputs;
+  const axis = scannedAxis(windows, shape, types[0]?.shape ?? []);
+  if (axis !== undefined && initIsNeutral(reduction)) return scan(reduction, axis);
+  const { fold, finish } = accumulators(reduction);
+  let target = 0;
+  forEachIndex(types[0]?.shape ?? [], (position) => {
+    forEachTap(shape, windows, position, (source) => {
+      fold(target, source);
+    });
+    target++;
+  });
+  return finish();
+}
+
+/**
+ * The axis along which windows are all that lies up to an element, as in a cumulative sum: each window
+ * then is the one before with one element more, and the whole takes linear time. Steps are the same, in
+ * the same order, since initial values folded into an initial value change nothing.
+ */
+function scannedAxis(
+  windows: readonly Window[],
+  shape: readonly number[],
+  result: readonly number[],
+): number | undefined {
+  const axis = windows.findIndex(({ size }) => size > 1);
+  if (axis < 0) return undefined;
+  const isScan = windows.every(({ size, stride, baseDilation, low }, each) => {
+    const isPlain = stride === 1 && baseDilation === 1 && result[each] === shape[each];
+    return (
+      isPlain && (each === axis ? low === size - 1 && size >= (shape[each] as number) : size === 1)
+    );
+  });
+  return isScan && windows[axis]?.windowDilation === 1 ? axis : undefined;
+}
+
+function initIsNeutral({ inits, body, frame, op }: Reduction): boolean {
+  const initial = inits.map((init) => reader(init)(0));
+  return regionFunction(
+    body,
+    frame,
+    op,
+  )(...initial, ...initial).every((value, i) => Object.is(value, initial[i]));
+}
+
+function scan(
+  { inputs, inits, body, types, frame, op }: Reduction,
+  axis: number,
+): readonly Tensor[] {
+  const [{ shape } = { shape: [] as readonly number[] }] = inputs;
+  const run = regionFunction(body, frame, op);
+  const results = types.map((type) => emptyTensor(type));
+  const write = results.map(({ element, lanes }) => writer(element, lanes));
+  const read = inputs.map(reader);
+  const strides = stridesOf(shape);
+  const step = strides[axis] as number;
+  const rows = shape.map((extent, each) => (each === axis ? Math.min(1, extent) : extent));
+  const walk = { start: 0, strides };
+  forEachPlace(rows, walk, walk, (first) => {
+    let state: readonly Scalar[] = inits.map((init) => reader(init)(0));
+    for (let i = 0; i < (shape[axis] as number); i++) {
+      const place = first + i * step;
+      state = run(...state, ...read.map((each) => each(place)));
+      for (const [which, value] of state.entries()) write[which]?.(place, value);
+    }
+  });
+  return results;
+}
+
+export function selectAndScatter(
+  operand: Tensor,
+  source: Tensor,
+  init: Tensor,
+  windows: readonly Window[],
+  regions: { readonly select: GraphRegion; readonly scatter: GraphRegion },
+  frame: Frame,
+  op: AnyGraphOp,
+): Tensor {
+  const result = splat(init, { element: operand.element, shape: operand.shape });
+  const select = scalarRegion(regions.select, frame, op);
+  const combine = scalarRegion(regions.scatter, frame, op);
+  const read = reader(operand);
+  const readSource = reader(source);
+  const readResult = reader(result);
+  const write = writer(result.element, result.lanes);
+  let from = 0;
+  forEachIndex(source.shape, (position) => {
+    let kept: number | undefined;
+    forEachTap(operand.shape, windows, position, (place) => {
+      if (place === undefined) return;
+      if (kept === undefined || select(read(kept), read(place)) === 0) kept = place;
+    });
+    if (kept !== undefined) write(kept, combine(readResult(kept), readSource(from)));
+    from++;
+  });
+  return result;
+}

@@ -1,0 +1,173 @@
+/** Rules of products, transforms, factorisations and random bits. */
+import type { GraphOp, GraphRules } from "../../ops/index.ts";
+import * as batchNorm from "../batch-norm.ts";
+import { convolve } from "../convolution.ts";
+import type { ConvolutionSettings } from "../convolution.ts";
+import { countOf, emptyTensor } from "../datum.ts";
+import type { Tensor } from "../datum.ts";
+import { einsum } from "../einsum.ts";
+import { unsupported } from "../frame.ts";
+import type { Frame, RuleResult } from "../frame.ts";
+import * as algebra from "../linear-algebra.ts";
+import { dotGeneral, plainDotNumbers } from "../products.ts";
+import { randomBits } from "../random.ts";
+import { domainOf, numbersOf, writer } from "../scalars.ts";
+import { numbers } from "./shared.ts";
+
+function convolutionSettings(
+  { attributes }: GraphOp<"stablehlo.convolution"> | GraphOp<"stablehlo.dynamic_conv">,
+  low: readonly number[],
+): ConvolutionSettings {
+  return {
+    numbers: attributes.dimension_numbers,
+    windows: attributes.dimension_numbers.input_spatial_dimensions.map((_, i) => ({
+      stride: attributes.window_strides?.[i] ?? 1,
+      low: low[i] ?? 0,
+      inputDilation: attributes.lhs_dilation?.[i] ?? 1,
+      kernelDilation: attributes.rhs_dilation?.[i] ?? 1,
+      reversed: attributes.window_reversal?.[i] ?? false,
+    })),
+    featureGroups: attributes.feature_group_count,
+    batchGroups: attributes.batch_group_count,
+  };
+}
+
+function uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Tensor {
+  const result = emptyTensor(frame.result(op));
+  const [low, high] = [op.operands.a, op.operands.b].map(
+    (value) => numbersOf(frame.tensor(value))[0] ?? 0,
+  );
+  const { random } = frame.session;
+  const write = writer(result.element, result.lanes);
+  const domain = domainOf(result.element);
+  const draw =
+    op.attributes.rng_distribution === "UNIFORM"
+      ? () => (low as number) + ((high as number) - (low as number)) * random()
+      : () =>
+          (low as number) +
+          (high as number) *
+            Math.sqrt(-2 * Math.log(1 - random())) *
+            Math.cos(2 * Math.PI * random());
+  for (let i = 0; i < countOf(result); i++) {
+    const value = draw();
+    write(
+      i,
+      domain === "wide" ? BigInt(Math.floor(value)) : domain === "real" ? value : Math.floor(value),
+    );
+  }
+  return result;
+}
+
+export const productRules = {
+  "stablehlo.dot_general": (op, frame) => [
+    dotGeneral(
+      frame.tensor(op.operands.lhs),
+      frame.tensor(op.operands.rhs),
+      op.attributes.dot_dimension_numbers,
+      frame.result(op),
+      op.attributes.algorithm,
+    ),
+  ],
+  "stablehlo.dot": (op, frame) => {
+    const left = frame.tensor(op.operands.lhs);
+    return [
+      dotGeneral(left, frame.tensor(op.operands.rhs), plainDotNumbers(left), frame.result(op)),
+    ];
+  },
+  "stablehlo.einsum": (op, frame) => {
+    const operands = frame.tensors([op.operands.lhs, op.operands.rhs]);
+    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
+    if (result === undefined)
+      throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
+    return [result];
+  },
+  "stablehlo.unary_einsum": (op, frame) => {
+    const operands = [frame.tensor(op.operands.operand)];
+    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
+    if (result === undefined)
+      throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
+    return [result];
+  },
+  "stablehlo.convolution": (op, frame) => [
+    convolve(
+      frame.tensor(op.operands.lhs),
+      frame.tensor(op.operands.rhs),
+      frame.result(op),
+      convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
+    ),
+  ],
+  "stablehlo.dynamic_conv": (op, frame) => {
+    const padding = numbers(frame.tensor(op.operands.d_padding));
+    const low = padding.filter((_, i) => i % 2 === 0);
+    return [
+      convolve(
+        frame.tensor(op.operands.lhs),
+        frame.tensor(op.operands.rhs),
+        frame.result(op),
+        convolutionSettings(op, low),
+      ),
+    ];
+  },
+  "stablehlo.fft": (op, frame) => [
+    algebra.fourier(
+      frame.tensor(op.operands.operand),
+      op.attributes.fft_type,
+      op.attributes.fft_length,
+      frame.result(op),
+    ),
+  ],
+  "stablehlo.cholesky": (op, frame) => [
+    algebra.cholesky(frame.tensor(op.operands.a), op.attributes.lower),
+  ],
+  "stablehlo.triangular_solve": ({ operands, attributes }, frame) => [
+    algebra.triangularSolve(frame.tensor(operands.a), frame.tensor(operands.b), {
+      leftSide: attributes.left_side,
+      lower: attributes.lower,
+      unitDiagonal: attributes.unit_diagonal,
+      transpose: attributes.transpose_a,
+    }),
+  ],
+  "stablehlo.batch_norm_inference": ({ operands, attributes }, frame) => [
+    batchNorm.batchNormInference(
+      {
+        operand: frame.tensor(operands.operand),
+        scale: frame.tensor(operands.scale),
+        offset: frame.tensor(operands.offset),
+        mean: frame.tensor(operands.mean),
+        variance: frame.tensor(operands.variance),
+      },
+      attributes.epsilon,
+      attributes.feature_index,
+    ),
+  ],
+  "stablehlo.batch_norm_training": ({ operands, attributes }, frame) =>
+    batchNorm.batchNormTraining(
+      {
+        operand: frame.tensor(operands.operand),
+        scale: frame.tensor(operands.scale),
+        offset: frame.tensor(operands.offset),
+      },
+      attributes.epsilon,
+      attributes.feature_index,
+    ),
+  "stablehlo.batch_norm_grad": ({ operands, attributes }, frame) =>
+    batchNorm.batchNormGradient(
+      {
+        operand: frame.tensor(operands.operand),
+        scale: frame.tensor(operands.scale),
+        mean: frame.tensor(operands.mean),
+        variance: frame.tensor(operands.variance),
+        gradient: frame.tensor(operands.grad_output),
+      },
+      attributes.epsilon,
+      attributes.feature_index,
+    ),
+  "stablehlo.rng": (op, frame) => [uniform(op, frame)],
+  "stablehlo.rng_bit_generator": (op, frame) => {
+    const state = frame.tensor(op.operands.initial_state);
+    if (state.element !== "ui64") throw unsupported(op, "its state is not of ui64");
+    const bits = randomBits(state, op.attributes.rng_algorithm, frame.result(op, 1));
+    if (bits === undefined) throw unsupported(op, "its elements have no random bits");
+    return bits;
+  },
+} satisfies Partial<GraphRules<[Frame], RuleResult>>;

@@ -1,0 +1,76 @@
+/** Rules of ops that combine elements by a region. */
+import type { GraphOp, GraphRules } from "../../ops/index.ts";
+import { emptyTensor } from "../datum.ts";
+import type { Frame, RuleResult } from "../frame.ts";
+import { mapTensors } from "../map.ts";
+import { reduce, reduceWindow, selectAndScatter } from "../reduce.ts";
+import type { Reduction, Window } from "../reduce.ts";
+import { regionFunction } from "../region.ts";
+import type { Scalar } from "../scalars.ts";
+import { sort } from "../sort.ts";
+
+function windowsOf(
+  sizes: readonly number[],
+  attributes: {
+    readonly window_strides?: readonly number[] | undefined;
+    readonly base_dilations?: readonly number[] | undefined;
+    readonly window_dilations?: readonly number[] | undefined;
+    readonly padding?: readonly (readonly number[])[] | undefined;
+  },
+): readonly Window[] {
+  return sizes.map((size, axis) => ({
+    size,
+    stride: attributes.window_strides?.[axis] ?? 1,
+    baseDilation: attributes.base_dilations?.[axis] ?? 1,
+    windowDilation: attributes.window_dilations?.[axis] ?? 1,
+    low: attributes.padding?.[axis]?.[0] ?? 0,
+  }));
+}
+
+function reductionOf(
+  op: GraphOp<"stablehlo.reduce"> | GraphOp<"stablehlo.reduce_window">,
+  frame: Frame,
+): Reduction {
+  return {
+    inputs: frame.tensors(op.operands.inputs),
+    inits: frame.tensors(op.operands.init_values),
+    body: op.regions.body,
+    types: op.results.map((_, i) => frame.result(op, i)),
+    frame,
+    op,
+  };
+}
+
+export const reductionRules = {
+  "stablehlo.reduce": (op, frame) => reduce(reductionOf(op, frame), op.attributes.dimensions),
+  "stablehlo.reduce_window": (op, frame) =>
+    reduceWindow(reductionOf(op, frame), windowsOf(op.attributes.window_dimensions, op.attributes)),
+  "stablehlo.select_and_scatter": (op, frame) => {
+    const operand = frame.tensor(op.operands.operand);
+    const sizes = op.attributes.window_dimensions ?? operand.shape.map(() => 1);
+    return [
+      selectAndScatter(
+        operand,
+        frame.tensor(op.operands.source),
+        frame.tensor(op.operands.init_value),
+        windowsOf(sizes, op.attributes),
+        op.regions,
+        frame,
+        op,
+      ),
+    ];
+  },
+  "stablehlo.sort": (op, frame) =>
+    sort(
+      frame.tensors(op.operands.inputs),
+      op.attributes.dimension,
+      op.regions.comparator,
+      frame,
+      op,
+    ),
+  "stablehlo.map": (op, frame) => {
+    const run = regionFunction(op.regions.computation, frame, op);
+    const compute = (...inputs: Scalar[]) => run(...inputs)[0] as Scalar;
+    return [mapTensors(emptyTensor(frame.result(op)), compute, frame.tensors(op.operands.inputs))];
+  },
+} satisfies Partial<GraphRules<[Frame], RuleResult>>;

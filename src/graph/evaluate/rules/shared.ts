@@ -1,0 +1,34 @@
+/** What several families of rules share. */
+import type { AnyGraphOp, GraphOp } from "../../ops/index.ts";
+import { emptyTensor } from "../datum.ts";
+import type { Tensor } from "../datum.ts";
+import { conversion } from "../elementwise/convert.ts";
+import type { ScalarKind } from "../elementwise/index.ts";
+import { unsupported } from "../frame.ts";
+import type { Frame, RuleResult } from "../frame.ts";
+import { evaluateElementwise, mapTensors } from "../map.ts";
+
+export type Rule = (op: AnyGraphOp, frame: Frame) => RuleResult;
+
+export const elementwise = (op: GraphOp<ScalarKind>, frame: Frame): RuleResult =>
+  evaluateElementwise(op, frame);
+
+export const refuse =
+  (reason: string): Rule =>
+  (op) => {
+    throw unsupported(op, reason);
+  };
+
+export const dynamic = "its shape is known only when it runs";
+
+export function numbers(value: Tensor): readonly number[] {
+  return Array.from(value.lanes as ArrayLike<number | bigint>, Number);
+}
+
+/** A constant as it is kept. */
+export function constant(literal: Tensor, frame: Frame): Tensor {
+  const element = frame.stored(literal.element);
+  if (element === literal.element) return literal;
+  const target = emptyTensor({ element, shape: literal.shape });
+  return mapTensors(target, conversion(literal.element, element), [literal]);
+}
