@@ -5,3 +5,5 @@ export { evaluate } from "./evaluate.ts";
 export type { EvaluationOptions } from "./evaluate.ts";
 export { numbersOf, reader } from "./scalars.ts";
 export type { Scalar } from "./scalars.ts";
+export { namedTensors } from "./arrays.ts";
+export { disagreement } from "./compare.ts";

@@ -91,6 +91,13 @@ export function writer(element: ElementType, lanes: ElementLanes): Writer {
       numbers[index] = settle(value as number);
     };
   }
+  if (domainOf(element) === "real") {
+    const numbers = lanes as Float64Array;
+    return (index, value) => {
+      // A NaN that the processor made may carry a sign; the literal does not.
+      numbers[index] = value === value ? (value as number) : NaN;
+    };
+  }
   return (index, value) => {
     lanes[index] = value as never;
   };

@@ -5,6 +5,7 @@ import { evaluateCustomCall } from "../custom-calls.ts";
 import { unsupported } from "../frame.ts";
 import type { Frame, RuleResult } from "../frame.ts";
 import { scalarNumber } from "../scalars.ts";
+import { refuse } from "./shared.ts";
 
 export const controlRules = {
   "stablehlo.while": ({ operands, regions }, frame) =>
@@ -38,6 +39,7 @@ export const controlRules = {
     if (member === undefined) throw unsupported(op, "its operand has no such member");
     return [member];
   },
+  "sdy.manual_computation": refuse("it runs on the parts of a mesh of devices"),
   "sdy.sharding_constraint": (op, frame) => [frame.datum(op.operands.input)],
   foreign: (op) => {
     throw unsupported(op, `${op.attributes.op_name} is of no known dialect`);
