@@ -210,7 +210,13 @@ describe("loops", () => {
         loop({ from: i, to: cdiv(n, 8) }, () => undefined);
       },
     );
-    expect(bodyText(definition)).toContain("loop %1, %6, %7 body(%8: i32) {");
+    expect(bodyText(definition)).toContain(
+      [
+        "%2 = size {of = ceildiv(n, 8)} : i32",
+        "%3 = constant {value = 1, dtype = i32, shape = []} : i32",
+        "loop %1, %2, %3 body(%4: i32) {",
+      ].join("\n"),
+    );
   });
 
   test("while", () => {
