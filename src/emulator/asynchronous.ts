@@ -21,15 +21,36 @@ import type {
   WarpView,
 } from "./collective.ts";
 
-const agents = new WeakMap<WarpView, AsyncAgents>();
+const agents = {
+  async: new WeakMap<WarpView, AsyncAgents>(),
+  generic: new WeakMap<WarpView, AsyncAgents>(),
+};
 
-function agentsOf(machine: MachineView, warp: WarpView): AsyncAgents {
-  let found = agents.get(warp);
-  if (found === undefined) {
-    found = new AsyncAgents(() => machine.newAgent());
-    agents.set(warp, found);
-  }
-  return found;
+/** Agents of the asynchronous proxy that warps of a cluster have used. */
+const agentsOfCluster = new WeakMap<object, number[]>();
+
+function agentsOf(machine: MachineView, warp: WarpView, proxy: IssueProxy): AsyncAgents {
+  const known = agents[proxy].get(warp);
+  if (known !== undefined) return known;
+  const { cluster } = warp.block;
+  const all = agentsOfCluster.get(cluster) ?? [];
+  agentsOfCluster.set(cluster, all);
+  const made = new AsyncAgents(() => {
+    const agent = machine.newAgent();
+    if (proxy === "async") all.push(agent);
+    return agent;
+  });
+  agents[proxy].set(warp, made);
+  return made;
+}
+
+/** Of what a warp knows, the end of operations by the asynchronous proxy. */
+export function finishedOperations({ block }: WarpView, { generic }: Knowledge): Knowledge {
+  const clock = (agentsOfCluster.get(block.cluster) ?? []).reduce(
+    (all, agent) => all.with(agent, generic.get(agent)),
+    Clock.empty,
+  );
+  return new Knowledge(clock, clock, clock);
 }
 
 /** Who issues an operation. */
@@ -56,7 +77,7 @@ export class Issue {
     const { machine, warp } = issuer;
     if (warp.timeline === undefined) return;
     this.#known = warp.timeline.knowledge;
-    const pool = agentsOf(machine, warp);
+    const pool = agentsOf(machine, warp, proxy);
     this.#read = pool.take("read", this.#known.generic);
     this.#write = pool.take("write", this.#known.generic);
   }

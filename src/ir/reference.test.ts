@@ -17,7 +17,7 @@ describe("the reference of operations", () => {
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
     expect(text).toContain("| `ref`, `fill?` |  |  | reads `ref`; may: drop |");
     expect(text).toContain(
-      "a warp meets before; tells the block, with `peer` the cluster; rolled; may: nothing |",
+      "a warp meets before; tells the block; with `peer` tells the cluster; rolled; may: nothing |",
     );
   });
 });

@@ -99,7 +99,7 @@ function meetingText({ who, part, at }: Meeting): string {
 
 function tellsText(tells: Traits["tells"]): readonly string[] {
   if (typeof tells !== "string")
-    return [`tells the ${tells.otherwise}, with \`${tells.with}\` the ${tells.scope}`];
+    return [...tellsText(tells.otherwise), `with \`${tells.with}\` tells the ${tells.scope}`];
   return tells === "nobody" ? [] : [`tells the ${tells}`];
 }
 

@@ -123,12 +123,13 @@ export type Freedom = "anything" | "drop" | "nothing" | "as its regions";
  * silence. A trait is a claim about the instructions that are emitted for the op: passes, placement, ordering of lanes
  * and simulator believe it, and `test/traits` holds it against the emulator.
  */
-export interface Traits<O extends string = string> {
+export interface Traits<O extends string = string, A extends string = string> {
   readonly accesses: readonly Access<O>[] | AccessesByMethod<O>;
   readonly results: Results<O>;
   readonly meets: readonly Meeting[];
-  /** Who may learn of what the lanes did before; wider where the optional operand is given. */
-  readonly tells: Scope | { readonly with: O; readonly scope: Scope; readonly otherwise: Scope };
+  /** Who may learn of what the lanes did before; wider where the optional operand or the list is given. */
+  readonly tells:
+    Scope | { readonly with: O | A; readonly scope: Scope; readonly otherwise: Scope };
   /** Whose accesses the lanes may rely on afterwards. */
   readonly hears: Scope;
   /** Whether its lanes may need shared memory of their own; `src/layout/plan/scratch.ts` has a rule then. */
@@ -142,13 +143,13 @@ export interface Traits<O extends string = string> {
   readonly may: Freedom;
 }
 
-export interface OpSchema<O extends string = string> {
+export interface OpSchema<O extends string = string, A extends string = string> {
   /** One sentence for the reference. */
   readonly summary: string;
   readonly operands: { readonly [name: string]: OperandArity };
   readonly attributes: { readonly [name: string]: AttributeSchema };
   readonly regions: { readonly [name: string]: RegionArity };
-  readonly traits: Traits<O>;
+  readonly traits: Traits<O, A>;
 }
 
 type OperandValue<A> = A extends "many" ? readonly Value[] : Value;

@@ -96,5 +96,8 @@ export function allocatesShared(op: AnyOp): boolean {
 export function toldBy(op: AnyOp): Scope {
   const { tells } = traitsOf(op);
   if (typeof tells === "string") return tells;
-  return operandsNamed(op, tells.with).length > 0 ? tells.scope : tells.otherwise;
+  const attributes = op.attributes as { readonly [name: string]: unknown };
+  const listed = [attributes[tells.with] ?? []].flat();
+  const given = operandsNamed(op, tells.with).length > 0 || listed.length > 0;
+  return given ? tells.scope : tells.otherwise;
 }

@@ -124,7 +124,7 @@ function pointer(name: string): Variable {
 /** Emits the op between loads of its sources' registers and stores of its results', and runs that. */
 export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
-  const context = new EmitContext(placement, () => {
+  const context = new EmitContext(placement, new Set(), () => {
     throw new Error("no regions here");
   });
   if (test.oneWarp === true) context.scope = { ...context.scope, oneWarp: true };

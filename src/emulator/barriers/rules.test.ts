@@ -193,20 +193,33 @@ describe("the barrier of a cluster", () => {
     expect(runCluster("barrier.cluster.arrive; barrier.cluster.arrive;").codes).toContain("TW8080");
   });
 
-  test("blocks arrive on each other's mbarriers", () => {
-    const body = [
-      initBarriers([{ at: 0, count: 1 }]),
-      meet,
-      "st.shared.b32 [%smem+64], 3; bar.warp.sync -1;",
-      "setp.ne.u32 %p0, %thread, 0; @%p0 bra $sent;",
-      "xor.b32 %r1, %rank, 1; mapa.shared::cluster.u32 %r2, %smem, %r1;",
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];",
-      "$sent:",
-      awaitBarrier(0, 0),
-      "xor.b32 %r1, %rank, 1; mapa.shared::cluster.u32 %r2, %smem, %r1; ld.shared::cluster.b32 %r3, [%r2+64];",
-      "mul.wide.u32 %d1, %rank, 4; add.u64 %d1, %d1, %out; st.global.b32 [%d1], %r3;",
-      meet,
-    ].join("\n");
-    expect(runCluster(body)).toEqual({ codes: [], out: [3, 3] });
+  describe("blocks arrive on each other's mbarriers", () => {
+    const exchange = (arrive: string, wait: string): string =>
+      [
+        initBarriers([{ at: 0, count: 1 }]),
+        meet,
+        "st.shared.b32 [%smem+64], 3; bar.warp.sync -1;",
+        "setp.ne.u32 %p0, %thread, 0; @%p0 bra $sent;",
+        "xor.b32 %r1, %rank, 1; mapa.shared::cluster.u32 %r2, %smem, %r1;",
+        `mbarrier.arrive${arrive}.shared::cluster.b64 _, [%r2];`,
+        "$sent:",
+        awaitBarrier(0, 0).replace("try_wait.parity", `try_wait.parity${wait}`),
+        "xor.b32 %r1, %rank, 1; mapa.shared::cluster.u32 %r2, %smem, %r1; ld.shared::cluster.b32 %r3, [%r2+64];",
+        "mul.wide.u32 %d1, %rank, 4; add.u64 %d1, %d1, %out; st.global.b32 [%d1], %r3;",
+        meet,
+      ].join("\n");
+
+    test("and tell of ordinary accesses where both reach the cluster", () => {
+      const body = exchange(".release.cluster", ".acquire.cluster");
+      expect(runCluster(body)).toEqual({ codes: [], out: [3, 3] });
+    });
+
+    test.each([
+      ["", ".acquire.cluster"],
+      [".release.cta", ".acquire.cluster"],
+      [".release.cluster", ""],
+    ])("and tell of none with arrive%s and try_wait%s", (arrive, wait) => {
+      expect(runCluster(exchange(arrive, wait)).codes).toContain("TW8014");
+    });
   });
 });

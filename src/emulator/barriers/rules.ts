@@ -1,7 +1,7 @@
 /** The instructions on mbarriers. */
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { forLanes, lanesOf, recordOrdinary } from "../asynchronous.ts";
+import { finishedOperations, forLanes, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import type { Issuer } from "../asynchronous.ts";
 import type {
   AddressKind,
@@ -23,8 +23,10 @@ import {
   isIntact,
   removeBarrier,
   reportMissedPhase,
+  toldNothing,
+  toldToAll,
 } from "./table.ts";
-import type { BarrierRecord } from "./table.ts";
+import type { BarrierRecord, Told } from "./table.ts";
 
 /** How an address operand is to be understood. */
 export function addressKind(modifiers: readonly string[]): AddressKind {
@@ -84,7 +86,7 @@ function transactions(change: Change): CollectiveRule {
       const found = barrierPlace(issuer, kind, place.address(issuer.warp, lane));
       recordOrdinary(issuer, found, barrierBytes, "atomic");
       const operand = bytes.word(issuer.warp, lane);
-      changeBarrier(issuer, found, Knowledge.none, (barrier) => change(barrier, operand));
+      changeBarrier(issuer, found, toldNothing, (barrier) => change(barrier, operand));
     });
   };
 }
@@ -104,6 +106,21 @@ function arrival(modifiers: readonly string[]): Change {
 function released(warp: WarpView, modifiers: readonly string[]): Knowledge {
   if (warp.timeline === undefined || modifiers.includes("relaxed")) return warp.fenced;
   return warp.timeline.publish();
+}
+
+/** What a release tells whoever waits at a place: all of it in the warp's own block, or as far as its scope reaches. */
+function toldAt(
+  warp: WarpView,
+  { block }: Place,
+  knowledge: Knowledge,
+  modifiers: readonly string[],
+): Told {
+  if (knowledge === Knowledge.none || block === warp.block) return toldToAll(knowledge);
+  const reaches = modifiers.includes("cluster");
+  return {
+    block: finishedOperations(warp, knowledge),
+    cluster: reaches ? knowledge : Knowledge.none,
+  };
 }
 
 const arrive: CollectiveRule = (instruction) => {
@@ -128,7 +145,8 @@ const arrive: CollectiveRule = (instruction) => {
         const { lane } = issuer;
         const { token } = findBarrier(issuer, found).barrier;
         const count = operand?.word(warp, lane) ?? 1;
-        changeBarrier(issuer, found, told, (barrier) => change(barrier, count));
+        const tells = toldAt(warp, found, told, modifiers);
+        changeBarrier(issuer, found, tells, (barrier) => change(barrier, count));
         if (!dropped) state.setWide(warp, lane, token);
       }
       return "done";
@@ -171,6 +189,8 @@ interface WaitForm {
   readonly parity: boolean;
   readonly blocking: boolean;
   readonly acquires: boolean;
+  /** Whether it hears of arrivals from other blocks. */
+  readonly reachesCluster: boolean;
 }
 
 const wait: CollectiveRule = (instruction) => {
@@ -186,6 +206,7 @@ const wait: CollectiveRule = (instruction) => {
     parity: modifiers.includes("parity"),
     blocking: modifiers[0] === "try_wait",
     acquires: !modifiers.includes("relaxed"),
+    reachesCluster: modifiers.includes("cluster"),
   };
   return { aligned: false, run: (call) => runWait(form, call) };
 };
@@ -219,8 +240,10 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   for (const { issuer, found, record, passed } of attempts.values()) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
     if (!passed) continue;
-    if (form.acquires) warp.learn(record.ended);
-    else warp.see(record.ended);
+    const { block, cluster } = record.ended;
+    const heard = form.reachesCluster ? block.join(cluster) : block;
+    if (form.acquires) warp.learn(heard);
+    else warp.see(heard);
   }
   if (passing === mask) waitsOf(warp).delete(instruction);
   return "done";

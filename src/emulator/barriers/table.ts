@@ -4,6 +4,9 @@
  *   arrive (release)   the arriving warp's knowledge joins what the running phase gathers
  *   phase ends         what it gathered becomes what a wait for it learns
  *   wait (acquire)     the waiting warp learns it
+ *
+ * Arrivals and waits reach their own block unless they say `.cluster`. Of what a warp of another block knows, only the
+ * end of asynchronous operations is told without that: hardware has no cache for them.
  */
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
@@ -15,13 +18,25 @@ import type { BarrierProblem } from "./mbarrier.ts";
 
 export const barrierBytes = 8;
 
+/** What an arrival tells: to whoever waits, and to waits of the whole cluster besides. */
+export interface Told {
+  readonly block: Knowledge;
+  readonly cluster: Knowledge;
+}
+
+export function toldToAll(knowledge: Knowledge): Told {
+  return { block: knowledge, cluster: Knowledge.none };
+}
+
+export const toldNothing = toldToAll(Knowledge.none);
+
 export class BarrierRecord {
   readonly barrier: Mbarrier;
-  #gathering = Knowledge.none;
+  #gathering = toldNothing;
   /** Lanes of a warp tell the same, one after the other. */
-  #lastTold = Knowledge.none;
+  #lastTold = toldNothing;
   /** What a wait for the last phase that ended learns. */
-  ended = Knowledge.none;
+  ended = toldNothing;
 
   constructor(count: number) {
     this.barrier = new Mbarrier(count);
@@ -29,17 +44,21 @@ export class BarrierRecord {
 
   /** Changes the barrier, and notes what whoever changes it tells the waiters. */
   change(
-    told: Knowledge,
+    told: Told,
     operation: (barrier: Mbarrier) => BarrierProblem | undefined,
   ): BarrierProblem | undefined {
     const before = this.barrier.phase;
-    if (told !== this.#lastTold) this.#gathering = this.#gathering.join(told);
+    if (told !== this.#lastTold)
+      this.#gathering = {
+        block: this.#gathering.block.join(told.block),
+        cluster: this.#gathering.cluster.join(told.cluster),
+      };
     this.#lastTold = told;
     const problem = operation(this.barrier);
     if (this.barrier.phase !== before) {
       this.ended = this.#gathering;
-      this.#gathering = Knowledge.none;
-      this.#lastTold = Knowledge.none;
+      this.#gathering = toldNothing;
+      this.#lastTold = toldNothing;
     }
     return problem;
   }
@@ -139,7 +158,7 @@ function problemText(problem: BarrierProblem): string {
 export function changeBarrier(
   issuer: Issuer,
   place: Place,
-  told: Knowledge,
+  told: Told,
   operation: (barrier: Mbarrier) => BarrierProblem | undefined,
 ): void {
   const record = findBarrier(issuer, place);

@@ -2,7 +2,13 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { recordOrdinary } from "../asynchronous.ts";
 import type { Issue, Issuer } from "../asynchronous.ts";
-import { barrierBytes, barrierPlace, changeBarrier, findBarrier } from "../barriers/table.ts";
+import {
+  barrierBytes,
+  barrierPlace,
+  changeBarrier,
+  findBarrier,
+  toldToAll,
+} from "../barriers/table.ts";
 import type { BlockView, OperandView, Place } from "../collective.ts";
 import { reportOnce } from "../reports.ts";
 import { groupsOf } from "./groups.ts";
@@ -62,8 +68,9 @@ export function completeAtBarriers(
   machine.schedule(() => {
     reportLeftOver(issue, user);
     move();
+    const told = toldToAll(issue.finished);
     for (const place of barriers)
-      changeBarrier(issue.issuer, place, issue.finished, (barrier) => barrier.complete(bytes));
+      changeBarrier(issue.issuer, place, told, (barrier) => barrier.complete(bytes));
   });
 }
 

@@ -5,7 +5,14 @@
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { Issue, lanesOf, recordOrdinary } from "../asynchronous.ts";
 import { addressKind } from "../barriers/rules.ts";
-import { barrierBytes, barrierPlace, changeBarrier, findBarrier } from "../barriers/table.ts";
+import {
+  barrierBytes,
+  barrierPlace,
+  changeBarrier,
+  findBarrier,
+  toldNothing,
+  toldToAll,
+} from "../barriers/table.ts";
 import type {
   Collective,
   CollectiveCall,
@@ -113,7 +120,7 @@ export function arriveWhenCopied(instruction: CollectiveInstruction): Collective
         const place = barrierPlace(issuer, kind, barrier.address(warp, lane));
         recordOrdinary(issuer, place, barrierBytes, "atomic");
         if (expected) findBarrier(issuer, place);
-        else changeBarrier(issuer, place, Knowledge.none, (object) => object.addPending());
+        else changeBarrier(issuer, place, toldNothing, (object) => object.addPending());
         return { issuer, place, copies: groupsOf("ordinary", warp).batch(lane) };
       });
       const arrive = (): void => {
@@ -122,7 +129,9 @@ export function arriveWhenCopied(instruction: CollectiveInstruction): Collective
           return;
         }
         for (const { issuer, place, copies } of arrivals)
-          changeBarrier(issuer, place, copies.told ?? Knowledge.none, (object) => object.arrive(1));
+          changeBarrier(issuer, place, toldToAll(copies.told ?? Knowledge.none), (object) =>
+            object.arrive(1),
+          );
       };
       machine.schedule(arrive);
       return "done";

@@ -41,6 +41,7 @@ export const asynchronousOps = defineOps({
           plain: [lanes("read", "source"), lanes("write", "destination")],
         },
       },
+      tells: { with: "multicast", scope: "cluster", otherwise: "nobody" },
       unrolls: "never",
     },
   },

@@ -1,5 +1,5 @@
 /**
- * Keeps an op family's entries as literal types while checking their form; traits may name operands of their own op
+ * Keeps an op family's entries as literal types while checking their form; traits may name what their own op has
  * alone. Most ops begin with one of two sets of traits and say in what they differ:
  *
  *   transpose: { …, traits: computes }
@@ -8,8 +8,8 @@
 import type { Access, OpSchema, Traits } from "../schema.ts";
 
 type Checked<T> = {
-  readonly [K in keyof T]: T[K] extends { readonly operands: infer P }
-    ? OpSchema<keyof P & string>
+  readonly [K in keyof T]: T[K] extends { readonly operands: infer P; readonly attributes: infer A }
+    ? OpSchema<keyof P & string, keyof A & string>
     : OpSchema;
 };
 
@@ -31,7 +31,7 @@ export const computes = {
   regions: "none",
   unrolls: "freely",
   may: "anything",
-} as const satisfies Traits<never>;
+} as const satisfies Traits<never, never>;
 
 /** An op that is there for what it does. */
 export const acts = { ...computes, results: "none", may: "nothing" } as const;

@@ -18,6 +18,7 @@ import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Numbers } from "./numbers.ts";
+import type { ReachPlan } from "./ordering/scopes.ts";
 import type {
   BarrierValue,
   EmittedValue,
@@ -56,13 +57,16 @@ export class EmitContext {
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
   readonly arrivals: Arrivals;
+  /** Ops on barriers that must reach other blocks of the cluster. */
+  readonly reach: ReachPlan;
   scope: Scope;
   readonly #emitRegion: RegionEmitter;
   readonly #values = new Map<Value, EmittedValue>();
   readonly #parameterRegisters = new Map<string, Register>();
 
-  constructor(placement: Placement, emitRegion: RegionEmitter) {
+  constructor(placement: Placement, reach: ReachPlan, emitRegion: RegionEmitter) {
     this.placement = placement;
+    this.reach = reach;
     this.kernel = placement.kernel;
     this.target = placement.target;
     this.windows = new Windows(placement.kernel);

@@ -21,8 +21,10 @@ import { threadBarrier } from "./barriers.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
+import { AccessFinder } from "./ordering/accesses.ts";
 import { planOrdering } from "./ordering/plan.ts";
 import type { OrderingPlan } from "./ordering/plan.ts";
+import { planReach } from "./ordering/scopes.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 import { clusterBarrier, inCluster, publishBarriers } from "./synchronization.ts";
@@ -30,8 +32,10 @@ import { clusterBarrier, inCluster, publishBarriers } from "./synchronization.ts
 /** Emits a kernel as it was placed. */
 export function emitKernel(placement: Placement): Executable {
   const { kernel, target } = placement;
-  const ordering = planOrdering(placement);
-  const context = new EmitContext(placement, (region, own) => {
+  const accesses = new AccessFinder(placement);
+  const ordering = planOrdering(kernel, accesses);
+  const reach = planReach(kernel, accesses);
+  const context = new EmitContext(placement, reach, (region, own) => {
     emitRegion(region, own, ordering);
   });
   for (const parameter of kernel.parameters) defineParameter(context, parameter);

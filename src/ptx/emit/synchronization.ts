@@ -13,7 +13,7 @@
  * Scale 4 is for barriers on which a program thread arrives somewhere, 1 for all others. A wait keeps the
  * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
  */
-import type { Op, Region, Value } from "../../ir/node.ts";
+import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -171,7 +171,7 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   code.guarded(numbers.leader, () => {
     if (remote === undefined) emitArrival(context, place, count);
     else
-      code.emit("mbarrier.arrive.release.cluster.shared::cluster.b64", [
+      code.emit(`mbarrier.arrive${releaseOf(op, context)}.shared::cluster.b64`, [
         discard,
         address(remote),
         ...counted,
@@ -179,10 +179,15 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   });
 }
 
-/** The instruction that waits; `acquire.cluster` where arrivals may come from another block. */
-function tryWait(context: EmitContext): string {
-  if (!context.target.features.includes("cluster")) return "mbarrier.test_wait.parity.shared.b64";
-  const order = inCluster(context) ? ".acquire.cluster" : "";
+/** How an arrival on a peer's barrier is spelled: without a word it tells its own block of ordinary accesses. */
+export function releaseOf(op: AnyOp, { reach }: EmitContext): string {
+  return reach.has(op) ? ".release.cluster" : "";
+}
+
+/** The instruction that waits; `acquire.cluster` where arrivals tell of ordinary accesses in another block. */
+function tryWait(op: AnyOp, { reach, target }: EmitContext): string {
+  if (!target.features.includes("cluster")) return "mbarrier.test_wait.parity.shared.b64";
+  const order = reach.has(op) ? ".acquire.cluster" : "";
   return `mbarrier.try_wait.parity${order}.shared::cta.b64`;
 }
 
@@ -197,7 +202,7 @@ function wait(op: Op<"barrier_wait">, context: EmitContext): void {
       : code.make("b32", "and.b32", asked, integer(1));
   const again = code.label("wait");
   code.place(again);
-  const done = code.make("pred", tryWait(context), address(base, offset), parity);
+  const done = code.make("pred", tryWait(op, context), address(base, offset), parity);
   code.jumpIf(done, again, { negated: true, uniform: false });
   warpBarrier(context, "lanes may have left the wait one by one");
 }

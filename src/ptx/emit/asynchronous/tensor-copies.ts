@@ -24,7 +24,7 @@ import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
-import { barrierAddress, emitArrival } from "../synchronization.ts";
+import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
 
@@ -211,7 +211,7 @@ export function tensorCopyIn(
   }
   const skip = code.label("copied");
   code.jumpIf(one, skip, { negated: true, uniform: false });
-  expectEverywhere(context, place, own.scale, planned.bytes, group);
+  expectEverywhere(op, context, place, { scale: own.scale, bytes: planned.bytes, group });
   const mask = code.make("b16", "cvt.u16.u32", group);
   for (const box of operands) code.emit(`${opcode}.multicast::cluster`, [...box, mask]);
   code.place(skip);
@@ -236,13 +236,17 @@ function expectBytes(
 
 /** The same on the barrier of every block that a multicast reaches. */
 function expectEverywhere(
+  op: Op<"copy_async">,
   context: EmitContext,
   { base, offset }: BarrierPlace,
-  scale: number,
-  bytes: number,
-  group: Register,
+  {
+    scale,
+    bytes,
+    group,
+  }: { readonly scale: number; readonly bytes: number; readonly group: Register },
 ): void {
   const { code } = context;
+  const release = releaseOf(op, context);
   const own = code.make("b32", "add.u32", base, integer(offset));
   const left = code.make("b32", "mov.b32", group);
   const again = code.label("receiver");
@@ -251,7 +255,7 @@ function expectEverywhere(
   const rank = code.make("b32", "clz.b32", reversed);
   const remote = code.make("b32", "mapa.shared::cluster.u32", own, rank);
   if (scale === 1)
-    code.emit("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64", [
+    code.emit(`mbarrier.arrive.expect_tx${release}.shared::cluster.b64`, [
       discard,
       address(remote),
       integer(bytes),
@@ -261,7 +265,7 @@ function expectEverywhere(
       address(remote),
       integer(bytes),
     ]);
-    code.emit("mbarrier.arrive.release.cluster.shared::cluster.b64", [
+    code.emit(`mbarrier.arrive${release}.shared::cluster.b64`, [
       discard,
       address(remote),
       integer(scale),

@@ -39,7 +39,7 @@ function emitted(
       out.store(compute(x.load(), y.load()));
     },
   );
-  const context = new EmitContext(placeKernel(body, target), () => undefined);
+  const context = new EmitContext(placeKernel(body, target), new Set(), () => undefined);
   for (const op of body.body.ops) {
     if (isElementwise(op)) {
       const rule = valueRules[op.kind] as (op: AnyOp, context: EmitContext) => void;

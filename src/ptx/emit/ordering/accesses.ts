@@ -26,6 +26,8 @@ const phases: Place = { name: "a barrier's phase", space: "phases" };
 export interface PlaceAccess extends Omit<Access, "of"> {
   /** All places whose bytes it may touch. */
   readonly places: readonly Place[];
+  /** Whether they are those of another block. */
+  readonly ofPeer: boolean;
 }
 
 export class AccessFinder {
@@ -77,6 +79,7 @@ export class AccessFinder {
     return accessesOf(op, this.#methodOf(op)).map(({ value, ...access }) => ({
       ...access,
       places: this.#places(value),
+      ofPeer: value.type.kind === "ref" && value.type.space === "peer",
     }));
   }
 
@@ -121,6 +124,7 @@ const usesScratch = {
   actor: "lanes",
   proxy: "generic",
   done: "at once",
+  ofPeer: false,
 } as const;
 
 function overlap(left: SharedBuffer, right: SharedBuffer | undefined): boolean {

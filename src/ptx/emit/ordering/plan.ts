@@ -23,13 +23,11 @@
  * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
  * engine is the user's, and is not looked at here.
  */
-import type { AnyOp, Region } from "../../../ir/node.ts";
+import type { AnyOp, Kernel, Region } from "../../../ir/node.ts";
 import type { Meeting } from "../../../ir/schema.ts";
 import { toldBy, traitsOf } from "../../../ir/traits.ts";
 import { regionList } from "../../../ir/traverse.ts";
-import type { Placement } from "../../../layout/plan/place.ts";
-import { AccessFinder } from "./accesses.ts";
-import type { Place } from "./accesses.ts";
+import type { AccessFinder, Place } from "./accesses.ts";
 import { Pending } from "./pending.ts";
 
 export interface Need {
@@ -41,10 +39,8 @@ export interface Need {
 
 export type OrderingPlan = ReadonlyMap<AnyOp, Need>;
 
-export function planOrdering(placement: Placement): OrderingPlan {
+export function planOrdering(kernel: Kernel, finder: AccessFinder): OrderingPlan {
   const needs = new Map<AnyOp, Need>();
-  const finder = new AccessFinder(placement);
-  const { kernel } = placement;
   for (const thread of kernel.threads.keys())
     new Planner(finder, thread, needs).follow(kernel.body, new Pending());
   return needs;

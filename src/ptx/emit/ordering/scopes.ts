@@ -1,0 +1,156 @@
+/**
+ * How far arrivals and waits on barriers must reach. One that reaches other blocks of the cluster costs a flush of
+ * caches on the GPU; what the copy engine and the tensor cores did needs none. So an arrival on a peer's barrier
+ * reaches the cluster only where lanes may have done something before it that the peer could meet:
+ *
+ *   | before the arrival                                   | peer                            | scope   |
+ *   |------------------------------------------------------|---------------------------------|---------|
+ *   | wgmma reads a, the copy engine writes it             | multicasts into a               | block   |
+ *   | loads of a                                           | multicasts into a               | cluster |
+ *   | loads of an array that the kernel never writes       |                                 | block   |
+ *   | stores to own shared memory that no peer reaches     |                                 | block   |
+ *   | stores to the output                                 | may store there, or load it     | cluster |
+ *
+ * Whoever tells hands on what it has been told. So the program threads are followed together: a wait hears of all that
+ * any of them tells through the same barrier, in this block or another. Nothing is ever told for good, since a barrier
+ * tells only those who wait for it. A wait reaches as far as the arrivals on its barrier.
+ */
+import type { AnyOp, Kernel, Region, Value } from "../../../ir/node.ts";
+import type { Scope } from "../../../ir/schema.ts";
+import { toldBy, traitsOf } from "../../../ir/traits.ts";
+import { operandValues, regionList, walkOps } from "../../../ir/traverse.ts";
+import type { AccessFinder, Place } from "./accesses.ts";
+
+/** Ops on barriers that must reach the whole cluster. */
+export type ReachPlan = ReadonlySet<AnyOp>;
+
+export function planReach(kernel: Kernel, finder: AccessFinder): ReachPlan {
+  const met = placesOfPeers(kernel, finder);
+  const told = new Told();
+  const reaching = new Set<AnyOp>();
+  let known: number;
+  do {
+    known = told.size;
+    for (const thread of kernel.threads.keys())
+      new Follower({ finder, met, told, reaching, thread }).follow(kernel.body, new Set());
+  } while (told.size > known);
+  return new Set([...reaching, ...waitsFor(reaching, kernel)]);
+}
+
+/** Places that other blocks may touch too: reached by peers' windows or multicasts, or arrays that are written. */
+function placesOfPeers(kernel: Kernel, finder: AccessFinder): ReadonlySet<Place> {
+  const found = new Set<Place>();
+  walkOps(kernel.body, (op) => {
+    for (const { places, mode, ofPeer } of finder.of(op)) {
+      const reached = ofPeer || (mode === "write" && toldBy(op) === "cluster");
+      for (const place of places) {
+        const shared = place.space === "smem" && reached;
+        if (shared || (place.space === "gmem" && mode === "write")) found.add(place);
+      }
+    }
+  });
+  return found;
+}
+
+/** Waits on the barriers of those that reach the cluster. */
+function waitsFor(reaching: ReadonlySet<AnyOp>, kernel: Kernel): readonly AnyOp[] {
+  const barriers = new Set([...reaching].flatMap(barriersOf));
+  const waits: AnyOp[] = [];
+  walkOps(kernel.body, (op) => {
+    if (traitsOf(op).hears === "cluster" && barriersOf(op).some((each) => barriers.has(each)))
+      waits.push(op);
+  });
+  return waits;
+}
+
+function barriersOf(op: AnyOp): readonly Value[] {
+  return operandValues(op).filter(({ type }) => type.kind === "barrier");
+}
+
+/** What anybody may have told so far, by what it was told through. */
+class Told {
+  readonly #byChannel = new Map<Value | Scope, Set<Place>>();
+
+  get size(): number {
+    return [...this.#byChannel.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  tell(op: AnyOp, places: ReadonlySet<Place>): void {
+    for (const channel of channelsOf(op, toldBy(op))) {
+      const known = this.#byChannel.get(channel) ?? new Set();
+      this.#byChannel.set(channel, known);
+      include(known, places);
+    }
+  }
+
+  heardBy(op: AnyOp): ReadonlySet<Place> {
+    const heard = new Set<Place>();
+    for (const channel of channelsOf(op, traitsOf(op).hears))
+      include(heard, this.#byChannel.get(channel) ?? new Set());
+    return heard;
+  }
+}
+
+/** The op's barriers or counters; without any, all who meet in its block, cluster or grid. */
+function channelsOf(op: AnyOp, scope: Scope): readonly (Value | Scope)[] {
+  const own = operandValues(op).filter(
+    ({ type: { kind } }) => kind === "barrier" || kind === "semaphore",
+  );
+  return own.length > 0 ? own : [scope];
+}
+
+interface Surroundings {
+  readonly finder: AccessFinder;
+  /** Places that other blocks may touch. */
+  readonly met: ReadonlySet<Place>;
+  readonly told: Told;
+  readonly reaching: Set<AnyOp>;
+  readonly thread: number;
+}
+
+/** Follows what lanes of one program thread did, and know of, on any way here; that only grows. */
+class Follower {
+  readonly #around: Surroundings;
+
+  constructor(around: Surroundings) {
+    this.#around = around;
+  }
+
+  follow(region: Region, done: Set<Place>): void {
+    for (const op of region.ops) {
+      this.#step(op, done);
+      this.#followRegions(op, done);
+    }
+  }
+
+  #step(op: AnyOp, done: Set<Place>): void {
+    const { finder, met, told, reaching } = this.#around;
+    for (const { proxy, places } of finder.of(op))
+      if (proxy === "generic") for (const place of places) if (met.has(place)) done.add(place);
+    if (toldBy(op) === "cluster" && done.size > 0) reaching.add(op);
+    // A copy tells whoever waits for it of what it relied on.
+    if (toldBy(op) !== "nobody" || barriersOf(op).length > 0) told.tell(op, done);
+    if (traitsOf(op).hears !== "nobody") include(done, told.heardBy(op));
+  }
+
+  #followRegions(op: AnyOp, done: Set<Place>): void {
+    const regions = regionList(op);
+    if (op.kind === "on_threads" && !op.attributes.threads.includes(this.#around.thread)) return;
+    if (traitsOf(op).regions === "one of") {
+      const before = new Set(done);
+      for (const region of regions) {
+        const own = new Set(before);
+        this.follow(region, own);
+        include(done, own);
+      }
+      return;
+    }
+    for (const region of regions) this.follow(region, done);
+    // What a round has done lies before the next one; no round adds to what the first two did.
+    if (traitsOf(op).regions === "repeat") for (const region of regions) this.follow(region, done);
+  }
+}
+
+function include(into: Set<Place>, other: ReadonlySet<Place>): void {
+  for (const place of other) into.add(place);
+}
