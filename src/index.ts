@@ -140,7 +140,9 @@ export type {
 export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
-export type { DeviceOptions, LaunchOptions } from "./device/device.ts";
+export type { DeviceOptions } from "./device/device.ts";
+export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
+export type { RunLimits } from "./support/run-limits.ts";
 export { BoundLaunch } from "./device/bound-launch.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";

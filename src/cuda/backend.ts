@@ -49,12 +49,17 @@ interface CudaAllocation extends Allocation {
 interface CudaProgram {
   readonly program: Program;
   readonly block: LaunchBlock;
+  /** Bound launches that go on using it. */
+  users: number;
+  /** Whether nothing else will. */
+  isForgotten: boolean;
 }
 
 type CudaLaunch = Launch<CudaAllocation, CudaProgram>;
 
 export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly name = "gpu";
+  readonly stopsKernels = false;
   readonly sourceLines = "messages";
   readonly #context: CudaContext;
   readonly #loader: KernelLoader;
@@ -65,7 +70,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly #rings: Rings;
   readonly #maps: TensorMapEncoder;
   readonly #gate = new Gate();
-  readonly #programs: CudaProgram[] = [];
+  readonly #programs = new Set<CudaProgram>();
   readonly #host: BoundHost;
   #failure: { readonly error: unknown } | undefined;
 
@@ -119,9 +124,24 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   #loaded({ program, ...about }: LoadedKernel): Compiled<CudaProgram> {
-    const loaded = { program, block: new LaunchBlock(this.#context, program) };
-    this.#programs.push(loaded);
+    const block = new LaunchBlock(this.#context, program);
+    const loaded = { program, block, users: 0, isForgotten: false };
+    this.#programs.add(loaded);
     return { program: loaded, ...about };
+  }
+
+  forget(program: CudaProgram): void {
+    program.isForgotten = true;
+    if (program.users === 0) this.#unloadLater(program);
+  }
+
+  /** Unloads a program when launches of it that were issued have ended. */
+  #unloadLater(program: CudaProgram): void {
+    this.#completion.later(() => {
+      if (!this.#programs.delete(program)) return;
+      program.block.dispose();
+      program.program.unload();
+    });
   }
 
   allocate(dtype: DType, shape: readonly number[]): CudaAllocation {
@@ -191,14 +211,20 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     const { plan } = program;
     const scratch = this.#takeScratch(launch);
     const block = new LaunchBlock(this.#context, program);
+    let ring: Ring | undefined;
     try {
-      const ring =
-        plan.messages.length === 0 ? undefined : this.#rings.take(plan, launch.dimensions);
-      const bound = new CudaBound(this.#host, { plan, block, scratch, ring });
+      if (plan.messages.length > 0) ring = this.#rings.take(plan, launch.dimensions);
       block.fill(launchNumbers(launch, scratch, ring), this.#maps);
-      return bound;
+      launch.program.users += 1;
+      const release = (): void => {
+        launch.program.users -= 1;
+        if (launch.program.users === 0 && launch.program.isForgotten)
+          this.#unloadLater(launch.program);
+      };
+      return new CudaBound(this.#host, { plan, block, scratch, ring, release });
     } catch (error) {
       block.dispose();
+      if (ring !== undefined) this.#rings.give(ring);
       this.#releaseScratch(scratch);
       throw error;
     }
@@ -250,8 +276,8 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       () => {
         if (this.#context.loss === undefined) this.#context.enter();
       },
-      ...[this.#rings, this.#maps, ...this.#programs.map(({ block }) => block)],
-      ...this.#programs.map(({ program }) => () => {
+      ...[this.#rings, this.#maps, ...[...this.#programs].map(({ block }) => block)],
+      ...[...this.#programs].map(({ program }) => () => {
         program.unload();
       }),
       ...[this.#staging, this.#completion, this.#memory, this.#context],

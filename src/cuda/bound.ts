@@ -35,6 +35,8 @@ export interface BoundParts {
   readonly block: LaunchBlock;
   readonly scratch: readonly Scratch[];
   readonly ring: Ring | undefined;
+  /** Lets go of the program. */
+  readonly release: () => void;
 }
 
 /** What the back end does around the issuing of work. */
@@ -85,6 +87,7 @@ export class CudaBound implements Repeatable {
     // In its turn: launches that were called before may still have to be issued.
     this.#host.pass(() => {
       this.#parts.block.dispose();
+      this.#parts.release();
       if (this.#parts.ring !== undefined) this.#host.rings.give(this.#parts.ring);
       this.#host.releaseScratch(this.#parts.scratch);
     });

@@ -63,10 +63,14 @@ export interface Repeatable {
 export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
+  /** Whether it stops a launch that has reached its limits. */
+  readonly stopsKernels: boolean;
   /** Which source lines a program carries; kernels that differ in other lines alone share one program. */
   readonly sourceLines: "all" | "messages";
   /** Makes a kernel ready; `text` tells it from every other kernel. Called once for each text. */
   compile(kernel: Kernel, text: string): Compiled<P>;
+  /** Lets go of a program that will not be launched again, once the work issued so far is done with it. */
+  forget(program: P): void;
   /** Makes a kernel ready that was compiled ahead of time. Called once for each. */
   load(kernel: CompiledKernel): Compiled<P>;
   /** Uninitialised memory for `shape` elements. */

@@ -8,9 +8,15 @@ const { kernel: traced } = kernel({ name: "k", outputs: { out: array(f32, [1]) }
 });
 
 /** A cache over a back end that compiles a kernel to its name, and the names in the order of compilation. */
-function countingCache(): { readonly cache: CompilationCache; readonly compiled: string[] } {
+function countingCache(): {
+  readonly cache: CompilationCache;
+  readonly compiled: string[];
+  readonly forgotten: unknown[];
+} {
   const compiled: string[] = [];
-  const backend: Pick<Backend, "name" | "sourceLines" | "compile"> = {
+  const forgotten: unknown[] = [];
+  const backend: Pick<Backend, "name" | "sourceLines" | "compile" | "forget"> = {
+    forget: (program) => forgotten.push(program),
     name: "counting",
     sourceLines: "all",
     compile: ({ name }): Compiled => {
@@ -18,11 +24,11 @@ function countingCache(): { readonly cache: CompilationCache; readonly compiled:
       return { program: name, cached: false, notes: [] };
     },
   };
-  return { cache: new CompilationCache(backend as Backend, () => undefined), compiled };
+  return { cache: new CompilationCache(backend as Backend, () => undefined), compiled, forgotten };
 }
 
 test("20,000 kernels leave as many behind as are kept, the newest", () => {
-  const { cache, compiled } = countingCache();
+  const { cache, compiled, forgotten } = countingCache();
   const kernels = Array.from({ length: 20_000 }, (_, index) => ({ ...traced, name: `k${index}` }));
   const first = kernels[0] ?? traced;
   for (const each of kernels) {
@@ -31,6 +37,8 @@ test("20,000 kernels leave as many behind as are kept, the newest", () => {
     expect(cache.compile(first)).toBe("k0");
   }
   expect(compiled).toHaveLength(20_000);
+  // What is not kept is given back, once.
+  expect(forgotten).toEqual(compiled.slice(1, 20_000 - 1023));
   expect(cache.records).toHaveLength(1024);
   expect(cache.records.at(-1)?.kernel).toBe("k19999");
   cache.compile(kernels[19_500] ?? traced);

@@ -38,14 +38,19 @@ export interface CompilationRecord {
 export class CompilationCache {
   readonly #backend: Backend;
   readonly #onCompile: (record: CompilationRecord) => void;
-  readonly #byKernel = new Recent<Kernel | CompiledKernel, Compiled>(keptKernels);
-  readonly #byText = new Recent<string, Compiled>(keptKernels);
+  /** The text of kernels that are alive, which tells each from every other. */
+  readonly #texts = new WeakMap<Kernel, string>();
+  /** By text, or by the kernel itself where it was compiled ahead of time. */
+  readonly #compiled: Recent<string | CompiledKernel, Compiled>;
   readonly #latestText = new Recent<string, string>(keptKernels);
   readonly #records: CompilationRecord[] = [];
 
   constructor(backend: Backend, onCompile: (record: CompilationRecord) => void) {
     this.#backend = backend;
     this.#onCompile = onCompile;
+    this.#compiled = new Recent(keptKernels, ({ program }) => {
+      backend.forget(program);
+    });
   }
 
   /** The newest ones, as many as there are kernels kept. */
@@ -55,17 +60,21 @@ export class CompilationCache {
 
   /** The kernel as the back end runs it. */
   compile(kernel: Kernel): unknown {
-    const known = this.#byKernel.get(kernel);
-    if (known !== undefined) return known.program;
+    const text = this.#textOf(kernel);
+    return (this.#compiled.get(text) ?? this.#compileText(kernel, text)).program;
+  }
+
+  #textOf(kernel: Kernel): string {
+    const known = this.#texts.get(kernel);
+    if (known !== undefined) return known;
     const text = kernelText(kernel, this.#backend.sourceLines);
-    const compiled = this.#byText.get(text) ?? this.#compileText(kernel, text);
-    this.#byKernel.set(kernel, compiled);
-    return compiled.program;
+    this.#texts.set(kernel, text);
+    return text;
   }
 
   /** A kernel compiled ahead of time, as the back end runs it. */
   load(kernel: CompiledKernel): unknown {
-    const known = this.#byKernel.get(kernel);
+    const known = this.#compiled.get(kernel);
     if (known !== undefined) return known.program;
     const start = performance.now();
     const loaded = this.#backend.load(kernel);
@@ -77,7 +86,7 @@ export class CompilationCache {
       milliseconds: performance.now() - start,
       ...outcomeOf(loaded),
     });
-    this.#byKernel.set(kernel, loaded);
+    this.#compiled.set(kernel, loaded);
     return loaded.program;
   }
 
@@ -92,7 +101,7 @@ export class CompilationCache {
       milliseconds: performance.now() - start,
       ...outcomeOf(compiled),
     });
-    this.#byText.set(text, compiled);
+    this.#compiled.set(text, compiled);
     this.#latestText.set(kernel.name, text);
     return compiled;
   }

@@ -17,7 +17,6 @@ import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, collectInputs } from "./arguments.ts";
 import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
@@ -47,11 +46,14 @@ import {
 } from "./kinds.ts";
 import { NoteTeller } from "./note-teller.ts";
 import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
-
-export interface LaunchOptions {
-  /** Values of named dimensions that no argument's shape gives. */
-  readonly dimensions?: { readonly [name: string]: number };
-}
+import {
+  isGivenUp,
+  requireLaunchOptions,
+  requireNotAborted,
+  requireWaitLimits,
+  waitWithin,
+} from "./waiting.ts";
+import type { LaunchOptions, WaitLimits } from "./waiting.ts";
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
@@ -72,6 +74,8 @@ export class Device {
   readonly #onLeak: (leaks: readonly Leak[]) => void;
   readonly #bound = new Set<BoundLaunch>();
   readonly #owner: BoundOwner;
+  /** A failure that came after its waiting was given up. */
+  #unheard: { readonly reason: unknown } | undefined;
   #disposed = false;
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
@@ -152,7 +156,7 @@ export class Device {
     this.#requireOpen();
     requireKernel("launch", definition);
     requireArguments("launch", args);
-    if (options !== noOptions) requireLaunchOptions("launch", options, captureLocation());
+    if (options !== noOptions) this.#requireOptions("launch", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     this.#explainingMemory(() => {
       this.#backend.launch(launch);
@@ -168,7 +172,7 @@ export class Device {
     this.#requireOpen();
     requireKernel("bind", definition);
     requireArguments("bind", args);
-    if (options !== noOptions) requireLaunchOptions("bind", options, captureLocation());
+    if (options !== noOptions) this.#requireOptions("bind", options, captureLocation());
     const launch = this.#prepare(definition, args, options);
     const work = this.#explainingMemory(() => this.#backend.bind(launch));
     const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
@@ -185,10 +189,25 @@ export class Device {
     return this.#keep(new BoundLaunch(this.#owner, kernels, arrays, work));
   }
 
-  /** Waits for all work; rejects with the first failure of a launch since the last call. */
-  async synchronize(): Promise<void> {
+  /**
+   * Waits for all work, or as long as the limits allow; rejects with the first failure of a launch since the last
+   * call.
+   */
+  async synchronize(limits: WaitLimits = noOptions): Promise<void> {
     this.#requireOpen();
-    await this.#backend.synchronize();
+    const location = captureLocation();
+    requireWaitLimits("synchronize", limits, location);
+    const work = this.#backend.synchronize();
+    try {
+      await this.#waiting(work, limits, location);
+    } catch (error) {
+      // What goes wrong while nobody waits is told to the next who does.
+      if (isGivenUp(error)) work.catch((reason: unknown) => (this.#unheard ??= { reason }));
+      throw error;
+    }
+    const unheard = this.#unheard;
+    this.#unheard = undefined;
+    if (unheard !== undefined) throw unheard.reason;
   }
 
   /** Milliseconds that the device spends on what `work` launches. */
@@ -212,7 +231,9 @@ export class Device {
     requireKernel("run", definition);
     requireArguments("run", inputs);
     const { kernel } = definition;
-    requireLaunchOptions("run", options, captureLocation());
+    const location = captureLocation();
+    this.#requireOptions("run", options, location);
+    requireNotAborted("the run", options);
     const collected = collectInputs(kernel, inputs, options.dimensions ?? {});
     const temporary: DeviceArray[] = [];
     const pending: Promise<unknown>[] = [];
@@ -221,7 +242,8 @@ export class Device {
       const launch = this.#prepare(definition, args, options);
       pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
       const results = this.#results(kernel, args);
-      for (const outcome of await Promise.allSettled([...pending, results]))
+      const settled = Promise.allSettled([...pending, results]);
+      for (const outcome of await this.#waiting(settled, options, location))
         if (outcome.status === "rejected") throw outcome.reason;
       return (await results) as HostResults<K>;
     } finally {
@@ -267,6 +289,14 @@ export class Device {
     });
   }
 
+  #requireOptions(what: "run" | "launch" | "bind", options: LaunchOptions, at: Location): void {
+    requireLaunchOptions(what, options, this.#backend.stopsKernels, at);
+  }
+
+  #waiting<T>(work: Promise<T>, limits: WaitLimits, location: Location): Promise<T> {
+    return waitWithin(work, limits, { stopsKernels: this.#backend.stopsKernels, location });
+  }
+
   #keep(bound: BoundLaunch): BoundLaunch {
     this.#bound.add(bound);
     return bound;
@@ -297,7 +327,7 @@ export class Device {
       definition instanceof CompiledKernel
         ? this.#compilations.load(definition)
         : this.#compilations.compile(definition.kernel);
-    return { kernel, program, arrays, scalars, dimensions };
+    return { kernel, program, arrays, scalars, dimensions, limits: options };
   }
 
   /** Device arrays for host arrays among the inputs, being uploaded, and fresh ones for the outputs. */
@@ -336,8 +366,4 @@ export class Device {
     }
     return Object.fromEntries(await Promise.all(downloads));
   }
-}
-
-function requireLaunchOptions(what: string, options: LaunchOptions, location: Location): void {
-  requireKnownOptions(what, options, ["dimensions"], "TW4015", location);
 }

@@ -14,6 +14,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   abstract readonly name: string;
   abstract readonly target: Target;
   abstract readonly sourceLines: "all" | "messages";
+  readonly stopsKernels = true;
   protected readonly queue = new WorkQueue();
 
   abstract compile(kernel: Kernel): Compiled<P>;
@@ -27,6 +28,10 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
     allocation: A,
   ): Promise<HostArray<N>>;
   abstract dispose(): void;
+
+  forget(): void {
+    // The garbage collector takes programs back.
+  }
 
   /** Runs a launch whose turn has come. */
   protected abstract execute(launch: Launch<A, P>): Promise<void>;

@@ -5,11 +5,14 @@
  */
 export class Recent<K, V> {
   readonly #limit: number;
+  readonly #onEvict: (value: V) => void;
   /** Least recently used first. */
   readonly #entries = new Map<K, V>();
 
-  constructor(limit: number) {
+  /** `onEvict` is given what makes room. */
+  constructor(limit: number, onEvict: (value: V) => void = () => undefined) {
     this.#limit = limit;
+    this.#onEvict = onEvict;
   }
 
   get size(): number {
@@ -25,9 +28,10 @@ export class Recent<K, V> {
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);
-    for (const oldest of this.#entries.keys()) {
+    for (const [oldest, unused] of this.#entries) {
       if (this.#entries.size <= this.#limit) return;
       this.#entries.delete(oldest);
+      this.#onEvict(unused);
     }
   }
 }

@@ -6,7 +6,7 @@
  */
 import { requireArguments, requireKernel } from "../device/kinds.ts";
 import type { HostResults, RunArguments } from "../device/types.ts";
-import type { LaunchOptions } from "../device/device.ts";
+import type { LaunchOptions } from "../device/waiting.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { open } from "../runtime/open.ts";
@@ -70,7 +70,8 @@ const rules = {
 };
 
 function checkOptions(options: CheckOptions, location: Location): void {
-  const known = [...Object.keys(rules), "target", "dimensions"];
+  const limits = ["signal", "timeLimit", "stepLimit"];
+  const known = [...Object.keys(rules), "target", "dimensions", ...limits];
   requireKnownOptions("checkKernel", options, known, "TW4015", location);
   requireRules("checkKernel", rules, options, location);
   if (options.target !== undefined) targetOf(options.target, location);
@@ -99,12 +100,13 @@ async function runTurn<K extends KernelDefinition>(
   definition: K,
   inputs: RunArguments<K>,
   turn: Turn,
-  { device: name = "simulator", target, dimensions }: CheckOptions,
+  { device: name = "simulator", target, dimensions = {}, ...options }: CheckOptions,
 ): Promise<HostResults<K>> {
   const settings: OpenOptions = target === undefined ? { ...turn } : { ...turn, target };
   const device = await open(name, settings);
   try {
-    return await device.run(definition, inputs, dimensions === undefined ? {} : { dimensions });
+    const { signal, timeLimit, stepLimit } = options;
+    return await device.run(definition, inputs, { dimensions, signal, timeLimit, stepLimit });
   } catch (error) {
     throw error instanceof TilewrightError
       ? error.withNotes([{ message: describeTurn(turn) }])

@@ -150,4 +150,12 @@ export const deviceCodes = registerCodes({
     example: "device.record(step); device.time(step)",
     remedy: "give what the message names",
   },
+  TW4024: {
+    title: "waiting was given up",
+    cause:
+      "The signal was aborted, or the time ran out, while a program waited for a device. A GPU cannot be made to stop a kernel: what was launched goes on, arrays that it uses stay taken, and later work waits for it. The same holds for work that waits for its turn on any device.",
+    example: "await device.synchronize({ timeLimit: 1000 });  // after a kernel that never ends",
+    remedy:
+      "let the kernel come to an end; a process that ends takes its kernels along, and the simulator says where they are",
+  },
 });

@@ -151,6 +151,8 @@ export interface HarnessOptions extends FakeOptions, DeviceOptions {
 export interface Harness {
   readonly driver: FakeDriver;
   readonly device: Device;
+  /** What is behind the device. */
+  readonly backend: CudaBackend;
 }
 
 /** A device over a fake driver. */
@@ -163,7 +165,11 @@ export function openFake(options: HarnessOptions = {}): Harness {
     const { onPrint } = options;
     const backend = new CudaBackend(context, loader, onPrint === undefined ? {} : { onPrint });
     // Notes are looked for on the record, and would only fill the tests' output.
-    return { driver, device: new Device(backend, { onNotes: () => undefined, ...options }) };
+    return {
+      driver,
+      device: new Device(backend, { onNotes: () => undefined, ...options }),
+      backend,
+    };
   } catch (error) {
     context.dispose();
     throw error;
