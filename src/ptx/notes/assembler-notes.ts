@@ -47,11 +47,18 @@ export function assemblerNotes(
   const { spillStores, spillLoads, warnings } = usage;
   const lines = warnings.map((line): PerformanceNote => {
     const code = codeOf(line);
-    return wholeKernel(code, titles[code], line.replace(/^.*?\((C\d+)\)\s*/, "($1) "));
+    const because = line.replace(/^.*?\((C\d+)\)\s*/, "($1) ");
+    return wholeKernel(code, titles[code], because, remedyOf(code, line));
   });
   if (spillStores + spillLoads === 0) return lines;
   const bytes = `a lane writes ${spillStores} bytes and reads ${spillLoads} back`;
-  return [wholeKernel("TW7505", "registers are spilled to memory", bytes), ...lines];
+  const spills = wholeKernel(
+    "TW7505",
+    "registers are spilled to memory",
+    bytes,
+    codes.TW7505.remedy,
+  );
+  return [spills, ...lines];
 }
 
 type AssemblerCode = "TW7506" | "TW7507" | "TW7508";
@@ -67,6 +74,17 @@ function codeOf(line: string): AssemblerCode {
   return line.includes("wgmma") ? "TW7506" : "TW7508";
 }
 
-function wholeKernel(code: PerformanceCode, message: string, because: string): PerformanceNote {
-  return { code, message, because, remedy: codes[code].remedy, position: undefined };
+/** Products wait for each other for want of registers, or because something is done to their registers in between. */
+function remedyOf(code: AssemblerCode, line: string): string {
+  if (code !== "TW7506" || line.includes("insufficient register")) return codes[code].remedy;
+  return "let nothing but wgmma read or write accumulators and operand tiles until their wait";
+}
+
+function wholeKernel(
+  code: PerformanceCode,
+  message: string,
+  because: string,
+  remedy: string,
+): PerformanceNote {
+  return { code, message, because, remedy, position: undefined };
 }

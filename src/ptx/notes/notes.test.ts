@@ -224,7 +224,16 @@ describe("the assembler's words", () => {
     expect(notes.map(({ code }) => code)).toEqual(["TW7505", "TW7507", "TW7506", "TW7508"]);
     expect(notes[0]?.because).toBe("a lane writes 32 bytes and reads 64 back");
     expect(notes[1]?.because).toMatch(/^\(C7504\) Potential/);
+    expect(notes[2]?.remedy).toContain("setRegisters");
     expect(notes.every(({ position }) => position === undefined)).toBe(true);
+  });
+
+  test("of registers that others define say what to leave alone", () => {
+    const line =
+      "(C7515) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non wgmma instructions defining accumulator registers";
+    expect(assemblerNotes(usageIn(line))).toMatchObject([
+      { code: "TW7506", remedy: expect.stringContaining("nothing but wgmma") as string },
+    ]);
   });
 
   test("that praise become none", () => {
