@@ -21,6 +21,7 @@ describe("the grammar", () => {
     [["run", "a.ts", "--device", "simulator", "--dim", "n=1", "--dim", "m=2", "--json"]],
     [["run", "a.ts", "--", "--unknown", "x"]],
     [["run", "a.ts", "--device", "gpu", "--dump", "stages"]],
+    [["run", "a.mlir", "b.mlir", "--inputs", "a.npz", "--compare", "a.npz", "--json"]],
     [["compile", "a.ts", "--emit", "ir", "--no-passes", "--target", "sm_90a", "--out", "b"]],
     [["compile", "a.ts", "--emit", "cubin", "--target", "sm_90a,sm_100a", "--out", "b"]],
     [["compile", "a.ts", "--emit", "placement", "--dump", "stages"]],
@@ -56,7 +57,10 @@ describe("the grammar", () => {
   test.each([
     [["frobnicate"], "unknown command 'frobnicate'"],
     [["run"], "missing required argument 'file'"],
-    [["run", "a.ts", "--device", "abacus"], "Allowed choices are gpu, emulator, simulator"],
+    [
+      ["run", "a.ts", "--device", "abacus"],
+      "Allowed choices are gpu, emulator, simulator, evaluator",
+    ],
     [["run", "a.ts", "--unknown"], "unknown option '--unknown'"],
     [["emulate", "a.ptx", "--block", "0"], "It must look like 128 or 16,8,1"],
     [["emulate", "a.ptx", "--grid", "1,2,3,4"], "It must look like 128 or 16,8,1"],

@@ -9,6 +9,8 @@ import { Argument, Command, Option } from "commander";
 import { dtypeNames } from "../formats/dtype.ts";
 import { checkingDevices, deviceNames } from "../runtime/open-options.ts";
 import type { CheckingDevice, DeviceName } from "../runtime/open-options.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { unknownLocation } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
 import { parseArgument } from "./launch-arguments.ts";
 import type { LaunchArgument } from "./launch-arguments.ts";
@@ -40,7 +42,9 @@ import type { Dimensions } from "./random-inputs.ts";
 export type ChosenCommand = (output: Output) => Promise<number>;
 
 interface RunOptions {
-  readonly device: DeviceName;
+  readonly device?: DeviceName | "evaluator";
+  readonly inputs?: string;
+  readonly compare?: string;
   readonly kernel?: string;
   readonly dim: Dimensions;
   readonly seed: number;
@@ -136,13 +140,19 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .summary("run a file's main, or its kernels on random inputs")
     .description(
       "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on " +
-        "seeded random inputs and prints its outputs. A file with neither is a plain script.",
+        "seeded random inputs and prints its outputs. A file with neither is a plain script. Files that end " +
+        "in .mlir are programs of StableHLO: @main, or the only function, of each of them is evaluated.",
     )
     .addArgument(fileArgument())
     .argument("[arguments...]", "what the program finds in process.argv, after --")
     .addOption(
-      new Option("--device <name>", "where to run").choices(deviceNames).default("simulator"),
+      new Option(
+        "--device <name>",
+        "where to run: simulator, or evaluator for programs, unless given",
+      ).choices([...deviceNames, "evaluator"]),
     )
+    .option("--inputs <file>", "an npz file with in0, in1 … for the parameters of a program")
+    .option("--compare <file>", "an npz file with out0, out1 … that its results must agree with")
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
@@ -155,16 +165,38 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
         ["tilewright run axpy.ts --kernel axpy --dim n=5000", "one kernel, on 5000 elements"],
         ["tilewright run axpy.ts --device gpu --dump stages", "on a GPU, keeping every stage"],
         ["tilewright run bench.ts -- --size 512", "pass --size 512 on to the program"],
+        ["tilewright run f.mlir --inputs f.npz --compare f.npz", "a program that JAX printed"],
       ]),
     )
     .action((file: string, programArguments: readonly string[], options: RunOptions) => {
-      const { device, kernel, dim: dimensions, seed, dump } = options;
+      const { kernel, dim: dimensions, seed, dump, inputs, compare } = options;
+      if (file.endsWith(".mlir")) {
+        const { device = "evaluator" } = options;
+        const files = [file, ...programArguments];
+        choose(async (output) => {
+          const { runProgramsCommand } = await import("./commands/run-programs.ts");
+          return runProgramsCommand({ files, device, inputs, compare, seed }, output);
+        });
+        return;
+      }
+      const { device = "simulator" } = options;
       choose(async (output) => {
+        if (device === "evaluator") throw kernelsOnEvaluator(file);
         const { runCommand } = await import("./commands/run.ts");
         const settings = { file, programArguments, device, kernel, dimensions, seed, dump };
         return runCommand(settings, output);
       });
     });
+}
+
+function kernelsOnEvaluator(file: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW5013",
+    message: `${file} is no program of StableHLO, which the evaluator runs`,
+    location: unknownLocation,
+    expected: deviceNames.map((name) => `--device ${name}`).join(" or "),
+    found: "--device evaluator",
+  });
 }
 
 function addCompile(program: Command, choose: (command: ChosenCommand) => void): void {

@@ -80,6 +80,13 @@ export const toolCodes = registerCodes({
     example: "tilewright report huge.ts --timeout 10",
     remedy: "make the tiles smaller, or give ptxas more seconds with --timeout",
   },
+  TW5013: {
+    title: "device that does not run this kind of file",
+    cause:
+      "Programs of StableHLO run on the evaluator; kernels in TypeScript files run on the simulator, the emulator or a GPU.",
+    example: "tilewright run model.mlir --device gpu",
+    remedy: "leave --device out, or name a device that runs files of this kind",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",

@@ -1,0 +1,122 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { repositoryRoot } from "../../../test/source-files.ts";
+import { writeNpz } from "../../files/index.ts";
+import { f32, fromNumbers } from "../../formats/index.ts";
+import { Output } from "../output.ts";
+import { runProgramsCommand } from "./run-programs.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tilewright-programs-"));
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+});
+
+interface Outcome {
+  readonly file: string;
+  readonly function: string;
+  readonly ok: boolean;
+  readonly code: string | null;
+  readonly message: string;
+}
+
+interface Ended {
+  readonly status: number;
+  readonly outcomes: readonly Outcome[];
+}
+
+async function run(
+  files: readonly string[],
+  options: { readonly inputs?: string; readonly compare?: string } = {},
+): Promise<Ended> {
+  let text = "";
+  const stdout = { write: (part: string) => (text += part) };
+  const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
+  const { inputs, compare } = options;
+  const settings = { files, device: "evaluator", inputs, compare, seed: 1 };
+  const status = await runProgramsCommand(settings, output);
+  return { status, outcomes: JSON.parse(text) as readonly Outcome[] };
+}
+
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const double = `func.func @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %x, %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}`;
+
+describe("programs of files", () => {
+  test("each program of each file is told", async () => {
+    const good = file(
+      "good.mlir",
+      `func.func @main() { return }
+// -----
+func.func @only() {
+  %0 = stablehlo.constant dense<1> : tensor<i32>
+  check.expect_eq_const %0, dense<2> : tensor<i32>
+  return
+}`,
+    );
+    const { status, outcomes } = await run([good, file("bad.mlir", "func.func @main( {")]);
+    expect(status).toBe(1);
+    expect(outcomes.map(({ function: name, ok, code }) => [name, ok, code])).toEqual([
+      ["main", true, null],
+      ["only", false, "TW9502"],
+      ["", false, "TW9001"],
+    ]);
+  });
+
+  test("inputs come from a file, results are compared with one", async () => {
+    const program = file("twice.mlir", double);
+    const arrays = (out: readonly number[]) =>
+      writeNpz({
+        in0: fromNumbers(f32, [2], [1, 2]),
+        out0: fromNumbers(f32, [2], out),
+      });
+    const right = file("right.npz", arrays([2, 4]));
+    const wrong = file("wrong.npz", arrays([2, 4.5]));
+    expect((await run([program], { inputs: right, compare: right })).status).toBe(0);
+    // Four times as far from the reference as the other's error is still ours to be right.
+    const { outcomes } = await run([program], { inputs: right, compare: wrong });
+    expect(outcomes[0]?.ok).toBe(true);
+    const shifted = file("shifted.npz", writeNpz({ in0: fromNumbers(f32, [2], [1, NaN]) }));
+    const other = await run([program], { inputs: shifted, compare: right });
+    expect(other.outcomes[0]?.code).toBe("TW5101");
+    expect((await run([program])).outcomes[0]?.code).toBe("TW9505");
+  });
+
+  test("a program of JAX", async () => {
+    const path = (ending: string) =>
+      join(repositoryRoot, `test/fixtures/programs/softmax.${ending}`);
+    const npz = path("npz");
+    expect((await run([path("mlir")], { inputs: npz, compare: npz })).status).toBe(0);
+  });
+});
+
+describe("mistakes", () => {
+  test("another device", async () => {
+    const output = new Output({
+      stdout: { write: () => true },
+      stderr: { write: () => true },
+      json: false,
+      environment: {},
+    });
+    const settings = {
+      files: ["a.mlir"],
+      device: "gpu",
+      inputs: undefined,
+      compare: undefined,
+      seed: 1,
+    };
+    await expect(runProgramsCommand(settings, output)).rejects.toThrow("TW5013");
+  });
+
+  test("no such file", async () => {
+    expect((await run([join(folder, "missing.mlir")])).outcomes[0]?.code).toBe("TW5003");
+  });
+});
