@@ -71,6 +71,8 @@ export interface WarpView {
   readonly live: number;
   /** What the warp knows to have happened; absent without checks. */
   readonly timeline: Timeline | undefined;
+  /** Lanes look for what others do, and will look again: at a word of memory, or at a barrier. */
+  polled(views?: MemoryViews, offset?: number): void;
   /** Takes what a wait told, to be relied on once the warp has decided something by its outcome. */
   learn(knowledge: Knowledge): void;
   /** Takes what a relaxed wait told, to be relied on behind a fence as well. */
@@ -152,7 +154,7 @@ export interface MachineView {
   record(access: RecordedAccess): void;
   /** Runs `complete` later, in an order that the seed decides. */
   schedule(complete: () => void): void;
-  /** Something changed that a waiting lane may be waiting for. */
+  /** Something changed that lanes of the cluster whose turn it is may be waiting for. */
   changed(): void;
   /** A finding after which the launch goes on. */
   report(details: DiagnosticDetails): void;

@@ -7,10 +7,10 @@
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
-import type { LaunchNames } from "../emulator/naming.ts";
+import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
-import { packedBytes } from "../formats/dtype.ts";
+import { packedBytes, u32 } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount, hostArray, storageBytes } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
@@ -131,7 +131,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
           cluster: program.cluster,
           sharedBytes: program.sharedBytes,
           parameters: program.parameters.map((each) => lent.bytesOf(each)),
-          names: namesOf(launch),
+          names: namesOf(launch, lent.counters),
         },
         this.#memory,
         {
@@ -177,12 +177,18 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
 }
 
 /** What the user calls the parts of a launch. */
-function namesOf({ program, arrays, dimensions }: EmulatorLaunch): LaunchNames {
+function namesOf(
+  { program, arrays, dimensions }: EmulatorLaunch,
+  counters: LaunchNames["arrays"],
+): LaunchNames {
   const { buffers, threads, grid } = program;
   return {
-    arrays: new Map(
-      [...arrays].map(([name, { address, dtype, shape }]) => [address, { name, dtype, shape }]),
-    ),
+    arrays: new Map([
+      ...[...arrays].map(
+        ([name, { address, dtype, shape }]) => [address, { name, dtype, shape }] as const,
+      ),
+      ...counters,
+    ]),
     buffers,
     program: {
       threads,
@@ -200,6 +206,8 @@ class LentMemory {
   readonly #memory: EmulatedMemory;
   readonly #launch: EmulatorLaunch;
   readonly #scratch = new Map<string, number>();
+  /** Semaphores, by their address. */
+  readonly counters = new Map<number, NamedArray>();
   ring: number | undefined;
 
   constructor(memory: EmulatedMemory, launch: EmulatorLaunch) {
@@ -236,7 +244,12 @@ class LentMemory {
     if (parameter.kind === "array") return this.#arrayAddress(parameter.name);
     const bytes = evaluateSize(parameter.bytes, this.#launch.dimensions);
     const address = this.#memory.allocate(Math.max(1, bytes), parameter.name);
-    if (parameter.zeroed) this.#memory.write(address, new Uint8Array(bytes));
+    if (parameter.zeroed) {
+      this.#memory.write(address, new Uint8Array(bytes));
+      // The plan numbers them, so that two of a name differ.
+      const name = `semaphore ${parameter.name.replace(/ \d+$/, "")}`;
+      this.counters.set(address, { name, dtype: u32, shape: [bytes / 4] });
+    }
     this.#scratch.set(parameter.name, address);
     return address;
   }

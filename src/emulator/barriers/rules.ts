@@ -246,6 +246,7 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
     else warp.see(heard);
   }
   if (passing === mask) waitsOf(warp).delete(instruction);
+  else warp.polled();
   return "done";
 }
 

@@ -29,6 +29,8 @@ export interface MemoryForm {
   readonly bits: number;
   readonly signed: boolean;
   readonly bytes: number;
+  /** Whether it may be a look for what others do. */
+  readonly isPoll: boolean;
 }
 
 const spaceNames: { readonly [modifier: string]: AccessSpaceName } = {
@@ -60,6 +62,15 @@ export function elementBits(type: string): number {
   return type === "f16" || type === "bf16" ? 16 : 32;
 }
 
+/** Whether an instruction may look for what another lane, warp or block does. */
+export function isPoll(instruction: LaneInstruction): boolean {
+  const { root } = instruction;
+  if (root === "atom") return true;
+  if (root === "mbarrier") return instruction.has("test_wait") || instruction.has("try_wait");
+  const strong = ["volatile", "relaxed", "acquire", "mmio"] as const;
+  return root === "ld" && instruction.oneOf(strong) !== undefined;
+}
+
 export function memoryForm(instruction: LaneInstruction): MemoryForm {
   const { type, modifiers } = instruction;
   const bits = elementBits(type);
@@ -71,6 +82,7 @@ export function memoryForm(instruction: LaneInstruction): MemoryForm {
     bits,
     signed: type.startsWith("s"),
     bytes: (bits / 8) * count,
+    isPoll: isPoll(instruction),
   };
 }
 
@@ -128,6 +140,7 @@ function fastPath(
 }
 
 interface Views {
+  readonly all: string;
   readonly bytes: string;
   readonly halves: string;
   readonly words: string;
@@ -137,6 +150,7 @@ interface Views {
 
 function viewNames(prefix: string): Views {
   return {
+    all: `${prefix}V`,
     bytes: `${prefix}B`,
     halves: `${prefix}H`,
     words: `${prefix}W`,
@@ -146,6 +160,7 @@ function viewNames(prefix: string): Views {
 }
 
 const slowViews: Views = {
+  all: "q.views",
   bytes: "q.views.bytes",
   halves: "q.views.halves",
   words: "q.views.words",
@@ -251,7 +266,8 @@ function loadText(
   names: readonly string[],
 ): readonly string[] {
   const { bits, signed } = form;
-  return names.map((name, position) => {
+  const poll = form.isPoll ? [`w.polled(${views.all}, ${offset});`] : [];
+  const loads = names.map((name, position) => {
     if (bits === 8) {
       const byte = `${views.bytes}[${plus(offset, position)}]`;
       return `${name} = ${signed ? `${byte} << 24 >> 24` : byte};`;
@@ -262,6 +278,7 @@ function loadText(
     }
     return `${name} = ${views.words}[${plus(offset, 4 * position)} >>> 2];`;
   });
+  return [...poll, ...loads];
 }
 
 function plus(offset: string, bytes: number): string {

@@ -9,6 +9,7 @@ import { uniformSpecials } from "../program/symbols.ts";
 import type { UniformSpecial } from "../program/symbols.ts";
 import type { EmulatedLaunch } from "../types.ts";
 import { BlockBarriers } from "./barriers.ts";
+import type { ClusterState } from "./cluster.ts";
 import { RegisterBudget } from "./budget.ts";
 import { WarpState } from "./warp.ts";
 import type { BlockState, WarpHost } from "./warp.ts";
@@ -18,7 +19,7 @@ type Triple = readonly [number, number, number];
 export interface BlockOptions {
   readonly index: number;
   readonly rank: number;
-  readonly cluster: readonly BlockState[];
+  readonly cluster: ClusterState;
   readonly launch: EmulatedLaunch;
   readonly program: Program;
   readonly host: WarpHost;
@@ -43,7 +44,7 @@ export class Block implements BlockState {
     const { index, rank, cluster, launch, program, host, order } = options;
     this.index = index;
     this.rank = rank;
-    this.cluster = cluster;
+    this.cluster = cluster.blocks;
     const sharedBytes = program.staticSharedBytes + launch.sharedBytes;
     this.shared = memoryOf(16 * Math.ceil(sharedBytes / 16));
     this.shared.states.fill(byteStates.unwritten);
@@ -60,6 +61,7 @@ export class Block implements BlockState {
       const warp = new WarpState({
         index: warpIndex,
         block: this,
+        cluster,
         host,
         entry: program.entry,
         live: count === warpLanes ? -1 : (1 << count) - 1,

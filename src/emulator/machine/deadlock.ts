@@ -3,6 +3,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { RelatedNote } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { ReachedLimit } from "../../support/run-limits.ts";
+import { populationCount } from "../arithmetic/bits.ts";
 import { sharedOffsetMask } from "../addresses.ts";
 import type { Site } from "../program/program.ts";
 import type { Launch } from "./launch.ts";
@@ -10,11 +11,19 @@ import type { Group } from "./groups.ts";
 import type { WarpState } from "./warp.ts";
 
 const mostNotes = 16;
+const mostPolls = 3;
 
 function lanesText(mask: number): string {
   if (mask === -1) return "all lanes";
-  const lanes = Array.from({ length: 32 }, (_, lane) => lane).filter((lane) => (mask >>> lane) & 1);
-  return lanes.length === 1 ? `lane ${lanes[0]}` : `lanes ${lanes.join(", ")}`;
+  const runs: string[] = [];
+  for (let first = 0; first < 32; first++) {
+    if (((mask >>> first) & 1) === 0) continue;
+    let last = first;
+    while (last < 31 && ((mask >>> (last + 1)) & 1) === 1) last += 1;
+    runs.push(last > first ? `${first} to ${last}` : `${first}`);
+    first = last;
+  }
+  return `${populationCount(mask) === 1 ? "lane" : "lanes"} ${runs.join(", ")}`;
 }
 
 function standsAt(
@@ -27,8 +36,30 @@ function standsAt(
   const site = launch.site(step?.site ?? 0);
   const who = `${warp.title} (${lanesText(group.mask)})`;
   const { instruction, location } = site;
-  const where = barrierText(launch, warp, group, site);
+  const where = isPolling(warp, group)
+    ? pollText(launch, warp)
+    : barrierText(launch, warp, group, site);
   return { message: `${who} ${verb} at ${instruction.opcode}${where}`, location };
+}
+
+/** Whether lanes go round a loop that polls memory, rather than wait at an instruction. */
+function isPolling({ vigil, cluster }: WarpState, { blockedAt }: Group): boolean {
+  return blockedAt !== cluster.changes && vigil.polls.length > 0;
+}
+
+/** What lanes poll: semaphores of the program, or whatever lies there. */
+function pollText({ naming, heap }: Launch, { vigil }: WarpState): string {
+  const names = vigil.polls.map(({ views, offset }) =>
+    views === heap ? naming.global(offset) : naming.shared(offset),
+  );
+  const shown = [...new Set(names)].slice(0, mostPolls);
+  return `, polling ${shown.join(" and ")}`;
+}
+
+/** What lanes wait for: of those that wait for others of their block, the others know more. */
+function importance(warp: WarpState, group: Group, { barrier }: Site): number {
+  if (isPolling(warp, group)) return 0;
+  return barrier === undefined ? 2 : 1;
 }
 
 /** The mbarrier that lanes wait for. */
@@ -62,23 +93,40 @@ export function divergence(
 }
 
 /** Lanes of one warp that wait at different instructions which need all of them. */
-function isDivergent({ groups }: WarpState): boolean {
-  return groups.all.length > 1 && groups.all.every(({ blockedAt }) => blockedAt >= 0);
+function isDivergent({ groups, cluster }: WarpState): boolean {
+  return (
+    groups.all.length > 1 && groups.all.every(({ blockedAt }) => blockedAt === cluster.changes)
+  );
 }
 
-export function deadlock(warps: readonly WarpState[], launch: Launch): TilewrightError {
+/** `blocksToCome` have not started. */
+export function deadlock(
+  warps: readonly WarpState[],
+  launch: Launch,
+  blocksToCome: number,
+): TilewrightError {
   const parted = warps.find(isDivergent);
-  const shown = parted === undefined ? warps : [parted, ...warps.filter((each) => each !== parted)];
-  const notes = shown.flatMap((warp) =>
-    warp.groups.all.map((group) => standsAt(launch, warp, group, "waits")),
-  );
-  const [first, ...others] = notes;
-  const rest = others.length > mostNotes ? others.slice(0, mostNotes) : others;
+  const stands = warps
+    .flatMap((warp) => warp.groups.all.map((group) => ({ warp, group })))
+    .map(({ warp, group }) => {
+      const site = launch.site(launch.program.steps[group.step]?.site ?? 0);
+      return { warp, group, rank: warp === parted ? -1 : importance(warp, group, site) };
+    })
+    .sort((left, right) => left.rank - right.rank);
+  const [first, ...others] = stands
+    .slice(0, mostNotes + 1)
+    .map(({ warp, group }) => standsAt(launch, warp, group, "waits"));
+  const unseen = stands.length - mostNotes - 1;
+  const more = unseen > 0 ? [{ message: `and ${unseen} more groups of lanes wait` }] : [];
   return new TilewrightError({
     code: parted === undefined ? "TW8020" : "TW8021",
     message: first?.message ?? "nothing can run",
     location: first?.location,
-    notes: rest,
+    ...(blocksToCome > 0 && {
+      found: `${blocksToCome} blocks have not started, since no more fit on the GPU at once`,
+      remedy: "let blocks wait only for blocks before them, or launch no more than fit at once",
+    }),
+    notes: [...others, ...more],
   });
 }
 

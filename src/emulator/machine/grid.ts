@@ -1,5 +1,5 @@
 /**
- * Schedules a grid: which blocks are there, and which warp runs next. Blocks of a cluster come together.
+ * Which blocks of a grid are there; `turns.ts` says which warp runs next. Blocks of a cluster come together.
  *
  * Clusters that do not communicate run one after the other, each by a random sequence of its own, so that it
  * does not matter which thread runs them. Of those that do, few run at a time, which is quick. In both
@@ -11,26 +11,14 @@ import type { TilewrightError } from "../../support/diagnostics.ts";
 import type { ReachedLimit } from "../../support/run-limits.ts";
 import type { EmulatedLaunch } from "../types.ts";
 import { Block } from "./block.ts";
+import { ClusterState } from "./cluster.ts";
 import type { Launch } from "./launch.ts";
-import { RepetitionFinder } from "./repetition.ts";
-import { WarpRunner } from "./runner.ts";
-import type { BlockState, WarpState } from "./warp.ts";
+import { Turns } from "./turns.ts";
+import type { WarpState } from "./warp.ts";
 import { deadlock, stopped } from "./deadlock.ts";
 
-/** Instructions that a warp runs in one go, at most. */
-const longestTurn = 512;
 /** Blocks that are started before anyone waits, where they communicate. */
 const eagerBlocks = 2;
-
-interface Round {
-  readonly count: number;
-  readonly offset: number;
-  readonly version: number;
-  readonly isLooking: boolean;
-  turn: number;
-  progressed: boolean;
-  ended: boolean;
-}
 
 export class Grid {
   readonly #launch: Launch;
@@ -38,14 +26,11 @@ export class Grid {
   readonly #clusterSize: number;
   readonly #limit: number;
   readonly #eager: number;
-  readonly #runner: WarpRunner;
-  #repetition = new RepetitionFinder();
+  readonly #turns: Turns;
   #nextBlock = 0;
   #endBlock: number;
-  #blocks: Block[] = [];
-  #warps: WarpState[] = [];
-  #round: Round | undefined;
-  #rounds = 0;
+  /** Those with lanes that have not ended. */
+  readonly #clusters = new Set<ClusterState>();
 
   constructor(launch: Launch, shape: EmulatedLaunch) {
     this.#launch = launch;
@@ -53,7 +38,13 @@ export class Grid {
     this.#clusterSize = shape.cluster ?? 1;
     this.#limit = residentLimit(launch, shape);
     this.#eager = launch.program.communicates ? eagerBlocks : 0;
-    this.#runner = new WarpRunner(launch.program.steps, launch.counters);
+    this.#turns = new Turns(
+      launch,
+      () => this.#start(),
+      ({ cluster }) => {
+        this.#retire(cluster);
+      },
+    );
     const [x, y, z] = shape.blocks;
     this.#endBlock = x * y * z;
   }
@@ -67,12 +58,16 @@ export class Grid {
     return (this.#endBlock - this.#nextBlock) / this.#clusterSize;
   }
 
+  get #residentBlocks(): number {
+    return this.#clusters.size * this.#clusterSize;
+  }
+
   /** Starts the next cluster; whether there was one, and room for it. */
   #start(): boolean {
     const size = this.#clusterSize;
-    const hasRoom = this.#blocks.length === 0 || this.#blocks.length + size <= this.#limit;
+    const hasRoom = this.#clusters.size === 0 || this.#residentBlocks + size <= this.#limit;
     if (this.#nextBlock >= this.#endBlock || !hasRoom) return false;
-    const cluster: BlockState[] = [];
+    const cluster = new ClusterState();
     const { checks, program } = this.#launch;
     const order = checks
       ? { newAgent: () => this.#launch.newAgent(), start: Knowledge.none }
@@ -80,24 +75,23 @@ export class Grid {
     for (let rank = 0; rank < size; rank++) {
       const index = this.#nextBlock++;
       const options = { index, rank, cluster, launch: this.#shape, program, order };
-      const block = new Block({ ...options, host: this.#launch });
-      cluster.push(block);
-      this.#blocks.push(block);
-      this.#warps.push(...block.warps);
+      cluster.blocks.push(new Block({ ...options, host: this.#launch }));
     }
+    this.#clusters.add(cluster);
+    for (const { warps } of cluster.blocks) for (const warp of warps) this.#turns.add(warp);
     return true;
   }
 
   /** Turns that warps have had so far. */
   get rounds(): number {
-    return this.#rounds;
+    return this.#turns.rounds;
   }
 
   /** Begins what comes next: a cluster by itself, or some that communicate; false where none is left. */
   begin(): boolean {
     if (!this.#launch.program.communicates) return this.#beginCluster();
-    while (this.#blocks.length < this.#eager && this.#start());
-    return this.#warps.length > 0;
+    while (this.#residentBlocks < this.#eager && this.#start());
+    return this.#clusters.size > 0;
   }
 
   /** Begins one cluster, after which there is no other. */
@@ -109,56 +103,24 @@ export class Grid {
 
   #beginCluster(): boolean {
     this.#launch.beginCluster(this.nextCluster);
-    this.#repetition = new RepetitionFinder();
     return this.#start();
   }
 
   /** Lets one warp run for a while; false once all that was begun has ended. */
   advance(): boolean {
-    if (this.#warps.length === 0) {
+    if (this.#clusters.size === 0) {
       // What nobody waited for is over when the blocks are.
       while (this.#launch.hasPending) this.#launch.completeOne();
       return false;
     }
-    this.#round ??= this.#beginRound();
-    if (this.#takeTurn(this.#round)) return true;
-    const round = this.#round;
-    this.#round = undefined;
-    this.#rounds += 1;
-    this.#endRound(round);
-    return true;
+    if (this.#turns.advance()) return true;
+    throw deadlock(this.#warps, this.#launch, this.#endBlock - this.#nextBlock);
   }
 
-  /** A round lets every warp run once, in an order that the seed decides. */
-  #beginRound(): Round {
-    const { random, version } = this.#launch;
-    const count = this.#warps.length;
-    const offset = random.below(count);
-    this.#repetition.begin(version);
-    const { isLooking } = this.#repetition;
-    return { count, offset, version, isLooking, turn: 0, progressed: false, ended: false };
-  }
-
-  /** Whether the round has further turns. */
-  #takeTurn(round: Round): boolean {
-    const launch = this.#launch;
-    const { random } = launch;
-    const warp = this.#warps[(round.turn + round.offset) % round.count] as WarpState;
-    const budget = 1 + random.below(longestTurn);
-    const moved = this.#runner.run(warp, budget, launch.changes);
-    if (moved && !(round.isLooking && this.#repetition.look(warp))) round.progressed = true;
-    if (warp.live === 0) round.ended = true;
-    if (launch.hasPending && random.below(4) === 0) launch.completeOne();
-    round.turn += 1;
-    return round.turn < round.count;
-  }
-
-  #endRound({ progressed, ended, version }: Round): void {
-    const launch = this.#launch;
-    if (ended) this.#retire();
-    if (progressed || ended || launch.version !== version) return;
-    if (launch.hasPending) launch.completeOne();
-    else if (!this.#start()) throw deadlock(this.#warps, launch);
+  get #warps(): readonly WarpState[] {
+    return [...this.#clusters].flatMap(({ blocks }) =>
+      blocks.flatMap(({ warps }) => warps.filter(({ live }) => live !== 0)),
+    );
   }
 
   /** The report of a run that came to a limit: where its warps stand. */
@@ -173,13 +135,12 @@ export class Grid {
     return this.stopped(reached).withNotes([note]);
   }
 
-  #retire(): void {
-    this.#warps = this.#warps.filter(({ live }) => live !== 0);
-    const remaining = this.#blocks.filter(
-      ({ cluster }) => !cluster.every((block) => block.warps.every(({ live }) => live === 0)),
-    );
-    this.#blocks = remaining;
-    while (this.#blocks.length < this.#eager && this.#start());
+  /** A warp of a cluster has ended; where it was the last, others have room. */
+  #retire(cluster: ClusterState): void {
+    const isOver = cluster.blocks.every(({ warps }) => warps.every(({ live }) => live === 0));
+    if (!isOver) return;
+    this.#clusters.delete(cluster);
+    while (this.#residentBlocks < this.#eager && this.#start());
   }
 }
 

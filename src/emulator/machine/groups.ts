@@ -53,7 +53,7 @@ export interface Group {
   frame: Frame;
   join: Join | undefined;
   attendance: Attendance | undefined;
-  /** The launch's count of changes when its last try failed; -1 where it can run. */
+  /** The cluster's count of changes when its last try failed; -1 where it can run. */
   blockedAt: number;
   /** Instructions since others of the warp last had their turn. */
   spent: number;
@@ -135,6 +135,16 @@ export class LaneGroups {
     const joins = [...this.#parked];
     for (const join of joins) if (join.arrived !== 0) this.#release(join);
     return joins.length > 0;
+  }
+
+  /** After a long turn of a group the others come first, and parked lanes stop waiting for it. */
+  rotate(group: Group): void {
+    group.spent = 0;
+    if (this.hasParked) this.releaseParked();
+    const position = this.all.indexOf(group);
+    if (position < 0 || this.all.length === 1) return;
+    this.all.splice(position, 1);
+    this.all.push(group);
   }
 
   /** Lanes that have come to a join which the running group has yet to come to. */

@@ -13,6 +13,7 @@ import { deviceHeap } from "../program/implicit.ts";
 import { Checker } from "../checks/checker.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { Marks } from "../threads/marks.ts";
+import { ClusterState } from "./cluster.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
 import { deviceHeapOf } from "./device-heap.ts";
@@ -52,7 +53,9 @@ export class Launch implements WarpHost, MachineView {
   readonly #addresses: AddressMap;
   readonly #found: Found;
   #random: Random;
-  #pending: (() => void)[] = [];
+  /** The cluster whose turn it is. */
+  cluster = new ClusterState();
+  #pending: { readonly cluster: ClusterState; readonly complete: () => void }[] = [];
   #changes = 0;
   #agents = 0;
 
@@ -92,11 +95,6 @@ export class Launch implements WarpHost, MachineView {
     return this.#agents++;
   }
 
-  /** How often something has changed that lanes may wait for. */
-  get changes(): number {
-    return this.#changes;
-  }
-
   /** Changes with everything that lanes may wait for, plain stores included. */
   get version(): number {
     return this.#changes + this.activity.stores;
@@ -104,6 +102,7 @@ export class Launch implements WarpHost, MachineView {
 
   changed(): void {
     this.#changes += 1;
+    this.cluster.changes += 1;
   }
 
   print(text: string): void {
@@ -226,21 +225,24 @@ export class Launch implements WarpHost, MachineView {
   /* ---- what completes later ---- */
 
   schedule(complete: () => void): void {
-    this.#pending.push(complete);
+    this.#pending.push({ cluster: this.cluster, complete });
   }
 
   get hasPending(): boolean {
     return this.#pending.length > 0;
   }
 
-  /** Completes one of the operations under way, whichever the seed says. */
-  completeOne(): void {
+  /** Completes one of the operations under way, whichever the seed says; the cluster that it belongs to. */
+  completeOne(): ClusterState {
     const position = this.random.below(this.#pending.length);
-    const complete = this.#pending[position];
+    const operation = this.#pending[position];
     const last = this.#pending.pop();
     if (last !== undefined && position < this.#pending.length) this.#pending[position] = last;
-    complete?.();
+    if (operation === undefined) return this.cluster;
+    this.cluster = operation.cluster;
+    operation.complete();
     this.changed();
+    return operation.cluster;
   }
 
   report(details: DiagnosticDetails): void {

@@ -23,23 +23,20 @@ export class WarpRunner {
   }
 
   /**
-   * Runs up to `budget` instructions of a warp; whether any lane got on. `changes` is the launch's count
-   * of changes: a group that failed and has seen no change since is not asked again.
+   * Runs up to `budget` instructions of a warp. `changes` is the cluster's count of changes: a group that failed
+   * and has seen no change since is not asked again.
    */
-  run(warp: WarpState, budget: number, changes: number): boolean {
+  run(warp: WarpState, budget: number, changes: number): void {
     let left = budget;
-    let progressed = false;
     while (left > 0 && warp.live !== 0) {
       const group = this.#pick(warp, changes);
       if (group === undefined) {
-        if (!warp.groups.releaseParked()) break;
+        if (!warp.groups.releaseParked()) return;
         continue;
       }
       const used = this.#runGroup(warp, group, left, changes);
-      if (used > 0) progressed = true;
       left -= Math.max(used, 1);
     }
-    return progressed;
   }
 
   /** A group that can run: the first, since groups that have had their turn go to the end. */
@@ -79,19 +76,8 @@ export class WarpRunner {
       if (group.attendance === undefined && groups.mergeAtStep()) return used + 1;
       group.blockedAt = changes;
     } else if (step === joinStep && next >= 0) groups.settle(group);
-    else if (group.spent >= groupTurn) this.#rotate(warp, group);
+    else if (group.spent >= groupTurn) groups.rotate(group);
     return used;
-  }
-
-  /** After a long turn the others come first, and parked lanes stop waiting for this group. */
-  #rotate(warp: WarpState, group: Group): void {
-    const { all } = warp.groups;
-    group.spent = 0;
-    if (warp.groups.hasParked) warp.groups.releaseParked();
-    const position = all.indexOf(group);
-    if (position < 0 || all.length === 1) return;
-    all.splice(position, 1);
-    all.push(group);
   }
 
   #count(instructions: number, mask: number): void {

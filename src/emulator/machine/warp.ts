@@ -14,10 +14,12 @@ import { Learning } from "../checks/learning.ts";
 import { scoped } from "../checks/scopes.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { BlockBarriers } from "./barriers.ts";
+import type { ClusterState } from "./cluster.ts";
 import { DynamicStack } from "./dynamic-stack.ts";
 import type { RegisterBudget } from "./budget.ts";
 import { LaneGroups } from "./groups.ts";
 import type { Frame } from "./groups.ts";
+import { Vigil } from "./vigil.ts";
 
 /** Memory found by `locate`; one object, used over and over. */
 export interface Found {
@@ -97,6 +99,7 @@ const smallestStack = 64;
 export class WarpState implements WarpView {
   readonly index: number;
   readonly block: BlockState;
+  readonly cluster: ClusterState;
   readonly host: WarpHost;
   readonly heap: MemoryViews;
   readonly marks: Marks | undefined;
@@ -113,6 +116,9 @@ export class WarpState implements WarpView {
   readonly addresses = new Float64Array(96 * warpLanes);
   readonly groups: LaneGroups;
   readonly flights = new Map<number, CollectiveInstruction>();
+  readonly vigil = new Vigil();
+  /** Whether it has a turn to come; the others sleep. */
+  isAwake = true;
   words: Int32Array;
   singles: Float32Array;
   doubles: Float64Array;
@@ -134,15 +140,17 @@ export class WarpState implements WarpView {
   constructor(options: {
     readonly index: number;
     readonly block: BlockState;
+    readonly cluster: ClusterState;
     readonly host: WarpHost;
     readonly entry: ProgramFunction;
     readonly live: number;
     readonly specials: Int32Array;
     readonly timeline: Timeline | undefined;
   }) {
-    const { index, block, host, entry, live, specials, timeline } = options;
+    const { index, block, cluster, host, entry, live, specials, timeline } = options;
     this.index = index;
     this.block = block;
+    this.cluster = cluster;
     this.host = host;
     this.heap = host.heap;
     this.marks = host.marks;
@@ -223,6 +231,10 @@ export class WarpState implements WarpView {
       if (this.flights.has(this.base + register))
         this.host.undefinedRegister(this, reads[at + 1] as number, register, -1);
     }
+  }
+
+  polled(views?: MemoryViews, offset?: number): void {
+    this.vigil.polled(views, offset);
   }
 
   /** A conditional jump, a guard or a barrier: what polls told counts from here on. */

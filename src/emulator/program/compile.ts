@@ -1,7 +1,7 @@
 /** Turns the planned steps of a function into functions that run them. */
 import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
 import type { Collective, CollectiveRules, MachineView, OperandView } from "../collective.ts";
-import { memoryForm } from "../lane/memory.ts";
+import { isPoll, memoryForm } from "../lane/memory.ts";
 import { LaneWriter, OperandError } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { atomicRules } from "../warp/atomics.ts";
@@ -168,7 +168,7 @@ export class FunctionCompiler {
         ? `return ${next};`
         : this.#about(jump, (site) => this.#jumpText(jump, next, step.block, site));
     const weight = step.instructions.length + (jump === undefined ? 0 : 1);
-    const polls = step.instructions.filter(isPoll).length;
+    const polls = step.instructions.filter(({ lane }) => isPoll(lane)).length;
     return { text: writer.finish(last), weight, cost: weight + polls * pollCost, site: first };
   }
 
@@ -197,7 +197,7 @@ export class FunctionCompiler {
     const next = self + 1;
     const site = this.#sites.length;
     const run = this.#about(instruction, () => this.#warpRun(instruction, site, self, next, block));
-    const cost = isPoll(instruction) ? pollCost : 1;
+    const cost = isPoll(instruction.lane) ? pollCost : 1;
     return { run: this.#guarded(instruction, run, site, self, next), weight: 1, cost, site };
   }
 
@@ -362,15 +362,6 @@ function registersOf(view: OperandView): readonly OperandView[] {
     (operand.kind === "address" && operand.base.kind === "register");
   if (isRegister) return [view, ...view.elements.flatMap(registersOf)];
   return view.elements.flatMap(registersOf);
-}
-
-/** Whether an instruction may look for what another lane, warp or block does. */
-function isPoll({ lane }: PlannedInstruction): boolean {
-  const { root } = lane;
-  if (root === "atom") return true;
-  if (root === "mbarrier") return lane.has("test_wait") || lane.has("try_wait");
-  const strong = ["volatile", "relaxed", "acquire", "mmio"] as const;
-  return root === "ld" && lane.oneOf(strong) !== undefined;
 }
 
 /** Some lanes may be done before others. */

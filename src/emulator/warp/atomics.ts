@@ -259,6 +259,7 @@ const atomic: WarpRule = (instruction) => {
       warp.addresses[lane] = place + toGeneric;
       const space = place + toGeneric < genericGlobal ? "shared" : "global";
       const { views, offset } = warp.locate(site, lane, kind, place, bytes * runs.length);
+      if (at === 1) warp.polled(views, offset);
       runs.forEach((run, position) =>
         run(warp, lane, { views, offset: offset + position * bytes }, space),
       );

@@ -381,7 +381,7 @@ export const synchronizationRules: EmitRules<typeof synchronizationOps> = {
   alloc_semaphore(op, context) {
     const [result] = op.results;
     const { shape } = op.attributes;
-    const name = `semaphore ${result?.id ?? 0}`;
+    const name = `${op.attributes.name ?? "semaphore"} ${result?.id ?? 0}`;
     const bytes = multiplySizes(4, ...shape);
     const base = context.parameter({ kind: "scratch", name, bytes, zeroed: true });
     context.define(result, { kind: "semaphore", base, shape });
