@@ -133,10 +133,7 @@ export class Issue {
 
   /** Tells the issuer, who waited, that the source is read or that all is done. */
   tell(part: "source" | "all"): void {
-    const { timeline } = this.issuer.warp;
-    timeline?.acquire(part === "source" ? this.sourceRead : this.finished);
-    // What an ordinary copy wrote is the issuer's own from here on, for its fences too.
-    if (this.#proxy === "generic" && this.#write !== undefined) timeline?.adopt(this.#write);
+    this.issuer.warp.timeline?.acquire(part === "source" ? this.sourceRead : this.finished);
   }
 }
 

@@ -144,7 +144,7 @@ export class Agent {
     if (!this.warpsEnded()) return false;
     const before = new Map(this.phases);
     for (const warp of this.warps) {
-      if (warp.timeline !== undefined) this.timeline?.absorb(warp.timeline);
+      this.acquire(warp.publish());
       for (const element of warp.unevenWaits) this.unevenWaits.add(element);
       for (const [element, phase] of warp.phases)
         this.#takeOver(element, phase, before.get(element) ?? 0);

@@ -3,6 +3,7 @@ import type { Kernel } from "../ir/node.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { Assembler } from "./program.ts";
 import type { Program } from "./program.ts";
+import { requireNoArrival } from "./rules/meetings.ts";
 import { simulationRules } from "./rules/index.ts";
 
 export function assemble(kernel: Kernel, dimensions: DimensionValues): Program {
@@ -11,6 +12,7 @@ export function assemble(kernel: Kernel, dimensions: DimensionValues): Program {
   const ending = kernel.body.ops.at(-1);
   if (ending === undefined) throw new Error("a region ends with yield");
   code.emit(ending, (agent) => {
+    requireNoArrival(agent, agent.block.cluster.meeting);
     agent.ended = true;
     agent.machine.checker?.agentEnded(agent);
     agent.block.threadEnded(agent, ending);

@@ -51,6 +51,16 @@ export class Checker {
     if (memory.shadow === undefined) return;
     const cursor = memory.shadow.begin(access, knowledge);
     visitGranules(view, memory, cursor);
+    this.#reportAll(memory, access, cursor);
+    if (view.dtype.bits !== 4 || access.mode !== "read") return;
+    // Loads take whole bytes, so that they meet stores to the other half.
+    const halves: Access = { ...access, mode: "observe" };
+    const around = memory.shadow.begin(halves, knowledge);
+    visitOtherHalves(view, memory, around);
+    this.#reportAll(memory, halves, around);
+  }
+
+  #reportAll(memory: Memory, access: Access, cursor: ShadowCursor): void {
     for (const conflict of cursor.conflicts)
       if (conflict.kind === "race" && isEnding(conflict.earlier))
         reportLateUse(this.#findings, memory.description.name, access, conflict.earlier);
@@ -130,15 +140,22 @@ function isEnding({ op }: Access): boolean {
   return op.kind === "yield" || op.kind === "scoped";
 }
 
+/** Takes the cursor over the halves of bytes that the view's elements of 4 bits leave out. */
+function visitOtherHalves(view: View, { bytes }: Memory, cursor: ShadowCursor): void {
+  const last = 2 * bytes.length - 1;
+  const touch = (element: number): void => {
+    if (element <= last) cursor.run(element, 1);
+  };
+  visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
+    if (stride === 1) {
+      if (element % 2 === 1) touch(element - 1);
+      if ((element + length) % 2 === 1) touch(element + length);
+    } else for (let i = 0; i < length; i++) touch((element + i * stride) ^ 1);
+  });
+}
+
 /** Takes the cursor over the granules of the view's elements. */
 function visitGranules(view: View, memory: Memory, cursor: ShadowCursor): void {
-  if (view.dtype.bits === 4) {
-    visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
-      if (stride === 1) cursor.run(element >> 1, ((element + length + 1) >> 1) - (element >> 1));
-      else for (let i = 0; i < length; i++) cursor.run((element + i * stride) >> 1, 1);
-    });
-    return;
-  }
   const scale = view.dtype.bits / 8 / memory.granuleBytes;
   visitRuns(inMemoryOrder(view), (element, _lane, length, stride) => {
     if (stride === 1) cursor.run(element * scale, length * scale);

@@ -6,15 +6,16 @@ import type { RelatedNote } from "../support/diagnostics.ts";
 import type { BarrierArray, BarrierElement } from "./barriers.ts";
 import type { Memory } from "./memory.ts";
 import { placeText } from "./order/access.ts";
-import type { Access, AccessMode, Origin } from "./order/access.ts";
+import type { Access, Origin } from "./order/access.ts";
 import type { Leftovers, Overrun } from "./order/barrier.ts";
 import type { Conflict } from "./order/shadow.ts";
 import type { Findings } from "./reports.ts";
 
 type Race = Extract<Conflict, { kind: "race" }>;
 
-const verbs: { readonly [M in AccessMode]: string } = {
+const verbs: { readonly [M in Access["mode"]]: string } = {
   read: "reads",
+  observe: "reads a byte of",
   write: "writes",
   atomic: "updates",
 };
@@ -47,7 +48,7 @@ function reportRace(findings: Findings, memory: Memory, race: Race): void {
       message: `data race on ${memory.description.name}: ${opName(current.op)} and ${opName(earlier.op)} are not ordered`,
       location: current.op.location,
       expected: "one of them ordered before the other by a barrier, a wait or a fence",
-      found: `${accessText(current)}, first at byte ${granule * memory.granuleBytes}`,
+      found: `${accessText(current)}, first at byte ${Math.floor(granule * memory.granuleBytes)}`,
       remedy: raceRemedy(memory, race),
       notes: [
         { message: accessText(earlier), location: earlier.op.location },
@@ -95,7 +96,7 @@ function reportUninitialised(
       message: `${opName(current.op)} of ${memory.description.name}, which nobody has written`,
       location: current.op.location,
       expected: `${memory.description.name} written before it is read`,
-      found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
+      found: `byte ${Math.floor(granule * memory.granuleBytes)} read in ${placeText(current.place)}`,
       notes: memoryNote(memory),
     },
     current.op,
@@ -114,7 +115,7 @@ function reportUnion(
       message: `${opName(current.op)} of ${reader} reads bytes of ${memory.description.name} that ${writer} has written`,
       location: current.op.location,
       expected: `bytes written through ${reader}`,
-      found: `byte ${granule * memory.granuleBytes} read in ${placeText(current.place)}`,
+      found: `byte ${Math.floor(granule * memory.granuleBytes)} read in ${placeText(current.place)}`,
       notes: [
         { message: `${opName(earlier.op)} through ${writer}`, location: earlier.op.location },
         ...memoryNote(memory),
@@ -177,8 +178,9 @@ export function reportLeftovers(
   findings: Findings,
   barriers: BarrierArray,
   element: BarrierElement,
-  { arrivals, unawaited }: Leftovers,
+  { arrivals, unawaited, extraPhases }: Leftovers,
 ): void {
+  if (extraPhases > 0) reportExtraPhases(findings, barriers, element, extraPhases);
   const [first] = arrivals;
   if (first !== undefined)
     findings.add(
@@ -198,6 +200,30 @@ export function reportLeftovers(
     );
   const copy = unawaited?.arrivals.find(({ op }) => op.kind === "copy_async");
   if (copy !== undefined) reportUnawaited(findings, copy);
+}
+
+/** A wait would not know which of several phases it is for. */
+function reportExtraPhases(
+  findings: Findings,
+  barriers: BarrierArray,
+  element: BarrierElement,
+  extraPhases: number,
+): void {
+  const [arrival] = element.state.lastArrivals;
+  findings.add(
+    {
+      code: "TW3008",
+      message: `phases of ${barriers.nameOf(element)} completed that nobody waits for`,
+      location: (arrival?.op ?? barriers.op).location,
+      expected: "at most one phase completed behind the last wait",
+      found: `${extraPhases} when its block ended`,
+      notes: [
+        ...(arrival === undefined ? [] : [originNote(arrival, "arrived in the last one")]),
+        { message: "the barrier is allocated here", location: barriers.op.location },
+      ],
+    },
+    barriers.op,
+  );
 }
 
 export function reportOverrun(

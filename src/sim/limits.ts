@@ -1,14 +1,19 @@
 /** What a target cannot hold is reported before anything runs. */
 import type { Kernel } from "../ir/node.ts";
+import { walkOps } from "../ir/traverse.ts";
+import { requireFeatures } from "../layout/model/features.ts";
 import { lanesPerThread } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { requireSharedMemory } from "./footprint.ts";
 
-/** Throws where a block or cluster of the kernel does not fit the target. */
+/** Throws where a block or cluster of the kernel does not fit the target, or an op needs what it does not have. */
 export function requireLimits(kernel: Kernel, target: Target): void {
   requireBlockLimits(kernel, target);
   requireSharedMemory(kernel, target);
+  walkOps(kernel.body, (op) => {
+    requireFeatures(op, target);
+  });
 }
 
 /** The same without shared memory, of which placing a kernel takes care. */

@@ -213,7 +213,7 @@ export class Machine {
       location: op.location,
       site,
     } as const;
-    const granuleBytes = Math.max(1, dtype.bits / 8);
+    const granuleBytes = dtype.bits / 8;
     const memory = new Memory(
       description,
       bytes,

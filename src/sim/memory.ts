@@ -30,7 +30,7 @@ const wordsPerElement: { readonly [B in DType["bits"]]: number } = {
 
 /** How finely accesses are checked, and whether reading before writing is right. */
 export interface Shadow {
-  /** Bytes of the smallest element that is accessed. */
+  /** Bytes of the smallest element that is accessed; half a byte for 4 bits, since stores leave the other half alone. */
   readonly granuleBytes: number;
   readonly initialised: boolean;
 }

@@ -54,7 +54,7 @@ interface Unwritten {
   last: number;
 }
 
-/** Elements in row-major order that nobody has written; of two in a byte, either stands for both. */
+/** Elements in row-major order that nobody has written. */
 function unwrittenLanes(view: View): Unwritten {
   const found: Unwritten = { count: 0, first: [], last: 0 };
   const { memory, dtype } = view;
@@ -63,7 +63,7 @@ function unwrittenLanes(view: View): Unwritten {
   const scale = dtype.bits / 8 / memory.granuleBytes;
   visitRuns(view, (element, lane, length, stride) => {
     for (let i = 0; i < length; i++) {
-      if (!isUnwritten(Math.floor((element + i * stride) * scale))) continue;
+      if (!isUnwritten((element + i * stride) * scale)) continue;
       found.count += 1;
       if (found.first.length < namedElements) found.first.push(lane + i);
       found.last = lane + i;

@@ -225,7 +225,7 @@ export class Assembler {
     return {
       shape,
       bytes: packedBytes(dtype, product(shape)),
-      granuleBytes: Math.max(1, dtype.bits / 8),
+      granuleBytes: dtype.bits / 8,
     };
   }
 
@@ -257,7 +257,7 @@ function unionGranule(kernel: Kernel, union: Op<"alloc_union">): number {
   let smallest = 8;
   walkOps(kernel.body, (op) => {
     if (op.kind === "union_member" && op.operands.union === union.results[0])
-      smallest = Math.min(smallest, Math.max(1, op.attributes.dtype.bits / 8));
+      smallest = Math.min(smallest, op.attributes.dtype.bits / 8);
   });
   return smallest;
 }

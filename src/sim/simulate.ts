@@ -137,7 +137,7 @@ function bindArray(
     throw new Error(`argument ${name} is missing`);
   const { dtype, shape } = value.type;
   const { buffer, byteOffset, byteLength } = given.data;
-  const granuleBytes = Math.max(1, dtype.bits / 8);
+  const granuleBytes = dtype.bits / 8;
   const { initialised } = given;
   let memory = memories.get(given.data);
   if (memory === undefined) {

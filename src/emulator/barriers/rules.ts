@@ -240,6 +240,7 @@ function runWait(form: WaitForm, { machine, warp, mask }: CollectiveCall): "done
   for (const { issuer, found, record, passed } of attempts.values()) {
     recordOrdinary(issuer, found, barrierBytes, "atomic");
     if (!passed) continue;
+    record.awaited = record.barrier.phase;
     const { block, cluster } = record.ended;
     const heard = form.reachesCluster ? block.join(cluster) : block;
     if (form.acquires) warp.learn(heard);

@@ -11,7 +11,13 @@
 import { Knowledge } from "../../sim/order/knowledge.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Issuer } from "../asynchronous.ts";
-import type { AddressKind, BlockView, Place } from "../collective.ts";
+import type {
+  AddressKind,
+  BlockView,
+  CollectiveInstruction,
+  MachineView,
+  Place,
+} from "../collective.ts";
 import { reportOnce } from "../reports.ts";
 import { Mbarrier } from "./mbarrier.ts";
 import type { BarrierProblem } from "./mbarrier.ts";
@@ -37,6 +43,10 @@ export class BarrierRecord {
   #lastTold = toldNothing;
   /** What a wait for the last phase that ended learns. */
   ended = toldNothing;
+  /** Phases that had ended when a wait last came through. */
+  awaited = 0;
+  /** Who changed it last. */
+  changedBy: CollectiveInstruction | undefined;
 
   constructor(count: number) {
     this.barrier = new Mbarrier(count);
@@ -163,6 +173,7 @@ export function changeBarrier(
 ): void {
   const record = findBarrier(issuer, place);
   const problem = record.change(told, operation);
+  record.changedBy = issuer.instruction;
   writeImage(place, record.barrier);
   issuer.machine.changed();
   if (problem === undefined) return;
@@ -172,6 +183,21 @@ export function changeBarrier(
     location: issuer.instruction.location,
     found: placeText(issuer, place),
   });
+}
+
+/** Reports barriers of a block that has ended whose last phases nobody can have told apart. */
+export function reportExtraPhases(machine: MachineView, block: BlockView): void {
+  for (const [offset, { barrier, awaited, changedBy }] of tableOf(block)) {
+    const extra = barrier.phase - awaited;
+    if (extra < 2 || changedBy === undefined) continue;
+    reportOnce(machine, changedBy, {
+      code: "TW8066",
+      message: `phases of an mbarrier of block ${block.index} ended that nobody waited for`,
+      location: changedBy.location,
+      expected: "at most one phase that ended behind the last wait",
+      found: `${extra}, ${machine.naming.shared(offset)}`,
+    });
+  }
 }
 
 export function reportMissedPhase(issuer: Issuer, place: Place): void {

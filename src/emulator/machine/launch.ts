@@ -4,6 +4,7 @@ import type { DiagnosticDetails } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
 import type { Target } from "../../targets/target.ts";
 import type { AccessRequest, MachineView, Place, RecordedAccess } from "../collective.ts";
+import { reportExtraPhases } from "../barriers/table.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Heap, MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
@@ -151,7 +152,9 @@ export class Launch implements WarpHost, MachineView {
   }
 
   blockEnded(block: BlockState): void {
-    this.checker?.blockEnded(block);
+    if (this.checker === undefined) return;
+    this.checker.blockEnded(block);
+    reportExtraPhases(this, block);
   }
 
   check(warp: WarpState, site: number, slot: number, mask: number): number {

@@ -14,8 +14,8 @@ function proxyFence(instruction: WarpInstruction): (warp: WarpState) => void {
   const isShared = instruction.has("shared::cta") || instruction.has("shared::cluster");
   return ({ timeline }) => {
     // Triton lets the issuer of a copy fence what others wrote before a barrier.
-    if (isGlobal || !isShared) timeline?.fence("gmem", "known");
-    if (isShared || !isGlobal) timeline?.fence("smem", "known");
+    if (isGlobal || !isShared) timeline?.fence("gmem");
+    if (isShared || !isGlobal) timeline?.fence("smem");
   };
 }
 

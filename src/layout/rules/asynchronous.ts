@@ -3,13 +3,12 @@
  * can write it; where it is not, the copy is made otherwise and costs more. Multicast and reductions
  * exist for the copy engine alone. Accumulators and operands of wgmma have the instruction's layouts.
  */
-import { TilewrightError } from "../../support/diagnostics.ts";
-import type { AnyOp, Op } from "../../ir/node.ts";
-import { opName } from "../../ir/op-names.ts";
+import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { namedLayouts, wgmmaLeft } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { copyCost, copyMethod, copyWindows, needsTensor, tensorPieces } from "../model/copies.ts";
+import { requireFeatures } from "../model/features.ts";
 import { tileOf } from "../model/products.ts";
 import { globalKey } from "../model/windows.ts";
 import type { LayoutContext } from "./context.ts";
@@ -23,14 +22,7 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const sides = copyWindows(op, windows);
   const slot = context.allocation(sides.shared);
   const needed = needsTensor(op);
-  if (needed !== undefined && !target.features.includes("tma"))
-    throw targetError(
-      op,
-      `${needed} needs tensor copies, which ${target.name} does not have`,
-      op.attributes.multicast.length > 0
-        ? "compile for a target that has them, or let each block copy for itself"
-        : "compile for a target that has them, or combine by atomics",
-    );
+  requireFeatures(op, target);
   const side = sides.intoShared ? "into" : "from";
   if (needed !== undefined) {
     const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
@@ -51,24 +43,13 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   });
 }
 
-function targetError(op: AnyOp, message: string, remedy?: string): TilewrightError {
-  const { location } = op;
-  return new TilewrightError({
-    code: "TW6105",
-    message,
-    location,
-    ...(remedy !== undefined && { remedy }),
-  });
-}
-
 /** The accumulator in flight; its registers are the instruction's. */
 function inFlight(
   op: Op<"accumulator"> | Op<"wgmma"> | Op<"wgmma_wait">,
   context: LayoutContext,
 ): void {
   const { target } = context.surroundings;
-  if (!target.features.includes("wgmma"))
-    throw targetError(op, `${opName(op)} needs wgmma, which ${target.name} does not have`);
+  requireFeatures(op, target);
   const [result] = op.results;
   if (op.kind === "accumulator") {
     const slot = context.define(op, result);

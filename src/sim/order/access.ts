@@ -29,7 +29,8 @@ export type Proxy = "generic" | "async";
 
 /** One execution of an op on a window of memory; identity tells two apart. */
 export interface Access extends Epoch, Origin {
-  readonly mode: AccessMode;
+  /** `observe`: a read of the byte around an element of 4 bits, of which it does not use the other half. */
+  readonly mode: AccessMode | "observe";
   readonly proxy: Proxy;
   /** Which member of a union the window belongs to, from 1; 0 for memory that is in no union. */
   readonly member: number;

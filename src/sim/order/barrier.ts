@@ -41,6 +41,8 @@ export interface Leftovers {
   readonly arrivals: readonly Origin[];
   /** The first phase that completed with copies and that nobody waited for. */
   readonly unawaited: CompletedPhase | undefined;
+  /** Phases that completed behind the last wait, where these are more than the one that a wait could tell. */
+  readonly extraPhases: number;
 }
 
 export class BarrierState {
@@ -54,6 +56,8 @@ export class BarrierState {
   /** Waits for the last completed phase, the latest of each agent. */
   #waits = new Map<number, Wait>();
   #unawaited: CompletedPhase | undefined;
+  /** Phases that have completed since the last one that was waited for. */
+  #phasesAhead = 0;
 
   constructor(needed: number) {
     this.needed = needed;
@@ -67,6 +71,11 @@ export class BarrierState {
   /** Who has arrived in the running phase. */
   get arrived(): readonly Origin[] {
     return this.#arrived;
+  }
+
+  /** Who completed the last phase. */
+  get lastArrivals(): readonly Origin[] {
+    return this.#last?.arrivals ?? [];
   }
 
   arrive(knowledge: Knowledge, origin: Origin): PhaseCompletion | undefined {
@@ -88,6 +97,7 @@ export class BarrierState {
     this.#beforeLast = this.#last;
     this.#last = completed;
     this.#waits = new Map();
+    this.#phasesAhead += 1;
     this.#phase += 1;
     this.#arrived = [];
     this.#gathered = Knowledge.none;
@@ -113,6 +123,7 @@ export class BarrierState {
 
   /** Notes a wait that passed; an overrun where the next phase has completed already. */
   recordWait(phase: number, wait: Wait): Overrun | undefined {
+    this.#phasesAhead = this.#phase - 1 - phase;
     if (phase === this.#phase - 1) {
       this.#waits.set(wait.agent, wait);
       return undefined;
@@ -130,6 +141,10 @@ export class BarrierState {
 
   /** What is wrong when all threads have ended. */
   leftovers(): Leftovers {
-    return { arrivals: this.#arrived, unawaited: this.#unawaited ?? this.#lastUnawaited() };
+    return {
+      arrivals: this.#arrived,
+      unawaited: this.#unawaited ?? this.#lastUnawaited(),
+      extraPhases: this.#phasesAhead > 1 ? this.#phasesAhead : 0,
+    };
   }
 }

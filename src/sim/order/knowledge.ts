@@ -83,8 +83,6 @@ export class Timeline implements Epoch {
   #count = 1;
   #knowledge: Knowledge;
   #lastWait: Epoch | undefined;
-  /** Accesses by parts of this thread that ran as agents of their own. */
-  #absorbed = Clock.empty;
 
   constructor(newAgent: () => number, start: Knowledge = Knowledge.none) {
     this.#newAgent = newAgent;
@@ -123,17 +121,6 @@ export class Timeline implements Epoch {
     this.#knowledge = this.#knowledge.join(knowledge);
   }
 
-  /** Takes over the end of a part of this thread (a warp), whose accesses now count as its own. */
-  absorb(part: Timeline): void {
-    this.#absorbed = this.#absorbed.join(part.#absorbed).with(part.agent, part.count);
-    this.acquire(part.publish());
-  }
-
-  /** Takes over a step of another agent, which now counts as this thread's own. */
-  adopt({ agent, count }: Epoch): void {
-    this.#absorbed = this.#absorbed.with(agent, count);
-  }
-
   /** Notes that a wait has passed: the step by which others can tell that it did. */
   passWait(): Epoch {
     const agent = this.#lastWait?.agent ?? this.#newAgent();
@@ -148,14 +135,13 @@ export class Timeline implements Epoch {
   }
 
   /**
-   * Lets asynchronous operations rely on this agent's own accesses so far to one memory; or on all `known` to
-   * it, as PTX has it, where a fence counts for whatever it lies behind.
+   * Lets asynchronous operations rely on all accesses to one memory that the agent knows of, its own and those
+   * that others told it of: a fence counts for whatever it lies behind.
    */
-  fence(space: "smem" | "gmem", reach: "own" | "known" = "own"): void {
+  fence(space: "smem" | "gmem"): void {
     const { generic, shared, global } = this.#knowledge;
-    const own = reach === "known" ? generic : this.#absorbed.with(this.agent, this.#count);
-    if (space === "smem") this.#know(generic, shared.join(own), global);
-    else this.#know(generic, shared, global.join(own));
+    if (space === "smem") this.#know(generic, generic, global);
+    else this.#know(generic, shared, generic);
     this.tick();
   }
 }

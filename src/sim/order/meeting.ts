@@ -17,7 +17,7 @@ export class MeetingState {
   #gathered = Knowledge.none;
   #concluded = Knowledge.none;
   /** The meeting an agent has arrived for and not yet waited for. */
-  readonly #attending = new Map<number, number>();
+  readonly #attending = new Map<number, { readonly meeting: number; readonly origin: Origin }>();
 
   constructor(needed: number) {
     this.needed = needed;
@@ -33,10 +33,15 @@ export class MeetingState {
     return this.#attending.has(agent);
   }
 
+  /** Where the agent has arrived, if it has not yet waited. */
+  arrivalOf(agent: number): Origin | undefined {
+    return this.#attending.get(agent)?.origin;
+  }
+
   /** Arrives; true where this was the last arrival, so that waiters may go on. */
   arrive(agent: number, knowledge: Knowledge, origin: Origin): boolean {
     if (this.isAttending(agent)) throw new Error(`agent ${agent} arrived twice without waiting`);
-    this.#attending.set(agent, this.#meeting);
+    this.#attending.set(agent, { meeting: this.#meeting, origin });
     this.#arrived.push(origin);
     this.#gathered = this.#gathered.join(knowledge);
     if (this.#arrived.length < this.needed) return false;
@@ -49,8 +54,8 @@ export class MeetingState {
 
   /** Whether all have arrived for the meeting the agent attends. */
   isConcluded(agent: number): boolean {
-    const meeting = this.#attending.get(agent);
-    return meeting !== undefined && meeting < this.#meeting;
+    const attended = this.#attending.get(agent);
+    return attended !== undefined && attended.meeting < this.#meeting;
   }
 
   /** Ends the agent's wait with what all knew. The next meeting cannot conclude without this agent. */

@@ -7,7 +7,7 @@
  *   sums            1          2          3          wait(2) learns what A and B knew
  *
  * A wait that decrements takes the oldest units away: after wait(2, decrement) the counter is 1, and
- * a further wait(1) is a wait for the sum 3.
+ * a further wait(1) is a wait for the sum 3. A counter past 2^31 - 1 goes on at -2^31.
  */
 import { Knowledge } from "./knowledge.ts";
 
@@ -24,8 +24,9 @@ export class SemaphoreState {
   #taken = 0;
   #gathered = Knowledge.none;
 
+  /** As a GPU counts: 32 bits with a sign. */
   get value(): number {
-    return this.#sum - this.#taken;
+    return (this.#sum - this.#taken) | 0;
   }
 
   signal(knowledge: Knowledge, increment: number): void {

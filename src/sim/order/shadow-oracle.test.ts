@@ -63,7 +63,6 @@ interface Thread {
   readonly timeline: Timeline;
   readonly agents: AsyncAgents;
   readonly sets: KnownSets;
-  readonly own: Set<Access>;
 }
 
 /** An operation under way: what its completion will tell. */
@@ -111,7 +110,6 @@ class Trial {
         timeline: new Timeline(newAgent),
         agents: new AsyncAgents(newAgent),
         sets: noSets(),
-        own: new Set<Access>(),
       }),
     );
     this.#channels = [0, 1].map(() => ({ knowledge: Knowledge.none, sets: noSets() }));
@@ -151,13 +149,12 @@ class Trial {
     }
   }
 
-  #ordinary({ timeline, sets, own }: Thread, label: string): void {
+  #ordinary({ timeline, sets }: Thread, label: string): void {
     const { agent, count } = timeline;
     const mode = this.#mode();
     const access: Access = { agent, count, mode, proxy: "generic", op, place, member: 0 };
     this.#check(access, timeline.knowledge, sets.generic, label);
     sets.generic.add(access);
-    own.add(access);
   }
 
   #issue(issuer: Thread, label: string): void {
@@ -202,9 +199,9 @@ class Trial {
     addAll(sets, channel.sets);
   }
 
-  #fence({ timeline, sets, own }: Thread): void {
+  #fence({ timeline, sets }: Thread): void {
     timeline.fence(this.#space);
-    for (const access of own) sets.asynchronous.add(access);
+    for (const access of sets.generic) sets.asynchronous.add(access);
   }
 }
 

@@ -239,10 +239,9 @@ describe("proxies", () => {
     const shadow = memory();
     let handed = Knowledge.none;
     for (const reader of readers) {
-      reader.acquire(handed);
       act(shadow, reader, "read");
       if (reader === readers.at(-1)) reader.fence("smem");
-      handed = reader.publish();
+      handed = handed.join(reader.publish());
     }
     const copy = accessBy(operation, "write", { proxy: "async" });
     const conflicts = touch(shadow, copy, handed);

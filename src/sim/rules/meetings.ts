@@ -44,12 +44,23 @@ function reportSecondArrival(agent: Agent): never {
   return reportMisuse(agent, "arrives twice without a wait between", "a wait after each arrival");
 }
 
+/** At the end of a thread: it must not leave an arrival behind that it has not waited for. */
+export function requireNoArrival(agent: Agent, meeting: Meeting): void {
+  const arrival = meeting.state.arrivalOf(attendee(agent));
+  if (arrival === undefined) return;
+  reportMisuse(
+    agent,
+    "is the last that a thread does: it ends without a wait",
+    "a wait after each arrival",
+    arrival.op,
+  );
+}
+
 function reportMissingArrival(agent: Agent): never {
   return reportMisuse(agent, "waits without having arrived", "an arrival before each wait");
 }
 
-function reportMisuse(agent: Agent, what: string, expected: string): never {
-  const { op } = agent.site;
+function reportMisuse(agent: Agent, what: string, expected: string, op = agent.site.op): never {
   return agent.machine.findings.stop(
     {
       code: "TW3018",

@@ -107,6 +107,13 @@ export const emulatorAsyncCodes = registerCodes({
     example: "mbarrier.init.shared::cta.b64 [bar], 0;",
     remedy: "initialise the barrier with the number of arrivals of a phase",
   },
+  TW8066: {
+    title: "phases of an mbarrier that nobody waits for",
+    cause:
+      "A block ended after several phases of its mbarrier had ended since the last wait for it. A wait tells only odd from even phases, so one of those arrivals is too many, or a wait is missing.",
+    example: "mbarrier.arrive twice, on a barrier of one arrival, behind the last wait",
+    remedy: "wait for each phase but the last, or leave the arrivals out",
+  },
   TW8070: {
     title: "register of a wgmma in flight",
     cause:

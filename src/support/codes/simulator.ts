@@ -49,7 +49,8 @@ export const simulatorCodes = registerCodes({
   },
   TW3008: {
     title: "arrivals left over",
-    cause: "A block ended while a phase of its barrier had some arrivals but not all.",
+    cause:
+      "A block ended while a phase of its barrier had some arrivals but not all, or after several phases had completed that nobody waited for.",
     example: "barrier({ arrivals: 2 })  // and only one arrive()",
     remedy: "let as many arrivals come as the barrier was declared with",
   },

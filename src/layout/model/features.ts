@@ -1,0 +1,29 @@
+/** What ops need that not every target has: said in the same words where a kernel is placed and where it is simulated. */
+import type { AnyOp } from "../../ir/node.ts";
+import { opName } from "../../ir/op-names.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Target } from "../../targets/target.ts";
+import { needsTensor } from "./copies.ts";
+
+/** Throws where the target lacks what the op needs. */
+export function requireFeatures(op: AnyOp, target: Target): void {
+  const { features, name } = target;
+  if (op.kind === "copy_async" && !features.includes("tma")) {
+    const needed = needsTensor(op);
+    if (needed === undefined) return;
+    throw targetError(
+      op,
+      `${needed} needs tensor copies, which ${name} does not have`,
+      op.attributes.multicast.length > 0
+        ? "compile for a target that has them, or let each block copy for itself"
+        : "compile for a target that has them, or combine by atomics",
+    );
+  }
+  const isProduct = op.kind === "accumulator" || op.kind === "wgmma" || op.kind === "wgmma_wait";
+  if (isProduct && !features.includes("wgmma"))
+    throw targetError(op, `${opName(op)} needs wgmma, which ${name} does not have`);
+}
+
+function targetError({ location }: AnyOp, message: string, remedy?: string): TilewrightError {
+  return new TilewrightError({ code: "TW6105", message, location, remedy });
+}
