@@ -79,7 +79,7 @@ export const sum = family<SumMistake>({
   },
 });
 
-type GatherMistake = "not committed for the copy engine" | "committed by the copying block";
+type GatherMistake = "not committed for the copy engine";
 
 const makeGather = (mistake?: GatherMistake): KernelDefinition =>
   kernel(
@@ -105,7 +105,6 @@ const makeGather = (mistake?: GatherMistake): KernelDefinition =>
         },
         () => {
           sent.wait(1);
-          if (mistake === "committed by the copying block") commitGlobal();
           copyAsync(message, tile, { barrier: landed }); // <- message
           landed.wait();
           out.store(tile.load());
@@ -121,11 +120,6 @@ export const gather = family<GatherMistake>({
   inputs: { x },
   mistakes: {
     "not committed for the copy engine": {
-      code: "TW3001",
-      at: "message",
-      says: /call commitGlobal\(\)/,
-    },
-    "committed by the copying block": {
       code: "TW3001",
       at: "message",
       says: /call commitGlobal\(\)/,

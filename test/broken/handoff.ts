@@ -21,7 +21,6 @@ type Mistake =
   | "no full wait"
   | "no empty wait"
   | "reads not committed"
-  | "committed by the other thread"
   | "committed after the arrival"
   | "arrives before it reads"
   | "an arrival too many expected"
@@ -52,7 +51,6 @@ const make = (mistake?: Mistake): KernelDefinition => {
             when(tile.ge(unfilled), () => {
               empty.at(slot).wait(); // <- waits
             });
-          if (mistake === "committed by the other thread") commitShared();
           const source = x.at(slice(tile.mul(length), length));
           const target = ring.at(mistake === "buffer index runs on" ? tile : slot); // <- buffer index runs on
           const landed = full.at(mistake === "barrier index runs on" ? tile : slot);
@@ -65,8 +63,7 @@ const make = (mistake?: Mistake): KernelDefinition => {
           const giveBack = (): void => {
             when(tile.lt(tiles - slots), () => {
               const late = mistake === "committed after the arrival";
-              const elsewhere = mistake === "committed by the other thread";
-              if (mistake !== "reads not committed" && !late && !elsewhere) commitShared();
+              if (mistake !== "reads not committed" && !late) commitShared();
               empty.at(slot).arrive(); // <- waits
               if (late) commitShared();
             });
@@ -101,11 +98,6 @@ export const handoff = family<Mistake>({
     },
     "no empty wait": { code: "TW3001", at: "ring", says: /order the copy after it/ },
     "reads not committed": {
-      code: "TW3001",
-      at: "ring",
-      says: /call commitShared\(\) in thread compute/,
-    },
-    "committed by the other thread": {
       code: "TW3001",
       at: "ring",
       says: /call commitShared\(\) in thread compute/,

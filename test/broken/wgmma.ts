@@ -18,7 +18,6 @@ const [rows, columns, depth] = [64, 16, 16];
 
 type Mistake =
   | "operands not committed"
-  | "operands committed by the reader"
   | "no wait for the operands"
   | "operand overwritten while in use"
   | "new operand not committed"
@@ -42,14 +41,11 @@ const make = (mistake?: Mistake): KernelDefinition =>
       prepare(() => {
         right.store(b.load());
         left.store(a.load().mul(2)); // <- prepared
-        const committed =
-          mistake !== "operands not committed" && mistake !== "operands committed by the reader";
-        if (committed) commitShared();
+        if (mistake !== "operands not committed") commitShared();
         ready.arrive();
       });
       multiply(() => {
         if (mistake !== "no wait for the operands") ready.wait();
-        if (mistake === "operands committed by the reader") commitShared();
         const first = wgmma(accumulator(f32, [rows, columns]), left, right); // <- prepared; operand overwritten while in use
         if (mistake === "no wait for the operands") {
           out.store(first.wait());
@@ -80,11 +76,6 @@ export const product = family<Mistake>({
   inputs: { a: ones([rows, depth]), b: ones([depth, columns]) },
   mistakes: {
     "operands not committed": {
-      code: "TW3001",
-      at: "prepared",
-      says: /call commitShared\(\) in thread prepare/,
-    },
-    "operands committed by the reader": {
       code: "TW3001",
       at: "prepared",
       says: /call commitShared\(\) in thread prepare/,

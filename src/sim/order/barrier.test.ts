@@ -163,7 +163,24 @@ describe("leftovers", () => {
     const [thread] = pair();
     const barrier = new BarrierState(2);
     barrier.arrive(thread.publish(), origin);
-    expect(barrier.leftovers()).toEqual({ arrivals: [origin], unawaited: undefined });
+    expect(barrier.leftovers()).toEqual({
+      arrivals: [origin],
+      unawaited: undefined,
+      extraPhases: 0,
+    });
+  });
+
+  test("are phases behind the last wait, where they are more than one", () => {
+    const [thread] = pair();
+    const barrier = new BarrierState(1);
+    barrier.arrive(thread.publish(), origin);
+    wait(thread, barrier, 0);
+    barrier.arrive(thread.publish(), origin);
+    expect(barrier.leftovers().extraPhases).toBe(0);
+    barrier.arrive(thread.publish(), origin);
+    expect(barrier.leftovers().extraPhases).toBe(2);
+    wait(thread, barrier, 2);
+    expect(barrier.leftovers().extraPhases).toBe(0);
   });
 
   test("are copies nobody waited for", () => {

@@ -1,0 +1,197 @@
+/** What the simulator and the emulator used to say differently has one meaning, here by kernel. */
+import { describe, expect, test } from "vitest";
+import {
+  accumulator,
+  array,
+  barrier,
+  clusterArrive,
+  commitGlobal,
+  commitShared,
+  copyAsync,
+  f32,
+  full,
+  gmem,
+  i4,
+  kernel,
+  open,
+  semaphore,
+  slice,
+  smem,
+  TilewrightError,
+  toNumbers,
+  waitGroup,
+  commitGroup,
+  when,
+} from "tilewright";
+import type { HostArray, KernelDefinition, OpenOptions } from "tilewright";
+
+/** What a device says: the code of what it found, or the elements of the output. */
+async function verdict(
+  device: "simulator" | "emulator",
+  definition: KernelDefinition,
+  inputs: { readonly [name: string]: HostArray } = {},
+  options: Pick<OpenOptions, "target"> = {},
+): Promise<string | readonly number[]> {
+  const opened = await open(device, options);
+  try {
+    const results: { readonly [name: string]: HostArray } = await opened.run(definition, inputs);
+    return Object.values(results).flatMap((array) => [...toNumbers(array)].map(Number));
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    return error.code;
+  } finally {
+    opened.dispose();
+  }
+}
+
+const devices = ["simulator", "emulator"] as const;
+
+/** The same with either device, but for the code, of which each has its own. */
+async function expectBoth(
+  expected: { readonly simulator: string; readonly emulator: string } | readonly number[],
+  definition: KernelDefinition,
+  ...more: [inputs?: { readonly [name: string]: HostArray }, options?: Pick<OpenOptions, "target">]
+): Promise<void> {
+  for (const device of devices) {
+    const wanted = "simulator" in expected ? expected[device] : expected;
+    expect(await verdict(device, definition, ...more), device).toEqual(wanted);
+  }
+}
+
+describe("4-bit elements that share a byte", () => {
+  test("are stored by different blocks without a race", async () => {
+    const stores = kernel(
+      { name: "stores", grid: { i: 4 }, outputs: { out: array(i4, [4, 1]) } },
+      ({ i, out }) => {
+        out.at(i).at(0).store(i.cast(i4).add(1));
+      },
+    );
+    await expectBoth([1, 2, 3, 4], stores);
+  });
+
+  test("race where one block loads the byte of which another stores a half", async () => {
+    const updates = kernel(
+      { name: "updates", grid: { i: 8 }, inouts: { x: array(i4, [8, 5]) } },
+      ({ i, x }) => {
+        x.at(i).store(x.at(i).load().add(1));
+      },
+    );
+    const x = { dtype: i4, shape: [8, 5], data: new Uint8Array(20) } as const;
+    await expectBoth({ simulator: "TW3001", emulator: "TW8014" }, updates, { x });
+  });
+});
+
+test("an arrival at the cluster's barrier needs a wait, also at the end", async () => {
+  const trailing = kernel(
+    { name: "trailing", grid: { i: 2 }, cluster: { i: 2 }, outputs: { out: array(f32, [2, 4]) } },
+    ({ i, out }) => {
+      out.at(i).store(full(f32, [4], 1));
+      clusterArrive();
+    },
+  );
+  await expectBoth({ simulator: "TW3018", emulator: "TW8080" }, trailing);
+});
+
+test("a semaphore past 2^31 - 1 is negative", async () => {
+  const count = (least: number) =>
+    kernel(
+      { name: "count", outputs: { out: array(f32, [1]) }, scratch: { s: semaphore() } },
+      ({ out, s }) => {
+        s.signal(2 ** 31 - 1);
+        s.signal(1);
+        s.wait(least);
+        out.at(0).store(1);
+      },
+    );
+  await expectBoth({ simulator: "TW3011", emulator: "TW8020" }, count(1));
+  await expectBoth([1], count(-(2 ** 31)));
+});
+
+test("several phases behind the last wait are one arrival too many", async () => {
+  const extra = kernel(
+    {
+      name: "extra",
+      threads: ["arriving", "waiting"],
+      outputs: { out: array(f32, [1]) },
+      scratch: { b: barrier() },
+    },
+    ({ out, b, arriving, waiting }) => {
+      arriving(() => {
+        b.arrive();
+        b.arrive();
+      });
+      waiting(() => {
+        out.at(0).store(1);
+      });
+    },
+  );
+  await expectBoth({ simulator: "TW3008", emulator: "TW8066" }, extra);
+});
+
+test("what needs wgmma is refused for a target without it", async () => {
+  const product = kernel({ name: "product", outputs: { out: array(f32, [64, 8]) } }, ({ out }) => {
+    out.store(accumulator(f32, [64, 8]).wait());
+  });
+  const target = { target: "sm_80" } as const;
+  await expectBoth({ simulator: "TW6105", emulator: "TW6105" }, product, {}, target);
+});
+
+describe("a commit counts for all that whoever makes it knows of", () => {
+  test("in shared memory, by the thread that copies", async () => {
+    const handOver = kernel(
+      {
+        name: "handOver",
+        threads: ["write", "send"],
+        outputs: { out: array(f32, [64]) },
+        scratch: { tile: smem(f32, [64]), ready: barrier() },
+      },
+      ({ out, tile, ready, write, send }) => {
+        write(() => {
+          tile.store(full(f32, [64], 3));
+          ready.arrive();
+        });
+        send(() => {
+          ready.wait();
+          commitShared();
+          copyAsync(tile, out);
+          commitGroup();
+          waitGroup();
+        });
+      },
+    );
+    await expectBoth(new Array<number>(64).fill(3), handOver);
+  });
+
+  test("in global memory, by the block that copies", async () => {
+    const gather = kernel(
+      {
+        name: "gather",
+        grid: { i: 2 },
+        outputs: { out: array(f32, [64]) },
+        scratch: {
+          message: gmem(f32, [64]),
+          sent: semaphore(),
+          tile: smem(f32, [64]),
+          landed: barrier(),
+        },
+      },
+      ({ i, out, message, sent, tile, landed }) => {
+        when(
+          i.eq(0),
+          () => {
+            message.store(full(f32, [64], 5));
+            sent.signal();
+          },
+          () => {
+            sent.wait(1);
+            commitGlobal();
+            copyAsync(message.at(slice(0, 64)), tile, { barrier: landed });
+            landed.wait();
+            out.store(tile.load());
+          },
+        );
+      },
+    );
+    await expectBoth(new Array<number>(64).fill(5), gather);
+  });
+});
