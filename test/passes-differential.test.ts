@@ -14,6 +14,7 @@ import { runPasses } from "../src/passes/pipeline.ts";
 import { simulate } from "../src/sim/index.ts";
 import { Random } from "../src/support/random.ts";
 import { columns, randomKernel } from "./support/random-kernel.ts";
+import { holdAgainstFacts } from "./support/held-facts.ts";
 
 /** Not a multiple of a block's rows, so the last block has a tail. */
 const rows = 10;
@@ -48,7 +49,11 @@ async function run(kernel: Kernel, seed: number): Promise<Readonly<Record<string
     ["factor", random.normal()],
   ]);
   const dimensions = new Map([["n", rows]]);
-  const { findings } = await simulate(kernel, { arrays, scalars, dimensions });
+  const { findings } = await simulate(
+    kernel,
+    { arrays, scalars, dimensions },
+    { observe: holdAgainstFacts(kernel, dimensions) },
+  );
   const outputs = kernel.parameters.filter(({ role }) => role === "output");
   return Object.fromEntries([
     ["findings", findings.map(({ message }) => message).join("\n")],

@@ -2,12 +2,12 @@
 import type { Kernel } from "../ir/node.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { Assembler } from "./program.ts";
-import type { Program } from "./program.ts";
+import type { Observer, Program } from "./program.ts";
 import { requireNoArrival } from "./rules/meetings.ts";
 import { simulationRules } from "./rules/index.ts";
 
-export function assemble(kernel: Kernel, dimensions: DimensionValues): Program {
-  const code = new Assembler(kernel, simulationRules, dimensions);
+export function assemble(kernel: Kernel, dimensions: DimensionValues, observe?: Observer): Program {
+  const code = new Assembler(kernel, simulationRules, dimensions, observe);
   code.region(kernel.body);
   const ending = kernel.body.ops.at(-1);
   if (ending === undefined) throw new Error("a region ends with yield");

@@ -24,6 +24,7 @@ import { deadAfter } from "./liveness.ts";
 import { LanePools } from "./pool.ts";
 import type { LanePool } from "./pool.ts";
 import { lanesAt } from "./values.ts";
+import type { SlotValue } from "./values.ts";
 import { product } from "./view.ts";
 
 /** What became of an agent by a step. */
@@ -75,6 +76,9 @@ export interface Program {
   readonly members: readonly string[];
 }
 
+/** Sees every value that a kernel computes, as a slot holds it. */
+export type Observer = (value: Value, held: SlotValue) => void;
+
 export type SimulationRules = OpRules<readonly [code: Assembler], void>;
 
 /** Where code runs: on all threads of the block together, or on some thread or warp by itself. */
@@ -89,14 +93,21 @@ export class Assembler {
   company: Company = "together";
   readonly #rules: SimulationRules;
   readonly #dimensions: DimensionValues;
+  readonly #observe: Observer | undefined;
   readonly #pools = new LanePools();
   readonly #slots = new Map<Value, number>();
   readonly #scopes: number[][] = [];
   #loops: readonly number[] = [];
   #slotCount = 0;
 
-  constructor(kernel: Kernel, rules: SimulationRules, dimensions: DimensionValues) {
+  constructor(
+    kernel: Kernel,
+    rules: SimulationRules,
+    dimensions: DimensionValues,
+    observe?: Observer,
+  ) {
     this.kernel = kernel;
+    this.#observe = observe;
     this.#rules = rules;
     this.#dimensions = dimensions;
   }
@@ -155,12 +166,26 @@ export class Assembler {
   /** Assembles a region's ops and gives the slots of what it yields. */
   region(region: Region): readonly number[] {
     const dead = deadAfter(region);
+    const [first] = region.ops;
+    if (first !== undefined) this.#see(first, region.parameters);
     for (const [position, op] of region.ops.entries()) {
       if (op.kind === "yield") return this.slotsOf(op.operands.values);
       applyRule(this.#rules, op, this);
+      this.#see(op, op.results);
       this.#release(op, dead[position] ?? []);
     }
     throw new Error("a region ends with yield");
+  }
+
+  #see(op: AnyOp, values: readonly Value[]): void {
+    const observe = this.#observe;
+    if (observe === undefined || values.length === 0) return;
+    const slots = this.slotsOf(values);
+    this.emit(op, (agent) => {
+      for (const [position, value] of values.entries())
+        observe(value, agent.slots[slots[position] ?? -1]);
+      return "proceed";
+    });
   }
 
   /** A region whose steps report the loop index in `slot`. */

@@ -23,6 +23,7 @@ import { requireLimits } from "./limits.ts";
 import { Machine } from "./machine.ts";
 import type { Statistics } from "./machine.ts";
 import { Memory } from "./memory.ts";
+import type { Observer } from "./program.ts";
 import type { ScheduleName } from "./scheduler.ts";
 import { toScalar } from "./values.ts";
 import type { SlotValue } from "./values.ts";
@@ -51,6 +52,8 @@ export interface SimulationOptions {
   readonly onPrint?: ((line: string) => void) | undefined;
   /** The run stops at this many findings. */
   readonly maxFindings?: number | undefined;
+  /** Sees every value that is computed; the run rejects with what it throws. */
+  readonly observe?: Observer | undefined;
   /** When to stop a run that has not come to its end. */
   readonly limits?: RunLimits | undefined;
 }
@@ -71,7 +74,7 @@ export async function simulate(
   const target = options.target ?? defaultTarget;
   requireLimits(kernel, target);
   const machine = new Machine(
-    assemble(kernel, args.dimensions),
+    assemble(kernel, args.dimensions, options.observe),
     new Grid(kernel, args.dimensions),
     bindParameters(kernel, args, checks),
     {

@@ -17,6 +17,7 @@ import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
 import { place } from "../../src/lower/pipeline.ts";
+import { holdAgainstFacts } from "./held-facts.ts";
 
 export interface MovedCase {
   readonly kernel: Kernel;
@@ -140,7 +141,11 @@ export async function expectSame(moved: MovedCase, seed: number, message: string
       { dtype, data: lanesOf(dtype, bytes), initialised: true },
     ]),
   );
-  await simulate(kernel, { arrays: simulated, scalars: new Map(), dimensions }, { checks: false });
+  await simulate(
+    kernel,
+    { arrays: simulated, scalars: new Map(), dimensions },
+    { checks: false, observe: holdAgainstFacts(kernel, dimensions) },
+  );
   const own = new Map([...arrays].map(([name, { bytes }]) => [name, bytes.slice()]));
   const findings = run(emitMoved(moved), own, dimensions);
   expect(findings.slice(0, 2).map(String), message).toEqual([]);

@@ -114,11 +114,14 @@ function roomAbove(context: EmitContext, bound: Bound, extent: number): Side {
   const end = sizeIndex(context, size);
   const divisor = greatestCommonDivisor(divisorNumber(start.fact), knownDivisor(size));
   if (start.register === undefined && Math.abs(start.constant) <= maximumImmediate) {
-    const first = Math.max(start.constant, -extent);
+    const first = start.constant;
+    // Nothing is left, and nobody else asks.
+    if (first <= -extent) return { register: undefined, constant: 0, divisor };
     const mayPass = end.register !== undefined && first < 0;
     return { register: end.register, constant: end.constant - first, divisor, mayPass };
   }
-  if (end.register === undefined && end.constant <= maximumImmediate && isShort(start)) {
+  const low = start.fact.least >= 0n || overlapsZero(bound, extent);
+  if (low && end.register === undefined && end.constant <= maximumImmediate && isShort(start)) {
     const register = context.code.make("b32", "neg.s32", indexRegister(context, start));
     return { register, constant: end.constant, divisor };
   }
