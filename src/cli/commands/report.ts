@@ -6,10 +6,10 @@ import type { Output } from "../output.ts";
 import { runUserCode } from "../program-output.ts";
 import { drawReports } from "../report/report-drawing.ts";
 import { reportKernel } from "../report/kernel-report.ts";
+import { driverHere, Measurers } from "../report/measurer.ts";
 import type { KernelReport } from "../report/kernel-report.ts";
 import { reportText } from "../report/report-text.ts";
 import type { SourceText } from "../report/report-text.ts";
-import { findAssembler } from "../toolkit.ts";
 import { loadUserModule, selectKernels } from "../user-module.ts";
 
 export interface ReportSettings {
@@ -24,11 +24,15 @@ export interface ReportSettings {
 export async function reportCommand(settings: ReportSettings, output: Output): Promise<number> {
   const { file, svg, targets } = settings;
   const module = await runUserCode(output, () => loadUserModule(file));
-  const assembler = findAssembler(settings.timeout);
+  const measurers = new Measurers(await driverHere(), settings.timeout);
   const reports: KernelReport[] = [];
-  for (const { name, definition } of selectKernels(module, settings.kernel))
-    for (const target of targets)
-      reports.push(await reportKernel(name, definition.kernel, target, assembler));
+  try {
+    for (const { name, definition } of selectKernels(module, settings.kernel))
+      for (const target of targets)
+        reports.push(await reportKernel(name, definition.kernel, target, measurers.for(target)));
+  } finally {
+    measurers.dispose();
+  }
   const sourceText = sourceReader();
   for (const report of reports) {
     const [heading = "", ...lines] = reportText(report, sourceText);

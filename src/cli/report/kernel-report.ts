@@ -4,7 +4,7 @@
  *
  *   Placement ──▶ conversions, banks ─┐
  *   PTX ────────▶ accesses, wgmma ────┼──▶ by source line
- *   ptxas -v ───▶ registers, spills, serialised wgmma ──▶ of the whole kernel
+ *   assembler ──▶ registers, spills, serialised wgmma ──▶ of the whole kernel
  */
 import type { Kernel } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
@@ -21,7 +21,8 @@ import type { Usage } from "../../ptx/notes/assembler-notes.ts";
 import { assemblerNotes } from "../../ptx/notes/assembler-notes.ts";
 import type { PerformanceNote } from "../../ptx/notes/note.ts";
 import { performanceNotes } from "../../ptx/notes/performance-notes.ts";
-import type { Assembler, Source } from "../toolkit.ts";
+import type { Source } from "../toolkit.ts";
+import type { Measurer } from "./measurer.ts";
 import { bankUses } from "../../ptx/notes/bank-use.ts";
 import { emittedAccesses, positionedInstructions } from "../../ptx/notes/emitted-accesses.ts";
 import { memoryAccess } from "../../ptx/notes/memory-instructions.ts";
@@ -66,6 +67,7 @@ export interface KernelReport {
   readonly sharedBytes: number;
   /** Undefined where no assembler is installed, or it took too long. */
   readonly usage: Usage | undefined;
+  readonly assembledBy: Measurer["name"] | undefined;
   /** Why the assembler was stopped. */
   readonly stopped: TilewrightError | undefined;
   readonly occupancy: Occupancy;
@@ -78,13 +80,13 @@ export async function reportKernel(
   name: string,
   kernel: Kernel,
   target: Target,
-  assembler: Assembler | undefined,
+  measurer: Measurer | undefined,
 ): Promise<KernelReport> {
   const { placement } = place(kernel, target);
   const executable = emitKernel(placement);
   const { lanes, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
-  const { usage, stopped } = await usageOf(source, assembler);
+  const { usage, ...assembly } = await usageOf(source, measurer);
   return {
     name,
     kernel: kernel.name,
@@ -92,7 +94,7 @@ export async function reportKernel(
     lanes,
     sharedBytes,
     usage,
-    stopped,
+    ...assembly,
     occupancy: occupancy(target, { lanes, sharedBytes, registers: usage?.registers }),
     lines: lineReports(placement, executable),
     notes: [
@@ -105,13 +107,14 @@ export async function reportKernel(
 /** What the assembler tells; the rest of a report does not need it. */
 async function usageOf(
   source: Source,
-  assembler: Assembler | undefined,
-): Promise<Pick<KernelReport, "usage" | "stopped">> {
+  measurer: Measurer | undefined,
+): Promise<Pick<KernelReport, "usage" | "stopped" | "assembledBy">> {
   try {
-    return { usage: (await assembler?.(source))?.usage, stopped: undefined };
+    const usage = await measurer?.measure(source);
+    return { usage, stopped: undefined, assembledBy: measurer?.name };
   } catch (error) {
     if (!(error instanceof TilewrightError) || error.code !== "TW5012") throw error;
-    return { usage: undefined, stopped: error };
+    return { usage: undefined, stopped: error, assembledBy: undefined };
   }
 }
 

@@ -2,7 +2,7 @@
  * A report in words, and as the rows of a table:
  *
  *   axpy on sm_90a
- *     registers       28 a lane, no spills
+ *     registers       28 a lane, no spills, by the driver
  *     shared memory   none
  *     occupancy       16 blocks a processor, 2048 of 2048 lanes; the limit is lanes
  *     conversions     none
@@ -50,7 +50,7 @@ export function summaryRows(report: KernelReport): readonly (readonly [string, s
   ];
 }
 
-function registersText({ usage, stopped }: KernelReport): string {
+function registersText({ usage, stopped, assembledBy }: KernelReport): string {
   if (stopped !== undefined)
     return `not known: ${stopped.code}, ${stopped.summary} in ${stopped.expected}; ${stopped.remedy}`;
   if (usage === undefined) return "not known: ptxas is not installed";
@@ -59,7 +59,7 @@ function registersText({ usage, stopped }: KernelReport): string {
     spillStores + spillLoads === 0
       ? "no spills"
       : `spills ${spillStores} bytes and reads ${spillLoads} back`;
-  return `${registers} a lane, ${spills}`;
+  return `${registers} a lane, ${spills}, by ${assembledBy}`;
 }
 
 function occupancyText({

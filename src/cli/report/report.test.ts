@@ -15,9 +15,9 @@ import type { Instruction } from "../../ptx/module.ts";
 import { integer } from "../../ptx/operands.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
-import type { Assembler } from "../toolkit.ts";
 import { reportKernel } from "./kernel-report.ts";
 import type { KernelReport } from "./kernel-report.ts";
+import type { Measurer } from "./measurer.ts";
 import { memoryAccess } from "../../ptx/notes/memory-instructions.ts";
 import { drawReports } from "./report-drawing.ts";
 import { reportText } from "./report-text.ts";
@@ -99,18 +99,18 @@ const wide = kernel(
 
 function report(
   { kernel: traced, name }: KernelDefinition,
-  assembler?: Assembler,
+  measurer?: Measurer,
 ): Promise<KernelReport> {
-  return reportKernel(name, traced, targets.sm_90a, assembler);
+  return reportKernel(name, traced, targets.sm_90a, measurer);
 }
 
-const taking =
-  (usage: { readonly registers: number; readonly warnings?: readonly string[] }): Assembler =>
-  async () => ({
-    cubin: new Uint8Array(0),
-    log: "",
-    usage: { barriers: 0, spillStores: 8, spillLoads: 12, warnings: [], ...usage },
-  });
+const taking = (usage: {
+  readonly registers: number;
+  readonly warnings?: readonly string[];
+}): Measurer => ({
+  name: "ptxas",
+  measure: async () => ({ barriers: 0, spillStores: 8, spillLoads: 12, warnings: [], ...usage }),
+});
 
 const sourceText = (_file: string, line: number): string => `  text of line ${line}`;
 
@@ -138,20 +138,23 @@ describe("a report", () => {
 
   test("says what it knows of registers", async () => {
     const known = reportText(await report(wide, taking({ registers: 168 })), sourceText).join("\n");
-    expect(known).toMatch(/registers +168 a lane, spills 8 bytes and reads 12 back\n/);
+    expect(known).toMatch(/registers +168 a lane, spills 8 bytes and reads 12 back, by ptxas\n/);
     expect(known).toMatch(
       /occupancy +3 blocks a processor, 384 of 2048 lanes; the limit is registers/,
     );
     const unknown = reportText(await report(wide), sourceText).join("\n");
     expect(unknown).toMatch(/registers +not known: ptxas is not installed\n/);
-    const slow = (): Promise<never> =>
-      Promise.reject(
-        new TilewrightError({
-          code: "TW5012",
-          message: "ptxas did not finish",
-          expected: "3 seconds",
-        }),
-      );
+    const slow: Measurer = {
+      name: "ptxas",
+      measure: () =>
+        Promise.reject(
+          new TilewrightError({
+            code: "TW5012",
+            message: "ptxas did not finish",
+            expected: "3 seconds",
+          }),
+        ),
+    };
     const stopped = reportText(await report(wide, slow), sourceText).join("\n");
     expect(stopped).toMatch(
       /registers +not known: TW5012, ptxas did not finish in 3 seconds; make/,
