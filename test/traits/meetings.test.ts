@@ -1,0 +1,80 @@
+/** Claims about where lanes meet: none is wrong, and none that could be made is missing. */
+import { describe, expect, test } from "vitest";
+import { f32 } from "../../src/formats/dtype.ts";
+import { fromNumbers } from "../../src/formats/hostarray.ts";
+import { opKinds, opTable } from "../../src/ir/ops.ts";
+import type { OpKind } from "../../src/ir/ops.ts";
+import { walkOps } from "../../src/ir/traverse.ts";
+import { simplify } from "../../src/lower/pipeline.ts";
+import type { KernelDefinition } from "../../src/lang/index.ts";
+import { runEdited, withoutLines } from "../support/edited-kernel.ts";
+import { between, length, meeting, quiet } from "./kernels.ts";
+import type { Group } from "./kernels.ts";
+
+const inputs = {
+  x: fromNumbers(
+    f32,
+    [length],
+    Array.from({ length }, (_, index) => index % 5),
+  ),
+};
+
+/** The compiler's own barrier between the writing and the reading. */
+const inserted = /bar\.sync.*other lanes may have written own$/m;
+
+const groups = (list: { readonly [name: string]: Group }) => Object.entries(list);
+
+function kindsIn({ kernel }: KernelDefinition): ReadonlySet<OpKind> {
+  const kinds = new Set<OpKind>();
+  walkOps(simplify(kernel).body, ({ kind }) => kinds.add(kind));
+  return kinds;
+}
+
+const meets = (kind: OpKind): boolean =>
+  opTable[kind].traits.meets.some(({ who }) => who !== "warp");
+
+/** Kinds that are held against the emulator elsewhere, or whose instructions are others'. */
+const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
+  "numbers of the launch": ["block_index", "grid_size", "thread_index", "size"],
+  "memory begins before anything runs": [
+    ...([
+      "alloc_union",
+      "union_member",
+      "alloc_barrier",
+      "alloc_semaphore",
+      "alloc_scratch",
+    ] as const),
+  ],
+  "in accesses.test.ts": ["copy_async", "dot"],
+  "what they meet for is their scratch": ["convert_layout", "debug_print", "assert"],
+  "threads and registers": ["on_threads", "set_registers"],
+};
+
+test("every kind has its place among these tests", () => {
+  const tested = [...groups(quiet), ...groups(meeting)].flatMap(([, { kinds }]) => kinds);
+  expect([...tested, ...Object.values(elsewhere).flat()].sort()).toEqual([...opKinds].sort());
+});
+
+describe("ops that claim no meeting", () => {
+  test.each(groups(quiet))("have none: %s", async (_, group) => {
+    const definition = between(group);
+    expect(group.kinds.filter((kind) => !kindsIn(definition).has(kind))).toEqual([]);
+    expect(group.kinds.filter(meets)).toEqual([]);
+    const { ptx, codes } = await runEdited(definition, inputs);
+    expect(ptx).toMatch(inserted);
+    expect(codes).toEqual([]);
+    const without = await runEdited(definition, inputs, { edit: withoutLines(inserted) });
+    expect(without.codes).toContain("TW8014");
+  });
+});
+
+describe("ops that claim a meeting", () => {
+  test.each(groups(meeting))("have it: %s", async (_, group) => {
+    const definition = between(group);
+    expect(group.kinds.filter((kind) => !kindsIn(definition).has(kind))).toEqual([]);
+    expect(group.kinds.some(meets)).toBe(true);
+    const { ptx, codes } = await runEdited(definition, inputs);
+    expect(ptx).not.toMatch(inserted);
+    expect(codes).toEqual([]);
+  });
+});
