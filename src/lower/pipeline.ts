@@ -9,7 +9,6 @@
  * `--dump` writes.
  */
 import type { Kernel } from "../ir/node.ts";
-import { placeKernel } from "../layout/plan/place.ts";
 import type { Placement } from "../layout/plan/place.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
@@ -19,6 +18,7 @@ import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 import { placedKernel } from "./placed-kernel.ts";
+import { placeRearranged } from "./rearrange.ts";
 
 export interface LoweringOptions {
   /** Called with the kernel after each step that changed it. */
@@ -40,7 +40,7 @@ export interface PlacedKernel {
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
   const simplified = simplify(traced, options);
   requireBlockLimits(simplified, target);
-  const placement = placeKernel(simplified, target);
+  const placement = placeRearranged(simplified, target, options.observe);
   const kernel = placedKernel(placement);
   options.observe?.("place", kernel);
   return { kernel, placement };

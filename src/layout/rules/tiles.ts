@@ -48,12 +48,18 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
   context.read(op, source, { kind: "image", function: layoutFunction, slot });
 }
 
-/** What a layoutCast speaks of: the tile itself; of one number everywhere, a copy that is spread out. */
+/**
+ * What a layoutCast speaks of: the tile itself; of one number everywhere, a copy that is spread out. What is
+ * left of a reduction is small, so that it is a copy too: bound to the tile itself, the stated layout would have
+ * to be that of the large operand.
+ */
 function pinnedSlot(op: Op<"layout_cast">, context: LayoutContext): RegisterSlot | undefined {
   const { source } = op.operands;
   const [result] = op.results;
   const slot = context.find(source);
-  if (slot?.splat !== "always") {
+  const made = context.surroundings.windows.definitions.get(source)?.kind;
+  const isReduced = made === "reduce" || made === "arg_reduce";
+  if (slot?.splat !== "always" && !isReduced) {
     if (slot !== undefined) context.share(result, slot);
     return slot;
   }
