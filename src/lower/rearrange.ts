@@ -147,10 +147,7 @@ function throughShared(kernel: Kernel, chosen: ReadonlySet<Value>): Kernel {
 }
 
 /** For each slice by its result, that of the first slice of the same tile in the same region. */
-function firstSlices(
-  body: Region,
-  isChosen: (op: AnyOp) => boolean,
-): ReadonlyMap<Value, Value> {
+function firstSlices(body: Region, isChosen: (op: AnyOp) => boolean): ReadonlyMap<Value, Value> {
   const leaders = new Map<Value, Value>();
   const visit = (region: Region): void => {
     const bySource = new Map<Value, Value>();

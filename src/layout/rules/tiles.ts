@@ -53,13 +53,17 @@ function broadcast(op: Op<"broadcast">, context: LayoutContext): void {
  * left of a reduction is small, so that it is a copy too: bound to the tile itself, the stated layout would have
  * to be that of the large operand.
  */
-function pinnedSlot(op: Op<"layout_cast">, context: LayoutContext): RegisterSlot | undefined {
+function pinnedSlot(
+  op: Op<"layout_cast">,
+  stated: RegisterLayout,
+  context: LayoutContext,
+): RegisterSlot | undefined {
   const { source } = op.operands;
   const [result] = op.results;
   const slot = context.find(source);
   const made = context.surroundings.windows.definitions.get(source)?.kind;
   const isReduced = made === "reduce" || made === "arg_reduce";
-  if (slot?.splat !== "always" && !isReduced) {
+  if (slot?.splat !== "always" && !(isReduced && stated.kind !== "splat")) {
     if (slot !== undefined) context.share(result, slot);
     return slot;
   }
@@ -85,9 +89,9 @@ function preferLayout(
 /** The tile under its stated layout; what was stated must be able to hold it. */
 function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   const { source } = op.operands;
-  const slot = pinnedSlot(op, context);
-  if (slot === undefined) return;
   const stated = parseLayout(op.attributes.layout);
+  const slot = pinnedSlot(op, stated, context);
+  if (slot === undefined) return;
   if (!fitsShape(stated, slot.shape)) {
     throw new TilewrightError({
       code: "TW6102",
