@@ -1,9 +1,12 @@
 /** What the rest of the graph layer uses of ops, types and literals. */
 export * from "./attribute.ts";
+export * from "./captures.ts";
+export * from "./combiner.ts";
 export * from "./elements.ts";
 export { expandLanes, literal } from "./literal.ts";
 export type { Literal } from "./literal.ts";
 export * from "./node.ts";
+export * from "./rebuild.ts";
 export * from "./small-floats.ts";
 export type * from "./schema.ts";
 export type * from "./structures.ts";

@@ -89,6 +89,21 @@ export function graphRegion(
   });
 }
 
+/** A module whose only function, @main, has this body. */
+export function moduleOf(body: GraphRegion): GraphModule {
+  const main: GraphFunction = Object.freeze({
+    name: "main",
+    visibility: "public",
+    body,
+    parameterAttributes: body.parameters.map(() => noAttributes),
+    resultAttributes: body.results.map(() => noAttributes),
+    attributes: noAttributes,
+    location: unknownLocation,
+  });
+  const functions = new Map([["main", main]]);
+  return Object.freeze({ name: "", functions, attributes: noAttributes, foreign: [] });
+}
+
 /** What an op is made from; the name, the location and what nobody reads may be left out. */
 export interface GraphOpParts<K extends GraphOpKind> {
   readonly operands: GraphOperands<K>;

@@ -8,7 +8,7 @@
  *
  * Operands and attributes have the names of StableHLO's specification.
  */
-import type { Form, OptionalForm } from "./forms.ts";
+import type { Form } from "./forms.ts";
 import type { GraphRegion, GraphValue } from "./node.ts";
 
 export type OperandArity = "one" | "optional" | "many";
@@ -90,7 +90,7 @@ export type Operands<T> = {
 
 type ValueOfForm<F> = F extends Form<infer T> ? T : never;
 type OptionalAttributes<T> = {
-  [N in keyof T]: T[N] extends OptionalForm<never> ? N : never;
+  [N in keyof T]: T[N] extends { readonly presence: "optional" } ? N : never;
 }[keyof T];
 
 export type Attributes<T> = {

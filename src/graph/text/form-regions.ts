@@ -1,6 +1,7 @@
 /** Short forms of the ops whose regions they spell out: reduce, while, scan, manual computations. */
 import { arrayAttribute, dialectAttribute, integerAttribute } from "../ops/attribute.ts";
 import type { Attribute, AttributeMap } from "../ops/attribute.ts";
+import { appliedOp } from "../ops/combiner.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sameType, tensorType, typeText } from "../ops/types.ts";
@@ -13,10 +14,6 @@ import { bareText, readBare, trailingDictionary, typesOf } from "./form-labelled
 import { opOfParts } from "./parts.ts";
 import { functionTypeText, typesText } from "./types.ts";
 
-function isBinary(op: AnyGraphOp): boolean {
-  return op.results.length === 1 && Object.keys(op.operands).join() === "lhs,rhs";
-}
-
 /** The region that `applies stablehlo.add` stands for. */
 function appliedRegion(name: string, type: GraphType): GraphRegion {
   const parameters = [graphValue(type), graphValue(type)];
@@ -26,18 +23,15 @@ function appliedRegion(name: string, type: GraphType): GraphRegion {
   return graphRegion(parameters, [op], op.results);
 }
 
-/** The op that a region applies to its two parameters, where it is that alone. */
-function appliedOp({ parameters, ops, results }: GraphRegion): AnyGraphOp | undefined {
-  const [op] = ops;
-  const [left, right] = parameters;
-  if (op === undefined || ops.length !== 1 || parameters.length !== 2 || !isBinary(op))
-    return undefined;
-  const operands = Object.values(op.operands) as readonly GraphValue[];
-  const plain = op.extra.size === 0 && Object.keys(op.attributes).length === 0 && op.name === "";
-  const applied = operands[0] === left && operands[1] === right && results[0] === op.results[0];
-  const types = [...parameters, ...op.results].map(({ type }) => type);
-  const sameTypes = types.every((type) => type === types[0] || sameType(type, types[0] ?? type));
-  return plain && applied && results.length === 1 && sameTypes ? op : undefined;
+/** The op that `applies` can stand for: it says its kind and nothing else. */
+function plainOp(region: GraphRegion): AnyGraphOp | undefined {
+  const op = appliedOp(region);
+  const plain =
+    op !== undefined &&
+    op.extra.size === 0 &&
+    Object.keys(op.attributes).length === 0 &&
+    op.name === "";
+  return plain ? op : undefined;
 }
 
 function scalarOf(type: GraphType): GraphType {
@@ -102,7 +96,7 @@ export const reduceForm: FormRule = {
     const { body } = op.regions;
     const half = operands.length / 2;
     if (half < 1 || body.parameters.length !== operands.length) return undefined;
-    const applied = half === 1 ? appliedOp(body) : undefined;
+    const applied = half === 1 ? plainOp(body) : undefined;
     const init = operands[half];
     // `applies` gives the region the type of the initial value.
     const plain =

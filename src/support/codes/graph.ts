@@ -1,4 +1,4 @@
-/** Codes of programs' meaning: TW91xx, types and structure. */
+/** Codes of programs' meaning: TW91xx types and structure, TW92xx derivatives and batching. */
 import { registerCodes } from "./entry.ts";
 
 export const graphCodes = registerCodes({
@@ -49,5 +49,20 @@ export const graphCodes = registerCodes({
     cause: "A function calls itself, directly or through others; programs have no recursion.",
     example: "func.func @f() { call @f() : () -> ()  return }",
     remedy: "write the repetition as stablehlo.while",
+  },
+  TW9201: {
+    title: "op of a program without a derivative",
+    cause:
+      "The result depends on a value that is differentiated, through an op that has no rule for it.",
+    example: "grad of a program that scatters by multiplication",
+    remedy:
+      "write the part with ops that have derivatives, or keep it out of what is differentiated",
+  },
+  TW9202: {
+    title: "loop of unknown length in reverse mode",
+    cause:
+      "Going backwards through a loop needs the number of its trips, which its condition does not show.",
+    example: "grad of a whileLoop that ends when a value has converged",
+    remedy: "count the trips with a constant limit, as scan does, or use forward mode (jvp)",
   },
 });

@@ -1,0 +1,429 @@
+/**
+ * Derivatives against central differences in f64: for a random direction t and random weights c, c · (f(x + ht)
+ * - f(x - ht)) / 2h, forward mode and reverse mode agree; so do the derivatives of the derivatives.
+ */
+import { describe, expect, test } from "vitest";
+import { Random } from "../../support/random.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { evaluate, isTensorDatum, tensor } from "../evaluate/index.ts";
+import type { Tensor } from "../evaluate/index.ts";
+import { isFloatElement, isTensor, moduleOf, sizeOf } from "../ops/index.ts";
+import type { GraphRegion, GraphValue } from "../ops/index.ts";
+import { inlinePass } from "../passes/inline.ts";
+import { parseGraph } from "../text/index.ts";
+import { verifyGraph } from "../verify/index.ts";
+import { jvp, vjp } from "./jvp.ts";
+
+const seed = 20260814;
+const step = 1e-5;
+
+function bodyOf(text: string): GraphRegion {
+  const [module] = parseGraph(text, "test.mlir");
+  if (module === undefined) throw new Error("the text has a program");
+  const main = inlinePass.run(module).functions.get("main");
+  if (main === undefined) throw new Error("the program has @main");
+  return main.body;
+}
+
+function run(graph: GraphRegion, inputs: readonly Tensor[]): readonly Tensor[] {
+  const module = moduleOf(graph);
+  verifyGraph(module);
+  return evaluate(module, "main", inputs).filter(isTensorDatum);
+}
+
+function isReal({ type }: GraphValue): boolean {
+  return isTensor(type) && isFloatElement(type.element);
+}
+
+function realTensors(
+  values: readonly GraphValue[],
+  random: Random,
+  low: number,
+  high: number,
+): readonly Tensor[] {
+  return values.map(({ type }) => {
+    if (!isTensor(type)) throw new Error("tests are of tensors");
+    const count = sizeOf(type.shape);
+    if (type.element === "f64")
+      return tensor(
+        "f64",
+        type.shape,
+        Float64Array.from({ length: count }, () => low + (high - low) * random.uniform()),
+      );
+    return tensor(
+      type.element,
+      type.shape,
+      Int32Array.from({ length: count }, () => Math.floor(3 * random.uniform())),
+    );
+  });
+}
+
+function numbers({ lanes }: Tensor): readonly number[] {
+  return Array.from(lanes as Float64Array);
+}
+
+function dot(left: readonly Tensor[], right: readonly Tensor[]): number {
+  return left.reduce((total, each, i) => {
+    const other = right[i];
+    if (other === undefined) return total;
+    return (
+      total + numbers(each).reduce((sum, value, j) => sum + value * (numbers(other)[j] ?? 0), 0)
+    );
+  }, 0);
+}
+
+function moved(
+  points: readonly Tensor[],
+  active: readonly boolean[],
+  directions: readonly Tensor[],
+  h: number,
+): readonly Tensor[] {
+  let next = 0;
+  return points.map((point, i) => {
+    if (active[i] !== true) return point;
+    const direction = directions[next++];
+    return tensor(
+      "f64",
+      point.shape,
+      Float64Array.from(
+        numbers(point),
+        (value, j) => value + h * (numbers(direction ?? point)[j] ?? 0),
+      ),
+    );
+  });
+}
+
+function expectClose(found: number, reference: number, tolerance: number, what: string): void {
+  const scale = Math.max(1, Math.abs(reference));
+  expect(
+    Math.abs(found - reference) / scale,
+    `${what}: ${found} against ${reference}, seed ${seed}`,
+  ).toBeLessThan(tolerance);
+}
+
+/** Checks the first derivative both ways; `depth` 2 checks the derivative of the gradient as well. */
+function check(graph: GraphRegion, low: number, high: number, depth: 1 | 2): void {
+  const random = new Random(seed);
+  const active = graph.parameters.map(isReal);
+  const points = realTensors(graph.parameters, random, low, high);
+  const realInputs = graph.parameters.filter(isReal);
+  const places = graph.results.flatMap((value, i) => (isReal(value) ? [i] : []));
+  const outputs = places.map((i) => graph.results[i] as GraphValue);
+  const directions = realTensors(realInputs, random, -1, 1);
+  const weights = realTensors(outputs, random, -1, 1);
+  const at = (h: number): readonly Tensor[] => {
+    const results = run(graph, moved(points, active, directions, h));
+    return places.map((i) => results[i] as Tensor);
+  };
+  const reference = (dot(weights, at(step)) - dot(weights, at(-step))) / (2 * step);
+  const forward = run(jvp(graph), [...points, ...directions]).slice(graph.results.length);
+  expectClose(dot(weights, forward), reference, 1e-6, "forward");
+  const gradient = vjp(graph);
+  const back = run(gradient, [...points, ...weights]).slice(graph.results.length);
+  expectClose(dot(directions, back), reference, 1e-6, "reverse");
+  if (depth === 1) return;
+  const onlyGradient: GraphRegion = {
+    ...gradient,
+    results: gradient.results.slice(graph.results.length),
+  };
+  const second = jvp(onlyGradient);
+  const zeros = weights.map(({ shape }) => tensor("f64", shape, new Float64Array(sizeOf(shape))));
+  const tangent = run(second, [...points, ...weights, ...directions, ...zeros]).slice(
+    onlyGradient.results.length,
+  );
+  const probes = realTensors(realInputs, random, -1, 1);
+  const gradientAt = (h: number): readonly Tensor[] =>
+    run(onlyGradient, [...moved(points, active, directions, h), ...weights]);
+  const secondReference =
+    (dot(probes, gradientAt(step)) - dot(probes, gradientAt(-step))) / (2 * step);
+  expectClose(dot(probes, tangent), secondReference, 1e-5, "second");
+  const reverseTwice = vjp(onlyGradient);
+  const twice = run(reverseTwice, [...points, ...weights, ...probes]).slice(
+    onlyGradient.results.length,
+  );
+  expectClose(dot(directions, twice), secondReference, 1e-5, "reverse over reverse");
+}
+
+function checkText(text: string, low = 0.2, high = 0.9, depth: 1 | 2 = 2): void {
+  check(bodyOf(text), low, high, depth);
+}
+
+function unaryProgram(kind: string): string {
+  const types = kind.startsWith("chlo.") ? "tensor<3xf64> -> tensor<3xf64>" : "tensor<3xf64>";
+  return `func.func @main(%x: tensor<3xf64>) -> tensor<3xf64> {
+    %0 = ${kind} %x : ${types}
+    return %0 : tensor<3xf64> }`;
+}
+
+describe("elementwise derivatives", () => {
+  const names = [
+    "abs",
+    "cbrt",
+    "cosine",
+    "exponential",
+    "exponential_minus_one",
+    "log",
+    "log_plus_one",
+    "logistic",
+    "negate",
+    "rsqrt",
+    "sine",
+    "sqrt",
+    "tan",
+    "tanh",
+    "ceil",
+    "floor",
+    "sign",
+    "round_nearest_even",
+  ];
+  for (const name of names)
+    test(name, () => {
+      checkText(unaryProgram(`stablehlo.${name}`));
+    });
+  for (const name of [
+    "acos",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cosh",
+    "sinh",
+    "digamma",
+    "erf",
+    "erfc",
+    "erf_inv",
+    "lgamma",
+    "square",
+    "tan",
+  ])
+    test(`chlo ${name}`, () => {
+      checkText(unaryProgram(`chlo.${name}`));
+    });
+  test("chlo acosh", () => {
+    checkText(unaryProgram("chlo.acosh"), 1.5, 2.5);
+  });
+  for (const name of [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "maximum",
+    "minimum",
+    "power",
+    "atan2",
+    "remainder",
+  ])
+    test(name, () => {
+      checkText(`func.func @main(%x: tensor<4xf64>, %y: tensor<4xf64>) -> tensor<4xf64> {
+        %0 = stablehlo.${name} %x, %y : tensor<4xf64>
+        return %0 : tensor<4xf64> }`);
+    });
+  test("select, clamp, convert through f64", () => {
+    checkText(`func.func @main(%x: tensor<4xf64>, %y: tensor<4xf64>) -> tensor<4xf64> {
+      %h = stablehlo.constant dense<0.5> : tensor<4xf64>
+      %l = stablehlo.constant dense<0.3> : tensor<f64>
+      %u = stablehlo.constant dense<0.7> : tensor<f64>
+      %p = stablehlo.compare LT, %x, %h : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xi1>
+      %0 = stablehlo.select %p, %x, %y : tensor<4xi1>, tensor<4xf64>
+      %1 = stablehlo.clamp %l, %0, %u : (tensor<f64>, tensor<4xf64>, tensor<f64>) -> tensor<4xf64>
+      %2 = stablehlo.multiply %1, %0 : tensor<4xf64>
+      return %2 : tensor<4xf64> }`);
+  });
+});
+
+describe("derivatives of ops that move elements", () => {
+  const lines: readonly (readonly [string, string, string])[] = [
+    ["broadcast_in_dim", "%x, dims = [2, 0] : (tensor<2x3xf64>)", "tensor<3x5x2xf64>"],
+    ["broadcast_in_dim", "%x, dims = [0, 1] : (tensor<2x3xf64>)", "tensor<2x3xf64>"],
+    ["reshape", "%x : (tensor<2x3xf64>)", "tensor<3x2xf64>"],
+    ["transpose", "%x, dims = [1, 0] : (tensor<2x3xf64>)", "tensor<3x2xf64>"],
+    ["reverse", "%x, dims = [1] : (tensor<2x3xf64>)", "tensor<2x3xf64>"],
+    ["concatenate", "%x, %x, dim = 1 : (tensor<2x3xf64>, tensor<2x3xf64>)", "tensor<2x6xf64>"],
+    ["slice", "%x [0:2, 0:3:2] : (tensor<2x3xf64>)", "tensor<2x2xf64>"],
+    [
+      "pad",
+      "%x, %s, low = [1, -1], high = [0, 2], interior = [1, 2] : (tensor<2x3xf64>, tensor<f64>)",
+      "tensor<4x8xf64>",
+    ],
+    [
+      "dynamic_slice",
+      "%x, %i, %i, sizes = [1, 2] : (tensor<2x3xf64>, tensor<i32>, tensor<i32>)",
+      "tensor<1x2xf64>",
+    ],
+    [
+      "dynamic_update_slice",
+      "%x, %u, %i, %i : (tensor<2x3xf64>, tensor<1x2xf64>, tensor<i32>, tensor<i32>)",
+      "tensor<2x3xf64>",
+    ],
+  ];
+  for (const [name, rest, result] of lines)
+    test(`${name} ${rest.slice(0, 30)}`, () => {
+      checkText(`func.func @main(%x0: tensor<2x3xf64>, %s: tensor<f64>, %u: tensor<1x2xf64>, %i: tensor<i32>) -> ${result} {
+        %x = stablehlo.multiply %x0, %x0 : tensor<2x3xf64>
+        %0 = stablehlo.${name} ${rest} -> ${result}
+        return %0 : ${result} }`);
+    });
+
+  test("gather and scatter", () => {
+    checkText(`func.func @main(%x: tensor<3x4xf64>, %i: tensor<2x1xi32>, %u: tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<3x4xf64>) {
+      %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<3x4xf64>, tensor<2x1xi32>) -> tensor<2x4xf64>
+      %1 = stablehlo.multiply %0, %u : tensor<2x4xf64>
+      %2 = "stablehlo.scatter"(%x, %i, %1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+        %s = stablehlo.add %a, %b : tensor<f64>
+        stablehlo.return %s : tensor<f64>
+      }) : (tensor<3x4xf64>, tensor<2x1xi32>, tensor<2x4xf64>) -> tensor<3x4xf64>
+      return %1, %2 : tensor<2x4xf64>, tensor<3x4xf64> }`);
+  });
+
+  test("sort moves tangents with values", () => {
+    checkText(`func.func @main(%x: tensor<2x4xf64>, %y: tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>) {
+      %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 1 : i64}> ({
+      ^bb0(%a: tensor<f64>, %b: tensor<f64>, %c: tensor<f64>, %d: tensor<f64>):
+        %p = stablehlo.compare LT, %a, %b : (tensor<f64>, tensor<f64>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }) : (tensor<2x4xf64>, tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)
+      %1 = stablehlo.multiply %0#0, %0#1 : tensor<2x4xf64>
+      return %0#0, %1 : tensor<2x4xf64>, tensor<2x4xf64> }`);
+  });
+
+  test("top_k", () => {
+    checkText(`func.func @main(%x: tensor<2x4xf64>) -> tensor<2x2xf64> {
+      %0:2 = chlo.top_k(%x, k = 2) : tensor<2x4xf64> -> (tensor<2x2xf64>, tensor<2x2xi32>)
+      %1 = stablehlo.multiply %0#0, %0#0 : tensor<2x2xf64>
+      return %1 : tensor<2x2xf64> }`);
+  });
+});
+
+describe("derivatives of products and windows", () => {
+  test("dot_general with batch and several contracted axes", () => {
+    checkText(`func.func @main(%x: tensor<2x3x4x5xf64>, %y: tensor<5x2x3x6xf64>) -> tensor<2x4x6xf64> {
+      %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [1], contracting_dims = [3, 1] x [0, 2] : (tensor<2x3x4x5xf64>, tensor<5x2x3x6xf64>) -> tensor<2x4x6xf64>
+      return %0 : tensor<2x4x6xf64> }`);
+  });
+
+  const convolutions: readonly (readonly [string, string, string, string, number, number])[] = [
+    [
+      "tensor<2x3x5x5xf64>",
+      "tensor<4x3x3x2xf64>",
+      "stride = [2, 1], pad = [[1, 2], [0, 1]], lhs_dilate = [1, 2], rhs_dilate = [2, 1]",
+      "tensor<2x4x2x9xf64>",
+      1,
+      1,
+    ],
+    [
+      "tensor<2x4x5x5xf64>",
+      "tensor<6x2x3x3xf64>",
+      "stride = [1, 2], pad = [[1, 1], [1, 1]]",
+      "tensor<2x6x5x3xf64>",
+      2,
+      1,
+    ],
+    [
+      "tensor<4x3x5x5xf64>",
+      "tensor<6x3x2x2xf64>",
+      "stride = [1, 1], pad = [[0, 0], [0, 0]]",
+      "tensor<2x6x4x4xf64>",
+      1,
+      2,
+    ],
+  ];
+  for (const [lhs, rhs, window, result, features, batches] of convolutions)
+    test(`convolution with ${features} and ${batches} groups`, () => {
+      checkText(`func.func @main(%x: ${lhs}, %y: ${rhs}) -> ${result} {
+        %0 = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {${window}} {batch_group_count = ${batches} : i64, feature_group_count = ${features} : i64} : (${lhs}, ${rhs}) -> ${result}
+        return %0 : ${result} }`);
+    });
+
+  for (const [name, init] of [
+    ["add", "0.0"],
+    ["maximum", "0xFFF0000000000000"],
+    ["minimum", "0x7FF0000000000000"],
+  ] as const) {
+    test(`reduce ${name}`, () => {
+      checkText(`func.func @main(%x: tensor<3x4xf64>) -> tensor<3xf64> {
+        %z = stablehlo.constant dense<${init}> : tensor<f64>
+        %y = stablehlo.multiply %x, %x : tensor<3x4xf64>
+        %0 = stablehlo.reduce(%y init: %z) applies stablehlo.${name} across dimensions = [1] : (tensor<3x4xf64>, tensor<f64>) -> tensor<3xf64>
+        return %0 : tensor<3xf64> }`);
+    });
+    test(`reduce_window ${name}`, () => {
+      checkText(`func.func @main(%x: tensor<6x5xf64>) -> tensor<3x5xf64> {
+        %z = stablehlo.constant dense<${init}> : tensor<f64>
+        %y = stablehlo.multiply %x, %x : tensor<6x5xf64>
+        %0 = "stablehlo.reduce_window"(%y, %z) <{window_dimensions = array<i64: 3, 2>, window_strides = array<i64: 2, 1>, padding = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> ({
+        ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+          %s = stablehlo.${name} %a, %b : tensor<f64>
+          stablehlo.return %s : tensor<f64>
+        }) : (tensor<6x5xf64>, tensor<f64>) -> tensor<3x5xf64>
+        return %0 : tensor<3x5xf64> }`);
+    });
+  }
+});
+
+describe("derivatives of loops and branches", () => {
+  const loop = (
+    limit: string,
+  ): string => `func.func @main(%x: tensor<3xf64>, %w: tensor<3xf64>) -> tensor<3xf64> {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0:3 = stablehlo.while(%i = %c, %a = %x, %b = %w) : tensor<i32>, tensor<3xf64>, tensor<3xf64>
+     cond {
+      ${limit}
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %1 = stablehlo.constant dense<1> : tensor<i32>
+      %j = stablehlo.add %i, %1 : tensor<i32>
+      %s = stablehlo.sine %a : tensor<3xf64>
+      %m = stablehlo.multiply %s, %w : tensor<3xf64>
+      %k = stablehlo.add %m, %b : tensor<3xf64>
+      stablehlo.return %j, %k, %s : tensor<i32>, tensor<3xf64>, tensor<3xf64>
+    }
+    return %0#1 : tensor<3xf64> }`;
+
+  test("a loop of known length, with a value from around it", () => {
+    checkText(loop("%n = stablehlo.constant dense<4> : tensor<i32>"));
+  });
+
+  test("a loop of unknown length goes forward alone", () => {
+    const graph = bodyOf(
+      loop(
+        "%q = stablehlo.constant dense<4> : tensor<i32>\n%n = stablehlo.minimum %q, %q : tensor<i32>",
+      ),
+    );
+    expect(() => jvp(graph)).not.toThrow();
+    expect(() => vjp(graph)).toThrowError(expect.objectContaining({ code: "TW9202" }));
+  });
+
+  test("branches", () => {
+    for (const index of [0, 1])
+      checkText(`func.func @main(%x: tensor<3xf64>, %w: tensor<3xf64>) -> tensor<3xf64> {
+        %c = stablehlo.constant dense<${index}> : tensor<i32>
+        %0 = "stablehlo.case"(%c) ({
+          %1 = stablehlo.sine %x : tensor<3xf64>
+          %2 = stablehlo.multiply %1, %w : tensor<3xf64>
+          stablehlo.return %2 : tensor<3xf64>
+        }, {
+          %1 = stablehlo.exponential %w : tensor<3xf64>
+          stablehlo.return %1 : tensor<3xf64>
+        }) : (tensor<i32>) -> tensor<3xf64>
+        %3 = stablehlo.multiply %0, %x : tensor<3xf64>
+        return %3 : tensor<3xf64> }`);
+  });
+});
+
+test("an op without a derivative is an error only where its tangent is needed", () => {
+  const program = (result: string): GraphRegion =>
+    bodyOf(`func.func @main(%x: tensor<2x2xf64>) -> tensor<2x2xf64> {
+      %0 = stablehlo.cholesky %x, lower = true : tensor<2x2xf64>
+      return ${result} : tensor<2x2xf64> }`);
+  expect(() => vjp(program("%x"))).not.toThrow();
+  try {
+    vjp(program("%0"));
+  } catch (error) {
+    expect(error).toBeInstanceOf(TilewrightError);
+    expect(error).toMatchObject({ code: "TW9201", position: { file: "test.mlir", line: 2 } });
+    return;
+  }
+  throw new Error("the derivative was accepted");
+});

@@ -1,0 +1,157 @@
+/**
+ * Derivatives of branches. Forward mode returns tangents beside the values. In reverse mode a branch returns
+ * its residuals as well, zeros for those of the others, and the cotangents take the same branch.
+ */
+import { GraphBuilder } from "../infer/builder.ts";
+import { capturesOf } from "../ops/captures.ts";
+import { graphRegion } from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import { typeOfValue, zerosOf } from "./arithmetic.ts";
+import { JvpContext } from "./context.ts";
+import type { Tangent } from "./context.ts";
+import type { Replacement, RunOps } from "./jvp-loops.ts";
+import { ForwardMode, ReverseMode } from "./linear.ts";
+import type { LinearMap } from "./linear.ts";
+import { required } from "./maps.ts";
+import { definedBy, inlineWith, regionMaps } from "./residuals.ts";
+
+type Branching = GraphOp<"stablehlo.case"> | GraphOp<"stablehlo.if">;
+
+function branchesOf(op: Branching): readonly GraphRegion[] {
+  if (op.kind === "stablehlo.case") return op.regions.branches;
+  return [op.regions.true_branch, op.regions.false_branch];
+}
+
+/** The same choice between other branches. */
+function branch(
+  builder: GraphBuilder,
+  op: Branching,
+  regions: readonly GraphRegion[],
+): readonly GraphValue[] {
+  if (op.kind === "stablehlo.case")
+    return builder.add(
+      "stablehlo.case",
+      op.operands,
+      {},
+      { regions: { branches: regions }, extra: op.extra },
+    );
+  const [onTrue, onFalse] = regions.map(required);
+  const taken = { true_branch: required(onTrue), false_branch: required(onFalse) };
+  return builder.add("stablehlo.if", op.operands, {}, { regions: taken, extra: op.extra });
+}
+
+interface Branch {
+  readonly context: JvpContext;
+  readonly results: readonly GraphValue[];
+  readonly tangents: readonly Tangent[];
+}
+
+function runBranch(region: GraphRegion, context: JvpContext, run: RunOps): Branch {
+  const builder = new GraphBuilder(context.builder.origin);
+  const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
+  const inner = new JvpContext(builder, mode, context);
+  const results = run(inner, region.ops, region.results);
+  return { context: inner, results, tangents: results.map((value) => inner.tangent(value)) };
+}
+
+export function branchJvp(op: Branching, context: JvpContext, run: RunOps): Replacement {
+  const branches = branchesOf(op).map((region) => runBranch(region, context, run));
+  const active = op.results.flatMap((_, i) =>
+    branches.some(({ tangents }) => tangents[i] !== undefined) ? [i] : [],
+  );
+  if (active.length === 0) {
+    context.builder.append(op as AnyGraphOp);
+    return { results: op.results, tangents: op.results.map(() => undefined) };
+  }
+  return context.mode.kind === "forward"
+    ? forwardBranches(op, context, branches, active)
+    : reverseBranches(op, context, branches, active);
+}
+
+function forwardBranches(
+  op: Branching,
+  context: JvpContext,
+  branches: readonly Branch[],
+  active: readonly number[],
+): Replacement {
+  const regions = branches.map(({ context: inner, results, tangents }) => {
+    const filled = active.map(
+      (i) => tangents[i] ?? zerosOf(inner.builder, typeOfValue(required(results[i]))),
+    );
+    return graphRegion([], inner.builder.ops, [...results, ...filled]);
+  });
+  const all = branch(context.builder, op, regions);
+  const count = op.results.length;
+  const tangents = op.results.map((_, i) => all[count + active.indexOf(i)]);
+  return {
+    results: all.slice(0, count),
+    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
+  };
+}
+
+function reverseBranches(
+  op: Branching,
+  context: JvpContext,
+  branches: readonly Branch[],
+  active: readonly number[],
+): Replacement {
+  const captured = [...new Set(branchesOf(op).flatMap(capturesOf))];
+  const inputs = captured.flatMap((value) => {
+    const tangent = context.hasTangent(value) ? context.tangent(value) : undefined;
+    return tangent === undefined ? [] : [tangent];
+  });
+  const inputTypes = inputs.map(typeOfValue);
+  const outputTypes = active.map((i) => typeOfValue(required(op.results[i])));
+  const maps = branches.map(({ context: inner, tangents }) => {
+    const { mode, builder } = inner;
+    if (!(mode instanceof ReverseMode)) throw new Error("the branch was taken in reverse mode");
+    const chosen = active.map((i) => tangents[i]);
+    return regionMaps(
+      builder,
+      mode.toMap(inputs, chosen),
+      inputTypes,
+      outputTypes.map((type, i) => ({ type, present: chosen[i] !== undefined })),
+      definedBy([], builder.ops),
+    );
+  });
+  const residuals = maps.flatMap((each, which) =>
+    each.residuals.map((value) => ({ value, which })),
+  );
+  const regions = branches.map(({ context: inner, results }, own) =>
+    graphRegion([], inner.builder.ops, [
+      ...results,
+      ...residuals.map(({ value, which }) =>
+        which === own ? value : zerosOf(inner.builder, typeOfValue(value)),
+      ),
+    ]),
+  );
+  const all = branch(context.builder, op, regions);
+  const count = op.results.length;
+  const kept = new Map(residuals.map(({ value }, i) => [value, required(all[count + i])]));
+  const choose = (
+    builder: GraphBuilder,
+    direction: "apply" | "transpose",
+    given: readonly GraphValue[],
+  ): readonly GraphValue[] =>
+    branch(
+      builder,
+      op,
+      maps.map((each) =>
+        builder.region([], (inner) => inlineWith(inner, each[direction], given, kept)),
+      ),
+    );
+  const map: LinearMap = {
+    outputs: outputTypes,
+    apply: (builder, given) => choose(builder, "apply", given),
+    transpose: (builder, cotangents) => {
+      const filled = outputTypes.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
+      return choose(builder, "transpose", filled);
+    },
+  };
+  const outputs = context.mode.linear(map, inputs);
+  const tangents = op.results.map((_, i) => outputs[active.indexOf(i)]);
+  return {
+    results: all.slice(0, count),
+    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
+  };
+}
