@@ -40,7 +40,7 @@ export function expectedTypes(op: AnyGraphOp): readonly GraphType[] | undefined 
   const declared = op.results.map(({ type }) => type);
   const given = operandsOf(op).map(({ type }) => type);
   if ([...declared, ...given].some(isOpaque)) return undefined;
-  return inferTypes({ ...op, declared } as Draft);
+  return inferTypes({ ...op, declared });
 }
 
 export type { Draft } from "./draft.ts";

@@ -144,6 +144,15 @@ function check(graph: GraphRegion, low: number, high: number, depth: 1 | 2): voi
   expectClose(dot(directions, twice), secondReference, 1e-5, "reverse over reverse");
 }
 
+function codeOf(body: () => unknown): string | undefined {
+  try {
+    body();
+    return undefined;
+  } catch (error) {
+    return error instanceof TilewrightError ? error.code : String(error);
+  }
+}
+
 function checkText(text: string, low = 0.2, high = 0.9, depth: 1 | 2 = 2): void {
   check(bodyOf(text), low, high, depth);
 }
@@ -392,7 +401,7 @@ describe("derivatives of loops and branches", () => {
       ),
     );
     expect(() => jvp(graph)).not.toThrow();
-    expect(() => vjp(graph)).toThrowError(expect.objectContaining({ code: "TW9202" }));
+    expect(codeOf(() => vjp(graph))).toBe("TW9202");
   });
 
   test("branches", () => {

@@ -5,7 +5,7 @@
 import { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { graphRegion } from "../ops/node.ts";
-import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { typeOfValue, zerosOf } from "./arithmetic.ts";
 import { JvpContext } from "./context.ts";
 import type { Tangent } from "./context.ts";
@@ -60,7 +60,7 @@ export function branchJvp(op: Branching, context: JvpContext, run: RunOps): Repl
     branches.some(({ tangents }) => tangents[i] !== undefined) ? [i] : [],
   );
   if (active.length === 0) {
-    context.builder.append(op as AnyGraphOp);
+    context.builder.append(op);
     return { results: op.results, tangents: op.results.map(() => undefined) };
   }
   return context.mode.kind === "forward"

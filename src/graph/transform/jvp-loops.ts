@@ -129,7 +129,7 @@ export function whileJvp(op: While, context: JvpContext, run: RunOps): Replaceme
     context.hasTangent(value),
   );
   if (!carriesTangents) {
-    context.builder.append(op as AnyGraphOp);
+    context.builder.append(op);
     return { results: op.results, tangents: op.results.map(() => undefined) };
   }
   const explicit = explicitCaptures(op, captured);
@@ -339,7 +339,7 @@ function linearOf(
     return tangents.map((each, i) =>
       each === undefined
         ? zerosOf(builder, required(types[i]))
-        : required(given.next().value as GraphValue | undefined),
+        : required(given.next().value),
     );
   };
   return context.mode.linear(

@@ -101,7 +101,7 @@ function sortJvp(op: GraphOp<"stablehlo.sort">, context: JvpContext): Replacemen
   const { builder } = context;
   const tangents = inputs.map((value) => context.tangent(value));
   if (tangents.every((each) => each === undefined)) {
-    builder.append(op as AnyGraphOp);
+    builder.append(op);
     return { results: op.results, tangents };
   }
   const { shape } = typeOfValue(required(inputs[0]));

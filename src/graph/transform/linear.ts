@@ -8,7 +8,7 @@
  *
  * Values such as `a` are ordinary values of the graph; only tangents and cotangents go through the maps.
  */
-import { GraphBuilder } from "../infer/builder.ts";
+import type { GraphBuilder } from "../infer/builder.ts";
 import { graphValue } from "../ops/node.ts";
 import type { GraphValue } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";

@@ -237,7 +237,7 @@ export function concatenation(
       const next = tangents[Symbol.iterator]();
       const inputs = types.map((type, i) =>
         active[i] === true
-          ? required(next.next().value as GraphValue | undefined)
+          ? required(next.next().value)
           : zerosOf(builder, type),
       );
       return [builder.one("stablehlo.concatenate", { inputs }, { dimension })];

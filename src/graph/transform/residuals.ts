@@ -33,7 +33,7 @@ export function regionMaps(
     const given = map.apply(inner, tangents)[Symbol.iterator]();
     return outputs.map(({ type, present }) =>
       present
-        ? ((given.next().value as GraphValue | undefined) ?? zerosOf(inner, type))
+        ? ((given.next().value) ?? zerosOf(inner, type))
         : zerosOf(inner, type),
     );
   });
