@@ -18,7 +18,7 @@ export function splatOf(builder: GraphBuilder, type: TensorType, value: number):
   const lanes = new (laneConstructor(element))(element.startsWith("complex") ? 2 : 1);
   const coded = isFloatElement(element) && element !== "f64" && element !== "f32";
   const lane = coded ? encodeElement(element, value) : value;
-  lanes[0] = (isWideElement(element) ? BigInt(lane) : lane);
+  lanes[0] = isWideElement(element) ? BigInt(lane) : lane;
   return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
 }
 

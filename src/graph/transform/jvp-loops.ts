@@ -337,9 +337,7 @@ function linearOf(
   const filled = (builder: GraphBuilder, inputs: readonly GraphValue[]): readonly GraphValue[] => {
     const given = inputs[Symbol.iterator]();
     return tangents.map((each, i) =>
-      each === undefined
-        ? zerosOf(builder, required(types[i]))
-        : required(given.next().value),
+      each === undefined ? zerosOf(builder, required(types[i])) : required(given.next().value),
     );
   };
   return context.mode.linear(

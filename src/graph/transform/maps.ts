@@ -236,9 +236,7 @@ export function concatenation(
     apply(builder, tangents) {
       const next = tangents[Symbol.iterator]();
       const inputs = types.map((type, i) =>
-        active[i] === true
-          ? required(next.next().value)
-          : zerosOf(builder, type),
+        active[i] === true ? required(next.next().value) : zerosOf(builder, type),
       );
       return [builder.one("stablehlo.concatenate", { inputs }, { dimension })];
     },

@@ -32,9 +32,7 @@ export function regionMaps(
   const apply = builder.region(inputs, (inner, tangents) => {
     const given = map.apply(inner, tangents)[Symbol.iterator]();
     return outputs.map(({ type, present }) =>
-      present
-        ? ((given.next().value) ?? zerosOf(inner, type))
-        : zerosOf(inner, type),
+      present ? (given.next().value ?? zerosOf(inner, type)) : zerosOf(inner, type),
     );
   });
   const outputTypes = outputs.map(({ type }) => type);
