@@ -81,9 +81,9 @@ function writeStages({ kernel, target }: DumpedKernel, write: Write): string {
     write(`${String(number++).padStart(2, "0")}-${stage}.ir`, `${printKernel(ir)}\n`);
   };
   writeIr("traced", kernel);
-  const { placement } = place(kernel, target, { observe: writeIr });
+  const { kernel: placed, placement } = place(kernel, target, { observe: writeIr });
   write("placement.txt", placementReport(placement));
-  const ptx = printPtx(portableExecutable(emitKernel(placement)).module);
+  const ptx = printPtx(portableExecutable(emitKernel(placed)).module);
   write("kernel.ptx", ptx);
   return ptx;
 }

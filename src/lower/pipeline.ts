@@ -48,7 +48,7 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
 
 /** A traced kernel ready to be launched on a target. */
 export function lower(traced: Kernel, target: Target, options: LoweringOptions = {}): Executable {
-  return emitKernel(place(traced, target, options).placement);
+  return emitKernel(place(traced, target, options).kernel);
 }
 
 export interface NotedExecutable {
@@ -59,7 +59,7 @@ export interface NotedExecutable {
 
 /** A traced kernel ready to be launched, for a device that tells what slows it. */
 export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
-  const { placement } = place(traced, target);
-  const executable = emitKernel(placement);
+  const { kernel, placement } = place(traced, target);
+  const executable = emitKernel(kernel);
   return { executable, notes: performanceNotes(placement, executable.module) };
 }

@@ -135,10 +135,10 @@ class Builder {
     { location }: { readonly location: Location },
   ): readonly AnyOp[] {
     return this.#placement.memory.areas.filter(belongs).map((area) => {
-      const { bytes, agents, offset, users } = area;
+      const { bytes, agents, offset, name, users } = area;
       const value = this.#value(refType("smem", u8, [agents, bytes]));
       for (const { op, itself } of users) this.#scratch.set(op, { value, itself });
-      const attributes = { bytes, agents, at: offset };
+      const attributes = { bytes, agents, at: offset, name };
       return makeOp("alloc_scratch", { attributes, results: [value], location });
     });
   }

@@ -17,6 +17,7 @@ import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
 import { place } from "../../src/lower/pipeline.ts";
+import { placedKernel } from "../../src/lower/placed-kernel.ts";
 import { holdAgainstFacts } from "./held-facts.ts";
 
 export interface MovedCase {
@@ -30,8 +31,9 @@ export interface MovedCase {
 
 /** The kernel as PTX; tiles lie as `layout` says where it says so. */
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
-  const { placement } = place(kernel, defaultTarget);
-  return emitKernel(layout === undefined ? placement : overridden(placement, layout));
+  const placed = place(kernel, defaultTarget);
+  if (layout === undefined) return emitKernel(placed.kernel);
+  return emitKernel(placedKernel(overridden(placed.placement, layout)));
 }
 
 function overridden(

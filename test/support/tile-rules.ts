@@ -14,8 +14,11 @@ import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts
 import { assignSharedMemory } from "../../src/layout/plan/budget.ts";
 import type { Conversion, NeededOperand, Placement } from "../../src/layout/plan/place.ts";
 import { planRelayout } from "../../src/layout/relayout/relayout.ts";
+import { scratchOperand } from "../../src/layout/model/placed-types.ts";
+import { placedKernel } from "../../src/lower/placed-kernel.ts";
+import { threadBarrier } from "../../src/ptx/emit/barriers.ts";
 import { EmitContext } from "../../src/ptx/emit/context.ts";
-import { iota, tileRules } from "../../src/ptx/emit/tiles/rules.ts";
+import { emitRules } from "../../src/ptx/emit/rules.ts";
 import type { EmittedValue } from "../../src/ptx/emit/values.ts";
 import { slotsOf, wordClass } from "../../src/ptx/emit/values.ts";
 import type { PtxFunction, PtxModule, Register, Variable } from "../../src/ptx/module.ts";
@@ -52,7 +55,9 @@ export function opOf(kernel: Kernel, kind: AnyOp["kind"]): AnyOp {
   return found;
 }
 
-function placementOf({ kernel, op, sources, needs, results, oneWarp }: RuleTest): Placement {
+function placementOf({ sources, needs, results, ...test }: RuleTest): Placement {
+  const { op } = test;
+  const kernel = test.oneWarp === true ? insideWarps(test.kernel, op) : test.kernel;
   const target = targets.sm_90a;
   const layouts = new Map([...sources].map(([value, { layout }]) => [value, layout] as const));
   for (const [value, layout] of results) layouts.set(value, layout);
@@ -66,7 +71,7 @@ function placementOf({ kernel, op, sources, needs, results, oneWarp }: RuleTest)
   const needed = new Map([[op, needs]]);
   const shared = new Map();
   const memory = assignSharedMemory({
-    kernel: oneWarp === true ? insideWarps(kernel, op) : kernel,
+    kernel,
     target,
     shared,
     conversions,
@@ -88,12 +93,13 @@ function placementOf({ kernel, op, sources, needs, results, oneWarp }: RuleTest)
 
 /** The kernel with the op where each warp runs it on its own. */
 function insideWarps(kernel: Kernel, op: AnyOp): Kernel {
-  const end = kernel.body.ops.slice(-1);
+  const { ops } = kernel.body;
+  const [before, end] = [ops.slice(0, ops.indexOf(op)), ops.slice(-1)];
   const body = { parameters: [], ops: [op, ...end] };
   const { location } = op;
   const shell = { operands: {}, attributes: {}, results: [], location };
   const warps = { ...shell, kind: "warps", regions: { body } } as AnyOp;
-  return { ...kernel, body: { ...kernel.body, ops: [warps, ...end] } };
+  return { ...kernel, body: { ...kernel.body, ops: [...before, warps, ...end] } };
 }
 
 /** An op that was emitted and run. */
@@ -124,7 +130,9 @@ function pointer(name: string): Variable {
 /** Emits the op between loads of its sources' registers and stores of its results', and runs that. */
 export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
-  const context = new EmitContext(placement, new Set(), () => {
+  const kernel = placedKernel(placement);
+  const { values, ops } = partsOf(kernel, test.op);
+  const context = new EmitContext(kernel, new Set(), () => {
     throw new Error("no regions here");
   });
   if (test.oneWarp === true) context.scope = { ...context.scope, oneWarp: true };
@@ -134,15 +142,18 @@ export function runRule(test: RuleTest): RuleRun {
     const { layout, shape, dtype } = source;
     const count = Math.ceil(registersPerLane(layout, shape) / slotsOf(dtype));
     const words = context.code.registers(wordClass(dtype), count);
-    context.define(value, { kind: "tile", dtype, shape, layout, words });
+    context.define(values.get(value.id), { kind: "tile", dtype, shape, layout, words });
     words.forEach((word, index) => {
       loadRegister(context, word, from, given.length / lanesPerBlock);
       given.push(...wordsOfLanes(source, index));
     });
   }
-  const rules = { ...tileRules, iota } as never;
-  applyRule(rules, test.op as never, context as never);
-  const results = test.op.results.map((result) => context.value(result));
+  for (const op of ops) {
+    // Where a kernel's ops follow one another, its ordering says so.
+    if (scratchOperand(op) !== undefined) threadBarrier(context, "scratch is used again");
+    applyRule(emitRules, op, context);
+  }
+  const results = (ops.at(-1)?.results ?? []).map((result) => context.value(result));
   const kept = [...new Set(results.flatMap(registersOf))];
   const to = slots(context, "kept");
   kept.forEach((register, index) => {
@@ -156,6 +167,22 @@ export function runRule(test: RuleTest): RuleRun {
     return found[index * lanesPerBlock + lane] ?? -1n;
   };
   return { module, results, value };
+}
+
+/** The placed kernel's values by their numbers, and the op with what stands before it for its sake. */
+function partsOf(
+  { body }: Kernel,
+  { kind, results }: AnyOp,
+): { readonly values: ReadonlyMap<number, Value>; readonly ops: readonly AnyOp[] } {
+  const values = new Map<number, Value>();
+  const ops: AnyOp[] = [];
+  let found: AnyOp | undefined;
+  walkOps(body, (op) => {
+    for (const result of op.results) values.set(result.id, result);
+    if (op.kind === kind && op.results[0]?.id === results[0]?.id) found ??= op;
+    if (op.kind === "convert_layout" && found === undefined) ops.push(op);
+  });
+  return { values, ops: [...ops, ...(found === undefined ? [] : [found])] };
 }
 
 function registersOf(value: EmittedValue): readonly Register[] {

@@ -82,8 +82,8 @@ export async function reportKernel(
   target: Target,
   measurer: Measurer | undefined,
 ): Promise<KernelReport> {
-  const { placement } = place(kernel, target);
-  const executable = emitKernel(placement);
+  const { kernel: placed, placement } = place(kernel, target);
+  const executable = emitKernel(placed);
   const { lanes, sharedBytes, module } = executable;
   const source = { name: kernel.name, target: target.name, ptx: printPtx(module) };
   const { usage, ...assembly } = await usageOf(source, measurer);

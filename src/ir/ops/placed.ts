@@ -17,7 +17,7 @@ export const placedOps = defineOps({
     summary:
       "Shared memory from byte `at` for ops that need some while they run: `bytes` for each of the `agents` that run them side by side.",
     operands: {},
-    attributes: { bytes: "integer", agents: "integer", at: "integer" },
+    attributes: { bytes: "integer", agents: "integer", at: "integer", name: "text?" },
     regions: {},
     traits: { ...allocates, stands: "anywhere" },
   },

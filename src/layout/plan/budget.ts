@@ -16,7 +16,6 @@
  *     exp %3                   needs 2048
  *     sum %4                   needs  512
  */
-import { packedBytes } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -26,6 +25,7 @@ import { swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
+import { allocatedBytes } from "../model/placed-types.ts";
 import { collectScratch } from "./agents.ts";
 import type { ScratchArea } from "./agents.ts";
 import { Lives, livesOverlap } from "./lives.ts";
@@ -54,7 +54,7 @@ export interface Scratch {
 }
 
 /** Scratch with the byte that it begins at. */
-export type PlacedArea = ScratchArea & { readonly offset: number };
+export type PlacedArea = ScratchArea & { readonly offset: number; readonly name: string };
 
 export interface SharedMemoryPlan {
   readonly buffers: readonly SharedBuffer[];
@@ -68,7 +68,7 @@ type Unplaced = Omit<SharedBuffer, "offset">;
 
 /** Buffers of instructions start at a multiple of this. */
 const leastAlignment = 128;
-const barrierBytes = 8;
+const barrierAlignment = 8;
 
 export interface BudgetRequest {
   readonly kernel: Kernel;
@@ -89,8 +89,8 @@ export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
   if (bytes > limit) throw overBudget(request, buffers, bytes);
   const inOrder = buffers.flatMap((buffer) => placed.get(buffer) ?? []);
   const placedAreas = areas.map((area, index) => {
-    const { offset = 0 } = (scratch[index] && placed.get(scratch[index])) ?? {};
-    return { ...area, offset };
+    const { offset = 0, name = "scratch" } = (scratch[index] && placed.get(scratch[index])) ?? {};
+    return { ...area, offset, name };
   });
   const places = placedAreas.flatMap(({ users, bytes: stride, offset }) =>
     users.map((user) => [user.op, { offset, bytes: user.bytes, stride }] as const),
@@ -120,25 +120,15 @@ function allocatedBuffers({ kernel, shared }: BudgetRequest, lives: Lives): read
     if (value === undefined) return;
     if (op.kind === "union_member")
       members.set(op.operands.union, [...(members.get(op.operands.union) ?? []), value]);
-    const stored = allocatedBytes(op);
-    if (stored === undefined) return;
-    // A swizzle moves bytes within chunks of its width, the last one included.
-    const bytes = alignUp(stored, Math.max(1, shared.get(value)?.swizzle ?? 0));
-    const alignment = op.kind === "alloc_barrier" ? barrierBytes : alignmentOf(value);
+    const bytes = allocatedBytes(op, shared.get(value));
+    if (bytes === undefined) return;
+    const alignment = op.kind === "alloc_barrier" ? barrierAlignment : alignmentOf(value);
     buffers.push({ name: nameOf(op), value, op, bytes, alignment, life: lives.of(value) });
   });
   return buffers.map((buffer) => {
     const own = (buffer.value && members.get(buffer.value)) ?? [];
     return { ...buffer, alignment: Math.max(buffer.alignment, ...own.map(alignmentOf)) };
   });
-}
-
-function allocatedBytes(op: AnyOp): number | undefined {
-  if (op.kind === "alloc_union") return op.attributes.bytes;
-  if (op.kind === "alloc_barrier") return barrierBytes * op.attributes.count;
-  if (op.kind !== "alloc" || op.attributes.space !== "smem") return undefined;
-  const elements = op.attributes.shape.reduce<number>((count, size) => count * Number(size), 1);
-  return packedBytes(op.attributes.dtype, elements);
 }
 
 function nameOf(op: AnyOp): string {

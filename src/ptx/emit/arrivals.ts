@@ -1,7 +1,6 @@
 /** How many arrivals of the hardware one arrival of the language is, for each barrier of a kernel. */
-import type { Region, Value } from "../../ir/node.ts";
+import type { Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
-import type { Placement } from "../../layout/plan/place.ts";
 
 /** Hardware arrivals of a barrier on which program threads arrive: one from each warp. */
 export const warpArrivals = 4;
@@ -9,8 +8,8 @@ export const warpArrivals = 4;
 export class Arrivals {
   readonly #byWarps = new Set<Value>();
 
-  constructor({ kernel, copies }: Placement) {
-    this.#visit(kernel.body, copies);
+  constructor({ body }: Kernel) {
+    this.#visit(body);
   }
 
   /** 4 where a program thread arrives with its lanes, each warp for itself; else 1. */
@@ -18,14 +17,14 @@ export class Arrivals {
     return this.#byWarps.has(barrier) ? warpArrivals : 1;
   }
 
-  #visit(region: Region, copies: Placement["copies"]): void {
+  #visit(region: Region): void {
     for (const op of region.ops) {
       if (op.kind === "barrier_arrive") this.#byWarps.add(op.operands.barrier);
       const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
-      if (op.kind === "copy_async" && barrier !== undefined && copies.get(op)?.method !== "tensor")
+      if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")
         this.#byWarps.add(barrier);
       // Warps on their own arrive one by one, with whatever count the others need.
-      if (op.kind !== "warps") for (const inner of regionList(op)) this.#visit(inner, copies);
+      if (op.kind !== "warps") for (const inner of regionList(op)) this.#visit(inner);
     }
   }
 }

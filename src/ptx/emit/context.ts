@@ -1,16 +1,15 @@
 /**
- * What every emission rule works with: the code being written, where values are, the placement's
- * decisions, the block's own numbers, and the launch's parameters. Rules of an op family live in a file
+ * What every emission rule works with: the code being written, where values are, the placed kernel, the block's own numbers, and the launch's parameters. Rules of an op family live in a file
  * each and know nothing of one another beyond this.
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
 import type { OpKind } from "../../ir/ops.ts";
 import type { Op } from "../../ir/node.ts";
+import { countUses } from "../../ir/rewrite/analysis.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { Windows } from "../../layout/model/windows.ts";
-import type { Placement } from "../../layout/plan/place.ts";
 import type { Target } from "../../targets/target.ts";
 import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
@@ -47,7 +46,6 @@ export type RegionEmitter = (region: Region, context: EmitContext) => void;
 export class EmitContext {
   readonly kernel: Kernel;
   readonly target: Target;
-  readonly placement: Placement;
   readonly windows: Windows;
   readonly files = new SourceFiles();
   readonly code = new Code(this.files);
@@ -61,24 +59,34 @@ export class EmitContext {
   readonly reach: ReachPlan;
   scope: Scope;
   readonly #emitRegion: RegionEmitter;
+  readonly #uses: ReadonlyMap<Value, number>;
   readonly #values = new Map<Value, EmittedValue>();
   readonly #parameterRegisters = new Map<string, Register>();
 
-  constructor(placement: Placement, reach: ReachPlan, emitRegion: RegionEmitter) {
-    this.placement = placement;
+  /** The op that used scratch last, so that it is not used again while lanes read it. */
+  lastScratchUser: AnyOp | undefined;
+
+  constructor(kernel: Kernel, reach: ReachPlan, emitRegion: RegionEmitter) {
+    if (kernel.placed === undefined) throw new Error(`${kernel.name} has not been placed`);
+    this.kernel = kernel;
     this.reach = reach;
-    this.kernel = placement.kernel;
-    this.target = placement.target;
-    this.windows = new Windows(placement.kernel);
+    this.target = kernel.placed.target;
+    this.windows = new Windows(kernel);
     this.numbers = new Numbers(this.code);
     this.scope = { threads: this.kernel.threads.map((_, index) => index), oneWarp: false };
-    this.arrivals = new Arrivals(placement);
+    this.arrivals = new Arrivals(kernel);
     this.#emitRegion = emitRegion;
+    this.#uses = countUses(kernel.body);
   }
 
   /** Writes the region's ops. */
   region(region: Region): void {
     this.#emitRegion(region, this);
+  }
+
+  /** Whether anybody reads the value. */
+  isUsed(value: Value): boolean {
+    return this.#uses.has(value);
   }
 
   define(value: Value | undefined, emitted: EmittedValue): void {
@@ -124,9 +132,9 @@ export class EmitContext {
 
   /** The bytes of shared memory at which an allocation begins. */
   sharedOffset(value: Value): number {
-    const buffer = this.placement.memory.buffers.find((each) => each.value === value);
-    if (buffer === undefined) throw new Error(`%${value.id} has no place in shared memory`);
-    return buffer.offset;
+    const { at } = (this.windows.definitions.get(value)?.attributes ?? {}) as { at?: number };
+    if (at === undefined) throw new Error(`%${value.id} has no place in shared memory`);
+    return at;
   }
 
   /** A parameter of the launch, loaded once at the start; 128-byte maps give their generic address. */
@@ -206,13 +214,4 @@ function parameterVariable(parameter: LaunchParameter, number: string): Variable
 function scalarType({ bits }: DType): Variable["type"] {
   if (bits <= 8) return "u8";
   return bits === 16 ? "b16" : bits === 32 ? "b32" : "b64";
-}
-
-/** The layout in which an op reads its operand, where it has a say. */
-export function neededLayout(
-  { placement }: EmitContext,
-  op: AnyOp,
-  value: Value,
-): TileValue["layout"] | undefined {
-  return placement.needs.get(op)?.find((need) => need.value === value)?.layout;
 }

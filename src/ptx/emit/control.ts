@@ -12,7 +12,7 @@
  *       @%q bra $loop
  *   $exit:
  */
-import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
+import type { Op, Region, Value } from "../../ir/node.ts";
 import type { controlOps } from "../../ir/ops/control.ts";
 import { traitsOf } from "../../ir/traits.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
@@ -25,29 +25,22 @@ import { assertion, debugPrint } from "./debug.ts";
 import { freshValue, moveTogether } from "./moves.ts";
 import type { HandedValue } from "./moves.ts";
 import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synchronization.ts";
-import { operandTile } from "./tiles/operands.ts";
 import type { ScalarValue } from "./values.ts";
 
-/** Values as an op reads them: tiles in the layouts that it needs, one value perhaps in several. */
-function handed(context: EmitContext, op: AnyOp, values: readonly Value[]): readonly HandedValue[] {
-  return values.map((value, position) => {
-    const { kind } = value.type;
-    const reading = values.slice(0, position).filter((earlier) => earlier === value).length;
-    if (kind === "tile") return operandTile(context, op, value, reading);
-    return kind === "inflight" ? context.inflight(value) : context.scalar(value);
-  });
+function handed(context: EmitContext, value: Value): HandedValue {
+  const { kind } = value.type;
+  if (kind === "tile") return context.tile(value);
+  return kind === "inflight" ? context.inflight(value) : context.scalar(value);
 }
 
 /** What a region's yield hands on. */
 function yielded(context: EmitContext, region: Region): readonly HandedValue[] {
-  const end = region.ops.at(-1);
-  if (end === undefined) throw new Error("a region ends with yield");
-  return handed(context, end, yieldedValues(region));
+  return yieldedValues(region).map((value) => handed(context, value));
 }
 
 /** Registers for what a loop carries, with the first values in them. */
 function beginCarries(context: EmitContext, op: Op<"loop"> | Op<"while">): readonly HandedValue[] {
-  const initial = handed(context, op, op.operands.initial);
+  const initial = op.operands.initial.map((value) => handed(context, value));
   const carries = op.results.map((result, position) => {
     const first = initial[position];
     // An accumulator in flight stays in its registers from beginning to end.

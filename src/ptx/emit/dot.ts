@@ -1,5 +1,5 @@
 /**
- * `dot`: the matrix product of two tiles, by the instruction that the placement has chosen.
+ * `dot`: the matrix product of two tiles, by the instruction that was chosen for it.
  *
  *   | instruction | operands                          | a step                                  |
  *   |-------------|-----------------------------------|-----------------------------------------|
@@ -29,87 +29,72 @@ import { tileElements, tileFromElements } from "./elements.ts";
 import { emitCast } from "./elementwise/casts.ts";
 import { emitConstant } from "./elementwise/constants.ts";
 import { emitBinary } from "./elementwise/functions.ts";
-import { operandTile } from "./tiles/operands.ts";
 import type { TileValue } from "./values.ts";
+import { layoutOf } from "../../layout/model/placed-types.ts";
+
+type Emission = (op: Op<"dot">, context: EmitContext, result: Value) => TileValue;
+
+const instructions: { readonly [I in Product["instruction"]]: Emission } = {
+  wgmma: byWgmma,
+  "mma.sync": byMma,
+  fma: byFma,
+};
 
 export function dot(op: Op<"dot">, context: EmitContext): void {
-  const product = context.placement.products.get(op);
-  if (product === undefined) throw new Error("a dot without an instruction");
+  const { instruction } = op.attributes;
   const [result] = op.results;
-  if (result === undefined) throw new Error("a dot has a result");
-  if (product.instruction === "wgmma")
-    context.define(result, byWgmma(op, product, context, result));
-  else if (product.instruction === "mma.sync")
-    context.define(result, byMma(op, product, context, result));
-  else context.define(result, byFma(op, context, result));
+  if (instruction === undefined || result === undefined || !(instruction in instructions))
+    throw new Error(`a dot by ${instruction ?? "no instruction"}`);
+  const emit = instructions[instruction as Product["instruction"]];
+  context.define(result, emit(op, context, result));
 }
 
-function layoutOf({ placement }: EmitContext, value: Value): TileValue["layout"] {
-  const layout = placement.layouts.get(value);
-  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
-  return layout;
+function dimensions({ operands }: Op<"dot">): readonly [m: number, n: number, k: number] {
+  const [left, right] = [matrixOf(operands.left), matrixOf(operands.right)];
+  const [m = 0, k = 0] = left;
+  return [m, right[1] ?? 0, k];
 }
 
-function dimensions(op: Op<"dot">): readonly [m: number, n: number, k: number] {
-  const [m = 0, k = 0] = tileOf(op.operands.left).shape;
-  return [m, tileOf(op.operands.right).shape[1] ?? 0, k];
+/** The shape of a tile, or of the window that is read in its place. */
+function matrixOf({ type, id }: Value): readonly number[] {
+  if (type.kind === "tile" || type.kind === "ref") return type.shape.map(Number);
+  throw new Error(`%${id} is no matrix`);
 }
 
 function initialTile(op: Op<"dot">, context: EmitContext): TileValue | undefined {
-  const { left, right, accumulator } = op.operands;
-  const reading = [left, right].filter((each) => each === accumulator).length;
-  return accumulator && operandTile(context, op, accumulator, reading);
+  const { accumulator } = op.operands;
+  return accumulator && context.tile(accumulator);
 }
 
-function byWgmma(
-  op: Op<"dot">,
-  product: Product & { readonly instruction: "wgmma" },
-  context: EmitContext,
-  result: Value,
-): TileValue {
+function byWgmma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   const { left, right } = op.operands;
   const { dtype, shape } = tileOf(result);
   const count = accumulatorWordCount(shape, dtype);
   const words = accumulatorWords(context, count, initialTile(op, context));
-  const loaded = (value: Value): Value => {
-    const load = context.windows.definitions.get(value);
-    if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
-    return load.operands.ref;
-  };
   startProduct(context, {
     accumulator: dtype,
     words,
     shape: dimensions(op),
-    left:
-      product.left === "shared" ? sharedRef(context, loaded(left)) : operandTile(context, op, left),
-    right: sharedRef(context, loaded(right)),
+    left: left.type.kind === "ref" ? sharedRef(context, left) : context.tile(left),
+    right: sharedRef(context, right),
   });
   waitForProducts(context, 0);
-  return { kind: "tile", dtype, shape, layout: layoutOf(context, result), words };
+  return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }
 
-/** A factor where the instruction needs it; left, right and the sum may be one value. */
-function fragment(op: Op<"dot">, context: EmitContext, side: "left" | "right"): TileValue {
-  const { left, right } = op.operands;
-  if (side === "left") return operandTile(context, op, left);
-  return operandTile(context, op, right, left === right ? 1 : 0);
-}
-
-function byMma(
-  op: Op<"dot">,
-  { warps }: Product & { readonly instruction: "mma.sync" },
-  context: EmitContext,
-  result: Value,
-): TileValue {
+function byMma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   const { code } = context;
+  const [warpRows, warpColumns] = op.attributes.warps ?? [];
+  if (warpRows === undefined || warpColumns === undefined)
+    throw new Error("mma.sync is made by a grid of warps");
   const [left, right] = [
-    roundedToTf32(context, op, fragment(op, context, "left")),
-    roundedToTf32(context, op, fragment(op, context, "right")),
+    roundedToTf32(context, op, context.tile(op.operands.left)),
+    roundedToTf32(context, op, context.tile(op.operands.right)),
   ];
   const [m, n, k] = dimensions(op);
   const { dtype, shape } = tileOf(result);
   const depth = 256 / left.dtype.bits;
-  const [rows, columns, steps] = [m / (16 * warps.rows), n / (8 * warps.columns), k / depth];
+  const [rows, columns, steps] = [m / (16 * warpRows), n / (8 * warpColumns), k / depth];
   const perTile = dtype.bits === 16 ? 2 : 4;
   const words = accumulatorWords(context, rows * columns * perTile, initialTile(op, context));
   const name = ({ name: own }: DType): string =>
@@ -130,7 +115,7 @@ function byMma(
           sums,
         ]);
       }
-  return { kind: "tile", dtype, shape, layout: layoutOf(context, result), words };
+  return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }
 
 /** f32 operands of a tf32 product are rounded to it. */
@@ -149,7 +134,7 @@ function elementsOf(layout: TileValue["layout"], shape: readonly number[]): Int3
 function byFma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   const { code } = context;
   const { dtype: given, shape } = tileOf(result);
-  const layout = layoutOf(context, result);
+  const layout = layoutOf(result);
   const [, n, k] = dimensions(op);
   const dtype = given.bits === 16 ? f32 : given;
   const sums = initialElements(op, context, layout, result).map((sum) =>
@@ -197,7 +182,7 @@ function factor(
   side: "left" | "right",
   dtype: DType,
 ): ReadonlyMap<number, Register> {
-  const tile = fragment(op, context, side);
+  const tile = context.tile(op.operands[side]);
   const registers = tileElements(context, tile);
   const found = new Map<number, Register>();
   elementsOf(tile.layout, tile.shape).forEach((element, index) => {

@@ -6,12 +6,12 @@
  *   ops             before each, what the ordering plan says       fence.proxy.async, bar.sync
  *   epilogue        copies out of shared memory have read it; a cluster ends together
  */
-import type { AnyOp, KernelParameter, Region } from "../../ir/node.ts";
+import type { AnyOp, Kernel, KernelParameter, Region } from "../../ir/node.ts";
 import { applyRule } from "../../ir/ops.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import type { SharedBuffer } from "../../layout/plan/budget.ts";
-import type { Placement } from "../../layout/plan/place.ts";
+import { placedBuffers } from "../../layout/model/placed-types.ts";
+import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { lanesPerThread } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
@@ -29,13 +29,12 @@ import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 import { clusterBarrier, inCluster, publishBarriers } from "./synchronization.ts";
 
-/** Emits a kernel as it was placed. */
-export function emitKernel(placement: Placement): Executable {
-  const { kernel, target } = placement;
-  const accesses = new AccessFinder(placement);
+/** Emits a placed kernel. */
+export function emitKernel(kernel: Kernel): Executable {
+  const accesses = new AccessFinder(kernel);
   const ordering = planOrdering(kernel, accesses);
   const reach = planReach(kernel, accesses);
-  const context = new EmitContext(placement, reach, (region, own) => {
+  const context = new EmitContext(kernel, reach, (region, own) => {
     emitRegion(region, own, ordering);
   });
   for (const parameter of kernel.parameters) defineParameter(context, parameter);
@@ -48,7 +47,8 @@ export function emitKernel(placement: Placement): Executable {
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * lanesPerThread;
   const body = context.code.statements;
-  const { bytes: sharedBytes } = placement.memory;
+  const { target } = context;
+  const sharedBytes = kernel.placed?.sharedBytes ?? 0;
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
     entryOf(context, entry, directives(lanes, cluster)),
@@ -61,7 +61,7 @@ export function emitKernel(placement: Placement): Executable {
     cluster,
     blocks: multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     sharedBytes,
-    buffers: placement.memory.buffers.map((buffer) => bufferPlan(placement, buffer)),
+    buffers: placedBuffers(kernel).map(bufferPlan),
     parameters: context.parameters,
     messages: context.messages,
     grid: kernel.grid,
@@ -76,12 +76,10 @@ export function emitKernel(placement: Placement): Executable {
   };
 }
 
-function bufferPlan({ shared }: Placement, buffer: SharedBuffer): BufferPlan {
-  const { name, offset, bytes, op, value } = buffer;
+function bufferPlan({ name, offset, bytes, op }: PlacedBuffer): BufferPlan {
   if (op.kind === "alloc_barrier") return { name, offset, bytes, holds: "barriers" };
-  const layout = value === undefined ? undefined : shared.get(value)?.text;
-  if (op.kind !== "alloc" || layout === undefined) return { name, offset, bytes };
-  const { dtype, shape } = op.attributes;
+  if (op.kind !== "alloc" || op.attributes.layout === undefined) return { name, offset, bytes };
+  const { dtype, shape, layout } = op.attributes;
   return { name, offset, bytes, holds: { dtype, shape: shape.map(Number), layout } };
 }
 
@@ -173,13 +171,13 @@ function order(op: AnyOp, context: EmitContext, ordering: OrderingPlan): void {
 
 /** Shared memory must outlive everybody who reads it. */
 function finish(context: EmitContext): void {
-  const { code, kernel, placement } = context;
+  const { code, kernel } = context;
   let copiesOut = false;
   walkOps(kernel.body, (op) => {
     copiesOut ||=
       op.kind === "copy_async" &&
       op.operands.barrier === undefined &&
-      placement.copies.get(op)?.method === "tensor";
+      op.attributes.by === "tensor";
   });
   if (copiesOut) {
     code.emit("cp.async.bulk.commit_group");

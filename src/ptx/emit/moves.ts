@@ -8,11 +8,12 @@ import type { Register } from "../module.ts";
 import type { EmitContext } from "./context.ts";
 import type { InflightValue, ScalarValue, TileValue } from "./values.ts";
 import { elementClass, slotsOf, wordClass } from "./values.ts";
+import { layoutOf } from "../../layout/model/placed-types.ts";
 
 /** What can be handed on by yields. */
 export type HandedValue = ScalarValue | TileValue | InflightValue;
 
-/** Fresh registers for a scalar or tile of the placement. */
+/** Fresh registers for a scalar or tile, where its type says that it lies. */
 export function freshValue(context: EmitContext, value: Value): ScalarValue | TileValue {
   const { type } = value;
   if (type.kind === "scalar") {
@@ -20,8 +21,7 @@ export function freshValue(context: EmitContext, value: Value): ScalarValue | Ti
     return { kind: "scalar", dtype: type.dtype, register };
   }
   if (type.kind !== "tile") throw new Error(`%${value.id} is no tile and no scalar`);
-  const layout = context.placement.layouts.get(value);
-  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
+  const layout = layoutOf(value);
   const { dtype, shape } = type;
   const count = Math.ceil(registersPerLane(layout, shape) / slotsOf(dtype));
   const words = context.code.registers(wordClass(dtype), count);

@@ -2,7 +2,7 @@
 import type { placedOps } from "../../ir/ops/placed.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import type { EmitRules } from "./context.ts";
-import { convertTile } from "./tiles/operands.ts";
+import { convertTile } from "./tiles/convert.ts";
 
 export const placedRules: EmitRules<typeof placedOps> = {
   convert_layout(op, context) {

@@ -119,7 +119,7 @@ export function laneCopyIn(
   const own = context.barrier(barrier);
   const place = barrierAddress(context, own, index);
   const sides = distribute(context, far, shared);
-  const wanted = context.placement.copies.get(op)?.method === "cp.async";
+  const wanted = op.attributes.by === "cp.async";
   const units = sides.global.whole === undefined && wanted ? sides.global.units() : undefined;
   const pairs = units && paired(sides, units);
   const hasAsyncProxy = target.features.includes("tma");

@@ -18,14 +18,13 @@ import type { Swizzle } from "../../../layout/algebra/shared-layout.ts";
 import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
 import type { SharedView, TiledAxis } from "../../../layout/algebra/shared-view.ts";
 import { operandAxes } from "../../../layout/model/products.ts";
-import { namedLayouts } from "../../../layout/algebra/named.ts";
 import type { Operand, Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { sharedStart } from "../memory/shared.ts";
-import { operandTile } from "../tiles/operands.ts";
 import { groupsUntilAgain } from "./reuse.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 const typeNames: { readonly [N in DTypeName]?: string } = {
   f32: "f32",
@@ -54,9 +53,8 @@ interface SharedOperand {
   descriptor(rows: number, depth: number): Register;
 }
 
-function viewOf(context: EmitContext, { window }: SharedValue): SharedView {
-  const layout = context.placement.shared.get(window.root);
-  const [view] = (layout && window.views(layout)) ?? [];
+function viewOf({ window, layout }: SharedValue): SharedView {
+  const [view] = window.views(layout) ?? [];
   if (view === undefined) throw new Error("wgmma reads a window that cannot be described");
   return view;
 }
@@ -90,7 +88,7 @@ function sharedOperand(
   side: "left" | "right",
 ): SharedOperand {
   const { code } = context;
-  const view = viewOf(context, ref);
+  const view = viewOf(ref);
   const axes = operandAxes[side];
   const count = side === "left" ? slabRows : (view.shape[axes.mn] ?? 1);
   const form = wgmmaForm(view, { ...axes, count });
@@ -189,7 +187,7 @@ export function accumulatorWords(
 export function makeAccumulator(op: Op<"accumulator">, context: EmitContext): void {
   const { dtype, shape } = op.attributes;
   const { initial } = op.operands;
-  const tile = initial && operandTile(context, op, initial);
+  const tile = initial && context.tile(initial);
   const words = accumulatorWords(context, accumulatorWordCount(shape, dtype), tile);
   context.define(op.results[0], { kind: "inflight", dtype, shape, words });
 }
@@ -219,8 +217,8 @@ export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
 function leftOperand(context: EmitContext, op: Op<"wgmma">): SharedValue | TileValue {
   const { a } = op.operands;
   if (a.type.kind === "ref") return sharedRef(context, a);
-  const tile = operandTile(context, op, a);
-  const groups = groupsUntilAgain(op, context.placement);
+  const tile = context.tile(a);
+  const groups = groupsUntilAgain(op, context.kernel.body);
   if (groups !== undefined) waitForProducts(context, groups);
   return { ...tile, words: tile.words.map((word) => context.code.make("b32", "mov.b32", word)) };
 }
@@ -236,15 +234,11 @@ export function wgmmaWait(op: Op<"wgmma_wait">, context: EmitContext): void {
   waitForProducts(context, op.attributes.pending);
   const [result] = op.results;
   if (op.attributes.pending > 0) context.define(result, accumulator);
-  else context.define(result, tileOf(accumulator, context, result));
+  else context.define(result, tileOf(accumulator, result));
 }
 
 /** The finished accumulator: a tile in the same registers. */
-function tileOf(
-  { dtype, shape, words }: InflightValue,
-  { placement }: EmitContext,
-  result: Value | undefined,
-): TileValue {
-  const layout = (result && placement.layouts.get(result)) ?? namedLayouts.wgmma;
-  return { kind: "tile", dtype, shape, layout, words };
+function tileOf({ dtype, shape, words }: InflightValue, result: Value | undefined): TileValue {
+  if (result === undefined) throw new Error("a finished accumulator is a tile");
+  return { kind: "tile", dtype, shape, layout: layoutOf(result), words };
 }

@@ -13,7 +13,6 @@
 import type { AnyOp, Region } from "../../../ir/node.ts";
 import { traitsOf } from "../../../ir/traits.ts";
 import { regionList } from "../../../ir/traverse.ts";
-import type { Placement } from "../../../layout/plan/place.ts";
 
 /** Groups closed since the product; undefined where it is over. */
 type Groups = number | undefined;
@@ -24,17 +23,16 @@ function least(ways: readonly Groups[]): Groups {
   return open.length === 0 ? undefined : Math.min(...open);
 }
 
-function afterOps(ops: readonly AnyOp[], groups: Groups, placement: Placement): Groups {
-  return ops.reduce((since, op) => afterOp(op, since, placement), groups);
+function afterOps(ops: readonly AnyOp[], groups: Groups): Groups {
+  return ops.reduce((since, op) => afterOp(op, since), groups);
 }
 
-function afterOp(op: AnyOp, groups: Groups, placement: Placement): Groups {
+function afterOp(op: AnyOp, groups: Groups): Groups {
   if (groups === undefined) return undefined;
   if (op.kind === "wgmma") return groups + 1;
   if (op.kind === "wgmma_wait") return groups >= op.attributes.pending ? undefined : groups;
-  if (op.kind === "dot")
-    return placement.products.get(op)?.instruction === "wgmma" ? undefined : groups;
-  const ways = regionList(op).map((region) => afterOps(region.ops, groups, placement));
+  if (op.kind === "dot") return op.attributes.instruction === "wgmma" ? undefined : groups;
+  const ways = regionList(op).map((region) => afterOps(region.ops, groups));
   const { regions } = traitsOf(op);
   if (regions === "one of" || regions === "once") return least(ways);
   // Loops may have no round, and other threads do not run for this one.
@@ -54,8 +52,8 @@ function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[
 }
 
 /** How many groups may be open when a product comes again; undefined where it is over by then, or never does. */
-export function groupsUntilAgain(product: AnyOp, placement: Placement): Groups {
-  const path = pathTo(product, placement.kernel.body) ?? [];
+export function groupsUntilAgain(product: AnyOp, body: Region): Groups {
+  const path = pathTo(product, body) ?? [];
   const loop = path.findLastIndex(([each]) => traitsOf(each).regions === "repeat");
   if (loop < 0) return undefined;
   const inside = path.slice(loop + 1);
@@ -63,5 +61,5 @@ export function groupsUntilAgain(product: AnyOp, placement: Placement): Groups {
   const starts = inside.map(([op, { ops }]) => ops.slice(0, ops.indexOf(op)));
   const [repeated] = path[loop] ?? [];
   const condition = repeated?.kind === "while" ? [repeated.regions.condition.ops] : [];
-  return afterOps([...ends, ...condition, ...starts].flat(), 0, placement);
+  return afterOps([...ends, ...condition, ...starts].flat(), 0);
 }

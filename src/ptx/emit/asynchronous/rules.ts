@@ -27,7 +27,7 @@ function copyAsync(op: Op<"copy_async">, context: EmitContext): void {
   const shared = sharedRef(context, into ? destination : source);
   const far = context.ref(into ? source : destination);
   if (far.kind === "shared") throw new Error("an asynchronous copy has one side in global memory");
-  if (context.placement.copies.get(op)?.method !== "tensor") {
+  if (op.attributes.by !== "tensor") {
     if (into) laneCopyIn(context, op, far, shared);
     else laneCopyOut(context, far, shared);
     return;

@@ -114,8 +114,7 @@ function planCopy(
   global: GlobalValue,
   shared: SharedValue,
 ): PlannedCopy {
-  const layout = context.placement.shared.get(shared.window.root);
-  const [view] = (layout && shared.window.views(layout)) ?? [];
+  const [view] = shared.window.views(shared.layout) ?? [];
   if (view === undefined) throw new Error("a tensor copy of a window that cannot be described");
   const axes = mapAxes(global, view);
   const map = context.parameter({

@@ -11,6 +11,9 @@ import { EmitContext } from "../context.ts";
 import { freshValue } from "../moves.ts";
 import type { EmittedValue } from "../values.ts";
 import { valueRules } from "./rules.ts";
+import { applyRule } from "../../../ir/ops.ts";
+import { placedKernel } from "../../../lower/placed-kernel.ts";
+import { emitRules } from "../rules.ts";
 
 interface Emitted {
   /** The opcodes that the elementwise ops wrote. */
@@ -39,19 +42,22 @@ function emitted(
       out.store(compute(x.load(), y.load()));
     },
   );
-  const context = new EmitContext(placeKernel(body, target), new Set(), () => undefined);
-  for (const op of body.body.ops) {
-    if (isElementwise(op)) {
-      const rule = valueRules[op.kind] as (op: AnyOp, context: EmitContext) => void;
-      rule(op, context);
+  const placed = placedKernel(placeKernel(body, target));
+  const context = new EmitContext(placed, new Set(), () => undefined);
+  for (const op of placed.body.ops) {
+    if (isElementwise(op) || op.kind === "convert_layout") {
+      applyRule(emitRules, op, context);
     } else {
       for (const result of op.results)
         if (result.type.kind === "tile") context.define(result, freshValue(context, result));
     }
   }
-  const stored = body.body.ops.find((op) => op.kind === "store");
+  const stored = placed.body.ops.find((op) => op.kind === "store");
   if (stored === undefined) throw new Error("nothing was stored");
-  const last = context.value(stored.operands.value);
+  const { value } = stored.operands;
+  // A splat is spread out for the store.
+  const spread = placed.body.ops.find((op) => op.results[0] === value);
+  const last = context.value(spread?.kind === "convert_layout" ? spread.operands.source : value);
   const opcodes = context.code.statements.flatMap((statement) =>
     statement.kind === "instruction" ? [statement.opcode] : [],
   );

@@ -8,12 +8,10 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import type { valueOps } from "../../../ir/ops/values.ts";
 import { splat } from "../../../layout/algebra/register-layout.ts";
-import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Code } from "../../code.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
 import { elementCount, splatWord, unpackWord } from "../elements.ts";
-import { operandTile } from "../tiles/operands.ts";
 import { slotsOf } from "../values.ts";
 import type { TileValue } from "../values.ts";
 import { castWords } from "./cast-words.ts";
@@ -30,6 +28,7 @@ import {
 import { wrapInteger } from "./integers.ts";
 import type { Division } from "./integers.ts";
 import { binaryWord, classifyWord, compareWord, fmaWord, selectWord, unaryWord } from "./words.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 type ElementwiseOps = Pick<
   typeof valueOps,
@@ -62,8 +61,8 @@ function pointwise<const Operands extends readonly Value[]>(
     context.define(result, { kind: "scalar", dtype, register });
     return;
   }
-  const layout = layoutOf(context, result);
-  const tiles = operands.map((operand) => operandTile(context, op, operand));
+  const layout = layoutOf(result);
+  const tiles = operands.map((operand) => context.tile(operand));
   const made =
     layout.kind === "splat"
       ? [splatWord(code, dtype, compute(tiles.map((tile) => splatElement(code, tile))))]
@@ -81,12 +80,6 @@ function numbersOf({ type, id }: Value): Numbers {
   if (type.kind === "scalar") return { dtype: type.dtype, shape: [], isScalar: true };
   if (type.kind === "tile") return { dtype: type.dtype, shape: type.shape, isScalar: false };
   throw new Error(`%${id} is no number`);
-}
-
-function layoutOf({ placement }: EmitContext, value: Value): RegisterLayout {
-  const layout = placement.layouts.get(value);
-  if (layout === undefined) throw new Error(`%${value.id} has no layout`);
-  return layout;
 }
 
 function splatElement(code: Code, { dtype, words: [word] }: TileValue): Register {

@@ -16,9 +16,8 @@
  * In global memory add.f32 takes subnormal numbers for zero, as the hardware does.
  */
 import type { DType } from "../../../formats/dtype.ts";
-import type { Kernel, Op, Value } from "../../../ir/node.ts";
+import type { Op, Value } from "../../../ir/node.ts";
 import type { atomicFunctions } from "../../../ir/ops/memory.ts";
-import { countUses } from "../../../ir/rewrite/analysis.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer, vector } from "../../operands.ts";
@@ -92,7 +91,7 @@ function addsSideBySide(
   const { dtype } = context.ref(operands.ref);
   const packed = dtype.name === "f32" || dtype.name === "f16" || dtype.name === "bf16";
   const modern = context.target.architecture >= 90;
-  const unwanted = results.every((result) => !isUsed(context.kernel, result));
+  const unwanted = results.every((result) => !context.isUsed(result));
   return (
     attributes.fn === "add" && packed && modern && unwanted && operands.value.type.kind === "tile"
   );
@@ -102,7 +101,7 @@ function addsSideBySide(
 function addWords(op: Op<"atomic">, context: EmitContext, dtype: DType): void {
   const { code } = context;
   const { value, ref } = op.operands;
-  const tile = spreadOperand(context, op, value);
+  const tile = spreadOperand(context, value);
   const { layout, shape, words } = tile;
   const window = context.ref(ref);
   const global = ref.type.kind === "ref" && ref.type.space === "gmem";
@@ -145,9 +144,9 @@ function updateElements(
   const window = context.ref(op.operands.ref);
   const { dtype } = window;
   const [result] = op.results;
-  const wanted = result !== undefined && isUsed(context.kernel, result);
+  const wanted = result !== undefined && context.isUsed(result);
   const tiles = values.map((value) =>
-    value.type.kind === "tile" ? spreadOperand(context, op, value) : undefined,
+    value.type.kind === "tile" ? spreadOperand(context, value) : undefined,
   );
   const [tile] = tiles;
   const elements = values.map((value, index) => {
@@ -172,14 +171,6 @@ function updateElements(
     const [register] = shared;
     if (register !== undefined) context.define(result, { kind: "scalar", dtype, register });
   } else context.define(result, tileFromElements(context, tile, shared));
-}
-
-const uses = new WeakMap<Kernel, ReadonlyMap<Value, number>>();
-
-function isUsed(kernel: Kernel, value: Value): boolean {
-  const counts = uses.get(kernel) ?? countUses(kernel.body);
-  uses.set(kernel, counts);
-  return counts.has(value);
 }
 
 function emitUpdate(

@@ -28,6 +28,7 @@ import type { EmitContext } from "../context.ts";
 import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type { SharedMove, SharedValue } from "../values.ts";
 import type { AxisSlice } from "./global.ts";
+import { storedAs } from "../../../layout/model/placed-types.ts";
 
 export interface StoredDigit {
   readonly radix: number;
@@ -102,7 +103,7 @@ export function wholeShared(context: EmitContext, value: Value, offset: number):
     window: sharedWindow(context, value),
     dtype,
     allocation,
-    layout: context.placement.shared.get(value) ?? rowMajor,
+    layout: storedAs(context.windows.definitions.get(value)) ?? rowMajor,
     offset,
     shape: allocation,
     strides: allocation.map((_, axis) => product(allocation.slice(axis + 1))),

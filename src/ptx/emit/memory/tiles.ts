@@ -1,22 +1,19 @@
 /** Loads and stores of tiles and scalars, as words. */
 import { bool } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
-import type { AnyOp, Op, Value } from "../../../ir/node.ts";
-import { lanesPerWarp } from "../../../layout/algebra/bits.ts";
-import { blockedLayout, coalescedLayout } from "../../../layout/algebra/named.ts";
+import type { Op, Value } from "../../../ir/node.ts";
 import { registersPerLane, replicatedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { packWord, splatWord, unpackWord } from "../elements.ts";
-import { convertTile, operandTile } from "../tiles/operands.ts";
 import { predicatesToWords, wordsToPredicates } from "../tiles/words.ts";
 import type { RefValue, ScalarValue, TileValue } from "../values.ts";
 import { planAccess } from "./access.ts";
 import { loadWords } from "./loads.ts";
 import { storeWords } from "./stores.ts";
-import { widestBits } from "./units.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 /** A tile whose layout says who holds what. */
 export interface DistributedTile extends TileValue {
@@ -30,9 +27,8 @@ export function load(op: Op<"load">, context: EmitContext): void {
   const window = context.ref(op.operands.ref);
   const fill = fillWord(context, window.dtype, op.operands.fill);
   if (type.kind === "scalar") context.define(result, loadScalar(context, window, fill));
-  const layout = context.placement.layouts.get(result);
-  // A load that a tensor core makes by itself has no layout.
-  if (type.kind !== "tile" || layout === undefined) return;
+  if (type.kind !== "tile") return;
+  const layout = layoutOf(result);
   const { dtype, shape } = type;
   const spread = layout.kind === "splat" ? replicatedLayout : layout;
   const words = loadTile(context, window, { layout: spread, shape }, fill);
@@ -86,32 +82,15 @@ export function store(op: Op<"store">, context: EmitContext): void {
   const window = context.ref(op.operands.ref);
   const { value } = op.operands;
   if (value.type.kind === "scalar") storeScalar(context, window, context.scalar(value));
-  else storeTile(context, window, spreadOperand(context, op, value));
+  else storeTile(context, window, spreadOperand(context, value));
 }
 
-/** The operand of a write in a layout that says who writes what. */
-export function spreadOperand(context: EmitContext, op: AnyOp, value: Value): DistributedTile {
-  const tile = operandTile(context, op, value);
+/** The operand of a write, whose layout says who writes what. */
+export function spreadOperand(context: EmitContext, value: Value): DistributedTile {
+  const tile = context.tile(value);
   const { layout } = tile;
-  if (layout.kind !== "splat") return { ...tile, layout };
-  const spread = coalesced(context, tile);
-  return { ...convertTile(context, tile, spread, op), layout: spread };
-}
-
-function coalesced({ scope }: EmitContext, { shape, dtype }: TileValue): DistributedLayout {
-  const extent = shape.at(-1) ?? 1;
-  let vector = widestBits / dtype.bits;
-  while (extent % vector !== 0) vector /= 2;
-  if (!scope.oneWarp) return coalescedLayout(shape, vector);
-  const lanes = shape.map(() => 1);
-  let free = lanesPerWarp;
-  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
-    const units = (shape[axis] ?? 1) / (axis === shape.length - 1 ? vector : 1);
-    const count = Math.min(free, 2 ** Math.ceil(Math.log2(units)));
-    lanes[axis] = count;
-    free /= count;
-  }
-  return blockedLayout({ vector, lanes, warps: [] });
+  if (layout.kind === "splat") throw new Error("nobody in particular holds what is to be written");
+  return { ...tile, layout };
 }
 
 /** Stores a tile; one of the lanes that hold an element does it. */

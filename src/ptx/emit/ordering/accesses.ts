@@ -8,13 +8,13 @@
  * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
  * ended before. A warp that falls behind by two phases would wait for ever. Scratch of an op is written by its lanes.
  */
-import type { AnyOp, Value } from "../../../ir/node.ts";
+import type { AnyOp, Kernel, Value } from "../../../ir/node.ts";
+import { definingOps } from "../../../ir/rewrite/analysis.ts";
 import type { Access } from "../../../ir/schema.ts";
 import { accessesOf, onlyComputes, windowedBy } from "../../../ir/traits.ts";
 import { walkOps } from "../../../ir/traverse.ts";
-import { Windows } from "../../../layout/model/windows.ts";
-import type { SharedBuffer } from "../../../layout/plan/budget.ts";
-import type { Placement } from "../../../layout/plan/place.ts";
+import { placedBuffers, scratchOperand } from "../../../layout/model/placed-types.ts";
+import type { PlacedBuffer } from "../../../layout/model/placed-types.ts";
 
 export interface Place {
   readonly name: string;
@@ -31,36 +31,30 @@ export interface PlaceAccess extends Omit<Access, "of"> {
 }
 
 export class AccessFinder {
-  readonly #placement: Placement;
+  readonly #kernel: Kernel;
   readonly #definitions: ReadonlyMap<Value, AnyOp>;
-  readonly #placesOf = new Map<SharedBuffer, readonly Place[]>();
-  readonly #buffers = new Map<Value, SharedBuffer>();
-  readonly #scratch = new Map<AnyOp, SharedBuffer>();
+  readonly #placesOf = new Map<PlacedBuffer, readonly Place[]>();
+  readonly #buffers = new Map<Value, PlacedBuffer>();
   readonly #arrays = new Map<Value, Place>();
 
-  constructor(placement: Placement) {
-    this.#placement = placement;
-    this.#definitions = new Windows(placement.kernel).definitions;
-    const { buffers } = placement.memory;
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+    this.#definitions = definingOps(kernel.body);
+    const buffers = placedBuffers(kernel);
     const places = buffers.map(({ name }): Place => ({ name, space: "smem" }));
     buffers.forEach((buffer) => {
       const touched = places.filter((_, index) => overlap(buffer, buffers[index]));
       this.#placesOf.set(buffer, touched);
-      if (buffer.value !== undefined) this.#buffers.set(buffer.value, buffer);
+      this.#buffers.set(buffer.value, buffer);
     });
-    for (const [op, { offset }] of placement.memory.scratch) {
-      const areas = buffers.filter((each) => each.value === undefined && each.offset === offset);
-      const [largest] = areas.sort((left, right) => right.bytes - left.bytes);
-      if (largest !== undefined) this.#scratch.set(op, largest);
-    }
-    for (const { name, value } of placement.kernel.parameters)
+    for (const { name, value } of kernel.parameters)
       this.#arrays.set(value, { name, space: "gmem" });
   }
 
   /** Places that the asynchronous proxy reads for an op of which users think that it only computes. */
   readUnasked(): ReadonlySet<Place> {
     const found = new Set<Place>();
-    walkOps(this.#placement.kernel.body, (op) => {
+    walkOps(this.#kernel.body, (op) => {
       if (!onlyComputes(op)) return;
       for (const { proxy, places } of this.#own(op))
         if (proxy === "async") for (const place of places) found.add(place);
@@ -69,35 +63,23 @@ export class AccessFinder {
   }
 
   of(op: AnyOp): readonly PlaceAccess[] {
-    const scratch = this.#scratch.get(op);
-    const places = (scratch && this.#placesOf.get(scratch)) ?? [];
+    const scratch = scratchOperand(op);
+    const places = scratch === undefined ? [] : this.#placesOfWindow(scratch);
     return places.length === 0 ? this.#own(op) : [{ ...usesScratch, places }, ...this.#own(op)];
   }
 
   #own(op: AnyOp): readonly PlaceAccess[] {
-    if (op.results.some((result) => this.#isElided(result))) return [];
-    return accessesOf(op, this.#methodOf(op)).map(({ value, ...access }) => ({
+    return accessesOf(op, methodOf(op)).map(({ value, ...access }) => ({
       ...access,
       places: this.#places(value),
       ofPeer: value.type.kind === "ref" && value.type.space === "peer",
     }));
   }
 
-  #methodOf(op: AnyOp): string | undefined {
-    if (op.kind === "copy_async") return this.#placement.copies.get(op)?.method;
-    return op.kind === "dot" ? this.#placement.products.get(op)?.instruction : undefined;
-  }
-
-  #isElided(value: Value): boolean {
-    return value.type.kind === "tile" && !this.#placement.layouts.has(value);
-  }
-
   /** Registers are no place: each lane has its own. */
   #places(value: Value): readonly Place[] {
     if (value.type.kind === "barrier") return [phases];
-    if (value.type.kind === "ref") return this.#placesOfWindow(value);
-    const load = this.#isElided(value) ? this.#definitions.get(value) : undefined;
-    return load?.kind === "load" ? this.#placesOfWindow(load.operands.ref) : [];
+    return value.type.kind === "ref" ? this.#placesOfWindow(value) : [];
   }
 
   #placesOfWindow(window: Value): readonly Place[] {
@@ -119,6 +101,11 @@ export class AccessFinder {
   }
 }
 
+function methodOf(op: AnyOp): string | undefined {
+  if (op.kind === "copy_async") return op.attributes.by;
+  return op.kind === "dot" ? op.attributes.instruction : undefined;
+}
+
 const usesScratch = {
   mode: "write",
   actor: "lanes",
@@ -127,7 +114,7 @@ const usesScratch = {
   ofPeer: false,
 } as const;
 
-function overlap(left: SharedBuffer, right: SharedBuffer | undefined): boolean {
+function overlap(left: PlacedBuffer, right: PlacedBuffer | undefined): boolean {
   if (right === undefined) return false;
   return left.offset < right.offset + right.bytes && right.offset < left.offset + left.bytes;
 }

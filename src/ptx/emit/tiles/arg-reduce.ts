@@ -14,17 +14,16 @@ import { alignedElements } from "./aligned.ts";
 import { combineAlong } from "./combining.ts";
 import { orderedKey } from "./keys.ts";
 import type { KeyOrder } from "./keys.ts";
-import { operandTile } from "./operands.ts";
 import { TilePlaces } from "./places.ts";
 import { RankedKeys } from "./ranked.ts";
 import { resultTile } from "./rearrange.ts";
 
 export function argReduce(op: Op<"arg_reduce">, context: EmitContext): void {
   const { fn, axis } = op.attributes;
-  const tile = operandTile(context, op, op.operands.source);
+  const tile = context.tile(op.operands.source);
   const { dtype, shape, layout } = tile;
   const [target] = op.results;
-  const result = target?.type.kind === "tile" ? resultTile(context, target) : undefined;
+  const result = target?.type.kind === "tile" ? resultTile(target) : undefined;
   const descending = fn === "argmax";
   const order: KeyOrder = {
     descending,

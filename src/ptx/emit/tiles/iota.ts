@@ -17,7 +17,7 @@ import { resultTile } from "./rearrange.ts";
 export function iota(op: Op<"iota">, context: EmitContext): void {
   const { dtype, axis } = op.attributes;
   const [result] = op.results;
-  const type = resultTile(context, result);
+  const type = resultTile(result);
   const countOf = counter(context, type, axis);
   const known = new Map<Register, Register>();
   const elements = Array.from(

@@ -20,9 +20,9 @@ import type { EmitContext } from "../context.ts";
 import { splatWord, unpackWord } from "../elements.ts";
 import { slotsOf } from "../values.ts";
 import type { TileValue } from "../values.ts";
-import { convertTile, operandTile } from "./operands.ts";
 import { gatherWord } from "./words.ts";
 import type { WordPart } from "./words.ts";
+import { layoutOf } from "../../../layout/model/placed-types.ts";
 
 /** The element of the source for each of the result; undefined where it comes from elsewhere. */
 type Origin = (element: number) => number | undefined;
@@ -35,23 +35,20 @@ interface Source {
 
 /** The result's type and place. */
 export function resultTile(
-  { placement }: EmitContext,
   value: Value | undefined,
 ): Pick<TileValue, "dtype" | "shape" | "layout"> {
-  const layout = value && placement.layouts.get(value);
-  if (value?.type.kind !== "tile" || layout === undefined)
-    throw new Error("a tile without a layout");
-  return { dtype: value.type.dtype, shape: value.type.shape, layout };
+  if (value?.type.kind !== "tile") throw new Error("an op that gives no tile");
+  return { dtype: value.type.dtype, shape: value.type.shape, layout: layoutOf(value) };
 }
 
 function defineFrom(context: EmitContext, op: AnyOp, sources: readonly Source[]): void {
   const [result] = op.results;
-  const type = resultTile(context, result);
+  const type = resultTile(result);
   const { layout, shape, dtype } = type;
   const [first] = sources;
   if (layout.kind === "splat" && first !== undefined) {
-    const { words } = convertTile(context, first.tile, layout, op);
-    context.define(result, { kind: "tile", ...type, words });
+    if (first.tile.layout.kind !== "splat") throw new Error("many numbers become one");
+    context.define(result, { ...first.tile, ...type });
     return;
   }
   const origins = sources.map(({ tile, origin }) => ({
@@ -141,7 +138,7 @@ export function broadcast(op: Op<"broadcast">, context: EmitContext): void {
     defineSplat(context, op, source);
     return;
   }
-  const tile = operandTile(context, op, source);
+  const tile = context.tile(source);
   const own = stridesOf(tile.shape);
   const strides = shape.map(() => 0);
   axes.forEach((axis, index) => {
@@ -153,7 +150,7 @@ export function broadcast(op: Op<"broadcast">, context: EmitContext): void {
 /** A scalar as a tile. */
 function defineSplat(context: EmitContext, op: AnyOp, source: Value): void {
   const [result] = op.results;
-  const type = resultTile(context, result);
+  const type = resultTile(result);
   const { dtype, register } = context.scalar(source);
   if (type.layout.kind !== "splat") throw new Error("a scalar in many places");
   const words = [splatWord(context.code, dtype, register)];
@@ -168,18 +165,18 @@ export function reshape(op: Op<"reshape">, context: EmitContext): void {
   } else if (source.type.kind !== "tile") {
     defineSplat(context, op, source);
   } else if (result?.type.kind !== "tile") {
-    const { dtype, words } = operandTile(context, op, source);
+    const { dtype, words } = context.tile(source);
     const [element] = words[0] === undefined ? [] : unpackWord(context.code, dtype, words[0], 1);
     if (element === undefined) throw new Error("a tile without words");
     context.define(result, { kind: "scalar", dtype, register: element });
   } else {
-    const tile = operandTile(context, op, source);
+    const tile = context.tile(source);
     defineFrom(context, op, [{ tile, origin: (element) => element }]);
   }
 }
 
 export function transpose(op: Op<"transpose">, context: EmitContext): void {
-  const tile = operandTile(context, op, op.operands.source);
+  const tile = context.tile(op.operands.source);
   const { permutation } = op.attributes;
   const own = stridesOf(tile.shape);
   const shape = permutation.map((axis) => tile.shape[axis] ?? 1);
@@ -188,7 +185,7 @@ export function transpose(op: Op<"transpose">, context: EmitContext): void {
 }
 
 export function slice(op: Op<"slice">, context: EmitContext): void {
-  const tile = operandTile(context, op, op.operands.source);
+  const tile = context.tile(op.operands.source);
   const { starts, sizes } = op.attributes;
   const strides = stridesOf(tile.shape);
   const offset = starts.reduce((sum, start, axis) => sum + start * (strides[axis] ?? 0), 0);
@@ -197,21 +194,15 @@ export function slice(op: Op<"slice">, context: EmitContext): void {
 
 /** The same tile, where it was said to lie. */
 export function layoutCast(op: Op<"layout_cast">, context: EmitContext): void {
-  const [result] = op.results;
-  const { layout } = resultTile(context, result);
-  const tile = operandTile(context, op, op.operands.source);
-  context.define(result, convertTile(context, tile, layout, op));
+  context.define(op.results[0], context.tile(op.operands.source));
 }
 
 export function concatenate(op: Op<"concatenate">, context: EmitContext): void {
   const { axis } = op.attributes;
-  const { shape } = resultTile(context, op.results[0]);
-  const readings = new Map<Value, number>();
+  const { shape } = resultTile(op.results[0]);
   let start = 0;
   const sources = op.operands.parts.map((part): Source => {
-    const reading = readings.get(part) ?? 0;
-    readings.set(part, reading + 1);
-    const tile = operandTile(context, op, part, reading);
+    const tile = context.tile(part);
     const first = start;
     start += tile.shape[axis] ?? 0;
     return { tile, origin: partOf(shape, tile.shape, axis, first) };

@@ -5,7 +5,6 @@ import type { Op } from "../../../ir/node.ts";
 import type { EmitContext } from "../context.ts";
 import { combineAlong } from "./combining.ts";
 import type { Combination } from "./combining.ts";
-import { operandTile } from "./operands.ts";
 import { resultTile } from "./rearrange.ts";
 import {
   combineStep,
@@ -18,10 +17,10 @@ import {
 
 export function reduce(op: Op<"reduce">, context: EmitContext): void {
   const { fn, axes } = op.attributes;
-  const tile = operandTile(context, op, op.operands.source);
+  const tile = context.tile(op.operands.source);
   const { dtype } = tile;
   const [target] = op.results;
-  const result = target?.type.kind === "tile" ? resultTile(context, target) : undefined;
+  const result = target?.type.kind === "tile" ? resultTile(target) : undefined;
   const carriers = workingElements(context, tile).map((element) => [element]);
   const combination = combinationOf(context, fn, workingType(dtype));
   const slots = combineAlong(context, op, { tile, axes, carriers, result }, combination);

@@ -25,7 +25,7 @@ import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { TileValue } from "../values.ts";
-import { convertTile, operandTile } from "./operands.ts";
+import { convertTile } from "./convert.ts";
 import { TilePlaces } from "./places.ts";
 import { resultTile } from "./rearrange.ts";
 import { shuffleWord } from "./relayout.ts";
@@ -41,13 +41,13 @@ import {
 export function scan(op: Op<"scan">, context: EmitContext): void {
   const { fn, axis, reverse } = op.attributes;
   const [target] = op.results;
-  const source = operandTile(context, op, op.operands.source);
+  const source = context.tile(op.operands.source);
   const tile = workingTile(context, source, axis, op);
   const along = axisOf(tile, axis);
   const scanner = new Scanner(context, op, { fn, dtype: workingType(tile.dtype), reverse });
   const elements = scanner.run(along, workingElements(context, tile));
   const scanned = tileFromWorking(context, tile, elements);
-  const { layout } = resultTile(context, target);
+  const { layout } = resultTile(target);
   context.define(target, convertTile(context, scanned, layout, op));
 }
 

@@ -9,6 +9,7 @@ import type { AddressOperand, Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import { threadBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
+import { scratchOperand } from "../../../layout/model/placed-types.ts";
 
 export class ScratchMemory {
   readonly #context: EmitContext;
@@ -19,13 +20,16 @@ export class ScratchMemory {
   readonly bytes: number;
 
   constructor(context: EmitContext, op: AnyOp) {
-    const place = context.placement.memory.scratch.get(op);
-    if (place === undefined) throw new Error(`${op.kind} has no scratch in shared memory`);
+    const scratch = scratchOperand(op);
+    const area = scratch && context.windows.definitions.get(scratch);
+    if (area?.kind !== "alloc_scratch")
+      throw new Error(`${op.kind} has no scratch in shared memory`);
+    const { bytes, at } = area.attributes;
     this.#context = context;
     this.#op = op;
-    this.#base = agentBase(context, place.stride);
-    this.#offset = place.offset;
-    this.bytes = place.bytes;
+    this.#base = agentBase(context, bytes);
+    this.#offset = at;
+    this.bytes = bytes;
   }
 
   /** b32: the lane's own place, `place` bytes from the start. */
@@ -44,13 +48,10 @@ export class ScratchMemory {
    * itself did with it before is ordered here.
    */
   begin(): void {
-    if (lastUser.get(this.#context) === this.#op) threadBarrier(this.#context, "scratch is read");
-    lastUser.set(this.#context, this.#op);
+    if (this.#context.lastScratchUser === this.#op) threadBarrier(this.#context, "scratch is read");
+    this.#context.lastScratchUser = this.#op;
   }
 }
-
-/** The op that used scratch last. */
-const lastUser = new WeakMap<EmitContext, AnyOp>();
 
 /** Where the agent's part begins, less the buffer's offset. */
 function agentBase(context: EmitContext, stride: number): Register {

@@ -24,7 +24,7 @@ import { numbersAlong } from "./arg-reduce.ts";
 import type { Carrier } from "./combining.ts";
 import { elementOfKey, orderedKey } from "./keys.ts";
 import type { KeyOrder } from "./keys.ts";
-import { convertTile, operandTile } from "./operands.ts";
+import { convertTile } from "./convert.ts";
 import { TilePlaces } from "./places.ts";
 import { RankedKeys } from "./ranked.ts";
 import { resultTile } from "./rearrange.ts";
@@ -36,12 +36,9 @@ import { tradeValues } from "./trade.ts";
 export function sort(op: Op<"sort">, context: EmitContext): void {
   const { keys, payloads } = op.operands;
   const { axis, descending } = op.attributes;
-  const readings = new Map<unknown, number>();
-  const [first, ...others] = [keys, ...payloads].map((value) => {
-    const reading = readings.get(value) ?? 0;
-    readings.set(value, reading + 1);
-    return workingTile(context, operandTile(context, op, value, reading), axis, op);
-  });
+  const [first, ...others] = [keys, ...payloads].map((value) =>
+    workingTile(context, context.tile(value), axis, op),
+  );
   if (first === undefined) throw new Error("a sort without keys");
   const order: KeyOrder = { descending, equalZeros: false, nan: "greatest" };
   const working = axisOf(first, axis);
@@ -57,7 +54,7 @@ export function sort(op: Op<"sort">, context: EmitContext): void {
   );
   results.forEach((tile, position) => {
     const target = op.results[position];
-    const { layout } = resultTile(context, target);
+    const { layout } = resultTile(target);
     context.define(target, convertTile(context, tile, layout, op));
   });
 }

@@ -1,8 +1,5 @@
-/**
- * Operands where their ops need them. The placement says in which layout an op reads each of its tiles; a
- * tile that lies elsewhere is converted just before, as its relayout plan says.
- */
-import type { AnyOp, Value } from "../../../ir/node.ts";
+/** A tile brought to another layout, as its relayout plan says. */
+import type { AnyOp } from "../../../ir/node.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import { planRelayout } from "../../../layout/relayout/relayout.ts";
@@ -14,38 +11,6 @@ import type { TileValue } from "../values.ts";
 import { runRelayout } from "./relayout.ts";
 import { gatherWord, predicatesToWords, wordsToPredicates } from "./words.ts";
 import type { WordPart } from "./words.ts";
-
-/**
- * The operand in the layout in which the op reads it. An op that reads a value several times may need it
- * in several layouts: `reading` counts those of this value.
- */
-export function operandTile(context: EmitContext, op: AnyOp, value: Value, reading = 0): TileValue {
-  const tile = context.tile(value);
-  const needs = context.placement.needs.get(op)?.filter((need) => need.value === value) ?? [];
-  const layout = needs[reading]?.layout ?? needs[0]?.layout;
-  return layout === undefined ? tile : convertOnce(context, tile, layout, op);
-}
-
-type Converted = Map<TileValue, Map<string, TileValue>>;
-
-/** What was converted for the op that is being emitted, so that it is converted once. */
-const converted = new WeakMap<EmitContext, { readonly op: AnyOp; readonly tiles: Converted }>();
-
-function convertOnce(
-  context: EmitContext,
-  tile: TileValue,
-  layout: RegisterLayout,
-  op: AnyOp,
-): TileValue {
-  const last = converted.get(context);
-  const { tiles } = last?.op === op ? last : { tiles: new Map() as Converted };
-  converted.set(context, { op, tiles });
-  const known = tiles.get(tile)?.get(layout.text);
-  if (known !== undefined) return known;
-  const made = convertTile(context, tile, layout, op);
-  tiles.set(tile, new Map([...(tiles.get(tile) ?? []), [layout.text, made]]));
-  return made;
-}
 
 /** The tile in another layout; scratch is the op's. */
 export function convertTile(
