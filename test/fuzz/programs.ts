@@ -1,0 +1,357 @@
+/**
+ * Random programs of the kernel language, by shape of program. Ops and formats at random are `randomKernel`'s; here
+ * is what it does not reach: windows that reach over edges, carries of several layouts, sorts with payloads, rings of
+ * buffers between threads, clusters, split barriers, semaphores between blocks.
+ *
+ *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
+ */
+import type { DType } from "../../src/formats/dtype.ts";
+import {
+  array,
+  barrier,
+  bf16,
+  blockSync,
+  cdiv,
+  clusterArrive,
+  clusterRank,
+  clusterSync,
+  clusterWait,
+  commitShared,
+  concatenate,
+  copyAsync,
+  dim,
+  dot,
+  f16,
+  f32,
+  i16,
+  i32,
+  i4,
+  i8,
+  iota,
+  kernel,
+  loop,
+  semaphore,
+  slice,
+  smem,
+  u8,
+  when,
+  zeros,
+} from "../../src/index.ts";
+import type { Scalar, Tile } from "../../src/index.ts";
+import type { Kernel } from "../../src/ir/node.ts";
+import type { Random } from "../../src/support/random.ts";
+
+/** A kernel with values for its named dimensions. */
+export interface Program {
+  readonly kernel: Kernel;
+  readonly dimensions: { readonly [name: string]: number };
+}
+
+const loadFormats: readonly DType[] = [f32, f32, i32, f16, bf16, i8, u8, i16, i4];
+
+/** Elementwise steps that keep integers in f32 exact, so that every order of a sum gives the same bits. */
+function polish(tile: Tile<"f32">, random: Random): Tile<"f32"> {
+  let result = tile;
+  for (let step = random.below(4); step > 0; step--) {
+    const steps: readonly (() => Tile<"f32">)[] = [
+      () => result.add(random.below(5)),
+      () => result.mul(random.pick([1, -1, 2])).add(0),
+      () => result.maximum(-random.below(9)),
+      () => result.neg().add(0),
+      () => result.abs(),
+      () => result.gt(0).select(result, result.add(1)),
+      () => result.floor(),
+    ];
+    result = random.pick(steps)();
+  }
+  return result;
+}
+
+/** Small whole numbers and no -0, whatever the array holds. */
+function tame(tile: Tile, random: Random): Tile<"f32"> {
+  return polish(tile.cast(f32).maximum(-8).minimum(8).floor().add(0), random);
+}
+
+/** Tiles of arrays whose sizes are no multiples of them, read before the start and past the end. */
+function edges(random: Random): Program {
+  const [n, m] = [dim("n"), dim("m")];
+  const [rows, columns] = [random.pick([1, 2, 4, 8, 16]), random.pick([1, 8, 16, 32, 64])];
+  const dtype = random.pick(loadFormats);
+  const [down, right] = [random.below(5) - 2, random.below(7) - 3];
+  const turned = random.below(3) === 0;
+  const { kernel: traced } = kernel(
+    {
+      name: "edges",
+      grid: { i: cdiv(n, rows), j: cdiv(m, columns) },
+      inputs: { x: array(dtype, [n, m]), y: array(f32, [m]) },
+      outputs: { out: array(f32, [n, m]), sums: array(f32, [n, cdiv(m, columns)]) },
+    },
+    ({ i, j, x, y, out, sums }) => {
+      const [row, column] = [i.mul(rows), j.mul(columns)];
+      const here = x.at(slice(row, rows), slice(column, columns)).load();
+      const there = x.at(slice(row.add(down), rows), slice(column.add(right), columns)).load();
+      const line = y.at(slice(column.sub(right), columns)).load();
+      const first = tame(here, random);
+      const second = tame(there, random);
+      const both = turned
+        ? first.transpose().add(second.transpose()).transpose()
+        : first.add(second);
+      const result = both.add(tame(line, random).broadcastTo([rows, columns]));
+      out.at(slice(row, rows), slice(column, columns)).store(result);
+      sums.at(slice(row, rows), slice(j, 1)).store(result.sum(1).reshape([rows, 1]));
+    },
+  );
+  return { kernel: traced, dimensions: { n: 1 + random.below(40), m: 1 + random.below(90) } };
+}
+
+/** A loop whose carries are used in different ways, and handed on to each other. */
+function carries(random: Random): Program {
+  const size = random.pick([8, 16, 32, 64]);
+  const shape = [size, size];
+  const usesDot = random.below(2) === 0;
+  const trips = 1 + random.below(4);
+  const turns = Array.from({ length: 3 }, () => random.below(8));
+  const { kernel: traced } = kernel(
+    {
+      name: "carries",
+      inputs: { x: array(f16, shape), y: array(f32, shape) },
+      outputs: { a: array(f32, shape), b: array(f32, shape), c: array(f32, [size]) },
+    },
+    ({ x, y, a, b, c }) => {
+      const left = tame(x.load(), random);
+      const carried: [Tile<"f32">, Tile<"f32">, Tile<"f32">] = [left, tame(y.load(), random), left];
+      const step = (
+        k: Scalar<"i32">,
+        [p, q, r]: readonly [Tile<"f32">, Tile<"f32">, Tile<"f32">],
+      ): [Tile<"f32">, Tile<"f32">, Tile<"f32">] => {
+        const product = usesDot
+          ? dot(p.cast(f16), q.cast(f16), { dtype: f32 }).minimum(8).maximum(-8)
+          : p.add(q);
+        const choices: readonly (() => Tile<"f32">)[] = [
+          () => product,
+          () => q,
+          () => p.transpose(),
+          () => r.add(k.cast(f32)).minimum(9),
+          () => q.sum(0).minimum(8).maximum(-8).broadcastTo(shape),
+          () => p.max(1).reshape([size, 1]).broadcastTo(shape),
+          () => polish(r, random).minimum(8).maximum(-8),
+          () => concatenate([q, q], 0).slice([size / 2, 0], shape),
+        ];
+        const [first = 0, second = 1, third = 2] = turns;
+        const pick = (turn: number): Tile<"f32"> => (choices[turn] ?? (() => product))();
+        const shared = pick(first);
+        // One value handed to two carries: they may want it in different places.
+        return [shared, pick(second), third < 3 ? shared : pick(third)];
+      };
+      const [p, q, r] = loop({ to: trips, carry: carried }, step);
+      a.store(p);
+      b.store(q.add(r.transpose()));
+      c.store(r.sum(1));
+    },
+  );
+  return { kernel: traced, dimensions: {} };
+}
+
+/** Sorted rows with payloads, scans and the places of extremes. */
+function sorts(random: Random): Program {
+  const n = dim("n");
+  const width = random.pick([2, 8, 16, 64]);
+  const rows = random.pick([1, 2, 4, 8]);
+  const keyFormat = random.pick([f32, i32, i8, f16, u8, bf16]);
+  const payloadFormat = random.pick([i32, f32, i8, f16]);
+  const descending = random.below(2) === 0;
+  const { kernel: traced } = kernel(
+    {
+      name: "sorts",
+      grid: { i: cdiv(n, rows) },
+      inputs: { x: array(keyFormat, [n, width]), y: array(payloadFormat, [n, width]) },
+      outputs: {
+        keys: array(keyFormat, [n, width]),
+        payload: array(payloadFormat, [n, width]),
+        places: array(i32, [n]),
+        running: array(f32, [n, width]),
+      },
+    },
+    ({ i, x, y, keys, payload, places, running }) => {
+      const at = slice(i.mul(rows), rows);
+      const found = x.at(at).load();
+      // Keys that are equal would leave the order of their payloads open.
+      const falling = iota(i32, [rows, width], 1)
+        .mul(-1)
+        .add(width - 1);
+      const distinct = found.mul(0).add(falling.cast(keyFormat));
+      const [sorted, carried] = distinct.sortWith(1, [y.at(at).load()], { descending });
+      keys.at(at).store(sorted);
+      payload.at(at).store(carried);
+      places.at(at).store(found.argmax(1));
+      running.at(at).store(tame(found, random).cumsum(1));
+    },
+  );
+  return { kernel: traced, dimensions: { n: 1 + random.below(20) } };
+}
+
+/** A thread that copies into a ring of buffers, and one that uses them. */
+function pipeline(random: Random): Program {
+  const [stages, tiles] = [1 + random.below(4), 1 + random.below(7)];
+  const [rows, columns] = [random.pick([8, 16]), random.pick([16, 32, 64])];
+  const dtype = random.pick([f32, f16, bf16]);
+  const consumers = 1 + random.below(2);
+  const writesBack = random.below(2) === 0;
+  const threads = consumers === 1 ? (["copy", "use"] as const) : (["copy", "use", "more"] as const);
+  const { kernel: traced } = kernel(
+    {
+      name: "pipeline",
+      grid: { i: 2 },
+      threads: [...threads],
+      inputs: { x: array(dtype, [2 * tiles * rows, columns]) },
+      outputs: { out: array(f32, [2, columns]), last: array(f32, [2, columns]) },
+      scratch: {
+        ring: smem(dtype, [stages, rows, columns]),
+        full: barrier({ count: stages }),
+        empty: barrier({ count: stages, arrivals: consumers }),
+      },
+    },
+    (args) => {
+      const { i, x, out, last, ring, full, empty } = args;
+      args.copy(() => {
+        loop(tiles, (k) => {
+          const slot = k.rem(stages);
+          when(k.ge(stages), () => empty.at(slot).wait());
+          const from = x.at(slice(i.mul(tiles * rows).add(k.mul(rows)), rows));
+          copyAsync(from, ring.at(slot), { barrier: full.at(slot) });
+        });
+      });
+      const use = (target: typeof out): void => {
+        const total = loop({ to: tiles, carry: zeros(f32, [columns]) }, (k, sum) => {
+          const slot = k.rem(stages);
+          full.at(slot).wait();
+          const tile = tame(ring.at(slot).load(), random);
+          const next = sum.add(writesBack ? tile.max(0) : tile.sum(0));
+          commitShared();
+          empty.at(slot).arrive();
+          return next;
+        });
+        target.at(i).store(total);
+      };
+      args.use(() => {
+        use(out);
+        if (consumers === 1) last.at(i).store(zeros(f32, [columns]));
+      });
+      if ("more" in args)
+        args.more(() => {
+          use(last);
+        });
+    },
+  );
+  return { kernel: traced, dimensions: {} };
+}
+
+/** Blocks of a cluster that read each other's memory, between the halves of a barrier or behind a whole one. */
+function clusters(random: Random): Program {
+  const size = random.pick([2, 4]);
+  const [rows, columns] = [random.pick([4, 8, 16]), random.pick([8, 16, 32])];
+  const rounds = 1 + random.below(3);
+  const { kernel: traced } = kernel(
+    {
+      name: "clusters",
+      grid: { i: 2 * size },
+      cluster: { i: size },
+      inputs: { x: array(f32, [2 * size, rows, columns]) },
+      outputs: { out: array(f32, [2 * size, rows, columns]) },
+      scratch: { own: smem(f32, [rows, columns]) },
+    },
+    ({ i, x, out, own }) => {
+      const rank = clusterRank("i");
+      const start = tame(x.at(i).load(), random);
+      const result = loop({ to: rounds, carry: start }, (k, tile) => {
+        own.store(tile);
+        clusterArrive();
+        const between = polish(tile, random);
+        clusterWait();
+        const other = own.peer(rank.add(k).add(1).rem(size)).load();
+        clusterSync();
+        return between.add(other).minimum(9).maximum(-9);
+      });
+      out.at(i).store(result);
+    },
+  );
+  return { kernel: traced, dimensions: {} };
+}
+
+/** Blocks in a chain, each of which adds to what the one before has written. */
+function chains(random: Random): Program {
+  const n = dim("n");
+  const columns = random.pick([1, 8, 32]);
+  const { kernel: traced } = kernel(
+    {
+      name: "chains",
+      grid: { i: n },
+      inputs: { x: array(f32, [n, columns]) },
+      outputs: { out: array(f32, [n, columns]) },
+      inouts: { total: array(i32, [1]) },
+      scratch: { turn: semaphore([n]) },
+    },
+    ({ i, x, out, total, turn }) => {
+      const own = tame(x.at(i).load(), random);
+      const before = when(
+        i.gt(0),
+        () => {
+          turn.at(i.sub(1)).wait(1);
+          return out.at(i.sub(1)).load();
+        },
+        () => zeros(f32, [columns]),
+      );
+      const sum = before.add(own).minimum(99).maximum(-99);
+      out.at(i).store(sum);
+      total.at(0).atomic("add", 1);
+      turn.at(i).signal(1);
+    },
+  );
+  return { kernel: traced, dimensions: { n: 2 + random.below(12) } };
+}
+
+/** Tiles through shared memory, changed by ordinary stores and sent away by copies. */
+function exchange(random: Random): Program {
+  const [rows, columns] = [random.pick([8, 16, 32]), random.pick([8, 16, 32])];
+  const dtype = random.pick([f32, f16, i32]);
+  const { kernel: traced } = kernel(
+    {
+      name: "exchange",
+      grid: { i: 3 },
+      threads: ["first", "second"],
+      inputs: { x: array(dtype, [3, rows, columns]) },
+      outputs: { out: array(dtype, [3, rows, columns]), turned: array(dtype, [3, columns, rows]) },
+      scratch: { tile: smem(dtype, [rows, columns]), ready: barrier() },
+    },
+    ({ first, second, i, x, out, turned, tile, ready }) => {
+      first(() => {
+        tile.store(x.at(i).load().maximum(-5).minimum(5));
+        commitShared();
+        ready.arrive();
+      });
+      second(() => {
+        ready.wait();
+        turned.at(i).store(tile.load().transpose());
+      });
+      blockSync();
+      first(() => {
+        const half = slice(0, rows / 2);
+        out.at(i).at(half).store(tile.at(half).load());
+      });
+      second(() => {
+        const half = slice(rows / 2, rows / 2);
+        out.at(i).at(half).store(tile.at(half).load());
+      });
+    },
+  );
+  return { kernel: traced, dimensions: {} };
+}
+
+const makers = { edges, carries, sorts, pipeline, clusters, chains, exchange };
+
+export type ProgramKind = keyof typeof makers;
+export const programKinds = Object.keys(makers) as readonly ProgramKind[];
+
+export function programOf(kind: ProgramKind, random: Random): Program {
+  return makers[kind](random);
+}

@@ -1,0 +1,51 @@
+/**
+ * What a seed stands for: a kernel, its data, the target it is compiled for, and the turns that are taken. The same
+ * seed is the same subject for as long as the generators stay as they are; a failure is kept as IR, not as a seed.
+ */
+import { targets } from "../../src/targets/target.ts";
+import type { Kernel } from "../../src/ir/node.ts";
+import type { ScheduleName } from "../../src/sim/index.ts";
+import { Random } from "../../src/support/random.ts";
+import { randomKernel } from "../support/random-kernel.ts";
+import { programKinds, programOf } from "./programs.ts";
+import type { Program, ProgramKind } from "./programs.ts";
+
+export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a"] as const;
+export type FuzzTarget = (typeof fuzzTargets)[number];
+
+export interface Subject {
+  readonly kernel: Kernel;
+  readonly dimensions: { readonly [name: string]: number };
+  readonly target: FuzzTarget;
+  readonly schedule: ScheduleName;
+  /** Of the data and of the turns. */
+  readonly seed: number;
+}
+
+export type SubjectKind = "values" | ProgramKind;
+
+const kinds: readonly SubjectKind[] = [
+  "values",
+  "values",
+  "values",
+  ...programKinds,
+  "carries",
+  "edges",
+];
+const schedules: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
+
+function programFor(kind: SubjectKind, seed: number, random: Random): Program {
+  if (kind !== "values") return programOf(kind, random);
+  // Rows that fill no last block.
+  return { kernel: randomKernel(seed, { exact: true }), dimensions: { n: 1 + random.below(14) } };
+}
+
+export function subjectOf(seed: number): Subject & { readonly kind: SubjectKind } {
+  const random = new Random(seed);
+  const kind = random.pick(kinds);
+  const { kernel, dimensions } = programFor(kind, seed, random);
+  const size = kernel.grid.reduce((product, { cluster }) => product * cluster, 1);
+  const fitting = fuzzTargets.filter((name) => size <= targets[name].clusterSize);
+  const target = random.pick(fitting);
+  return { kind, kernel, dimensions, target, schedule: random.pick(schedules), seed };
+}
