@@ -65,7 +65,7 @@ async function emulated(
   const uploaded = await Promise.all(
     [...arrays].map(async ([name, array]) => [name, await device.upload(array)] as const),
   );
-  device.launch(made.definition, Object.fromEntries(uploaded) as never);
+  device.launch(made.definition, Object.fromEntries(uploaded));
   await device.synchronize();
   const results = new Map<string, HostArray>();
   for (const [name, array] of uploaded) {

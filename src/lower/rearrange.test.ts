@@ -63,8 +63,7 @@ function roll(shape: readonly number[], axis: number, by: number): Step {
     );
   return {
     text: `roll axis ${axis} by ${by}`,
-    tile: (tile) =>
-      concatenate([part(by, extent - by).tile(tile), part(0, by).tile(tile)], axis) as typeof tile,
+    tile: (tile) => concatenate([part(by, extent - by).tile(tile), part(0, by).tile(tile)], axis),
     elements: ({ at }) => ({
       shape,
       at: (position) =>

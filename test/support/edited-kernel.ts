@@ -45,7 +45,7 @@ export async function runEdited(
   });
   try {
     const compiled = kernelFromCompiled(manifestOf(kernel, plan, ptx), ptx);
-    const results = await device.run(compiled, inputs as never);
+    const results = await device.run(compiled, inputs);
     return { ptx, codes: codesOf(found), results };
   } catch (error) {
     if (found.length === 0) throw error;

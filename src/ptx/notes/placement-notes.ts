@@ -123,8 +123,8 @@ function unalignedStride(window: GlobalWindow, wanted: number): Size | undefined
 }
 
 function sizeName(size: Size): string {
-  const [dimension] = dimensionsOf(size);
-  return dimension === undefined ? String(size) : dimension.name;
+  if (typeof size === "number") return `${size}`;
+  return dimensionsOf(size)[0]?.name ?? "a size";
 }
 
 function strideRemedy(stride: Size, wanted: number): string {

@@ -36,7 +36,7 @@ async function onBoth(
 ): Promise<readonly (readonly number[])[]> {
   const results: (readonly number[])[] = [];
   for (const device of devices) {
-    const outputs = await device.run(definition, values() as never);
+    const outputs = await device.run(definition, values());
     results.push(Object.values<HostArray>(outputs).flatMap((each) => [...toNumbers(each)]));
   }
   return results;
