@@ -3,9 +3,11 @@
  *
  *   docs/diagnostics.md  ◀── the registry of codes in src/support/codes
  *   docs/operations.md   ◀── the op table in src/ir/ops
+ *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  */
 import { format } from "prettier";
+import { renderGraphReference } from "../src/graph/evaluate/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";
@@ -76,6 +78,7 @@ export async function generateDocs(): Promise<readonly { path: string; text: str
   const pages = [
     { path: "docs/diagnostics.md", text: renderDiagnostics() },
     { path: "docs/operations.md", text: renderOperationReference() },
+    { path: "docs/stablehlo-operations.md", text: renderGraphReference() },
   ];
   const formatted = await Promise.all(
     pages.map(async ({ path, text }) => ({

@@ -176,6 +176,28 @@ export function* collectiveBroadcast(
   return first ?? [];
 }
 
+/** The first of the group has the combined operands, the others zeros. */
+export function* collectiveReduce(
+  op: AnyGraphOp,
+  frame: Frame,
+  operand: Tensor,
+  region: GraphRegion,
+  { rows, mode }: Groups,
+): Steps<readonly Datum[]> {
+  const meeting = meetingOf(rows, mode, frame);
+  if (meeting === undefined) return zeros(op, frame);
+  const values = yield* exchange(op, meeting, [operand]);
+  if (meeting.position !== 0) return zeros(op, frame);
+  return [
+    combined(
+      values.map((each) => each[0] as Tensor),
+      region,
+      frame,
+      op,
+    ),
+  ];
+}
+
 export function* collectivePermute(
   op: AnyGraphOp,
   frame: Frame,

@@ -304,6 +304,33 @@ describe("processes", () => {
     run(text.replace("CHECKS", checks));
   });
 
+  test("collective_reduce leaves the result with the first process", () => {
+    const text = grid(
+      `func.func @f(%x: tensor<2xi64>) -> tensor<2xi64> {
+        %0 = "stablehlo.collective_reduce"(%x) ({
+          ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+            %s = stablehlo.add %a, %b : tensor<i64>
+            stablehlo.return %s : tensor<i64>
+        }) {replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>} : (tensor<2xi64>) -> tensor<2xi64>
+        return %0 : tensor<2xi64>
+      }`,
+      "tensor<2xi64>",
+    );
+    const checks = `check.expect_eq_const %0#0, dense<[0, 0]> : tensor<2xi64>
+      check.expect_eq_const %0#1, dense<[4, 6]> : tensor<2xi64>`;
+    run(text.replace("CHECKS", checks));
+  });
+
+  test("probes are kept by iteration", () => {
+    check(`%a = stablehlo.constant dense<1.0> : tensor<f32>
+      %b = stablehlo.constant dense<2.0> : tensor<f32>
+      %0 = interpreter.probe %a, probe_id = "p" : tensor<f32>
+      %1 = interpreter.probe %b, probe_id = "p" : tensor<f32>
+      check.expect_serialized_eq %a, probe_id = "p" : tensor<f32>
+      check.expect_serialized_eq %b, probe_id = "p", iter = 1 : tensor<f32>
+      check.expect_almost_eq_const %a, dense<1.05> : tensor<f32>, tolerance = 0.1`);
+  });
+
   test("a process that nobody answers is reported", () => {
     const text = `
       func.func @f(%t: !stablehlo.token) -> tensor<i64> {

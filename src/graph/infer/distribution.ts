@@ -79,6 +79,7 @@ function operandType(
   draft: Draft<
     | "stablehlo.collective_broadcast"
     | "stablehlo.collective_permute"
+    | "stablehlo.collective_reduce"
     | "stablehlo.cross-replica-sum"
     | "interpreter.print"
     | "interpreter.probe"
@@ -108,6 +109,7 @@ export const distributionRules: InferRules<keyof typeof distributionOps> = {
   "stablehlo.reduce_scatter": reduceScatter,
   "stablehlo.collective_broadcast": operandType,
   "stablehlo.collective_permute": operandType,
+  "stablehlo.collective_reduce": operandType,
   "stablehlo.cross-replica-sum": operandType,
   "stablehlo.send": token,
   "stablehlo.recv": declared,

@@ -86,6 +86,14 @@ export const distributionOps = defineGraphOps({
     effect: "always",
     text: "generic",
   },
+  "stablehlo.collective_reduce": {
+    summary: "all_reduce of which the first process of each group alone has the result.",
+    operands: { operand: "one" },
+    attributes: grouped,
+    regions: { computation: "one" },
+    effect: "always",
+    text: "generic",
+  },
   "stablehlo.collective_permute": {
     summary: "Operands sent along pairs of processes.",
     operands: { operand: "one" },

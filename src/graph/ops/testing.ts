@@ -61,9 +61,9 @@ export const testingOps = defineGraphOps({
     ...check,
     summary: "Fails unless all elements equal those that a probe wrote to a file.",
     operands: { expected: "one" },
-    attributes: { probe_id: text, iteration: integer32 },
+    attributes: { probe_id: text, iteration: withDefault(integer32, 0) },
     text: "expect",
-    labels: { probe_id: "probe_id", iteration: "iteration" },
+    labels: { probe_id: "probe_id", iter: "iteration" },
   },
   "interpreter.run_parallel": {
     ...check,

@@ -6,7 +6,7 @@ import { sameType, typeText } from "../ops/types.ts";
 import { attributeText } from "./attributes.ts";
 import { noRegions, operandList } from "./form.ts";
 import type { FormRule, OpReader } from "./form.ts";
-import { trailingDictionary, typesOf } from "./form-labelled.ts";
+import { readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
 import { functionTypeText, resultTypesText, typesText } from "./types.ts";
 
 /** The type of a dense constant; of a constant that is kept as text, what follows its last colon. */
@@ -48,6 +48,11 @@ export const expectConstForm: FormRule = {
     const operands = [reader.operand()];
     scanner.expect(",");
     const attributes = new Map([["value", reader.attribute()]]);
+    while (scanner.accept(",")) {
+      const label = scanner.word();
+      scanner.expect("=");
+      attributes.set(label, readBare(reader));
+    }
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     return { operands, attributes, regions: noRegions, resultTypes: [] };
   },

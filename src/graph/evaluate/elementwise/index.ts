@@ -6,6 +6,7 @@
 import type { ElementType, GraphOp, GraphOpKind, GraphValue } from "../../ops/index.ts";
 import { isFloatElement, isTensor } from "../../ops/index.ts";
 import { domainOf } from "../scalars.ts";
+import type { Domain } from "../scalars.ts";
 import { binaryForms } from "./binary.ts";
 import { comparison } from "./compare.ts";
 import { conversion, nextAfter, reducePrecision } from "./convert.ts";
@@ -75,6 +76,24 @@ const ruleTable = otherRules as {
 
 export function isScalarKind(kind: GraphOpKind): kind is ScalarKind {
   return Object.hasOwn(formTable, kind) || Object.hasOwn(ruleTable, kind);
+}
+
+const domainTitles: { readonly [D in Domain]: string } = {
+  bool: "i1",
+  integer: "integers",
+  wide: "",
+  real: "floats",
+  complex: "complex numbers",
+};
+
+/** The elements for which a function is defined, in words; undefined where its kind does not say. */
+export function scalarKindDomains(kind: GraphOpKind): readonly string[] | undefined {
+  const forms = Object.hasOwn(formTable, kind) ? formTable[kind] : undefined;
+  if (forms === undefined) return undefined;
+  const titles = Object.entries(domainTitles) as readonly (readonly [Domain, string])[];
+  return titles
+    .filter(([domain, title]) => title !== "" && forms[domain] !== undefined)
+    .map(([, title]) => title);
 }
 
 /** The function of an op; undefined where it is not defined for its elements. */

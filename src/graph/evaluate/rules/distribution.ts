@@ -91,6 +91,14 @@ export const distributionRules = {
       rows: op.attributes.replica_groups,
       mode: exchangeMode(op.attributes.channel_handle),
     }),
+  "stablehlo.collective_reduce": (op, frame) =>
+    collectives.collectiveReduce(
+      op,
+      frame,
+      frame.tensor(op.operands.operand),
+      op.regions.computation,
+      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
+    ),
   "stablehlo.collective_permute": (op, frame) =>
     collectives.collectivePermute(
       op,

@@ -13,11 +13,21 @@ export type Rule = (op: AnyGraphOp, frame: Frame) => RuleResult;
 export const elementwise = (op: GraphOp<ScalarKind>, frame: Frame): RuleResult =>
   evaluateElementwise(op, frame);
 
-export const refuse =
-  (reason: string): Rule =>
-  (op) => {
+const refusals = new WeakMap<object, string>();
+
+/** The rule of an op that does not run. */
+export function refuse(reason: string): Rule {
+  const rule: Rule = (op) => {
     throw unsupported(op, reason);
   };
+  refusals.set(rule, reason);
+  return rule;
+}
+
+/** Why a rule refuses all ops of its kind; undefined where it runs them. */
+export function refusalOf(rule: object): string | undefined {
+  return refusals.get(rule);
+}
 
 export const dynamic = "its shape is known only when it runs";
 

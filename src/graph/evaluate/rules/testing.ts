@@ -46,8 +46,7 @@ export const testingRules = {
   },
   "check.expect_serialized_eq": (op, frame) => {
     const { probe_id: probe, iteration } = op.attributes;
-    // Iterations count from one; zero stands for the only one.
-    const seen = frame.session.probes.get(probe)?.[Math.max(0, iteration - 1)];
+    const seen = frame.session.probes.get(probe)?.[iteration];
     if (seen === undefined) throw unsupported(op, `no probe ${probe} has run so often`);
     expectEqual(op, frame.tensor(op.operands.expected), seen);
     return [];
