@@ -370,6 +370,7 @@ export const distributionJvp: JvpRules<keyof typeof distributionOps> = {
   "stablehlo.all_to_all": refused,
   "stablehlo.reduce_scatter": refused,
   "stablehlo.collective_broadcast": refused,
+  "stablehlo.collective_reduce": refused,
   "stablehlo.collective_permute": refused,
   "stablehlo.cross-replica-sum": refused,
   "stablehlo.send": refused,
