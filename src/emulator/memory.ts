@@ -63,6 +63,17 @@ export interface Heap {
   around(address: number): Surroundings;
 }
 
+export function surroundings(allocations: Iterable<Allocation>, address: number): Surroundings {
+  let below: Allocation | undefined;
+  let above: Allocation | undefined;
+  for (const allocation of allocations) {
+    const start = allocation.address;
+    if (start <= address && start >= (below?.address ?? start)) below = allocation;
+    if (start > address && start <= (above?.address ?? start)) above = allocation;
+  }
+  return { below, above };
+}
+
 const alignment = 512;
 /** Between two allocations, and before the first. */
 const guard = 512;
@@ -168,14 +179,7 @@ export class EmulatedMemory implements Heap {
   }
 
   around(address: number): Surroundings {
-    let below: Allocation | undefined;
-    let above: Allocation | undefined;
-    for (const allocation of this.#allocations.values()) {
-      const start = allocation.address;
-      if (start <= address && start >= (below?.address ?? start)) below = allocation;
-      if (start > address && start <= (above?.address ?? start)) above = allocation;
-    }
-    return { below, above };
+    return surroundings(this.#allocations.values(), address);
   }
 
   write(address: number, bytes: Uint8Array): void {

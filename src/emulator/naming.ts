@@ -81,6 +81,12 @@ export class Naming {
     return below === undefined ? undefined : this.#inAllocation(below, address - below.address);
   }
 
+  /** The array that begins at an address. */
+  array(address: number): string {
+    const { below } = this.#heap.around(address);
+    return below === undefined ? "an allocation" : this.#labelOf(below);
+  }
+
   #labelOf({ address, label }: Allocation): string {
     return this.#names?.arrays.get(address)?.name ?? label ?? "an allocation";
   }

@@ -135,8 +135,19 @@ function fastPath(
   const offset = writer.local(`${address} - ${windows.global * wordSize}`);
   const aligned = bytes === 1 ? "" : ` && (${offset} & ${bytes - 1}) === 0`;
   const last = bytes === 1 ? "" : ` && GT[${offset} + ${bytes - 1}] !== 0`;
-  const inside = `${offset} >= 0 && ${offset} + ${bytes} <= GL`;
+  const inside = insideText(writer, offset, bytes);
   return { prefix: "G", offset, condition: `${inside}${aligned} && GT[${offset}] !== 0${last}` };
+}
+
+/** Inside the heap; in checked runs, of an address that came from one array, inside that. */
+function insideText(writer: LaneWriter, offset: string, bytes: number): string {
+  const { sources } = writer;
+  if (!writer.checks || sources === undefined)
+    return `${offset} >= 0 && ${offset} + ${bytes} <= GL`;
+  writer.beforeOnce(
+    `const A${sources} = w.arrays[${sources}].first, Z${sources} = w.arrays[${sources}].end;`,
+  );
+  return `${offset} >= A${sources} && ${offset} + ${bytes} <= Z${sources}`;
 }
 
 interface Views {

@@ -63,6 +63,8 @@ export class LaneWriter {
   #unless: string | undefined;
   /** Whether accesses to the heap leave marks. */
   readonly marks: boolean;
+  /** The number of the sources that the address of the instruction came from; see `provenance.ts`. */
+  sources: number | undefined;
 
   constructor(
     places: ReadonlyMap<Register, RegisterPlace>,

@@ -15,6 +15,8 @@ import { Checker } from "../checks/checker.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { Marks } from "../threads/marks.ts";
 import { ClusterState } from "./cluster.ts";
+import { arraysOf } from "./arrays.ts";
+import type { ArrayBytes } from "./arrays.ts";
 import { AddressMap } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
 import { deviceHeapOf } from "./device-heap.ts";
@@ -42,6 +44,7 @@ export class Launch implements WarpHost, MachineView {
   readonly parameters: MemoryViews;
   readonly symbols: Float64Array;
   readonly marks: Marks | undefined;
+  readonly arrays: readonly ArrayBytes[];
   readonly checks: boolean;
   readonly naming: Naming;
   readonly findings: TilewrightError[] = [];
@@ -73,6 +76,7 @@ export class Launch implements WarpHost, MachineView {
     this.#random = new Random(seed);
     this.checks = checks;
     this.naming = naming;
+    this.arrays = arraysOf(program.provenance, parameters, memory);
     this.#addresses = new AddressMap(memory, constants, parameters, naming);
     this.#found = { views: memory.views, offset: 0 };
     this.checker = checks ? new Checker(this) : undefined;
@@ -214,7 +218,28 @@ export class Launch implements WarpHost, MachineView {
   ): Located {
     const located = this.#addresses.locate(request);
     if ("code" in located) throw fault(located, request, instruction.opcode, location);
+    if (this.checks && located.space === "global")
+      this.#requireOwn(instruction, located.offset, request, location);
     return located;
+  }
+
+  /** An address that came from one array does not lead into another. */
+  #requireOwn(
+    instruction: Site["instruction"],
+    offset: number,
+    { warp, lane, bytes }: Request,
+    location: Site["location"],
+  ): void {
+    const array = this.arrays[this.program.provenance.accesses.get(instruction) ?? -1];
+    if (array?.address === undefined || (offset >= array.first && offset + bytes <= array.end))
+      return;
+    throw new TilewrightError({
+      code: "TW8018",
+      message: `${instruction.opcode} through one array lands in another, in lane ${lane} of ${warp.title}`,
+      location,
+      expected: `an address in ${this.naming.array(array.address)}`,
+      found: this.naming.global(offset),
+    });
   }
 
   wrote({ space, offset }: Place, bytes: number): void {

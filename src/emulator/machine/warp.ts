@@ -6,6 +6,7 @@ import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { AccessKind } from "../lane/memory.ts";
 import type { Marks } from "../threads/marks.ts";
+import type { ArrayBytes } from "./arrays.ts";
 import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../sim/order/knowledge.ts";
@@ -81,6 +82,8 @@ export interface WarpHost {
   readonly activity: { stores: number };
   readonly heap: MemoryViews;
   readonly marks: Marks | undefined;
+  /** The arrays that addresses came from. */
+  readonly arrays: readonly ArrayBytes[];
   readonly parameters: MemoryViews;
   /** Addresses of the module's variables in global memory. */
   readonly symbols: Float64Array;
@@ -103,6 +106,7 @@ export class WarpState implements WarpView {
   readonly host: WarpHost;
   readonly heap: MemoryViews;
   readonly marks: Marks | undefined;
+  readonly arrays: readonly ArrayBytes[];
   readonly parameters: MemoryViews;
   readonly symbols: Float64Array;
   readonly lanesX = new Int32Array(warpLanes);
@@ -154,6 +158,7 @@ export class WarpState implements WarpView {
     this.host = host;
     this.heap = host.heap;
     this.marks = host.marks;
+    this.arrays = host.arrays;
     this.#found = { views: host.heap, offset: 0 };
     this.activity = host.activity;
     this.parameters = host.parameters;

@@ -29,6 +29,7 @@ import type { StackPlace } from "./outside.ts";
 import type { PlannedInstruction, PlannedStep, StepPlan } from "./plan.ts";
 import { blocked } from "./program.ts";
 import type { ProgramFunction, Site, Step, StepFunction } from "./program.ts";
+import type { Provenance } from "./provenance.ts";
 import type { Resolver } from "./resolver.ts";
 import { variableBytes } from "./symbols.ts";
 
@@ -72,6 +73,7 @@ export class FunctionCompiler {
   readonly #plan: StepPlan;
   readonly #sites: Site[];
   readonly #options: CompileOptions;
+  readonly #provenance: Provenance;
 
   constructor(parts: {
     readonly module: PtxModule;
@@ -82,6 +84,7 @@ export class FunctionCompiler {
     readonly plan: StepPlan;
     readonly sites: Site[];
     readonly options: CompileOptions;
+    readonly provenance: Provenance;
   }) {
     this.#module = parts.module;
     this.#function = parts.function;
@@ -91,6 +94,7 @@ export class FunctionCompiler {
     this.#plan = parts.plan;
     this.#sites = parts.sites;
     this.#options = parts.options;
+    this.#provenance = parts.provenance;
   }
 
   compile(): readonly (Step | StepText)[] {
@@ -156,11 +160,12 @@ export class FunctionCompiler {
     const writer = new LaneWriter(this.#function.layout.places, this.#resolver, this.#options);
     const first = this.#sites.length;
     for (const planned of step.instructions)
-      this.#about(planned, (site) =>
+      this.#about(planned, (site) => {
+        writer.sources = this.#provenance.accesses.get(planned.flat.instruction);
         writer.instruction(site, planned.flat.instruction.guard, () =>
           planned.rule(planned.lane, writer),
-        ),
-      );
+        );
+      });
     const next = this.#number(position + 1);
     const { jump } = step;
     const last =

@@ -12,6 +12,7 @@ import { flowOf } from "./flow.ts";
 import { helpers } from "./helpers.ts";
 import { planSteps } from "./plan.ts";
 import type { Program, ProgramFunction, Site, Step, StepFunction } from "./program.ts";
+import { provenanceOf } from "./provenance.ts";
 import { layOutRegisters } from "./registers.ts";
 import { Resolver } from "./resolver.ts";
 import { placeVariables, visitSymbols } from "./variables.ts";
@@ -105,6 +106,12 @@ export function loadProgram(
   const variables = placeVariables(module, entry, loaded, names);
   const functions = loaded.map((each) => programFunction(each, variables));
   const functionNumbers = new Map(loaded.map((each) => [each.declaration.name, each.number]));
+  const [first] = loaded;
+  const provenance = provenanceOf(
+    entry,
+    first?.flat.instructions ?? [],
+    variables.parameterOffsets,
+  );
   const sites: Site[] = [];
   const pieces: (Step | StepText)[] = [];
   loaded.forEach(({ flat }, number) => {
@@ -119,16 +126,26 @@ export function loadProgram(
       return resolver.variable(name);
     });
     target.firstStep = pieces.length;
-    const parts = { module, function: target, functions, resolver, blocks, plan, sites, options };
+    const parts = {
+      module,
+      function: target,
+      functions,
+      resolver,
+      blocks,
+      plan,
+      sites,
+      options,
+      provenance,
+    };
     pieces.push(...new FunctionCompiler(parts).compile());
   });
-  const first = functions[0] as ProgramFunction;
   return {
-    entry: first,
+    entry: functions[0] as ProgramFunction,
     functions,
     steps: assemble(pieces),
     sites,
     communicates: communicates(sites),
+    provenance,
     ...variables,
   };
 }

@@ -12,6 +12,7 @@ import type { Location } from "../../support/location.ts";
 import type { OperandView } from "../collective.ts";
 import type { MemoryForm } from "../lane/memory.ts";
 import type { WarpState } from "../machine/warp.ts";
+import type { Provenance } from "./provenance.ts";
 import type { FrameLayout } from "./registers.ts";
 import type { VariablePlace } from "./symbols.ts";
 import type { PlacedConstant } from "./variables.ts";
@@ -71,6 +72,8 @@ export interface Program {
   readonly places: ReadonlyMap<Variable, VariablePlace>;
   /** Shared memory of declared variables; dynamic shared memory begins behind it. */
   readonly staticSharedBytes: number;
+  /** Which parameters the addresses of accesses came from. */
+  readonly provenance: Provenance;
   /** Bytes of the entry's parameters, and where each begins. */
   readonly parameterBytes: number;
   readonly parameterOffsets: readonly number[];

@@ -144,7 +144,7 @@ export class Crew {
   }
 
   #jobs(
-    { module, launch, options, state, firstCluster, clusters }: Rest,
+    { module, launch, memory, options, state, firstCluster, clusters }: Rest,
     helpers: readonly Helper[],
     marks: readonly SharedArrayBuffer[],
   ): readonly Job[] {
@@ -158,7 +158,8 @@ export class Crew {
     const nameless = { ...launch, names: undefined };
     // The calling thread keeps the limits, and says when to stop.
     const sent = { ...options, limits: undefined, isOver: undefined };
-    const common = { launch: nameless, options: sent, symbols, heap, control: shared };
+    const { allocations } = memory;
+    const common = { launch: nameless, options: sent, symbols, heap, allocations, control: shared };
     return helpers.map(({ modules }, position) => {
       const content = modules.has(number) ? undefined : module;
       modules.add(number);

@@ -6,6 +6,7 @@
  *   control[stop]   0      1 once a thread has met something that only the calling thread can report
  */
 import type { PtxModule } from "../../ptx/module.ts";
+import type { Allocation } from "../memory.ts";
 import type { EmulatedLaunch, EmulationCounters, EmulatorOptions } from "../types.ts";
 
 export const control = Object.freeze({ next: 0, stop: 1, words: 2 });
@@ -46,6 +47,7 @@ export interface Job {
   readonly symbols: Float64Array;
   readonly options: EmulatorOptions;
   readonly heap: SharedHeap;
+  readonly allocations: readonly Allocation[];
   readonly marks: SharedArrayBuffer;
   readonly control: SharedArrayBuffer;
   /** The cluster behind the last, and how many a thread takes at a time. */

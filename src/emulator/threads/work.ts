@@ -2,7 +2,7 @@
 import type { PtxModule } from "../../ptx/module.ts";
 import { prepareOn } from "../emulation.ts";
 import { Grid } from "../machine/grid.ts";
-import { viewsOf } from "../memory.ts";
+import { surroundings, viewsOf } from "../memory.ts";
 import type { EmulationCounters } from "../types.ts";
 import { control, keepNewest } from "./job.ts";
 import type { Answer, Job, SentModule } from "./job.ts";
@@ -35,7 +35,8 @@ export class Worksite {
     const marks = new Marks(job.marks, heap.size);
     marks.clear();
     const views = viewsOf(heap.bytes, heap.states, heap.size);
-    const seen = { views, around: () => ({ below: undefined, above: undefined }) };
+    const around = (address: number) => surroundings(job.allocations, address);
+    const seen = { views, around };
     const module = this.#module(job.module);
     const state = prepareOn(seen, module, launch, symbols, options, marks);
     const grid = new Grid(state, launch);

@@ -90,6 +90,13 @@ export const emulatorCodes = registerCodes({
     example: "assert(index < count);",
     remedy: "look at the condition, or compile the kernel with NDEBUG",
   },
+  TW8018: {
+    title: "access through one array lands in another",
+    cause:
+      "The address was computed from a pointer to one allocation and lies in another, whose bytes are there to be read or written.",
+    example: "mad.wide.s32 %d1, %r0, 4, %x; st.global.f32 [%d1], %f0; // %r0 leads from x into y",
+    remedy: "guard the access with the extent of the array that it is meant for",
+  },
   TW8020: {
     title: "deadlock",
     cause:
