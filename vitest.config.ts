@@ -20,6 +20,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^tilewright$/, replacement: source("index.ts") },
+      { find: /^tilewright\/arrays$/, replacement: source("arrays/index.ts") },
       { find: /^tilewright\/emulator$/, replacement: source("emulator/api/index.ts") },
       { find: /^tilewright\/files$/, replacement: source("files/index.ts") },
       { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },

@@ -26,6 +26,7 @@ const folderOrder = [
   "testing",
   "tune",
   "graph",
+  "arrays",
   "collectives",
   "kernels",
   "cli",

@@ -4,6 +4,7 @@
  * 5 command line and test helpers, 6 layouts, 7 PTX, 8 emulator, 9 programs. A code keeps its meaning for good; retired
  * codes are not reused.
  */
+import { arrayCodes } from "./arrays.ts";
 import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
@@ -41,5 +42,6 @@ export const codes = Object.freeze({
   ...emulatorAsyncCodes,
   ...graphTextCodes,
   ...graphCodes,
+  ...arrayCodes,
   ...evaluateCodes,
 });

@@ -1,0 +1,228 @@
+/**
+ * Arrays: values of graphs that remember how they are computed. An operation is checked and recorded, nothing
+ * runs; reading computes what the value needs.
+ *
+ *   const y = x.mul(2).add(1);      two ops, types known, nothing computed
+ *   await y.read();                 both run
+ *
+ * Inside a recorded function (jit, grad, scan) the same holds with parameters in place of data, so there is no
+ * recorder to switch: a graph is what can be reached from its results.
+ */
+import { dtypes } from "../formats/dtype.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import { toNested } from "../formats/hostarray.ts";
+import type { HostArray, Nested } from "../formats/hostarray.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import { arrayOfTensor, evaluate, isTensorDatum } from "../graph/evaluate/index.ts";
+import type { Tensor } from "../graph/evaluate/index.ts";
+import { GraphBuilder } from "../graph/infer/builder.ts";
+import type { OpDetails, Origin } from "../graph/infer/builder.ts";
+import { capturesOf } from "../graph/ops/captures.ts";
+import { elementOfDType, elements } from "../graph/ops/elements.ts";
+import type { ElementType } from "../graph/ops/elements.ts";
+import { graphRegion, moduleOf } from "../graph/ops/node.ts";
+import type { AnyGraphOp, GraphRegion, GraphValue } from "../graph/ops/node.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands } from "../graph/ops/table.ts";
+import { operandsOf, regionsOf } from "../graph/ops/traverse.ts";
+import { isTensor } from "../graph/ops/types.ts";
+import type { TensorType } from "../graph/ops/types.ts";
+
+/** The op that defines a value; a value without one is a parameter or has data. */
+const producers = new WeakMap<GraphValue, AnyGraphOp>();
+const computed = new WeakMap<GraphValue, Tensor>();
+
+/** The element type of a dtype. */
+export function elementOf(dtype: DTypeName): ElementType {
+  const found = elementOfDType(dtypes[dtype]);
+  if (found !== undefined) return found;
+  throw new TilewrightError({
+    code: "TW9301",
+    message: `arrays have no elements of ${dtype}`,
+    expected: "a dtype that programs have, such as f32",
+    found: dtype,
+  });
+}
+
+/** The names of scopes around what is recorded: `jit(step)/grad`. */
+const scopes: string[] = [];
+
+/** Runs `body` with ops named below `name`. */
+export function named<T>(name: string, body: () => T): T {
+  scopes.push(name);
+  try {
+    return body();
+  } finally {
+    scopes.pop();
+  }
+}
+
+function originOf(kind: string): Origin {
+  const short = kind.replace(/^\w+\./, "");
+  return { name: [...scopes, short].join("/"), location: captureLocation() };
+}
+
+/** Records what a builder holds. */
+export function keep(ops: readonly AnyGraphOp[]): void {
+  for (const op of ops) for (const value of op.results) producers.set(value, op);
+}
+
+/** Records an op and gives its results. */
+export function recordAll<K extends GraphOpKind>(
+  kind: K,
+  operands: GraphOperands<K>,
+  attributes: GraphAttributes<K>,
+  details?: OpDetails<K>,
+): readonly GraphValue[] {
+  const builder = new GraphBuilder(originOf(kind));
+  const results = builder.add(kind, operands, attributes, details);
+  keep(builder.ops);
+  return results;
+}
+
+/** Records what `body` builds. */
+export function recordWith(name: string, body: (builder: GraphBuilder) => GraphValue): GraphValue {
+  const builder = new GraphBuilder(originOf(name));
+  const result = body(builder);
+  keep(builder.ops);
+  return result;
+}
+
+/**
+ * The ops that values need, each after those it uses, and the values at which the search ended: those with
+ * data, parameters other than `parameters`, and what was there before the value numbered `since`.
+ */
+export function graphOf(
+  results: readonly GraphValue[],
+  parameters: ReadonlySet<GraphValue>,
+  since = 0,
+): { readonly ops: readonly AnyGraphOp[]; readonly free: readonly GraphValue[] } {
+  const ops: AnyGraphOp[] = [];
+  const seen = new Set<AnyGraphOp>();
+  const free = new Set<GraphValue>();
+  // A stack of its own: programs can be deeper than the call stack.
+  const pending: { readonly value?: GraphValue; readonly op?: AnyGraphOp }[] = results
+    .map((value) => ({ value }))
+    .reverse();
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    if (next.op !== undefined) {
+      ops.push(next.op);
+      continue;
+    }
+    const { value } = next;
+    if (value === undefined || parameters.has(value)) continue;
+    const known = computed.has(value) || value.id < since;
+    const op = known ? undefined : producers.get(value);
+    if (op === undefined) {
+      free.add(value);
+      continue;
+    }
+    if (seen.has(op)) continue;
+    seen.add(op);
+    pending.push({ op });
+    const used = [...operandsOf(op), ...regionsOf(op).flatMap(capturesOf)];
+    for (const operand of [...used].reverse()) pending.push({ value: operand });
+  }
+  return { ops, free: [...free] };
+}
+
+function dataOf(value: GraphValue): Tensor {
+  const found = computed.get(value);
+  if (found !== undefined) return found;
+  throw new TilewrightError({
+    code: "TW9302",
+    message: "a value of a recorded function has no data",
+    expected: "an array outside the function",
+    found: "a parameter of a function that is being recorded",
+  });
+}
+
+/** Runs a graph on the evaluator. */
+export function runGraph(graph: GraphRegion, inputs: readonly Tensor[]): readonly Tensor[] {
+  return evaluate(moduleOf(graph), "main", inputs).filter(isTensorDatum);
+}
+
+/** Computes values that have no data yet, in one run. */
+export function compute(values: readonly GraphValue[]): readonly Tensor[] {
+  const missing = values.filter((value) => !computed.has(value));
+  if (missing.length > 0) {
+    const { ops, free } = graphOf(missing, new Set());
+    const results = runGraph(graphRegion(free, ops, missing), free.map(dataOf));
+    for (const [i, value] of missing.entries()) {
+      const tensor = results[i];
+      if (tensor !== undefined) computed.set(value, tensor);
+      // The data is there, so how it came about need not be kept.
+      producers.delete(value);
+    }
+  }
+  return values.map(dataOf);
+}
+
+export function setData(value: GraphValue, data: Tensor): void {
+  computed.set(value, data);
+}
+
+export function typeOfArray(value: GraphValue): TensorType {
+  if (isTensor(value.type)) return value.type;
+  throw new Error("arrays are tensors");
+}
+
+/** An array of elements of one dtype; its shape is known, its data once it is read. */
+export class LazyArray<D extends DTypeName = DTypeName> {
+  readonly value: GraphValue;
+
+  constructor(value: GraphValue) {
+    this.value = value;
+  }
+
+  get shape(): readonly number[] {
+    return typeOfArray(this.value).shape;
+  }
+
+  get dtype(): D {
+    const { dtype } = elements[typeOfArray(this.value).element];
+    if (dtype === undefined) throw new Error("arrays have elements that kernels have");
+    return dtype.name as D;
+  }
+
+  get rank(): number {
+    return this.shape.length;
+  }
+
+  /** The elements as a host array. */
+  async read(): Promise<HostArray<D>> {
+    const [tensor] = compute([this.value]);
+    const array = tensor === undefined ? undefined : arrayOfTensor(tensor);
+    if (array === undefined) throw new Error("arrays have elements that kernels have");
+    return array as HostArray<D>;
+  }
+
+  /** The elements as nested lists, a single one as itself. */
+  async values(): Promise<Nested<number | bigint | boolean>> {
+    return toNested(await this.read());
+  }
+
+  toString(): string {
+    return `Array(${this.dtype}[${this.shape.join(", ")}])`;
+  }
+
+  /** Numbers are not there while a program is recorded; this stops `x + 1` from making text of them. */
+  [Symbol.toPrimitive](hint: string): string {
+    if (hint === "string") return this.toString();
+    throw new TilewrightError({
+      code: "TW9303",
+      message: "an array was used as a number",
+      expected: "a method such as x.add(1), or await x.values()",
+      found: this.toString(),
+    });
+  }
+
+  toJSON(): never {
+    throw new TilewrightError({
+      code: "TW9303",
+      message: "an array was turned into JSON",
+      expected: "await x.values()",
+      found: this.toString(),
+    });
+  }
+}

@@ -1,0 +1,247 @@
+/**
+ * Functions of arrays, element by element: NumPy's names, shapes and broadcasting. A plain number takes the
+ * dtype of the array beside it.
+ *
+ *   add(x, y)      [4, 1] and [3]  ->  [4, 3]
+ *   mul(x, 2)      the 2 is of x's dtype
+ */
+import type { DTypeName } from "../formats/dtype.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import type { GraphValue } from "../graph/ops/node.ts";
+import type { GraphOpKind } from "../graph/ops/table.ts";
+import { tensorType } from "../graph/ops/types.ts";
+import { splatOf } from "../graph/transform/arithmetic.ts";
+import { elementOf, LazyArray, recordAll, recordWith, typeOfArray } from "./array.ts";
+
+/** An array, or a number that takes the dtype of the array beside it. */
+export type Operand<D extends DTypeName = DTypeName> = LazyArray<D> | number;
+
+export function one<D extends DTypeName>(results: readonly GraphValue[]): LazyArray<D> {
+  const [value] = results;
+  if (value === undefined) throw new Error("the op has a result");
+  return new LazyArray<D>(value);
+}
+
+/** The shape that shapes have in common; each axis equal or 1. */
+export function broadcastShapes(
+  left: readonly number[],
+  right: readonly number[],
+): readonly number[] {
+  const rank = Math.max(left.length, right.length);
+  return Array.from({ length: rank }, (_, axis) => {
+    const a = left[axis - (rank - left.length)] ?? 1;
+    const b = right[axis - (rank - right.length)] ?? 1;
+    if (a !== b && a !== 1 && b !== 1)
+      throw new TilewrightError({
+        code: "TW9304",
+        message: "the shapes of two arrays cannot be broadcast to one",
+        expected: `extents that are equal or 1, counted from the last`,
+        found: `[${left.join(", ")}] and [${right.join(", ")}]`,
+      });
+    return a === 1 ? b : a;
+  });
+}
+
+/** An array of all elements equal. */
+export function full<D extends DTypeName>(
+  shape: readonly number[],
+  value: number,
+  dtype: D,
+): LazyArray<D> {
+  const type = tensorType(elementOf(dtype), shape);
+  return new LazyArray<D>(recordWith("full", (builder) => splatOf(builder, type, value)));
+}
+
+export function broadcastTo<D extends DTypeName>(
+  x: LazyArray<D>,
+  shape: readonly number[],
+): LazyArray<D> {
+  if (x.shape.join() === shape.join()) return x;
+  broadcastShapes(x.shape, shape);
+  const axes = x.shape.map((_, axis) => axis + shape.length - x.rank);
+  const type = tensorType(typeOfArray(x.value).element, shape);
+  return one(
+    recordAll(
+      "stablehlo.broadcast_in_dim",
+      { operand: x.value },
+      { broadcast_dimensions: axes },
+      { types: [type] },
+    ),
+  );
+}
+
+/** Both operands as arrays of one shape and dtype. */
+function together<D extends DTypeName>(
+  x: Operand<D>,
+  y: Operand<D>,
+): readonly [LazyArray<D>, LazyArray<D>] {
+  const array = x instanceof LazyArray ? x : y;
+  if (!(array instanceof LazyArray))
+    throw new TilewrightError({
+      code: "TW9305",
+      message: "an operation on arrays was given numbers alone",
+      expected: "at least one array",
+      found: `${x} and ${y as number}`,
+    });
+  const of = (each: Operand<D>): LazyArray<D> =>
+    each instanceof LazyArray ? each : full(array.shape, each, array.dtype);
+  const [left, right] = [of(x), of(y)];
+  if (left.dtype !== right.dtype)
+    throw new TilewrightError({
+      code: "TW9305",
+      message: "two arrays of different dtypes were combined",
+      expected: left.toString(),
+      found: right.toString(),
+      remedy: "convert one of them with astype",
+    });
+  const shape = broadcastShapes(left.shape, right.shape);
+  return [broadcastTo(left, shape), broadcastTo(right, shape)];
+}
+
+type BinaryKind = Extract<
+  GraphOpKind,
+  | "stablehlo.add"
+  | "stablehlo.subtract"
+  | "stablehlo.multiply"
+  | "stablehlo.divide"
+  | "stablehlo.remainder"
+  | "stablehlo.power"
+  | "stablehlo.maximum"
+  | "stablehlo.minimum"
+  | "stablehlo.and"
+  | "stablehlo.or"
+  | "stablehlo.xor"
+  | "stablehlo.atan2"
+  | "stablehlo.shift_left"
+  | "stablehlo.shift_right_logical"
+>;
+
+function binary(kind: BinaryKind) {
+  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<D> => {
+    const [lhs, rhs] = together(x, y);
+    return one(recordAll(kind, { lhs: lhs.value, rhs: rhs.value }, {}));
+  };
+}
+
+export const add = binary("stablehlo.add");
+export const sub = binary("stablehlo.subtract");
+export const mul = binary("stablehlo.multiply");
+export const div = binary("stablehlo.divide");
+export const rem = binary("stablehlo.remainder");
+export const pow = binary("stablehlo.power");
+export const maximum = binary("stablehlo.maximum");
+export const minimum = binary("stablehlo.minimum");
+export const bitwiseAnd = binary("stablehlo.and");
+export const bitwiseOr = binary("stablehlo.or");
+export const bitwiseXor = binary("stablehlo.xor");
+export const atan2 = binary("stablehlo.atan2");
+export const shiftLeft = binary("stablehlo.shift_left");
+export const shiftRight = binary("stablehlo.shift_right_logical");
+
+type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
+
+function comparison(direction: Direction) {
+  return <D extends DTypeName>(x: Operand<D>, y: Operand<D>): LazyArray<"bool"> => {
+    const [lhs, rhs] = together(x, y);
+    return one(
+      recordAll(
+        "stablehlo.compare",
+        { lhs: lhs.value, rhs: rhs.value },
+        { comparison_direction: direction },
+      ),
+    );
+  };
+}
+
+export const equal = comparison("EQ");
+export const notEqual = comparison("NE");
+export const less = comparison("LT");
+export const lessEqual = comparison("LE");
+export const greater = comparison("GT");
+export const greaterEqual = comparison("GE");
+
+type UnaryKind = Extract<
+  GraphOpKind,
+  | "stablehlo.abs"
+  | "stablehlo.negate"
+  | "stablehlo.exponential"
+  | "stablehlo.exponential_minus_one"
+  | "stablehlo.log"
+  | "stablehlo.log_plus_one"
+  | "stablehlo.logistic"
+  | "stablehlo.sine"
+  | "stablehlo.cosine"
+  | "stablehlo.tan"
+  | "stablehlo.tanh"
+  | "stablehlo.sqrt"
+  | "stablehlo.rsqrt"
+  | "stablehlo.cbrt"
+  | "stablehlo.floor"
+  | "stablehlo.ceil"
+  | "stablehlo.sign"
+  | "stablehlo.round_nearest_even"
+  | "stablehlo.not"
+  | "chlo.erf"
+  | "chlo.erf_inv"
+>;
+
+function unary(kind: UnaryKind) {
+  return <D extends DTypeName>(x: LazyArray<D>): LazyArray<D> =>
+    one(recordAll(kind, { operand: x.value }, {}));
+}
+
+export const abs = unary("stablehlo.abs");
+export const neg = unary("stablehlo.negate");
+export const exp = unary("stablehlo.exponential");
+export const expm1 = unary("stablehlo.exponential_minus_one");
+export const log = unary("stablehlo.log");
+export const log1p = unary("stablehlo.log_plus_one");
+export const sigmoid = unary("stablehlo.logistic");
+export const sin = unary("stablehlo.sine");
+export const cos = unary("stablehlo.cosine");
+export const tan = unary("stablehlo.tan");
+export const tanh = unary("stablehlo.tanh");
+export const sqrt = unary("stablehlo.sqrt");
+export const rsqrt = unary("stablehlo.rsqrt");
+export const cbrt = unary("stablehlo.cbrt");
+export const floor = unary("stablehlo.floor");
+export const ceil = unary("stablehlo.ceil");
+export const sign = unary("stablehlo.sign");
+export const round = unary("stablehlo.round_nearest_even");
+export const logicalNot = unary("stablehlo.not");
+export const erf = unary("chlo.erf");
+export const erfInv = unary("chlo.erf_inv");
+
+/** `x` where the condition holds, else `y`. */
+export function where<D extends DTypeName>(
+  condition: LazyArray<"bool">,
+  x: Operand<D>,
+  y: Operand<D>,
+): LazyArray<D> {
+  const [onTrue, onFalse] = together(x, y);
+  const shape = broadcastShapes(condition.shape, onTrue.shape);
+  return one(
+    recordAll(
+      "stablehlo.select",
+      {
+        pred: broadcastTo(condition, shape).value,
+        on_true: broadcastTo(onTrue, shape).value,
+        on_false: broadcastTo(onFalse, shape).value,
+      },
+      {},
+    ),
+  );
+}
+
+/** The elements in another dtype. */
+export function astype<D extends DTypeName>(x: LazyArray, dtype: D): LazyArray<D> {
+  if (x.dtype === (dtype as DTypeName)) return x as LazyArray<D>;
+  const types = [tensorType(elementOf(dtype), x.shape)];
+  return one(recordAll("stablehlo.convert", { operand: x.value }, {}, { types }));
+}
+
+/** The bits in another dtype of the same width. */
+export function bitcast<D extends DTypeName>(x: LazyArray, dtype: D): LazyArray<D> {
+  const types = [tensorType(elementOf(dtype), x.shape)];
+  return one(recordAll("stablehlo.bitcast_convert", { operand: x.value }, {}, { types }));
+}

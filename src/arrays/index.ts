@@ -1,0 +1,20 @@
+/**
+ * `tilewright/arrays`: arrays with NumPy's rules, recorded lazily, with jit, derivatives, loops and random
+ * numbers.
+ *
+ *   import { array, grad, jit, sum } from "tilewright/arrays";
+ *   const loss = (w, x) => sum(tanh(matmul(x, w)));
+ *   const step = jit((w, x) => sub(w, mul(grad(loss)(w, x), 0.1)));
+ *   await step(w, x).values();
+ */
+export { LazyArray, LazyArray as Array } from "./array.ts";
+export * from "./control.ts";
+export * from "./functions.ts";
+export { jit } from "./jit.ts";
+export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
+export * as random from "./random.ts";
+export * from "./reductions.ts";
+export * from "./shapes.ts";
+export { grad, jvp, valueAndGrad, vjp } from "./transforms.ts";
+export { mapTree } from "./tree.ts";
+export { TilewrightError } from "../support/diagnostics.ts";

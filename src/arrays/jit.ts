@@ -1,0 +1,84 @@
+/**
+ * Compiled functions: recorded once for each structure, shapes and dtypes of their arguments and each value of
+ * their static parts, simplified, and run as one program from then on. Each compilation says why it happened.
+ */
+import { csePass } from "../graph/passes/cse.ts";
+import { dcePass } from "../graph/passes/dce.ts";
+import { moduleOf } from "../graph/ops/node.ts";
+import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
+import { graphValue } from "../graph/ops/node.ts";
+import { typeText } from "../graph/ops/types.ts";
+import { compute, runGraph, setData } from "./array.ts";
+import { arraysOf, inlineGraph, isRecording, recordFunction } from "./record.ts";
+import type { Recording } from "./record.ts";
+import { flatten, rebuild } from "./tree.ts";
+
+export type CompilationReason = "first call" | "new structure" | "new shapes";
+
+export interface Compilation {
+  readonly reason: CompilationReason;
+  /** The types of the arrays among the arguments. */
+  readonly types: readonly string[];
+}
+
+export interface Compiled<A extends readonly unknown[], R> {
+  (...args: A): R;
+  /** Every compilation so far, with its reason. */
+  readonly compilations: readonly Compilation[];
+}
+
+interface Program<R> {
+  readonly recording: Recording<R>;
+  readonly graph: GraphRegion;
+}
+
+function simplified(graph: GraphRegion): GraphRegion {
+  const module = [csePass, dcePass].reduce((each, pass) => pass.run(each), moduleOf(graph));
+  return module.functions.get("main")?.body ?? graph;
+}
+
+/** A function that is recorded once for each kind of arguments. */
+export function jit<A extends readonly unknown[], R>(
+  f: (...args: A) => R,
+  options: { readonly name?: string } = {},
+): Compiled<A, R> {
+  const name = `jit(${options.name ?? (f.name || "f")})`;
+  const programs = new Map<string, Program<R>>();
+  const structures = new Set<string>();
+  const compilations: Compilation[] = [];
+
+  const compile = (args: A, structure: string, types: readonly string[]): Program<R> => {
+    const reason =
+      structures.size === 0
+        ? "first call"
+        : structures.has(structure)
+          ? "new shapes"
+          : "new structure";
+    structures.add(structure);
+    compilations.push(Object.freeze({ reason, types }));
+    const recording = recordFunction(name, f, args);
+    return { recording, graph: simplified(recording.graph) };
+  };
+
+  const call = (...args: A): R => {
+    const { leaves, structure } = flatten(args);
+    const types = leaves.map(({ value }) => typeText(value.type));
+    const key = `${structure} ${types.join()}`;
+    const program = programs.get(key) ?? compile(args, structure, types);
+    programs.set(key, program);
+    const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
+    const values = isRecording() ? inlineGraph(program.graph, inputs) : run(program.graph, inputs);
+    return rebuild(program.recording.result, arraysOf(values));
+  };
+  return Object.assign(call, { compilations });
+}
+
+/** Runs a graph now; the results have data. */
+function run(graph: GraphRegion, inputs: readonly GraphValue[]): readonly GraphValue[] {
+  const results = runGraph(graph, compute(inputs));
+  return results.map((tensor, i) => {
+    const value = graphValue(graph.results[i]?.type ?? { kind: "token" });
+    setData(value, tensor);
+    return value;
+  });
+}

@@ -1,0 +1,212 @@
+/** Sums, products of matrices and what is made of them. */
+import type { DTypeName } from "../formats/dtype.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { tensorType } from "../graph/ops/types.ts";
+import { combiner, splatOf } from "../graph/transform/arithmetic.ts";
+import { LazyArray, recordWith, recordAll, typeOfArray } from "./array.ts";
+import { div, exp, greaterEqual, log, one, sub, where } from "./functions.ts";
+import { axisOf, expandDims, iota, reshape, transpose } from "./shapes.ts";
+
+export interface ReduceOptions {
+  /** The axes that go; all where none is given. */
+  readonly axis?: number | readonly number[] | undefined;
+  /** Whether they stay with the extent 1. */
+  readonly keepDims?: boolean | undefined;
+}
+
+function axesOf(x: LazyArray, { axis }: ReduceOptions): readonly number[] {
+  if (axis === undefined) return x.shape.map((_, each) => each);
+  const list = typeof axis === "number" ? [axis] : axis;
+  return list.map((each) => axisOf(each, x.rank));
+}
+
+function kept<D extends DTypeName>(
+  x: LazyArray<D>,
+  result: LazyArray<D>,
+  options: ReduceOptions,
+): LazyArray<D> {
+  if (options.keepDims !== true) return result;
+  const axes = axesOf(x, options);
+  return reshape(
+    result,
+    x.shape.map((extent, axis) => (axes.includes(axis) ? 1 : extent)),
+  );
+}
+
+type Combining = "stablehlo.add" | "stablehlo.maximum" | "stablehlo.minimum" | "stablehlo.multiply";
+
+function reducing(kind: Combining, start: number) {
+  return <D extends DTypeName>(x: LazyArray<D>, options: ReduceOptions = {}): LazyArray<D> => {
+    const { element } = typeOfArray(x.value);
+    const value = recordWith("reduce", (builder) =>
+      builder.one(
+        "stablehlo.reduce",
+        {
+          inputs: [x.value],
+          init_values: [splatOf(builder, tensorType(element, []), start)],
+        },
+        { dimensions: axesOf(x, options) },
+        { regions: { body: combiner(builder, element, kind) } },
+      ),
+    );
+    return kept(x, new LazyArray<D>(value), options);
+  };
+}
+
+export const sum = reducing("stablehlo.add", 0);
+export const prod = reducing("stablehlo.multiply", 1);
+const largest = reducing("stablehlo.maximum", -Infinity);
+const smallest = reducing("stablehlo.minimum", Infinity);
+
+function requireFloat(x: LazyArray, what: string): void {
+  if (typeOfArray(x.value).element.includes("f")) return;
+  throw new TilewrightError({
+    code: "TW9305",
+    message: `${what} is of floats`,
+    expected: "an array of floats",
+    found: x.toString(),
+  });
+}
+
+export function max<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  requireFloat(x, "max");
+  return largest(x, options);
+}
+
+export function min<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  requireFloat(x, "min");
+  return smallest(x, options);
+}
+
+export function mean<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  const count = axesOf(x, options).reduce((total, axis) => total * (x.shape[axis] ?? 1), 1);
+  return div(sum(x, options), count);
+}
+
+/** The mean square of the distance from the mean. */
+export function variance<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  const distance = sub(x, mean(x, { ...options, keepDims: true }));
+  return mean(one<D>(recordAll("chlo.square", { operand: distance.value }, {})), options);
+}
+
+/** The first index of the largest element along an axis. */
+export function argmax(x: LazyArray, axis: number): LazyArray<"i32"> {
+  const along = axisOf(axis, x.rank);
+  const top = max(x, { axis: along, keepDims: true });
+  const places = iota(x.shape, along, "i32");
+  const beyond = x.shape[along] ?? 0;
+  const hits = where(greaterEqual(x, top), places, beyond);
+  const { value } = hits;
+  const found = recordWith("argmax", (builder) =>
+    builder.one(
+      "stablehlo.reduce",
+      { inputs: [value], init_values: [splatOf(builder, tensorType("i32", []), beyond)] },
+      { dimensions: [along] },
+      { regions: { body: combiner(builder, "i32", "stablehlo.minimum") } },
+    ),
+  );
+  return new LazyArray<"i32">(found);
+}
+
+/** Sums of products by a formula such as "bij,bjk->bik". */
+export function einsum<D extends DTypeName>(
+  formula: string,
+  x: LazyArray<D>,
+  y: LazyArray<D>,
+): LazyArray<D> {
+  const parts = /^\s*(\w*)\s*,\s*(\w*)\s*->\s*(\w*)\s*$/.exec(formula);
+  const [, left = "", right = "", result = ""] = parts ?? [];
+  const fits = parts !== null && left.length === x.rank && right.length === y.rank;
+  if (!fits || [...result].some((name) => !left.includes(name) && !right.includes(name)))
+    throw new TilewrightError({
+      code: "TW9308",
+      message: `the formula ${JSON.stringify(formula)} does not fit its arrays`,
+      expected: `two operands of ranks ${x.rank} and ${y.rank}, such as "ij,jk->ik"`,
+      found: `${x.toString()} and ${y.toString()}`,
+    });
+  const alone = (own: string, other: string): readonly number[] =>
+    [...own].flatMap((name, axis) =>
+      !other.includes(name) && !result.includes(name) ? [axis] : [],
+    );
+  const lhs = alone(left, right).length === 0 ? x : sum(x, { axis: alone(left, right) });
+  const rhs = alone(right, left).length === 0 ? y : sum(y, { axis: alone(right, left) });
+  const stays = (own: string, other: string): string =>
+    [...own].filter((name) => other.includes(name) || result.includes(name)).join("");
+  return product(stays(left, right), stays(right, left), result, lhs, rhs);
+}
+
+function product<D extends DTypeName>(
+  left: string,
+  right: string,
+  result: string,
+  x: LazyArray<D>,
+  y: LazyArray<D>,
+): LazyArray<D> {
+  const shared = [...left].filter((name) => right.includes(name));
+  const batching = shared.filter((name) => result.includes(name));
+  const contracting = shared.filter((name) => !result.includes(name));
+  const places = (names: readonly string[], within: string): readonly number[] =>
+    names.map((name) => within.indexOf(name));
+  const value = recordAll(
+    "stablehlo.dot_general",
+    { lhs: x.value, rhs: y.value },
+    {
+      dot_dimension_numbers: {
+        lhs_batching_dimensions: places(batching, left),
+        rhs_batching_dimensions: places(batching, right),
+        lhs_contracting_dimensions: places(contracting, left),
+        rhs_contracting_dimensions: places(contracting, right),
+      },
+    },
+  );
+  const free = (own: string): readonly string[] =>
+    [...own].filter((name) => !shared.includes(name));
+  const order = [...batching, ...free(left), ...free(right)];
+  const axes = [...result].map((name) => order.indexOf(name));
+  const found = one<D>(value);
+  return axes.every((axis, i) => axis === i) ? found : transpose(found, axes);
+}
+
+/** The product of matrices, over axes in front of them that are equal. */
+export function matmul<D extends DTypeName>(x: LazyArray<D>, y: LazyArray<D>): LazyArray<D> {
+  if (x.rank === 1 && y.rank === 1) return einsum("i,i->", x, y);
+  if (x.rank === 1)
+    return reshape(matmul(expandDims(x, 0), y), [...y.shape.slice(0, -2), ...y.shape.slice(-1)]);
+  if (y.rank === 1) return reshape(matmul(x, expandDims(y, 1)), x.shape.slice(0, -1));
+  const batch = "abcdefg".slice(0, Math.max(x.rank, y.rank) - 2);
+  const own = (rank: number): string => batch.slice(batch.length - (rank - 2));
+  return einsum(`${own(x.rank)}ij,${own(y.rank)}jk->${batch}ik`, x, y);
+}
+
+/** log(sum(exp(x))), without overflow. */
+export function logsumexp<D extends DTypeName>(
+  x: LazyArray<D>,
+  options: ReduceOptions = {},
+): LazyArray<D> {
+  const top = max(x, { ...options, keepDims: true });
+  const total = log(sum(exp(sub(x, top)), { ...options, keepDims: true }));
+  const result = one<D>(recordAll("stablehlo.add", { lhs: total.value, rhs: top.value }, {}));
+  if (options.keepDims === true) return result;
+  const axes = axesOf(x, options);
+  return reshape(
+    result,
+    x.shape.filter((_, axis) => !axes.includes(axis)),
+  );
+}
+
+export function softmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): LazyArray<D> {
+  const powers = exp(sub(x, max(x, { axis, keepDims: true })));
+  return div(powers, sum(powers, { axis, keepDims: true }));
+}

@@ -1,0 +1,214 @@
+/** Making arrays, and moving their elements. */
+import { dtypes } from "../formats/dtype.ts";
+import type { DTypeName } from "../formats/dtype.ts";
+import { fromNumbers, isHostArray } from "../formats/hostarray.ts";
+import type { HostArray, Nested } from "../formats/hostarray.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { tensorOfArray } from "../graph/evaluate/index.ts";
+import { graphValue } from "../graph/ops/node.ts";
+import { sizeOf, tensorType } from "../graph/ops/types.ts";
+import { elementOf, LazyArray, recordAll, setData, typeOfArray } from "./array.ts";
+import { astype, full, one } from "./functions.ts";
+
+/** The shape of nested lists. */
+function shapeOf(nested: Nested<number>): readonly number[] {
+  if (typeof nested === "number") return [];
+  const [first] = nested;
+  return [nested.length, ...(first === undefined ? [] : shapeOf(first))];
+}
+
+/** An array of numbers in nested lists, or of a host array. */
+export function array<D extends DTypeName = "f32">(
+  data: Nested<number> | HostArray<D>,
+  dtype?: D,
+): LazyArray<D> {
+  const host = isHostArray(data) ? data : listed(data, dtype ?? ("f32" as D));
+  const value = graphValue(tensorType(elementOf(host.dtype.name), host.shape));
+  setData(value, tensorOfArray(host));
+  return new LazyArray<D>(value);
+}
+
+function* leavesOf(nested: Nested<number>): Generator<number> {
+  if (typeof nested === "number") yield nested;
+  else for (const each of nested) yield* leavesOf(each);
+}
+
+function listed<D extends DTypeName>(data: Nested<number>, dtype: D): HostArray<D> {
+  const shape = shapeOf(data);
+  const numbers = [...leavesOf(data)];
+  if (numbers.length !== sizeOf(shape))
+    throw new TilewrightError({
+      code: "TW9306",
+      message: "the lists of an array have different lengths",
+      expected: `${sizeOf(shape)} numbers, as [${shape.join(", ")}] has`,
+      found: `${numbers.length}`,
+    });
+  return fromNumbers(dtypes[dtype], shape, numbers) as HostArray<D>;
+}
+
+export function zeros<D extends DTypeName = "f32">(
+  shape: readonly number[],
+  dtype?: D,
+): LazyArray<D> {
+  return full(shape, 0, dtype ?? ("f32" as D));
+}
+
+export function ones<D extends DTypeName = "f32">(
+  shape: readonly number[],
+  dtype?: D,
+): LazyArray<D> {
+  return full(shape, 1, dtype ?? ("f32" as D));
+}
+
+/** 0, 1, … along the last axis of a shape. */
+export function iota<D extends DTypeName>(
+  shape: readonly number[],
+  axis: number,
+  dtype: D,
+): LazyArray<D> {
+  const types = [tensorType(elementOf(dtype), shape)];
+  return one(recordAll("stablehlo.iota", {}, { iota_dimension: axis }, { types }));
+}
+
+export function arange<D extends DTypeName = "i32">(count: number, dtype?: D): LazyArray<D> {
+  return iota([count], 0, dtype ?? ("i32" as D));
+}
+
+/** An axis counted from the end where it is negative. */
+export function axisOf(axis: number, rank: number): number {
+  const found = axis < 0 ? axis + rank : axis;
+  if (Number.isInteger(axis) && found >= 0 && found < rank) return found;
+  throw new TilewrightError({
+    code: "TW9307",
+    message: `an array of rank ${rank} has no axis ${axis}`,
+    expected: `${-rank} to ${rank - 1}`,
+    found: `${axis}`,
+  });
+}
+
+/** Another shape; one extent may be -1. */
+export function reshape<D extends DTypeName>(
+  x: LazyArray<D>,
+  shape: readonly number[],
+): LazyArray<D> {
+  const known = sizeOf(shape.filter((extent) => extent !== -1));
+  const filled = shape.map((extent) => (extent === -1 ? sizeOf(x.shape) / known : extent));
+  const types = [tensorType(typeOfArray(x.value).element, filled)];
+  return one(recordAll("stablehlo.reshape", { operand: x.value }, {}, { types }));
+}
+
+export function transpose<D extends DTypeName>(
+  x: LazyArray<D>,
+  axes?: readonly number[],
+): LazyArray<D> {
+  const permutation = axes ?? x.shape.map((_, axis) => x.rank - 1 - axis);
+  return one(
+    recordAll(
+      "stablehlo.transpose",
+      { operand: x.value },
+      { permutation: permutation.map((axis) => axisOf(axis, x.rank)) },
+    ),
+  );
+}
+
+export function flip<D extends DTypeName>(x: LazyArray<D>, axis = 0): LazyArray<D> {
+  const dimensions = [axisOf(axis, x.rank)];
+  return one(recordAll("stablehlo.reverse", { operand: x.value }, { dimensions }));
+}
+
+export function concatenate<D extends DTypeName>(
+  arrays: readonly LazyArray<D>[],
+  axis = 0,
+): LazyArray<D> {
+  const dimension = axisOf(axis, arrays[0]?.rank ?? 0);
+  const inputs = arrays.map(({ value }) => value);
+  return one(recordAll("stablehlo.concatenate", { inputs }, { dimension }));
+}
+
+export function expandDims<D extends DTypeName>(x: LazyArray<D>, axis: number): LazyArray<D> {
+  const place = axisOf(axis, x.rank + 1);
+  return reshape(x, [...x.shape.slice(0, place), 1, ...x.shape.slice(place)]);
+}
+
+export function stack<D extends DTypeName>(
+  arrays: readonly LazyArray<D>[],
+  axis = 0,
+): LazyArray<D> {
+  return concatenate(
+    arrays.map((each) => expandDims(each, axis)),
+    axis,
+  );
+}
+
+/** Where a slice of an axis begins, ends and how far it steps; an end from the end where negative. */
+export type Range = readonly [start: number, stop: number, step?: number];
+
+/** A slice: a range an axis, null for all of it. */
+export function slice<D extends DTypeName>(
+  x: LazyArray<D>,
+  ranges: readonly (Range | null)[],
+): LazyArray<D> {
+  const bounds = x.shape.map((extent, axis) => {
+    const [start, stop, step = 1] = ranges[axis] ?? [0, extent];
+    const from = (place: number): number => (place < 0 ? place + extent : place);
+    return [from(start), from(stop), step] as const;
+  });
+  return one(
+    recordAll(
+      "stablehlo.slice",
+      { operand: x.value },
+      {
+        start_indices: bounds.map(([start]) => start),
+        limit_indices: bounds.map(([, stop]) => stop),
+        strides: bounds.map(([, , step]) => step),
+      },
+    ),
+  );
+}
+
+/** Rows of the first axis at given indices, which are clamped. */
+export function take<D extends DTypeName>(
+  x: LazyArray<D>,
+  indices: LazyArray<"i32">,
+): LazyArray<D> {
+  const column = reshape(indices, [...indices.shape, 1]);
+  return one(
+    recordAll(
+      "stablehlo.gather",
+      { operand: x.value, start_indices: column.value },
+      {
+        dimension_numbers: {
+          offset_dims: x.shape.slice(1).map((_, axis) => axis + indices.rank),
+          collapsed_slice_dims: [0],
+          operand_batching_dims: [],
+          start_indices_batching_dims: [],
+          start_index_map: [0],
+          index_vector_dim: indices.rank,
+        },
+        slice_sizes: [1, ...x.shape.slice(1)],
+        indices_are_sorted: false,
+      },
+    ),
+  );
+}
+
+/** 1 at each index, 0 elsewhere, along a new last axis. */
+export function oneHot<D extends DTypeName = "f32">(
+  indices: LazyArray<"i32">,
+  classes: number,
+  dtype?: D,
+): LazyArray<D> {
+  const shape = [...indices.shape, classes];
+  const spread = recordAll(
+    "stablehlo.broadcast_in_dim",
+    { operand: indices.value },
+    { broadcast_dimensions: indices.shape.map((_, axis) => axis) },
+    { types: [tensorType("i32", shape)] },
+  );
+  const hits = recordAll(
+    "stablehlo.compare",
+    { lhs: one(spread).value, rhs: iota(shape, shape.length - 1, "i32").value },
+    { comparison_direction: "EQ" },
+  );
+  return astype(one(hits), dtype ?? ("f32" as D));
+}

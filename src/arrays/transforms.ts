@@ -1,0 +1,138 @@
+/**
+ * Derivatives of functions of arrays. The function is recorded, its graph transformed, and the result put where
+ * it was called, so transforms nest in any order.
+ *
+ *   const dLoss = grad((params, x) => loss(params, x));     the gradient of the first argument, in its structure
+ *   const [value, pullback] = vjp(f, x);                    pullback(cotangents) -> cotangents of x
+ */
+import { TilewrightError } from "../support/diagnostics.ts";
+import { isFloatElement } from "../graph/ops/elements.ts";
+import type { GraphValue } from "../graph/ops/node.ts";
+import { differentiablePlaces, jvp as jvpGraph, vjp as vjpGraph } from "../graph/transform/jvp.ts";
+import { LazyArray, typeOfArray } from "./array.ts";
+import { zeros } from "./shapes.ts";
+import { full } from "./functions.ts";
+import { arraysOf, inlineGraph, recordFunction } from "./record.ts";
+import type { Recording } from "./record.ts";
+import { flatten, rebuild } from "./tree.ts";
+
+export interface GradOptions {
+  /** Which argument the gradient is of; the first where none is given. */
+  readonly argument?: number | undefined;
+}
+
+/** The places of one argument's arrays among all of them; those that are floats. */
+function placesOf(args: readonly unknown[], argument: number): readonly number[] {
+  const before = flatten(args.slice(0, argument)).leaves.length;
+  const own = flatten(args[argument]).leaves;
+  return own.flatMap(({ value }, i) =>
+    isFloatElement(typeOfArray(value).element) ? [before + i] : [],
+  );
+}
+
+function requireScalar(recording: Recording<unknown>): void {
+  const { results } = recording.graph;
+  const [only] = results;
+  const scalar =
+    results.length === 1 &&
+    only !== undefined &&
+    typeOfArray(only).shape.length === 0 &&
+    isFloatElement(typeOfArray(only).element);
+  if (scalar) return;
+  throw new TilewrightError({
+    code: "TW9310",
+    message: "grad is of functions with one float as their result",
+    expected: "an array of shape []",
+    found: arraysOf(results).map(String).join(", ") || "no array",
+  });
+}
+
+function leavesOf(args: readonly unknown[]): readonly GraphValue[] {
+  return flatten(args).leaves.map(({ value }) => value);
+}
+
+/** The value of a function and the gradient of one of its arguments. */
+export function valueAndGrad<A extends readonly unknown[], N extends number = 0>(
+  f: (...args: A) => LazyArray,
+  options: { readonly argument?: N } = {},
+): (...args: A) => readonly [LazyArray, A[N]] {
+  const argument = options.argument ?? 0;
+  return (...args) => {
+    const recording = recordFunction("grad", f, args);
+    requireScalar(recording);
+    const active = placesOf(args, argument);
+    const graph = vjpGraph(recording.graph, active);
+    const [result] = recording.graph.results;
+    const one = full([], 1, new LazyArray(result as GraphValue).dtype);
+    const inputs = [...leavesOf(args), ...recording.captures, one.value];
+    const [value, ...gradients] = inlineGraph(graph, inputs);
+    const before = flatten(args.slice(0, argument)).leaves.length;
+    const tree = args[argument] as A[N];
+    // Integers have no derivative; their place in the structure is a zero of their own dtype.
+    const filled = flatten(tree).leaves.map((leaf, i) => {
+      const place = active.indexOf(before + i);
+      const gradient = gradients[place];
+      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new LazyArray(gradient);
+    });
+    return [new LazyArray(value as GraphValue), rebuild(tree, filled)];
+  };
+}
+
+export function grad<A extends readonly unknown[], N extends number = 0>(
+  f: (...args: A) => LazyArray,
+  options: { readonly argument?: N } = {},
+): (...args: A) => A[N] {
+  const both = valueAndGrad<A, N>(f, options);
+  return (...args) => both(...args)[1];
+}
+
+/** The function's result, and the function from cotangents of it to cotangents of the arguments. */
+export function vjp<A extends readonly unknown[], R>(
+  f: (...args: A) => R,
+  ...args: A
+): readonly [R, (cotangents: R) => A] {
+  const recording = recordFunction("vjp", f, args);
+  const inputs = [...leavesOf(args), ...recording.captures];
+  const values = inlineGraph(recording.graph, inputs);
+  const leaves = flatten(args).leaves;
+  const active = differentiablePlaces(leaves.map(({ value }) => value));
+  const outputs = differentiablePlaces(recording.graph.results);
+  const pullback = (cotangents: R): A => {
+    const given = flatten(cotangents).leaves.map(({ value }) => value);
+    const chosen = outputs.map((i) => given[i] as GraphValue);
+    const all = inlineGraph(vjpGraph(recording.graph, active), [...inputs, ...chosen]);
+    const found = all.slice(recording.graph.results.length);
+    const filled = leaves.map((leaf, i) => {
+      const gradient = found[active.indexOf(i)];
+      return gradient === undefined ? zeros(leaf.shape, leaf.dtype) : new LazyArray(gradient);
+    });
+    return rebuild(args, filled);
+  };
+  return [rebuild(recording.result, arraysOf(values)), pullback];
+}
+
+/** The function's result and its tangent along tangents of the arguments. */
+export function jvp<A extends readonly unknown[], R>(
+  f: (...args: A) => R,
+  primals: A,
+  tangents: A,
+): readonly [R, R] {
+  const recording = recordFunction("jvp", f, primals);
+  const places = leavesOf(primals);
+  const active = differentiablePlaces(places);
+  const given = leavesOf(tangents);
+  const inputs = [...places, ...recording.captures, ...active.map((i) => given[i] as GraphValue)];
+  const all = inlineGraph(jvpGraph(recording.graph, active), inputs);
+  const count = recording.graph.results.length;
+  const outputs = differentiablePlaces(recording.graph.results);
+  const filled = flatten(recording.result).leaves.map((leaf, i) => {
+    const tangent = all[count + outputs.indexOf(i)];
+    return outputs.includes(i) && tangent !== undefined
+      ? new LazyArray(tangent)
+      : zeros(leaf.shape, leaf.dtype);
+  });
+  return [
+    rebuild(recording.result, arraysOf(all.slice(0, count))),
+    rebuild(recording.result, filled),
+  ];
+}

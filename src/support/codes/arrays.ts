@@ -1,0 +1,82 @@
+/** Codes of arrays: TW93xx. */
+import { registerCodes } from "./entry.ts";
+
+export const arrayCodes = registerCodes({
+  TW9301: {
+    title: "dtype that arrays do not have",
+    cause: "Programs have no element type for this number format.",
+    example: 'zeros([4], "tf32")',
+    remedy: "use a dtype that programs have, such as f32 or bf16",
+  },
+  TW9302: {
+    title: "value of a recorded function read",
+    cause:
+      "While a function is recorded its parameters have no data, so nothing that depends on them has.",
+    example: "jit((x) => { void x.read(); return x; })",
+    remedy: "return the array from the function and read it outside",
+  },
+  TW9303: {
+    title: "array used as a JavaScript value",
+    cause: "An array is not a number: operators and JSON see an object.",
+    example: "const y = x + 1;",
+    remedy: "use methods and functions such as add(x, 1), or await x.values()",
+  },
+  TW9304: {
+    title: "shapes that cannot be broadcast",
+    cause: "Counted from the last axis, two extents differ and neither is 1.",
+    example: "add(zeros([4]), zeros([3]))",
+    remedy: "reshape one of the arrays so that the axes agree",
+  },
+  TW9305: {
+    title: "operands of other dtypes",
+    cause: "The function takes arrays of one dtype, or of floats.",
+    example: 'add(zeros([4], "f32"), zeros([4], "i32"))',
+    remedy: "convert with astype",
+  },
+  TW9306: {
+    title: "ragged lists",
+    cause: "Lists within one list have different lengths, so they are no array.",
+    example: "array([[1, 2], [3]])",
+    remedy: "make all lists of one depth equally long",
+  },
+  TW9307: {
+    title: "axis that an array does not have",
+    cause: "An axis is a whole number from 0 to the rank less one, or negative from the end.",
+    example: "flip(zeros([4]), 1)",
+    remedy: "name an axis of the array",
+  },
+  TW9308: {
+    title: "formula that does not fit its arrays",
+    cause:
+      "A formula of einsum has a letter an axis of each operand, and its result only letters of those.",
+    example: 'einsum("ij,jk->ik", zeros([4]), zeros([4, 4]))',
+    remedy: "write a letter for each axis",
+  },
+  TW9309: {
+    title: "asynchronous function recorded",
+    cause:
+      "A function that is recorded has to return arrays at once; it cannot wait for their data.",
+    example: "jit(async (x) => add(x, 1))",
+    remedy: "remove async, and read arrays outside the function",
+  },
+  TW9310: {
+    title: "gradient of something that is no single float",
+    cause: "A gradient is of a function whose result is one float; others have Jacobians.",
+    example: "grad((x) => mul(x, x))(zeros([4]))",
+    remedy: "sum the result, or use vjp",
+  },
+  TW9311: {
+    title: "loop or branch that returns other arrays",
+    cause:
+      "What goes around a loop, or comes from either branch, needs one structure and one type each.",
+    example: "whileLoop(c, (x) => concatenate([x, x]), zeros([4]))",
+    remedy: "return arrays of the shapes and dtypes that were given",
+  },
+  TW9312: {
+    title: "rows of scan that do not agree",
+    cause:
+      "The arrays that scan goes through need one number of rows, which is the length where one is given.",
+    example: "scan(f, c, [zeros([4]), zeros([5])])",
+    remedy: "give arrays with equally many rows, or a length and no arrays",
+  },
+});
