@@ -27,7 +27,7 @@ export {
   u8,
 } from "./formats/dtype.ts";
 export type { DType, DTypeName, HostValue, Lanes } from "./formats/dtype.ts";
-export { decodeFloat, encodeFloat } from "./formats/floats.ts";
+export { decodeFloat, encodeFloat } from "./formats/float-codes.ts";
 export type { CodedFloatName, ConversionOptions } from "./formats/floats.ts";
 export { convertLanes } from "./formats/convert.ts";
 export { convertValue } from "./formats/values.ts";

@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import type { EmulatedArray, Emulator, ParameterValue } from "../emulator/api/index.ts";
 import { packedBytes } from "../formats/dtype.ts";
-import { elementCount, hostArray } from "../formats/hostarray.ts";
+import { hostArray } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { dtypes } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
-import { elementCount, toNumbers } from "../formats/hostarray.ts";
+import { toNumbers } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { array, cdiv, dim, kernel, scalar } from "../lang/index.ts";
 import { chooseDimensions, randomInputs, requireTaken } from "./random-inputs.ts";

@@ -9,7 +9,8 @@
 import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, hostArray, storageBytes } from "../formats/hostarray.ts";
+import { hostArray, storageBytes } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";

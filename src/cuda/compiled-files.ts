@@ -8,6 +8,7 @@
 import { readFile } from "node:fs/promises";
 import type { CompiledCode } from "../ptx/compiled-kernel.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
 
 export interface CompiledFiles {
   readonly manifest: unknown;
@@ -16,7 +17,7 @@ export interface CompiledFiles {
 
 /** The manifest at `path` and its code. */
 export async function readCompiled(path: string): Promise<CompiledFiles> {
-  if (!path.endsWith(".json")) throw notAManifest(path);
+  if (typeof path !== "string" || !path.endsWith(".json")) throw notAManifest(path);
   const manifest = await attempt(path, async (): Promise<unknown> =>
     JSON.parse(await readFile(path, "utf8")),
   );
@@ -28,12 +29,12 @@ export async function readCompiled(path: string): Promise<CompiledFiles> {
   return { manifest, code };
 }
 
-function notAManifest(path: string): TilewrightError {
+function notAManifest(path: unknown): TilewrightError {
   return new TilewrightError({
     code: "TW4022",
-    message: `${path} is not the name of a manifest`,
+    message: `${optionText(path)} is not the name of a manifest`,
     expected: "a name that ends in .json, such as axpy.sm_90a.ptx.json",
-    found: path,
+    found: optionText(path),
   });
 }
 

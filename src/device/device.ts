@@ -7,7 +7,8 @@
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
 import type { DType, DTypeName } from "../formats/dtype.ts";
-import { elementCount, requireDType } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
+import { requireDType } from "../formats/kinds.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";

@@ -11,7 +11,7 @@ import { isKernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { optionText } from "../support/options.ts";
+import { isReadable, isRecord, optionText } from "../support/options.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import { DeviceArray } from "./device-array.ts";
 
@@ -49,8 +49,7 @@ export function requireKernel(call: string, definition: unknown): void {
 }
 
 export function requireArguments(call: string, args: unknown): void {
-  const named = typeof args === "object" && args !== null && !Array.isArray(args);
-  if (named && !isHostArray(args) && !(args instanceof DeviceArray)) return;
+  if (isRecord(args) && isReadable(args, Object.keys(args)) && !isHostArray(args)) return;
   throw otherKind(
     call,
     "the kernel's arguments by name",

@@ -8,7 +8,7 @@
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { optionText, requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord, optionText, requireKnownOptions } from "../support/options.ts";
 import { LimitWatch, requireRunLimits } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 
@@ -45,7 +45,7 @@ export function requireLaunchOptions(
     location,
   );
   const { dimensions } = options;
-  if (dimensions !== undefined && (typeof dimensions !== "object" || dimensions === null))
+  if (dimensions !== undefined && !(isRecord(dimensions) && isReadable(dimensions, [])))
     throw new TilewrightError({
       code: "TW4016",
       message: `dimensions of ${what} cannot be ${optionText(dimensions)}`,

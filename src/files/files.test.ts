@@ -21,14 +21,8 @@ import {
   tf32,
 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
-import {
-  elementCount,
-  fromLanes,
-  fromNumbers,
-  toLanes,
-  toNested,
-  toNumbers,
-} from "../formats/hostarray.ts";
+import { fromLanes, fromNumbers, toLanes, toNested, toNumbers } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { Random } from "../support/random.ts";

@@ -5,7 +5,8 @@
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DType } from "../formats/dtype.ts";
-import { elementCount, toLanes } from "../formats/hostarray.ts";
+import { toLanes } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { readNpyHeader, writeNpyHeader } from "./npy-header.ts";
 import { openRanges, reportedHere, subrange } from "./source.ts";

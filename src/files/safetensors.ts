@@ -13,7 +13,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import * as formats from "../formats/dtype.ts";
 import type { DTypeName } from "../formats/dtype.ts";
-import { elementCount } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { openRanges, reportedHere, subrange } from "./source.ts";
 import type { ByteRanges, FileSource } from "./source.ts";

@@ -13,7 +13,8 @@
 import { TilewrightError } from "../support/diagnostics.ts";
 import { allocateLanes } from "../formats/dtype.ts";
 import type { DType, Lanes } from "../formats/dtype.ts";
-import { elementCount, fromLanes, toLanes } from "../formats/hostarray.ts";
+import { fromLanes, toLanes } from "../formats/hostarray.ts";
+import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { unpackLanes } from "../formats/packed.ts";
 import type { ByteRanges } from "./source.ts";

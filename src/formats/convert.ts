@@ -22,6 +22,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { conversionRules, numberClass } from "./conversion-rules.ts";
 import { isFloat, isWide } from "./dtype.ts";
 import type { DType, DTypeName, FloatName, IntegerName, Lanes } from "./dtype.ts";
+import { requireLanes } from "./kinds.ts";
 import { decodeFloatLanes, encodeFloatLanes } from "./floats.ts";
 import type { ConversionOptions } from "./floats.ts";
 
@@ -41,6 +42,8 @@ export function convertLanes<From extends DTypeName, To extends DTypeName>(
   target: Lanes<To>,
   options?: ConversionOptions,
 ): void {
+  requireLanes(from, source);
+  requireLanes(to, target);
   if (source.length !== target.length) {
     throw new TilewrightError({
       code: "TW0005",

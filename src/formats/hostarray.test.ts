@@ -4,7 +4,6 @@ import * as formats from "./dtype.ts";
 import { bf16, f16, f32, f4e2m1fn, f64, f8e4m3fn, i4, i64, i8, u4, u64, u8 } from "./dtype.ts";
 import type { DType, Lanes } from "./dtype.ts";
 import {
-  elementCount,
   formatArray,
   fromLanes,
   fromNumbers,
@@ -15,6 +14,7 @@ import {
   toNested,
   toNumbers,
 } from "./hostarray.ts";
+import { elementCount } from "./shape.ts";
 import type { HostArray, Storage } from "./hostarray.ts";
 
 function errorOf(action: () => unknown): TilewrightError {
@@ -163,7 +163,7 @@ describe("fromNumbers", () => {
     const words: unknown = [1, "2"];
     expect(errorOf(() => fromNumbers(f32, [2], words as number[]))).toMatchObject({
       code: "TW0004",
-      found: "2",
+      found: 'the text "2"',
     });
     const sparse: unknown = [1, , 3];
     expect(errorOf(() => fromNumbers(f32, [3], sparse as number[])).code).toBe("TW0004");

@@ -8,15 +8,16 @@
  * that 4-bit formats keep two elements a byte in a Uint8Array (see `packed.ts`). Whoever takes an array
  * from a user calls `checkedArray`: what it costs does not depend on the length of a typed array.
  */
-import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
-import { convertLanes } from "./convert.ts";
+import { convertInto, convertLanes } from "./convert.ts";
 import * as formats from "./dtype.ts";
 import { allocateLanes, packedBytes } from "./dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName, Lanes } from "./dtype.ts";
 import type { ConversionOptions } from "./floats.ts";
 import { packLanes, unpackLanes } from "./packed.ts";
+import { elementCount } from "./shape.ts";
+import { arrayKind, otherKindText, otherStorage, requireDType, requireLanes } from "./kinds.ts";
 import { readLane, writeLane } from "./values.ts";
 
 /** The formats that pack two elements a byte. */
@@ -44,13 +45,16 @@ export interface GivenArray<N extends DTypeName = DTypeName> {
 /** A host array of what a user gave, with its format, its shape and its data found to agree. */
 export function checkedArray<N extends DTypeName>(given: GivenArray<N>): HostArray<N> {
   const { dtype, shape, data } = given;
+  // Without data `hostArray` would make some.
+  if (data === undefined) throw otherStorage(requireDType(dtype), "its elements", data);
   if (!isPlainList(data)) return hostArray(dtype, shape, data);
   return fromNumbers(dtype, shape, data);
 }
 
 /** An array that a function reads, whoever made it. */
 function readableArray<N extends DTypeName>(array: HostArray<N>): HostArray<N> {
-  if (isHostArray(array)) return hostArray(array.dtype, array.shape, array.data);
+  if (isHostArray(array) && (array.data as unknown) !== undefined)
+    return hostArray(array.dtype, array.shape, array.data);
   throw new TilewrightError({
     code: "TW0002",
     message: "this is no array of the host",
@@ -75,42 +79,6 @@ export function isHostArray(value: unknown): value is HostArray {
   return "dtype" in value && "shape" in value && "data" in value;
 }
 
-/** Refuses what is no format, such as the name of one. */
-export function requireDType(dtype: unknown): void {
-  if (Object.values(formats.dtypes).some((each) => each === dtype)) return;
-  refuseForeign("the format", dtype);
-  throw new TilewrightError({
-    code: "TW0007",
-    message: "this is no number format",
-    expected: "one of the formats, such as f32",
-    found: optionText(dtype),
-  });
-}
-
-function isList(value: unknown): boolean {
-  return Array.isArray(value);
-}
-
-/** The number of elements of a shape. */
-export function elementCount(shape: readonly number[]): number {
-  if (!isList(shape))
-    throw new TilewrightError({
-      code: "TW0003",
-      message: "the shape is not a list of extents",
-      expected: "a list such as [64, 128], or [] for a single element",
-      found: optionText(shape),
-      remedy: "write the extents in brackets",
-    });
-  if (!shape.every((extent) => Number.isSafeInteger(extent) && extent >= 0)) {
-    throw new TilewrightError({
-      code: "TW0003",
-      message: "an extent of the shape is not a whole number from zero up",
-      found: `[${shape.join(", ")}]`,
-    });
-  }
-  return shape.reduce((count, extent) => count * extent, 1);
-}
-
 /** An array over `data`, which is kept and not copied; of zero bits when there is none. */
 export function hostArray<N extends DTypeName>(
   dtype: DType<N>,
@@ -126,36 +94,6 @@ export function hostArray<N extends DTypeName>(
   if (data.length !== length)
     throw mismatch(dtype, shape, `${expected} of ${length}`, `${data.length}${lostMemory(data)}`);
   return Object.freeze({ dtype, shape: Object.freeze([...shape]), data });
-}
-
-/** Reads the class of a typed array, whatever its subclass or realm; of anything else, undefined. */
-const kindProperty = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype) as object,
-  Symbol.toStringTag,
-);
-
-function arrayKind(data: unknown): string | undefined {
-  return kindProperty?.get?.call(data) as string | undefined;
-}
-
-function otherStorage(dtype: DType, expected: string, data: unknown): TilewrightError {
-  const found = arrayKind(data) ?? otherKindText(data);
-  const isBuffer = found === "ArrayBuffer" || found === "SharedArrayBuffer" || found === "DataView";
-  return new TilewrightError({
-    code: "TW0002",
-    message: `elements of ${dtype.name} are not stored in ${found}`,
-    expected,
-    found,
-    remedy: isBuffer
-      ? `look at the memory as new ${expected}(buffer, byteOffset, length)`
-      : undefined,
-  });
-}
-
-function otherKindText(data: unknown): string {
-  for (const kind of [ArrayBuffer, DataView]) if (data instanceof kind) return kind.name;
-  const isShared = typeof SharedArrayBuffer !== "undefined" && data instanceof SharedArrayBuffer;
-  return isShared ? "SharedArrayBuffer" : optionText(data);
 }
 
 /** Says so where a typed array is empty because its memory has gone elsewhere. */
@@ -201,6 +139,7 @@ export function fromLanes<N extends DTypeName>(
   lanes: Lanes<N>,
 ): HostArray<N> {
   const count = elementCount(shape);
+  requireLanes(dtype, lanes);
   if (lanes.length !== count) {
     throw mismatch(dtype, shape, `${count} lanes`, `${lanes.length}`);
   }
@@ -232,7 +171,7 @@ export function fromNumbers<N extends DTypeName>(
   const lanes = allocateLanes(dtype, count);
   const source = plainFormats.get(arrayKind(values) ?? "");
   if (source !== undefined) {
-    convertLanes(source, dtype, values as Lanes, lanes, options);
+    convertInto(source, dtype, values as Lanes, lanes, 0, options);
   } else if (isNumberList(values)) {
     convertLanes(formats.f64, dtype, Float64Array.from(values), lanes, options);
   } else {

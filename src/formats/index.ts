@@ -47,7 +47,6 @@ export { convertInto, convertLanes } from "./convert.ts";
 export { convertValue, readLane, writeLane } from "./values.ts";
 export { packLanes, unpackLanes } from "./packed.ts";
 export {
-  elementCount,
   formatArray,
   fromLanes,
   fromNumbers,
@@ -59,3 +58,4 @@ export {
   toNumbers,
 } from "./hostarray.ts";
 export type { HostArray, Nested, PackedName, Storage } from "./hostarray.ts";
+export { elementCount } from "./shape.ts";

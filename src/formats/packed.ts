@@ -7,11 +7,14 @@
  * Only the 4-bit formats differ from the lanes' own memory, hosts of JavaScript being little-endian.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
-import { allocateLanes, packedBytes } from "./dtype.ts";
+import { allocateLanes, packedBytes, u8 } from "./dtype.ts";
 import type { DType, DTypeName, Lanes } from "./dtype.ts";
+import { arrayKind, otherStorage, requireDType, requireLanes } from "./kinds.ts";
+import { elementCount } from "./shape.ts";
 
 /** The bytes of `lanes`; the upper half of the last is zero after an odd number of 4-bit lanes. */
 export function packLanes<N extends DTypeName>(dtype: DType<N>, lanes: Lanes<N>): Uint8Array {
+  requireLanes(dtype, lanes);
   if (dtype.bits === 4) return packNibbles(lanes as Lanes<"u4" | "i4">);
   return new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength).slice();
 }
@@ -22,7 +25,9 @@ export function unpackLanes<N extends DTypeName>(
   bytes: Uint8Array,
   count: number,
 ): Lanes<N> {
-  const length = packedBytes(dtype, count);
+  requireDType(dtype);
+  if (arrayKind(bytes) !== "Uint8Array") throw otherStorage(u8, "Uint8Array", bytes);
+  const length = packedBytes(dtype, elementCount([count]));
   if (bytes.length < length) {
     throw new TilewrightError({
       code: "TW0006",

@@ -5,9 +5,11 @@
  * bool, a BigInt as the 64-bit integer that holds it.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
 import { convertInto, convertLanes } from "./convert.ts";
 import { allocateLanes, bool, f64, i64, u64 } from "./dtype.ts";
 import type { DType, DTypeName, HostValue, Lanes } from "./dtype.ts";
+import { requireDType } from "./kinds.ts";
 import { decodeTable } from "./floats.ts";
 import type { ConversionOptions, TableFloatName } from "./floats.ts";
 
@@ -66,7 +68,7 @@ export function writeLane<N extends DTypeName>(
       code: "TW0004",
       message: `element ${index} of a ${dtype.name} array is not a value it can take`,
       expected: "a number, a boolean, or a BigInt from -2^63 to 2^64 - 1",
-      found: typeof value === "bigint" ? `${value}n` : String(value),
+      found: optionText(value),
     });
   }
 }
@@ -82,8 +84,8 @@ export function convertValue<To extends DTypeName>(
   value: number | bigint | boolean,
   options?: ConversionOptions,
 ): HostValue<To> {
-  const source = allocateLanes(from, 1);
-  const target = allocateLanes(to, 1);
+  const source = allocateLanes(requireDType(from), 1);
+  const target = allocateLanes(requireDType(to), 1) as Lanes<To>;
   writeLane(from, source, 0, value, options);
   convertLanes(from, to, source, target, options);
   return readLane(to, target, 0);

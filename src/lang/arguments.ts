@@ -21,7 +21,7 @@ import type { SharedLayout } from "../layout/algebra/shared-layout.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { describe, wrongKind } from "./traced.ts";
 
@@ -202,6 +202,8 @@ export function union<const Groups extends readonly UnionGroup[]>(
   const location = captureLocation();
   const owners = new Map<string, number>();
   for (const [position, group] of groups.entries()) {
+    if (!isRecord(group) || !isReadable(group, []))
+      wrongKind("a group of union", "an object with a name for each", group, location);
     for (const [name, member] of Object.entries(group)) {
       if (!isSpec(member, ["memory"]) || member.space !== "smem") {
         throw new TilewrightError({

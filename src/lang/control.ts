@@ -11,7 +11,7 @@ import { scalarType } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import { allocate } from "./allocate.ts";
 import type { ScratchObjects } from "./allocate.ts";
 import { describeSpec, isSpec } from "./arguments.ts";
@@ -234,6 +234,8 @@ export function scoped(
 ): unknown {
   const location = captureLocation();
   const trace = activeTrace("scoped", location);
+  if (!isRecord(specs) || !isReadable(specs, []))
+    wrongKind("what scoped takes first", "an object with a name for each", specs, location);
   for (const [name, spec] of Object.entries(specs)) requireScoped(name, spec, location);
   const run = (): unknown => {
     const objects = Object.entries(specs).map(([name, spec]) => [name, allocate(name, spec)]);

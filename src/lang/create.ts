@@ -2,6 +2,8 @@
 import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
 import type { SymbolicSize } from "../ir/size.ts";
+import { requireDType } from "../formats/kinds.ts";
+import { locatedAt } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -31,12 +33,19 @@ function constantOrigin(
   return originOf(broadcastValue(converted, shape, location), location);
 }
 
+/** Refuses a format's name, or nothing, in the place of the format. */
+function requireFormat(dtype: unknown, location: Location): void {
+  locatedAt(location, () => requireDType(dtype));
+}
+
 /** A scalar with a value that is known now, or a size that is known at launch. */
 export function constant<D extends DTypeName>(
   dtype: DType<D>,
   value: number | HostValue<D> | SymbolicSize,
 ): Scalar<D> {
-  return new Scalar(constantOrigin(dtype, [], value, captureLocation()));
+  const location = captureLocation();
+  requireFormat(dtype, location);
+  return new Scalar(constantOrigin(dtype, [], value, location));
 }
 
 /** A tile with the same value everywhere, which may be a size that is known at launch. */
@@ -46,12 +55,14 @@ export function full<D extends DTypeName>(
   value: number | HostValue<D> | SymbolicSize,
 ): Tile<D> {
   const location = captureLocation();
+  requireFormat(dtype, location);
   return new Tile(constantOrigin(dtype, tileShape("full", shape, location), value, location));
 }
 
 /** A tile of zeros; of bools, false. */
 export function zeros<D extends DTypeName>(dtype: DType<D>, shape: readonly number[]): Tile<D> {
   const location = captureLocation();
+  requireFormat(dtype, location);
   const zero = dtype.kind === "bool" ? false : 0;
   return new Tile(constantOrigin(dtype, tileShape("zeros", shape, location), zero, location));
 }
@@ -80,6 +91,8 @@ function tileShape(label: string, shape: unknown, location: Location): readonly 
 /** The tiles one after the other along an axis; a negative one counts from the end. */
 export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis: number): Tile<D> {
   const location = captureLocation();
+  if (!Array.isArray(tiles))
+    wrongKind("what concatenate takes", "a list of tiles", tiles, location);
   const parts = tiles.map((tile: unknown) =>
     tile instanceof Tile
       ? useValue(tile, location)

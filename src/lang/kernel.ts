@@ -94,11 +94,28 @@ export function kernel<
   const location = captureLocation();
   const checked = checkSpec(spec, location);
   const run = body as (argument: { readonly [name: string]: unknown }) => unknown;
-  const traced = traceKernel(checked, run, location);
-  verifyKernel(traced);
+  const traced = withinStack(checked.name, location, () => {
+    const made = traceKernel(checked, run, location);
+    verifyKernel(made);
+    return made;
+  });
   // The specification's records are the type's own; where one is missing its type has no names.
   const signature = checked as unknown as Signature<Inputs, Outputs, Inouts>;
   return new KernelDefinition(traced, signature);
+}
+
+/** Reports a body that nests too deeply as what it is; everything else that it throws is its own. */
+function withinStack<T>(name: string, location: Location, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof RangeError) || !/call stack/.test(error.message)) throw error;
+    throw new TilewrightError({
+      code: "TW1035",
+      message: `tracing kernel ${name} ran out of stack`,
+      location,
+    });
+  }
 }
 
 interface Parameter {

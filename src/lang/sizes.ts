@@ -38,8 +38,13 @@ export function cdiv(size: number, by: number): number;
 export function cdiv(size: Size, by: number): Size;
 export function cdiv(size: Size, by: number): Size {
   const location = captureLocation();
-  if (!isSize(size) || !isPositiveInteger(by))
-    refuseSize("cdiv takes a size and a positive whole number", isSize(size) ? by : size, location);
+  const isCount = typeof size !== "number" || (Number.isSafeInteger(size) && size >= 0);
+  if (!isSize(size) || !isCount || !isPositiveInteger(by))
+    refuseSize(
+      "cdiv takes a size and a positive whole number",
+      isSize(size) && isCount ? by : size,
+      location,
+    );
   return ceilDivSize(size, by);
 }
 

@@ -13,6 +13,7 @@ import {
   gmem,
   iota,
   kernel,
+  loop,
   scalar,
   scoped,
   semaphore,
@@ -25,6 +26,30 @@ import {
 const n = dim("n");
 
 const specifications: readonly Mistake[] = [
+  {
+    name: "grid as a function",
+    code: "TW1034",
+    make: () => kernel({ name: "k", grid: wrong(() => [8]) }, () => undefined), // <- here
+    message: "grid of a kernel cannot be a function",
+    remedy: "give the object itself, not a function that makes it",
+  },
+  {
+    name: "threads that are no list",
+    code: "TW1034",
+    make: () => kernel({ name: "k", threads: wrong("load") }, () => undefined), // <- here
+    message: 'threads of a kernel cannot be the text "load"',
+  },
+  {
+    name: "body that nests without end",
+    code: "TW1035",
+    make: () => {
+      const nest = (): void => {
+        loop(2, nest);
+      };
+      kernel({ name: "k" }, nest); // <- here
+    },
+    message: "tracing kernel k ran out of stack",
+  },
   {
     name: "kernel with a space in its name",
     code: "TW1020",

@@ -10,7 +10,7 @@ import type { Dimension, Size } from "../ir/size.ts";
 import { lanesPerThread, targets } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import type { ScratchObject } from "./allocate.ts";
 import { describeSpec, isSpec } from "./arguments.ts";
 import type { ArraySpec, ScalarSpec, ScratchSpec } from "./arguments.ts";
@@ -122,6 +122,9 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   requireKnownOptions("kernel", spec, specNames, "TW1033", location);
   const { name, threads, inputs = {}, outputs = {}, inouts = {}, scratch = {} } = spec;
   requireName("a kernel", name, location);
+  const { grid: axes = {}, cluster = {} } = spec;
+  const groups = { grid: axes, cluster, inputs, outputs, inouts, scratch };
+  for (const [group, entries] of Object.entries(groups)) requireGroup(group, entries, location);
   const register = new NameRegister();
   const grid = checkGrid(spec, register, location);
   checkThreads(threads, register, location);
@@ -206,6 +209,7 @@ function checkThreads(
   location: Location,
 ): void {
   if (threads === undefined) return;
+  if (!Array.isArray(threads)) throw otherGroup("threads", "a list of names", threads, location);
   if (threads.length === 0 || threads.length > mostThreads) {
     throw new TilewrightError({
       code: "TW1025",
@@ -216,6 +220,33 @@ function checkThreads(
     });
   }
   for (const thread of threads) register.claim("a program thread", thread, location);
+}
+
+/** The parts of a specification are objects with a name for each thing. */
+function requireGroup(group: string, entries: unknown, location: Location): void {
+  if (isRecord(entries) && isReadable(entries, [])) return;
+  const remedy =
+    typeof entries === "function"
+      ? "give the object itself, not a function that makes it"
+      : undefined;
+  throw otherGroup(group, "an object with a name for each", entries, location, remedy);
+}
+
+function otherGroup(
+  group: string,
+  expected: string,
+  found: unknown,
+  location: Location,
+  remedy?: string,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW1034",
+    message: `${group} of a kernel cannot be ${describe(found)}`,
+    location,
+    expected,
+    found: describe(found),
+    remedy,
+  });
 }
 
 function checkEntries(

@@ -100,6 +100,9 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     location: Location,
   ): Tile<D> {
     const source = useValue(this, location);
+    const isLayout = typeof layout === "object" && (layout as unknown) !== null && "text" in layout;
+    if (typeof layout !== "string" && !isLayout)
+      wrongKind("the layout", "a layout or its text", layout, location);
     const { text } = locatedAt(location, () =>
       typeof layout === "string" ? parseLayout(layout) : layout,
     );
@@ -249,6 +252,8 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   ): readonly [Tile<D>, ...Tiles<P>] {
     const location = captureLocation();
     const keys = useValue(this, location);
+    if (!Array.isArray(payloads))
+      wrongKind("the payloads of sortWith", "a list of tiles", payloads, location);
     const operands = {
       keys,
       payloads: payloads.map((payload: unknown) =>
@@ -288,6 +293,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
 
   /** A tile has at least one axis, so the only one cannot be reduced away. */
   #requireOtherAxis(method: string, axis: number, location: Location): void {
+    if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
     if (this.shape.length > 1) return;
     throw new TilewrightError({
       code: "TW1015",

@@ -18,6 +18,7 @@ import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
 import type { Type } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
+import { requireAttributeKinds } from "./attribute-kinds.ts";
 
 /** A region of the program being traced; its values are usable while it is open. */
 export interface Scope {
@@ -154,6 +155,7 @@ export function emit<K extends OpKind>(
   attributes: OpAttributes<K>,
   location: Location,
 ): readonly Value[] {
+  requireAttributeKinds(kind, attributes, location);
   const trace = activeTrace(opName({ kind, attributes }), location);
   return trace.add(kind, operands, attributes, {} as OpRegions<K>, location);
 }

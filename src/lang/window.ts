@@ -43,7 +43,7 @@ export const all: All = Object.freeze({ kind: "all" });
 /** `size` elements of an axis, from `start` on. */
 export function slice(start: Index, size: Size): Slice {
   const location = captureLocation();
-  if (!isIndex(start))
+  if (!isIndex(start) || (typeof start === "number" && !Number.isInteger(start)))
     wrongKind("the start of a slice", "a number, an i32 scalar or a size", start, location);
   if (!isExtent(size)) wrongKind("the size of a slice", "a positive whole number", size, location);
   return Object.freeze({ kind: "slice", start, size });

@@ -28,6 +28,7 @@ import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../support/location.ts";
 import type { Location, Position } from "../support/location.ts";
+import { isReadable, optionText } from "../support/options.ts";
 import { targets } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { checksum } from "./checksum.ts";
@@ -174,8 +175,11 @@ export function kernelFromCompiled<K extends Signature = Signature>(
   return new CompiledKernel(kernel, signature, launchPlan, code);
 }
 
+const manifestParts = ["format", "target", "code", "kernel", "plan"];
+
 function isManifest(value: unknown): value is CompiledManifest {
-  if (typeof value !== "object" || value === null) return false;
+  if (typeof value !== "object" || value === null || !isReadable(value, manifestParts))
+    return false;
   const {
     format: found,
     target,
@@ -203,6 +207,7 @@ function notAManifest(value: unknown): TilewrightError {
 }
 
 function requireOwnCode({ code: described, kernel }: CompiledManifest, code: CompiledCode): void {
+  if (typeof code !== "string" && !(code instanceof Uint8Array)) throw notCode(code, kernel.name);
   const form = typeof code === "string" ? "ptx" : "cubin";
   const sum = checksum(code);
   if (form === described.form && sum === described.checksum) return;
@@ -211,6 +216,15 @@ function requireOwnCode({ code: described, kernel }: CompiledManifest, code: Com
     message: `the code is not what the manifest of kernel ${kernel.name} was made with`,
     expected: `${described.form}, checksum ${described.checksum}`,
     found: `${form}, checksum ${sum}`,
+  });
+}
+
+function notCode(code: unknown, kernel: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW4021",
+    message: `this is no code of kernel ${kernel}`,
+    expected: "PTX as a text, or a cubin as a Uint8Array",
+    found: optionText(code),
   });
 }
 

@@ -17,7 +17,7 @@ export function requireKnownOptions(
   location: Location,
 ): void {
   const expected = `{ ${known.join(", ")} }`;
-  if (!isRecord(options)) {
+  if (!isRecord(options) || !isReadable(options, known)) {
     const message = `the options of ${what} are not an object with names`;
     const found = optionText(options);
     throw new TilewrightError({ code, message, location, expected, found });
@@ -37,7 +37,21 @@ export function requireKnownOptions(
   }
 }
 
-function isRecord(options: unknown): options is { readonly [name: string]: unknown } {
+/** Whether reading these fields throws nothing, as a proxy or a getter may. */
+export function isReadable(value: object, names: readonly string[]): boolean {
+  try {
+    Object.keys(value);
+    // A proxy that refuses to be read refuses any name.
+    Reflect.get(value, Symbol.toStringTag);
+    for (const name of names) Reflect.get(value, name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a value is an object with names, and neither a list nor an instance of a class. */
+export function isRecord(options: unknown): options is { readonly [name: string]: unknown } {
   if (typeof options !== "object" || options === null) return false;
   const prototype: unknown = Object.getPrototypeOf(options);
   return prototype === Object.prototype || prototype === null;

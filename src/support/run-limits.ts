@@ -11,7 +11,7 @@
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticDetails } from "./diagnostics.ts";
 import type { Location } from "./location.ts";
-import { optionText } from "./options.ts";
+import { isReadable, optionText } from "./options.ts";
 
 export interface RunLimits {
   /** Ends the run when it is aborted. */
@@ -42,7 +42,7 @@ export function requireRunLimits(
 
 /** Signals of other realms and of polyfills serve as well. */
 function isSignal(value: unknown): value is AbortSignal {
-  if (typeof value !== "object" || value === null) return false;
+  if (typeof value !== "object" || value === null || !isReadable(value, ["aborted"])) return false;
   const { aborted, addEventListener } = value as Partial<AbortSignal>;
   return typeof aborted === "boolean" && typeof addEventListener === "function";
 }

@@ -10,6 +10,7 @@ import { requireHostArray } from "../device/kinds.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
 
 /** A reference value and how far a correct result may lie from it. */
 export interface Reference {
@@ -38,6 +39,7 @@ export function compareWithReference(
   name = "the result",
 ): Comparison {
   requireHostArray("compareWithReference", result);
+  requireReference(reference);
   const numbers = toNumbers(result);
   const mismatches: Mismatch[] = [];
   let worst = 0;
@@ -49,6 +51,17 @@ export function compareWithReference(
   });
   if (mismatches.length > 0) throw mismatchError(result, mismatches, name);
   return { elements: numbers.length, worst };
+}
+
+function requireReference(reference: unknown): void {
+  if (typeof reference === "function") return;
+  throw new TilewrightError({
+    code: "TW4023",
+    message: "compareWithReference takes a function second",
+    expected: "(index) => ({ value, bound })",
+    found: optionText(reference),
+    remedy: "give a function that knows the value of each element, and its bound",
+  });
 }
 
 /** The error in units of its bound: 0 where the result is the reference, NaN and infinities included. */

@@ -1,7 +1,8 @@
 /** Runs a kernel from the language on the emulator, and gives back its outputs. */
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
 import { laneConstructors, packedBytes } from "../../src/formats/dtype.ts";
-import { elementCount, hostArray } from "../../src/formats/hostarray.ts";
+import { hostArray } from "../../src/formats/hostarray.ts";
+import { elementCount } from "../../src/formats/shape.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";

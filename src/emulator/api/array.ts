@@ -1,7 +1,7 @@
 /** Arrays in an emulator's global memory: what a pointer parameter is given. */
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { elementCount } from "../../formats/hostarray.ts";
+import { elementCount } from "../../formats/shape.ts";
 import { madeBy, thisCopy } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { EmulatedMemory } from "../memory.ts";

@@ -1,12 +1,7 @@
 /** An emulator: global memory, and launches of modules on it. */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import {
-  checkedArray,
-  hostArray,
-  isHostArray,
-  requireDType,
-  storageBytes,
-} from "../../formats/hostarray.ts";
+import { checkedArray, hostArray, isHostArray, storageBytes } from "../../formats/hostarray.ts";
+import { requireDType } from "../../formats/kinds.ts";
 import type { GivenArray, HostArray } from "../../formats/hostarray.ts";
 import { refuseForeign } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";

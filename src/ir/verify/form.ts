@@ -8,6 +8,7 @@ import { opTable } from "../ops.ts";
 import type { AttributeForm, AttributeSchema, OpSchema } from "../schema.ts";
 import { regionList } from "../traverse.ts";
 import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
 import { reject } from "./report.ts";
 
 type Slots = { readonly [name: string]: unknown };
@@ -91,7 +92,7 @@ function verifySlots(op: AnyOp, schema: OpSchema): void {
     if (!attributeFits(form, attributes[name]))
       reject(op, "TW2001", `attribute ${name} of ${op.kind} is not ${schemaText(form)}`, {
         expected: schemaText(form),
-        found: String(attributes[name]),
+        found: optionText(attributes[name]),
       });
 }
 

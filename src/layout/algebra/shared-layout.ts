@@ -30,6 +30,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Memo } from "../../support/memo.ts";
+import { optionText } from "../../support/options.ts";
 import { product } from "./bits.ts";
 
 export const swizzles = [0, 32, 64, 128] as const;
@@ -98,11 +99,11 @@ const form = /^shared\((?:order ([\d ]+))?(?:, )?(?:tile ([\d ]+))?(?:, )?(?:swi
 
 /** Reads what `text` of a shared layout says. */
 export function parseSharedLayout(text: string): SharedLayout {
-  const match = form.exec(text.trim().replace(/\s+/g, " "));
+  const match = typeof text === "string" ? form.exec(text.trim().replace(/\s+/g, " ")) : null;
   if (match === null) {
     throw new TilewrightError({
       code: "TW6001",
-      message: `"${text}" is not the text of a layout in shared memory`,
+      message: `${optionText(text)} is not the text of a layout in shared memory`,
       expected: "shared(order 1 0, tile 8 64, swizzle 128), each part optional",
     });
   }

@@ -21,6 +21,7 @@
  *   | 0, 4       | 0, 32, 64, 96  | 8      | 0    |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { optionText } from "../../support/options.ts";
 import { namedLayouts, tcgen05Collective } from "./named.ts";
 import { sameLayout } from "./register-layout.ts";
 import type { RegisterLayout } from "./register-layout.ts";
@@ -66,12 +67,15 @@ export function tmemMatrix(kind: TmemMatrix["kind"], packing = 1): TmemMatrix {
 }
 
 export function parseTmemLayout(text: string): TmemLayout {
-  if (/^\s*tmem\(\s*scales\s*\)\s*$/.test(text)) return tmemScales;
-  const match = /^\s*tmem\(\s*(full|half|pair)\s*(?:,\s*pack (\d+)\s*)?\)\s*$/.exec(text);
+  const isText = typeof text === "string";
+  if (isText && /^\s*tmem\(\s*scales\s*\)\s*$/.test(text)) return tmemScales;
+  const match = !isText
+    ? null
+    : /^\s*tmem\(\s*(full|half|pair)\s*(?:,\s*pack (\d+)\s*)?\)\s*$/.exec(text);
   if (match === null) {
     throw new TilewrightError({
       code: "TW6001",
-      message: `"${text}" is not the text of a layout in tensor memory`,
+      message: `${optionText(text)} is not the text of a layout in tensor memory`,
       expected: "tmem(full), tmem(half), tmem(pair), each with pack p, or tmem(scales)",
     });
   }

@@ -6,6 +6,7 @@
  *   bits   := { ("R" | "L" | "W") number }
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { optionText } from "../../support/options.ts";
 import { laneBit, laneBits, registerBit, warpBit, warpBits } from "./bits.ts";
 import type { Bit } from "./bits.ts";
 import { axesLayout, flatLayout, splat } from "./register-layout.ts";
@@ -14,6 +15,8 @@ import type { RegisterLayout } from "./register-layout.ts";
 const form = /^\s*(flat)?\s*\(([^()]*)\)\s*$/;
 
 export function parseLayout(text: string): RegisterLayout {
+  if (typeof text !== "string")
+    throw textError(optionText(text), "the text of a layout", optionText(text));
   if (text.trim() === "splat") return splat;
   const match = form.exec(text);
   if (match === null) throw textError(text, "splat, flat(…) or (… | …)", text);

@@ -34,6 +34,8 @@ import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
 import { requireRegisters } from "./residence.ts";
 import { buildSystem } from "./system.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { isReadable, optionText } from "../../support/options.ts";
 
 /** A value that an op needs elsewhere than it lies. */
 export interface Conversion {
@@ -74,8 +76,33 @@ export interface Placement {
 
 type Refusals = ReadonlyMap<Op<"dot">, string>;
 
+/** Refuses what is no kernel, such as what `kernel(…)` gives, which holds one. */
+function requirePlaceable(kernel: unknown, target: unknown): void {
+  const parts = ["name", "body", "parameters"];
+  const isKernel =
+    typeof kernel === "object" &&
+    kernel !== null &&
+    isReadable(kernel, parts) &&
+    parts.every((part) => part in kernel);
+  const isTarget =
+    typeof target === "object" && target !== null && "sharedMemoryPerBlock" in target;
+  if (isKernel && isTarget) return;
+  throw new TilewrightError({
+    code: "TW4023",
+    message: isKernel
+      ? "placeKernel takes a target second"
+      : "placeKernel takes a kernel's IR first",
+    expected: isKernel ? "a description of a target" : "the kernel of a definition",
+    found: optionText(isKernel ? target : kernel),
+    remedy: isKernel
+      ? "give one of targets"
+      : "write placeKernel(definition.kernel, targets.sm_90a)",
+  });
+}
+
 /** Places a kernel; reports why where that is impossible. */
 export function placeKernel(kernel: Kernel, target: Target): Placement {
+  requirePlaceable(kernel, target);
   let refused: Refusals = new Map();
   for (;;) {
     const statements = state(kernel, target, refused);

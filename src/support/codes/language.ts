@@ -5,7 +5,7 @@
  * |-----------------|---------------------------------------------------|
  * | TW1001 – TW1009 | traced values and JavaScript's own                |
  * | TW1010 – TW1019 | values, control flow and windows in a kernel      |
- * | TW1020 – TW1032 | a kernel's specification                          |
+ * | TW1020 – TW1034 | a kernel's specification                          |
  */
 import { registerCodes } from "./entry.ts";
 
@@ -227,5 +227,19 @@ export const languageCodes = registerCodes({
       "The function takes no option of this name. Ignoring it would leave the default in force without a word.",
     example: "barrier({ arivals: 3 })",
     remedy: "use one of the names that the message lists",
+  },
+  TW1034: {
+    title: "part of a specification of another kind",
+    cause:
+      "grid, cluster, inputs, outputs, inouts and scratch are objects with a name for each thing, threads is a list of names. Anything else would name nothing, and the kernel would run without it.",
+    example: "kernel({ name: 'k', grid: () => [n] }, …)",
+    remedy: "write an object such as { i: 8 }",
+  },
+  TW1035: {
+    title: "tracing ran out of stack",
+    cause:
+      "Each loop, branch and thread's code is traced inside the one around it. The body nests them too deeply, or calls itself without end.",
+    example: "const nest = (n) => { loop(2, () => nest(n + 1)); };",
+    remedy: "let the recursion end, or use one loop in the kernel in place of many nested ones",
   },
 });

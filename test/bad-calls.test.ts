@@ -1,0 +1,68 @@
+/**
+ * Every function that the library exports, called with everything that it does not take: wrong kinds, nothing, NaN,
+ * numbers that are too large, objects that refuse to be read. What each parameter takes is written down as its
+ * documented type; everything else must be refused with a code, and nothing may end in an error without one.
+ *
+ *   zeros("f32", [8])            TW0007
+ *   zeros(f32, proxy)            TW1008
+ */
+import { afterAll, describe, expect, test } from "vitest";
+import * as library from "tilewright";
+import * as emulation from "tilewright/emulator";
+import * as testing from "tilewright/testing";
+import { f32, TilewrightError } from "tilewright";
+import type { Junk, Parameter } from "./support/bad-calls/junk.ts";
+import { junk } from "./support/bad-calls/junk.ts";
+import { calls, outside } from "./support/bad-calls/calls.ts";
+import { closeDevices } from "./support/bad-calls/surroundings.ts";
+
+let count = 0;
+
+async function verdict(work: () => unknown): Promise<string> {
+  try {
+    await work();
+    return "accepted";
+  } catch (error) {
+    if (error instanceof TilewrightError) return "refused";
+    const stack = error instanceof Error ? (error.stack ?? error.message) : "something thrown";
+    return `uncoded ${stack.split("\n").slice(0, 2).join(" ")}`;
+  }
+}
+
+/** The arguments with one of them replaced. */
+function replaced(parameters: readonly Parameter[], at: number, item: unknown): unknown[] {
+  return parameters.map(({ valid }, index) => (index === at ? item : valid()));
+}
+
+describe("calls with what they do not take", () => {
+  test.each(calls)("$name", async ({ parameters, call }) => {
+    const whole = await verdict(() => call(...parameters.map(({ valid }) => valid())));
+    expect(whole).toBe("accepted");
+    const wrong: string[] = [];
+    for (const [at, { takes }] of parameters.entries())
+      for (const [key, make] of Object.entries(junk)) {
+        count += 1;
+        const found = await verdict(() => call(...replaced(parameters, at, make())));
+        const fine = takes.includes(key as Junk) ? ["accepted", "refused"] : ["refused"];
+        if (!fine.includes(found)) wrong.push(`argument ${at} as ${key}: ${found}`);
+      }
+    expect(wrong).toEqual([]);
+  });
+
+  test("are thousands", () => {
+    expect(count).toBeGreaterThan(3000);
+  });
+});
+
+test("every export is called", () => {
+  const named = new Set(calls.map(({ name }) => name.replace(/[ .(].*$/, "")));
+  const exported = [library, emulation, testing].flatMap((module) =>
+    Object.entries(module)
+      .filter(([, value]) => typeof value === "function")
+      .map(([name]) => name),
+  );
+  expect(exported.filter((name) => !named.has(name) && !outside.includes(name))).toEqual([]);
+  expect(f32.name).toBe("f32");
+});
+
+afterAll(closeDevices);

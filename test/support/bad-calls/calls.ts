@@ -1,0 +1,560 @@
+/** The calls, each with what its parameters take. */
+import * as library from "tilewright";
+import type { GivenArray } from "tilewright";
+import { f32, i32 } from "tilewright";
+import { Emulator } from "tilewright/emulator";
+import { checkKernel, compareWithReference } from "tilewright/testing";
+import { numberTakes, options, parameter } from "./junk.ts";
+import type { Parameter } from "./junk.ts";
+import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
+import type { Body } from "./surroundings.ts";
+
+export interface BadCall {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  readonly call: (...values: readonly unknown[]) => unknown;
+}
+
+/** A function of the library as a program without types sees it. */
+type Untyped = (...values: readonly unknown[]) => unknown;
+const untyped = library as unknown as { readonly [name: string]: Untyped };
+
+function method(owner: object, name: string): Untyped {
+  const found = (owner as { readonly [name: string]: unknown })[name];
+  if (typeof found !== "function") throw new Error(`there is no method ${name}`);
+  return (...values) => Reflect.apply(found as Untyped, owner, values) as unknown;
+}
+
+/** A function of the host. */
+function host(name: string, ...parameters: readonly Parameter[]): BadCall {
+  const call = untyped[name];
+  if (call === undefined) throw new Error(`there is no export ${name}`);
+  return { name, parameters, call };
+}
+
+/** A function of the language, called in a body. */
+function traced(name: string, ...parameters: readonly Parameter[]): BadCall {
+  const call = untyped[name];
+  if (call === undefined) throw new Error(`there is no export ${name}`);
+  return {
+    name,
+    parameters,
+    call: (...values) => {
+      inKernel((body) => call(...values.map((value) => fromBody(value, body))));
+    },
+  };
+}
+
+/** Values that exist in a body alone are named outside of it. */
+class InBody {
+  readonly pick: (body: Body) => unknown;
+  constructor(pick: (body: Body) => unknown) {
+    this.pick = pick;
+  }
+}
+
+const given = (pick: (body: Body) => unknown) => (): unknown => new InBody(pick);
+
+function fromBody(value: unknown, body: Body): unknown {
+  if (value instanceof InBody) return value.pick(body);
+  return Array.isArray(value) ? value.map((each: unknown) => fromBody(each, body)) : value;
+}
+
+/** A method of something in a body. */
+function member(owner: keyof Body, name: string, ...parameters: readonly Parameter[]): BadCall {
+  return {
+    name: `body ${owner}.${name}`,
+    parameters,
+    call: (...values) => {
+      inKernel((body) =>
+        method(body[owner], name)(...values.map((value) => fromBody(value, body))),
+      );
+    },
+  };
+}
+
+const dtype = parameter(() => f32);
+const shape = parameter(() => [8], "list", "numbers");
+const tileShape = parameter(() => [8], "numbers");
+const memoryShape = parameter(() => [8], "list", "numbers");
+const square = parameter(given(({ square: each }) => each));
+const operand = parameter(
+  given(({ tile: each }) => each),
+  ...numberTakes,
+);
+const text = parameter(() => "name", "text", "empty");
+const body = parameter(() => () => undefined, "function");
+const axis = parameter(() => 0, "negative", "zero");
+const array = parameter(() => numbers);
+const data = parameter(() => new Float32Array(8), "undefined");
+
+const layoutText = parameter(() => "(L0 L1 L2 L3 L4 W0 W1)", "text", "empty");
+
+const formats: readonly BadCall[] = [
+  host("hostArray", dtype, shape, data),
+  host(
+    "fromNumbers",
+    dtype,
+    shape,
+    parameter(() => [1, 2, 3, 4, 5, 6, 7, 8], "list", "numbers"),
+  ),
+  host(
+    "fromLanes",
+    dtype,
+    shape,
+    parameter(() => new Float32Array(8)),
+  ),
+  host(
+    "fromNested",
+    dtype,
+    parameter(() => [[1, 2]], "list", "numbers"),
+  ),
+  ...["toLanes", "toNumbers", "toFloat32", "toNested", "formatArray"].map((name) =>
+    host(name, array),
+  ),
+  host(
+    "toBigInts",
+    parameter(() => library.fromNumbers(i32, [2], [1, 2])),
+  ),
+  host(
+    "packLanes",
+    dtype,
+    parameter(() => new Float32Array(8)),
+  ),
+  host(
+    "unpackLanes",
+    dtype,
+    parameter(() => new Uint8Array(32)),
+    parameter(() => 8, "zero"),
+  ),
+  host(
+    "convertLanes",
+    dtype,
+    parameter(() => library.bf16),
+    parameter(() => new Float32Array(8)),
+    parameter(() => new Uint16Array(8)),
+  ),
+  host(
+    "convertValue",
+    dtype,
+    dtype,
+    parameter(() => 1, ...numberTakes, "bigint", "boolean"),
+  ),
+  host(
+    "encodeFloat",
+    parameter(() => "bf16"),
+    parameter(() => 1, ...numberTakes),
+  ),
+  host(
+    "decodeFloat",
+    parameter(() => "bf16"),
+    parameter(() => 1, "zero"),
+  ),
+];
+
+const specification: readonly BadCall[] = [
+  host(
+    "kernel",
+    parameter(() => ({ name: "k" })),
+    body,
+  ),
+  ...["grid", "cluster", "inputs", "outputs", "inouts", "scratch", "threads", "name"].map(
+    (field): BadCall => ({
+      name: `kernel with ${field}`,
+      parameters: [
+        field === "threads"
+          ? parameter(() => ["a"], "undefined")
+          : field === "name"
+            ? parameter(() => "k")
+            : options(),
+      ],
+      call: (value) => untyped["kernel"]?.({ name: "k", [field]: value }, () => undefined),
+    }),
+  ),
+  ...["inputs", "outputs", "inouts", "scratch", "grid"].map((field): BadCall => ({
+    name: `kernel with an entry of ${field}`,
+    parameters: [
+      parameter(() =>
+        field === "grid"
+          ? 4
+          : field === "scratch"
+            ? library.smem(f32, [8])
+            : library.array(f32, [8]),
+      ),
+    ],
+    call: (value) => untyped["kernel"]?.({ name: "k", [field]: { entry: value } }, () => undefined),
+  })),
+  host(
+    "array",
+    dtype,
+    parameter(() => [8], "list", "numbers"),
+    options(),
+  ),
+  host("scalar", dtype),
+  host("smem", dtype, memoryShape),
+  host("gmem", dtype, memoryShape),
+  host(
+    "semaphore",
+    parameter(() => [2], "undefined", "list", "numbers"),
+  ),
+  host("barrier", options()),
+  host(
+    "union",
+    parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
+  ),
+  host("dim", text, options()),
+  host(
+    "cdiv",
+    parameter(() => 8, "zero"),
+    parameter(() => 4),
+  ),
+  host(
+    "slice",
+    parameter(() => 0, "zero", "negative", "huge"),
+    parameter(() => 4),
+  ),
+];
+
+const language: readonly BadCall[] = [
+  traced("zeros", dtype, tileShape),
+  traced(
+    "full",
+    dtype,
+    tileShape,
+    parameter(() => 1, ...numberTakes),
+  ),
+  traced(
+    "iota",
+    parameter(() => i32),
+    tileShape,
+    axis,
+  ),
+  traced(
+    "constant",
+    dtype,
+    parameter(() => 1, ...numberTakes),
+  ),
+  traced("concatenate", parameter(given(({ tile: each }) => [each, each])), axis),
+  traced(
+    "dot",
+    square,
+    square,
+    parameter(() => ({ precision: "ieee" })),
+  ),
+  traced("when", parameter(given(({ i }) => i.lt(2))), body),
+  traced(
+    "loop",
+    parameter(() => 4, "zero", "negative"),
+    body,
+  ),
+  traced(
+    "gridSize",
+    parameter(() => "i"),
+  ),
+  traced(
+    "clusterRank",
+    parameter(() => "i"),
+  ),
+  traced(
+    "setRegisters",
+    parameter(() => 64),
+  ),
+  traced(
+    "waitGroup",
+    parameter(() => 0, "undefined", "zero", "huge", "object", "bare"),
+  ),
+  traced("assert", parameter(given(({ i }) => i.lt(2))), text),
+  traced(
+    "debugPrint",
+    parameter(() => "x", "text", "empty"),
+  ),
+  traced("warps", body),
+  traced(
+    "scoped",
+    parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
+    body,
+  ),
+  ...["sum", "prod", "min", "max"].map((name) =>
+    member(
+      "square",
+      name,
+      parameter(() => 0, "undefined", "negative", "zero"),
+      options(),
+    ),
+  ),
+  ...["cumsum", "cumprod", "cummin", "cummax", "sort"].map((name) =>
+    member("square", name, axis, options()),
+  ),
+  ...["argmin", "argmax"].map((name) => member("square", name, axis)),
+  member(
+    "square",
+    "sortWith",
+    axis,
+    parameter(
+      given(({ square: each }) => [each]),
+      "list",
+    ),
+    options(),
+  ),
+  ...["add", "sub", "mul", "div"].map((name) => member("tile", name, operand)),
+  member("tile", "fma", operand, operand),
+  member("tile", "cast", dtype, options()),
+  member("tile", "bitcast", dtype),
+  member(
+    "tile",
+    "reshape",
+    parameter(() => [2, 4]),
+  ),
+  member(
+    "square",
+    "transpose",
+    parameter(() => [1, 0], "undefined"),
+  ),
+  member(
+    "square",
+    "slice",
+    parameter(() => [0, 0]),
+    parameter(() => [4, 4]),
+  ),
+  member(
+    "tile",
+    "layoutCast",
+    parameter(() => "splat"),
+  ),
+  member("truths", "select", operand, operand),
+  member("out", "store", operand),
+  member("x", "load", options()),
+  member(
+    "x",
+    "at",
+    parameter(() => library.slice(0, 4), "zero", "undefined"),
+  ),
+  member(
+    "x",
+    "reshape",
+    parameter(() => [2, 4]),
+  ),
+  member("shared", "store", operand),
+];
+
+function onDevice(
+  device: "simulator" | "emulator",
+  name: string,
+  ...parameters: readonly Parameter[]
+): BadCall {
+  return {
+    name: `Device.${name} of the ${device}`,
+    parameters,
+    call: async (...values) => {
+      const result: unknown = await method(await deviceNamed(device), name)(...values);
+      if (result instanceof library.DeviceArray || result instanceof library.BoundLaunch)
+        result.dispose();
+    },
+  };
+}
+
+const definition = parameter(() => copy);
+const launchOptions = parameter(() => ({ dimensions: {} }), "undefined", "object", "bare");
+
+const devices: readonly BadCall[] = (["simulator", "emulator"] as const).flatMap((name) => [
+  onDevice(name, "allocate", dtype, shape),
+  onDevice(
+    name,
+    "upload",
+    parameter(() => numbers as GivenArray),
+  ),
+  onDevice(
+    name,
+    "run",
+    definition,
+    parameter(() => ({ x: numbers })),
+    launchOptions,
+  ),
+  onDevice(name, "time", body),
+  onDevice(name, "synchronize", options()),
+  {
+    name: `Device.run with an array, on the ${name}`,
+    parameters: [array],
+    call: async (x) => (await deviceNamed(name)).run(copy, { x: x as GivenArray<"f32"> }),
+  },
+  ...["dimensions", "signal", "timeLimit", "stepLimit"].map((field): BadCall => ({
+    name: `Device.run with ${field}, on the ${name}`,
+    parameters: [
+      field === "dimensions"
+        ? options()
+        : field === "timeLimit"
+          ? parameter(() => 60_000, "undefined", "zero", "fraction", "huge", "infinite")
+          : field === "stepLimit"
+            ? parameter(() => 1e6, "undefined")
+            : parameter(() => new AbortController().signal, "undefined"),
+    ],
+    call: async (value) => (await deviceNamed(name)).run(copy, { x: numbers }, { [field]: value }),
+  })),
+  ...["dtype", "shape", "data"].map((field): BadCall => ({
+    name: `Device.upload with ${field}, on the ${name}`,
+    parameters: [parameter(() => numbers[field as "data"])],
+    call: async (value) => {
+      const array = { ...numbers, [field]: value } as GivenArray;
+      (await (await deviceNamed(name)).upload(array)).dispose();
+    },
+  })),
+  {
+    name: `Device.download of the ${name}`,
+    parameters: [parameter(() => undefined, "undefined")],
+    call: async (value) => {
+      const device = await deviceNamed(name);
+      if (value !== undefined) await device.download(value as never);
+    },
+  },
+  {
+    name: `Device.record of the ${name}`,
+    parameters: [parameter(() => [], "list")],
+    call: async (value) => (await deviceNamed(name)).record(value as never).dispose(),
+  },
+]);
+
+const opening: readonly BadCall[] = [
+  {
+    name: "open",
+    parameters: [parameter(() => "simulator", "undefined"), options()],
+    call: async (...values) => {
+      const device = (await untyped["open"]?.(...values)) as library.Device;
+      device.dispose();
+    },
+  },
+  ...["target", "schedule", "seed", "checks", "onPrint", "onFindings", "onLeak", "onCompile"].map(
+    (field): BadCall => ({
+      name: `open with ${field}`,
+      parameters: [
+        field.startsWith("on")
+          ? parameter(() => () => undefined, "undefined", "function")
+          : field === "seed"
+            ? parameter(() => 1, "undefined", "negative", "zero")
+            : parameter(
+                () => undefined,
+                "undefined",
+                ...(field === "checks" ? ["boolean" as const] : []),
+              ),
+      ],
+      call: async (value) => {
+        (await library.open("simulator", { [field]: value })).dispose();
+      },
+    }),
+  ),
+  host(
+    "compileAhead",
+    definition,
+    parameter(() => "sm_90a", "undefined"),
+  ),
+  {
+    name: "kernelFromCompiled",
+    parameters: [
+      parameter(() => library.compileAhead(copy).manifest),
+      parameter(() => library.compileAhead(copy).ptx),
+    ],
+    call: (...values) => untyped["kernelFromCompiled"]?.(...values),
+  },
+  {
+    name: "loadKernel",
+    parameters: [parameter(() => undefined, "undefined")],
+    call: (value) => (value === undefined ? undefined : untyped["loadKernel"]?.(value)),
+  },
+  host("parseLayout", layoutText),
+  host(
+    "parseSharedLayout",
+    parameter(() => "shared()"),
+  ),
+  host(
+    "parseTmemLayout",
+    parameter(() => "tmem(full)"),
+  ),
+  {
+    name: "placeKernel",
+    parameters: [parameter(() => copy.kernel), parameter(() => library.targets.sm_90a)],
+    call: (...values) => untyped["placeKernel"]?.(...values),
+  },
+  {
+    name: "checkKernel",
+    parameters: [definition, parameter(() => ({ x: numbers })), options(() => ({ schedules: 1 }))],
+    call: (...values) => (checkKernel as unknown as Untyped)(...values),
+  },
+  {
+    name: "compareWithReference",
+    parameters: [array, parameter(() => () => ({ value: 1, bound: 100 }))],
+    call: (...values) => (compareWithReference as unknown as Untyped)(...values),
+  },
+  {
+    name: "Emulator.upload",
+    parameters: [array],
+    call: (value) => new Emulator().upload(value as GivenArray),
+  },
+  {
+    name: "Emulator.load",
+    parameters: [parameter(() => library.compileAhead(copy).ptx)],
+    call: (value) => new Emulator().load(value as string),
+  },
+];
+
+export const calls: readonly BadCall[] = [
+  ...formats,
+  ...specification,
+  ...language,
+  ...devices,
+  ...opening,
+];
+
+/** Exports that this table leaves out: classes that a program does not make, and the algebra of layouts. */
+export const outside: readonly string[] = [
+  "BoundLaunch",
+  "CompiledKernel",
+  "Device",
+  "DeviceArray",
+  "TilewrightError",
+  "EmulatedArray",
+  "EmulatedModule",
+  "TensorMapValue",
+  "formatLeaks",
+  "placementReport",
+  "accumulator",
+  "wgmma",
+  "copyAsync",
+  "prefetch",
+  "switchCase",
+  "whileLoop",
+  "threadIndex",
+  "debugBreak",
+  "blockSync",
+  "clusterArrive",
+  "clusterSync",
+  "clusterWait",
+  "commitGlobal",
+  "commitGroup",
+  "commitShared",
+  "launchNextKernel",
+  "waitForPreviousKernel",
+  "bankConflicts",
+  "blockedLayout",
+  "broadcastLayout",
+  "byteOffset",
+  "coalescedLayout",
+  "drawLayoutText",
+  "drawRegisterLayout",
+  "drawRelayout",
+  "drawRelayoutText",
+  "drawSharedLayout",
+  "drawSharedText",
+  "holders",
+  "mmaFragment",
+  "planRelayout",
+  "reduceLayout",
+  "registersPerLane",
+  "relayoutCost",
+  "replication",
+  "sliceView",
+  "stridedLayout",
+  "tiling",
+  "tmemPlace",
+  "transposeLayout",
+  "transposeView",
+  "wholeView",
+];
