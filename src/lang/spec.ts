@@ -209,7 +209,7 @@ function checkThreads(
   location: Location,
 ): void {
   if (threads === undefined) return;
-  if (!Array.isArray(threads)) throw otherGroup("threads", "a list of names", threads, location);
+  if (!isList(threads)) throw otherGroup("threads", "a list of names", threads, location);
   if (threads.length === 0 || threads.length > mostThreads) {
     throw new TilewrightError({
       code: "TW1025",
@@ -220,6 +220,10 @@ function checkThreads(
     });
   }
   for (const thread of threads) register.claim("a program thread", thread, location);
+}
+
+function isList(item: unknown): boolean {
+  return Array.isArray(item);
 }
 
 /** The parts of a specification are objects with a name for each thing. */

@@ -22,7 +22,8 @@ const untyped = library as unknown as { readonly [name: string]: Untyped };
 function method(owner: object, name: string): Untyped {
   const found = (owner as { readonly [name: string]: unknown })[name];
   if (typeof found !== "function") throw new Error(`there is no method ${name}`);
-  return (...values) => Reflect.apply(found as Untyped, owner, values) as unknown;
+  const call = found as Untyped;
+  return (...values) => call.apply(owner, [...values]);
 }
 
 /** A function of the host. */
@@ -361,7 +362,7 @@ const devices: readonly BadCall[] = (["simulator", "emulator"] as const).flatMap
   onDevice(
     name,
     "upload",
-    parameter(() => numbers as GivenArray),
+    parameter(() => numbers),
   ),
   onDevice(
     name,
