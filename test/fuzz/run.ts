@@ -5,7 +5,8 @@
 import type { Allocation, Backend } from "../../src/device/backend.ts";
 import { isWide } from "../../src/formats/dtype.ts";
 import type { DType, HostValue } from "../../src/formats/dtype.ts";
-import { elementCount, fromNumbers, hostArray, toNumbers } from "../../src/formats/hostarray.ts";
+import { fromNumbers, hostArray, toNumbers } from "../../src/formats/hostarray.ts";
+import { elementCount } from "../../src/formats/shape.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { KernelParameter } from "../../src/ir/node.ts";
 import { printKernel } from "../../src/ir/printer.ts";
