@@ -201,8 +201,10 @@ class KernelPrinter {
     return `%${this.#numbers.get(value) ?? `undefined_${value.id}`}`;
   }
 
-  #place({ position }: Location): string {
-    if (!this.#locations || position === undefined) return "";
+  #place(location: Location): string {
+    // Looking a position up reads a stack, which nobody who prints without them should pay for.
+    const position = this.#locations ? location.position : undefined;
+    if (position === undefined) return "";
     return ` @ ${JSON.stringify(position.file)}:${position.line}:${position.column}`;
   }
 }
