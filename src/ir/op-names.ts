@@ -86,6 +86,9 @@ const opNames: OpNames = {
   debug_break: "debugBreak",
   convert_layout: "a conversion",
   alloc_scratch: "scratch",
+  lane_barrier: "a barrier of lanes",
+  barriers_ready: "the start of barriers",
+  products_wait: "a wait for products",
 };
 
 /** The op's name in the user's program. */

@@ -3,7 +3,7 @@
  * as it needs:
  *
  *   traced ──simplify──▶ simpler ─────────────────────▶ simulator
- *                           └──place──▶ placed ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *                           └──place──▶ placed ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
@@ -17,6 +17,7 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
+import { order, verifyOrder } from "./order/order.ts";
 import { placedKernel } from "./placed-kernel.ts";
 import { placeRearranged } from "./rearrange.ts";
 
@@ -41,8 +42,11 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   const simplified = simplify(traced, options);
   requireBlockLimits(simplified, target);
   const placement = placeRearranged(simplified, target, options.observe);
-  const kernel = placedKernel(placement);
-  options.observe?.("place", kernel);
+  const placed = placedKernel(placement);
+  options.observe?.("place", placed);
+  const kernel = order(placed);
+  options.observe?.("order", kernel);
+  verifyOrder(kernel);
   return { kernel, placement };
 }
 

@@ -11,7 +11,7 @@
  *
  * Loads of operands that wgmma reads by itself are gone; its `dot` has the windows instead.
  */
-import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
+import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { nextValueId } from "../ir/rewrite/analysis.ts";
 import { withOperands, withRegions } from "../ir/traverse.ts";
 import { isSpread, refType, withLayout } from "../ir/types.ts";
@@ -23,6 +23,7 @@ import type { PlacedArea } from "../layout/plan/budget.ts";
 import type { Placement } from "../layout/plan/place.ts";
 import { scratchBytes } from "../layout/relayout/steps.ts";
 import type { Location } from "../support/location.ts";
+import { makeOp } from "./make-op.ts";
 
 /** The kernel as it was placed. */
 export function placedKernel(placement: Placement): Kernel {
@@ -186,23 +187,4 @@ function productAttributes(product: Product | undefined): object {
 
 function layoutText(type: Type): string | undefined {
   return isSpread(type) ? type.layout : undefined;
-}
-
-/** An op without regions. */
-function makeOp<K extends "convert_layout" | "alloc_scratch">(
-  kind: K,
-  parts: Pick<Op<K>, "results" | "location"> & {
-    readonly operands?: Op<K>["operands"];
-    readonly attributes?: Op<K>["attributes"];
-  },
-): AnyOp {
-  const { operands = {}, attributes = {}, results, location } = parts;
-  return Object.freeze({
-    kind,
-    operands: Object.freeze(operands),
-    attributes: Object.freeze(attributes),
-    regions: Object.freeze({}),
-    results: Object.freeze(results),
-    location,
-  }) as unknown as AnyOp;
 }

@@ -427,6 +427,9 @@ const rules: OpRules<[Checker], void> = {
   layout_cast: nothing,
   convert_layout: nothing,
   alloc_scratch: nothing,
+  lane_barrier: nothing,
+  barriers_ready: nothing,
+  products_wait: nothing,
   slice(op, checker) {
     const { starts, sizes } = op.attributes;
     const from = shapeOf(op.operands.source);

@@ -132,7 +132,7 @@ export function runRule(test: RuleTest): RuleRun {
   const placement = placementOf(test);
   const kernel = placedKernel(placement);
   const { values, ops } = partsOf(kernel, test.op);
-  const context = new EmitContext(kernel, new Set(), () => {
+  const context = new EmitContext(kernel, () => {
     throw new Error("no regions here");
   });
   if (test.oneWarp === true) context.scope = { ...context.scope, oneWarp: true };

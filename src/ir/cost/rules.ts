@@ -172,4 +172,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   // What the program says is counted, not what it takes to place it.
   convert_layout: free,
   alloc_scratch: free,
+  lane_barrier: free,
+  barriers_ready: free,
+  products_wait: free,
 };

@@ -11,4 +11,7 @@ export const placedRules: InferRules<keyof typeof placedOps> = {
     return [tileType(dtype, shape)];
   },
   alloc_scratch: ({ attributes: { bytes, agents } }) => [refType("smem", u8, [agents, bytes])],
+  lane_barrier: () => [],
+  barriers_ready: () => [],
+  products_wait: () => [],
 };

@@ -16,13 +16,14 @@ const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made.",
+      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made, and `scope` how far its arrivals elsewhere reach.",
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: {
       fill: ["zero", "nan"],
       multicast: "texts",
       reduction: copyReductions,
       by: "text?",
+      scope: "text?",
     },
     regions: {},
     traits: {
@@ -69,9 +70,9 @@ export const asynchronousOps = defineOps({
   },
   proxy_fence: {
     summary:
-      "Makes this thread's own accesses to smem or gmem visible to asynchronous copies and wgmma issued later.",
+      "Makes this thread's own accesses to smem or gmem visible to asynchronous copies and wgmma issued later. One that the compiler adds says for what `reason`.",
     operands: {},
-    attributes: { space: ["smem", "gmem"] },
+    attributes: { space: ["smem", "gmem"], reason: "text?" },
     regions: {},
     traits: acts,
   },

@@ -2,7 +2,7 @@
  * Ops of placed kernels: what the compiler has decided beyond what was traced. Traced kernels have none of
  * them, and a placed kernel without them computes the same.
  */
-import { allocates, computes, defineOps } from "./define.ts";
+import { acts, allocates, computes, defineOps } from "./define.ts";
 
 export const placedOps = defineOps({
   convert_layout: {
@@ -20,5 +20,28 @@ export const placedOps = defineOps({
     attributes: { bytes: "integer", agents: "integer", at: "integer", name: "text?" },
     regions: {},
     traits: { ...allocates, stands: "anywhere" },
+  },
+  lane_barrier: {
+    summary:
+      "All lanes of the program thread meet, or of the warp inside `warps`, because of `reason`.",
+    operands: {},
+    attributes: { reason: "text" },
+    regions: {},
+    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "before" }] },
+  },
+  barriers_ready: {
+    summary: "The barriers allocated just before are there for everybody who may use them.",
+    operands: {},
+    attributes: {},
+    regions: {},
+    traits: { ...acts, meets: [{ who: "thread", part: "whole", at: "before" }] },
+  },
+  products_wait: {
+    summary:
+      "Waits until at most `pending` of the thread's wgmma are unfinished, because the next one takes registers that one of them reads.",
+    operands: {},
+    attributes: { pending: "integer" },
+    regions: {},
+    traits: acts,
   },
 });

@@ -10,9 +10,10 @@ export const synchronizationOps = defineOps({
     traits: allocates,
   },
   barrier_arrive: {
-    summary: "Arrives once on a barrier, of the cluster's block `peer` where given.",
+    summary:
+      "Arrives once on a barrier, of the cluster's block `peer` where given. Placed, `scope` says whom it tells of ordinary accesses: the block or the cluster.",
     operands: { barrier: "one", index: "optional", peer: "optional" },
-    attributes: {},
+    attributes: { scope: "text?" },
     regions: {},
     traits: {
       ...acts,
@@ -23,9 +24,9 @@ export const synchronizationOps = defineOps({
   },
   barrier_wait: {
     summary:
-      "Waits for the next phase this thread has not yet seen, or for the phase of the given parity.",
+      "Waits for the next phase this thread has not yet seen, or for the phase of the given parity. Placed, `scope` says whose arrivals it hears.",
     operands: { barrier: "one", index: "optional", parity: "optional" },
-    attributes: {},
+    attributes: { scope: "text?" },
     regions: {},
     traits: {
       ...acts,

@@ -17,6 +17,9 @@ import type { Rules } from "./values.ts";
 const placedRules: Rules<typeof placedOps> = {
   convert_layout: alreadyPlaced,
   alloc_scratch: alreadyPlaced,
+  lane_barrier: alreadyPlaced,
+  barriers_ready: alreadyPlaced,
+  products_wait: alreadyPlaced,
 };
 
 function alreadyPlaced({ kind }: AnyOp): never {

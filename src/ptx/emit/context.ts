@@ -17,7 +17,6 @@ import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { Arrivals } from "./arrivals.ts";
 import { Numbers } from "./numbers.ts";
-import type { ReachPlan } from "./ordering/scopes.ts";
 import type {
   BarrierValue,
   EmittedValue,
@@ -55,8 +54,6 @@ export class EmitContext {
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
   readonly arrivals: Arrivals;
-  /** Ops on barriers that must reach other blocks of the cluster. */
-  readonly reach: ReachPlan;
   scope: Scope;
   readonly #emitRegion: RegionEmitter;
   readonly #uses: ReadonlyMap<Value, number>;
@@ -66,10 +63,9 @@ export class EmitContext {
   /** The op that used scratch last, so that it is not used again while lanes read it. */
   lastScratchUser: AnyOp | undefined;
 
-  constructor(kernel: Kernel, reach: ReachPlan, emitRegion: RegionEmitter) {
+  constructor(kernel: Kernel, emitRegion: RegionEmitter) {
     if (kernel.placed === undefined) throw new Error(`${kernel.name} has not been placed`);
     this.kernel = kernel;
-    this.reach = reach;
     this.target = kernel.placed.target;
     this.windows = new Windows(kernel);
     this.numbers = new Numbers(this.code);

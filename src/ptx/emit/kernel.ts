@@ -3,10 +3,10 @@
  *
  *   prologue        parameters, thread and lane numbers            as they are asked for
  *   barriers        initialised and made known, cluster start
- *   ops             before each, what the ordering plan says       fence.proxy.async, bar.sync
+ *   ops             as they are there, those that order lanes included
  *   epilogue        copies out of shared memory have read it; a cluster ends together
  */
-import type { AnyOp, Kernel, KernelParameter, Region } from "../../ir/node.ts";
+import type { Kernel, KernelParameter, Region } from "../../ir/node.ts";
 import { applyRule } from "../../ir/ops.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -17,26 +17,16 @@ import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { integer } from "../operands.ts";
 import { ptxVersion } from "../version.ts";
-import { threadBarrier } from "./barriers.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
-import { AccessFinder } from "./ordering/accesses.ts";
-import { planOrdering } from "./ordering/plan.ts";
-import type { OrderingPlan } from "./ordering/plan.ts";
-import { planReach } from "./ordering/scopes.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
-import { clusterBarrier, inCluster, publishBarriers } from "./synchronization.ts";
+import { clusterBarrier, inCluster } from "./synchronization.ts";
 
 /** Emits a placed kernel. */
 export function emitKernel(kernel: Kernel): Executable {
-  const accesses = new AccessFinder(kernel);
-  const ordering = planOrdering(kernel, accesses);
-  const reach = planReach(kernel, accesses);
-  const context = new EmitContext(kernel, reach, (region, own) => {
-    emitRegion(region, own, ordering);
-  });
+  const context = new EmitContext(kernel, emitRegion);
   for (const parameter of kernel.parameters) defineParameter(context, parameter);
   if (inCluster(context) && !startsWithBarriers(kernel.body))
     clusterBarrier(context, "the blocks of a cluster start together");
@@ -146,27 +136,11 @@ function startsWithBarriers({ ops }: Region): boolean {
   return ops.some(({ kind }) => kind === "alloc_barrier");
 }
 
-function emitRegion(region: Region, context: EmitContext, ordering: OrderingPlan): void {
-  let unpublished = false;
+function emitRegion(region: Region, context: EmitContext): void {
   for (const op of region.ops) {
-    if (unpublished && !op.kind.startsWith("alloc")) {
-      publishBarriers(context);
-      unpublished = false;
-    }
     context.code.at(op.location);
-    order(op, context, ordering);
     applyRule(emitRules, op, context);
-    unpublished ||= op.kind === "alloc_barrier";
   }
-}
-
-/** What the compiler owes the op: lanes that have met, writes that were handed over. */
-function order(op: AnyOp, context: EmitContext, ordering: OrderingPlan): void {
-  const need = ordering.get(op);
-  if (need === undefined) return;
-  if (need.fence !== undefined && context.target.features.includes("tma"))
-    context.code.emit("fence.proxy.async.shared::cta", [], need.fence);
-  if (need.barrier !== undefined) threadBarrier(context, need.barrier);
 }
 
 /** Shared memory must outlive everybody who reads it. */

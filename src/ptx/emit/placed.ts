@@ -1,7 +1,10 @@
-/** Ops of placed kernels: conversions, and the memory that ops need for themselves. */
+/** Ops of placed kernels: conversions, memory that ops need for themselves, and the order of lanes. */
 import type { placedOps } from "../../ir/ops/placed.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
+import { waitForProducts } from "./asynchronous/products.ts";
+import { threadBarrier } from "./barriers.ts";
 import type { EmitRules } from "./context.ts";
+import { publishBarriers } from "./synchronization.ts";
 import { convertTile } from "./tiles/convert.ts";
 
 export const placedRules: EmitRules<typeof placedOps> = {
@@ -13,5 +16,14 @@ export const placedRules: EmitRules<typeof placedOps> = {
   },
   alloc_scratch: () => {
     // Ops find their scratch by the bytes that it begins at.
+  },
+  lane_barrier(op, context) {
+    threadBarrier(context, op.attributes.reason);
+  },
+  barriers_ready(_, context) {
+    publishBarriers(context);
+  },
+  products_wait(op, context) {
+    waitForProducts(context, op.attributes.pending);
   },
 };

@@ -13,7 +13,7 @@
  * Scale 4 is for barriers on which a program thread arrives somewhere, 1 for all others. A wait keeps the
  * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
  */
-import type { AnyOp, Op, Region, Value } from "../../ir/node.ts";
+import type { Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
@@ -171,7 +171,7 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   code.guarded(numbers.leader, () => {
     if (remote === undefined) emitArrival(context, place, count);
     else
-      code.emit(`mbarrier.arrive${releaseOf(op, context)}.shared::cluster.b64`, [
+      code.emit(`mbarrier.arrive${releaseOf(op)}.shared::cluster.b64`, [
         discard,
         address(remote),
         ...counted,
@@ -180,14 +180,16 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
 }
 
 /** How an arrival on a peer's barrier is spelled: without a word it tells its own block of ordinary accesses. */
-export function releaseOf(op: AnyOp, { reach }: EmitContext): string {
-  return reach.has(op) ? ".release.cluster" : "";
+export function releaseOf({
+  attributes: { scope },
+}: Op<"barrier_arrive"> | Op<"copy_async">): string {
+  return scope === "cluster" ? ".release.cluster" : "";
 }
 
 /** The instruction that waits; `acquire.cluster` where arrivals tell of ordinary accesses in another block. */
-function tryWait(op: AnyOp, { reach, target }: EmitContext): string {
+function tryWait({ attributes: { scope } }: Op<"barrier_wait">, { target }: EmitContext): string {
   if (!target.features.includes("cluster")) return "mbarrier.test_wait.parity.shared.b64";
-  const order = reach.has(op) ? ".acquire.cluster" : "";
+  const order = scope === "cluster" ? ".acquire.cluster" : "";
   return `mbarrier.try_wait.parity${order}.shared::cta.b64`;
 }
 

@@ -22,7 +22,6 @@ import type { Operand, Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { sharedStart } from "../memory/shared.ts";
-import { groupsUntilAgain } from "./reuse.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
@@ -218,8 +217,6 @@ function leftOperand(context: EmitContext, op: Op<"wgmma">): SharedValue | TileV
   const { a } = op.operands;
   if (a.type.kind === "ref") return sharedRef(context, a);
   const tile = context.tile(a);
-  const groups = groupsUntilAgain(op, context.kernel.body);
-  if (groups !== undefined) waitForProducts(context, groups);
   return { ...tile, words: tile.words.map((word) => context.code.make("b32", "mov.b32", word)) };
 }
 

@@ -91,7 +91,7 @@ export const asynchronousRules: EmitRules<typeof asynchronousOps> = {
   proxy_fence(op, context) {
     if (!hasAsyncProxy(context)) return;
     const space = op.attributes.space === "smem" ? "shared::cta" : "global";
-    context.code.emit(`fence.proxy.async.${space}`);
+    context.code.emit(`fence.proxy.async.${space}`, [], op.attributes.reason);
   },
 
   accumulator: makeAccumulator,

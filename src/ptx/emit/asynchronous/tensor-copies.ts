@@ -245,7 +245,7 @@ function expectEverywhere(
   }: { readonly scale: number; readonly bytes: number; readonly group: Register },
 ): void {
   const { code } = context;
-  const release = releaseOf(op, context);
+  const release = releaseOf(op);
   const own = code.make("b32", "add.u32", base, integer(offset));
   const left = code.make("b32", "mov.b32", group);
   const again = code.label("receiver");

@@ -43,7 +43,7 @@ function emitted(
     },
   );
   const placed = placedKernel(placeKernel(body, target));
-  const context = new EmitContext(placed, new Set(), () => undefined);
+  const context = new EmitContext(placed, () => undefined);
   for (const op of placed.body.ops) {
     if (isElementwise(op) || op.kind === "convert_layout") {
       applyRule(emitRules, op, context);

@@ -1,8 +1,8 @@
 /** How far barriers of a cluster reach: no further than needed, and wherever that matters a race is found without it. */
 import { describe, expect, test } from "vitest";
-import { ptxOf, runEdited } from "../../../../test/support/edited-kernel.ts";
-import { bf16, f32 } from "../../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
+import { ptxOf, runEdited } from "../../../test/support/edited-kernel.ts";
+import { bf16, f32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import {
   accumulator,
   array,
@@ -18,8 +18,8 @@ import {
   wgmma,
   when,
   zeros,
-} from "../../../lang/index.ts";
-import type { KernelDefinition } from "../../../lang/index.ts";
+} from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
 
 const pair = { grid: { i: 2 }, cluster: { i: 2 } } as const;
 const width = 128;

@@ -7,7 +7,7 @@
  *   | arrived  | those before the last arrival on the cluster's barrier         | its wait, or a meeting  |
  *   | unfenced | writes not yet handed to the asynchronous proxy, met or not    | a fence of each lane    |
  */
-import type { Meeting } from "../../../ir/schema.ts";
+import type { Meeting } from "../../ir/schema.ts";
 import type { Place, PlaceAccess } from "./accesses.ts";
 
 interface Deeds {

@@ -23,10 +23,10 @@
  * what is pending at its start no longer grows. Ordering between program threads, blocks and the copy
  * engine is the user's, and is not looked at here.
  */
-import type { AnyOp, Kernel, Region } from "../../../ir/node.ts";
-import type { Meeting } from "../../../ir/schema.ts";
-import { toldBy, traitsOf } from "../../../ir/traits.ts";
-import { regionList } from "../../../ir/traverse.ts";
+import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
+import type { Meeting } from "../../ir/schema.ts";
+import { toldBy, traitsOf } from "../../ir/traits.ts";
+import { regionList } from "../../ir/traverse.ts";
 import type { AccessFinder, Place } from "./accesses.ts";
 import { Pending } from "./pending.ts";
 
@@ -37,9 +37,8 @@ export interface Need {
   readonly fence: string | undefined;
 }
 
-export type OrderingPlan = ReadonlyMap<AnyOp, Need>;
-
-export function planOrdering(kernel: Kernel, finder: AccessFinder): OrderingPlan {
+/** What is missing before each op. */
+export function findNeeds(kernel: Kernel, finder: AccessFinder): ReadonlyMap<AnyOp, Need> {
   const needs = new Map<AnyOp, Need>();
   for (const thread of kernel.threads.keys())
     new Planner(finder, thread, needs).follow(kernel.body, new Pending());

@@ -15,16 +15,14 @@
  * any of them tells through the same barrier, in this block or another. Nothing is ever told for good, since a barrier
  * tells only those who wait for it. A wait reaches as far as the arrivals on its barrier.
  */
-import type { AnyOp, Kernel, Region, Value } from "../../../ir/node.ts";
-import type { Scope } from "../../../ir/schema.ts";
-import { toldBy, traitsOf } from "../../../ir/traits.ts";
-import { operandValues, regionList, walkOps } from "../../../ir/traverse.ts";
+import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
+import type { Scope } from "../../ir/schema.ts";
+import { toldBy, traitsOf } from "../../ir/traits.ts";
+import { operandValues, regionList, walkOps } from "../../ir/traverse.ts";
 import type { AccessFinder, Place } from "./accesses.ts";
 
 /** Ops on barriers that must reach the whole cluster. */
-export type ReachPlan = ReadonlySet<AnyOp>;
-
-export function planReach(kernel: Kernel, finder: AccessFinder): ReachPlan {
+export function findReach(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
   const met = placesOfPeers(kernel, finder);
   const told = new Told();
   const reaching = new Set<AnyOp>();

@@ -10,9 +10,9 @@
  *
  * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies.
  */
-import type { AnyOp, Region } from "../../../ir/node.ts";
-import { traitsOf } from "../../../ir/traits.ts";
-import { regionList } from "../../../ir/traverse.ts";
+import type { AnyOp, Region } from "../../ir/node.ts";
+import { traitsOf } from "../../ir/traits.ts";
+import { regionList, walkOps } from "../../ir/traverse.ts";
 
 /** Groups closed since the product; undefined where it is over. */
 type Groups = number | undefined;
@@ -30,7 +30,8 @@ function afterOps(ops: readonly AnyOp[], groups: Groups): Groups {
 function afterOp(op: AnyOp, groups: Groups): Groups {
   if (groups === undefined) return undefined;
   if (op.kind === "wgmma") return groups + 1;
-  if (op.kind === "wgmma_wait") return groups >= op.attributes.pending ? undefined : groups;
+  if (op.kind === "wgmma_wait" || op.kind === "products_wait")
+    return groups >= op.attributes.pending ? undefined : groups;
   if (op.kind === "dot") return op.attributes.instruction === "wgmma" ? undefined : groups;
   const ways = regionList(op).map((region) => afterOps(region.ops, groups));
   const { regions } = traitsOf(op);
@@ -52,7 +53,7 @@ function pathTo(op: AnyOp, region: Region): readonly (readonly [AnyOp, Region])[
 }
 
 /** How many groups may be open when a product comes again; undefined where it is over by then, or never does. */
-export function groupsUntilAgain(product: AnyOp, body: Region): Groups {
+function groupsUntilAgain(product: AnyOp, body: Region): Groups {
   const path = pathTo(product, body) ?? [];
   const loop = path.findLastIndex(([each]) => traitsOf(each).regions === "repeat");
   if (loop < 0) return undefined;
@@ -62,4 +63,15 @@ export function groupsUntilAgain(product: AnyOp, body: Region): Groups {
   const [repeated] = path[loop] ?? [];
   const condition = repeated?.kind === "while" ? [repeated.regions.condition.ops] : [];
   return afterOps([...ends, ...condition, ...starts].flat(), 0);
+}
+
+/** Products whose left factor lies in registers that they may still read when they come again, and what to wait for. */
+export function productsInFlight(body: Region): ReadonlyMap<AnyOp, number> {
+  const found = new Map<AnyOp, number>();
+  walkOps(body, (op) => {
+    if (op.kind !== "wgmma" || op.operands.a.type.kind === "ref") return;
+    const groups = groupsUntilAgain(op, body);
+    if (groups !== undefined) found.set(op, groups);
+  });
+  return found;
 }

@@ -8,13 +8,13 @@
  * are one place: a copy that one lane starts may let phases end, while other warps still wait for one that
  * ended before. A warp that falls behind by two phases would wait for ever. Scratch of an op is written by its lanes.
  */
-import type { AnyOp, Kernel, Value } from "../../../ir/node.ts";
-import { definingOps } from "../../../ir/rewrite/analysis.ts";
-import type { Access } from "../../../ir/schema.ts";
-import { accessesOf, onlyComputes, windowedBy } from "../../../ir/traits.ts";
-import { walkOps } from "../../../ir/traverse.ts";
-import { placedBuffers, scratchOperand } from "../../../layout/model/placed-types.ts";
-import type { PlacedBuffer } from "../../../layout/model/placed-types.ts";
+import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
+import { definingOps } from "../../ir/rewrite/analysis.ts";
+import type { Access } from "../../ir/schema.ts";
+import { accessesOf, onlyComputes, windowedBy } from "../../ir/traits.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import { placedBuffers, scratchOperand } from "../../layout/model/placed-types.ts";
+import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 
 export interface Place {
   readonly name: string;

@@ -1,9 +1,9 @@
 /** Where lanes meet: kernels that need a meeting run right and without a race, and others have none. */
 import { describe, expect, test } from "vitest";
-import { emulateKernel } from "../../../../test/support/emulated-kernel.ts";
-import { runKernel } from "../../../../test/simulation.ts";
-import { f32 } from "../../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../../formats/hostarray.ts";
+import { emulateKernel } from "../../../test/support/emulated-kernel.ts";
+import { runKernel } from "../../../test/simulation.ts";
+import { f32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import {
   array,
   clusterArrive,
@@ -12,9 +12,9 @@ import {
   kernel,
   loop,
   smem,
-} from "../../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar } from "../../../lang/index.ts";
-import { printPtx } from "../../printer.ts";
+} from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
+import { printPtx } from "../../ptx/printer.ts";
 
 const width = 64;
 const numbers = Array.from({ length: 2 * width }, (_, index) => index % 7);

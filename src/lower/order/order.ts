@@ -1,0 +1,119 @@
+/**
+ * The stage that orders lanes: a program thread is 128 lanes, and runs as if it were one. What its ops do to memory and
+ * where they meet is in their traits; here the barriers and fences that are missing become ops, each with its reason.
+ *
+ *   alloc_barrier …                        alloc_barrier …
+ *   store %a, %1                           barriers_ready
+ *   %2 = dot %a, %b {instruction = wgmma}  store %a, %1
+ *                                          proxy_fence {space = smem, reason = "the tensor cores read …"}
+ *                                          lane_barrier {reason = "other lanes may have written a"}
+ *                                          %2 = dot %a, %b {instruction = wgmma}
+ *
+ * | file        | decides                                                               |
+ * |-------------|-----------------------------------------------------------------------|
+ * | meetings.ts | `lane_barrier`, `proxy_fence`                                         |
+ * | products.ts | `products_wait`                                                       |
+ * | reach.ts    | `scope` of arrivals and waits on barriers                             |
+ *
+ * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left.
+ */
+import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
+import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { toldBy, traitsOf } from "../../ir/traits.ts";
+import { regionList } from "../../ir/traverse.ts";
+import { makeOp } from "../make-op.ts";
+import { AccessFinder } from "./accesses.ts";
+import { findNeeds } from "./meetings.ts";
+import type { Need } from "./meetings.ts";
+import { productsInFlight } from "./products.ts";
+import { findReach } from "./reach.ts";
+
+/** What lanes need, op by op. */
+interface Needs {
+  readonly meetings: ReadonlyMap<AnyOp, Need>;
+  readonly products: ReadonlyMap<AnyOp, number>;
+  readonly reaching: ReadonlySet<AnyOp>;
+}
+
+function needsOf(kernel: Kernel): Needs {
+  const accesses = new AccessFinder(kernel);
+  return {
+    meetings: findNeeds(kernel, accesses),
+    products: productsInFlight(kernel.body),
+    reaching: findReach(kernel, accesses),
+  };
+}
+
+/** The placed kernel with its lanes in order. */
+export function order(kernel: Kernel): Kernel {
+  return changeBody(kernel, orderedRegion(kernel.body, needsOf(kernel)));
+}
+
+function orderedRegion(region: Region, needs: Needs): Region {
+  let waiting: AnyOp | undefined;
+  const ops = region.ops.flatMap((op) => {
+    const ready = waiting !== undefined && traitsOf(op).results !== "memory" ? waiting : undefined;
+    if (ready !== undefined) waiting = undefined;
+    if (op.kind === "alloc_barrier") waiting = op;
+    const inner = changeRegions(op, (each) => orderedRegion(each, needs));
+    return [
+      ...(ready === undefined ? [] : [makeOp("barriers_ready", { location: ready.location })]),
+      ...before(op, needs),
+      withScope(inner, needs.reaching.has(op)),
+    ];
+  });
+  return changeOps(region, ops);
+}
+
+/** What the compiler owes the op. */
+function before(op: AnyOp, { meetings, products }: Needs): readonly AnyOp[] {
+  const { location } = op;
+  const { barrier, fence } = meetings.get(op) ?? {};
+  const pending = products.get(op);
+  const fenced = { space: "smem", reason: fence } as const;
+  return [
+    ...(fence === undefined ? [] : [makeOp("proxy_fence", { attributes: fenced, location })]),
+    ...(barrier === undefined
+      ? []
+      : [makeOp("lane_barrier", { attributes: { reason: barrier }, location })]),
+    ...(pending === undefined
+      ? []
+      : [makeOp("products_wait", { attributes: { pending }, location })]),
+  ];
+}
+
+/** Arrivals that another block may hear, and waits that may hear them, say how far they reach. */
+function withScope(op: AnyOp, reaches: boolean): AnyOp {
+  const told =
+    toldBy(op) === "cluster" && (op.kind === "barrier_arrive" || op.kind === "copy_async");
+  if (!told && op.kind !== "barrier_wait") return op;
+  const attributes = Object.freeze({ ...op.attributes, scope: reaches ? "cluster" : "block" });
+  return Object.freeze({ ...op, attributes }) as AnyOp;
+}
+
+/** Throws where lanes of a kernel may get out of order. */
+export function verifyOrder(kernel: Kernel): void {
+  const { meetings, products, reaching } = needsOf(kernel);
+  const [meeting] = meetings;
+  if (meeting !== undefined) {
+    const [op, { barrier, fence }] = meeting;
+    throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
+  }
+  const [product] = products;
+  if (product !== undefined)
+    throw new Error(`before ${product[0].kind} at most ${product[1]} products may be in flight`);
+  verifyRegion(kernel.body, reaching);
+}
+
+function verifyRegion({ ops }: Region, reaching: ReadonlySet<AnyOp>): void {
+  let waiting = false;
+  for (const op of ops) {
+    if (waiting && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
+      throw new Error(`${op.kind} comes before barriers are ready`);
+    waiting = op.kind === "alloc_barrier" || (waiting && op.kind !== "barriers_ready");
+    const { scope } = op.attributes as { readonly scope?: string };
+    if (reaching.has(op) && "scope" in op.attributes && scope !== "cluster")
+      throw new Error(`${op.kind} does not reach the cluster`);
+    for (const region of regionList(op)) verifyRegion(region, reaching);
+  }
+}
