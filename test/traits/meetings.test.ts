@@ -48,6 +48,9 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
   "in accesses.test.ts": ["copy_async", "dot"],
   "what they meet for is their scratch": ["convert_layout", "debug_print", "assert"],
   "threads and registers": ["on_threads", "set_registers"],
+  "the compiler puts them where they are needed": [
+    ...(["lane_barrier", "barriers_ready", "products_wait"] as const),
+  ],
 };
 
 test("every kind has its place among these tests", () => {

@@ -50,11 +50,12 @@ export function order(kernel: Kernel): Kernel {
 }
 
 function orderedRegion(region: Region, needs: Needs): Region {
-  let waiting: AnyOp | undefined;
+  let unready: AnyOp | undefined;
   const ops = region.ops.flatMap((op) => {
-    const ready = waiting !== undefined && traitsOf(op).results !== "memory" ? waiting : undefined;
-    if (ready !== undefined) waiting = undefined;
-    if (op.kind === "alloc_barrier") waiting = op;
+    const ready = unready !== undefined && traitsOf(op).results !== "memory" ? unready : undefined;
+    if (ready !== undefined) unready = undefined;
+    if (op.kind === "alloc_barrier") unready = op;
+    if (op.kind === "barriers_ready") return [op];
     const inner = changeRegions(op, (each) => orderedRegion(each, needs));
     return [
       ...(ready === undefined ? [] : [makeOp("barriers_ready", { location: ready.location })]),
@@ -106,11 +107,11 @@ export function verifyOrder(kernel: Kernel): void {
 }
 
 function verifyRegion({ ops }: Region, reaching: ReadonlySet<AnyOp>): void {
-  let waiting = false;
+  let unready = false;
   for (const op of ops) {
-    if (waiting && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
+    if (unready && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
       throw new Error(`${op.kind} comes before barriers are ready`);
-    waiting = op.kind === "alloc_barrier" || (waiting && op.kind !== "barriers_ready");
+    unready = op.kind === "alloc_barrier" || (unready && op.kind !== "barriers_ready");
     const { scope } = op.attributes as { readonly scope?: string };
     if (reaching.has(op) && "scope" in op.attributes && scope !== "cluster")
       throw new Error(`${op.kind} does not reach the cluster`);

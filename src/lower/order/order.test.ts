@@ -1,0 +1,62 @@
+/** The order of lanes is complete: ordering twice adds nothing, and nothing that was added can be left out. */
+import { describe, expect, test } from "vitest";
+import { exampleKernels } from "../../../test/example-kernels.ts";
+import { pipelinedDot, sortedRows } from "../../../test/support/lowered-kernels.ts";
+import { flashAttention } from "../../../test/support/placed-kernels.ts";
+import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
+import { printKernel } from "../../ir/printer.ts";
+import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import { targets } from "../../targets/target.ts";
+import { place } from "../pipeline.ts";
+import { order, verifyOrder } from "./order.ts";
+
+const kernels: { readonly [name: string]: KernelDefinition } = {
+  ...exampleKernels,
+  dot: pipelinedDot(),
+  sort: sortedRows(),
+  attention: flashAttention(),
+};
+
+const ordered = Object.entries(kernels).map(
+  ([name, { kernel }]) => [name, place(kernel, targets.sm_90a).kernel] as const,
+);
+
+function isAdded(op: AnyOp): boolean {
+  if (op.kind === "proxy_fence") return op.attributes.reason !== undefined;
+  return ["lane_barrier", "barriers_ready", "products_wait"].includes(op.kind);
+}
+
+function added({ body }: Kernel): readonly AnyOp[] {
+  const found: AnyOp[] = [];
+  walkOps(body, (op) => {
+    if (isAdded(op)) found.push(op);
+  });
+  return found;
+}
+
+function without(kernel: Kernel, dropped: (op: AnyOp) => boolean): Kernel {
+  const visit = (region: Region): Region =>
+    changeOps(
+      region,
+      region.ops.filter((op) => !dropped(op)).map((op) => changeRegions(op, visit)),
+    );
+  return changeBody(kernel, visit(kernel.body));
+}
+
+describe.each(ordered)("%s", (_, kernel) => {
+  test("is in order, and ordering it again adds nothing", () => {
+    verifyOrder(kernel);
+    const bare = without(kernel, isAdded);
+    expect(printKernel(order(bare))).toBe(printKernel(kernel));
+    expect(added(order(kernel))).toHaveLength(added(kernel).length);
+  });
+
+  test("needs each op that ordering has added", () => {
+    for (const op of added(kernel)) {
+      const less = without(kernel, (each) => each === op);
+      expect(() => verifyOrder(less), `${op.kind} ${JSON.stringify(op.attributes)}`).toThrow();
+    }
+  });
+});
