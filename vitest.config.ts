@@ -23,6 +23,7 @@ export default defineConfig({
       { find: /^tilewright\/arrays$/, replacement: source("arrays/index.ts") },
       { find: /^tilewright\/emulator$/, replacement: source("emulator/api/index.ts") },
       { find: /^tilewright\/files$/, replacement: source("files/index.ts") },
+      { find: /^tilewright\/graph$/, replacement: source("graph/index.ts") },
       { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },
     ],
   },

@@ -10,7 +10,11 @@ import { countOf, emptyTensor, tensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import type { Frame } from "./frame.ts";
 import { unsupported } from "./frame.ts";
+import { unaryForms } from "./elementwise/unary.ts";
+import { chooseForm } from "./elementwise/forms.ts";
+import { mapTensors } from "./map.ts";
 import { threefry } from "./random.ts";
+import { topK } from "./sort.ts";
 import { domainOf, scalarNumber } from "./scalars.ts";
 
 type Call = (op: GraphOp<"stablehlo.custom_call">, frame: Frame) => readonly Datum[];
@@ -72,6 +76,40 @@ const isEqual: Call = (op, frame) => {
   }
 };
 
+/** Functions that CHLO has too, under the names that exported programs call them by. */
+const exportedFunction: Call = (op, frame) => {
+  const name = op.attributes.call_target_name.replace(/^\w+\./, "chlo.");
+  const [operand] = frame.tensors(op.operands.inputs);
+  const forms = Object.hasOwn(unaryForms, name)
+    ? unaryForms[name as keyof typeof unaryForms]
+    : undefined;
+  const compute = operand && forms && chooseForm(forms, operand.element);
+  if (operand === undefined || compute === undefined)
+    throw unsupported(op, "it is not defined for its operands");
+  return [mapTensors(emptyTensor(frame.result(op)), compute, [operand])];
+};
+
+/** The largest elements, as many as the result has. */
+const largest: Call = (op, frame) => {
+  const [operand] = frame.tensors(op.operands.inputs);
+  const types = [frame.result(op, 0), frame.result(op, 1)];
+  if (operand === undefined) throw unsupported(op, "it needs an operand");
+  return topK(operand, types[0]?.shape.at(-1) ?? 0, types);
+};
+
+const exportedFunctions = [
+  "acos",
+  "acosh",
+  "asin",
+  "asinh",
+  "atan",
+  "atanh",
+  "cosh",
+  "erf",
+  "sinh",
+  "tan",
+];
+
 const calls: { readonly [target: string]: Call } = {
   Sharding: identity,
   SPMDFullToShardShape: identity,
@@ -82,6 +120,8 @@ const calls: { readonly [target: string]: Call } = {
   CreateBuffer: zeros,
   shape_assertion: shapeAssertion,
   cu_threefry2x32_ffi: threefryArrays,
+  ...Object.fromEntries(exportedFunctions.map((name) => [`mhlo.${name}`, exportedFunction])),
+  "mhlo.topk": largest,
   "check.eq": isEqual,
   "check.expect_eq": (op, frame) => {
     expectEqual(op, ...pair(op, frame));

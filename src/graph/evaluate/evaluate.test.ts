@@ -253,6 +253,18 @@ const passing: { readonly [name: string]: string } = {
     %m = stablehlo.constant dense<-7> : tensor<i32>
     %1 = "stablehlo.case"(%m) ({ stablehlo.return %i : tensor<i32> }, { stablehlo.return %n : tensor<i32> }) : (tensor<i32>) -> tensor<i32>
     check.expect_eq_const %1, dense<5> : tensor<i32>`,
+  "functions of exported programs": `
+    %a = stablehlo.constant dense<[0.5, 2.0]> : tensor<2xf32>
+    %0 = stablehlo.custom_call @mhlo.erf(%a) {mhlo.attributes = {}, mhlo.version = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = chlo.erf %a : tensor<2xf32> -> tensor<2xf32>
+    check.expect_eq %0, %1 : tensor<2xf32>
+    %2:2 = stablehlo.custom_call @mhlo.topk(%a) {mhlo.attributes = {k = 1 : i64, largest = true}} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi32>)
+    check.expect_eq_const %2#1, dense<[1]> : tensor<1xi32>`,
+  "complex powers": `
+    %a = stablehlo.constant dense<[(0.0, 1.0), (2.0, 0.0), (0.0, 0.0)]> : tensor<3xcomplex<f64>>
+    %b = stablehlo.constant dense<[(2.0, 0.0), (0.5, 0.0), (3.0, 0.0)]> : tensor<3xcomplex<f64>>
+    %0 = stablehlo.power %a, %b : tensor<3xcomplex<f64>>
+    check.expect_almost_eq_const %0, dense<[(-1.0, 0.0), (1.4142135623730951, 0.0), (0.0, 0.0)]> : tensor<3xcomplex<f64>>, tolerance = 1.0e-15`,
   "chlo: the largest, in order": `
     %a = stablehlo.constant dense<[[1.0, 7.0, 7.0, -2.0]]> : tensor<1x4xf32>
     %0:2 = chlo.top_k(%a, k = 2) : tensor<1x4xf32> -> (tensor<1x2xf32>, tensor<1x2xi32>)

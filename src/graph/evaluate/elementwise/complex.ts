@@ -135,7 +135,10 @@ export function power(base: Complex, exponent: Complex): Complex {
     if (exponent.im === 0 && exponent.re > 0) return complex(0, 0);
     return complex(NaN, NaN);
   }
-  return exponential(multiply(exponent, log(base)));
+  const angle = Math.atan2(base.im, base.re);
+  const size = Math.pow(magnitude(base), exponent.re) * Math.exp(-exponent.im * angle);
+  const turn = exponent.im * logMagnitude(base) + exponent.re * angle;
+  return complex(size * Math.cos(turn), turn === 0 ? 0 : size * Math.sin(turn));
 }
 
 export function sine({ re, im }: Complex): Complex {
