@@ -37,6 +37,7 @@ import {
   transpose,
   valueAndGrad,
   vjp,
+  vmap,
   where,
   whileLoop,
   zeros,
@@ -180,6 +181,36 @@ describe("transforms", () => {
   });
 });
 
+describe("vmap", () => {
+  test("nests with grad and jit, in any order", async () => {
+    const loss = (w: F64, x: F64): F64 => sum(mul(sin(mul(w, x)), x));
+    const w = array([0.5, -1], "f64");
+    const xs = array(
+      [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+      ],
+      "f64",
+    );
+    const each = jit(vmap(grad(loss), { arguments: [false, true] }))(w, xs);
+    const rows = (await xs.values()) as number[][];
+    const expected = rows.map((row) =>
+      row.map((x, i) => Math.cos((i === 0 ? 0.5 : -1) * x) * x * x),
+    );
+    ((await each.values()) as number[][]).forEach((row, i) => {
+      row.forEach((value, j) => {
+        expect(value).toBeCloseTo(expected[i]?.[j] ?? 0, 10);
+      });
+    });
+    const total = grad((v: F64) => sum(vmap((x: F64) => loss(v, x))(xs)))(w);
+    const sums = [0, 1].map((j) => expected.reduce((sumOf, row) => sumOf + (row[j] ?? 0), 0));
+    ((await total.values()) as number[]).forEach((value, j) => {
+      expect(value).toBeCloseTo(sums[j] ?? 0, 9);
+    });
+  });
+});
+
 describe("loops and branches", () => {
   test("scan stacks results and has gradients", async () => {
     const run = (start: F64, xs: F64): readonly [F64, F64] =>
@@ -259,6 +290,7 @@ describe("mistakes", () => {
     ["TW9305", () => add(x as LazyArray, zeros([4], "i32") as LazyArray)],
     ["TW9306", () => array([[1, 2], [3]])],
     ["TW9307", () => flip(x, 1)],
+    ["TW9313", () => vmap((y: F64, z: F64) => add(y, z))(x, zeros([5], "f64"))],
     ["TW9308", () => einsum("ij,jk->ik", x, x)],
     ["TW9309", () => jit(async (y: F64) => y)(x)],
     ["TW9310", () => grad((y: F64) => mul(y, y))(x)],

@@ -15,6 +15,7 @@ export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
 export * as random from "./random.ts";
 export * from "./reductions.ts";
 export * from "./shapes.ts";
-export { grad, jvp, valueAndGrad, vjp } from "./transforms.ts";
+export { grad, jvp, valueAndGrad, vjp, vmap } from "./transforms.ts";
+export type { VmapOptions } from "./transforms.ts";
 export { mapTree } from "./tree.ts";
 export { TilewrightError } from "../support/diagnostics.ts";

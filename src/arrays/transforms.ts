@@ -7,8 +7,11 @@
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { isFloatElement } from "../graph/ops/elements.ts";
+import { graphValue } from "../graph/ops/node.ts";
 import type { GraphValue } from "../graph/ops/node.ts";
+import { tensorType } from "../graph/ops/types.ts";
 import { differentiablePlaces, jvp as jvpGraph, vjp as vjpGraph } from "../graph/transform/jvp.ts";
+import { vmap as vmapGraph } from "../graph/transform/vmap.ts";
 import { LazyArray, typeOfArray } from "./array.ts";
 import { zeros } from "./shapes.ts";
 import { full } from "./functions.ts";
@@ -135,4 +138,42 @@ export function jvp<A extends readonly unknown[], R>(
     rebuild(recording.result, arraysOf(all.slice(0, count))),
     rebuild(recording.result, filled),
   ];
+}
+
+export interface VmapOptions {
+  /** Which arguments have the batch as their first axis; all where nothing is said. */
+  readonly arguments?: readonly boolean[] | undefined;
+}
+
+function batchSize(sizes: readonly (number | undefined)[]): number {
+  const [first] = sizes;
+  if (first !== undefined && sizes.every((each) => each === first)) return first;
+  throw new TilewrightError({
+    code: "TW9313",
+    message: "the arrays of vmap have different first extents",
+    expected: "one number of examples",
+    found: sizes.map((each) => each ?? "none").join(", ") || "no arrays",
+  });
+}
+
+/** The function of a batch of examples, from the function of one. Results have the batch as their first axis. */
+export function vmap<A extends readonly unknown[], R>(
+  f: (...args: A) => R,
+  options: VmapOptions = {},
+): (...args: A) => R {
+  return (...args) => {
+    const chosen = args.map((_, i) => options.arguments?.[i] ?? true);
+    const flags = args.flatMap((each, i) => flatten(each).leaves.map(() => chosen[i] === true));
+    const leaves = flatten(args).leaves;
+    const size = batchSize(leaves.flatMap(({ shape }, i) => (flags[i] === true ? [shape[0]] : [])));
+    const examples = leaves.map((leaf, i) => {
+      if (flags[i] !== true) return leaf;
+      const { element, shape } = typeOfArray(leaf.value);
+      return new LazyArray(graphValue(tensorType(element, shape.slice(1))));
+    });
+    const recording = recordFunction("vmap", f, rebuild(args, examples));
+    const graph = vmapGraph(recording.graph, size, flags);
+    const inputs = [...leavesOf(args), ...recording.captures];
+    return rebuild(recording.result, arraysOf(inlineGraph(graph, inputs)));
+  };
 }

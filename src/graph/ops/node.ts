@@ -83,9 +83,9 @@ export function graphRegion(
   results: readonly GraphValue[],
 ): GraphRegion {
   return Object.freeze({
-    parameters: Object.freeze(parameters),
-    ops: Object.freeze(ops),
-    results: Object.freeze(results),
+    parameters: Object.freeze([...parameters]),
+    ops: Object.freeze([...ops]),
+    results: Object.freeze([...results]),
   });
 }
 

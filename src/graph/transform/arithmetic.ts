@@ -39,6 +39,7 @@ type BinaryKind =
   | "stablehlo.maximum"
   | "stablehlo.minimum"
   | "stablehlo.and"
+  | "stablehlo.or"
   | "stablehlo.power";
 
 export function binary(

@@ -79,4 +79,10 @@ export const arrayCodes = registerCodes({
     example: "scan(f, c, [zeros([4]), zeros([5])])",
     remedy: "give arrays with equally many rows, or a length and no arrays",
   },
+  TW9313: {
+    title: "examples of vmap that do not agree",
+    cause: "The arrays of a batch need one first extent, the number of examples.",
+    example: "vmap(add)(zeros([4]), zeros([5]))",
+    remedy: "give arrays with equally many examples, or say which arguments have none",
+  },
 });

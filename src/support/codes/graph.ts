@@ -65,4 +65,11 @@ export const graphCodes = registerCodes({
     example: "grad of a whileLoop that ends when a value has converged",
     remedy: "count the trips with a constant limit, as scan does, or use forward mode (jvp)",
   },
+  TW9203: {
+    title: "op of a program that cannot be batched",
+    cause:
+      "The op has no rule for operands with a batch in front, such as calls of something outside.",
+    example: "vmap of a program with a custom_call",
+    remedy: "keep the op out of what is batched, or write it with ops that can be",
+  },
 });
