@@ -67,7 +67,7 @@ async function runJob(job: number): Promise<Tally> {
 /** Another process with a share of the seeds; its tally is the last line that it prints. */
 function startJob(job: number): Promise<Tally> {
   return new Promise((resolve, reject) => {
-    const [cli = "", script = ""] = [process.argv[1], fileURLToPath(import.meta.url)];
+    const [cli, script] = [here("../../dist/cli/main.js"), fileURLToPath(import.meta.url)];
     const given = Object.entries({ ...settings, seed: String(seed), job: String(job) }).flatMap(
       ([name, value]) =>
         value === true ? [`--${name}`] : value === false ? [] : [`--${name}`, String(value)],
