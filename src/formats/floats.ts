@@ -303,7 +303,8 @@ export function decodeTable(name: TableFloatName): Float32Array {
 function buildDecodeTable(name: TableFloatName): Float32Array {
   const { signed, exponentBits, mantissaBits } = floatFormats[name];
   const codes = 1 << (exponentBits + mantissaBits + (signed ? 1 : 0));
-  const table = Float32Array.from({ length: codes }, (_, code) => decodeCode(name, code));
+  const table = new Float32Array(codes);
+  for (let code = 0; code < codes; code += 1) table[code] = decodeCode(name, code);
   decodeTables[name] = table;
   return table;
 }
