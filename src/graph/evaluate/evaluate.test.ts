@@ -230,6 +230,19 @@ const passing: { readonly [name: string]: string } = {
     %n, %b = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<2x2xui64>)
     check.expect_eq_const %n, dense<[1, 6]> : tensor<2xui64>
     check.expect_eq_const %b, dense<[[9236835810183407956, 16087790271692313299], [18212823393184779219, 2658481902456610144]]> : tensor<2x2xui64>`,
+  "philox's bits": `
+    %s = stablehlo.constant dense<0> : tensor<3xui64>
+    %n, %b = stablehlo.rng_bit_generator %s, algorithm = PHILOX : (tensor<3xui64>) -> (tensor<3xui64>, tensor<5xui32>)
+    check.expect_eq_const %n, dense<[0, 2, 0]> : tensor<3xui64>
+    %f = stablehlo.slice %b [0:4] : (tensor<5xui32>) -> tensor<4xui32>
+    check.expect_eq_const %f, dense<[0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]> : tensor<4xui32>`,
+  "threefry's bits of half the width": `
+    %s = stablehlo.constant dense<[1, 2]> : tensor<2xui64>
+    %n, %b = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)
+    check.expect_eq_const %n, dense<[1, 4]> : tensor<2xui64>
+    %w = stablehlo.reshape %b : (tensor<4xui32>) -> tensor<2x2xui32>
+    %r = stablehlo.bitcast_convert %w : (tensor<2x2xui32>) -> tensor<2xui64>
+    check.expect_eq_const %r, dense<[9236835810183407956, 16087790271692313299]> : tensor<2xui64>`,
   "complex arithmetic": `
     %a = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>
     %b = stablehlo.constant dense<(3.0, -1.0)> : tensor<complex<f32>>

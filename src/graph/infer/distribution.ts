@@ -75,11 +75,17 @@ function reduceScatter(draft: Draft<"stablehlo.reduce_scatter">): readonly Graph
   return [tensorType(result.element, shape.with(axis, Math.floor(extentOf(shape, axis) / count)))];
 }
 
+function collectiveReduce(draft: Draft<"stablehlo.collective_reduce">): readonly GraphType[] {
+  const [result] = scalarResults(draft, draft.regions.computation, 1);
+  if (result === undefined) return draft.declared;
+  requireParameters(draft, draft.regions.computation, [result, result]);
+  return [tensorType(result.element, tensorOf(draft, draft.operands.operand).shape)];
+}
+
 function operandType(
   draft: Draft<
     | "stablehlo.collective_broadcast"
     | "stablehlo.collective_permute"
-    | "stablehlo.collective_reduce"
     | "stablehlo.cross-replica-sum"
     | "interpreter.print"
     | "interpreter.probe"
@@ -109,7 +115,7 @@ export const distributionRules: InferRules<keyof typeof distributionOps> = {
   "stablehlo.reduce_scatter": reduceScatter,
   "stablehlo.collective_broadcast": operandType,
   "stablehlo.collective_permute": operandType,
-  "stablehlo.collective_reduce": operandType,
+  "stablehlo.collective_reduce": collectiveReduce,
   "stablehlo.cross-replica-sum": operandType,
   "stablehlo.send": token,
   "stablehlo.recv": declared,

@@ -54,6 +54,7 @@ function parseNumberAttribute(scanner: Scanner, type: () => GraphType): Attribut
   const whole = /^[-+]?(\d+|0x[0-9a-fA-F]+)$/.test(text);
   const isReal = written === undefined ? !whole : /^(b?f|tf)\d/.test(written);
   if (isReal) return Object.freeze({ kind: "float", text, type: written ?? "f64" });
+  if (!whole) return scanner.unexpected(`a whole number, of type ${written ?? "i64"}`);
   const negative = text.startsWith("-");
   const magnitude = BigInt(text.replace(/^[-+]/, ""));
   return integerAttribute(negative ? -magnitude : magnitude, written ?? "i64");
