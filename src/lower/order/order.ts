@@ -11,6 +11,7 @@
  *
  * | file        | decides                                                               |
  * |-------------|-----------------------------------------------------------------------|
+ * | elect.ts    | loops of waits and copies that one warp runs for all                  |
  * | meetings.ts | `lane_barrier`, `proxy_fence`                                         |
  * | products.ts | `products_wait`                                                       |
  * | reach.ts    | `scope` of arrivals and waits on barriers                             |
@@ -23,6 +24,7 @@ import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { makeOp } from "../make-op.ts";
 import { AccessFinder } from "./accesses.ts";
+import { electCopies } from "./elect.ts";
 import { findNeeds } from "./meetings.ts";
 import type { Need } from "./meetings.ts";
 import { productsInFlight } from "./products.ts";
@@ -45,7 +47,8 @@ function needsOf(kernel: Kernel): Needs {
 }
 
 /** The placed kernel with its lanes in order. */
-export function order(kernel: Kernel): Kernel {
+export function order(placed: Kernel): Kernel {
+  const kernel = electCopies(placed);
   return changeBody(kernel, orderedRegion(kernel.body, needsOf(kernel)));
 }
 

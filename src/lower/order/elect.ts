@@ -1,0 +1,116 @@
+/**
+ * Loops that only wait and start copies are left to one warp of the program thread. One lane starts a copy anyway; with
+ * all four warps in the loop each would wait too, and they would have to meet in every round, lest one falls behind the
+ * phases that the copies end:
+ *
+ *   loop … {                                warps body(%w) {
+ *     barrier_wait %empty index(%slot)        %first = compare %w, %zero {predicate = eq}
+ *     lane_barrier                            if %first then {
+ *     copy_async … barrier(%full)               loop … { barrier_wait …  copy_async … }
+ *   }                                       } }
+ *
+ * The warps meet before and after the whole loop, and agree on the phases that were waited for.
+ */
+import { bool, i32 } from "../../formats/dtype.ts";
+import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import type { OpKind } from "../../ir/ops.ts";
+import { countUses, nextValueId } from "../../ir/rewrite/analysis.ts";
+import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { onlyComputes, traitsOf } from "../../ir/traits.ts";
+import { regionList, walkOps } from "../../ir/traverse.ts";
+import { scalarType } from "../../ir/types.ts";
+
+export function electCopies(kernel: Kernel): Kernel {
+  return changeBody(kernel, new Elector(kernel).region(kernel.body));
+}
+
+class Elector {
+  readonly #uses: ReadonlyMap<Value, number>;
+  #nextId: number;
+
+  constructor(kernel: Kernel) {
+    this.#uses = countUses(kernel.body);
+    this.#nextId = nextValueId(kernel);
+  }
+
+  region(region: Region): Region {
+    return changeOps(
+      region,
+      region.ops.map((op) => {
+        if (traitsOf(op).regions === "each warp") return op;
+        if (this.#isLeftToOne(op)) return this.#elect(op);
+        return changeRegions(op, (inner) => this.region(inner));
+      }),
+    );
+  }
+
+  /** A loop that waits and copies and does nothing else, and whose results nobody needs. */
+  #isLeftToOne(op: AnyOp): boolean {
+    if (traitsOf(op).regions !== "repeat") return false;
+    if (op.results.some((result) => this.#uses.has(result))) return false;
+    const kinds = new Set<OpKind>();
+    let others = false;
+    for (const region of regionList(op))
+      walkOps(region, (inner) => {
+        kinds.add(inner.kind);
+        others ||= !mayBeLeft(inner);
+      });
+    return !others && kinds.has("barrier_wait") && kinds.has("copy_async");
+  }
+
+  #elect(loop: AnyOp): AnyOp {
+    const { location } = loop;
+    const make = <K extends OpKind>(kind: K, parts: Partial<Op<K>>): AnyOp =>
+      Object.freeze({
+        ...{ operands: nothing, attributes: nothing, regions: nothing, results: noValues },
+        ...parts,
+        ...{ kind, location },
+      }) as unknown as AnyOp;
+    const region = (ops: readonly AnyOp[], parameters: readonly Value[] = noValues): Region => {
+      const end = make("yield", { operands: Object.freeze({ values: noValues }) });
+      return Object.freeze({ parameters, ops: Object.freeze([...ops, end]) });
+    };
+    const [warp, zero] = [this.#value(scalarType(i32)), this.#value(scalarType(i32))];
+    const first = this.#value(scalarType(bool));
+    return make("warps", {
+      regions: Object.freeze({
+        body: region(
+          [
+            make("constant", {
+              attributes: Object.freeze({ value: 0, dtype: i32, shape: Object.freeze([]) }),
+              results: Object.freeze([zero]),
+            }),
+            make("compare", {
+              operands: Object.freeze({ left: warp, right: zero }),
+              attributes: Object.freeze({ predicate: "eq" }),
+              results: Object.freeze([first]),
+            }),
+            make("if", {
+              operands: Object.freeze({ condition: first }),
+              regions: Object.freeze({ then: region([loop]), otherwise: region([]) }),
+            }),
+          ],
+          Object.freeze([warp]),
+        ),
+      }),
+    });
+  }
+
+  #value(type: Value["type"]): Value {
+    return Object.freeze({ id: this.#nextId++, type });
+  }
+}
+
+const nothing = Object.freeze({});
+const noValues: readonly Value[] = Object.freeze([]);
+
+/** Whether one warp may do it for all: it waits, or one lane does it anyway, or it computes a number. */
+function mayBeLeft(op: AnyOp): boolean {
+  if (op.kind === "barrier_wait") return true;
+  if (op.kind === "copy_async")
+    return op.attributes.by === "tensor" && op.operands.barrier !== undefined;
+  const numbers = op.results.every(({ type }) => type.kind === "scalar" || type.kind === "ref");
+  const { regions } = traitsOf(op);
+  if (regions === "repeat" || regions === "one of" || op.kind === "yield") return numbers;
+  return onlyComputes(op) && numbers;
+}
