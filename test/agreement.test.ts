@@ -195,3 +195,24 @@ describe("a commit counts for all that whoever makes it knows of", () => {
     await expectBoth(new Array<number>(64).fill(5), gather);
   });
 });
+
+test("an output that is written in part is reported by both, with its elements", async () => {
+  const part = kernel(
+    { name: "part", grid: { i: 2 }, outputs: { out: array(f32, [3, 4]) } },
+    ({ i, out }) => {
+      out.at(i).store(full(f32, [4], 1));
+    },
+  );
+  await expectBoth({ simulator: "TW3020", emulator: "TW3020" }, part);
+  const half = kernel(
+    { name: "half", outputs: { out: array(f32, [64]) }, scratch: { t: smem(f32, [64]) } },
+    ({ out, t }) => {
+      t.at(slice(0, 32)).store(full(f32, [32], 1));
+      commitShared();
+      copyAsync(t, out);
+      commitGroup();
+      waitGroup();
+    },
+  );
+  await expectBoth({ simulator: "TW3002", emulator: "TW8013" }, half);
+});

@@ -7,6 +7,7 @@
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
+import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
@@ -25,8 +26,10 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
 import { readMessages, ringFailureWord, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
+import { UnwrittenElements, unwrittenReport } from "../sim/outputs.ts";
+import { coordinatesOf, rowMajorStrides } from "../sim/view.ts";
 import { printLine } from "../support/console.ts";
-import type { TilewrightError } from "../support/diagnostics.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
@@ -144,13 +147,43 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
         },
       );
       const failure = this.#readMessages(program, lent.ring, dimensions);
-      const [first, ...others] = failure === undefined ? findings : [failure, ...findings];
+      const checked = this.#options.checks ?? true;
+      const unwritten = checked && failure === undefined ? this.#unwrittenOutputs(launch) : [];
+      const all = [...(failure === undefined ? [] : [failure]), ...findings, ...unwritten];
+      const [first, ...others] = all;
       if (first === undefined) return;
-      this.#options.onFindings?.(findings);
+      this.#options.onFindings?.(all);
       throw combineFindings(first, others);
     } finally {
       lent.giveBack();
     }
+  }
+
+  /** Outputs that the launch has left in part as they were. */
+  #unwrittenOutputs({ kernel, arrays, dimensions }: EmulatorLaunch): readonly TilewrightError[] {
+    const { states } = this.#memory.views;
+    return kernel.parameters.flatMap(({ name, role, value: { type }, strides }) => {
+      const allocation = arrays.get(name);
+      if (role !== "output" || allocation === undefined || type.kind !== "ref") return [];
+      const { address, bytes, dtype } = allocation;
+      if (bytes === 0 || this.#memory.unwritten(address, bytes) === 0) return [];
+      const shape = type.shape.map((size) => evaluateSize(size, dimensions));
+      const steps =
+        strides?.map((size) => evaluateSize(size, dimensions)) ?? rowMajorStrides(shape);
+      const unwritten = new UnwrittenElements();
+      const count = elementCount(shape);
+      for (let element = 0; element < count; element++) {
+        const place = coordinatesOf(element, shape).reduce(
+          (sum, index, axis) => sum + index * (steps[axis] ?? 0),
+          0,
+        );
+        // Stores are whole, so that the first byte of an element tells of all.
+        const byte = address - globalBase + Math.floor((place * dtype.bits) / 8);
+        if (states[byte] === byteStates.unwritten) unwritten.add(element);
+      }
+      if (unwritten.count === 0) return [];
+      return [new TilewrightError(unwrittenReport(kernel, name, shape, unwritten))];
+    });
   }
 
   /** Whether an assertion has failed: that ends a launch, here as on the simulator. */

@@ -4,7 +4,8 @@
  *
  *   grid of 1 block, 4 elements each      out [8]   W W W W · · · ·      4 of 8: [4], [5], [6] … [7]
  */
-import type { Kernel, KernelParameter } from "../ir/node.ts";
+import type { Kernel, KernelInterface, KernelParameter } from "../ir/node.ts";
+import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Findings } from "./reports.ts";
 import type { SlotValue } from "./values.ts";
 import { coordinatesOf, isView, product, visitRuns } from "./view.ts";
@@ -31,47 +32,53 @@ function reportUnwritten(
   { name, value }: KernelParameter,
   view: View,
 ): void {
-  const { count, first, last } = unwrittenLanes(view);
-  if (count === 0) return;
-  const names = first.map((lane) => coordinates(lane, view));
-  const end = count > namedElements ? ` … ${coordinates(last, view)}` : "";
-  findings.add(
-    {
-      code: "TW3020",
-      message: `${kernel.name} leaves elements of ${name} unwritten`,
-      location: kernel.location,
-      expected: `every element of the output ${name} written`,
-      found: `${count} of ${product(view.sizes)} never written: ${names.join(", ")}${end}`,
-      remedy: `cover ${name} with the grid, or declare it under inouts if it is updated in part`,
-    },
-    value,
-  );
+  const unwritten = unwrittenLanes(view);
+  if (unwritten.count > 0)
+    findings.add(unwrittenReport(kernel, name, view.sizes, unwritten), value);
 }
 
-interface Unwritten {
-  count: number;
-  readonly first: number[];
-  last: number;
+/** Elements that were never written, by their numbers in row-major order. */
+export class UnwrittenElements {
+  count = 0;
+  readonly first: number[] = [];
+  last = 0;
+
+  add(element: number): void {
+    this.count += 1;
+    if (this.first.length < namedElements) this.first.push(element);
+    this.last = element;
+  }
+}
+
+/** The report of elements of an output that were never written, wherever the kernel ran. */
+export function unwrittenReport(
+  kernel: KernelInterface,
+  name: string,
+  shape: readonly number[],
+  { count, first, last }: UnwrittenElements,
+): DiagnosticDetails {
+  const coordinates = (element: number): string => `[${coordinatesOf(element, shape).join(", ")}]`;
+  const end = count > namedElements ? ` … ${coordinates(last)}` : "";
+  return {
+    code: "TW3020",
+    message: `${kernel.name} leaves elements of ${name} unwritten`,
+    location: kernel.location,
+    expected: `every element of the output ${name} written`,
+    found: `${count} of ${product(shape)} never written: ${first.map(coordinates).join(", ")}${end}`,
+    remedy: `cover ${name} with the grid, or declare it under inouts if it is updated in part`,
+  };
 }
 
 /** Elements in row-major order that nobody has written. */
-function unwrittenLanes(view: View): Unwritten {
-  const found: Unwritten = { count: 0, first: [], last: 0 };
+function unwrittenLanes(view: View): UnwrittenElements {
+  const found = new UnwrittenElements();
   const { memory, dtype } = view;
   const isUnwritten = memory.shadow?.unwritten();
   if (isUnwritten === undefined) return found;
   const scale = dtype.bits / 8 / memory.granuleBytes;
   visitRuns(view, (element, lane, length, stride) => {
-    for (let i = 0; i < length; i++) {
-      if (!isUnwritten((element + i * stride) * scale)) continue;
-      found.count += 1;
-      if (found.first.length < namedElements) found.first.push(lane + i);
-      found.last = lane + i;
-    }
+    for (let i = 0; i < length; i++)
+      if (isUnwritten((element + i * stride) * scale)) found.add(lane + i);
   });
   return found;
-}
-
-function coordinates(lane: number, { sizes }: View): string {
-  return `[${coordinatesOf(lane, sizes).join(", ")}]`;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readFileSync } from "node:fs";
-import { bf16, f32, f64, i32, u8 } from "../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { bf16, f32, f64, i32, u32, u8 } from "../../formats/dtype.ts";
+import { fromNumbers, hostArray, toNumbers } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { targets } from "../../targets/target.ts";
 import { decodeTensorMap } from "../tensor-map.ts";
@@ -353,5 +353,67 @@ test("limits are those of the architecture that the text names, or of the target
   expect(thrownBy(() => emulator.launch(unknown, launch))).toMatchObject({
     code: "TW8003",
     found: "sm_130",
+  });
+});
+
+describe("launches that the host does not wait for", () => {
+  const text = `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry count(.param .u64 out, .param .u32 trips) {
+.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<3>;
+ld.param.u64 %d0, [out]; ld.param.u32 %r0, [trips];
+mov.u32 %r1, 0;
+$again: add.u32 %r1, %r1, 1; setp.lt.u32 %p, %r1, %r0; @%p bra $again;
+mov.u32 %r2, %ctaid.x; mul.wide.u32 %d1, %r2, 4; add.s64 %d2, %d0, %d1;
+mov.u32 %r3, %tid.x; setp.eq.u32 %p, %r3, 0; @%p st.global.u32 [%d2], %r1;
+ret;
+}`;
+
+  test("give what launch gives, while timers go on and arrays are allocated", async () => {
+    const emulator = new Emulator({ threads: 1 });
+    const module = emulator.load(text);
+    const out = emulator.allocate(u32, [8], "out");
+    const settings = { blocks: 8, lanes: 64, parameters: [out, 20_000] } as const;
+    let ticks = 0;
+    const timer = setInterval(() => {
+      ticks += 1;
+    }, 5);
+    const running = emulator.run(module, settings);
+    const large = emulator.allocate(u32, [2 ** 19], "large");
+    const uses: readonly (() => unknown)[] = [
+      () => emulator.download(out),
+      () => emulator.upload(hostArray(u32, [2])),
+      () => emulator.write(out, hostArray(u32, [8])),
+      () => emulator.free(out),
+      () => emulator.unwrittenBytes(out),
+      () => emulator.launch(module, settings),
+    ];
+    for (const use of uses) expect(use).toThrow("TW8006");
+    await expect(emulator.run(module, settings)).rejects.toThrow("TW8006");
+    const { findings, counters } = await running;
+    clearInterval(timer);
+    expect(findings).toEqual([]);
+    expect(ticks).toBeGreaterThan(0);
+    expect([...emulator.download(out).data]).toEqual(new Array(8).fill(20_000));
+    emulator.write(large, hostArray(u32, [2 ** 19]));
+    expect(emulator.launch(module, settings).counters).toEqual(counters);
+    emulator.dispose();
+  });
+
+  test("can be stopped, and the emulator goes on", async () => {
+    const emulator = new Emulator({ threads: 1 });
+    const module = emulator.load(text);
+    const out = emulator.allocate(u32, [1]);
+    const launch = (trips: number) => ({ blocks: 1, lanes: 32, parameters: [out, trips] }) as const;
+    const endless = { ...launch(2 ** 32 - 1), signal: AbortSignal.timeout(30) };
+    await expect(emulator.run(module, endless)).rejects.toThrow("TW3022");
+    await emulator.run(module, launch(3));
+    expect([...emulator.download(out).data]).toEqual([3]);
+    emulator.dispose();
+  });
+
+  test.each([0, 1.5, "two"])("refuse %j threads", (threads) => {
+    expect(() => new Emulator({ threads: threads as number })).toThrow("TW4016");
   });
 });

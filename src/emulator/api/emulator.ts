@@ -12,11 +12,12 @@ import { requireRunLimits } from "../../support/run-limits.ts";
 import type { RunLimits } from "../../support/run-limits.ts";
 import { targetNamed } from "../../targets/target.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
-import { emulate } from "../emulate.ts";
+import { emulate, emulateWith } from "../emulate.ts";
 import { EmulatedMemory } from "../memory.ts";
 import type { NamedArray } from "../naming.ts";
 import { parsePtx } from "../parser/index.ts";
-import type { EmulationResult } from "../types.ts";
+import { Crew } from "../threads/crew.ts";
+import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import { EmulatedModule, targetOf } from "./module.ts";
 import type { Entry } from "./module.ts";
@@ -64,9 +65,31 @@ const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
   stepLimit: true,
 };
 
+export interface EmulatorSettings {
+  /** Threads that run blocks of long launches by `run`; as many as there are processors unless given, 1 for none. */
+  readonly threads?: number;
+}
+
+/** A launch with everything looked at. */
+interface PreparedLaunch {
+  readonly launch: EmulatedLaunch;
+  readonly options: EmulatorOptions;
+  readonly location: Location;
+}
+
 export class Emulator {
   readonly #memory = new EmulatedMemory();
   readonly #arrays = new Set<EmulatedArray>();
+  readonly #crew: Crew;
+  #isRunning = false;
+
+  constructor(settings: EmulatorSettings = {}) {
+    const location = captureLocation();
+    requireKnownOptions("Emulator", settings, ["threads"], "TW4015", location);
+    const { threads } = settings;
+    if (threads !== undefined) count("threads", threads, 1, location, "Emulator");
+    this.#crew = new Crew({ threads });
+  }
 
   /** Reads PTX text. With a file's name, reports name lines of the text as well as of its source. */
   load(text: string, file = "<ptx>"): EmulatedModule {
@@ -94,6 +117,7 @@ export class Emulator {
 
   /** A copy of an array of the host. */
   upload<N extends DTypeName>(array: GivenArray<N>, label?: string): EmulatedArray<N> {
+    this.#requireIdle("upload");
     const checked = requireHostArray("upload", array);
     const copy = this.allocate(checked.dtype, checked.shape, label);
     this.write(copy, checked);
@@ -102,6 +126,7 @@ export class Emulator {
 
   /** Writes all elements of an array. */
   write<N extends DTypeName>(array: EmulatedArray<N>, values: GivenArray<N>): void {
+    this.#requireIdle("write");
     this.#own(array);
     const { data, dtype } = requireHostArray("write", values);
     const bytes = storageBytes(data);
@@ -118,6 +143,7 @@ export class Emulator {
 
   /** A copy of what an array holds. */
   download<N extends DTypeName>(array: EmulatedArray<N>): HostArray<N> {
+    this.#requireIdle("download");
     this.#own(array);
     const copy = hostArray(array.dtype, array.shape);
     storageBytes(copy.data).set(this.#memory.read(array.address, array.bytes));
@@ -126,12 +152,14 @@ export class Emulator {
 
   /** How many bytes of an array nothing has written. */
   unwrittenBytes(array: EmulatedArray): number {
+    this.#requireIdle("unwrittenBytes");
     this.#own(array);
     return this.#memory.unwritten(array.address, array.bytes);
   }
 
   /** Gives an array's memory back; later accesses to it are findings. */
   free(array: EmulatedArray): void {
+    this.#requireIdle("free");
     this.#own(array);
     this.#arrays.delete(array);
     this.#memory.free(array.address);
@@ -155,17 +183,58 @@ export class Emulator {
    * given back.
    */
   launch(module: EmulatedModule, settings: LaunchSettings): EmulationResult {
+    const { launch, options, location } = this.#prepare("launch", module, settings);
+    try {
+      return emulate(module.module, launch, this.#memory, options);
+    } catch (error) {
+      throw located(error, location);
+    }
+  }
+
+  /**
+   * The same with breaks for the host, and on several threads where that is quicker. Until it is over, arrays can be
+   * allocated and nothing else.
+   */
+  async run(module: EmulatedModule, settings: LaunchSettings): Promise<EmulationResult> {
+    const { launch, options, location } = this.#prepare("run", module, settings);
+    this.#isRunning = true;
+    try {
+      return await emulateWith(this.#crew, module.module, launch, this.#memory, options);
+    } catch (error) {
+      throw located(error, location);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  /** Ends the threads that `run` has started. They never keep a process from ending. */
+  dispose(): void {
+    this.#crew.dispose();
+  }
+
+  #requireIdle(call: string): void {
+    if (!this.#isRunning) return;
+    throw new TilewrightError({
+      code: "TW8006",
+      message: `${call} while a launch is under way`,
+      expected: "the launch over",
+      found: "one that run(…) has begun and that has not ended",
+    });
+  }
+
+  #prepare(call: string, module: EmulatedModule, settings: LaunchSettings): PreparedLaunch {
     const location = captureLocation();
+    this.#requireIdle(call);
     if (!(module instanceof EmulatedModule))
-      throw otherKind("launch takes a module first", "a module", module, "give what load(…) gave");
-    requireKnownOptions("launch", settings, Object.keys(settingNames), "TW4015", location);
+      throw otherKind(`${call} takes a module first`, "a module", module, "give what load(…) gave");
+    requireKnownOptions(call, settings, Object.keys(settingNames), "TW4015", location);
     const entry = module.entry(settings.entry);
     const { seed = 0, checks = true } = settings;
     if (!Number.isSafeInteger(seed))
       throw impossible("seed of launch", "a whole number", seed, location);
     if (typeof checks !== "boolean")
       throw impossible("checks of launch", "true or false", checks, location);
-    requireRunLimits("launch", settings, location);
+    requireRunLimits(call, settings, location);
     const launch = {
       entry: entry.name,
       blocks: triple("blocks", settings.blocks, location),
@@ -176,15 +245,8 @@ export class Emulator {
       names: { arrays: this.#names() },
     };
     const target = givenTarget(settings.target, location) ?? targetOf(module, location);
-    try {
-      const options = { target, seed, checks, limits: settings };
-      return emulate(module.module, launch, this.#memory, options);
-    } catch (error) {
-      // A launch that does not fit the entry is the caller's; the rest happens in the kernel.
-      throw error instanceof TilewrightError && error.position === undefined
-        ? error.located(location)
-        : error;
-    }
+    const options = { target, seed, checks, limits: settings };
+    return { launch, options, location };
   }
 
   #names(): ReadonlyMap<number, NamedArray> {
@@ -233,6 +295,13 @@ export class Emulator {
   }
 }
 
+/** A launch that does not fit the entry is the caller's; the rest happens in the kernel. */
+function located(error: unknown, location: Location): unknown {
+  return error instanceof TilewrightError && error.position === undefined
+    ? error.located(location)
+    : error;
+}
+
 function otherKind(
   message: string,
   expected: string,
@@ -274,9 +343,15 @@ function impossible(
   });
 }
 
-function count(name: string, value: unknown, least: number, location: Location): number {
+function count(
+  name: string,
+  value: unknown,
+  least: number,
+  location: Location,
+  what = "launch",
+): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
-  throw impossible(`${name} of launch`, `a whole number from ${least} up`, value, location);
+  throw impossible(`${name} of ${what}`, `a whole number from ${least} up`, value, location);
 }
 
 function triple(

@@ -13,7 +13,7 @@
  *   emulator.download(out);
  */
 export { Emulator } from "./emulator.ts";
-export type { LaunchSettings, TripleLike } from "./emulator.ts";
+export type { EmulatorSettings, LaunchSettings, TripleLike } from "./emulator.ts";
 export { EmulatedArray } from "./array.ts";
 export { EmulatedModule } from "./module.ts";
 export type { Entry, EntryParameter } from "./module.ts";

@@ -4,9 +4,6 @@
  */
 import { decodeTable } from "../../formats/floats.ts";
 
-import { precisions, roundTo } from "./exact.ts";
-import type { Rounding } from "./exact.ts";
-
 /** One f64 as a number and as its low and high word; the low one also as an f32. */
 const double = new Float64Array(1);
 const words = new Int32Array(double.buffer);
@@ -139,14 +136,6 @@ export function encodeBfloat(value: number): number {
   return sign | (code > 0x7f80 ? 0x7f80 : code);
 }
 
-export function encodeHalfRounded(value: number, mode: Rounding): number {
-  return encodeHalf(mode === "rn" ? value : roundTo(value, precisions.f16, mode));
-}
-
-export function encodeBfloatRounded(value: number, mode: Rounding): number {
-  return encodeBfloat(mode === "rn" ? value : roundTo(value, precisions.bf16, mode));
-}
-
 /** To the nearest integer, ties to even. */
 export function roundToEven(value: number): number {
   const floor = Math.floor(value);
@@ -188,10 +177,6 @@ function highWordOf(value: number): number {
   double[0] = value;
   const high = words[1] as number;
   return (high & 0x7ff00000) === 0 ? high & 0x80000000 : high;
-}
-
-export function tangentHyperbolic(value: number): number {
-  return Math.fround(Math.tanh(value));
 }
 
 /** 1 where the property holds. */

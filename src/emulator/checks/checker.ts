@@ -133,6 +133,24 @@ export class Checker {
     if (seen !== 0) this.undefinedRegister(warp, site, register, seen);
   }
 
+  /** Two lanes of a warp store different bytes to one place at once: which of them stay is open. */
+  storedTwice(
+    warp: WarpState,
+    site: number,
+    lane: number,
+    views: MemoryViews,
+    offset: number,
+  ): void {
+    const { naming, heap } = this.#launch;
+    const { instruction, location } = this.#launch.site(site);
+    this.#once(`twice ${site}`, () => ({
+      code: "TW8019",
+      message: `lanes of ${warp.title} store different values to one place by ${instruction.opcode}`,
+      location,
+      found: `lane ${lane} and one before it, ${views === heap ? naming.global(offset) : naming.shared(offset)}`,
+    }));
+  }
+
   #begin(
     warp: WarpState,
     number: number,

@@ -106,3 +106,39 @@ describe("a bulk store whose source has been read", () => {
     expect(found.some((code) => code === "TW8014" || code === "TW8015")).toBe(true);
   });
 });
+
+describe("lanes of a warp that store to one place by one instruction", () => {
+  const lane = "mov.u32 %r0, %tid.x;";
+  const arrays = [new Uint32Array(64)];
+  const found = (body: string): readonly string[] =>
+    codes({ arrays, body: `${lane} ${body} ret;` }, 0);
+
+  test.each([
+    ["global memory", "st.global.u32 [%d0], %r0;"],
+    ["a generic address", "st.u32 [%d0+8], %r0;"],
+    ["shared memory", ".shared .align 4 .b32 cell[4]; st.shared.u32 [cell], %r0;"],
+    [
+      "pairs of lanes",
+      "shr.u32 %r1, %r0, 1; mul.wide.u32 %d1, %r1, 4; add.s64 %d1, %d0, %d1; st.global.u32 [%d1], %r0;",
+    ],
+    [
+      "places that fall with the lanes, two of them the same",
+      "sub.u32 %r1, 31, %r0; max.u32 %r1, %r1, 1; mul.wide.u32 %d1, %r1, 4; add.s64 %d1, %d0, %d1; st.global.u32 [%d1], %r0;",
+    ],
+  ])("different values, in %s", (_, body) => {
+    expect(found(body)).toEqual(["TW8019"]);
+  });
+
+  test.each([
+    ["the same value", "mov.u32 %r1, 7; st.global.u32 [%d0], %r1;"],
+    ["one lane", "setp.eq.u32 %p0, %r0, 3; @%p0 st.global.u32 [%d0], %r0;"],
+    ["an atomic", "red.global.add.u32 [%d0], %r0;"],
+    ["a store that may meet others", "st.relaxed.gpu.global.u32 [%d0], %r0;"],
+    [
+      "lanes in another order",
+      "sub.u32 %r1, 31, %r0; mul.wide.u32 %d1, %r1, 4; add.s64 %d1, %d0, %d1; st.global.u32 [%d1], %r0;",
+    ],
+  ])("%s is no mistake", (_, body) => {
+    expect(found(body)).toEqual([]);
+  });
+});

@@ -17,6 +17,7 @@ import {
   inBlock,
   targetBlocks,
 } from "./completion.ts";
+import { checkWritten } from "../reports.ts";
 import { acceptsReduction, reduceBytes } from "./reduction.ts";
 import type { ReductionOperation, ReductionType } from "./reduction.ts";
 
@@ -104,7 +105,10 @@ export function bulkStore(
     const carried = new CarriedBytes(bytes);
     completeInGroup(
       issue,
-      () => carried.take(0, start.views, start.offset, bytes),
+      () => {
+        checkWritten(issuer.machine, issuer.warp, instruction, start, bytes);
+        carried.take(0, start.views, start.offset, bytes);
+      },
       () => deliver(carried, end, reduction),
     );
   });

@@ -245,18 +245,29 @@ export function tensorStore(
     const carried = box.rows.map(() => new CarriedBytes(boxShape(box.map).rowBytes));
     completeInGroup(
       issue,
-      () => gatherBox(box, place, carried),
+      () => gatherBox(issuer, box, place, carried),
       () => writeBox(box, carried, reduction, type),
     );
   });
 }
 
-function gatherBox({ map, rows }: Box, place: Place, carried: readonly CarriedBytes[]): void {
+/** Reads the box from shared memory; only what lands inside of the array has to be there. */
+function gatherBox(
+  { machine, warp, instruction }: Issuer,
+  { map, rows, places }: Box,
+  place: Place,
+  carried: readonly CarriedBytes[],
+): void {
   const { rowBytes } = boxShape(map);
-  for (const [index, { start }] of rows.entries())
-    forEachStretch(place.offset + start, rowBytes, map.swizzle, (byte, offset, length) =>
-      carried[index]?.take(byte, place.views, offset, length),
-    );
+  for (const [index, { start, before, inside }] of rows.entries())
+    forEachStretch(place.offset + start, rowBytes, map.swizzle, (byte, offset, length) => {
+      carried[index]?.take(byte, place.views, offset, length);
+      const first = Math.max(byte, before);
+      const landing = Math.min(byte + length, before + inside) - first;
+      if (places[index] === undefined || landing <= 0) return;
+      const part = { ...place, offset: offset + first - byte };
+      checkWritten(machine, warp, instruction, part, landing);
+    });
 }
 
 function writeBox(

@@ -11,6 +11,7 @@ import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
 import { windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
+import { semanticsOf } from "../checks/order.ts";
 import { markBits } from "../threads/marks.ts";
 import { integerType } from "./rule.ts";
 import type { LaneInstruction, LaneRule } from "./rule.ts";
@@ -431,6 +432,17 @@ function noteStored(
   });
 }
 
+/**
+ * Whether a lane stores where a lane before it has, by the same instruction. Addresses mostly rise with the lanes,
+ * and one above all others needs no look at them.
+ */
+function storedBefore(writer: LaneWriter, slot: number, address: string): string {
+  const [highest, lanes] = [writer.accumulator("-1"), writer.accumulator("0")];
+  const again = writer.local(`${address} <= ${highest} && w.hasStored(${slot}, ${lanes}, l)`);
+  writer.line(`if (${address} > ${highest}) ${highest} = ${address}; ${lanes} |= 1 << l;`);
+  return again;
+}
+
 export function storeRule(placeOf: PlaceOf): LaneRule {
   return (instruction, writer) => {
     const form = memoryForm(instruction);
@@ -439,6 +451,7 @@ export function storeRule(placeOf: PlaceOf): LaneRule {
     const operand = addressOf(instruction, 0);
     let kind = form.kind;
     let address: string;
+    let again: string | undefined;
     if (kind === "param") {
       const access = paramAccess(writer, operand, placeOf);
       if ("constant" in access)
@@ -448,11 +461,19 @@ export function storeRule(placeOf: PlaceOf): LaneRule {
       address = addressNumber(writer, operand, kind);
       const slot = note(writer, kind, address, "write");
       if (slot !== undefined) noteStored(writer, form, sources, slot);
+      if (
+        slot !== undefined &&
+        !semanticsOf([instruction.root, ...instruction.modifiers].join(".")).strong
+      )
+        again = storedBefore(writer, slot, address);
       writer.beforeOnce("const Y = w.activity;");
       writer.line("Y.stores++;");
     }
-    reach(writer, { kind, bytes: form.bytes, mode: "write" }, address, (views, offset) =>
-      storeText(views, offset, form, values),
-    );
+    reach(writer, { kind, bytes: form.bytes, mode: "write" }, address, (views, offset) => {
+      const stores = storeText(views, offset, form, values);
+      if (again === undefined) return stores;
+      const kept = `if (${again}) w.keep(${views.all}, ${offset}, ${form.bytes});`;
+      return [kept, ...stores, `if (${again}) w.compareKept(${writer.site}, l);`];
+    });
   };
 }

@@ -179,6 +179,16 @@ export class Launch implements WarpHost, MachineView {
     this.checker?.storedUndefined(warp, site, register, mask, stored);
   }
 
+  storedTwice(
+    warp: WarpState,
+    site: number,
+    lane: number,
+    views: MemoryViews,
+    offset: number,
+  ): void {
+    this.checker?.storedTwice(warp, site, lane, views, offset);
+  }
+
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void {
     this.checker?.undefinedRegister(warp, site, register, mask);
   }

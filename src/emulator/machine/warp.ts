@@ -1,5 +1,6 @@
 /** A warp: the registers and stacks of 32 lanes, and what the steps of a program ask of it. */
 import type { TilewrightError } from "../../support/diagnostics.ts";
+import { spaceOf } from "../addresses.ts";
 import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
 import { memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
@@ -58,6 +59,14 @@ export interface WarpHost {
     stored: StoredBytes,
   ): void;
   undefinedRegister(warp: WarpState, site: number, register: number, mask: number): void;
+  /** A lane has stored other bytes to a place than a lane before it, by the same instruction. */
+  storedTwice(
+    warp: WarpState,
+    site: number,
+    lane: number,
+    views: MemoryViews,
+    offset: number,
+  ): void;
   clock(): number;
   /** Takes what a lane prints. */
   print(text: string): void;
@@ -135,6 +144,7 @@ export class WarpState implements WarpView {
   /** What lanes have taken of their stacks themselves. */
   readonly dynamic = new DynamicStack();
   readonly #found: Found;
+  #kept: { readonly views: MemoryViews; readonly offset: number; readonly bytes: Uint8Array };
   #wordsUsed: number;
   #stackUsed: number;
   readonly #freeFrames = new Map<ProgramFunction, Frame[]>();
@@ -160,6 +170,7 @@ export class WarpState implements WarpView {
     this.marks = host.marks;
     this.arrays = host.arrays;
     this.#found = { views: host.heap, offset: 0 };
+    this.#kept = { views: host.heap, offset: 0, bytes: new Uint8Array() };
     this.activity = host.activity;
     this.parameters = host.parameters;
     this.symbols = host.symbols;
@@ -223,6 +234,29 @@ export class WarpState implements WarpView {
     bytes: number,
   ): void {
     this.host.storedUndefined(this, site, register, mask, { slot, offset, bytes });
+  }
+
+  /** Whether one of the lanes has the address of this one, in a row of addresses. */
+  hasStored(slot: number, lanes: number, lane: number): boolean {
+    const { addresses } = this;
+    const own = addresses[32 * slot + lane] as number;
+    // Lanes have stacks of their own behind the same addresses.
+    if (spaceOf(own) === "local") return false;
+    for (let rest = lanes; rest !== 0; rest &= rest - 1)
+      if (addresses[32 * slot + (31 - Math.clz32(rest & -rest))] === own) return true;
+    return false;
+  }
+
+  /** Keeps bytes that a lane is about to store to, as another lane has just left them. */
+  keep(views: MemoryViews, offset: number, bytes: number): void {
+    this.#kept = { views, offset, bytes: views.bytes.slice(offset, offset + bytes) };
+  }
+
+  /** Reports two lanes that have stored different bytes to one place at once. */
+  compareKept(site: number, lane: number): void {
+    const { views, offset, bytes } = this.#kept;
+    if (bytes.some((byte, at) => views.bytes[offset + at] !== byte))
+      this.host.storedTwice(this, site, lane, views, offset);
   }
 
   undefined(site: number, register: number, mask: number): void {

@@ -38,6 +38,14 @@ export const emulatorCodes = registerCodes({
     example: "emulator.free(x); emulator.download(x);",
     remedy: "use arrays that this emulator allocated, before they are freed",
   },
+  TW8006: {
+    title: "emulator used while it runs a launch",
+    cause:
+      "Until a launch by run(…) is over, its memory belongs to it; only allocations are possible.",
+    example:
+      "const running = emulator.run(module, settings);\nemulator.download(out);  // too early",
+    remedy: "await the launch first",
+  },
   TW8010: {
     title: "address outside of memory",
     cause: "The access touches bytes that belong to no allocation of its state space.",
@@ -96,6 +104,13 @@ export const emulatorCodes = registerCodes({
       "The address was computed from a pointer to one allocation and lies in another, whose bytes are there to be read or written.",
     example: "mad.wide.s32 %d1, %r0, 4, %x; st.global.f32 [%d1], %f0; // %r0 leads from x into y",
     remedy: "guard the access with the extent of the array that it is meant for",
+  },
+  TW8019: {
+    title: "lanes store different values to one place",
+    cause:
+      "Several lanes of a warp store to the same address by one instruction. One of the values stays, and nothing says which.",
+    example: "st.shared.u32 [%sum], %r1;  // by all lanes, each with a number of its own",
+    remedy: "let one lane store, or give each lane a place of its own",
   },
   TW8020: {
     title: "deadlock",
