@@ -115,10 +115,19 @@ function requireLegal(kernel: KernelInterface, name: string, value: number, sour
 }
 
 function unboundDimension(kernel: KernelInterface, name: string): TilewrightError {
+  const strided = kernel.parameters.find(
+    ({ value: { type }, strides }) =>
+      strides !== undefined &&
+      type.kind === "ref" &&
+      type.shape.some((size) => dimensionsOf(size).some((each) => each.name === name)),
+  );
   return new TilewrightError({
     code: "TW4008",
     message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
     expected: `an input whose shape names ${name}, or { dimensions: { ${name}: … } }`,
+    ...(strided && {
+      found: `${strided.name}, whose strides say how it lies, so that the shape of what is given says nothing of ${name}`,
+    }),
   });
 }
 

@@ -19,10 +19,10 @@ const windows: readonly Mistake[] = [
     message: "axis 1 of ref<gmem, f32, [8, 64]> has no element 64",
   },
   {
-    name: "window on global memory from below 0",
+    name: "window on shared memory from below 0",
     code: "TW1016",
-    make: () => trace(({ x }) => x.at(slice(-4, 8))), // <- here
-    expected: "a whole number from 0",
+    make: () => trace(({ shared }) => shared.at(slice(-4, 8))), // <- here
+    expected: "start and size within 8 elements",
   },
   {
     name: "window on shared memory that overhangs",

@@ -108,7 +108,7 @@ function requireInside(
 ): void {
   const extent = type.shape[axis] ?? 0;
   const first = typeof start === "number" ? start : 0;
-  const isPosition = Number.isInteger(first) && first >= 0;
+  const isPosition = Number.isInteger(first) && (mayOverhang || first >= 0);
   const isKnown = typeof extent === "number" && typeof size === "number";
   if (isPosition && (mayOverhang || !isKnown || first + size <= extent)) return;
   const place = size === 1 ? `element ${first}` : `${sizeText(size)} elements from ${first}`;
@@ -122,6 +122,7 @@ function requireInside(
 }
 
 function expectedPlace(extent: Size, size: Size, mayOverhang: boolean): string {
-  if (mayOverhang || typeof extent !== "number") return "a whole number from 0";
+  if (mayOverhang) return "a whole number";
+  if (typeof extent !== "number") return "a whole number from 0";
   return size === 1 ? `0 to ${extent - 1}` : `start and size within ${extent} elements`;
 }

@@ -46,9 +46,9 @@ export type LaunchParameter =
   /** The ring that debugPrint and assert write to. */
   | { readonly kind: "messages" };
 
-/** A debugPrint or assert of the kernel, by the number that the kernel writes. */
+/** A debugPrint or assert of the kernel, or a loop's step, by the number that the kernel writes. */
 export interface MessageSite {
-  readonly kind: "print" | "assert";
+  readonly kind: "print" | "assert" | "step";
   /** The format of a print, the message of an assert. */
   readonly text: string;
   readonly values: readonly { readonly dtype: DType; readonly shape: readonly number[] }[];

@@ -15,7 +15,7 @@ import { allocateLanes } from "../formats/dtype.ts";
 import type { DType, Lanes } from "../formats/dtype.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
-import { assertionReport, falseText, printText, valueText } from "../sim/messages.ts";
+import { assertionReport, falseText, printText, stepReport, valueText } from "../sim/messages.ts";
 import { placeText } from "../sim/order/access.ts";
 import type { Place } from "../sim/order/access.ts";
 import { coordinatesOf } from "../sim/view.ts";
@@ -62,7 +62,7 @@ export function readMessages(
     const place = placeOf(speakers, dimensions, word(ring, position + 1), word(ring, position + 2));
     const values = siteValues(site, ring.subarray(start, start + count));
     if (site.kind === "print") lines.push(printText(site.text, textsOf(site, values), place));
-    else failure ??= failedAssertion(site, values, place);
+    else failure ??= failures[site.kind](site, values, place);
     position = start + count;
   }
   const used = word(ring, 0) + ringHeaderWords;
@@ -150,6 +150,16 @@ function textsOf(site: MessageSite, values: readonly Lanes[]): readonly string[]
     const lanes = values[position];
     return lanes === undefined ? [] : [valueText(dtype, shape, lanes)];
   });
+}
+
+const failures = { assert: failedAssertion, step: failedStep } as const;
+
+function failedStep(
+  { position }: MessageSite,
+  [step]: readonly Lanes[],
+  place: Place,
+): TilewrightError {
+  return new TilewrightError(stepReport(step?.[0] ?? 0, { position }, placeText(place)));
 }
 
 function failedAssertion(

@@ -117,7 +117,7 @@ const parameters: { readonly [K in LaunchParameter["kind"]]: Fields<OfKind<Launc
 const position = absentOr(record<Position>({ file: text, line: count, column: count }));
 
 const message = record<MessageSite>({
-  kind: oneOf("print", "assert"),
+  kind: oneOf("print", "assert", "step"),
   text,
   values: list(record<MessageSite["values"][number]>({ dtype, shape: list(positive) })),
   position,

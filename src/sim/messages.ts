@@ -46,6 +46,21 @@ export function falseText(flags: ArrayLike<number>, shape: readonly number[]): s
 }
 
 /** The report of a failed assertion. */
+/** A loop whose step leads nowhere. */
+export function stepReport(
+  step: number | bigint,
+  location: Location,
+  place: string,
+): DiagnosticDetails {
+  return {
+    code: "TW3014",
+    message: `the step of the loop is ${step}`,
+    location,
+    expected: "a step of at least 1",
+    found: `${step} in ${place}`,
+  };
+}
+
 export function assertionReport(
   message: string,
   location: Location,

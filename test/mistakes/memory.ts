@@ -47,16 +47,6 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     message: "has no element 8",
   },
   {
-    name: "slice with a negative start",
-    code: "TW1016",
-    make: () =>
-      program(({ x }) => {
-        x.at(slice(-4, 8)); // <- slice with a negative start
-      }),
-    message: "has no 8 elements from -4",
-    expected: "a whole number from 0",
-  },
-  {
     name: "slice beyond shared memory",
     code: "TW1016",
     make: () =>

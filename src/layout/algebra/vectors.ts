@@ -17,9 +17,9 @@ import type { Digit } from "./expansion.ts";
 import { registersPerLane } from "./register-layout.ts";
 import type { RegisterLayout } from "./register-layout.ts";
 
-/** The largest power of two that divides `value`. */
+/** The largest power of two that divides `value`; of what 2³⁰ divides, that. */
 export function powerOfTwoIn(value: number): number {
-  return value & -value;
+  return value !== 0 && value % 2 ** 30 === 0 ? 2 ** 30 : value & -value;
 }
 
 /**

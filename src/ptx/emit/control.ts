@@ -21,7 +21,7 @@ import { integer } from "../operands.ts";
 import { waitForProducts } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
-import { assertion, debugPrint } from "./debug.ts";
+import { assertion, debugPrint, requirePositiveStep } from "./debug.ts";
 import { freshValue, moveTogether } from "./moves.ts";
 import type { HandedValue } from "./moves.ts";
 import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synchronization.ts";
@@ -98,6 +98,8 @@ function loop(op: Op<"loop">, context: EmitContext): void {
   const index = code.make(`b${type}`, `mov.b${type}`, lower.register);
   const carries = beginCarries(context, op);
   const [head, exit] = [code.label("loop"), code.label("exit")];
+  if (context.windows.facts.of(op.operands.step).least < 1n)
+    requirePositiveStep(op, context, step.register, exit);
   code.jumpIf(code.make("pred", `setp.ge.s${type}`, index, upper.register), exit);
   code.place(head);
   keepRolled(context, body);

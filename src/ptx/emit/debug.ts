@@ -9,7 +9,8 @@
  *
  * One lane takes the room for a record; where it holds tiles, it tells the other lanes where, and each
  * writes the elements that it holds, in row-major order. An element takes a word, two where it has 64
- * bits. After a failed assertion the kernel goes on; the host refuses its results.
+ * bits. After a failed assertion the kernel goes on, and after a step that leads nowhere behind its loop; the
+ * host refuses the results.
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
@@ -68,6 +69,23 @@ export function assertion(op: Op<"assert">, context: EmitContext): void {
   code.place(over);
 }
 
+/** Goes on behind a loop whose step is not above 0, and has the host refuse the results. */
+export function requirePositiveStep(
+  op: Op<"loop">,
+  context: EmitContext,
+  step: Register,
+  behind: string,
+): void {
+  const { code } = context;
+  const type = op.operands.step.type;
+  const bits = type.kind === "scalar" && type.dtype.bits === 64 ? 64 : 32;
+  const over = code.label("steps");
+  code.jumpIf(code.make("pred", `setp.ge.s${bits}`, step, integer(1)), over);
+  record(context, op, [op.operands.step], { kind: "step", text: "" });
+  code.jump(behind);
+  code.place(over);
+}
+
 /** Whether the condition is true in every element of every lane of the agent. */
 function holdsEverywhere(context: EmitContext, condition: Value): Register {
   const { code, scope } = context;
@@ -100,7 +118,7 @@ function record(
   const described = parts.map(({ dtype, shape }) => ({ dtype, shape }));
   context.messages.push({ kind, text, values: described, position });
   const ring = context.parameter({ kind: "messages" });
-  const header = { ring, site, words, failed: kind === "assert" };
+  const header = { ring, site, words, failed: kind !== "print" };
   const skip = code.label("recorded");
   if (parts.every(({ value }) => value.type.kind === "scalar")) {
     code.jumpIf(firstLane(context), skip, { negated: true, uniform: false });

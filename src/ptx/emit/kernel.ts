@@ -91,10 +91,13 @@ const sharedMemory: Variable = {
   linkage: "extern",
 };
 
+/** Names that mean something else: a constant of the assembler, the block's shared memory. */
+const takenNames: ReadonlySet<string> = new Set(["WARP_SZ", sharedMemory.name]);
+
 /** Kernel names may hold what PTX names may not. */
 function entryName(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_$]/g, "_");
-  return /^[A-Za-z]/.test(plain) ? plain : `kernel_${plain}`;
+  return /^[A-Za-z]/.test(plain) && !takenNames.has(plain) ? plain : `kernel_${plain}`;
 }
 
 function directives(lanes: number, cluster: number): readonly FunctionDirective[] {

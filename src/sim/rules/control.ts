@@ -7,7 +7,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import { dataShape, isData } from "../../ir/types.ts";
 import type { Agent } from "../agent.ts";
 import { breakHere } from "../debugger.ts";
-import { assertionReport, falseText, printText, valueText } from "../messages.ts";
+import { assertionReport, falseText, printText, stepReport, valueText } from "../messages.ts";
 import { placeText } from "../order/access.ts";
 import { moveSlots } from "../program.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
@@ -49,16 +49,7 @@ function loop(op: Op<"loop">, code: Assembler): void {
 function requirePositiveStep(agent: Agent, op: Op<"loop">, slot: number): void {
   const step = scalarAt(agent, slot);
   if (step > 0) return;
-  agent.machine.findings.stop(
-    {
-      code: "TW3014",
-      message: `the step of the loop is ${step}`,
-      location: op.location,
-      expected: "a step of at least 1",
-      found: `${step} in ${placeText(agent.place())}`,
-    },
-    op,
-  );
+  agent.machine.findings.stop(stepReport(step, op.location, placeText(agent.place())), op);
 }
 
 /** Gives the op's results the values in `slots`. */

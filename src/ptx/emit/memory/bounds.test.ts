@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { compileAhead, fromNumbers, open, toNumbers } from "tilewright";
 import type { HostArray, KernelDefinition } from "tilewright";
 import { f32, i32 } from "../../../formats/dtype.ts";
-import { array, constant, dim, kernel, scalar, slice, smem } from "../../../lang/index.ts";
+import { array, constant, dim, kernel, loop, scalar, slice, smem } from "../../../lang/index.ts";
 import type { Index, Scalar } from "../../../lang/index.ts";
 
 const [least, greatest] = [-(2 ** 31), 2 ** 31 - 1];
@@ -264,4 +264,96 @@ describe("tests that are left out", () => {
     expect(access).not.toHaveLength(0);
     expect(access.filter((line) => line.includes("@"))).toEqual([]);
   });
+});
+
+describe("loops", () => {
+  const counted = kernel(
+    {
+      name: "counted",
+      inputs: { bounds: array(i32, [3]) },
+      outputs: { out: array(i32, [1]) },
+    },
+    ({ bounds, out }) => {
+      const [from, to, step] = [0, 1, 2].map((at) => bounds.at(at).loadScalar());
+      if (from === undefined || to === undefined || step === undefined) throw new Error("three");
+      const count = loop({ from, to, step, carry: constant(i32, 0) }, (_, before) => before.add(1));
+      out.at(0).store(count);
+    },
+  );
+  const run = (bounds: readonly number[]) =>
+    devices.map(async (device) => {
+      const { out } = await device.run(counted, { bounds: fromNumbers(i32, [3], bounds) });
+      return toNumbers(out)[0];
+    });
+
+  test.each([
+    [0, 10, 0],
+    [0, 10, -1],
+    [10, 0, -3],
+    [0, 0, least],
+  ])("from %i to %i by %i are refused", async (...bounds) => {
+    for (const result of run(bounds))
+      await expect(result).rejects.toMatchObject({ code: "TW3014" });
+  });
+
+  test.each([
+    [[0, 10, 3], 4],
+    [[greatest - 5, greatest, 3], 2],
+    [[least, greatest, greatest], 3],
+    [[5, 5, 1], 0],
+  ])("from and to %j run as often as they say", async (bounds, expected) => {
+    for (const result of run(bounds)) await expect(result).resolves.toBe(expected);
+  });
+});
+
+test("a window may begin before its array, be its start known or not", async () => {
+  const definition = kernel(
+    { name: "before", inputs: { x: array(f32, [7]) }, outputs: { out: array(f32, [2, 4]) } },
+    ({ x, out }) => {
+      out.at(0).store(x.at(slice(-1, 4)).load());
+      out.at(1).store(x.at(slice(constant(i32, -1), 4)).load());
+    },
+  );
+  const [simulated, emulated] = await onBoth(definition, () => ({ x: counting(7) }));
+  expect(simulated).toEqual([0, 1, 2, 3, 0, 1, 2, 3]);
+  expect(emulated).toEqual(simulated);
+});
+
+test("rows may lie far apart", () => {
+  const definition = kernel(
+    {
+      name: "apart",
+      inputs: { x: array(f32, [4, 4], { strides: [2 ** 33, 1] }) },
+      outputs: { out: array(f32, [4, 4]) },
+    },
+    ({ x, out }) => {
+      out.store(x.load());
+    },
+  );
+  expect(compileAhead(definition).ptx).toContain("ld.global.nc.v4.b32");
+});
+
+test("offsets beyond 32 bits are no part of an instruction", () => {
+  const { ptx } = compileAhead(
+    kernel(
+      {
+        name: "far",
+        inputs: { x: array(f32, [4, 8, 4], { strides: [2 ** 33, 2 ** 31, 1] }), s: scalar(i32) },
+        outputs: { out: array(f32, [2, 4, 4]) },
+      },
+      ({ x, s, out }) => {
+        out.store(x.at(slice(1, 2), slice(s, 4), slice(0, 4)).load());
+      },
+    ),
+  );
+  const offsets = [...ptx.matchAll(/\[%d\d+\+(\d+)\]/g)].map(([, offset]) => Number(offset));
+  expect(offsets.filter((offset) => offset >= 2 ** 31)).toEqual([]);
+  expect(ptx).toMatch(/add\.s64 .*34359738368|mad\..*34359738368/);
+});
+
+test.each(["WARP_SZ", "shared_memory", "_", "__proto__"])("a kernel may be called %s", (name) => {
+  const definition = kernel({ name, outputs: { out: array(f32, [4]) } }, ({ out }) => {
+    out.store(1);
+  });
+  expect(compileAhead(definition).ptx).toContain(`.entry kernel_${name} (`);
 });

@@ -32,7 +32,7 @@ import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts
 import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
-import { addProduct, wideRegister } from "./wide.ts";
+import { addProduct, wideAddress, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";
 
 type Place = Pick<Unit, "address" | "half"> & { readonly inside: readonly Truth[] };
@@ -150,12 +150,12 @@ function globalPlace(
       addProduct(context, total, positions[axis] ?? zeroPosition, stride, scale),
     start,
   );
-  if (dtype.bits !== 4) return { address: address(sum.register ?? base, sum.constant), inside };
+  if (dtype.bits !== 4) return { address: wideAddress(context, sum), inside };
   const bytes = halved(context, base, sum);
   const { code } = context;
   const low = code.make("b32", "cvt.u32.u64", wideRegister(context, sum));
   const half = code.make("b32", "and.b32", low, integer(1));
-  return { address: address(bytes.register, bytes.constant), half, inside };
+  return { address: wideAddress(context, bytes), half, inside };
 }
 
 /**

@@ -16,7 +16,7 @@ import { knownDivisor } from "../../../ir/size.ts";
 import { powerOfTwoIn } from "../../../layout/algebra/vectors.ts";
 import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { Register } from "../../module.ts";
-import { address, integer } from "../../operands.ts";
+import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { GlobalValue } from "../values.ts";
 import { arrayAlignment, halved, startDivisor } from "./global.ts";
@@ -27,7 +27,7 @@ import type { TileParts } from "./parts.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import { runsAlong, singleRuns, widestBits } from "./units.ts";
 import type { Access, Unit } from "./units.ts";
-import { addProduct, wideRegister } from "./wide.ts";
+import { addProduct, wideAddress, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";
 
 interface Request {
@@ -155,7 +155,8 @@ class GlobalAddresses {
     });
     if (dtype.bits === 4) return this.#nibble(key, row, constant, lone);
     if (row.register === undefined) throw new Error("an address without a base");
-    return { address: address(row.register, row.constant + constant) };
+    const sum = { register: row.register, constant: row.constant + constant };
+    return { address: wideAddress(this.#context, sum) };
   }
 
   #nibble(key: string, row: WideSum, constant: number, lone: boolean): Place {
@@ -166,7 +167,8 @@ class GlobalAddresses {
     const bytes =
       known ?? wideRegister(this.#context, halved(this.#context, base, { ...row, constant: 0 }));
     this.#bytes.set(key, bytes);
-    return { address: address(bytes, (row.constant + constant) / 2) };
+    const sum = { register: bytes, constant: (row.constant + constant) / 2 };
+    return { address: wideAddress(this.#context, sum) };
   }
 
   #loneNibble(row: WideSum, constant: number): Place {
@@ -174,7 +176,7 @@ class GlobalAddresses {
     const { base } = this.#window;
     const sum = { register: row.register, constant: row.constant + constant };
     const bytes = halved(this.#context, base, sum);
-    const place = address(wideRegister(this.#context, { ...bytes, constant: 0 }), bytes.constant);
+    const place = wideAddress(this.#context, bytes);
     if (sum.register === undefined) return { address: place, half: sum.constant & 1 };
     const low = code.make("b32", "cvt.u32.u64", wideRegister(this.#context, sum));
     return { address: place, half: code.make("b32", "and.b32", low, integer(1)) };

@@ -12,8 +12,8 @@
  */
 import { multiplySizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import type { Operand, Register } from "../../module.ts";
-import { integer } from "../../operands.ts";
+import type { AddressOperand, Operand, Register } from "../../module.ts";
+import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { IndexValue } from "../values.ts";
 import { indexRegister } from "./positions.ts";
@@ -92,6 +92,14 @@ function addLong(context: EmitContext, sum: WideSum, index: IndexValue, stride: 
       ? code.make("b64", "mul.lo.s64", own, stride)
       : code.make("b64", "mad.lo.s64", own, stride, sum.register);
   return { register, constant: sum.constant };
+}
+
+/** Offsets of instructions have 32 bits; what is more goes into the register. */
+export function wideAddress(context: EmitContext, sum: WideSum): AddressOperand {
+  const { register, constant } = sum;
+  return register !== undefined && Math.abs(constant) < wide
+    ? address(register, constant)
+    : address(wideRegister(context, sum));
 }
 
 /** The sum as one register. */
