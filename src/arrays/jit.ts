@@ -2,8 +2,7 @@
  * Compiled functions: recorded once for each structure, shapes and dtypes of their arguments and each value of
  * their static parts, simplified, and run as one program from then on. Each compilation says why it happened.
  */
-import { csePass } from "../graph/passes/cse.ts";
-import { dcePass } from "../graph/passes/dce.ts";
+import { runPasses } from "../graph/passes/pipeline.ts";
 import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
@@ -33,8 +32,7 @@ interface Program<R> {
 }
 
 function simplified(graph: GraphRegion): GraphRegion {
-  const module = [csePass, dcePass].reduce((each, pass) => pass.run(each), moduleOf(graph));
-  return module.functions.get("main")?.body ?? graph;
+  return runPasses(moduleOf(graph)).functions.get("main")?.body ?? graph;
 }
 
 /** A function that is recorded once for each kind of arguments. */
