@@ -19,6 +19,7 @@ import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { placedKernel } from "./placed-kernel.ts";
+import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
 
 export interface LoweringOptions {
@@ -46,6 +47,7 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   options.observe?.("place", placed);
   const kernel = order(placed);
   options.observe?.("order", kernel);
+  verifyPlaced(kernel);
   verifyOrder(kernel);
   return { kernel, placement };
 }

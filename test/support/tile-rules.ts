@@ -74,6 +74,7 @@ function placementOf({ sources, needs, results, ...test }: RuleTest): Placement 
     kernel,
     target,
     shared,
+    layouts,
     conversions,
     needs: needed,
   });

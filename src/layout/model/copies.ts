@@ -74,6 +74,35 @@ export function copyMethod(
   return { method: "plain", pieces: width, reason };
 }
 
+/** What a copy is made with. */
+export interface CopySetting {
+  readonly sides: CopyWindows;
+  /** How the shared side is stored. */
+  readonly layout: SharedLayout;
+  readonly target: Target;
+}
+
+/** Why a copy cannot be made in a certain way; undefined where it can. */
+export function copyProblem(
+  op: Op<"copy_async">,
+  method: CopyMethod["method"],
+  { sides, layout, target }: CopySetting,
+): string | undefined {
+  if (method === "tensor") {
+    if (!target.features.includes("tma")) return `${target.name} has no tensor copies`;
+    const pieces = tensorPieces(sides, layout);
+    return typeof pieces === "string" ? pieces : undefined;
+  }
+  const needed = needsTensor(op);
+  if (needed !== undefined) return `${needed} is a tensor copy`;
+  if (method === "plain") return undefined;
+  if (!target.features.includes("cp.async")) return `${target.name} does not have it`;
+  if (!sides.intoShared) return "it copies into shared memory";
+  if (op.attributes.fill !== "zero") return "it fills with zeros";
+  const width = asynchronousWidth(sides, layout);
+  return width >= 4 ? undefined : `it moves 4 bytes or more, and ${width} lie side by side`;
+}
+
 export function copyCost({ method, pieces }: CopyMethod, { shared }: CopyWindows): number {
   if (method === "tensor") return pieces;
   const perLane = windowBytes(shared) / 128 / pieces;

@@ -122,7 +122,7 @@ export class Products {
     refusal: string | undefined,
   ): void {
     const { left, right } = op.operands;
-    const why = oneWarp ? "a warp works alone" : (refusal ?? this.#shapeProblem(op));
+    const why = oneWarp ? "a warp works alone" : (refusal ?? wgmmaShapeProblem(op, this.#target));
     const rightProblem = this.#loadProblem(right, "right", fresh);
     if (why === undefined && rightProblem === undefined) {
       const shared = this.#loadProblem(left, "left", fresh) === undefined;
@@ -148,22 +148,6 @@ export class Products {
     );
   }
 
-  #shapeProblem(op: Op<"dot">): string | undefined {
-    if (!this.#target.features.includes("wgmma")) return `${this.#target.name} does not have it`;
-    const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
-    const { dtype, precision } = op.attributes;
-    if (precision !== "native") return `it does not round f32 (precision ${precision})`;
-    if (!wgmmaAccumulators(left.dtype, right.dtype).includes(dtype.name))
-      return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
-    const [m = 0, k = 0] = left.shape;
-    const n = right.shape[1] ?? 0;
-    const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
-    if (m % 64 !== 0) return `${m} rows are no multiple of 64`;
-    if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
-    const depth = 256 / left.dtype.bits;
-    return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
-  }
-
   /** Why a value is not a window of shared memory that wgmma could read itself. */
   #loadProblem(
     value: Value,
@@ -183,6 +167,30 @@ export class Products {
   }
 }
 
+/** Why wgmma cannot make a product of these shapes and formats. */
+export function wgmmaShapeProblem(op: Op<"dot">, target: Target): string | undefined {
+  if (!target.features.includes("wgmma")) return `${target.name} does not have it`;
+  const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
+  const { dtype, precision } = op.attributes;
+  if (precision !== "native") return `it does not round f32 (precision ${precision})`;
+  if (!wgmmaAccumulators(left.dtype, right.dtype).includes(dtype.name))
+    return `it does not multiply ${left.dtype.name} by ${right.dtype.name} into ${dtype.name}`;
+  const [m = 0, k = 0] = left.shape;
+  const n = right.shape[1] ?? 0;
+  const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
+  if (m % 64 !== 0) return `${m} rows are no multiple of 64`;
+  if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
+  const depth = 256 / left.dtype.bits;
+  return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
+}
+
+/** The type of a factor: a tile's, or that of the window it is read from. */
+function matrixOf({ type, id }: Value): Pick<TileType, "dtype" | "shape"> {
+  if (type.kind === "tile") return type;
+  if (type.kind !== "ref") throw new Error(`%${id} is no matrix`);
+  return { dtype: type.dtype, shape: type.shape.map(Number) };
+}
+
 export function tileOf({ type, id }: Value): TileType {
   if (type.kind !== "tile") throw new Error(`%${id} is no tile`);
   return type;
@@ -196,7 +204,8 @@ export function mmaBits(op: Op<"dot">): number {
   return tileOf(op.operands.left).dtype.bits;
 }
 
-function mmaProblem(op: Op<"dot">): string | undefined {
+/** Why mma.sync cannot make a product of these shapes and formats. */
+export function mmaProblem(op: Op<"dot">): string | undefined {
   const [left, right] = [tileOf(op.operands.left), tileOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
   const known = (name: DTypeName): boolean =>

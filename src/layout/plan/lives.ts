@@ -53,13 +53,18 @@ export class Lives {
   readonly #first = new Map<AnyOp, number>();
   readonly #last = new Map<AnyOp, number>();
   readonly #branches = new Map<AnyOp, AnyOp | undefined>();
+  /** The op with regions that comes next in the same region. */
+  readonly #after = new Map<AnyOp, AnyOp>();
   readonly #buffers = new Map<Value, Buffer>();
   /** The allocation that a window lies in. */
   readonly #roots = new Map<Value, Value>();
   readonly #sequential: boolean;
+  readonly #readLater: ReadonlyMap<Value, Value>;
   #next = 0;
 
-  constructor(kernel: Kernel) {
+  /** `readLater`: loads that are not made, by the window that their users read themselves. */
+  constructor(kernel: Kernel, readLater: ReadonlyMap<Value, Value> = new Map()) {
+    this.#readLater = readLater;
     this.#sequential = kernel.threads.length === 1;
     this.#walk(kernel.body, { scope: undefined, branch: undefined, loop: undefined });
   }
@@ -90,6 +95,20 @@ export class Lives {
     return { from: this.#at(op), to: this.#end(op), branch };
   }
 
+  /**
+   * Of scratch from where it is allocated to the last of its users. Users of several agents are not in step: the
+   * whole of what they run around those users counts.
+   */
+  spanning(allocation: AnyOp, users: readonly AnyOp[], together: boolean): Life {
+    const branch = this.#branches.get(allocation);
+    const from = this.#at(allocation);
+    const to = Math.max(from, ...users.map((user) => this.#end(user)));
+    if (!together) return { from, to, branch };
+    const around = this.#after.get(allocation);
+    const inside = around !== undefined && this.#end(around) >= to;
+    return inside ? this.throughout(around) : { from: 0, to: this.#next, branch: undefined };
+  }
+
   #at(op: AnyOp): number {
     return this.#first.get(op) ?? 0;
   }
@@ -99,7 +118,9 @@ export class Lives {
   }
 
   #walk(region: Region, surroundings: Surroundings): void {
-    for (const op of region.ops) {
+    for (const [position, op] of region.ops.entries()) {
+      const next = region.ops.slice(position + 1).find((each) => regionList(each).length > 0);
+      if (op.kind === "alloc_scratch" && next !== undefined) this.#after.set(op, next);
       this.#first.set(op, this.#next++);
       this.#branches.set(op, surroundings.branch);
       this.#visit(op, surroundings);
@@ -120,12 +141,13 @@ export class Lives {
       this.#roots.set(result, result);
       return;
     }
-    for (const value of operandValues(op)) {
+    for (const operand of operandValues(op)) {
+      const value = this.#readLater.get(operand) ?? operand;
       const root = this.#roots.get(value);
       const buffer = root && this.#buffers.get(root);
       if (root === undefined || buffer === undefined) continue;
       if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);
-      else if (isSynchronous(op, value)) buffer.users.push(loop ?? op);
+      else if (isSynchronous(op, operand)) buffer.users.push(loop ?? op);
       else buffer.asynchronous = true;
     }
   }

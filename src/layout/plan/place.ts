@@ -181,7 +181,7 @@ function finish(
     if (conversion.plan.kind !== "none") conversions.push(conversion);
   }
   const instructions = chooseInstructions(kernel, target, context, shared);
-  const memory = assignSharedMemory({ kernel, target, shared, conversions, needs });
+  const memory = assignSharedMemory({ kernel, target, shared, layouts, conversions, needs });
   const { cost } = solution;
   return { kernel, target, layouts, needs, shared, ...instructions, conversions, memory, cost };
 }

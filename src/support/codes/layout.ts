@@ -99,4 +99,52 @@ export const layoutCodes = registerCodes({
     example: "x.at(slice(0, 512), slice(0, 512)).load()  // f32: 2048 registers a lane",
     remedy: "work on parts of the tile, in a loop or in more blocks",
   },
+  TW6201: {
+    title: "placed kernel in which something is undecided",
+    cause:
+      "A placed kernel has a target, a register layout in the type of every tile, and the attributes that placing decides.",
+    example: "%3 = load %2 : tile<f32, [64]>  // no layout",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6202: {
+    title: "layout in a placed kernel that its tile cannot have",
+    cause:
+      "A layout is written in the one spelling that its shape has, and spreads a tile over lanes of whoever holds it.",
+    example: 'tile<f32, [8], "flat(R0 L0 L1)">',
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6203: {
+    title: "operand or result of a placed op that lies in the wrong place",
+    cause:
+      "Ops leave elements in their lanes: operands and results of one lie alike, or as the op's own rearrangement or instruction says.",
+    example: "%3 = binary %1, %2 {fn = add} : tile<f32, [64], B>  // %1 lies as A",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6204: {
+    title: "conversion of a layout that leads nowhere",
+    cause: "A conversion leads from the layout of a tile to another one of the same elements.",
+    example: "%3 = convert_layout %2 : tile<f32, [64], A>  // %2 lies as A",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6205: {
+    title: "op of a placed kernel without the scratch that it needs",
+    cause:
+      "Conversions, and ops that combine elements of several warps, move them through shared memory of their own.",
+    example: "%3 = convert_layout %2 : tile<f32, [64, 64], B>  // through 16 KiB",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6206: {
+    title: "instruction of a placed kernel that cannot do what it is chosen for",
+    cause:
+      "An instruction takes certain shapes and formats, and memory that is stored in certain ways; not every target has it.",
+    example: "%3 = dot %1, %2 {dtype = f32, precision = native, instruction = \"wgmma\"}  // 8 rows",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
+  TW6207: {
+    title: "buffers of a placed kernel that lie in each other's way",
+    cause:
+      "Buffers lie inside the block's shared memory, aligned as instructions want, and apart from those that live at the same time.",
+    example: "alloc {space = smem, …, at = 0} twice",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
 });

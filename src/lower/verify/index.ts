@@ -1,0 +1,36 @@
+/**
+ * The verifier of placed kernels, on every compilation: what the stages before have decided is held against
+ * rules that know nothing of how it was found, so that a mistake of theirs is an error and never a wrong
+ * result.
+ *
+ * | rule        | asks                                                                                    |
+ * |-------------|-----------------------------------------------------------------------------------------|
+ * | form        | do all tiles have layouts, all products, copies and buffers what was decided of them     |
+ * | residence   | is each layout in its one spelling for the shape, over the lanes of whoever runs the op  |
+ * | instruction | can the instruction of a product or copy do it, on this target, with memory stored so    |
+ * | law         | do operands and results lie as the op moves or leaves their elements                     |
+ * | conversion  | is there a way from one layout to the other                                              |
+ * | scratch     | does every op have the scratch that its own types ask for, each agent a part of its own  |
+ * | memory      | do buffers lie aligned and inside, and apart from those that live at the same time       |
+ *
+ * Each rule is a file, walks the kernel once, and relies on those before it.
+ */
+import type { Kernel } from "../../ir/node.ts";
+import { verifyConversions } from "./conversion.ts";
+import { verifyForm } from "./form.ts";
+import { verifyInstructions } from "./instruction.ts";
+import { verifyLaw } from "./law.ts";
+import { verifyMemory } from "./memory.ts";
+import { verifyResidence } from "./residence.ts";
+import { verifyScratch } from "./scratch.ts";
+
+/** Throws a TilewrightError for the first rule that the placed kernel breaks. */
+export function verifyPlaced(kernel: Kernel): void {
+  const placed = verifyForm(kernel);
+  verifyResidence(kernel);
+  verifyInstructions(kernel, placed);
+  verifyLaw(kernel);
+  verifyConversions(kernel);
+  verifyScratch(kernel);
+  verifyMemory(kernel, placed);
+}

@@ -1,0 +1,106 @@
+/** Whether the instruction of a product, or the way of a copy, can do it with these shapes, formats and windows. */
+import type { AnyOp, Kernel, Op, PlacedFor, Value } from "../../ir/node.ts";
+import { reject } from "../../ir/verify/report.ts";
+import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
+import { copyProblem, copyWindows } from "../../layout/model/copies.ts";
+import type { CopyMethod } from "../../layout/model/copies.ts";
+import { storedAs } from "../../layout/model/placed-types.ts";
+import { mmaProblem, operandProblem, wgmmaShapeProblem } from "../../layout/model/products.ts";
+import type { Product } from "../../layout/model/products.ts";
+import { Windows } from "../../layout/model/windows.ts";
+import type { SharedWindow } from "../../layout/model/windows.ts";
+import type { Target } from "../../targets/target.ts";
+import { walkAgents } from "./walk.ts";
+import type { Agents } from "./walk.ts";
+
+export function verifyInstructions(kernel: Kernel, { target }: PlacedFor): void {
+  const checker = new Checker(kernel, target);
+  walkAgents(kernel, (op, agents) => {
+    if (op.kind === "dot") checker.product(op, agents);
+    if (op.kind === "wgmma") checker.wgmma(op, agents);
+    if (op.kind === "copy_async") checker.copy(op);
+  });
+}
+
+class Checker {
+  readonly #windows: Windows;
+  readonly #target: Target;
+
+  constructor(kernel: Kernel, target: Target) {
+    this.#windows = new Windows(kernel);
+    this.#target = target;
+  }
+
+  product(op: Op<"dot">, agents: Agents): void {
+    const { instruction = "" } = op.attributes;
+    const { left, right } = op.operands;
+    const rules: { readonly [I in Product["instruction"]]: () => string | undefined } = {
+      wgmma: () =>
+        wholeThread(agents) ??
+        wgmmaShapeProblem(op, this.#target) ??
+        this.#windowProblem(left, "left") ??
+        this.#windowProblem(right, "right"),
+      "mma.sync": () => mmaProblem(op) ?? warpsProblem(op, agents),
+      fma: () => undefined,
+    };
+    if (!(instruction in rules)) reject(op, "TW6206", `there is no instruction ${instruction}`);
+    refuse(op, instruction, rules[instruction as Product["instruction"]]());
+  }
+
+  wgmma(op: Op<"wgmma">, agents: Agents): void {
+    const { a, b } = op.operands;
+    const missing = this.#target.features.includes("wgmma") ? undefined : "the target has none";
+    const problem =
+      missing ??
+      wholeThread(agents) ??
+      this.#windowProblem(a, "left") ??
+      this.#windowProblem(b, "right");
+    refuse(op, "wgmma", problem);
+  }
+
+  copy(op: Op<"copy_async">): void {
+    const { by = "" } = op.attributes;
+    const sides = copyWindows(op, this.#windows);
+    const problem = copyProblem(op, by as CopyMethod["method"], {
+      sides,
+      layout: this.#stored(sides.shared),
+      target: this.#target,
+    });
+    refuse(op, by, problem);
+  }
+
+  /** Why wgmma cannot read the operand from shared memory; left operands may be tiles. */
+  #windowProblem(value: Value, side: "left" | "right"): string | undefined {
+    if (value.type.kind !== "ref")
+      return side === "left" ? undefined : "its right operand is in registers";
+    const window = this.#windows.of(value);
+    if (window.space === "gmem") return `its ${side} operand is in global memory`;
+    return operandProblem(window, this.#stored(window), side);
+  }
+
+  #stored({ root }: SharedWindow): SharedLayout {
+    const layout = storedAs(this.#windows.definitions.get(root));
+    if (layout === undefined) throw new Error(`%${root.id} is not stored in any way`);
+    return layout;
+  }
+}
+
+function wholeThread({ oneWarp }: Agents): string | undefined {
+  return oneWarp ? "a warp works alone" : undefined;
+}
+
+/** The grid of warps covers the tile and has the warps that there are. */
+function warpsProblem({ attributes, results: [result] }: Op<"dot">, { oneWarp }: Agents) {
+  const [rows = 0, columns = 0] = attributes.warps ?? [];
+  const [m = 0, n = 0] = result?.type.kind === "tile" ? result.type.shape : [];
+  const most = oneWarp ? 1 : 4;
+  const fits = rows * columns >= 1 && rows * columns <= most;
+  return fits && m % (16 * rows) === 0 && n % (8 * columns) === 0
+    ? undefined
+    : `a grid of ${rows} by ${columns} warps does not make [${m}, ${n}]`;
+}
+
+function refuse(op: AnyOp, instruction: string, problem: string | undefined): void {
+  if (problem !== undefined)
+    reject(op, "TW6206", `${op.kind} cannot be made by ${instruction}: ${problem}`);
+}

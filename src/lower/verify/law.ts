@@ -1,0 +1,319 @@
+/**
+ * The layout law of every op kind: ops leave elements in their lanes, so that where operands lie decides where
+ * results do. A value that is needed elsewhere must have been converted.
+ *
+ *   | op             | law                                                                                |
+ *   |----------------|------------------------------------------------------------------------------------|
+ *   | exp, add, cast | operands and result lie alike                                                      |
+ *   | transpose, sum | the result is an image of the operand                                              |
+ *   | broadcastTo    | the operand is an image of the result                                              |
+ *   | dot, wgmma     | what the instruction fixes                                                         |
+ *   | loop, when     | initial values, parameters, what is yielded and results are handed on: they lie alike |
+ *   | load, store    | anything that says who holds what                                                  |
+ */
+import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import { applyRule } from "../../ir/ops.ts";
+import type { OpRules } from "../../ir/ops.ts";
+import { reject } from "../../ir/verify/report.ts";
+import { walkOps, yieldedValues } from "../../ir/traverse.ts";
+import { isSpread } from "../../ir/types.ts";
+import { mmaFragment, namedLayouts, wgmmaLeft } from "../../layout/algebra/named.ts";
+import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
+import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
+import { parseLayout } from "../../layout/algebra/text.ts";
+import { Functions } from "../../layout/model/functions.ts";
+import { layoutOf } from "../../layout/model/placed-types.ts";
+import { tileOf } from "../../layout/model/products.ts";
+
+export function verifyLaw({ body }: Kernel): void {
+  const functions = new Functions();
+  walkOps(body, (op) => {
+    applyRule(laws, op, functions);
+  });
+}
+
+/** The value is spread over lanes and lies in the layout. */
+function lies(op: AnyOp, value: Value, wanted: RegisterLayout | undefined): void {
+  const found = layoutOf(value);
+  if (wanted === undefined)
+    reject(op, "TW6203", `${op.kind} says nothing of where %${value.id} lies`, {
+      found: found.text,
+    });
+  if (found.text !== wanted.text)
+    reject(op, "TW6203", `%${value.id} of ${op.kind} lies in the wrong place`, {
+      expected: wanted.text,
+      found: found.text,
+    });
+}
+
+function isTile({ type }: Value): boolean {
+  return isSpread(type);
+}
+
+/** All tiles among the values lie as the first. */
+function alike(op: AnyOp, values: readonly Value[]): void {
+  const [first, ...others] = values.filter(isTile);
+  if (first !== undefined) for (const other of others) lies(op, other, layoutOf(first));
+}
+
+function pointwise(op: AnyOp, operands: readonly Value[]): void {
+  alike(op, [...op.results, ...operands]);
+}
+
+/** Somebody in particular holds each element. */
+function spread(op: AnyOp, values: readonly Value[]): void {
+  for (const value of values)
+    if (isTile(value) && layoutOf(value).kind === "splat")
+      reject(op, "TW6203", `%${value.id} of ${op.kind} is one number for all elements`);
+}
+
+function oneNumber(op: AnyOp): void {
+  for (const result of op.results)
+    if (isTile(result) && layoutOf(result).kind !== "splat")
+      reject(op, "TW6203", `%${result.id} of ${op.kind} is one number for all elements`, {
+        expected: "splat",
+        found: layoutOf(result).text,
+      });
+}
+
+function handed(op: AnyOp, lists: readonly (readonly Value[])[]): void {
+  op.results.forEach((result, position) => {
+    alike(op, [result, ...lists.flatMap((list) => list[position] ?? [])]);
+  });
+}
+
+function carried(op: Op<"loop"> | Op<"while">, regions: readonly Region[], body: Region): void {
+  const first = op.kind === "loop" ? 1 : 0;
+  const parameters = regions.map((region) => region.parameters.slice(first));
+  handed(op, [op.operands.initial, ...parameters, yieldedValues(body)]);
+}
+
+function along(op: Op<"scan"> | Op<"sort">, operands: readonly Value[]): void {
+  pointwise(op, operands);
+  spread(op, op.results);
+}
+
+function dot(op: Op<"dot">, functions: Functions): void {
+  const { left, right, accumulator } = op.operands;
+  const [result] = op.results;
+  if (result === undefined) return;
+  if (accumulator !== undefined) alike(op, [result, accumulator]);
+  const fixed = (value: Value, layout: RegisterLayout): void => {
+    if (isTile(value)) lies(op, value, functions.normal(layout, tileOf(value).shape));
+  };
+  const { instruction, warps: [rows = 1, columns = 1] = [] } = op.attributes;
+  if (instruction === "wgmma") {
+    fixed(result, namedLayouts.wgmma);
+    if (left.type.kind === "tile") fixed(left, wgmmaLeft(left.type.dtype.bits));
+  } else if (instruction === "mma.sync") {
+    const { bits } = tileOf(left).dtype;
+    fixed(result, mmaFragment("accumulator", bits, { rows, columns }));
+    fixed(left, mmaFragment("left", bits, { rows, columns }));
+    fixed(right, mmaFragment("right", bits, { rows, columns }));
+  } else {
+    const [k = 1] = tileOf(left).shape.slice(1);
+    const { shape } = tileOf(result);
+    lies(op, left, functions.factor("left", shape, k).apply(layoutOf(result)));
+    lies(op, right, functions.factor("right", shape, k).apply(layoutOf(result)));
+  }
+}
+
+function written(op: Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">): void {
+  const { value } = op.operands;
+  const others = op.kind === "atomic_compare_exchange" ? [op.operands.expected] : [];
+  alike(op, [value, ...others, ...op.results]);
+  spread(op, [value]);
+}
+
+function rearranged(
+  op: Op<"reshape"> | Op<"transpose"> | Op<"slice">,
+  image: (shape: readonly number[]) => ReturnType<Functions["reshape"]>,
+): void {
+  const { source } = op.operands;
+  const [result] = op.results;
+  if (result !== undefined) lies(op, result, image(tileOf(source).shape).apply(layoutOf(source)));
+}
+
+function concatenated(op: Op<"concatenate">, functions: Functions): void {
+  const [result] = op.results;
+  if (result === undefined) return;
+  const { axis } = op.attributes;
+  let start = 0;
+  for (const part of op.operands.parts) {
+    const { shape } = tileOf(part);
+    const starts = shape.map((_, each) => (each === axis ? start : 0));
+    lies(op, part, functions.slice(tileOf(result).shape, starts, shape).apply(layoutOf(result)));
+    start += shape[axis] ?? 0;
+  }
+}
+
+function reduced(
+  op: Op<"reduce"> | Op<"arg_reduce">,
+  axes: readonly number[],
+  functions: Functions,
+): void {
+  const { source } = op.operands;
+  const [result] = op.results;
+  spread(op, [source]);
+  if (result !== undefined && isTile(result))
+    lies(op, result, functions.reduce(tileOf(source).shape, axes).apply(layoutOf(source)));
+}
+
+const free = (): void => undefined;
+
+const laws: OpRules<[Functions], void> = {
+  constant: oneNumber,
+  block_index: free,
+  grid_size: free,
+  cluster_rank: free,
+  thread_index: free,
+  size: free,
+  iota: (op) => {
+    spread(op, op.results);
+  },
+  unary: (op) => {
+    pointwise(op, [op.operands.source]);
+  },
+  classify: (op) => {
+    pointwise(op, [op.operands.source]);
+  },
+  binary: (op) => {
+    pointwise(op, [op.operands.left, op.operands.right]);
+  },
+  compare: (op) => {
+    pointwise(op, [op.operands.left, op.operands.right]);
+  },
+  fma: (op) => {
+    pointwise(op, [op.operands.a, op.operands.b, op.operands.c]);
+  },
+  select: (op) => {
+    pointwise(op, [op.operands.condition, op.operands.ifTrue, op.operands.ifFalse]);
+  },
+  cast: (op) => {
+    pointwise(op, [op.operands.source]);
+  },
+  bitcast: (op) => {
+    pointwise(op, [op.operands.source]);
+  },
+
+  broadcast(op, functions) {
+    const { source } = op.operands;
+    const [result] = op.results;
+    if (result === undefined) return;
+    if (!isTile(source)) return oneNumber(op);
+    const { shape, axes } = op.attributes;
+    const repeated = functions.repeat({ from: tileOf(source).shape, to: shape, axes });
+    lies(op, source, repeated.apply(layoutOf(result)));
+  },
+  reshape(op, functions) {
+    const { source } = op.operands;
+    const { shape } = op.attributes;
+    if (!isTile(source)) oneNumber(op);
+    else if (shape.length === 0) lies(op, source, replicatedLayout);
+    else rearranged(op, (from) => functions.reshape(from, shape));
+  },
+  transpose: (op, functions) => {
+    rearranged(op, (shape) => functions.transpose(shape, op.attributes.permutation));
+  },
+  layout_cast(op, functions) {
+    const { source } = op.operands;
+    const [result] = op.results;
+    if (result === undefined) return;
+    alike(op, [result, source]);
+    if (op.attributes.hint !== true)
+      lies(op, result, functions.normal(parseLayout(op.attributes.layout), tileOf(result).shape));
+  },
+  slice: (op, functions) => {
+    const { starts, sizes } = op.attributes;
+    rearranged(op, (shape) => functions.slice(shape, starts, sizes));
+  },
+  concatenate: concatenated,
+  reduce: (op, functions) => {
+    reduced(op, op.attributes.axes, functions);
+  },
+  arg_reduce: (op, functions) => {
+    reduced(op, [op.attributes.axis], functions);
+  },
+  scan: (op) => {
+    along(op, [op.operands.source]);
+  },
+  sort: (op) => {
+    along(op, [op.operands.keys, ...op.operands.payloads]);
+  },
+  dot,
+
+  alloc: free,
+  alloc_union: free,
+  union_member: free,
+  slice_ref: free,
+  transpose_ref: free,
+  reshape_ref: free,
+  peer_ref: free,
+  load: (op) => {
+    spread(op, op.results);
+  },
+  store: written,
+  atomic: written,
+  atomic_compare_exchange: written,
+
+  copy_async: free,
+  prefetch: free,
+  commit_group: free,
+  wait_group: free,
+  proxy_fence: free,
+  accumulator(op, functions) {
+    const [result] = op.results;
+    if (result === undefined) return;
+    lies(op, result, functions.normal(namedLayouts.wgmma, op.attributes.shape));
+    if (op.operands.initial !== undefined) alike(op, [result, op.operands.initial]);
+  },
+  wgmma(op, functions) {
+    alike(op, [...op.results, op.operands.accumulator]);
+    const { a } = op.operands;
+    if (a.type.kind === "tile")
+      lies(op, a, functions.normal(wgmmaLeft(a.type.dtype.bits), a.type.shape));
+  },
+  wgmma_wait: (op) => {
+    alike(op, [...op.results, op.operands.accumulator]);
+  },
+
+  alloc_barrier: free,
+  barrier_arrive: free,
+  barrier_wait: free,
+  block_sync: free,
+  cluster_arrive: free,
+  cluster_wait: free,
+  set_registers: free,
+  grid_dependency: free,
+  alloc_semaphore: free,
+  semaphore_signal: free,
+  semaphore_wait: free,
+
+  loop: (op) => {
+    carried(op, [op.regions.body], op.regions.body);
+  },
+  while: (op) => {
+    carried(op, [op.regions.condition, op.regions.body], op.regions.body);
+  },
+  if: (op) => {
+    handed(op, [op.regions.then, op.regions.otherwise].map(yieldedValues));
+  },
+  switch: (op) => {
+    handed(op, op.regions.cases.map(yieldedValues));
+  },
+  scoped: (op) => {
+    handed(op, [yieldedValues(op.regions.body)]);
+  },
+  on_threads: free,
+  warps: free,
+  yield: free,
+  debug_print: free,
+  assert: free,
+  debug_break: free,
+
+  convert_layout: free,
+  alloc_scratch: free,
+  lane_barrier: free,
+  barriers_ready: free,
+  products_wait: free,
+};

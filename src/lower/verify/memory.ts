@@ -1,0 +1,97 @@
+/**
+ * Whether buffers of shared memory lie where they can: inside what the block has, aligned as the instructions on
+ * them ask, and apart from every other buffer that lives at the same time. Lives are found again from the placed
+ * kernel itself; scratch lives as long as the ops that have it.
+ */
+import type { AnyOp, Kernel, PlacedFor, Value } from "../../ir/node.ts";
+import { reject } from "../../ir/verify/report.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import { swizzlePattern } from "../../layout/algebra/shared-layout.ts";
+import { placedBuffers, scratchOperand, storedAs } from "../../layout/model/placed-types.ts";
+import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
+import { Lives, livesOverlap } from "../../layout/plan/lives.ts";
+import type { Life } from "../../layout/plan/lives.ts";
+
+const barrierAlignment = 8;
+const leastAlignment = 128;
+
+export function verifyMemory(kernel: Kernel, { sharedBytes, target }: PlacedFor): void {
+  if (sharedBytes > target.sharedMemoryPerBlock)
+    reject(kernel, "TW6207", `${kernel.name} takes more shared memory than ${target.name} has`, {
+      expected: `at most ${target.sharedMemoryPerBlock} bytes`,
+      found: `${sharedBytes} bytes`,
+    });
+  const members = membersOf(kernel);
+  const users = scratchUsers(kernel);
+  const lives = new Lives(kernel);
+  const buffers = placedBuffers(kernel).map((buffer) => {
+    lies(buffer, sharedBytes, members.get(buffer.value) ?? []);
+    return { ...buffer, life: lifeOf(buffer, lives, users) };
+  });
+  buffers.sort((left, right) => left.offset - right.offset);
+  buffers.forEach((buffer, index) => {
+    for (const other of buffers.slice(index + 1)) {
+      if (other.offset >= buffer.offset + buffer.bytes) break;
+      if (livesOverlap(buffer.life, other.life)) overlaps(buffer, other);
+    }
+  });
+}
+
+function membersOf({ body }: Kernel): ReadonlyMap<Value, readonly AnyOp[]> {
+  const members = new Map<Value, AnyOp[]>();
+  walkOps(body, (op) => {
+    if (op.kind === "union_member")
+      members.set(op.operands.union, [...(members.get(op.operands.union) ?? []), op]);
+  });
+  return members;
+}
+
+function scratchUsers({ body }: Kernel): ReadonlyMap<Value, readonly AnyOp[]> {
+  const users = new Map<Value, AnyOp[]>();
+  walkOps(body, (op) => {
+    const scratch = scratchOperand(op);
+    if (scratch !== undefined) users.set(scratch, [...(users.get(scratch) ?? []), op]);
+  });
+  return users;
+}
+
+/** Agents that are not at the same op at the same time hold their scratch as long as any of them runs. */
+function lifeOf(
+  { value, op }: PlacedBuffer,
+  lives: Lives,
+  users: ReadonlyMap<Value, readonly AnyOp[]>,
+): Life {
+  if (op.kind !== "alloc_scratch") return lives.of(value);
+  return lives.spanning(op, users.get(value) ?? [], op.attributes.agents > 1);
+}
+
+function lies(
+  { name, op, offset, bytes }: PlacedBuffer,
+  sharedBytes: number,
+  members: readonly AnyOp[],
+): void {
+  const patterns = [op, ...members].map((each) => swizzlePattern(storedAs(each)?.swizzle ?? 0));
+  const alignment =
+    op.kind === "alloc_barrier" ? barrierAlignment : Math.max(leastAlignment, ...patterns);
+  if (offset % alignment !== 0)
+    reject(op, "TW6207", `${name} lies at byte ${offset}`, {
+      expected: `a multiple of ${alignment}`,
+    });
+  if (offset < 0 || offset + bytes > sharedBytes)
+    reject(op, "TW6207", `${name} reaches outside of the kernel's shared memory`, {
+      expected: `bytes below ${sharedBytes}`,
+      found: `${offset} to ${offset + bytes}`,
+    });
+}
+
+function overlaps(left: PlacedBuffer, right: PlacedBuffer): never {
+  return reject(
+    right.op,
+    "TW6207",
+    `${left.name} and ${right.name} live together and share bytes`,
+    {
+      expected: `${right.name} behind byte ${left.offset + left.bytes}`,
+      found: `byte ${right.offset}`,
+    },
+  );
+}

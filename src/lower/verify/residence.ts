@@ -1,0 +1,41 @@
+/**
+ * Whether layouts are what their types may say: the one spelling that stands for all with the same places on the
+ * shape, over lanes that the agent has.
+ *
+ *   warps body(…) { %1 = load … : tile<f32, [64], "(L0 L1 L2 L3 L4 W0)"> }     a warp has no warp bits
+ */
+import type { AnyOp, Kernel } from "../../ir/node.ts";
+import { reject } from "../../ir/verify/report.ts";
+import { isSpread } from "../../ir/types.ts";
+import type { SpreadType } from "../../ir/types.ts";
+import { specializeLayout } from "../../layout/algebra/expansion.ts";
+import { fitsShape } from "../../layout/algebra/register-layout.ts";
+import { knownLayout } from "../../layout/algebra/text.ts";
+import { sparesWarps } from "../../layout/model/candidates.ts";
+import { definedBy, walkAgents } from "./walk.ts";
+
+export function verifyResidence(kernel: Kernel): void {
+  const seen = new Set<string>();
+  walkAgents(kernel, (op, { oneWarp }) => {
+    const alone = oneWarp || op.kind === "warps";
+    for (const { type } of definedBy(op)) if (isSpread(type)) resides(op, type, alone, seen);
+  });
+}
+
+function resides(op: AnyOp, type: SpreadType, oneWarp: boolean, seen: Set<string>): void {
+  const { layout: text = "", shape } = type;
+  const key = `${oneWarp} ${shape.join()} ${text}`;
+  if (seen.has(key)) return;
+  seen.add(key);
+  const layout = knownLayout(text);
+  if (!fitsShape(layout, shape))
+    reject(op, "TW6202", `${text} spreads more axes than [${shape.join(", ")}] has`);
+  if (oneWarp && !sparesWarps(layout))
+    reject(op, "TW6202", `${text} spreads over warps what one warp holds`);
+  const spelling = layout.kind === "splat" ? layout : specializeLayout(layout, shape);
+  if (spelling.text !== text)
+    reject(op, "TW6202", `a layout of [${shape.join(", ")}] has another spelling`, {
+      expected: spelling.text,
+      found: text,
+    });
+}

@@ -1,0 +1,33 @@
+/** Ops of a placed kernel with who runs them. */
+import type { AnyOp, Kernel, Region, Value } from "../../ir/node.ts";
+import { regionList } from "../../ir/traverse.ts";
+
+/** Who runs an op: so many program threads, each as a whole or each warp on its own. */
+export interface Agents {
+  readonly threads: number;
+  readonly oneWarp: boolean;
+}
+
+export function walkAgents(
+  { body, threads }: Kernel,
+  visit: (op: AnyOp, agents: Agents) => void,
+): void {
+  walk(body, { threads: threads.length, oneWarp: false }, visit);
+}
+
+function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
+  for (const op of region.ops) {
+    visit(op, agents);
+    for (const inner of regionList(op)) walk(inner, inside(op, agents), visit);
+  }
+}
+
+function inside(op: AnyOp, agents: Agents): Agents {
+  if (op.kind === "on_threads") return { ...agents, threads: op.attributes.threads.length };
+  return op.kind === "warps" ? { ...agents, oneWarp: true } : agents;
+}
+
+/** Values that an op makes: its results, and the parameters of its regions. */
+export function definedBy(op: AnyOp): readonly Value[] {
+  return [...op.results, ...regionList(op).flatMap(({ parameters }) => parameters)];
+}

@@ -1,0 +1,276 @@
+/**
+ * The verifier of placed kernels: each rule rejects kernels that break it, given as texts in which one thing was
+ * changed, and a kernel that ordinary placing once got wrong is right.
+ */
+import { describe, expect, test } from "vitest";
+import { array, bf16, dot, f32, kernel, smem } from "tilewright";
+import { fromNumbers } from "../src/formats/hostarray.ts";
+import type { Kernel } from "../src/ir/node.ts";
+import { parseModule } from "../src/ir/parser/parser.ts";
+import { verifyPlaced } from "../src/lower/verify/index.ts";
+import { TilewrightError } from "../src/support/diagnostics.ts";
+import { runKernel } from "./simulation.ts";
+import { readText } from "./source-files.ts";
+import { emulateKernel } from "./support/emulated-kernel.ts";
+
+/** One value handed to two carries of different layouts: a conversion is missing in what `broken` makes of it. */
+const twoCarries = `kernel @carries grid [] threads [main] target sm_90a shared 4224 layouts [A = "(W0 W1 | L0 L1 L2 L3 L4)", B = "(L0 L1 L2 L3 L4 | W0 W1)"] (
+  input %0 "x": ref<gmem, f32, [32, 32]>,
+  output %1 "out": ref<gmem, f32, [32, 32]>
+) {
+  %2 = load %0 : tile<f32, [32, 32], A>
+  %3 = alloc_scratch {bytes = 4224, agents = 1, at = 0} : ref<smem, u8, [1, 4224]>
+  %4 = convert_layout %2 scratch(%3) : tile<f32, [32, 32], B>
+  %5 = constant {value = 0, dtype = i32, shape = []} : i32
+  %6 = constant {value = 3, dtype = i32, shape = []} : i32
+  %7 = constant {value = 1, dtype = i32, shape = []} : i32
+  %8, %9 = loop %5, %6, %7 initial(%2, %4) body(%10: i32, %11: tile<f32, [32, 32], A>, %12: tile<f32, [32, 32], B>) {
+    %13 = unary %11 {fn = exp} : tile<f32, [32, 32], A>
+    %14 = unary %12 {fn = exp} : tile<f32, [32, 32], B>
+    yield %13, %14
+  } : tile<f32, [32, 32], A>, tile<f32, [32, 32], B>
+  store %1, %8
+  warps body(%15: i32) {
+    %16 = load %0 : tile<f32, [32, 32], "(L0 L1 L2 L3 L4)">
+    yield
+  }
+  yield
+}
+`;
+
+const texts: { readonly [name: string]: string } = {
+  carries: twoCarries,
+  ...Object.fromEntries(
+    ["axpy", "column-sum", "dot", "matmul"].map((name) => [
+      name,
+      readText(`test/golden/placed/${name}.sm_90a.ir`),
+    ]),
+  ),
+  "mma.sync": readText("test/golden/placed/dot.sm_80.ir"),
+};
+
+function parsed(text: string): Kernel {
+  return parseModule(text).kernels[0] ?? expect.fail();
+}
+
+function codeOf(text: string): string {
+  try {
+    verifyPlaced(parsed(text));
+    return "accepted";
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    return error.code;
+  }
+}
+
+interface Broken {
+  readonly what: string;
+  readonly of: string;
+  readonly replace: string | RegExp;
+  readonly by: string;
+}
+
+const broken: { readonly [code: string]: readonly Broken[] } = {
+  TW6201: [
+    {
+      what: "a tile has no layout",
+      of: "dot",
+      replace: "tile<bf16, [128, 64], B>",
+      by: "tile<bf16, [128, 64]>",
+    },
+    { what: "a copy is made in no way", of: "matmul", replace: ', by = "tensor"', by: "" },
+    { what: "a buffer lies nowhere", of: "dot", replace: ", at = 16384", by: "" },
+    {
+      what: "a buffer is stored in no way",
+      of: "dot",
+      replace: ', layout = "shared(swizzle 128)"',
+      by: "",
+    },
+    {
+      what: "a product has no instruction",
+      of: "mma.sync",
+      replace: ', instruction = "mma.sync"',
+      by: "",
+    },
+    {
+      what: "the grid of warps is missing",
+      of: "mma.sync",
+      replace: /, warps = \[\d, \d\]/,
+      by: "",
+    },
+  ],
+  TW6202: [
+    { what: "a layout has two spellings", of: "axpy", replace: '"(R0 R1', by: '"flat(R0 R1' },
+    {
+      what: "a warp holds what lies in others",
+      of: "carries",
+      replace: '"(L0 L1 L2 L3 L4)"',
+      by: '"(L0 L1 L2 L3 L4 W0)"',
+    },
+    {
+      what: "a layout has too many axes",
+      of: "axpy",
+      replace: /"\(R0 R1[^"]*"/,
+      by: '"(R0 | L0 L1)"',
+    },
+  ],
+  TW6203: [
+    {
+      what: "one value is yielded to two carries",
+      of: "carries",
+      replace: "yield %13, %14",
+      by: "yield %13, %13",
+    },
+    {
+      what: "a carry begins elsewhere",
+      of: "carries",
+      replace: "initial(%2, %4)",
+      by: "initial(%2, %2)",
+    },
+    { what: "a function moves its operand", of: "carries", replace: "unary %11", by: "unary %12" },
+    {
+      what: "a sum lies elsewhere",
+      of: "column-sum",
+      replace: "axes = [0]} : tile<f32, [96], B>",
+      by: "axes = [0]} : tile<f32, [96], C>",
+    },
+    {
+      what: "an operand is one number, and the other is spread",
+      of: "axpy",
+      replace: "binary %9, %11",
+      by: "binary %9, %10",
+    },
+    {
+      what: "wgmma accumulates elsewhere",
+      of: "dot",
+      replace: /"\(L2 L3 L4 R1 W0 W1 \| R0 L0 L1\)"/,
+      by: '"(L2 L3 L4 W0 W1 | R0 L0 L1)"',
+    },
+    {
+      what: "what is stored is one number",
+      of: "axpy",
+      replace: "store %7, %15",
+      by: "store %7, %10",
+    },
+  ],
+  TW6204: [
+    {
+      what: "a conversion goes nowhere",
+      of: "axpy",
+      replace: "  store %7",
+      by: "  %16 = convert_layout %15 : tile<f32, [1024], A>\n  store %7",
+    },
+  ],
+  TW6205: [
+    { what: "a conversion has no scratch", of: "carries", replace: " scratch(%3)", by: "" },
+    {
+      what: "the scratch of a conversion is too small",
+      of: "carries",
+      replace: /4224(?=, agents)|4224(?=\]>)/g,
+      by: "512",
+    },
+    {
+      what: "the scratch of a sum is too small",
+      of: "column-sum",
+      replace: /1536(?=, agents)|1536(?=\]>)/g,
+      by: "1024",
+    },
+    {
+      what: "two threads share the scratch of one",
+      of: "carries",
+      replace: "threads [main]",
+      by: "threads [main, other]",
+    },
+  ],
+  TW6206: [
+    {
+      what: "wgmma reads rows that are not swizzled as it wants",
+      of: "dot",
+      replace: "shared(tile 64 64, swizzle 128)",
+      by: "shared(order 1 0)",
+    },
+    {
+      what: "a tensor copy writes what no box is",
+      of: "matmul",
+      replace: "shared(swizzle 128)",
+      by: "shared(order 2 1 0)",
+    },
+    {
+      what: "the target has no tensor copies",
+      of: "matmul",
+      replace: "target sm_90a",
+      by: "target sm_80",
+    },
+    { what: "there is no such instruction", of: "mma.sync", replace: '"mma.sync"', by: '"hmma"' },
+    { what: "too many warps", of: "mma.sync", replace: /warps = \[\d, \d\]/, by: "warps = [4, 4]" },
+  ],
+  TW6207: [
+    { what: "two buffers lie in one place", of: "dot", replace: "at = 16384", by: "at = 0" },
+    {
+      what: "a buffer lies between multiples of its pattern",
+      of: "dot",
+      replace: "at = 16384",
+      by: "at = 16512",
+    },
+    {
+      what: "a buffer ends behind the kernel's memory",
+      of: "dot",
+      replace: "shared 32768",
+      by: "shared 32640",
+    },
+    {
+      what: "the kernel takes more than there is",
+      of: "dot",
+      replace: "shared 32768",
+      by: "shared 1000000",
+    },
+  ],
+};
+
+test.each(Object.entries(texts))("%s as it was placed is accepted", (_, text) => {
+  expect(codeOf(text)).toBe("accepted");
+});
+
+describe.each(Object.entries(broken))("%s", (code, cases) => {
+  test.each(cases)("$what", ({ of, replace, by }) => {
+    const text = texts[of] ?? expect.fail(of);
+    const changed = text.replace(replace, by);
+    expect(changed).not.toBe(text);
+    expect(codeOf(changed)).toBe(code);
+  });
+});
+
+test("a kernel that was never placed is rejected", () => {
+  expect(codeOf("kernel @k grid [] threads [main] () {\n  yield\n}\n")).toBe("TW6201");
+});
+
+test("scratch does not lie where a product still reads what was loaded before it", async () => {
+  const shape = [64, 64] as const;
+  const definition = kernel(
+    {
+      name: "late",
+      inputs: { a: array(bf16, shape), b: array(bf16, shape), x: array(f32, shape) },
+      outputs: { c: array(f32, shape), sums: array(f32, [64]) },
+      scratch: { sa: smem(bf16, shape), sb: smem(bf16, shape) },
+    },
+    ({ a, b, x, c, sums, sa, sb }) => {
+      const tile = x.load();
+      sa.store(a.load());
+      sb.store(b.load());
+      const [left, right] = [sa.load(), sb.load()];
+      const total = tile.sum(0);
+      c.store(dot(left, right, { dtype: f32 }));
+      sums.store(total);
+    },
+  );
+  const counting = Array.from({ length: 64 * 64 }, (_, index) => index % 7);
+  const inputs = {
+    a: fromNumbers(bf16, shape, counting),
+    b: fromNumbers(bf16, shape, counting.toReversed()),
+    x: fromNumbers(f32, shape, counting),
+  };
+  const simulated = await runKernel(definition, inputs);
+  const { results } = emulateKernel(definition, inputs);
+  for (const name of ["c", "sums"])
+    expect(results[name]?.data, name).toEqual(simulated.results[name]?.data);
+});
