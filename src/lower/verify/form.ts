@@ -1,27 +1,26 @@
 /** Whether everything has been decided: a target, a layout for each tile, attributes of ops that need them. */
-import type { AnyOp, Kernel, PlacedFor } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, PlacedFor } from "../../ir/node.ts";
+import type { OpKind } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
 import { definedBy } from "./walk.ts";
 
-/** Attributes that an op must have once it is placed. */
-function decided(op: AnyOp): readonly string[] {
-  switch (op.kind) {
-    case "dot":
-      return op.attributes.instruction === "mma.sync" ? ["instruction", "warps"] : ["instruction"];
-    case "copy_async":
-      return ["by"];
-    case "alloc":
-      return op.attributes.space === "smem" ? ["layout", "at"] : [];
-    case "union_member":
-      return ["layout"];
-    case "alloc_union":
-    case "alloc_barrier":
-      return ["at"];
-    default:
-      return [];
-  }
+/** Attributes that ops must have once they are placed; most kinds have none. */
+const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
+  dot: ({ attributes }) =>
+    attributes.instruction === "mma.sync" ? ["instruction", "warps"] : ["instruction"],
+  copy_async: () => ["by"],
+  alloc: ({ attributes }) => (attributes.space === "smem" ? ["layout", "at"] : []),
+  union_member: () => ["layout"],
+  alloc_union: () => ["at"],
+  alloc_barrier: () => ["at"],
+};
+
+function decidedOf(op: AnyOp): readonly string[] {
+  // TypeScript cannot see that the rule and the op share their kind.
+  const rule = decided[op.kind] as ((op: AnyOp) => readonly string[]) | undefined;
+  return rule?.(op) ?? [];
 }
 
 /** What the kernel was placed for. */
@@ -30,7 +29,7 @@ export function verifyForm(kernel: Kernel): PlacedFor {
   if (placed === undefined) return reject(kernel, "TW6201", `${kernel.name} has not been placed`);
   walkOps(kernel.body, (op) => {
     const attributes = op.attributes as { readonly [name: string]: unknown };
-    for (const name of decided(op))
+    for (const name of decidedOf(op))
       if (attributes[name] === undefined)
         reject(op, "TW6201", `${op.kind} has no ${name}`, { expected: `{${name} = …}` });
     for (const { id, type } of definedBy(op))
