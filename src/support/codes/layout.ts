@@ -137,7 +137,7 @@ export const layoutCodes = registerCodes({
     title: "instruction of a placed kernel that cannot do what it is chosen for",
     cause:
       "An instruction takes certain shapes and formats, and memory that is stored in certain ways; not every target has it.",
-    example: "%3 = dot %1, %2 {dtype = f32, precision = native, instruction = \"wgmma\"}  // 8 rows",
+    example: '%3 = dot %1, %2 {dtype = f32, precision = native, instruction = "wgmma"}  // 8 rows',
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
   TW6207: {
