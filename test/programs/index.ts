@@ -24,7 +24,15 @@ import { videoPrograms } from "./video.ts";
 import { warpPrograms } from "./warp.ts";
 import { wgmmaPrograms } from "./wgmma.ts";
 
+let programs: readonly Program[] | undefined;
+
+/** Made once for all files that run some of them. */
 export function allPrograms(): readonly Program[] {
+  programs ??= makePrograms();
+  return programs;
+}
+
+function makePrograms(): readonly Program[] {
   return [
     ...integerPrograms(),
     ...floatPrograms(),

@@ -6,7 +6,7 @@ import { Random } from "../../support/random.ts";
 import type { RelayoutKind } from "./steps.ts";
 
 const formats = [i4, i8, bf16, f32, f64];
-const pairsPerPart = 300;
+const pairsPerPart = 150;
 
 test.each([0, 1, 2, 3, 4, 5, 6, 7])(
   "random layouts and shapes, replication and padding included: part %i",

@@ -54,8 +54,8 @@ function checkConflict(conflict: Conflict, about: string): void {
 }
 
 describe("against every assignment: verdict, least cost and minimal conflicts", () => {
-  const systems = 1000;
-  const leastConflicts: { [M in Mixture]: number } = { everything: 250, prices: 0, colours: 250 };
+  const systems = 400;
+  const leastConflicts: { [M in Mixture]: number } = { everything: 100, prices: 0, colours: 100 };
   test.each(mixtures)(`${systems} systems of %s`, (mixture) => {
     let conflicts = 0;
     for (let seed = 0; seed < systems; seed++) {

@@ -98,7 +98,8 @@ const rows = dim("rows");
 
 function randomShape(random: Random): Shape {
   const rank = 1 + random.below(3);
-  return Array.from({ length: rank }, () => 1 + random.below(rank === 1 ? 200 : 20));
+  const most = [200, 20, 10][rank - 1] ?? 10;
+  return Array.from({ length: rank }, () => 1 + random.below(most));
 }
 
 /** A layout for every shape of tile. */
