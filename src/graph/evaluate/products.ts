@@ -6,7 +6,9 @@
  *
  * | result                    | products and sums                                          |
  * |---------------------------|------------------------------------------------------------|
- * | floats, complex numbers   | in f64, rounded once at the end                            |
+ * | f64, complex numbers      | in f64                                                     |
+ * | narrower floats           | in f64, rounded once at the end; rows of up to eight products |
+ * |                           | in f32, each step rounded, as CPUs do and tests expect     |
  * | integers up to 32 bits    | modulo 2^32                                                |
  * | i64, ui64                 | in big integers                                            |
  */
@@ -45,8 +47,22 @@ export function rowProducts(left: Tensor, right: Tensor, result: ElementType): R
         sum = (sum + Math.imul(lefts[first + k] as number, rights[second + k] as number)) | 0;
       return sum;
     };
+  return realProducts(lefts, rights, result !== "f64");
+}
+
+/** Rows up to this length are summed step by step in f32. */
+const shortRow = 8;
+
+function realProducts(lefts: Float64Array, rights: Float64Array, isNarrow: boolean): RowProducts {
   return (first, second, length) => {
     let sum = 0;
+    if (isNarrow && length <= shortRow) {
+      for (let k = 0; k < length; k++) {
+        const product = Math.fround((lefts[first + k] as number) * (rights[second + k] as number));
+        sum = Math.fround(sum + product);
+      }
+      return sum;
+    }
     for (let k = 0; k < length; k++)
       sum += (lefts[first + k] as number) * (rights[second + k] as number);
     return sum;
