@@ -131,3 +131,17 @@ describe("lanes together and apart", () => {
     expect(run(4).result.findings).toEqual([]);
   });
 });
+
+describe("registers of the wrong kind", () => {
+  test.each([
+    ["setp.lt.s32 %r1, %r0, 5;", "setp.lt.s32"],
+    ["selp.b32 %r1, 1, 2, %r0;", "selp.b32"],
+    ["and.pred %p1, %p0, %r0;", "and.pred"],
+    ["cvt.f32.s32 %p0, %r0;", "cvt.f32.s32"],
+  ])("%s is refused", (line, opcode) => {
+    const body = `mov.u32 %r0, 1; setp.eq.u32 %p0, %r0, 1; ${line} ret;`;
+    expect(() => runBlocks({ body, arrays: [] })).toThrow(
+      `TW8001: the emulator cannot run ${opcode}`,
+    );
+  });
+});

@@ -306,7 +306,13 @@ export class LaneWriter {
     if (operand.kind === "symbol")
       return this.#resolver.symbolWord(operand.name, operand.offset, this);
     if (operand.kind !== "register") throw new OperandError(`${operand.kind} operand as predicate`);
+    this.#requirePredicate(operand);
     return this.#read(operand, "bits");
+  }
+
+  #requirePredicate(register: Register): void {
+    if (this.place(register).shape !== "predicate")
+      throw new OperandError("a register of another kind as predicate");
   }
 
   #local(register: Register): Local {
@@ -427,6 +433,7 @@ export class LaneWriter {
   setPredicate(operand: Operand, expression: string): void {
     const register = destination(operand);
     if (register === undefined) return;
+    this.#requirePredicate(register);
     const local = this.#local(register);
     this.#hoistPredicate(local.place);
     this.#beforeWrite(local, "bits");
@@ -436,6 +443,8 @@ export class LaneWriter {
 
   #write(register: Register, form: Form, expression: string): void {
     const local = this.#local(register);
+    if (local.place.shape === "predicate")
+      throw new OperandError("a predicate where a register of another kind is written");
     this.#beforeWrite(local, form);
     this.line(`${form === "bits" ? "r" : "f"}${local.place.number} = ${expression};`);
     this.#afterWrite(local, form);
