@@ -143,6 +143,7 @@ export { Device } from "./device/device.ts";
 export type { DeviceOptions } from "./device/device.ts";
 export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
 export type { RunLimits } from "./support/run-limits.ts";
+export type { SharedTensor } from "./device/array-access.ts";
 export { BoundLaunch } from "./device/bound-launch.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";

@@ -6,7 +6,14 @@
  *   launch     parameters into a block of host memory, one call       (launch-block.ts)
  *   download   through pinned memory, awaited on a worker thread      (transfers.ts, completion.ts)
  */
-import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
+import type {
+  Allocation,
+  Backend,
+  Compiled,
+  ForeignMemory,
+  Launch,
+  Repeatable,
+} from "../device/backend.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
@@ -150,6 +157,40 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     const bytes = packedBytes(dtype, elementCount(shape));
     // Lone 4-bit elements are updated with the whole word around them.
     return { bytes, address: this.#memory.take(Math.ceil(bytes / 16) * 16) };
+  }
+
+  view(
+    { address }: CudaAllocation,
+    offset: number,
+    dtype: DType,
+    shape: readonly number[],
+  ): CudaAllocation {
+    return { bytes: packedBytes(dtype, elementCount(shape)), address: address + offset };
+  }
+
+  async fill({ address, bytes }: CudaAllocation, pattern: Uint8Array): Promise<void> {
+    if (bytes === 0) return;
+    await this.#gate.begin(() => {
+      this.#context.enter();
+      return this.#transfers.fill(address, bytes, pattern);
+    });
+  }
+
+  async copy(from: CudaAllocation, to: CudaAllocation): Promise<void> {
+    if (to.bytes === 0) return;
+    await this.#gate.begin(() => {
+      this.#context.enter();
+      this.#transfers.move(from.address, to.address, to.bytes);
+      return { issued: undefined, result: Promise.resolve() };
+    });
+  }
+
+  addressOf({ address }: CudaAllocation): ForeignMemory {
+    return { address: BigInt(address), gpu: this.#context.gpu.ordinal };
+  }
+
+  wrap(address: number, dtype: DType, shape: readonly number[]): CudaAllocation {
+    return { bytes: packedBytes(dtype, elementCount(shape)), address };
   }
 
   release({ address }: CudaAllocation): void {

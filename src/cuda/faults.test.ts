@@ -90,6 +90,14 @@ const scenarios: { readonly [name: string]: Scenario } = {
     both.dispose();
     double.dispose();
   },
+  "whole arrays": async (device) => {
+    const x = await device.zeros(f32, [8]);
+    await device.fill(x, 1.5);
+    await device.write(x.slice(4), floats(1, 2, 3, 4));
+    await device.copy(x.slice(4), x.slice(0, 4));
+    await device.element(x, 2);
+    x.dispose();
+  },
   timing: async (device) => {
     const x = await device.upload(floats(1, 2, 3));
     const y = device.allocate(f32, [3]);

@@ -47,6 +47,7 @@ export const driverFunctions = {
   cuMemFreeHost: define("cuMemFreeHost", "u64"),
   cuMemcpyHtoDAsync: define("cuMemcpyHtoDAsync_v2", "u64", "u64", "u64", "u64"),
   cuMemcpyDtoHAsync: define("cuMemcpyDtoHAsync_v2", "u64", "u64", "u64", "u64"),
+  cuMemcpyDtoDAsync: define("cuMemcpyDtoDAsync_v2", "u64", "u64", "u64", "u64"),
   cuMemsetD8Async: define("cuMemsetD8Async", "u64", "u8", "u64", "u64"),
   cuMemsetD32Async: define("cuMemsetD32Async", "u64", "u32", "u64", "u64"),
 

@@ -14,6 +14,9 @@ import type { Begun } from "./gate.ts";
 import { largestBuffer } from "./staging.ts";
 import type { Staging, StagingBuffer } from "./staging.ts";
 
+/** What a fill begins with: small enough for any staging buffer. */
+const firstBytes = 4096;
+
 export class Transfers {
   readonly #context: CudaContext;
   readonly #completion: Completion;
@@ -54,6 +57,31 @@ export class Transfers {
       restStart = reached;
     }
     return { issued, result: handled(issued ?? Promise.resolve()) };
+  }
+
+  /** Repeats a pattern: its first copies come from the host, every further step doubles what is there. */
+  fill(address: number, bytes: number, pattern: Uint8Array): Begun<void> {
+    const { driver, stream } = this.#context;
+    if (pattern.every((byte) => byte === pattern[0])) {
+      const result = driver.calls.cuMemsetD8Async(address, pattern[0] ?? 0, bytes, stream);
+      this.#context.check(result, "cuMemsetD8Async", "fill memory");
+      return { issued: undefined, result: Promise.resolve() };
+    }
+    const first = Math.min(bytes, pattern.length * Math.ceil(firstBytes / pattern.length));
+    const start = new Uint8Array(first);
+    for (let at = 0; at < first; at += pattern.length)
+      start.set(pattern.subarray(0, first - at), at);
+    const uploaded = this.upload(start, address);
+    for (let filled = first; filled < bytes; filled *= 2)
+      this.move(address, address + filled, Math.min(filled, bytes - filled));
+    return uploaded;
+  }
+
+  /** Copies within the GPU. */
+  move(source: number, target: number, bytes: number): void {
+    const { driver, stream } = this.#context;
+    const result = driver.calls.cuMemcpyDtoDAsync(target, source, bytes, stream);
+    this.#context.check(result, "cuMemcpyDtoDAsync", "copy on the GPU");
   }
 
   download(address: number, target: Uint8Array): Begun<void> {

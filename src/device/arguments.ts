@@ -125,8 +125,25 @@ function requireArray(
   parameter: KernelParameter,
   value: unknown,
 ): DeviceArray {
-  if (value instanceof DeviceArray) return value as DeviceArray;
+  if (value instanceof DeviceArray) return requireAligned(kernel, parameter, value as DeviceArray);
   throw wrongKind(kernel, parameter, "an array", value);
+}
+
+/** Kernels move up to 16 bytes at once, and count on arrays that begin where that is possible. */
+const arrayAlignment = 16;
+
+function requireAligned(
+  kernel: KernelInterface,
+  { name }: KernelParameter,
+  array: DeviceArray,
+): DeviceArray {
+  if (array.offset % arrayAlignment === 0) return array;
+  throw new TilewrightError({
+    code: "TW4026",
+    message: `argument ${name} of kernel ${kernel.name} is a view that begins at byte ${array.offset}`,
+    expected: `a multiple of ${arrayAlignment} bytes`,
+    found: `${array.offset} bytes`,
+  });
 }
 
 function requireScalar(
@@ -202,13 +219,14 @@ function requireSeparateOutputs(
 ): void {
   for (const { name, role } of kernel.parameters) {
     if (role !== "output" && role !== "inout") continue;
-    const twin = [...arrays].find(([other, array]) => other !== name && array === arrays.get(name));
+    const own = arrays.get(name);
+    const twin = [...arrays].find(([other, array]) => other !== name && own?.overlaps(array));
     if (twin === undefined) continue;
     throw new TilewrightError({
       code: "TW4014",
       message: `kernel ${kernel.name} is given one array for ${name} and for ${twin[0]}`,
       expected: "two arrays",
-      found: "the same array twice",
+      found: twin[1] === own ? "the same array twice" : "two views of one array that overlap",
     });
   }
 }

@@ -22,6 +22,13 @@ export interface Allocation {
   readonly bytes: number;
 }
 
+/** Memory as other libraries of a process know it. */
+export interface ForeignMemory {
+  readonly address: bigint;
+  /** The number of the GPU, in the driver's order. */
+  readonly gpu: number;
+}
+
 /** What an assembler made of a kernel. */
 export interface MachineCode {
   /** Of a lane. */
@@ -75,6 +82,16 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   load(kernel: CompiledKernel): Compiled<P>;
   /** Uninitialised memory for `shape` elements. */
   allocate(dtype: DType, shape: readonly number[]): A;
+  /** Part of an allocation, from `offset` bytes on, which lives as long as that does. */
+  view(allocation: A, offset: number, dtype: DType, shape: readonly number[]): A;
+  /** Repeats the bytes of `pattern` through an allocation, in its turn. */
+  fill(allocation: A, pattern: Uint8Array): Promise<void>;
+  /** Copies as many bytes as `to` has, in its turn. */
+  copy(from: A, to: A): Promise<void>;
+  /** Where memory lies for other libraries of this process; undefined where it has no address. */
+  addressOf(allocation: A): ForeignMemory | undefined;
+  /** Memory of others at an address, which is not given back; undefined where there are no addresses. */
+  wrap(address: number, dtype: DType, shape: readonly number[]): A | undefined;
   /** Takes memory back once the work issued so far is done with it. */
   release(allocation: A): void;
   /** Copies what the host array holds at the time of the call; resolves when that is on its way. */

@@ -5,13 +5,15 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import { elementCount } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
+import { optionText } from "../support/options.ts";
 import type { Location, Position } from "../support/location.ts";
-import type { Allocation } from "./backend.ts";
+import type { Allocation, Backend } from "./backend.ts";
 
 // Hosts without `using` still get the method, under the symbol that their polyfill would use.
 const disposeSymbol: typeof Symbol.dispose =
@@ -26,6 +28,10 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
   /** Where the user's program made it. */
   readonly location: Location;
   readonly #owner: ArrayRegistry;
+  /** What this is a part of; itself where it is whole. */
+  readonly #whole: DeviceArray;
+  /** Where it begins in the whole. */
+  readonly #offset: number;
   #allocation: Allocation | undefined;
 
   /** @internal */
@@ -34,12 +40,15 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     dtype: DType<N>,
     shape: readonly number[],
     allocation: Allocation,
+    part?: { readonly of: DeviceArray; readonly offset: number },
   ) {
     this.dtype = dtype;
     this.shape = Object.freeze([...shape]);
     this.location = captureLocation();
     this.#owner = owner;
     this.#allocation = allocation;
+    this.#whole = part?.of ?? (this as unknown as DeviceArray);
+    this.#offset = part?.offset ?? 0;
   }
 
   /** @internal */
@@ -52,14 +61,71 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
   }
 
   get disposed(): boolean {
-    return this.#allocation === undefined;
+    return this.#allocation === undefined || this.#whole.#allocation === undefined;
   }
 
-  /** Gives the memory back. Doing it twice is harmless. */
+  /** Rows `start` to `end`, without the last, of the first axis: a view, which shares this array's memory. */
+  slice(start: number, end: number = this.shape[0] ?? 0): DeviceArray<N> {
+    const [rows = 0, ...others] = this.shape;
+    const inOrder = [start, end].every(Number.isSafeInteger) && 0 <= start && start <= end;
+    if (this.shape.length === 0 || !inOrder || end > rows)
+      throw new TilewrightError({
+        code: "TW4025",
+        message: `${this.#text} has no rows ${optionText(start)} to ${optionText(end)}`,
+        expected: this.shape.length === 0 ? "an array with an axis" : `rows from 0 to ${rows}`,
+        found: `${optionText(start)} to ${optionText(end)}`,
+      });
+    const bits = elementCount(others) * start * this.dtype.bits;
+    if (bits % 8 !== 0)
+      throw new TilewrightError({
+        code: "TW4025",
+        message: `row ${start} of ${this.#text} begins within a byte`,
+        expected: "a row that begins at a whole byte",
+        found: `${this.dtype.bits} bits an element`,
+      });
+    return this.#view(bits / 8, [end - start, ...others]);
+  }
+
+  /** The same elements under another shape: a view, which shares this array's memory. */
+  reshape(shape: readonly number[]): DeviceArray<N> {
+    if (elementCount(shape) === elementCount(this.shape)) return this.#view(0, shape);
+    throw new TilewrightError({
+      code: "TW4025",
+      message: `${this.#text} has not the elements of [${shape.join(", ")}]`,
+      expected: `${elementCount(this.shape)} elements`,
+      found: `${elementCount(shape)} elements`,
+    });
+  }
+
+  /** Gives the memory back; a view has none of its own. Doing it twice is harmless. */
   dispose(): void {
     const allocation = this.#allocation;
     this.#allocation = undefined;
     if (allocation !== undefined) this.#owner.remove(this, allocation);
+  }
+
+  get #text(): string {
+    return `${this.dtype.name}[${this.shape.join(", ")}]`;
+  }
+
+  #view(offset: number, shape: readonly number[]): DeviceArray<N> {
+    const allocation = this.allocationFor(this.#owner);
+    const part = this.#owner.viewOf(allocation, offset, this.dtype, shape);
+    const whole = { of: this.#whole, offset: this.#offset + offset };
+    return new DeviceArray(this.#owner, this.dtype, shape, part, whole);
+  }
+
+  /** @internal Whether two arrays have bytes in common. */
+  overlaps(other: DeviceArray): boolean {
+    const [first, second] = [this.#offset, other.#offset];
+    return (
+      this.#whole === other.#whole && first < second + other.bytes && second < first + this.bytes
+    );
+  }
+
+  /** @internal Where it begins in the memory that was allocated. */
+  get offset(): number {
+    return this.#offset;
   }
 
   [disposeSymbol](): void {
@@ -68,7 +134,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
 
   /** @internal The memory, for the device that owns it. */
   allocationFor(owner: ArrayRegistry): Allocation {
-    if (this.#allocation === undefined)
+    if (this.#allocation === undefined || this.#whole.#allocation === undefined)
       throw new TilewrightError({
         code: "TW4010",
         message: `the array ${this.dtype.name}[${this.shape.join(", ")}] was disposed of before this use`,
@@ -95,10 +161,12 @@ export interface Leak {
 /** The live arrays of one device. */
 export class ArrayRegistry {
   readonly #release: (allocation: Allocation) => void;
+  readonly viewOf: Backend["view"];
   readonly #live = new Set<DeviceArray>();
 
-  constructor(release: (allocation: Allocation) => void) {
+  constructor(release: (allocation: Allocation) => void, viewOf: Backend["view"]) {
     this.#release = release;
+    this.viewOf = viewOf;
   }
 
   add<N extends DTypeName>(
@@ -112,8 +180,8 @@ export class ArrayRegistry {
   }
 
   remove(array: { readonly dtype: DType }, allocation: Allocation): void {
-    this.#live.delete(array as DeviceArray);
-    this.#release(allocation);
+    // Views and memory of others are none of ours.
+    if (this.#live.delete(array as DeviceArray)) this.#release(allocation);
   }
 
   leaks(): readonly Leak[] {

@@ -6,10 +6,12 @@
  *   launch(axpy, { x, y, out })
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
  */
-import type { DType, DTypeName } from "../formats/dtype.ts";
+import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { requireDType } from "../formats/kinds.ts";
+import { toLanes } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
+import { readLane } from "../formats/values.ts";
 import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
@@ -23,6 +25,17 @@ import { collectArguments, collectInputs } from "./arguments.ts";
 import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
 import type { Allocation, Backend, Launch } from "./backend.ts";
 import { arrayParameters, outputShape } from "./binding.ts";
+import {
+  fillPattern,
+  flatIndex,
+  requirePointer,
+  requireSameElements,
+  requireValue,
+  sharedTensor,
+  withoutAddresses,
+  zeroPattern,
+} from "./array-access.ts";
+import type { SharedTensor } from "./array-access.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -81,9 +94,12 @@ export class Device {
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
-    this.#arrays = new ArrayRegistry((allocation) => {
-      backend.release(allocation);
-    });
+    this.#arrays = new ArrayRegistry(
+      (allocation) => {
+        backend.release(allocation);
+      },
+      (...values) => backend.view(...values),
+    );
     const teller = new NoteTeller(options.onNotes);
     this.#compilations = new CompilationCache(backend, (record) => {
       teller.tell(record);
@@ -124,6 +140,94 @@ export class Device {
     elementCount(shape);
     const allocation = this.#explainingMemory(() => this.#backend.allocate(dtype, shape));
     return this.#arrays.add(dtype, shape, allocation);
+  }
+
+  /** An array of zeros. */
+  async zeros<N extends DTypeName>(
+    dtype: DType<N>,
+    shape: readonly number[],
+  ): Promise<DeviceArray<N>> {
+    const array = this.allocate(dtype, shape);
+    try {
+      await this.#filled(array, zeroPattern(dtype));
+      return array;
+    } catch (error) {
+      array.dispose();
+      throw error;
+    }
+  }
+
+  /** Writes one value to every element, after all work launched so far. */
+  async fill<N extends DTypeName>(array: DeviceArray<N>, value: HostValue<N>): Promise<void> {
+    this.#requireOpen();
+    requireDeviceArray("fill", array);
+    requireValue(array.dtype, value);
+    await this.#filled(array, fillPattern(array.dtype, value));
+  }
+
+  #filled(array: DeviceArray, pattern: Uint8Array): Promise<void> {
+    return this.#backend.fill(array.allocationFor(this.#arrays), pattern);
+  }
+
+  /** Writes a host array over an array of the device, or over a view of one, after all work launched so far. */
+  async write<N extends DTypeName>(array: DeviceArray<N>, values: GivenArray<N>): Promise<void> {
+    this.#requireOpen();
+    requireDeviceArray("write", array);
+    const checked = requireHostArray("write", values);
+    requireSameElements("write", array, checked);
+    await this.#backend.upload(checked, array.allocationFor(this.#arrays));
+  }
+
+  /** Copies an array, or a view of one, over another of the same format and shape. */
+  async copy<N extends DTypeName>(from: DeviceArray<N>, to: DeviceArray<N>): Promise<void> {
+    this.#requireOpen();
+    requireDeviceArray("copy", from);
+    requireDeviceArray("copy", to);
+    requireSameElements("copy", to, from);
+    const [source, target] = [from, to].map((array) => array.allocationFor(this.#arrays));
+    if (source !== undefined && target !== undefined) await this.#backend.copy(source, target);
+  }
+
+  /** One element, after all work launched so far. */
+  async element<N extends DTypeName>(
+    array: DeviceArray<N>,
+    ...index: readonly number[]
+  ): Promise<HostValue<N>> {
+    this.#requireOpen();
+    requireDeviceArray("element", array);
+    const position = flatIndex(array.shape, index);
+    const flat = array.reshape([elementCount(array.shape)]);
+    // Two elements of 4 bits share a byte, so the pair is fetched.
+    const start = array.dtype.bits === 4 ? position - (position % 2) : position;
+    const part = flat.slice(start, Math.min(flat.shape[0] ?? 0, start + (position - start) + 1));
+    const lanes = toLanes(await this.download(part));
+    return readLane(array.dtype, lanes, position - start);
+  }
+
+  /**
+   * Where an array lies, in the fields of DLPack, for other libraries of this process that use the same GPU. It
+   * stays this device's to give back, and work on it is not ordered with theirs: synchronize before.
+   */
+  share(array: DeviceArray): SharedTensor {
+    this.#requireOpen();
+    requireDeviceArray("share", array);
+    const memory = this.#backend.addressOf(array.allocationFor(this.#arrays));
+    if (memory === undefined) throw withoutAddresses("share", this.name);
+    return sharedTensor(array, memory);
+  }
+
+  /** An array over memory of another library, by its address on this device's GPU. Disposing of it frees nothing. */
+  wrap<N extends DTypeName>(
+    pointer: bigint | number,
+    dtype: DType<N>,
+    shape: readonly number[],
+  ): DeviceArray<N> {
+    this.#requireOpen();
+    requireDType(dtype);
+    elementCount(shape);
+    const allocation = this.#backend.wrap(requirePointer(pointer), dtype, shape);
+    if (allocation === undefined) throw withoutAddresses("wrap", this.name);
+    return new DeviceArray(this.#arrays, dtype, shape, allocation);
   }
 
   /** A copy of a host array on the device, as it is at the time of the call. */

@@ -33,7 +33,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend } from "./queued-backend.ts";
+import { QueuedBackend, repeatBytes } from "./queued-backend.ts";
 
 export interface EmulatorDeviceOptions {
   /** The GPU that kernels are compiled for; sm_90a unless given. */
@@ -92,6 +92,30 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
     const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
     return { bytes, dtype, shape, address: this.#memory.allocate(whole) };
+  }
+
+  view(
+    { address }: EmulatorAllocation,
+    offset: number,
+    dtype: DType,
+    shape: readonly number[],
+  ): EmulatorAllocation {
+    const bytes = packedBytes(dtype, elementCount(shape));
+    return { bytes, dtype, shape, address: address + offset };
+  }
+
+  fill({ address, bytes }: EmulatorAllocation, pattern: Uint8Array): Promise<void> {
+    return this.queue.run(async () => {
+      const content = new Uint8Array(bytes);
+      repeatBytes(content, pattern);
+      this.#memory.write(address, content);
+    });
+  }
+
+  copy(from: EmulatorAllocation, to: EmulatorAllocation): Promise<void> {
+    return this.queue.run(async () => {
+      this.#memory.write(to.address, this.#memory.read(from.address, to.bytes).slice());
+    });
   }
 
   release({ address }: EmulatorAllocation): void {

@@ -20,6 +20,9 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   abstract compile(kernel: Kernel): Compiled<P>;
   abstract load(kernel: CompiledKernel): Compiled<P>;
   abstract allocate(dtype: DType, shape: readonly number[]): A;
+  abstract view(allocation: A, offset: number, dtype: DType, shape: readonly number[]): A;
+  abstract fill(allocation: A, pattern: Uint8Array): Promise<void>;
+  abstract copy(from: A, to: A): Promise<void>;
   abstract release(allocation: A): void;
   abstract upload(array: HostArray, allocation: A): Promise<void>;
   abstract download<N extends DTypeName>(
@@ -28,6 +31,15 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
     allocation: A,
   ): Promise<HostArray<N>>;
   abstract dispose(): void;
+
+  /** What lies in memory of the host has no address that others could use. */
+  addressOf(): undefined {
+    return undefined;
+  }
+
+  wrap(): undefined {
+    return undefined;
+  }
 
   forget(): void {
     // The garbage collector takes programs back.
@@ -75,4 +87,11 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
     await begun;
     return this.queue.run(async () => performance.now() - start);
   }
+}
+
+/** Repeats a pattern through bytes, whose number is a multiple of its own. */
+export function repeatBytes(target: Uint8Array, pattern: Uint8Array): void {
+  target.set(pattern.subarray(0, target.length));
+  for (let filled = pattern.length; filled < target.length; filled *= 2)
+    target.copyWithin(filled, 0, Math.min(filled, target.length - filled));
 }

@@ -1,8 +1,10 @@
 /** The simulator as a device: memory is host memory, and a launch is a simulated run with all checks. */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
+import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import { elementCount } from "../formats/shape.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import type { HostArray, Storage } from "../formats/hostarray.ts";
 import type { Kernel } from "../ir/node.ts";
 import { simplify } from "../lower/pipeline.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
@@ -14,7 +16,7 @@ import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { combineFindings } from "./findings.ts";
-import { QueuedBackend } from "./queued-backend.ts";
+import { QueuedBackend, repeatBytes } from "./queued-backend.ts";
 
 export interface SimulatorOptions {
   /** The GPU whose limits hold; sm_90a unless given. */
@@ -32,8 +34,10 @@ export interface SimulatorOptions {
 }
 
 interface SimulatorAllocation extends Allocation {
-  /** Replaced once its contents are known. */
-  buffer: SimulatedBuffer;
+  readonly dtype: DType;
+  readonly data: Storage;
+  /** Whether its contents are known; views of one allocation share this. */
+  readonly contents: { known: boolean };
 }
 
 type SimulatorLaunch = Launch<SimulatorAllocation, Kernel>;
@@ -63,7 +67,33 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
 
   allocate(dtype: DType, shape: readonly number[]): SimulatorAllocation {
     const { data } = hostArray(dtype, shape);
-    return { bytes: data.byteLength, buffer: { dtype, data, initialised: false } };
+    return { bytes: data.byteLength, dtype, data, contents: { known: false } };
+  }
+
+  view(
+    { data, contents }: SimulatorAllocation,
+    offset: number,
+    dtype: DType,
+    shape: readonly number[],
+  ): SimulatorAllocation {
+    const length = packedBytes(dtype, elementCount(shape)) / data.BYTES_PER_ELEMENT;
+    const start = offset / data.BYTES_PER_ELEMENT;
+    const part = data.subarray(start, start + length);
+    return { bytes: part.byteLength, dtype, data: part, contents };
+  }
+
+  fill({ data, contents }: SimulatorAllocation, pattern: Uint8Array): Promise<void> {
+    return this.queue.run(async () => {
+      repeatBytes(storageBytes(data), pattern);
+      contents.known = true;
+    });
+  }
+
+  copy(from: SimulatorAllocation, to: SimulatorAllocation): Promise<void> {
+    return this.queue.run(async () => {
+      storageBytes(to.data).set(storageBytes(from.data));
+      to.contents.known = from.contents.known;
+    });
   }
 
   release(): void {
@@ -73,8 +103,8 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
     const bytes = storageBytes(array.data).slice();
     return this.queue.run(async () => {
-      storageBytes(allocation.buffer.data).set(bytes);
-      allocation.buffer = { ...allocation.buffer, initialised: true };
+      storageBytes(allocation.data).set(bytes);
+      allocation.contents.known = true;
     });
   }
 
@@ -85,7 +115,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   ): Promise<HostArray<N>> {
     return this.queue.run(async () => {
       const array = hostArray(dtype, shape);
-      storageBytes(array.data).set(storageBytes(allocation.buffer.data));
+      storageBytes(array.data).set(storageBytes(allocation.data));
       return array;
     });
   }
@@ -98,7 +128,12 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
     dimensions,
     limits,
   }: SimulatorLaunch): Promise<void> {
-    const buffers = new Map([...arrays].map(([name, { buffer }]) => [name, buffer]));
+    const buffers = new Map(
+      [...arrays].map(([name, { dtype, data, contents }]): [string, SimulatedBuffer] => [
+        name,
+        { dtype, data, initialised: contents.known },
+      ]),
+    );
     const { findings } = await simulate(
       program,
       { arrays: buffers, scalars, dimensions },
@@ -117,8 +152,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
     // Without checks, parts that the kernel did not write keep the zeros they were allocated with.
     for (const { name, role } of kernel.parameters) {
       const allocation = arrays.get(name);
-      if (allocation !== undefined && role !== "input")
-        allocation.buffer = { ...allocation.buffer, initialised: true };
+      if (allocation !== undefined && role !== "input") allocation.contents.known = true;
     }
   }
 

@@ -158,4 +158,25 @@ export const deviceCodes = registerCodes({
     remedy:
       "let the kernel come to an end; a process that ends takes its kernels along, and the simulator says where they are",
   },
+  TW4025: {
+    title: "no such part of an array",
+    cause:
+      "A view is a run of whole rows of an array, or all of its elements under another shape; what is written or copied has the format and the shape of where it goes.",
+    example: "device.allocate(f32, [4]).slice(2, 6)",
+    remedy: "give a part that the array has, of the same format and number of elements",
+  },
+  TW4026: {
+    title: "memory that a kernel cannot begin at",
+    cause:
+      "Kernels move up to 16 bytes at once, so each array begins at a multiple of 16 bytes; a view of some rows need not.",
+    example: "device.launch(kernel, { x: array.slice(1) })  // rows of 5 f32",
+    remedy: "pad the rows to a multiple of 16 bytes, or copy the view into an array of its own",
+  },
+  TW4027: {
+    title: "device without addresses",
+    cause:
+      "Memory of the simulator and the emulator lies in the host's, at no address that another library could use.",
+    example: 'device.share(array) on open("simulator")',
+    remedy: 'open("gpu"), or download the array',
+  },
 });

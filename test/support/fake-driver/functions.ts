@@ -143,7 +143,11 @@ function memoryFunctions(driver: FakeDriver): MemoryFunctions {
 
 type CopyFunctions = Pick<
   DriverCalls,
-  "cuMemcpyHtoDAsync" | "cuMemcpyDtoHAsync" | "cuMemsetD8Async" | "cuMemsetD32Async"
+  | "cuMemcpyHtoDAsync"
+  | "cuMemcpyDtoHAsync"
+  | "cuMemcpyDtoDAsync"
+  | "cuMemsetD8Async"
+  | "cuMemsetD32Async"
 >;
 
 function copyFunctions(driver: FakeDriver): CopyFunctions {
@@ -160,6 +164,10 @@ function copyFunctions(driver: FakeDriver): CopyFunctions {
     cuMemcpyDtoHAsync: (target, source, bytes, stream) =>
       issue(stream, () => {
         memory.view("host", target, bytes).set(memory.view("device", source, bytes));
+      }),
+    cuMemcpyDtoDAsync: (target, source, bytes, stream) =>
+      issue(stream, () => {
+        memory.view("device", target, bytes).set(memory.view("device", source, bytes));
       }),
     cuMemsetD8Async: (target, value, count, stream) =>
       issue(stream, () => memory.view("device", target, count).fill(value)),
