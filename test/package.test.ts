@@ -5,6 +5,7 @@
 import { execFile } from "node:child_process";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -21,6 +22,8 @@ import { repositoryRoot } from "./source-files.ts";
 import { compilerPath, typeErrors } from "./type-check.ts";
 
 interface Manifest {
+  readonly files: readonly string[];
+  readonly typesVersions: { readonly "*": { readonly [subpath: string]: readonly string[] } };
   readonly exports: {
     readonly [subpath: string]: string | { readonly [condition: string]: string };
   };
@@ -38,6 +41,16 @@ const stage = join(folder, "stage");
 const project = join(folder, "project");
 const manifest = readJson(join(repositoryRoot, "package.json")) as Manifest;
 let packedFiles: readonly string[] = [];
+let packedBytes = 0;
+
+interface Packed {
+  readonly filename: string;
+  readonly size: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** What a user downloads: growth beyond this is a decision, not an accident. */
+const sizeBudget = 3 * 2 ** 20;
 
 function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, "utf8"));
@@ -55,9 +68,8 @@ async function run(program: string, parameters: readonly string[], cwd: string):
 /** Packs a build of its own, so that tests that use dist/ are not disturbed. */
 async function pack(): Promise<string> {
   mkdirSync(stage);
-  for (const name of ["package.json", "README.md", "LICENSE", "CHANGELOG.md"]) {
-    copyFileSync(join(repositoryRoot, name), join(stage, name));
-  }
+  for (const name of ["package.json", "README.md", "LICENSE", ...manifest.files])
+    if (name !== "dist") cpSync(join(repositoryRoot, name), join(stage, name), { recursive: true });
   const output = ["--outDir", join(stage, "dist")];
   await run(
     process.execPath,
@@ -65,9 +77,10 @@ async function pack(): Promise<string> {
     repositoryRoot,
   );
   const listing = await run("npm", ["pack", "--json", "--ignore-scripts"], stage);
-  const [packed] = JSON.parse(listing) as { filename: string; files: { path: string }[] }[];
+  const [packed] = JSON.parse(listing) as Packed[];
   if (packed === undefined) throw new Error(`npm pack printed ${listing}`);
   packedFiles = packed.files.map(({ path }) => path);
+  packedBytes = packed.size;
   return join(stage, packed.filename);
 }
 
@@ -100,6 +113,17 @@ async function double() {
 await double();
 `;
 
+/** Relative links of a page, without fragments; what stands in code is none. */
+function linkedFiles(page: string): readonly string[] {
+  const text = page.replace(/`[^`]*`/g, "");
+  return [...text.matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)].map(([, link = ""]) => link);
+}
+
+function isPacked(path: string): boolean {
+  const folder = path.endsWith("/") ? path : `${path}/`;
+  return packedFiles.includes(path) || packedFiles.some((each) => each.startsWith(folder));
+}
+
 beforeAll(async () => {
   await install(await pack());
 }, 240_000);
@@ -121,6 +145,31 @@ describe("the packed package", () => {
     ].map((path) => path.replace(/^\.\//, ""));
     expect(targets.filter((path) => !packedFiles.includes(path))).toEqual([]);
     expect(packedFiles.filter((path) => path.includes(".test."))).toEqual([]);
+  });
+
+  test("is within its budget", () => {
+    expect(packedBytes).toBeGreaterThan(2 ** 18);
+    expect(packedBytes).toBeLessThan(sizeBudget);
+  });
+
+  test("holds every file that its pages link to", () => {
+    const pages = packedFiles.filter((path) => path.endsWith(".md"));
+    const missing = pages.flatMap((page) =>
+      linkedFiles(readFileSync(join(stage, page), "utf8"))
+        .map((link) => posix.normalize(posix.join(posix.dirname(page), link)))
+        .filter((path) => !isPacked(path))
+        .map((path) => `${page} links to ${path}`),
+    );
+    expect(pages).toContain("docs/running.md");
+    expect(missing).toEqual([]);
+  });
+
+  test("types of subpaths are found by resolvers that know no exports", () => {
+    const old = Object.entries(manifest.typesVersions["*"]).map(([name, [types]]) => [name, types]);
+    const exported = Object.entries(manifest.exports).flatMap(([name, target]) =>
+      typeof target === "string" || name === "." ? [] : [[name.slice(2), target["types"]]],
+    );
+    expect(old).toEqual(exported);
   });
 
   test("runs a kernel in Node", async () => {
@@ -225,6 +274,7 @@ describe("the packed package", () => {
   test.each([
     ["bundler", "esnext"],
     ["nodenext", "nodenext"],
+    ["node10", "commonjs"],
   ])("its types resolve with moduleResolution %s", async (moduleResolution, module) => {
     const lines = [
       'import { f32 } from "tilewright";',
