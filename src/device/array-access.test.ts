@@ -53,7 +53,7 @@ describe.each(["simulator", "emulator", "gpu"] as const)("on the %s", (name) => 
       const array = await device.zeros(dtype, [count]);
       const zero = dtype === bool ? false : dtype === i64 ? 0n : 0;
       expect(await nested(array)).toEqual(Array<unknown>(count).fill(zero));
-      await device.fill(array, value as never);
+      await device.fill(array, value);
       expect(await nested(array)).toEqual(Array<unknown>(count).fill(value));
       array.dispose();
     }

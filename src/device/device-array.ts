@@ -47,7 +47,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     this.location = captureLocation();
     this.#owner = owner;
     this.#allocation = allocation;
-    this.#whole = part?.of ?? (this as unknown as DeviceArray);
+    this.#whole = part?.of ?? this;
     this.#offset = part?.offset ?? 0;
   }
 
