@@ -10,8 +10,9 @@
 export { LazyArray, LazyArray as Array } from "./array.ts";
 export * from "./control.ts";
 export * from "./functions.ts";
-export { jit } from "./jit.ts";
+export { jit, lower } from "./jit.ts";
 export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
+export * as nn from "./nn.ts";
 export * as random from "./random.ts";
 export * from "./reductions.ts";
 export * from "./shapes.ts";

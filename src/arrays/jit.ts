@@ -7,6 +7,7 @@ import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
+import { printGraph } from "../graph/text/index.ts";
 import { compute, runGraph, setData } from "./array.ts";
 import { arraysOf, inlineGraph, isRecording, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
@@ -79,4 +80,12 @@ function run(graph: GraphRegion, inputs: readonly GraphValue[]): readonly GraphV
     setData(value, tensor);
     return value;
   });
+}
+
+/** The program of a function as StableHLO text; values from around it are further parameters. */
+export function lower<A extends readonly unknown[]>(
+  f: (...args: A) => unknown,
+  ...args: A
+): string {
+  return printGraph(moduleOf(simplified(recordFunction("lower", f, args).graph)));
 }

@@ -1,0 +1,92 @@
+/** What neural networks are made of, as plain functions of arrays. */
+import type { DTypeName } from "../formats/dtype.ts";
+import type { LazyArray } from "./array.ts";
+import { add, astype, div, erf, exp, maximum, mul, neg, rsqrt, sqrt, sub } from "./functions.ts";
+import { logsumexp, mean, sum, variance } from "./reductions.ts";
+import { oneHot } from "./shapes.ts";
+import { flatten, mapTree, rebuild } from "./tree.ts";
+
+export function relu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  return maximum(x, 0);
+}
+
+/** x · Φ(x), by the error function. */
+export function gelu<D extends DTypeName>(x: LazyArray<D>): LazyArray<D> {
+  return mul(mul(x, 0.5), add(erf(mul(x, Math.SQRT1_2)), 1));
+}
+
+/** The last axis with mean 0 and variance 1, then scaled and moved. */
+export function layerNorm<D extends DTypeName>(
+  x: LazyArray<D>,
+  scale: LazyArray<D>,
+  offset: LazyArray<D>,
+  epsilon = 1e-5,
+): LazyArray<D> {
+  const centred = sub(x, mean(x, { axis: -1, keepDims: true }));
+  const spread = rsqrt(add(variance(x, { axis: -1, keepDims: true }), epsilon));
+  return add(mul(mul(centred, spread), scale), offset);
+}
+
+/** The mean over examples of -log of the probability that logits give to each label. */
+export function crossEntropy<D extends DTypeName>(
+  logits: LazyArray<D>,
+  labels: LazyArray<"i32">,
+): LazyArray<D> {
+  const picked = sum(mul(logits, oneHot(labels, logits.shape.at(-1) ?? 0, logits.dtype)), {
+    axis: -1,
+  });
+  return neg(mean(sub(picked, logsumexp(logits, { axis: -1 }))));
+}
+
+/** Parameters one step down the gradient. */
+export function sgd<P>(parameters: P, gradients: P, rate: number): P {
+  const { leaves } = flatten(gradients);
+  return mapTree(parameters, (leaf, i) => sub(leaf, mul(leaves[i] ?? leaf, rate)));
+}
+
+export interface AdamState<P> {
+  readonly step: LazyArray<"f32">;
+  readonly first: P;
+  readonly second: P;
+}
+
+export interface AdamOptions {
+  readonly rate?: number;
+  readonly firstDecay?: number;
+  readonly secondDecay?: number;
+  readonly epsilon?: number;
+  readonly weightDecay?: number;
+}
+
+/** Parameters and state after one step of AdamW. The step counts from 0 in a new state. */
+export function adamw<P>(
+  parameters: P,
+  gradients: P,
+  state: AdamState<P>,
+  options: AdamOptions = {},
+): readonly [P, AdamState<P>] {
+  const { rate = 1e-3, firstDecay = 0.9, secondDecay = 0.999 } = options;
+  const { epsilon = 1e-8, weightDecay = 0 } = options;
+  const step = add(state.step, 1);
+  const grads = flatten(gradients).leaves;
+  const moment = (before: P, decay: number, of: (gradient: LazyArray) => LazyArray): P =>
+    mapTree(before, (leaf, i) => add(mul(leaf, decay), mul(of(grads[i] ?? leaf), 1 - decay)));
+  const first = moment(state.first, firstDecay, (gradient) => gradient);
+  const second = moment(state.second, secondDecay, (gradient) => mul(gradient, gradient));
+  const bias = (decay: number): LazyArray => sub(1, powerOf(decay, step));
+  const firsts = flatten(first).leaves;
+  const seconds = flatten(second).leaves;
+  const leaves = flatten(parameters).leaves.map((leaf, i) => {
+    const corrected = (of: LazyArray | undefined, decay: number): LazyArray =>
+      div(of ?? leaf, astype(bias(decay), leaf.dtype));
+    const root = add(sqrt(corrected(seconds[i], secondDecay)), epsilon);
+    const change = div(corrected(firsts[i], firstDecay), root);
+    return sub(leaf, mul(add(change, mul(leaf, weightDecay)), rate));
+  });
+  return [rebuild(parameters, leaves), { step, first, second }];
+}
+
+/** number ^ exponent, for a positive number. */
+function powerOf(base: number, exponent: LazyArray): LazyArray {
+  return exp(mul(exponent, Math.log(base)));
+}
