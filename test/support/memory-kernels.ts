@@ -16,6 +16,7 @@ import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
+import { order } from "../../src/lower/order/order.ts";
 import { place } from "../../src/lower/pipeline.ts";
 import { placedKernel } from "../../src/lower/placed-kernel.ts";
 import { holdAgainstFacts } from "./held-facts.ts";
@@ -33,7 +34,7 @@ export interface MovedCase {
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
   const placed = place(kernel, defaultTarget);
   if (layout === undefined) return emitKernel(placed.kernel);
-  return emitKernel(placedKernel(overridden(placed.placement, layout)));
+  return emitKernel(order(placedKernel(overridden(placed.placement, layout))));
 }
 
 function overridden(
