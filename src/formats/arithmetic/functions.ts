@@ -66,6 +66,53 @@ export const binaryFunctions = [
 ] as const;
 export type BinaryFunction = (typeof binaryFunctions)[number];
 
+/**
+ * What comes out of a function of floats: a number of its format as it is, one that is rounded to it, or one that
+ * takes a function of the mathematics library.
+ */
+export const functionNatures: {
+  readonly [F in UnaryFunction | BinaryFunction]: "exact" | "rounded" | "transcendental";
+} = {
+  neg: "exact",
+  abs: "exact",
+  sign: "exact",
+  not: "rounded",
+  floor: "exact",
+  ceil: "exact",
+  round: "exact",
+  trunc: "exact",
+  sqrt: "transcendental",
+  rsqrt: "transcendental",
+  exp: "transcendental",
+  exp2: "transcendental",
+  expm1: "transcendental",
+  log: "transcendental",
+  log2: "transcendental",
+  log1p: "transcendental",
+  sin: "transcendental",
+  cos: "transcendental",
+  tan: "transcendental",
+  tanh: "transcendental",
+  erf: "transcendental",
+  logistic: "transcendental",
+  clz: "rounded",
+  popcount: "rounded",
+  add: "rounded",
+  sub: "rounded",
+  mul: "rounded",
+  div: "rounded",
+  rem: "exact",
+  min: "exact",
+  max: "exact",
+  pow: "transcendental",
+  atan2: "transcendental",
+  and: "rounded",
+  or: "rounded",
+  xor: "rounded",
+  shl: "rounded",
+  shr: "rounded",
+};
+
 export const comparePredicates = ["eq", "ne", "lt", "le", "gt", "ge"] as const;
 export type ComparePredicate = (typeof comparePredicates)[number];
 

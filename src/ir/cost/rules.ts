@@ -1,4 +1,5 @@
 /** The cost of one op, once, its regions left out: one rule a kind. */
+import { functionNatures } from "../../formats/arithmetic/functions.ts";
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import { isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { GridAxis, Value } from "../node.ts";
@@ -14,25 +15,6 @@ export interface CostContext {
   readonly dimensions: DimensionValues;
   readonly grid: readonly GridAxis[];
 }
-
-const transcendental: ReadonlySet<UnaryFunction | BinaryFunction> = new Set([
-  "sqrt",
-  "rsqrt",
-  "exp",
-  "exp2",
-  "expm1",
-  "log",
-  "log2",
-  "log1p",
-  "sin",
-  "cos",
-  "tan",
-  "tanh",
-  "erf",
-  "logistic",
-  "pow",
-  "atan2",
-]);
 
 /** Elements of a tile, a scalar or an accumulator. */
 function elements({ type }: Value): number {
@@ -51,7 +33,9 @@ function floatFlops(value: Value, count: number): Cost {
 
 function functionCost(fn: UnaryFunction | BinaryFunction, source: Value): Cost {
   const count = elements(source);
-  return transcendental.has(fn) ? { ...noCost, transcendentals: count } : floatFlops(source, count);
+  return functionNatures[fn] === "transcendental"
+    ? { ...noCost, transcendentals: count }
+    : floatFlops(source, count);
 }
 
 /** Reading or writing a whole window. */

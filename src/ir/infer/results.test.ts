@@ -119,6 +119,9 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer("alloc_scratch", {}, { bytes: 512, agents: 4, at: 1024 }),
     ["ref<smem, u8, [4, 512]>"],
   ],
+  ["lane_barrier", infer("lane_barrier", {}, { reason: "others may read" }), []],
+  ["barriers_ready", infer("barriers_ready", {}, {}), []],
+  ["products_wait", infer("products_wait", {}, { pending: 1 }), []],
   [
     "transpose",
     infer("transpose", { source: tile(f32, 2, 3, 4) }, { permutation: [2, 0, 1] }),

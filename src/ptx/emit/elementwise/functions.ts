@@ -20,6 +20,7 @@ import type {
   ComparePredicate,
   UnaryFunction,
 } from "../../../formats/arithmetic/functions.ts";
+import { functionNatures } from "../../../formats/arithmetic/functions.ts";
 import { isInteger } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { Code } from "../../code.ts";
@@ -41,27 +42,14 @@ import type { Division, IntegerBinaryFunction, IntegerUnaryFunction } from "./in
 import { oddResult } from "./odd.ts";
 import { elementToF32 } from "./to-f32.ts";
 
-/** Functions of tf32 whose results are numbers of tf32: nothing is left to round. */
-const exactFunctions: ReadonlySet<UnaryFunction | BinaryFunction> = new Set([
-  "neg",
-  "abs",
-  "sign",
-  "floor",
-  "ceil",
-  "round",
-  "trunc",
-  "min",
-  "max",
-  "rem",
-]);
-
+/** Results that are numbers of tf32 already have nothing left to round. */
 function roundNarrow(
   emission: Emission,
   dtype: DType,
   fn: UnaryFunction | BinaryFunction,
   value: Register,
 ): Register {
-  if (dtype.name === "tf32" && exactFunctions.has(fn)) return value;
+  if (dtype.name === "tf32" && functionNatures[fn] === "exact") return value;
   return elementFromF32(emission, dtype, value);
 }
 
