@@ -16,6 +16,7 @@ const folderOrder = [
   "layout",
   "lang",
   "passes",
+  "order",
   "sim",
   "ptx",
   "lower",

@@ -14,7 +14,7 @@ import {
   whileLoop,
 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
-import { Crew, EmulatedMemory, emulateWith } from "../src/emulator/index.ts";
+import { WorkerPool, EmulatedMemory, emulateWith } from "../src/emulator/index.ts";
 import { parsePtx } from "../src/emulator/parser/index.ts";
 import type { RunLimits } from "../src/support/run-limits.ts";
 import { targets } from "../src/targets/target.ts";
@@ -68,7 +68,7 @@ function emulated(limits: RunLimits, threads = 1): Promise<unknown> {
     parameters: [new Uint8Array(8)],
   } as const;
   const options = { target: targets.sm_90a, limits, checks: false };
-  return emulateWith(new Crew({ threads }), parsePtx(spinning), launch, memory, options);
+  return emulateWith(new WorkerPool({ threads }), parsePtx(spinning), launch, memory, options);
 }
 
 const runners = {

@@ -11,10 +11,10 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type * as Emulator from "../src/emulator/index.ts";
 import type * as Parser from "../src/emulator/parser/index.ts";
-import type { ThreadHost } from "../src/emulator/threads/crew.ts";
+import type { ThreadHost } from "../src/emulator/threads/worker-pool.ts";
 import type { Answer } from "../src/emulator/threads/job.ts";
 import { buildPackage } from "./build-package.ts";
-import { crewOf, dividedLaunches, recordLaunch } from "./support/divided-launches.ts";
+import { poolOf, dividedLaunches, recordLaunch } from "./support/divided-launches.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tilewright-threads-"));
 let emulator: typeof Emulator;
@@ -50,14 +50,14 @@ describe.each([2, 3])("with %s threads", (threads) => {
         ended,
       }),
   };
-  let crew: Emulator.Crew;
+  let pool: Emulator.WorkerPool;
 
   beforeAll(() => {
-    crew = new emulator.Crew({ threads, handover: { patience: 0, gain: 0 }, host: watched });
+    pool = new emulator.WorkerPool({ threads, handover: { patience: 0, gain: 0 }, host: watched });
   });
 
   afterAll(() => {
-    crew.dispose();
+    pool.dispose();
   });
 
   test.each(dividedLaunches.map((launch) => [launch.name, launch] as const))(
@@ -68,7 +68,7 @@ describe.each([2, 3])("with %s threads", (threads) => {
         answers.length = 0;
         const options = { seed: threads, checks };
         const alone = await recordLaunch({ ...parts, run: emulator.emulate }, launch, options);
-        const shared = { ...parts, run: crewOf(emulator, crew) };
+        const shared = { ...parts, run: poolOf(emulator, pool) };
         expect(await recordLaunch(shared, launch, options)).toEqual(alone);
         const end = checks ? launch.end : (launch.unchecked ?? launch.end);
         expect(answers.length).toBe(end === "kept" ? 0 : threads);

@@ -8,10 +8,10 @@
  * An operation relies on what its issuer knew at the time; reads and writes are steps of agents of their
  * own, which nobody knows of before the operation is awaited.
  */
-import { Clock } from "../sim/order/clock.ts";
-import { completion, Knowledge } from "../sim/order/knowledge.ts";
-import type { Epoch } from "../sim/order/knowledge.ts";
-import { AsyncAgents } from "../sim/order/pool.ts";
+import { Clock } from "../order/clock.ts";
+import { completion, Knowledge } from "../order/knowledge.ts";
+import type { Epoch } from "../order/knowledge.ts";
+import { AsyncAgents } from "../order/pool.ts";
 import { mapOrderOf } from "./checks/map-order.ts";
 import type {
   Collective,

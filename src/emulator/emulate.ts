@@ -1,13 +1,13 @@
-/** Runs an entry of a module on emulated memory: on the calling thread, or with a crew on several. */
+/** Runs an entry of a module on emulated memory: on the calling thread, or with a pool on several. */
 import type { PtxModule } from "../ptx/module.ts";
 import { Breaks } from "../support/breaks.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
-import { prepare } from "./emulation.ts";
+import { prepare } from "./prepare.ts";
 import { Grid } from "./machine/grid.ts";
 import type { Launch } from "./machine/launch.ts";
 import type { EmulatedMemory } from "./memory.ts";
-import type { Crew, Whole } from "./threads/crew.ts";
+import type { WorkerPool, Whole } from "./threads/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "./types.ts";
 
 /** What was found before the kernel stopped may well be why it did. */
@@ -96,11 +96,11 @@ export function emulate(
 }
 
 /**
- * The same with a crew's threads where that is quicker, and with breaks for the host. Until it is over, memory may
+ * The same with a pool's threads where that is quicker, and with breaks for the host. Until it is over, memory may
  * be allocated but not written or freed.
  */
 export async function emulateWith(
-  crew: Crew,
+  pool: WorkerPool,
   module: PtxModule,
   launch: EmulatedLaunch,
   memory: EmulatedMemory,
@@ -110,24 +110,24 @@ export async function emulateWith(
   const whole = { module, launch, memory, options, state };
   return memory.during(async () => {
     try {
-      return await runWith(crew, whole);
+      return await runWith(pool, whole);
     } catch (error) {
       throw withEarlier(error, state);
     }
   });
 }
 
-async function runWith(crew: Crew, whole: Whole): Promise<EmulationResult> {
+async function runWith(pool: WorkerPool, whole: Whole): Promise<EmulationResult> {
   const { state, launch, options } = whole;
   const { findings, printed, counters } = state;
   const grid = new Grid(state, launch);
   const watch = new LimitWatch(options.limits);
   const run = new Run(state, grid, watch, options);
-  const pace = watch.countsSteps ? undefined : await crew.pace(state);
+  const pace = watch.countsSteps ? undefined : await pool.pace(state);
   while (pace !== undefined && findings.length === 0 && grid.clustersLeft > 0) {
     if (pace.isWorthwhile(grid.clustersLeft)) {
       const { nextCluster: firstCluster, clustersLeft: clusters } = grid;
-      const more = await crew.run({ ...whole, watch, firstCluster, clusters });
+      const more = await pool.run({ ...whole, watch, firstCluster, clusters });
       if (more === undefined) {
         const reached = watch.reached(counters.warpInstructions);
         if (reached !== undefined) throw grid.stoppedElsewhere(reached);

@@ -2,8 +2,8 @@
 export { emulate, emulateWith } from "./emulate.ts";
 export { EmulatedMemory } from "./memory.ts";
 export type { Allocation } from "./memory.ts";
-export { Crew } from "./threads/crew.ts";
-export type { CrewOptions } from "./threads/crew.ts";
+export { WorkerPool } from "./threads/worker-pool.ts";
+export type { WorkerPoolOptions } from "./threads/worker-pool.ts";
 export type {
   EmulatedLaunch,
   EmulationCounters,

@@ -2,10 +2,10 @@
  * The emulator as a device: kernels are compiled to PTX text as for a GPU, and the text is executed lane by
  * lane. Global memory is the emulator's heap; a launch's parameters are the bytes that a driver would copy.
  *
- *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulateWith(crew, module, launch, memory)
+ *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulateWith(pool, module, launch, memory)
  */
 import type { Allocation, Compiled, Launch } from "../device/backend.ts";
-import { Crew, EmulatedMemory, emulateWith } from "../emulator/index.ts";
+import { WorkerPool, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
 import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
@@ -64,13 +64,13 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   readonly sourceLines = "all";
   readonly #options: EmulatorDeviceOptions;
   readonly #memory = new EmulatedMemory();
-  readonly #crew: Crew;
+  readonly #pool: WorkerPool;
 
   constructor(options: EmulatorDeviceOptions = {}) {
     super();
     this.target = options.target ?? defaultTarget;
     this.#options = options;
-    this.#crew = new Crew({ threads: options.threads });
+    this.#pool = new WorkerPool({ threads: options.threads });
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
@@ -150,7 +150,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     const lent = new LentMemory(this.#memory, launch);
     try {
       const { findings } = await emulateWith(
-        this.#crew,
+        this.#pool,
         program.module,
         {
           entry: program.entry,
@@ -230,7 +230,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   }
 
   dispose(): void {
-    this.#crew.dispose();
+    this.#pool.dispose();
   }
 }
 

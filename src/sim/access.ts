@@ -1,7 +1,7 @@
 /** Windows that must not be used, reported where they are. */
 import { opName } from "../ir/op-names.ts";
 import type { Agent } from "./agent.ts";
-import { placeText } from "./order/access.ts";
+import { placeText } from "../order/access.ts";
 import type { View } from "./view.ts";
 
 /** Stops the run where the view has an index that is not there, or leaves shared memory. */

@@ -9,8 +9,8 @@
  *   operation      └─ ─ ─ ─ ─ ─ data moves here ────┘
  */
 import type { Agent } from "./agent.ts";
-import type { Epoch } from "./order/knowledge.ts";
-import type { Origin } from "./order/access.ts";
+import type { Epoch } from "../order/knowledge.ts";
+import type { Origin } from "../order/access.ts";
 
 /** What the scheduler completes. Of one agent's wgmma the oldest completes first, whichever is picked. */
 export interface AsyncOperation {

@@ -11,7 +11,7 @@ import type { ReachedLimit } from "../support/run-limits.ts";
 import type { Agent } from "./agent.ts";
 import { arrivalNotes } from "./arrivals.ts";
 import type { Machine } from "./machine.ts";
-import { placeText } from "./order/access.ts";
+import { placeText } from "../order/access.ts";
 
 /** More waits than this make a report longer, not clearer. */
 const shownWaits = 12;

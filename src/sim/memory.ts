@@ -13,7 +13,7 @@ import { allocateLanes, laneConstructors } from "../formats/dtype.ts";
 import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
 import type { Location } from "../support/location.ts";
 import type { Block } from "./block.ts";
-import { ShadowMemory } from "./order/shadow.ts";
+import { ShadowMemory } from "../order/shadow.ts";
 import { isFullyValid, product, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
 

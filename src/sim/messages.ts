@@ -9,8 +9,8 @@ import { formatArray, fromLanes } from "../formats/hostarray.ts";
 import { readLane } from "../formats/values.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { placeText } from "./order/access.ts";
-import type { Place } from "./order/access.ts";
+import { placeText } from "../order/access.ts";
+import type { Place } from "../order/access.ts";
 import { coordinatesOf } from "./view.ts";
 
 /** A value as printed: numbers by themselves, tiles with their shape. */

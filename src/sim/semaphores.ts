@@ -1,6 +1,6 @@
 /** Counters in global memory that the whole grid shares. */
 import type { Op } from "../ir/node.ts";
-import { SemaphoreState } from "./order/semaphore.ts";
+import { SemaphoreState } from "../order/semaphore.ts";
 import { product, rowMajorStrides } from "./view.ts";
 import { WaitList } from "./waiting.ts";
 

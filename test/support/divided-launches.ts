@@ -3,7 +3,7 @@
  * other's way or meet something to report, and some whose blocks communicate.
  */
 import type * as Emulator from "../../src/emulator/index.ts";
-import type { Crew, EmulatedMemory, EmulationResult } from "../../src/emulator/index.ts";
+import type { WorkerPool, EmulatedMemory, EmulationResult } from "../../src/emulator/index.ts";
 import type { PtxModule } from "../../src/ptx/module.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { targets } from "../../src/targets/target.ts";
@@ -236,10 +236,10 @@ export async function recordLaunch(
   };
 }
 
-/** Launches with a crew. */
-export function crewOf(
+/** Launches with a pool. */
+export function poolOf(
   { emulateWith }: Pick<typeof Emulator, "emulateWith">,
-  crew: Crew,
+  pool: WorkerPool,
 ): EmulatorParts["run"] {
-  return (...given) => emulateWith(crew, ...given);
+  return (...given) => emulateWith(pool, ...given);
 }

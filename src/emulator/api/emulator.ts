@@ -16,7 +16,7 @@ import { emulate, emulateWith } from "../emulate.ts";
 import { EmulatedMemory } from "../memory.ts";
 import type { NamedArray } from "../naming.ts";
 import { parsePtx } from "../parser/index.ts";
-import { Crew } from "../threads/crew.ts";
+import { WorkerPool } from "../threads/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import { EmulatedModule, targetOf } from "./module.ts";
@@ -80,7 +80,7 @@ interface PreparedLaunch {
 export class Emulator {
   readonly #memory = new EmulatedMemory();
   readonly #arrays = new Set<EmulatedArray>();
-  readonly #crew: Crew;
+  readonly #pool: WorkerPool;
   #isRunning = false;
 
   constructor(settings: EmulatorSettings = {}) {
@@ -88,7 +88,7 @@ export class Emulator {
     requireKnownOptions("Emulator", settings, ["threads"], "TW4015", location);
     const { threads } = settings;
     if (threads !== undefined) count("threads", threads, 1, location, "Emulator");
-    this.#crew = new Crew({ threads });
+    this.#pool = new WorkerPool({ threads });
   }
 
   /** Reads PTX text. With a file's name, reports name lines of the text as well as of its source. */
@@ -199,7 +199,7 @@ export class Emulator {
     const { launch, options, location } = this.#prepare("run", module, settings);
     this.#isRunning = true;
     try {
-      return await emulateWith(this.#crew, module.module, launch, this.#memory, options);
+      return await emulateWith(this.#pool, module.module, launch, this.#memory, options);
     } catch (error) {
       throw located(error, location);
     } finally {
@@ -209,7 +209,7 @@ export class Emulator {
 
   /** Ends the threads that `run` has started. They never keep a process from ending. */
   dispose(): void {
-    this.#crew.dispose();
+    this.#pool.dispose();
   }
 
   #requireIdle(call: string): void {

@@ -3,10 +3,10 @@
  * warp count as one agent; a warp's access is checked as a whole, after its lanes have made it.
  */
 import type { Instruction } from "../../ptx/module.ts";
-import { Knowledge } from "../../sim/order/knowledge.ts";
+import { Knowledge } from "../../order/knowledge.ts";
 import { unknownLocation } from "../../support/location.ts";
 import type { DiagnosticDetails, RelatedNote } from "../../support/diagnostics.ts";
-import type { Conflict } from "../../sim/order/shadow.ts";
+import type { Conflict } from "../../order/shadow.ts";
 import type { BlockView, RecordedAccess } from "../collective.ts";
 import type { BlockState, StoredBytes, WarpState } from "../machine/warp.ts";
 import { byteStates } from "../memory.ts";

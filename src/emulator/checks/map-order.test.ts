@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Timeline } from "../../sim/order/knowledge.ts";
+import { Timeline } from "../../order/knowledge.ts";
 import { MapOrder } from "./map-order.ts";
 
 function warps(): readonly [Timeline, Timeline, Timeline] {

@@ -1,7 +1,7 @@
 /** Shadow memory of every place that warps share: blocks' shared memory, and the heap page by page. */
-import { ShadowMemory } from "../../sim/order/shadow.ts";
-import type { Conflict, ShadowCursor, TrackedAccess } from "../../sim/order/shadow.ts";
-import type { Knowledge } from "../../sim/order/knowledge.ts";
+import { ShadowMemory } from "../../order/shadow.ts";
+import type { Conflict, ShadowCursor, TrackedAccess } from "../../order/shadow.ts";
+import type { Knowledge } from "../../order/knowledge.ts";
 import type { Instruction } from "../../ptx/module.ts";
 import type { Location } from "../../support/location.ts";
 import type { BlockView } from "../collective.ts";

@@ -6,7 +6,7 @@
  *   bar.sync 1, 64      warp 0 arrives (32 of 64), waits for generation 0 to end
  *   bar.arrive 1, 64    warp 1 arrives (64 of 64): generation 1 begins, warp 0 goes on
  */
-import { Knowledge } from "../../sim/order/knowledge.ts";
+import { Knowledge } from "../../order/knowledge.ts";
 import { handedBy, nothingHanded } from "../checks/learning.ts";
 import type { Handed } from "../checks/learning.ts";
 import { populationCount } from "../arithmetic/bits.ts";

@@ -1,6 +1,6 @@
 /** A block: shared memory, warps, barriers, and the registers that its warps share among them. */
-import { Timeline } from "../../sim/order/knowledge.ts";
-import type { Knowledge } from "../../sim/order/knowledge.ts";
+import { Timeline } from "../../order/knowledge.ts";
+import type { Knowledge } from "../../order/knowledge.ts";
 import { byteStates, memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Program } from "../program/program.ts";

@@ -5,7 +5,7 @@ import { f32 } from "../../formats/dtype.ts";
 import { array, debugPrint, full, kernel, slice } from "../../lang/index.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { defaultTarget } from "../../targets/target.ts";
-import { collectiveRules } from "../collectives.ts";
+import { collectiveRules } from "../collective-rules.ts";
 import { parsePtx } from "../parser/index.ts";
 import { communicates } from "./communication.ts";
 import { loadProgram } from "./load.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { collectiveRules } from "../collectives.ts";
+import { collectiveRules } from "../collective-rules.ts";
 import { laneRoots } from "../lane/index.ts";
 import { LaneInstruction } from "../lane/rule.ts";
 import { warpRoots } from "./compile.ts";

@@ -1,11 +1,11 @@
 /** Threads of a browser, whose parts are stood in for: a worker that hands messages to the file it would load. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { crewOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
+import { poolOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
 import type { DividedLaunch } from "../../../test/support/divided-launches.ts";
 import * as emulator from "../index.ts";
 import { parsePtx } from "../parser/index.ts";
 import * as browser from "./browser.ts";
-import { Crew } from "./crew.ts";
+import { WorkerPool } from "./worker-pool.ts";
 
 type Handler = ((event: { readonly data: unknown }) => void) | null;
 
@@ -56,19 +56,19 @@ const options = { seed: 1, checks: true };
 
 describe("in a browser", () => {
   test("as many module workers as there are processors share a launch", async () => {
-    const crew = new Crew({ handover: atOnce, host: browser });
-    const shared = await recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
+    const pool = new WorkerPool({ handover: atOnce, host: browser });
+    const shared = await recordLaunch({ ...alone, run: poolOf(emulator, pool) }, easy, options);
     expect(shared).toEqual(await recordLaunch(alone, easy, options));
     expect(made.map((worker) => [worker.url.pathname.split("/").at(-1), worker.options])).toEqual(
       Array.from({ length: 3 }, () => ["browser-worker.js", { type: "module" }]),
     );
-    crew.dispose();
+    pool.dispose();
     expect(made.every(({ isTerminated }) => isTerminated)).toBe(true);
   });
 
   test("a worker that cannot be loaded leaves the launch to the calling thread", async () => {
-    const crew = new Crew({ threads: 2, handover: atOnce, host: browser });
-    const running = recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host: browser });
+    const running = recordLaunch({ ...alone, run: poolOf(emulator, pool) }, easy, options);
     await vi.waitFor(() => expect(made.length).toBe(2));
     made[1]?.onerror?.();
     expect(await running).toEqual(await recordLaunch(alone, easy, options));
@@ -76,8 +76,8 @@ describe("in a browser", () => {
 
   test("pages that share no memory have one thread", async () => {
     vi.stubGlobal("crossOriginIsolated", false);
-    const crew = new Crew({ threads: 2, handover: atOnce, host: browser });
-    const record = await recordLaunch({ ...alone, run: crewOf(emulator, crew) }, easy, options);
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host: browser });
+    const record = await recordLaunch({ ...alone, run: poolOf(emulator, pool) }, easy, options);
     expect(record).toEqual(await recordLaunch(alone, easy, options));
     expect(made).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { kernelText } from "../../../test/support/emulated-blocks.ts";
 import { Random } from "../../support/random.ts";
 import { targets } from "../../targets/target.ts";
 import { globalBase } from "../addresses.ts";
-import { prepareOn } from "../emulation.ts";
+import { prepareOn } from "../prepare.ts";
 import { Grid } from "../machine/grid.ts";
 import { EmulatedMemory } from "../memory.ts";
 import { parsePtx } from "../parser/index.ts";

@@ -1,6 +1,6 @@
 /** What a thread does with a job: clusters, one after the other, until none is left or someone says stop. */
 import type { PtxModule } from "../../ptx/module.ts";
-import { prepareOn } from "../emulation.ts";
+import { prepareOn } from "../prepare.ts";
 import { Grid } from "../machine/grid.ts";
 import { surroundings, viewsOf } from "../memory.ts";
 import type { EmulationCounters } from "../types.ts";

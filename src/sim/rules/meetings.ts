@@ -4,7 +4,7 @@ import { opName } from "../../ir/op-names.ts";
 import type { Agent } from "../agent.ts";
 import type { Meeting } from "../block.ts";
 import { arrivalsText } from "../conflicts.ts";
-import { placeText } from "../order/access.ts";
+import { placeText } from "../../order/access.ts";
 import type { Assembler, Outcome } from "../program.ts";
 
 /** Meetings are told apart by agent; without checks a thread is known by its place in the cluster. */

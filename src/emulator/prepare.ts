@@ -8,7 +8,7 @@ import { unknownLocation } from "../support/location.ts";
 import { Recent } from "../support/recent.ts";
 import type { Target } from "../targets/target.ts";
 import { globalBase, windows, wordSize } from "./addresses.ts";
-import { collectiveRules } from "./collectives.ts";
+import { collectiveRules } from "./collective-rules.ts";
 import { Launch } from "./machine/launch.ts";
 import { byteStates, memoryOf } from "./memory.ts";
 import type { EmulatedMemory, Heap, MemoryViews } from "./memory.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { AnyOp } from "../../ir/node.ts";
-import { refType } from "../../ir/types.ts";
-import { dtypes } from "../../formats/dtype.ts";
-import { unknownLocation } from "../../support/location.ts";
+import type { AnyOp } from "../ir/node.ts";
+import { refType } from "../ir/types.ts";
+import { dtypes } from "../formats/dtype.ts";
+import { unknownLocation } from "../support/location.ts";
 import { placeText } from "./access.ts";
 import type { Origin } from "./access.ts";
 import { BarrierState } from "./barrier.ts";

@@ -3,7 +3,7 @@
  *
  *   thread load of block (i = 3, j = 0), iteration 5.2, warp 1
  */
-import type { AnyOp } from "../../ir/node.ts";
+import type { AnyOp } from "../ir/node.ts";
 import type { Epoch } from "./knowledge.ts";
 
 /** A point in the execution of a grid. */

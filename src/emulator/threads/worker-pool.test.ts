@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { crewOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
+import { poolOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
 import type {
   DividedLaunch,
   EmulatorParts,
@@ -10,8 +10,8 @@ import { targets } from "../../targets/target.ts";
 import { globalBase } from "../addresses.ts";
 import { byteStates } from "../memory.ts";
 import { parsePtx } from "../parser/index.ts";
-import { Crew } from "./crew.ts";
-import type { ThreadHost } from "./crew.ts";
+import { WorkerPool } from "./worker-pool.ts";
+import type { ThreadHost } from "./worker-pool.ts";
 import { control } from "./job.ts";
 import type { Answer, Job } from "./job.ts";
 import { processors } from "./node.ts";
@@ -76,8 +76,13 @@ class Pretended implements ThreadHost {
   }
 }
 
-function record(launch: DividedLaunch, crew: Crew, checks = true, seed = 3): Promise<LaunchRecord> {
-  return recordLaunch({ ...alone, run: crewOf(emulator, crew) }, launch, { seed, checks });
+function record(
+  launch: DividedLaunch,
+  pool: WorkerPool,
+  checks = true,
+  seed = 3,
+): Promise<LaunchRecord> {
+  return recordLaunch({ ...alone, run: poolOf(emulator, pool) }, launch, { seed, checks });
 }
 
 function named(start: string): DividedLaunch {
@@ -92,8 +97,8 @@ describe.each([true, false])("launches on threads, checks: %s", (checks) => {
     async (_, launch) => {
       const expected = await recordLaunch(alone, launch, { seed: 3, checks });
       const host = new Pretended();
-      const crew = new Crew({ threads: 3, handover: atOnce, host });
-      expect(await record(launch, crew, checks)).toEqual(expected);
+      const pool = new WorkerPool({ threads: 3, handover: atOnce, host });
+      expect(await record(launch, pool, checks)).toEqual(expected);
       const end = checks ? launch.end : (launch.unchecked ?? launch.end);
       const answers = end === "kept" ? 0 : 3;
       expect(host.answers.length).toBe(answers);
@@ -102,7 +107,7 @@ describe.each([true, false])("launches on threads, checks: %s", (checks) => {
   );
 });
 
-describe("a crew", () => {
+describe("a pool", () => {
   const easy = named("words");
 
   test("is hired once, and gets a module once", async () => {
@@ -112,7 +117,7 @@ describe("a crew", () => {
       sent.push(module.content !== undefined);
       return undefined;
     };
-    const crew = new Crew({ handover: atOnce, host });
+    const pool = new WorkerPool({ handover: atOnce, host });
     const parsed = new Map<string, ReturnType<typeof parsePtx>>();
     const parts = {
       ...alone,
@@ -121,20 +126,20 @@ describe("a crew", () => {
         parsed.set(text, module);
         return module;
       },
-      run: crewOf(emulator, crew),
+      run: poolOf(emulator, pool),
     };
     const first = await recordLaunch(parts, easy, { seed: 0, checks: true });
     expect(await recordLaunch(parts, easy, { seed: 0, checks: true })).toEqual(first);
     expect(sent).toEqual([true, true, false, false]);
     expect(host.opened).toBe(2);
-    crew.dispose();
+    pool.dispose();
     expect(host.ended).toBe(2);
   });
 
   test("is not asked for one thread, nor for a launch that is soon over", async () => {
     for (const options of [{ threads: 1, handover: atOnce }, { threads: 4 }]) {
       const host = new Pretended();
-      await record(easy, new Crew({ ...options, host }));
+      await record(easy, new WorkerPool({ ...options, host }));
       expect(host.opened).toBe(0);
     }
   });
@@ -143,11 +148,11 @@ describe("a crew", () => {
     const host = new Pretended();
     let jobs = 0;
     host.onJob = () => (++jobs === 2 ? "ends" : undefined);
-    const crew = new Crew({ threads: 3, handover: atOnce, host });
+    const pool = new WorkerPool({ threads: 3, handover: atOnce, host });
     const expected = await recordLaunch(alone, easy, { seed: 3, checks: true });
-    expect(await record(easy, crew)).toEqual(expected);
+    expect(await record(easy, pool)).toEqual(expected);
     expect([host.opened, host.ended]).toEqual([3, 3]);
-    expect(await record(easy, crew)).toEqual(expected);
+    expect(await record(easy, pool)).toEqual(expected);
     expect(host.opened).toBe(3);
   });
 
@@ -156,41 +161,41 @@ describe("a crew", () => {
     const openPort = (): never => {
       throw new Error("no threads here");
     };
-    const crew = new Crew({
+    const pool = new WorkerPool({
       threads: 2,
       handover: atOnce,
       host: { ...host, processors: () => 2, openPort },
     });
-    expect(await record(easy, crew)).toEqual(
+    expect(await record(easy, pool)).toEqual(
       await recordLaunch(alone, easy, { seed: 3, checks: true }),
     );
   });
 
   test("is given up where threads find no file to load, as in the sources", async () => {
     expect(processors()).toBe(1);
-    const crew = new Crew({ threads: 2, handover: atOnce });
-    expect(await record(easy, crew)).toEqual(
+    const pool = new WorkerPool({ threads: 2, handover: atOnce });
+    expect(await record(easy, pool)).toEqual(
       await recordLaunch(alone, easy, { seed: 3, checks: true }),
     );
   });
 
   test("does without where there is no room for a copy of memory", async () => {
     const host = new Pretended();
-    const crew = new Crew({ threads: 2, handover: atOnce, host });
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const full = function (): never {
       throw new RangeError("Array buffer allocation failed");
     };
     vi.stubGlobal("SharedArrayBuffer", full);
-    const shared = await record(easy, crew).finally(() => vi.unstubAllGlobals());
+    const shared = await record(easy, pool).finally(() => vi.unstubAllGlobals());
     expect(shared).toEqual(await recordLaunch(alone, easy, { seed: 3, checks: true }));
     expect(host.answers).toEqual([]);
   });
 
   test("does without what cannot travel", async () => {
     const host = new Pretended();
-    const crew = new Crew({ threads: 2, handover: atOnce, host });
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const run: EmulatorParts["run"] = (module, launch, memory, options) =>
-      emulator.emulateWith(crew, module, launch, memory, {
+      emulator.emulateWith(pool, module, launch, memory, {
         ...options,
         target: { ...options.target, note: () => "mine" } as typeof options.target,
       });
@@ -202,7 +207,7 @@ describe("a crew", () => {
 
   test("tries a program whose blocks got in each other's way no second time", async () => {
     const host = new Pretended();
-    const crew = new Crew({ threads: 2, handover: atOnce, host });
+    const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
     const module = parsePtx(
       ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 p)\n{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p]; mov.u32 %r, %ctaid.x; st.global.b32 [%d], %r; ret; }",
     );
@@ -217,7 +222,7 @@ describe("a crew", () => {
       parameters,
     } as const;
     for (let turn = 0; turn < 2; turn++) {
-      await emulator.emulateWith(crew, module, launch, memory, {
+      await emulator.emulateWith(pool, module, launch, memory, {
         target: targets.sm_90a,
         checks: false,
       });
@@ -229,7 +234,7 @@ describe("a crew", () => {
   test("leaves memory that was allocated in the meantime alone, taken back or not", async () => {
     for (const launch of [easy, named("all blocks write")]) {
       const host = new Pretended();
-      const crew = new Crew({ threads: 2, handover: atOnce, host });
+      const pool = new WorkerPool({ threads: 2, handover: atOnce, host });
       let last = 0;
       const run: EmulatorParts["run"] = async (module, shape, memory, options) => {
         let late: number | undefined;
@@ -238,7 +243,7 @@ describe("a crew", () => {
           return undefined;
         };
         try {
-          return await emulator.emulateWith(crew, module, shape, memory, options);
+          return await emulator.emulateWith(pool, module, shape, memory, options);
         } finally {
           last = memory.views.states[(late ?? 0) - globalBase + (3 << 20) - 1] ?? 0;
         }

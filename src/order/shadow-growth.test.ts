@@ -1,7 +1,7 @@
 /** Time and memory of the shadow grow with the number of accesses, not with who came before. */
 import { describe, expect, test } from "vitest";
-import type { AnyOp } from "../../ir/node.ts";
-import { unknownLocation } from "../../support/location.ts";
+import type { AnyOp } from "../ir/node.ts";
+import { unknownLocation } from "../support/location.ts";
 import type { AccessMode } from "./access.ts";
 import { Clock } from "./clock.ts";
 import { Knowledge, Timeline } from "./knowledge.ts";

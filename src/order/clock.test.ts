@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Random } from "../../support/random.ts";
+import { Random } from "../support/random.ts";
 import { Clock } from "./clock.ts";
 
 type Naive = ReadonlyMap<number, number>;

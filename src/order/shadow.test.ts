@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { AnyOp } from "../../ir/node.ts";
-import { unknownLocation } from "../../support/location.ts";
+import type { AnyOp } from "../ir/node.ts";
+import { unknownLocation } from "../support/location.ts";
 import type { Access, AccessMode, Proxy } from "./access.ts";
 import { Clock } from "./clock.ts";
 import { Knowledge, Timeline } from "./knowledge.ts";

@@ -4,9 +4,9 @@
  * if it knows it, or knows a plain write to the same granule that is.
  */
 import { expect, test } from "vitest";
-import type { AnyOp } from "../../ir/node.ts";
-import { unknownLocation } from "../../support/location.ts";
-import { Random } from "../../support/random.ts";
+import type { AnyOp } from "../ir/node.ts";
+import { unknownLocation } from "../support/location.ts";
+import { Random } from "../support/random.ts";
 import type { Access, AccessMode } from "./access.ts";
 import { completion, Knowledge, Timeline } from "./knowledge.ts";
 import { AsyncAgents } from "./pool.ts";

@@ -28,7 +28,7 @@ export interface ThreadHost {
   readonly openPort: OpenPort;
 }
 
-export interface CrewOptions {
+export interface WorkerPoolOptions {
   /** Threads that run blocks of a long launch; as many as the machine has processors unless given. */
   readonly threads?: number | undefined;
   readonly handover?: Handover | undefined;
@@ -61,8 +61,8 @@ function canShareMemory(): boolean {
   return typeof SharedArrayBuffer === "function" && crossOriginIsolated;
 }
 
-export class Crew {
-  readonly #options: CrewOptions;
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
   readonly #shared = new SharedMemory();
   readonly #paces = new WeakMap<object, number>();
   /** Programs whose blocks got in each other's way. */
@@ -73,7 +73,7 @@ export class Crew {
   #helpers: Helper[] = [];
   #isUnable = false;
 
-  constructor(options: CrewOptions = {}) {
+  constructor(options: WorkerPoolOptions = {}) {
     this.#options = options;
   }
 
