@@ -87,7 +87,7 @@ export const productOps = defineGraphOps({
     attributes: convolutionAttributes,
     regions: {},
     effect: "none",
-    text: "generic",
+    text: "convolution",
   },
   "stablehlo.fft": {
     summary: "Fourier transform of the last axes.",

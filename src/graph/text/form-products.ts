@@ -120,7 +120,8 @@ export const convolutionForm: FormRule = {
     return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
-    if (op.kind !== "stablehlo.convolution") return undefined;
+    if (op.kind !== "stablehlo.convolution" && op.kind !== "stablehlo.dynamic_conv")
+      return undefined;
     const numbers = writeConvolution(op.attributes.dimension_numbers);
     if (numbers.startsWith("raw")) return undefined;
     const window = Object.entries(windowLabels).flatMap(([label, name]) => {

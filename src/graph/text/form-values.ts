@@ -22,7 +22,9 @@ export const constantForm: FormRule = {
     const { scanner } = reader;
     if (scanner.accept("(")) {
       scanner.expect(")");
+      const properties = scanner.accept("<");
       const attributes = reader.optionalDictionary();
+      if (properties) scanner.expect(">");
       scanner.expect(":");
       return { operands: [], attributes, regions: noRegions, resultTypes: reader.functionType([]) };
     }

@@ -74,6 +74,34 @@ describe("short forms", () => {
     });
 });
 
+describe("dynamic and quantised programs", () => {
+  test("a convolution whose padding is known when it runs", () => {
+    const line =
+      "%1 = stablehlo.dynamic_conv(%arg0, %arg1, %0) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]} {feature_group_count = 1 : i64, batch_group_count = 1 : i64} : (tensor<?x8x3xf32>, tensor<3x3x4xf32>, tensor<1x2xi32>) -> tensor<?x?x4xf32>";
+    const printed = reprint(
+      [
+        "func.func @main(%arg0: tensor<?x8x3xf32>, %arg1: tensor<3x3x4xf32>) -> tensor<?x?x4xf32> {",
+        "%0 = stablehlo.constant dense<1> : tensor<1x2xi32>",
+        line,
+        "return %1 : tensor<?x?x4xf32> }",
+      ].join("\n"),
+    );
+    expect(printed).toContain(line);
+  });
+
+  test("a constant of a quantised type, with properties", () => {
+    const type = "tensor<2x!quant.uniform<i8:f32, 2.000000e+00>>";
+    const printed = reprint(
+      `func.func @main() -> ${type} {
+         %0 = stablehlo.constant() <{value = dense<[1, -2]> : tensor<2xi8>}> : () -> ${type}
+         return %0 : ${type} }`,
+    );
+    expect(printed).toContain(
+      `%0 = "stablehlo.constant"() <{value = dense<[1, -2]> : tensor<2xi8>}> : () -> ${type}`,
+    );
+  });
+});
+
 describe("regions", () => {
   test("reduce with a name, and with a region of several operands", () => {
     const text = within(
