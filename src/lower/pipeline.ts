@@ -25,6 +25,8 @@ import { placeRearranged } from "./rearrange.ts";
 export interface LoweringOptions {
   /** Called with the kernel after each step that changed it. */
   readonly observe?: (step: string, kernel: Kernel) => void;
+  /** Places tiles in any way that is possible instead of the cheapest, for fuzzers. */
+  readonly seed?: number;
 }
 
 /** The kernel as the simulator runs it: nothing in it is left to be simplified. */
@@ -42,7 +44,7 @@ export interface PlacedKernel {
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
   const simplified = simplify(traced, options);
   requireBlockLimits(simplified, target);
-  const placement = placeRearranged(simplified, target, options.observe);
+  const placement = placeRearranged(simplified, target, options);
   const placed = placedKernel(placement);
   options.observe?.("place", placed);
   const kernel = order(placed);

@@ -32,30 +32,39 @@ import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { tileOf } from "../layout/model/products.ts";
 import { placeKernel } from "../layout/plan/place.ts";
-import type { Placement } from "../layout/plan/place.ts";
+import type { PlaceOptions, Placement } from "../layout/plan/place.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Target } from "../targets/target.ts";
+
+export interface RearrangeOptions extends PlaceOptions {
+  /** Called with the kernel where it was written anew. */
+  readonly observe?: ((step: string, kernel: Kernel) => void) | undefined;
+}
 
 /** Places a kernel, with rearrangements in place or through shared memory, whichever costs less. */
 export function placeRearranged(
   kernel: Kernel,
   target: Target,
-  observe?: (step: string, kernel: Kernel) => void,
+  options: RearrangeOptions = {},
 ): Placement {
-  const direct = placeKernel(kernel, target);
+  const direct = placeKernel(kernel, target, options);
   const crowded = soleRearrangements(kernel).filter((op) => isCrowded(op, direct));
   if (crowded.length === 0) return direct;
   const crossing = throughShared(kernel, new Set(crowded.flatMap(({ results }) => results)));
-  const placement = placeIfPossible(crossing, target);
+  const placement = placeIfPossible(crossing, target, options);
   if (placement === undefined || placement.cost >= direct.cost) return direct;
-  observe?.("rearrange", crossing);
+  options.observe?.("rearrange", crossing);
   return placement;
 }
 
 /** Buffers may take more shared memory than there is. */
-function placeIfPossible(kernel: Kernel, target: Target): Placement | undefined {
+function placeIfPossible(
+  kernel: Kernel,
+  target: Target,
+  options: PlaceOptions,
+): Placement | undefined {
   try {
-    return placeKernel(kernel, target);
+    return placeKernel(kernel, target, options);
   } catch (error) {
     if (error instanceof TilewrightError) return undefined;
     throw error;

@@ -66,7 +66,9 @@ function findRemedy(statements: Statements, conflict: Conflict): Remedy {
   }
   const lifted: Statement[] = options.slice(0, 1);
   for (;;) {
-    const without = buildSystem(statements.context, statements.candidates, new Set(lifted));
+    const without = buildSystem(statements.context, statements.candidates, {
+      without: new Set(lifted),
+    });
     const solution = solve(without.system);
     if (solution.status !== "unsatisfiable") break;
     const [next] = relaxable(without, solution.conflict.constraints);
@@ -89,7 +91,7 @@ function relaxable(stated: StatedSystem, constraints: readonly Constraint[]): St
 
 function tryWithout(statements: Statements, lifted: readonly Statement[]): Remedy | undefined {
   const { context, candidates } = statements;
-  const without = buildSystem(context, candidates, new Set(lifted));
+  const without = buildSystem(context, candidates, { without: new Set(lifted) });
   const solution = solve(without.system);
   if (solution.status !== "solved" || lifted.length === 0) return undefined;
   const { assignment } = solution;

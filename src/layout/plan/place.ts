@@ -100,12 +100,17 @@ function requirePlaceable(kernel: unknown, target: unknown): void {
   });
 }
 
+export interface PlaceOptions {
+  /** Takes any placement that is possible instead of the cheapest, a different one for each seed. */
+  readonly seed?: number | undefined;
+}
+
 /** Places a kernel; reports why where that is impossible. */
-export function placeKernel(kernel: Kernel, target: Target): Placement {
+export function placeKernel(kernel: Kernel, target: Target, options: PlaceOptions = {}): Placement {
   requirePlaceable(kernel, target);
   let refused: Refusals = new Map();
   for (;;) {
-    const statements = state(kernel, target, refused);
+    const statements = state(kernel, target, refused, options);
     const solution = solve(statements.stated.system);
     if (solution.status === "solved") return finish(kernel, target, statements, solution);
     if (solution.status === "undecided")
@@ -116,7 +121,12 @@ export function placeKernel(kernel: Kernel, target: Target): Placement {
   }
 }
 
-function state(kernel: Kernel, target: Target, refused: Refusals): Statements {
+function state(
+  kernel: Kernel,
+  target: Target,
+  refused: Refusals,
+  options: PlaceOptions,
+): Statements {
   const windows = new Windows(kernel);
   const choices = (root: Value): readonly SharedLayout[] => {
     const op = windows.definitions.get(root);
@@ -129,7 +139,7 @@ function state(kernel: Kernel, target: Target, refused: Refusals): Statements {
   const functions = new Functions();
   const context = stateKernel({ kernel, target, windows, functions, products });
   const candidates = gatherCandidates(context);
-  return { context, candidates, stated: buildSystem(context, candidates) };
+  return { context, candidates, stated: buildSystem(context, candidates, options) };
 }
 
 /**

@@ -11,18 +11,25 @@ export interface StatedSystem {
   readonly statements: ReadonlyMap<Constraint, Statement>;
 }
 
+export interface SystemOptions {
+  /** Statements that are left out. */
+  readonly without?: ReadonlySet<Statement>;
+  /** Draws costs at random, so that the cheapest solution is any of those that are possible. */
+  readonly seed?: number | undefined;
+}
+
 /** The system of all statements but the ones left out. */
 export function buildSystem(
   context: LayoutContext,
   candidates: readonly (readonly Candidate[])[],
-  without: ReadonlySet<Statement> = new Set(),
+  { without = new Set(), seed }: SystemOptions = {},
 ): StatedSystem {
   const system = new System();
   const variables = context.slots.map(({ label, location, index }) =>
     system.variable({ label, location, candidates: candidates[index] ?? [] }),
   );
   const statements = new Map<Constraint, Statement>();
-  const builder = new Builder(context, system, variables);
+  const builder = new Builder(context, system, variables, seed);
   for (const statement of context.statements)
     if (!without.has(statement)) statements.set(builder.state(statement), statement);
   return { system, variables, statements };
@@ -32,8 +39,15 @@ class Builder {
   readonly #context: LayoutContext;
   readonly #system: System;
   readonly #variables: readonly Variable[];
+  readonly #seed: number | undefined;
 
-  constructor(context: LayoutContext, system: System, variables: readonly Variable[]) {
+  constructor(
+    context: LayoutContext,
+    system: System,
+    variables: readonly Variable[],
+    seed: number | undefined,
+  ) {
+    this.#seed = seed;
     this.#context = context;
     this.#system = system;
     this.#variables = variables;
@@ -51,7 +65,7 @@ class Builder {
         const { source, need, weight, value } = statement;
         const cost = this.#context.conversion(value.type, weight);
         const [from, to] = [this.#registers(source), this.#needed(need)];
-        return this.#system.relayout(from, to, cost, origin);
+        return this.#system.relayout(from, to, this.#drawn(cost), origin);
       }
       case "image": {
         const image = apply(statement.function, this.#registers(statement.source));
@@ -68,9 +82,22 @@ class Builder {
       case "cost": {
         const [first, second] = this.#operands(statement.slots);
         const operands = second === undefined ? ([first] as const) : ([first, second] as const);
-        return this.#system.cost(operands, statement.answer, origin);
+        return this.#system.cost(operands, this.#drawn(statement.answer), origin);
       }
     }
+  }
+
+  /** The costs, or others in their place that depend on the seed and the candidates alone. */
+  #drawn<C extends readonly Candidate[], Cost extends number | undefined>(
+    cost: (...layouts: C) => Cost,
+  ): (...layouts: C) => Cost | number {
+    const seed = this.#seed;
+    if (seed === undefined) return cost;
+    const own = seed + this.#system.constraints.length;
+    return (...layouts) => {
+      const known = cost(...layouts);
+      return known === undefined || known === 0 ? known : drawnCost(own, layouts);
+    };
   }
 
   #variable(slot: Slot): Variable {
@@ -94,4 +121,14 @@ class Builder {
     if (first === undefined) throw new Error("a statement speaks of no slot");
     return second === undefined ? [first] : [first, second];
   }
+}
+
+const highestDrawn = 100;
+
+/** A number that looks random and is the same for the same layouts. */
+function drawnCost(seed: number, layouts: readonly Candidate[]): number {
+  let hash = seed | 0;
+  for (const letter of layouts.map(({ text }) => text).join(" to "))
+    hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193);
+  return 1 + (((hash ^ (hash >>> 15)) >>> 0) % highestDrawn);
 }
