@@ -96,7 +96,7 @@ class SeededEmulator extends EmulatorBackend {
 
 test("random kernels compute the same wherever their tiles are placed", async () => {
   const simulator = new Device(new SimulatorBackend({ checks: false }));
-  for (let seed = 0; seed < 40; seed += 1) {
+  for (let seed = 0; seed < 15; seed += 1) {
     const kernel = randomKernel(seed, { exact: true });
     const cheapest = placed(kernel, targets.sm_90a);
     if (cheapest === undefined) continue;
