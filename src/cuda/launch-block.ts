@@ -9,8 +9,8 @@
  */
 import type { DType, HostValue } from "../formats/dtype.ts";
 import { valueBytes } from "../formats/values.ts";
-import { evaluateSize } from "../ir/size.ts";
-import type { DimensionValues } from "../ir/size.ts";
+import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
+import type { DimensionValues, Size } from "../ir/size.ts";
 import type { LaunchParameter } from "../ptx/executable.ts";
 import type { CudaContext } from "./context.ts";
 import { dataView, writeAddress } from "./driver.ts";
@@ -129,7 +129,7 @@ export class LaunchBlock {
         this.#writeScalar(offset, parameter.dtype, known(scalars, parameter.name));
         break;
       case "size":
-        this.#writeSize(offset, evaluateSize(parameter.size, dimensions), parameter.bits);
+        this.#writeSize(offset, parameter, dimensions);
         break;
       case "tensorMap": {
         const { map } = parameter;
@@ -148,13 +148,13 @@ export class LaunchBlock {
     this.#memory.bytes.set(valueBytes(dtype, value), offset);
   }
 
-  #writeSize(offset: number, value: number, bits: 32 | 64): void {
-    if (bits === 64) {
-      writeAddress(this.#view, offset, value);
-      return;
-    }
-    if (value >= 2 ** 32) throw new Error(`a size of ${value} does not fit into 32 bits`);
-    this.#view.setUint32(offset, value, true);
+  #writeSize(
+    offset: number,
+    { size, bits }: { readonly size: Size; readonly bits: 32 | 64 },
+    dimensions: DimensionValues,
+  ): void {
+    if (bits === 64) writeAddress(this.#view, offset, evaluateSize(size, dimensions));
+    else this.#view.setUint32(offset, evaluateIndexSize(size, dimensions), true);
   }
 }
 

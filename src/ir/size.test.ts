@@ -4,6 +4,7 @@ import {
   dimension,
   dimensionsOf,
   divideSizeExactly,
+  evaluateIndexSize,
   evaluateSize,
   knownDivisor,
   multiplySizes,
@@ -68,4 +69,15 @@ describe("sizes", () => {
     expect(sameShape([n, 4], [n])).toBe(false);
     expect(sameShape([n, 4], [4, n])).toBe(false);
   });
+});
+
+test("a size that is an index is below 2^31", () => {
+  const product = multiplySizes(dimension("n"), dimension("m"));
+  const values = (n: number) =>
+    new Map([
+      ["n", n],
+      ["m", 2 ** 16],
+    ]);
+  expect(evaluateIndexSize(product, values(2 ** 15 - 1))).toBe(2 ** 31 - 2 ** 16);
+  expect(() => evaluateIndexSize(product, values(2 ** 15))).toThrow("TW4028");
 });

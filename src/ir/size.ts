@@ -12,6 +12,8 @@
  * | `cdiv(4n, 2)`            | divides exactly: product, coefficient 2, factors [n]| `2*n`              |
  */
 
+import { TilewrightError } from "../support/diagnostics.ts";
+
 export interface Dimension {
   readonly kind: "dimension";
   readonly name: string;
@@ -123,6 +125,18 @@ export function evaluateSize(size: Size, values: DimensionValues): number {
   const value = values.get(size.name);
   if (value === undefined) throw new Error(`dimension ${size.name} has no value`);
   return value;
+}
+
+/** A size that a kernel reckons with as an i32. */
+export function evaluateIndexSize(size: Size, values: DimensionValues): number {
+  const value = evaluateSize(size, values);
+  if (value < 2 ** 31) return value;
+  throw new TilewrightError({
+    code: "TW4028",
+    message: `the size ${sizeText(size)} of this launch is more than an index can be`,
+    expected: "a size below 2^31",
+    found: String(value),
+  });
 }
 
 /** The dimensions that a size depends on. */

@@ -17,7 +17,7 @@ import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { valueBytes } from "../formats/values.ts";
-import { evaluateSize } from "../ir/size.ts";
+import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { Kernel } from "../ir/node.ts";
 import { lowerWithNotes } from "../lower/pipeline.ts";
@@ -282,7 +282,8 @@ class LentMemory {
       case "scalar":
         return valueBytes(parameter.dtype, known(scalars, parameter.name));
       case "size": {
-        const value = BigInt(evaluateSize(parameter.size, dimensions));
+        const evaluate = parameter.bits === 32 ? evaluateIndexSize : evaluateSize;
+        const value = BigInt(evaluate(parameter.size, dimensions));
         const bytes = new Uint8Array(BigUint64Array.of(value).buffer);
         return bytes.subarray(0, parameter.bits / 8);
       }

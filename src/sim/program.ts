@@ -16,7 +16,7 @@ import type { DType } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
 import { applyRule } from "../ir/ops.ts";
 import type { OpRules } from "../ir/ops.ts";
-import { evaluateSize } from "../ir/size.ts";
+import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues, Size } from "../ir/size.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { Agent } from "./agent.ts";
@@ -161,6 +161,10 @@ export class Assembler {
 
   size(size: Size): number {
     return evaluateSize(size, this.#dimensions);
+  }
+
+  indexSize(size: Size): number {
+    return evaluateIndexSize(size, this.#dimensions);
   }
 
   /** Assembles a region's ops and gives the slots of what it yields. */

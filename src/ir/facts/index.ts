@@ -85,9 +85,17 @@ export class Facts {
     return this.#kernel.threads.length;
   }
 
+  /** A size that is an i32, which the launch sees to. */
+  indexSize(size: Size): Fact {
+    const fact = this.sizes.of(size);
+    return fact.greatest > indexRange.greatest
+      ? tightened({ ...fact, greatest: indexRange.greatest })
+      : fact;
+  }
+
   /** An index from 0 below an extent. */
   indexOf(extent: Size): Fact {
-    const { greatest } = this.sizes.of(extent);
+    const { greatest } = this.indexSize(extent);
     return between(0n, greatest - 1n, typeof extent === "number" ? [] : [extent]);
   }
 
@@ -170,10 +178,10 @@ function picked(op: Op<"reduce"> | Op<"scan">, { facts, range }: Request): Fact 
 const rules: OpRules<[Request], Fact> = {
   constant: ({ attributes }) => exactly(BigInt(attributes.value)),
   block_index: ({ attributes }, { facts }) => facts.indexOf(facts.axis(attributes.axis).extent),
-  grid_size: ({ attributes }, { facts }) => facts.sizes.of(facts.axis(attributes.axis).extent),
+  grid_size: ({ attributes }, { facts }) => facts.indexSize(facts.axis(attributes.axis).extent),
   cluster_rank: ({ attributes }, { facts }) => facts.indexOf(facts.axis(attributes.axis).cluster),
   thread_index: (_, { facts }) => facts.indexOf(facts.threads),
-  size: ({ attributes }, { facts }) => facts.sizes.of(attributes.of),
+  size: ({ attributes }, { facts }) => facts.indexSize(attributes.of),
   iota: ({ attributes: { shape, axis } }, { facts }) => facts.indexOf(shape[axis] ?? 1),
   unary: ({ operands, attributes }, { facts, range }) =>
     unaryFact(attributes.fn, facts.of(operands.source), range),

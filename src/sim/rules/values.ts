@@ -175,7 +175,7 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
   },
 
   size(op, code) {
-    emitKnown(code, op, code.size(op.attributes.of));
+    emitKnown(code, op, code.indexSize(op.attributes.of));
   },
 
   iota(op, code) {

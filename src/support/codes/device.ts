@@ -179,4 +179,10 @@ export const deviceCodes = registerCodes({
     example: 'device.share(array) on open("simulator")',
     remedy: 'open("gpu"), or download the array',
   },
+  TW4028: {
+    title: "size beyond what an index can be",
+    cause: "A size that the kernel reckons with as an i32 is 2^31 or more at this launch.",
+    example: "x.reshape([cdiv(n, 2) * m]), where n and m are 100,000",
+    remedy: "launch the kernel on parts of the arrays",
+  },
 });
