@@ -81,7 +81,7 @@ function together<D extends DTypeName>(
       code: "TW9305",
       message: "an operation on arrays was given numbers alone",
       expected: "at least one array",
-      found: `${x} and ${y as number}`,
+      found: `${Number(x)} and ${Number(y)}`,
     });
   const of = (each: Operand<D>): LazyArray<D> =>
     each instanceof LazyArray ? each : full(array.shape, each, array.dtype);

@@ -39,7 +39,7 @@ export function flatten(tree: Tree): Flat {
   const leaves: LazyArray[] = [];
   const visit = (part: unknown): string => {
     if (part instanceof LazyArray) {
-      leaves.push(part);
+      leaves.push(part as LazyArray);
       return "*";
     }
     const members = membersOf(part);

@@ -91,8 +91,8 @@ function tileShape(label: string, shape: unknown, location: Location): readonly 
 /** The tiles one after the other along an axis; a negative one counts from the end. */
 export function concatenate<D extends DTypeName>(tiles: readonly Tile<D>[], axis: number): Tile<D> {
   const location = captureLocation();
-  if (!Array.isArray(tiles))
-    wrongKind("what concatenate takes", "a list of tiles", tiles, location);
+  const list: unknown = tiles;
+  if (!Array.isArray(list)) wrongKind("what concatenate takes", "a list of tiles", list, location);
   const parts = tiles.map((tile: unknown) =>
     tile instanceof Tile
       ? useValue(tile, location)
