@@ -1,4 +1,5 @@
 /** Limits of runs, launches and waiting, as a program gives them to a device: the same options on all of them. */
+import process from "node:process";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openFake, scaled, settle, shifted } from "../../test/support/fake-driver/harness.ts";
 import { f32, i32 } from "../formats/dtype.ts";
@@ -49,6 +50,18 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     const { out } = await device.run(scaled, { x: [1, 2], factor: 2 });
     expect(Array.from(toNumbers(out))).toEqual([2, 4]);
     expect(device.leaks).toEqual([]);
+  });
+
+  test.each([Infinity, 2 ** 53, 2 ** 31])("a time limit of %d is far away", async (timeLimit) => {
+    const warnings: string[] = [];
+    const hear = ({ name }: Error): void => void warnings.push(name);
+    process.on("warning", hear);
+    const { out } = await device.run(scaled, { x: [1, 2], factor: 2 }, { timeLimit });
+    await device.synchronize({ timeLimit });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", hear);
+    expect(Array.from(toNumbers(out))).toEqual([2, 4]);
+    expect(warnings).toEqual([]);
   });
 
   test("a launch that is stopped is told by synchronize", async () => {

@@ -124,8 +124,16 @@ export class Ref<D extends DTypeName = DTypeName> extends Traced {
   }
 
   /** Writes a value, broadcast to the window; what overhangs the array is dropped. */
-  store(value: Operand<D>): void {
+  store(value: Operand<D>, ...others: readonly never[]): void {
     const location = captureLocation();
+    if (others.length > 0)
+      wrongKind(
+        "the only argument of store",
+        "the value",
+        others[0],
+        location,
+        "store under a condition with when(…), or choose the elements first with mask.select(a, b)",
+      );
     const ref = useValue(this, location);
     emit("store", { ref, value: this.#stored("store", value, location) }, {}, location);
   }

@@ -50,6 +50,9 @@ function isSignal(value: unknown): value is AbortSignal {
 /** Why a run was stopped, as its report says it. */
 export type ReachedLimit = Pick<DiagnosticDetails, "message" | "expected" | "found">;
 
+/** Timers that are set for longer go off at once. */
+const longestTimer = 2 ** 31 - 1;
+
 export class LimitWatch {
   readonly #limits: RunLimits;
   readonly #begin = performance.now();
@@ -82,9 +85,13 @@ export class LimitWatch {
 
   /** Calls back at the moment when a limit other than that of steps is reached; gives what stops listening. */
   onReached(callback: () => void): () => void {
-    const { signal, timeLimit } = this.#limits;
-    const left = this.#deadline - performance.now();
-    const timer = timeLimit === undefined ? undefined : setTimeout(callback, left);
+    const { signal } = this.#limits;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const arm = (): void => {
+      const left = this.#deadline - performance.now();
+      timer = setTimeout(left > longestTimer ? arm : callback, Math.min(left, longestTimer));
+    };
+    if (this.#deadline !== Infinity) arm();
     signal?.addEventListener("abort", callback);
     if (signal?.aborted === true) callback();
     return () => {

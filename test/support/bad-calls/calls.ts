@@ -324,6 +324,16 @@ const language: readonly BadCall[] = [
   ),
   member("truths", "select", operand, operand),
   member("out", "store", operand),
+  {
+    name: "body out.store with a mask",
+    parameters: [parameter(() => undefined, "undefined")],
+    call: (mask) => {
+      inKernel(({ out, tile }) => {
+        if (mask === undefined) out.store(tile);
+        else method(out, "store")(tile, mask);
+      });
+    },
+  },
   member("x", "load", options()),
   member(
     "x",
