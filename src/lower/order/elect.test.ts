@@ -53,7 +53,7 @@ const pipeline = (extra: Extra): KernelDefinition =>
           if (extra === "a store") count.at(round).store(round);
           return before.add(1);
         });
-        if (extra === "a result") count.at(0).store(copied);
+        if (extra === "a result") count.store(copied);
       });
       add(() => {
         const sum = loop({ to: rounds, carry: zeros(f32, [rows, columns]) }, (round, total) => {
@@ -65,6 +65,7 @@ const pipeline = (extra: Extra): KernelDefinition =>
           return total.add(tile);
         });
         out.store(sum);
+        if (extra === "nothing") count.store(0);
       });
     },
   );
