@@ -4,17 +4,24 @@ import { emulateKernel } from "../../../test/support/emulated-kernel.ts";
 import { runKernel } from "../../../test/simulation.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { printKernel } from "../../ir/printer.ts";
 import {
   array,
   clusterArrive,
   clusterSync,
   clusterWait,
+  commitGroup,
+  commitShared,
+  copyAsync,
   kernel,
   loop,
   smem,
+  waitGroup,
 } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { printPtx } from "../../ptx/printer.ts";
+import { targets } from "../../targets/target.ts";
+import { place } from "../pipeline.ts";
 
 const width = 64;
 const numbers = Array.from({ length: 2 * width }, (_, index) => index % 7);
@@ -156,5 +163,26 @@ describe("a cluster's barrier in two halves", () => {
       out.at(i).store(own.load().add(own.load().sum()));
     });
     expect(meetingsFor(definition)).toBe(1);
+  });
+});
+
+describe("a fence of each lane", () => {
+  /** Lanes have met between the store and the fence, so that the fence alone may be missing of others. */
+  const handedOver = (all: boolean): KernelDefinition =>
+    inPairs("handedOver", ({ i, x: source, out, own }) => {
+      own.store(source.at(i).load());
+      waitGroup(0);
+      commitShared();
+      if (all) waitGroup(0);
+      copyAsync(own, out.at(i));
+      commitGroup();
+      waitGroup(0);
+    });
+  const meets = ({ kernel: traced }: KernelDefinition): boolean =>
+    printKernel(place(traced, targets.sm_90a).kernel).includes("all lanes have handed over");
+
+  test("is made by all of them before one lane starts a copy", () => {
+    expect(meets(handedOver(false))).toBe(true);
+    expect(meets(handedOver(true))).toBe(false);
   });
 });
