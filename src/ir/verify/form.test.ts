@@ -68,7 +68,7 @@ const mistakes: readonly Mistake[] = [
     code: "TW2001",
     make: () => verifyOps(op("proxy_fence", {}, { space: "peer" as "smem" }), stop),
     message: "attribute space of proxy_fence is not one of smem, gmem",
-    found: "peer",
+    found: 'the text "peer"',
   },
   ...(
     [

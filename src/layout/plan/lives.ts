@@ -118,14 +118,21 @@ export class Lives {
   }
 
   #walk(region: Region, surroundings: Surroundings): void {
-    for (const [position, op] of region.ops.entries()) {
-      const next = region.ops.slice(position + 1).find((each) => regionList(each).length > 0);
-      if (op.kind === "alloc_scratch" && next !== undefined) this.#after.set(op, next);
+    this.#findFollowers(region);
+    for (const op of region.ops) {
       this.#first.set(op, this.#next++);
       this.#branches.set(op, surroundings.branch);
       this.#visit(op, surroundings);
       for (const inner of regionList(op)) this.#walk(inner, inside(op, surroundings));
       this.#last.set(op, this.#next - 1);
+    }
+  }
+
+  #findFollowers({ ops }: Region): void {
+    let next: AnyOp | undefined;
+    for (const op of [...ops].reverse()) {
+      if (op.kind === "alloc_scratch" && next !== undefined) this.#after.set(op, next);
+      if (regionList(op).length > 0) next = op;
     }
   }
 

@@ -90,8 +90,9 @@ function preferLayout(
 function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
   const { source } = op.operands;
   const stated = parseLayout(op.attributes.layout);
+  const made = context.find(source);
   const slot = pinnedSlot(op, stated, context);
-  if (slot === undefined) return;
+  if (slot === undefined || made === undefined) return;
   if (!fitsShape(stated, slot.shape)) {
     throw new TilewrightError({
       code: "TW6102",
@@ -99,7 +100,7 @@ function layoutCast(op: Op<"layout_cast">, context: LayoutContext): void {
       location: op.location,
       expected: `a layout of at most ${slot.shape.length} axes`,
       found: `${stated.text}, for ${stated.kind === "splat" ? 0 : stated.axes.length} axes`,
-      notes: [{ message: `${slot.label} is made here`, location: slot.location }],
+      notes: [{ message: `${made.label} is made here`, location: made.location }],
     });
   }
   const layout = context.surroundings.functions.normal(stated, slot.shape);
