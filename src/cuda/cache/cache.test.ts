@@ -547,6 +547,14 @@ describe("the compiler's fingerprint", () => {
     expect(new Set([before, ...seen]).size).toBe(compilerFolders.length + 1);
   });
 
+  test("looks at every folder that a kernel is lowered by", () => {
+    const pipeline = readFileSync(new URL("../../lower/pipeline.ts", import.meta.url), "utf8");
+    const imported = [...pipeline.matchAll(/from "\.\.\/(\w+)\//g)].map(([, name = ""]) => name);
+    // Limits of a block refuse kernels and change none.
+    const deciding = imported.filter((name) => name !== "sim");
+    expect(compilerFolders).toEqual(expect.arrayContaining(["lower", ...deciding]));
+  });
+
   test("of a bundle is the bundle's", () => {
     const bundle = join(folder, "bundle.mjs");
     writeFileSync(bundle, "");
