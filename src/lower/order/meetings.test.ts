@@ -186,3 +186,22 @@ describe("a fence of each lane", () => {
     expect(meets(handedOver(true))).toBe(false);
   });
 });
+
+test("lanes meet before a buffer is written whose bytes another was read from", () => {
+  const { kernel: traced } = kernel(
+    {
+      name: "reused",
+      inputs: { x: array(f32, [2, width]) },
+      outputs: { out: array(f32, [2, width]) },
+      scratch: { first: smem(f32, [width]), second: smem(f32, [width]) },
+    },
+    ({ x: source, out, first, second }) => {
+      for (const [part, buffer] of [first, second].entries()) {
+        buffer.store(source.at(part).load());
+        out.at(part).store(buffer.load());
+      }
+    },
+  );
+  const text = printKernel(place(traced, targets.sm_90a).kernel);
+  expect(text).toContain("other lanes may still read first");
+});
