@@ -274,7 +274,6 @@ describe("the packed package", () => {
   test.each([
     ["bundler", "esnext"],
     ["nodenext", "nodenext"],
-    ["node10", "commonjs"],
   ])("its types resolve with moduleResolution %s", async (moduleResolution, module) => {
     const lines = [
       'import { f32 } from "tilewright";',
