@@ -5,12 +5,12 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
-import type { Kernel } from "../ir/node.ts";
+import type { Kernel, KernelInterface } from "../ir/node.ts";
 import { simplify } from "../lower/pipeline.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { simulate } from "../sim/index.ts";
-import type { ScheduleName, SimulatedBuffer } from "../sim/index.ts";
+import type { RunTimeline, ScheduleName, SimulatedBuffer, WaitGraph } from "../sim/index.ts";
 import { printLine } from "../support/console.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
@@ -33,6 +33,14 @@ export interface SimulatorOptions {
   readonly onFindings?: (findings: readonly TilewrightError[]) => void;
 }
 
+/** For tools that show a run: what happens in it, besides what it finds. */
+export interface SimulatorHooks {
+  /** Gives what records a launch, when its turn has come. */
+  readonly timelineOf?: (kernel: KernelInterface) => RunTimeline;
+  /** Hears who waits for whom in a deadlock. */
+  readonly onDeadlock?: (waits: WaitGraph) => void;
+}
+
 interface SimulatorAllocation extends Allocation {
   readonly dtype: DType;
   readonly data: Storage;
@@ -46,9 +54,9 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   readonly name = "simulator";
   readonly target: Target;
   readonly sourceLines = "all";
-  readonly #options: SimulatorOptions;
+  readonly #options: SimulatorOptions & SimulatorHooks;
 
-  constructor(options: SimulatorOptions = {}) {
+  constructor(options: SimulatorOptions & SimulatorHooks = {}) {
     super();
     this.target = options.target ?? defaultTarget;
     this.#options = options;
@@ -141,6 +149,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
         ...this.#options,
         target: this.target,
         onPrint: this.#options.onPrint ?? printLine,
+        timeline: this.#options.timelineOf?.(kernel),
         limits,
       },
     );

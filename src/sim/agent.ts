@@ -78,13 +78,13 @@ export class Agent {
     return site;
   }
 
-  place(): Place {
+  place(site: Site = this.site): Place {
     const { kernel } = this.machine.program;
     return {
       thread: kernel.threads[this.thread] ?? String(this.thread),
       axes: this.machine.axes,
       block: this.block.coordinates,
-      iterations: this.site.loops.map((slot) => Number(this.slots[slot])),
+      iterations: site.loops.map((slot) => Number(this.slots[slot])),
       warp: this.warp,
     };
   }

@@ -20,11 +20,34 @@ interface Arriving {
   readonly threads: readonly number[];
 }
 
+/** A thread that would arrive, and what keeps it: it has ended, or waits at an op. */
+interface ArrivingThread {
+  readonly thread: string;
+  readonly keptAt: AnyOp | "ended";
+}
+
+/** An op that arrives on a barrier that somebody waits for. */
+export interface AwaitedArrival {
+  readonly barrier: string;
+  /** The op that waits for it. */
+  readonly wait: AnyOp;
+  readonly op: AnyOp;
+  readonly threads: readonly ArrivingThread[];
+}
+
 /** More arrivals than this make a report longer, not clearer. */
 const shownArrivals = 4;
 
-/** A note for each op that arrives on the barrier an agent waits for. */
-export function arrivalNotes(waiting: readonly Agent[]): readonly RelatedNote[] {
+/** A note for each op that would arrive. */
+export function arrivalNotes(arrivals: readonly AwaitedArrival[]): readonly RelatedNote[] {
+  return arrivals.map(({ barrier, op, threads }) => ({
+    message: `${opName(op)} arrives on ${barrier}, in ${threads.map(threadText).join(" and ")}`,
+    location: op.location,
+  }));
+}
+
+/** The ops that arrive on the barriers that agents wait for. */
+export function arrivalsAwaited(waiting: readonly Agent[]): readonly AwaitedArrival[] {
   const barriers = new Map<Value, Agent>();
   for (const agent of waiting) {
     const { op } = agent.site;
@@ -35,8 +58,10 @@ export function arrivalNotes(waiting: readonly Agent[]): readonly RelatedNote[] 
     const { kernel } = agent.machine.program;
     const arriving = arrivalsOn(barrier, kernel.body, [...kernel.threads.keys()]);
     return arriving.slice(0, shownArrivals).map(({ op, threads }) => ({
-      message: `${opName(op)} arrives on ${barrierName(barrier, agent)}, in ${threads.map((thread) => threadText(thread, agent)).join(" and ")}`,
-      location: op.location,
+      barrier: barrierName(barrier, agent),
+      wait: agent.site.op,
+      op,
+      threads: threads.map((thread) => arrivingThread(thread, agent)),
     }));
   });
 }
@@ -62,10 +87,17 @@ function barrierName(barrier: Value, { machine }: Agent): string {
   return allocation?.op.attributes.name ?? "the barrier";
 }
 
-/** A thread of the waiting agent's block, and what keeps it. */
-function threadText(thread: number, { machine, block }: Agent): string {
-  const name = `thread ${machine.program.kernel.threads[thread] ?? thread}`;
-  const agent = block.agents[thread];
-  if (agent === undefined || agent.ended) return `${name}, which has ended`;
-  return `${name}, which waits at ${formatPosition(agent.site.op.location.position)}`;
+/** A thread of the waiting agent's block. */
+function arrivingThread(number: number, { machine, block }: Agent): ArrivingThread {
+  const thread = machine.program.kernel.threads[number] ?? String(number);
+  const agent = block.agents[number];
+  return {
+    thread,
+    keptAt: agent === undefined || agent.ended ? "ended" : agent.site.op,
+  };
+}
+
+function threadText({ thread, keptAt }: ArrivingThread): string {
+  if (keptAt === "ended") return `thread ${thread}, which has ended`;
+  return `thread ${thread}, which waits at ${formatPosition(keptAt.location.position)}`;
 }

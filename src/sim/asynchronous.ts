@@ -15,7 +15,9 @@ import type { Origin } from "../order/access.ts";
 /** What the scheduler completes. Of one agent's wgmma the oldest completes first, whichever is picked. */
 export interface AsyncOperation {
   readonly issuer: Agent;
-  complete(): void;
+  readonly origin: Origin;
+  /** Gives the origin of what has completed. */
+  complete(): Origin;
 }
 
 /** An operation as its issuer waits for it. */
@@ -84,12 +86,13 @@ export class ProductQueue {
     this.#issued.push(product);
   }
 
-  completeOldest(): void {
+  completeOldest(): Origin {
     const product = this.#issued[this.#completed];
     if (product === undefined) throw new Error("no wgmma is pending");
     product.compute();
     product.done = true;
     this.#completed += 1;
+    return product.origin;
   }
 
   awaited(pending: number): readonly Product[] {

@@ -46,7 +46,7 @@ export class Cluster {
   }
 
   complete(operation: AsyncOperation): void {
-    if (this.pending.delete(operation)) operation.complete();
+    if (this.pending.delete(operation)) operation.issuer.machine.complete(operation);
   }
 
   /** Takes barriers whose scope has ended. What they hold is only known once nothing is pending. */

@@ -9,12 +9,26 @@ import type { RelatedNote } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import type { ReachedLimit } from "../support/run-limits.ts";
 import type { Agent } from "./agent.ts";
-import { arrivalNotes } from "./arrivals.ts";
+import { arrivalNotes, arrivalsAwaited } from "./arrivals.ts";
+import type { AwaitedArrival } from "./arrivals.ts";
 import type { Machine } from "./machine.ts";
 import { placeText } from "../order/access.ts";
+import type { Origin } from "../order/access.ts";
 
 /** More waits than this make a report longer, not clearer. */
 const shownWaits = 12;
+
+/** Somebody who waits. */
+export interface Wait extends Origin {
+  /** What for, and who has come so far. */
+  readonly awaited: string;
+}
+
+/** Who waits for what, and who could end it: what the report of a deadlock says, for those who draw it. */
+export interface WaitGraph {
+  readonly waits: readonly Wait[];
+  readonly arrivals: readonly AwaitedArrival[];
+}
 
 export function reportDeadlock(machine: Machine): never {
   const waiting = agentsLeft(machine);
@@ -26,7 +40,14 @@ export function reportDeadlock(machine: Machine): never {
   }));
   if (waiting.length > shownWaits)
     notes.push({ message: `and ${waiting.length - shownWaits} more wait` });
-  notes.push(...arrivalNotes(waiting));
+  const arrivals = arrivalsAwaited(waiting);
+  notes.push(...arrivalNotes(arrivals));
+  machine.onDeadlock?.({
+    waits: waiting
+      .slice(0, shownWaits)
+      .map((agent) => ({ ...agent.origin(), awaited: awaitedText(agent) })),
+    arrivals,
+  });
   const { blocksNotStarted } = machine;
   const cause =
     blocksNotStarted === 0
@@ -92,5 +113,9 @@ function standText(agent: Agent): string {
 }
 
 function waitText(agent: Agent): string {
-  return `${placeText(agent.place())} waits for ${agent.waitingFor?.() ?? "its turn"}`;
+  return `${placeText(agent.place())} waits for ${awaitedText(agent)}`;
+}
+
+function awaitedText({ waitingFor }: Agent): string {
+  return waitingFor?.() ?? "its turn";
 }

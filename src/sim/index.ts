@@ -6,6 +6,11 @@ export type {
   SimulationOptions,
   SimulationResult,
 } from "./simulate.ts";
+export type { Wait, WaitGraph } from "./deadlock.ts";
+export { RunTimeline } from "./timeline.ts";
+export type { Span } from "./timeline.ts";
+export { spanTracks, traceEvents } from "./trace-events.ts";
+export type { TraceEvent, TrackSpan } from "./trace-events.ts";
 export type { ScheduleName } from "./scheduler.ts";
 export type { Statistics } from "./machine.ts";
 export { sharedFootprint } from "./footprint.ts";

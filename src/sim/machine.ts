@@ -12,6 +12,7 @@ import type { AsyncOperation } from "./asynchronous.ts";
 import { Cluster } from "./block.ts";
 import { Checker } from "./checker.ts";
 import { reportDeadlock } from "./deadlock.ts";
+import type { WaitGraph } from "./deadlock.ts";
 import { sharedFootprint } from "./footprint.ts";
 import type { Grid } from "./grid.ts";
 import { Memory } from "./memory.ts";
@@ -21,6 +22,7 @@ import type { Allocation, Program } from "./program.ts";
 import { Findings, RunStopped } from "./reports.ts";
 import { createSchedule } from "./scheduler.ts";
 import type { Schedule, ScheduleName } from "./scheduler.ts";
+import type { RunTimeline } from "./timeline.ts";
 import type { SlotValue } from "./values.ts";
 import { isView, product, wholeView } from "./view.ts";
 
@@ -31,6 +33,8 @@ export interface MachineOptions {
   readonly checks: boolean;
   readonly maxFindings: number;
   readonly onPrint: (line: string) => void;
+  readonly timeline?: RunTimeline | undefined;
+  readonly onDeadlock?: ((waits: WaitGraph) => void) | undefined;
 }
 
 /** What a run did, counted. */
@@ -57,8 +61,10 @@ export class Machine {
   readonly checker: Checker | undefined;
   readonly findings: Findings;
   readonly print: (line: string) => void;
+  readonly onDeadlock: ((waits: WaitGraph) => void) | undefined;
   readonly statistics: Statistics = { steps: 0, blocks: 0, copies: 0, bytes: 0, switches: 0 };
   readonly #schedule: Schedule;
+  readonly #timeline: RunTimeline | undefined;
   readonly #parameters: readonly SlotValue[];
   readonly #gridAllocated: SlotValue[];
   readonly #freeShared: Memory[][] = [];
@@ -82,6 +88,8 @@ export class Machine {
     this.findings = new Findings(options.maxFindings);
     this.checker = options.checks ? new Checker(this.findings) : undefined;
     this.print = options.onPrint;
+    this.onDeadlock = options.onDeadlock;
+    this.#timeline = options.timeline;
     this.#schedule = createSchedule(options.schedule, new Random(options.seed));
     this.#parameters = parameters;
     this.#gridAllocated = program.allocations.map((allocation, site) =>
@@ -126,12 +134,15 @@ export class Machine {
 
   /** Runs the agent a few steps; gives it back where it may go on. */
   #runSteps(agent: Agent): Agent | undefined {
-    const { steps } = this.program;
+    const { steps, sites } = this.program;
     for (let taken = 0; taken < stepsPerLook; taken++) {
-      const step = steps[agent.position++];
-      if (step === undefined) throw new Error("the program has no end");
-      this.statistics.steps += 1;
+      const position = agent.position++;
+      const step = steps[position];
+      const site = sites[position];
+      if (step === undefined || site === undefined) throw new Error("the program has no end");
+      const time = this.statistics.steps++;
       const outcome = step(agent);
+      this.#timeline?.stepped(agent, site, outcome, time);
       if (outcome === "proceed") continue;
       if (outcome === "blocked" || outcome === "ended") return undefined;
       if (this.#schedule.interrupts(agent)) {
@@ -184,12 +195,18 @@ export class Machine {
   }
 
   issue(operation: AsyncOperation): void {
+    this.#timeline?.issued(operation.origin, this.statistics.steps);
     if (this.#schedule.immediate) {
-      operation.complete();
+      this.complete(operation);
       return;
     }
     operation.issuer.block.cluster.pending.add(operation);
     this.#schedule.issue(operation);
+  }
+
+  complete(operation: AsyncOperation): void {
+    const completed = operation.complete();
+    this.#timeline?.completed(completed, this.statistics.steps);
   }
 
   allocation(site: number): Allocation {

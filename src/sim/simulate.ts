@@ -18,6 +18,7 @@ import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { assemble } from "./assemble.ts";
 import { stoppedRun } from "./deadlock.ts";
+import type { WaitGraph } from "./deadlock.ts";
 import { Grid } from "./grid.ts";
 import { requireLimits } from "./limits.ts";
 import { Machine } from "./machine.ts";
@@ -25,6 +26,7 @@ import type { Statistics } from "./machine.ts";
 import { Memory } from "./memory.ts";
 import type { Observer } from "./program.ts";
 import type { ScheduleName } from "./scheduler.ts";
+import type { RunTimeline } from "./timeline.ts";
 import { toScalar } from "./values.ts";
 import type { SlotValue } from "./values.ts";
 import { wholeView } from "./view.ts";
@@ -54,6 +56,10 @@ export interface SimulationOptions {
   readonly maxFindings?: number | undefined;
   /** Sees every value that is computed; the run rejects with what it throws. */
   readonly observe?: Observer | undefined;
+  /** Records what happens when. */
+  readonly timeline?: RunTimeline | undefined;
+  /** Hears who waits for whom when a run ends in a deadlock, before it is reported. */
+  readonly onDeadlock?: ((waits: WaitGraph) => void) | undefined;
   /** When to stop a run that has not come to its end. */
   readonly limits?: RunLimits | undefined;
 }
@@ -84,6 +90,8 @@ export async function simulate(
       checks,
       maxFindings: options.maxFindings ?? defaultMaxFindings,
       onPrint: options.onPrint ?? ignore,
+      timeline: options.timeline,
+      onDeadlock: options.onDeadlock,
     },
   );
   await runInSlices(machine, new LimitWatch(options.limits));

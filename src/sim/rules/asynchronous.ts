@@ -105,6 +105,7 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
     countCopy(agent, from);
     agent.machine.issue({
       issuer: agent,
+      origin: issue.origin,
       complete() {
         const lanes = readView(from, fillValue(from.dtype, fill));
         const known = completionOf(issue);
@@ -112,6 +113,7 @@ function copyIntoShared(op: Op<"copy_async">, code: Assembler, barrier: Value): 
           scatter(view, lanes);
           arriveOn(barriers, element, known, issue.origin);
         }
+        return issue.origin;
       },
     });
     return "switch";
@@ -137,12 +139,14 @@ function copyIntoGlobal(op: Op<"copy_async">, code: Assembler): void {
     agent.groups.add(work);
     agent.machine.issue({
       issuer: agent,
+      origin: issue.origin,
       complete() {
         const lanes = readView(from, zeroOf(from.dtype));
         if (reduction !== "none") combine(reduction, into, lanes);
         scatter(into, lanes);
         work.done = true;
         agent.ownWork.wake();
+        return issue.origin;
       },
     });
     return "switch";
@@ -230,9 +234,11 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
     agent.products.push(started);
     agent.machine.issue({
       issuer: agent,
+      origin: issue.origin,
       complete() {
-        agent.products.completeOldest();
+        const completed = agent.products.completeOldest();
         agent.ownWork.wake();
+        return completed;
       },
     });
     agent.slots[target] = agent.slots[slot];
