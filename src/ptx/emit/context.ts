@@ -16,6 +16,7 @@ import type { LaunchParameter, MessageSite } from "../executable.ts";
 import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { Arrivals } from "./arrivals.ts";
+import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
 import type {
   BarrierValue,
@@ -55,6 +56,8 @@ export class EmitContext {
   readonly messages: MessageSite[] = [];
   readonly arrivals: Arrivals;
   scope: Scope;
+  /** Windows that are known to be inside where the next instruction stands. */
+  asked = new AskedBounds();
   readonly #emitRegion: RegionEmitter;
   readonly #uses: ReadonlyMap<Value, number>;
   readonly #values = new Map<Value, EmittedValue>();

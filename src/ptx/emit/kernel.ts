@@ -20,6 +20,7 @@ import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import { globalParameter } from "./memory/global.ts";
+import { AskedBounds, requireInside } from "./memory/inside.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
 import { clusterBarrier, inCluster } from "./synchronization.ts";
@@ -140,10 +141,14 @@ function startsWithBarriers({ ops }: Region): boolean {
 }
 
 function emitRegion(region: Region, context: EmitContext): void {
+  const outer = context.asked;
+  context.asked = new AskedBounds(outer);
   for (const op of region.ops) {
     context.code.at(op.location);
+    requireInside(context, op);
     applyRule(emitRules, op, context);
   }
+  context.asked = outer;
 }
 
 /** Shared memory must outlive everybody who reads it. */

@@ -76,6 +76,15 @@ export interface Bound {
   readonly high: boolean;
 }
 
+/** A part of a window that must lie inside it wherever it is accessed, and for all that is known may not. */
+export interface RequiredBound {
+  /** From the first element of that window. */
+  readonly start: Position;
+  readonly count: number;
+  /** Elements of that window. */
+  readonly size: Size;
+}
+
 export interface WindowAxis {
   /** The axis of the array along which it runs. */
   readonly root: number;
@@ -109,6 +118,8 @@ export interface GlobalValue {
   /** The position along each axis of the array at which the window begins. */
   readonly origin: readonly Position[];
   readonly axes: readonly WindowAxis[];
+  /** Of indices that drop an axis. */
+  readonly required: readonly RequiredBound[];
 }
 
 /** A window under another shape that strides cannot express: indices are taken apart one by one. */
@@ -121,6 +132,7 @@ export interface ReshapedValue {
   /** The window: where it begins in the whole, and along which of its axes it runs. */
   readonly origin: readonly Position[];
   readonly axes: readonly WindowAxis[];
+  readonly required: readonly RequiredBound[];
 }
 
 /** What an offset known at run time adds to the number of a window's first element. */
@@ -149,6 +161,8 @@ export interface SharedValue {
   readonly strides: readonly number[];
   readonly first: number;
   readonly moves: readonly SharedMove[];
+  /** Of every slice: no window of shared memory may overhang. */
+  readonly required: readonly RequiredBound[];
   /** b32: the block of the cluster, for `peer` windows. */
   readonly rank: Register | undefined;
 }

@@ -88,9 +88,11 @@ export const emulatorCodes = registerCodes({
   },
   TW8016: {
     title: "trap",
-    cause: "The kernel executed trap: a check in the kernel failed.",
+    cause:
+      "The kernel executed trap: a check in the kernel failed. Compiled kernels of tilewright trap where an index, or a window of shared memory, is not inside what it was cut from.",
     example: "@!%p0 trap;",
-    remedy: "look at the condition that leads to the trap",
+    remedy:
+      "look at the condition that leads to the trap; the simulator names the index or window of a kernel of tilewright",
   },
   TW8017: {
     title: "failed assertion",

@@ -7,7 +7,17 @@ import { afterAll, describe, expect, test } from "vitest";
 import { compileAhead, fromNumbers, open, toNumbers } from "tilewright";
 import type { HostArray, KernelDefinition } from "tilewright";
 import { f32, i32 } from "../../../formats/dtype.ts";
-import { array, constant, dim, kernel, loop, scalar, slice, smem } from "../../../lang/index.ts";
+import {
+  array,
+  constant,
+  dim,
+  kernel,
+  loop,
+  scalar,
+  slice,
+  smem,
+  when,
+} from "../../../lang/index.ts";
 import type { Index, Scalar } from "../../../lang/index.ts";
 
 const [least, greatest] = [-(2 ** 31), 2 ** 31 - 1];
@@ -356,4 +366,120 @@ test.each(["WARP_SZ", "shared_memory", "_", "__proto__"])("a kernel may be calle
     out.store(1);
   });
   expect(compileAhead(definition).ptx).toContain(`.entry kernel_${name} (`);
+});
+
+describe("what must lie inside", () => {
+  const starts = [0, 1, 32, 33, greatest, -1, least];
+  const rows = 33;
+
+  /** What each start gives: the element read first, or the code of the report. */
+  async function outcomes(definition: KernelDefinition, device: (typeof devices)[0]) {
+    const found: unknown[] = [];
+    for (const s of starts)
+      found.push(
+        await device.run(definition, { x: counting(rows), s }).then(
+          (outputs) => toNumbers(Object.values<HostArray>(outputs)[0] ?? counting(0))[0],
+          (error: unknown) => (error as { readonly code?: string }).code,
+        ),
+      );
+    return found;
+  }
+
+  const shape = {
+    inputs: { x: array(f32, [rows]), s: scalar(i32) },
+    outputs: { out: array(f32, [1]) },
+  };
+  const shared = { ...shape, scratch: { buffer: smem(f32, [rows]), other: smem(f32, [rows, 64]) } };
+
+  test.each([
+    [
+      "a window of shared memory",
+      kernel({ name: "read", ...shared }, ({ x, s, out, buffer, other }) => {
+        other.store(0);
+        buffer.store(x.load());
+        out.store(buffer.at(slice(s, 1)).load());
+      }),
+      "TW3004",
+    ],
+    [
+      "a window of a window of shared memory",
+      kernel({ name: "nested", ...shared }, ({ x, s, out, buffer, other }) => {
+        other.store(0);
+        buffer.store(x.load());
+        const start = s.minimum(1).maximum(0);
+        out.store(
+          buffer
+            .at(slice(start, 32))
+            .at(slice(s.sub(start), 1))
+            .load(),
+        );
+      }),
+      "TW3004",
+    ],
+    [
+      "an index of shared memory",
+      kernel({ name: "indexed", ...shared }, ({ x, s, out, buffer }) => {
+        buffer.store(x.load());
+        out.at(0).store(buffer.at(s).loadScalar());
+      }),
+      "TW3005",
+    ],
+    [
+      "an index of an array",
+      kernel({ name: "element", ...shape }, ({ x, s, out }) => {
+        out.at(0).store(x.at(s).loadScalar());
+      }),
+      "TW3005",
+    ],
+    [
+      "an index of a window that overhangs its array",
+      kernel({ name: "overhang", ...shape }, ({ x, s, out }) => {
+        out.at(0).store(
+          x
+            .at(slice(s.sub(1), 64))
+            .at(1)
+            .loadScalar(),
+        );
+      }),
+      "TW3005",
+    ],
+    [
+      "an index that leaves its axis and stays in its array",
+      kernel({ name: "column", ...shape }, ({ x, s, out }) => {
+        out.at(0).store(x.reshape([1, rows]).at(s.div(rows), s).loadScalar());
+      }),
+      "TW3005",
+    ],
+  ])("%s", async (_, definition, code) => {
+    const [simulated, emulated] = await Promise.all(
+      devices.map((device) => outcomes(definition, device)),
+    );
+    expect(simulated).toEqual([1, 2, 33, code, code, code, code]);
+    expect(emulated).toEqual([1, 2, 33, "TW8016", "TW8016", "TW8016", "TW8016"]);
+  });
+
+  test("a window that nobody uses may lie anywhere", async () => {
+    const definition = kernel({ name: "unused", ...shared }, ({ x, s, out, buffer }) => {
+      buffer.store(x.load());
+      const window = buffer.at(slice(s, 1));
+      out.store(0);
+      when(s.ge(0).and(s.lt(rows)), () => {
+        out.store(window.load());
+      });
+    });
+    for (const device of devices)
+      expect(await outcomes(definition, device)).toEqual([1, 2, 33, 0, 0, 0, 0]);
+  });
+
+  test("each is asked for once, and not where it is certain", () => {
+    const definition = kernel({ name: "once", ...shared }, ({ s, out, buffer }) => {
+      const window = buffer.at(slice(s, 1));
+      window.store(0);
+      loop({ to: 3 }, (i) => {
+        window.store(window.load().add(buffer.at(slice(i, 1)).load()));
+      });
+      out.store(window.load());
+    });
+    expect(compileAhead(definition).ptx.match(/ trap;/g)).toHaveLength(1);
+  });
 });

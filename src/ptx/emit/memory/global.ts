@@ -15,7 +15,7 @@
  * Positions are sums of i32 and wrap around as those do. An element that is inside every window it was cut
  * from, asked from the innermost outwards, has a position from 0 below 2³¹ in each, so that none of its own
  * sums has wrapped; of any other element some bound says so, since bounds are tested without wrapping.
- * An index that drops an axis is inside by the rules of the language.
+ * An index that drops an axis must be inside; where that is not certain, an access asks (`inside.ts`).
  */
 import { divisorNumber } from "../../../ir/facts/index.ts";
 import type { KernelParameter, Op, Value } from "../../../ir/node.ts";
@@ -49,6 +49,7 @@ function wholeArray(
     array: shape.map((extent, axis) => ({ extent, stride: steps[axis] ?? 1 })),
     origin: shape.map(() => zeroPosition),
     axes: shape.map((size, axis) => ({ root: axis, size, bounds: [] })),
+    required: [],
   };
 }
 
@@ -79,26 +80,23 @@ export interface AxisSlice {
   readonly dropped: boolean;
 }
 
-interface Sliced {
-  readonly origin: readonly Position[];
-  readonly axes: readonly WindowAxis[];
-}
+type Sliced = Pick<GlobalValue, "origin" | "axes" | "required">;
 
 /** Slices axes that run along others from an origin. */
 export function sliceAxes(
   context: EmitContext,
-  { origin, axes }: Sliced,
+  { origin, axes, required }: Sliced,
   slices: readonly AxisSlice[],
 ): Sliced {
   const moved = [...origin];
   const kept: WindowAxis[] = [];
+  const needed = [...required];
   axes.forEach((axis, index) => {
     const slice = slices[index];
     const start = origin[axis.root];
     if (slice === undefined || start === undefined) throw new Error("a slice for each axis");
     const position = addPositions(context, start, slice.offset);
     moved[axis.root] = position;
-    if (slice.dropped) return;
     const before = axis.bounds.map((bound) => ({
       // Of the array itself the start is the window's own position.
       start: bound.start === start ? position : addPositions(context, bound.start, slice.offset),
@@ -106,9 +104,11 @@ export function sliceAxes(
     }));
     const own = { start: slice.offset, size: axis.size };
     const bounds = [...before, own].flatMap((bound) => unproven(context, bound, slice.size));
-    kept.push({ root: axis.root, size: slice.size, bounds });
+    if (slice.dropped)
+      needed.push(...bounds.map(({ start: at, size }) => ({ start: at, count: 1, size })));
+    else kept.push({ root: axis.root, size: slice.size, bounds });
   });
-  return { origin: moved, axes: kept };
+  return { origin: moved, axes: kept, required: needed };
 }
 
 /** The bound as far as it does not hold for every launch. */

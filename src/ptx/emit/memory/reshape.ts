@@ -49,6 +49,7 @@ function reshaped(source: RefValue, shape: readonly Size[]): ReshapedValue {
     shape,
     origin: shape.map(() => zeroPosition),
     axes: shape.map((size, axis) => ({ root: axis, size, bounds: [] })),
+    required: [],
   };
 }
 

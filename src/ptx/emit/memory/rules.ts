@@ -36,7 +36,7 @@ function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
     dropped: dropped.includes(axis),
   }));
   const value = windowOf(op.results);
-  if (source.kind === "shared") defineWindow(context, value, sliceShared(source, slices));
+  if (source.kind === "shared") defineWindow(context, value, sliceShared(context, source, slices));
   else if (source.kind === "global")
     defineWindow(context, value, sliceGlobal(context, source, slices));
   else defineWindow(context, value, { ...source, ...sliceAxes(context, source, slices) });

@@ -109,6 +109,7 @@ export function wholeShared(context: EmitContext, value: Value, offset: number):
     strides: allocation.map((_, axis) => product(allocation.slice(axis + 1))),
     first: 0,
     moves: [],
+    required: [],
     rank: undefined,
   };
 }
@@ -129,28 +130,37 @@ export function unionMember(
   return wholeShared(context, value, start + op.attributes.offset);
 }
 
-export function sliceShared(source: SharedValue, slices: readonly AxisSlice[]): SharedValue {
+export function sliceShared(
+  { windows: { facts } }: EmitContext,
+  source: SharedValue,
+  slices: readonly AxisSlice[],
+): SharedValue {
   let { first } = source;
   const moves = [...source.moves];
+  const required = [...source.required];
   const kept: number[] = [];
   slices.forEach(({ offset, size, dropped }, axis) => {
     const stride = source.strides[axis] ?? 0;
-    const room = (source.shape[axis] ?? 1) - Number(size);
+    const whole = source.shape[axis] ?? 1;
+    const count = Number(size);
+    if (offset.fact.least < 0n || !facts.endsWithin(offset.fact, count, whole))
+      required.push({ start: offset, count, size: whole });
     first += offset.constant * stride;
     if (offset.register !== undefined)
-      moves.push(moveOf(offset.register, divisorNumber(offset.fact), stride, room));
+      moves.push(moveOf(offset.register, divisorNumber(offset.fact), stride, whole - count));
     if (!dropped) kept.push(axis);
   });
   return {
     ...source,
     first,
     moves,
+    required,
     shape: kept.map((axis) => Number(slices[axis]?.size ?? 1)),
     strides: kept.map((axis) => source.strides[axis] ?? 0),
   };
 }
 
-/** Windows stay inside, so an offset is at most what its size leaves. */
+/** Accesses stay inside, so an offset is at most what its size leaves. */
 function moveOf(index: Register, divisor: number, stride: number, room: number): SharedMove {
   const step = Math.max(1, divisor);
   return { index, stride, divisor: step, count: Math.floor(Math.max(0, room) / step) + 1 };
