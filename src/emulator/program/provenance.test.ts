@@ -1,9 +1,6 @@
 /** Accesses through one array that land in another, in the forms in which addresses are computed. */
 import { describe, expect, test } from "vitest";
-import { fromNumbers, open } from "tilewright";
 import { runBlocks } from "../../../test/support/emulated-blocks.ts";
-import { f32, i32 } from "../../formats/dtype.ts";
-import { array, kernel } from "../../lang/index.ts";
 
 /** From the first array to the second: its own 512 bytes and as many between them. */
 const distance = 1024;
@@ -91,27 +88,14 @@ describe("what is right", () => {
   });
 });
 
-test("an index that leaves its array is told by the names of both", async () => {
-  const definition = kernel(
-    {
-      name: "beside",
-      inputs: { x: array(f32, [64]), y: array(f32, [64]) },
-      outputs: { out: array(f32, [1]) },
-    },
-    ({ x, y, out }) => {
-      // x begins 1024 bytes before y; 64 + 192 elements on.
-      const far = y.at(0).loadScalar().cast(i32);
-      out.at(0).store(x.at(far).loadScalar());
-    },
-  );
-  const device = await open("emulator");
-  const numbers = fromNumbers(f32, [64], new Float64Array(64).fill(distance / 4));
-  try {
-    await expect(device.run(definition, { x: numbers, y: numbers })).rejects.toMatchObject({
+test("both arrays are told by their names", () => {
+  const arrays = [new Uint32Array(16), new Uint32Array(16)];
+  const launch = { body: `ld.global.b32 %r0, [%d0+${distance}]; ret;`, arrays };
+  expect(() => runBlocks(launch)).toThrow(
+    expect.objectContaining({
       code: "TW8018",
-      expected: "an address in x",
-    });
-  } finally {
-    device.dispose();
-  }
+      expected: "an address in p0",
+      found: "byte 0 of p1 of 64 bytes",
+    }),
+  );
 });
