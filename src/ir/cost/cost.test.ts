@@ -9,6 +9,7 @@ function kernelOf(text: string) {
 
 const noDimensions = new Map<string, number>();
 const none = { read: 0, written: 0 };
+const noProducts = { f64: 0, f32: 0, tf32: 0, half: 0, byte: 0 };
 
 /** A kernel of one block, with some constants and a window of 8 floats. */
 function body(lines: string, threads = "main") {
@@ -54,6 +55,7 @@ test("axpy: two flops an element, two arrays read and one written", () => {
   const n = 1 << 20;
   expect(kernelCost(axpy, new Map([["n", n]]))).toEqual({
     flops: 2 * n,
+    products: noProducts,
     transcendentals: 0,
     bytes: { gmem: { read: 8 * n, written: 4 * n }, smem: none },
     unknownLoops: [],
@@ -87,6 +89,7 @@ test("matmul: 2mnk flops, rows and columns read once for each block", () => {
   const blocks = (m / tile) * (n / tile);
   expect(kernelCost(matmul, new Map([["k", k]]))).toEqual({
     flops: 2 * m * n * k,
+    products: { ...noProducts, half: 2 * m * n * k },
     transcendentals: 0,
     bytes: { gmem: { read: blocks * 2 * tile * k * 2, written: 4 * m * n }, smem: none },
     unknownLoops: [],
@@ -117,6 +120,68 @@ describe("how often ops run", () => {
     const cost = kernelCost(kernel, noDimensions);
     expect(cost.flops).toBe(16);
     expect(cost.unknownLoops.map(({ kind }) => kind)).toEqual(["loop", "while"]);
+  });
+
+  /** A kernel of some blocks whose program is `lines`; each `%n` is 8 flops. */
+  const blocksOf = (blocks: number, lines: string) =>
+    kernelCost(
+      kernelOf(`kernel @k grid [i = ${blocks}] threads [main] (inout %x "x": ref<gmem, f32, [8]>) {
+        %0 = constant {value = 0, dtype = i32, shape = []} : i32
+        %1 = constant {value = 1, dtype = i32, shape = []} : i32
+        %block = block_index {axis = "i"} : i32
+        %blocks = grid_size {axis = "i"} : i32
+        %tile = load %x : tile<f32, [8]>
+        ${lines}
+        yield
+      }`),
+      noDimensions,
+    );
+
+  test("tiles that blocks deal among themselves are all counted", () => {
+    for (const [blocks, tiles] of [
+      [132, 143],
+      [7, 7],
+      [132, 100],
+      [4, 1000],
+    ] as const) {
+      const cost = blocksOf(
+        blocks,
+        `%tiles = constant {value = ${tiles}, dtype = i32, shape = []} : i32
+         loop %block, %tiles, %blocks body(%at: i32) { ${negate} yield }`,
+      );
+      expect(cost).toMatchObject({ flops: 8 * tiles, unknownLoops: [] });
+    }
+  });
+
+  test("a loop whose end is the counter of another is walked step by step", () => {
+    const cost = blocksOf(
+      3,
+      `loop %0, %blocks, %1 body(%row: i32) {
+         %end = binary %row, %block {fn = add} : i32
+         loop %0, %end, %1 body(%column: i32) { ${negate} yield }
+         yield
+       }`,
+    );
+    const steps = [0, 1, 2].flatMap((block) => [0, 1, 2].map((row) => row + block));
+    expect(cost.flops).toBe(8 * steps.reduce((sum, count) => sum + count));
+    expect(cost.unknownLoops).toEqual([]);
+  });
+
+  test("branches on the block are taken by the blocks that take them", () => {
+    const cost = blocksOf(
+      10,
+      `%first = compare %block, %1 {predicate = lt} : bool
+       if %first then { ${negate} yield } otherwise { yield }
+       %limit = select %first, %0, %1 : i32
+       loop %0, %limit, %1 body(%i: i32) { %m = unary %tile {fn = abs} : tile<f32, [8]> yield }`,
+    );
+    expect(cost.flops).toBe(8 + 9 * 8);
+  });
+
+  test("of very many blocks an even sample is walked", () => {
+    const cost = blocksOf(100_000, `loop %0, %block, %1 body(%i: i32) { ${negate} yield }`);
+    const all = (8 * (100_000 * 99_999)) / 2;
+    expect(Math.abs(cost.flops / all - 1)).toBeLessThan(0.01);
   });
 
   test("of unknown branches the costliest counts, of known ones the one taken", () => {

@@ -3,8 +3,12 @@
  * transcendental functions, and bytes moved.
  *
  *   axpy of n f32:    2n flops,  gmem read 8n, written 4n
- *   matmul m, n, k:   2mnk flops; each block reads its rows of a and columns of b
+ *   matmul m, n, k:   2mnk flops, all of them products; each block reads its rows of a and columns of b
  */
+
+/** What matrix products multiply, by how fast hardware is at it. */
+export const productFormats = ["f64", "f32", "tf32", "half", "byte"] as const;
+export type ProductFormat = (typeof productFormats)[number];
 
 export interface Traffic {
   readonly read: number;
@@ -14,6 +18,8 @@ export interface Traffic {
 export interface Cost {
   /** Additions, multiplications, comparisons of floats, and those of matrix products in any format. */
   readonly flops: number;
+  /** Those of the flops that are matrix products, by what is multiplied: "half" is bf16 and f16, "byte" FP8 and integers. */
+  readonly products: { readonly [F in ProductFormat]: number };
   /** Values of functions that the hardware approximates in steps: exp, log, sin, sqrt … */
   readonly transcendentals: number;
   /** Windows count whole, also where they reach out of bounds. */
@@ -24,6 +30,7 @@ const noTraffic: Traffic = Object.freeze({ read: 0, written: 0 });
 
 export const noCost: Cost = Object.freeze({
   flops: 0,
+  products: Object.freeze({ f64: 0, f32: 0, tf32: 0, half: 0, byte: 0 }),
   transcendentals: 0,
   bytes: Object.freeze({ gmem: noTraffic, smem: noTraffic }),
 });
@@ -34,8 +41,17 @@ function combine(left: Cost, right: Cost, combination: (a: number, b: number) =>
     read: combination(a.read, b.read),
     written: combination(a.written, b.written),
   });
+  const product = (format: ProductFormat): number =>
+    combination(left.products[format], right.products[format]);
   return {
     flops: combination(left.flops, right.flops),
+    products: {
+      f64: product("f64"),
+      f32: product("f32"),
+      tf32: product("tf32"),
+      half: product("half"),
+      byte: product("byte"),
+    },
     transcendentals: combination(left.transcendentals, right.transcendentals),
     bytes: {
       gmem: traffic(left.bytes.gmem, right.bytes.gmem),

@@ -3,14 +3,16 @@
  *
  *   cost of a region = Σ op, once × program threads that run it × trips of the loops around it
  *
- * How often a loop runs is found by evaluating its bounds from constants, dimensions and the size of
- * the grid. Where that is not enough (bounds that depend on the block or on data, every `while`) the
- * body counts once and the loop is listed in `unknownLoops`. Of branches whose condition is not known,
- * the costliest counts.
+ * How often a loop runs is found by evaluating its bounds from constants, dimensions and the size of the grid.
+ * Where they depend on the block (persistent kernels, causal attention), blocks are walked one by one, or an even
+ * sample of them; where they depend on the counter of a loop around them, that loop is walked step by step:
+ *
+ *   for tile = block; tile < 143; tile += 132     11 blocks have two tiles, 121 have one: 143 in all
+ *
+ * Where that is not enough (bounds that depend on data, every `while`) the body counts once and the loop is listed
+ * in `unknownLoops`. Of branches whose condition is not known, the costliest counts.
  */
-import type { BinaryFunction } from "../../formats/arithmetic/functions.ts";
-import { isInteger } from "../../formats/dtype.ts";
-import type { AnyOp, Kernel, Op, Region, Value } from "../node.ts";
+import type { AnyOp, Kernel, Op, Region } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
@@ -18,35 +20,68 @@ import { regionList } from "../traverse.ts";
 import { addCosts, largestCost, noCost, scaleCost } from "./cost.ts";
 import type { Cost } from "./cost.ts";
 import { costRules } from "./rules.ts";
+import { KnownScalars } from "./scalars.ts";
+
+export type UnknownLoop = Op<"loop"> | Op<"while">;
 
 export interface KernelCost extends Cost {
   /** Loops whose number of trips could not be found; their bodies count once. */
-  readonly unknownLoops: readonly (Op<"loop"> | Op<"while">)[];
+  readonly unknownLoops: readonly UnknownLoop[];
 }
 
 const warpsOfThread = 4;
+/** Blocks that are walked where they differ; more than a wave of any GPU. */
+const walkedBlocks = 512;
+/** Steps of loops that are walked one by one in a block, in all. */
+const walkedSteps = 4096;
 
 /** The cost of a launch with these values of the kernel's dimensions. */
 export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelCost {
-  const walk = new CostWalk(kernel, dimensions);
+  const extents = kernel.grid.map(({ extent }) => evaluateSize(extent, dimensions));
   const blocks = evaluateSize(
     multiplySizes(...kernel.grid.map(({ extent }) => extent)),
     dimensions,
   );
-  return {
-    ...scaleCost(walk.region(kernel.body, kernel.threads.length), blocks),
-    unknownLoops: walk.unknownLoops,
-  };
+  const any = new CostWalk(kernel, new KnownScalars(kernel, dimensions), dimensions);
+  const cost = any.region(kernel.body, kernel.threads.length);
+  if (!any.guessed || blocks <= 1)
+    return { ...scaleCost(cost, blocks), unknownLoops: [...any.unknownLoops] };
+  const walked = Math.min(blocks, walkedBlocks);
+  const unknownLoops = new Set<UnknownLoop>();
+  const costs = Array.from({ length: walked }, (_, index) => {
+    const block = Math.floor((index * blocks) / walked);
+    const scalars = new KnownScalars(kernel, dimensions, indicesOf(block, extents));
+    const walk = new CostWalk(kernel, scalars, dimensions);
+    const one = walk.region(kernel.body, kernel.threads.length);
+    for (const loop of walk.unknownLoops) unknownLoops.add(loop);
+    return one;
+  });
+  return { ...scaleCost(addCosts(costs), blocks / walked), unknownLoops: [...unknownLoops] };
+}
+
+/** The block's index along each axis; the last one is fastest. */
+function indicesOf(block: number, extents: readonly number[]): readonly number[] {
+  const indices: number[] = [];
+  let rest = block;
+  for (const extent of extents.toReversed()) {
+    indices.unshift(rest % extent);
+    rest = Math.floor(rest / extent);
+  }
+  return indices;
 }
 
 class CostWalk {
-  readonly unknownLoops: (Op<"loop"> | Op<"while">)[] = [];
+  readonly unknownLoops = new Set<UnknownLoop>();
+  /** Whether a loop or a branch was met whose way was not known. */
+  guessed = false;
+  #steps = walkedSteps;
+  readonly #scalars: KnownScalars;
   readonly #kernel: Kernel;
   readonly #dimensions: DimensionValues;
-  readonly #scalars = new Map<Value, number>();
 
-  constructor(kernel: Kernel, dimensions: DimensionValues) {
+  constructor(kernel: Kernel, scalars: KnownScalars, dimensions: DimensionValues) {
     this.#kernel = kernel;
+    this.#scalars = scalars;
     this.#dimensions = dimensions;
   }
 
@@ -55,9 +90,7 @@ class CostWalk {
   }
 
   #op(op: AnyOp, threads: number): Cost {
-    const scalar = this.#evaluate(op);
-    const [result] = op.results;
-    if (scalar !== undefined && result !== undefined) this.#scalars.set(result, scalar);
+    this.#scalars.learn(op);
     const context = { dimensions: this.#dimensions, grid: this.#kernel.grid };
     const own = scaleCost(applyRule(costRules, op, context), threads);
     const regions = regionList(op);
@@ -71,61 +104,55 @@ class CostWalk {
     }
     if (op.kind === "switch")
       return this.#branch(regions, this.#scalars.get(op.operands.index), threads);
+    if (op.kind === "loop") return this.#loop(op, threads);
     const active = op.kind === "on_threads" ? op.attributes.threads.length : threads;
     const once = addCosts(regions.map((region) => this.region(region, active)));
-    return scaleCost(once, this.#repetitions(op));
+    if (op.kind === "while") this.#unknown(op);
+    return op.kind === "warps" ? scaleCost(once, warpsOfThread) : once;
   }
 
   #branch(regions: readonly Region[], index: number | undefined, threads: number): Cost {
-    if (index === undefined)
+    if (index === undefined) {
+      this.guessed = true;
       return largestCost(regions.map((region) => this.region(region, threads)));
+    }
     const region = regions[Math.min(Math.max(index, 0), regions.length - 1)];
     return region === undefined ? noCost : this.region(region, threads);
   }
 
-  #repetitions(op: AnyOp): number {
-    if (op.kind === "warps") return warpsOfThread;
-    if (op.kind !== "loop" && op.kind !== "while") return 1;
-    const trips = op.kind === "loop" ? this.#trips(op) : undefined;
-    if (trips === undefined) this.unknownLoops.push(op);
-    return trips ?? 1;
+  /** The body once for all steps where they cost the same, else step by step as long as the allowance lasts. */
+  #loop(op: Op<"loop">, threads: number): Cost {
+    const lower = this.#scalars.get(op.operands.lower);
+    const upper = this.#scalars.get(op.operands.upper);
+    const step = this.#scalars.get(op.operands.step);
+    const before = { unknown: new Set(this.unknownLoops), guessed: this.guessed };
+    this.guessed = false;
+    this.#scalars.forget(op.regions.body.parameters);
+    const once = this.region(op.regions.body, threads);
+    const alike = !this.guessed;
+    if (lower === undefined || upper === undefined || step === undefined || step <= 0) {
+      this.#unknown(op);
+      return once;
+    }
+    const trips = Math.max(0, Math.ceil((upper - lower) / step));
+    const [counter] = op.regions.body.parameters;
+    if (alike || trips > this.#steps || counter === undefined) {
+      this.guessed ||= before.guessed;
+      return scaleCost(once, trips);
+    }
+    this.#steps -= trips;
+    this.unknownLoops.clear();
+    for (const loop of before.unknown) this.unknownLoops.add(loop);
+    this.guessed = before.guessed;
+    const costs = Array.from({ length: trips }, (_, trip) => {
+      this.#scalars.set(counter, lower + trip * step);
+      return this.region(op.regions.body, threads);
+    });
+    return addCosts(costs);
   }
 
-  #trips({ operands }: Op<"loop">): number | undefined {
-    const lower = this.#scalars.get(operands.lower);
-    const upper = this.#scalars.get(operands.upper);
-    const step = this.#scalars.get(operands.step);
-    if (lower === undefined || upper === undefined || step === undefined) return undefined;
-    return Math.max(0, Math.ceil((upper - lower) / step));
-  }
-
-  /** The op's scalar result where it follows from constants, dimensions and the grid. */
-  #evaluate(op: AnyOp): number | undefined {
-    if (op.results.length !== 1 || op.results[0]?.type.kind !== "scalar") return undefined;
-    if (op.kind === "constant") return Number(op.attributes.value);
-    if (op.kind === "size") return evaluateSize(op.attributes.of, this.#dimensions);
-    if (op.kind === "grid_size") {
-      const axis = this.#kernel.grid.find(({ name }) => name === op.attributes.axis);
-      return axis === undefined ? undefined : evaluateSize(axis.extent, this.#dimensions);
-    }
-    if (op.kind === "binary" && isInteger(op.results[0].type.dtype)) {
-      const left = this.#scalars.get(op.operands.left);
-      const right = this.#scalars.get(op.operands.right);
-      if (left === undefined || right === undefined) return undefined;
-      return sizeFunctions[op.attributes.fn]?.(left, right);
-    }
-    return undefined;
+  #unknown(op: UnknownLoop): void {
+    this.unknownLoops.add(op);
+    this.guessed = true;
   }
 }
-
-/** The arithmetic that bounds of loops are made of; sizes are small enough not to wrap. */
-const sizeFunctions: { readonly [F in BinaryFunction]?: (left: number, right: number) => number } =
-  {
-    add: (left, right) => left + right,
-    sub: (left, right) => left - right,
-    mul: (left, right) => left * right,
-    div: (left, right) => Math.trunc(left / right),
-    rem: (left, right) => left % right,
-    min: Math.min,
-    max: Math.max,
-  };

@@ -2,13 +2,14 @@
 import { functionNatures } from "../../formats/arithmetic/functions.ts";
 import type { BinaryFunction, UnaryFunction } from "../../formats/arithmetic/functions.ts";
 import { isFloat, packedBytes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
 import type { GridAxis, Value } from "../node.ts";
 import type { OpRules } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { isData } from "../types.ts";
 import { addCosts, noCost, scaleCost } from "./cost.ts";
-import type { Cost } from "./cost.ts";
+import type { Cost, ProductFormat } from "./cost.ts";
 
 /** What the sizes in a kernel depend on. */
 export interface CostContext {
@@ -36,6 +37,23 @@ function functionCost(fn: UnaryFunction | BinaryFunction, source: Value): Cost {
   return functionNatures[fn] === "transcendental"
     ? { ...noCost, transcendentals: count }
     : floatFlops(source, count);
+}
+
+/** How fast a product of numbers of this format is; f32 runs as tf32 where the program says so. */
+function productFormat(dtype: DType, precision?: string): ProductFormat {
+  if (dtype.bits === 64) return "f64";
+  if (dtype.bits === 16) return "half";
+  if (dtype.bits < 16) return "byte";
+  return dtype.name === "tf32" || precision === "tf32" ? "tf32" : "f32";
+}
+
+/** A matrix product of `count` multiplications and additions. */
+function productFlops(operand: Value, count: number, precision?: string): Cost {
+  const { type } = operand;
+  if (type.kind !== "tile" && type.kind !== "ref")
+    throw new Error("tiles and windows are multiplied");
+  const format = productFormat(type.dtype, precision);
+  return { ...flops(count), products: { ...noCost.products, [format]: count } };
 }
 
 /** Reading or writing a whole window. */
@@ -91,8 +109,10 @@ export const costRules: OpRules<[CostContext], Cost> = {
     const extent = keys.type.kind === "tile" ? (keys.type.shape[attributes.axis] ?? 1) : 1;
     return floatFlops(keys, elements(keys) * Math.ceil(Math.log2(extent)));
   },
-  dot: ({ operands: { left }, results }) =>
-    flops(2 * innerExtent(left) * results.reduce((sum, one) => sum + elements(one), 0)),
+  dot: ({ operands: { left }, attributes: { precision }, results }) => {
+    const count = 2 * innerExtent(left) * results.reduce((sum, one) => sum + elements(one), 0);
+    return productFlops(left, count, precision);
+  },
 
   alloc: free,
   alloc_union: free,
@@ -123,7 +143,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   accumulator: free,
   wgmma: ({ operands: { accumulator, a, b } }, context) =>
     addCosts([
-      flops(2 * innerExtent(a) * elements(accumulator)),
+      productFlops(a, 2 * innerExtent(a) * elements(accumulator)),
       a.type.kind === "ref" ? access(a, "read", context) : noCost,
       access(b, "read", context),
     ]),

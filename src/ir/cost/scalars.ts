@@ -1,0 +1,105 @@
+/**
+ * Scalars that follow from constants, dimensions, the grid and, where it is known, the block: what bounds of loops
+ * and conditions of branches are made of.
+ *
+ *   tile = block · 4 + 1, block = 7   =>  29          count (a scalar argument)   =>  not known
+ */
+import type { BinaryFunction, ComparePredicate } from "../../formats/arithmetic/functions.ts";
+import { isInteger } from "../../formats/dtype.ts";
+import type { AnyOp, Kernel, Value } from "../node.ts";
+import { evaluateSize } from "../size.ts";
+import type { DimensionValues } from "../size.ts";
+
+/** The arithmetic that indices are made of; sizes are small enough not to wrap. */
+const binaryValues: { readonly [F in BinaryFunction]?: (left: number, right: number) => number } = {
+  add: (left, right) => left + right,
+  sub: (left, right) => left - right,
+  mul: (left, right) => left * right,
+  div: (left, right) => Math.trunc(left / right),
+  rem: (left, right) => left % right,
+  min: Math.min,
+  max: Math.max,
+};
+
+const compareValues: {
+  readonly [P in ComparePredicate]: (left: number, right: number) => boolean;
+} = {
+  eq: (left, right) => left === right,
+  ne: (left, right) => left !== right,
+  lt: (left, right) => left < right,
+  le: (left, right) => left <= right,
+  gt: (left, right) => left > right,
+  ge: (left, right) => left >= right,
+};
+
+export class KnownScalars {
+  readonly #values = new Map<Value, number>();
+  readonly #kernel: Kernel;
+  readonly #dimensions: DimensionValues;
+  /** Along each axis of the grid; left out where any block is meant. */
+  readonly #block: readonly number[] | undefined;
+
+  constructor(kernel: Kernel, dimensions: DimensionValues, block?: readonly number[]) {
+    this.#kernel = kernel;
+    this.#dimensions = dimensions;
+    this.#block = block;
+  }
+
+  get(value: Value): number | undefined {
+    return this.#values.get(value);
+  }
+
+  set(value: Value, known: number): void {
+    this.#values.set(value, known);
+  }
+
+  forget(values: readonly Value[]): void {
+    for (const value of values) this.#values.delete(value);
+  }
+
+  /** Takes note of the op's result where it is a scalar that follows from what is known, and forgets it where not. */
+  learn(op: AnyOp): void {
+    const [result] = op.results;
+    if (result === undefined || op.results.length !== 1) return;
+    const value = result.type.kind === "scalar" ? this.#valueOf(op) : undefined;
+    if (value === undefined || Number.isNaN(value)) this.#values.delete(result);
+    else this.#values.set(result, value);
+  }
+
+  #valueOf(op: AnyOp): number | undefined {
+    if (op.kind === "constant") return Number(op.attributes.value);
+    if (op.kind === "size") return evaluateSize(op.attributes.of, this.#dimensions);
+    if (op.kind === "grid_size" || op.kind === "block_index")
+      return this.#ofGrid(op.kind, op.attributes.axis);
+    if (op.kind === "binary" || op.kind === "compare") {
+      const left = this.get(op.operands.left);
+      const right = this.get(op.operands.right);
+      if (left === undefined || right === undefined) return undefined;
+      if (op.kind === "compare") return Number(compareValues[op.attributes.predicate](left, right));
+      return isWhole(op.operands.left) ? binaryValues[op.attributes.fn]?.(left, right) : undefined;
+    }
+    if (op.kind === "select") {
+      const condition = this.get(op.operands.condition);
+      if (condition === undefined) return undefined;
+      return this.get(condition === 0 ? op.operands.ifFalse : op.operands.ifTrue);
+    }
+    if (op.kind === "cast" && op.results[0] !== undefined)
+      return isWhole(op.operands.source) && isWhole(op.results[0])
+        ? this.get(op.operands.source)
+        : undefined;
+    return undefined;
+  }
+
+  #ofGrid(kind: "grid_size" | "block_index", name: string): number | undefined {
+    const position = this.#kernel.grid.findIndex((axis) => axis.name === name);
+    const axis = this.#kernel.grid[position];
+    if (axis === undefined) return undefined;
+    return kind === "grid_size"
+      ? evaluateSize(axis.extent, this.#dimensions)
+      : this.#block?.[position];
+  }
+}
+
+function isWhole({ type }: Value): boolean {
+  return type.kind === "scalar" && isInteger(type.dtype);
+}
