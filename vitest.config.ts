@@ -21,6 +21,7 @@ export default defineConfig({
     alias: [
       { find: /^tilewright$/, replacement: source("index.ts") },
       { find: /^tilewright\/arrays$/, replacement: source("arrays/index.ts") },
+      { find: /^tilewright\/bench$/, replacement: source("bench/index.ts") },
       { find: /^tilewright\/emulator$/, replacement: source("emulator/api/index.ts") },
       { find: /^tilewright\/files$/, replacement: source("files/index.ts") },
       { find: /^tilewright\/graph$/, replacement: source("graph/index.ts") },

@@ -25,6 +25,7 @@ const folderOrder = [
   "cuda",
   "runtime",
   "testing",
+  "bench",
   "tune",
   "graph",
   "arrays",

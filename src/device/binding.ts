@@ -6,6 +6,7 @@
  *   parameters x: [n], w: [n, m]      arguments x: f32[100], w: f32[100, 8]
  *     n = 100 (from x), w's first extent agrees, m = 8 (from w)
  */
+import { requireDeclared, requireLegal } from "../ir/dimension-values.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { dimensionsOf, evaluateSize, shapeText, sizeText } from "../ir/size.ts";
@@ -66,16 +67,6 @@ export function bindDimensions(
   return values;
 }
 
-function requireDeclared(kernel: KernelInterface, name: string): void {
-  if (kernel.dimensions.some((dimension) => dimension.name === name)) return;
-  throw new TilewrightError({
-    code: "TW4006",
-    message: `kernel ${kernel.name} has no dimension ${name}`,
-    expected: kernel.dimensions.map((dimension) => dimension.name).join(", ") || "no dimensions",
-    found: name,
-  });
-}
-
 function bind(
   kernel: KernelInterface,
   values: Map<string, number>,
@@ -97,21 +88,6 @@ function bind(
       found: `${value}, from ${source}`,
     });
   }
-}
-
-function requireLegal(kernel: KernelInterface, name: string, value: number, source: string): void {
-  const multiple = kernel.dimensions.find((dimension) => dimension.name === name)?.multipleOf ?? 1;
-  if (Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31 && value % multiple === 0)
-    return;
-  throw new TilewrightError({
-    code: "TW4007",
-    message: `${value} is no value for dimension ${name} of kernel ${kernel.name} (${source})`,
-    expected:
-      multiple === 1
-        ? "a whole number from 0 below 2^31"
-        : `a whole multiple of ${multiple} below 2^31`,
-    found: String(value),
-  });
 }
 
 function unboundDimension(kernel: KernelInterface, name: string): TilewrightError {

@@ -5,6 +5,9 @@
  *                 ──trace──▶ parameters, scratch, then whatever the body does
  *                 ──verify─▶ linear accumulators, placement, …
  */
+import { kernelCost, ratesOf, roofline } from "../ir/cost/index.ts";
+import type { KernelCost, Roofline } from "../ir/cost/index.ts";
+import { allDimensions } from "../ir/dimension-values.ts";
 import type { Kernel, KernelParameter, ParameterRole, Value } from "../ir/node.ts";
 import { printKernel } from "../ir/printer.ts";
 import { refType, scalarType } from "../ir/types.ts";
@@ -14,6 +17,9 @@ import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireTarget } from "../targets/given.ts";
+import { defaultTarget } from "../targets/target.ts";
+import type { Target, TargetName } from "../targets/target.ts";
 import { allocate } from "./allocate.ts";
 import type { ArraySpec, ScalarSpec } from "./arguments.ts";
 import { onThread } from "./control.ts";
@@ -66,6 +72,19 @@ export class KernelDefinition<
   /** The kernel's name. */
   get name(): string {
     return this.kernel.name;
+  }
+
+  /** What a launch with these values of the kernel's dimensions computes and moves; no device is needed. */
+  cost(dimensions: { readonly [name: string]: number } = {}): KernelCost {
+    return kernelCost(this.kernel, allDimensions(this.kernel, dimensions));
+  }
+
+  /** The least time that such a launch can take on the usual board of a target. */
+  roofline(
+    dimensions: { readonly [name: string]: number } = {},
+    target: Target | TargetName = defaultTarget,
+  ): Roofline {
+    return roofline(this.cost(dimensions), ratesOf(requireTarget(target, captureLocation())));
   }
 
   /** The kernel's tile IR as text. */

@@ -4,9 +4,9 @@ import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
-import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
-import { defaultTarget, targetNamed, targetNames } from "../targets/target.ts";
+import { requireTarget } from "../targets/given.ts";
+import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { manifestOf } from "../ptx/compiled-kernel.ts";
 import type { CompiledManifest } from "../ptx/compiled-kernel.ts";
@@ -26,18 +26,6 @@ export interface CompiledAhead {
   readonly manifest: CompiledManifest;
 }
 
-function targetOf(target: unknown, location: Location): Target {
-  const found = targetNamed(target);
-  if (found !== undefined) return found;
-  throw new TilewrightError({
-    code: "TW4016",
-    message: `compileAhead does not know this target`,
-    location,
-    expected: `${targetNames.join(", ")}, by name or as a description`,
-    found: optionText(target),
-  });
-}
-
 /** Compiles a kernel ahead of time, for one of the known targets, on any machine. */
 export function compileAhead(
   definition: KernelDefinition,
@@ -54,7 +42,7 @@ export function compileAhead(
       remedy: "give what kernel(…) gave",
     });
   const { kernel } = definition;
-  const { module, ...plan } = compileForFiles(kernel, targetOf(target, location));
+  const { module, ...plan } = compileForFiles(kernel, requireTarget(target, location));
   const ptx = printPtx(module);
   return { ptx, manifest: manifestOf(kernel, plan, ptx) };
 }

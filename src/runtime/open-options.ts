@@ -9,7 +9,7 @@ import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { optionText, requireKnownOptions } from "../support/options.ts";
-import { targetNamed, targetNames } from "../targets/target.ts";
+import { requireTarget } from "../targets/given.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { SimulatorOptions } from "./simulator-backend.ts";
 
@@ -96,7 +96,7 @@ export function checkOpenOptions(
   requireKnownOptions(what, options, names, "TW4015", location);
   requireRules("open", rules, options, location);
   const { target, ...others } = options;
-  return target === undefined ? others : { ...others, target: targetOf(target, location) };
+  return target === undefined ? others : { ...others, target: requireTarget(target, location) };
 }
 
 /** Refuses options that are given and break their rule. */
@@ -118,20 +118,4 @@ export function requireRules(
       found: optionText(value),
     });
   }
-}
-
-/** The description that is meant. */
-export function targetOf(target: unknown, location: Location): Target {
-  const found = targetNamed(target);
-  if (found !== undefined) return found;
-  throw new TilewrightError({
-    code: "TW4016",
-    message:
-      typeof target === "string"
-        ? `there is no target ${target}`
-        : `target cannot be ${optionText(target)}`,
-    location,
-    expected: `${targetNames.join(", ")}, or a description of a target`,
-    found: optionText(target),
-  });
 }

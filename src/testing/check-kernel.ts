@@ -16,7 +16,6 @@ import {
   oneOf,
   requireRules,
   seedRule,
-  targetOf,
   truthRule,
 } from "../runtime/open-options.ts";
 import type { CheckingDevice, OpenOptions } from "../runtime/open-options.ts";
@@ -25,6 +24,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
+import { requireTarget } from "../targets/given.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 
 export interface CheckOptions extends LaunchOptions {
@@ -74,7 +74,7 @@ function checkOptions(options: CheckOptions, location: Location): void {
   const known = [...Object.keys(rules), "target", "dimensions", ...limits];
   requireKnownOptions("checkKernel", options, known, "TW4015", location);
   requireRules("checkKernel", rules, options, location);
-  if (options.target !== undefined) targetOf(options.target, location);
+  if (options.target !== undefined) requireTarget(options.target, location);
 }
 
 /** Runs the kernel under every schedule and gives its results; throws what any of them finds. */

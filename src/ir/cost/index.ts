@@ -4,3 +4,5 @@ export type { Cost, ProductFormat, Traffic } from "./cost.ts";
 export { kernelCost } from "./kernel-cost.ts";
 export type { KernelCost } from "./kernel-cost.ts";
 export { costRules } from "./rules.ts";
+export { ratesOf, roofline } from "./roofline.ts";
+export type { Rates, Roofline } from "./roofline.ts";

@@ -12,6 +12,7 @@
  * Where that is not enough (bounds that depend on data, every `while`) the body counts once and the loop is listed
  * in `unknownLoops`. Of branches whose condition is not known, the costliest counts.
  */
+import type { Location } from "../../support/location.ts";
 import type { AnyOp, Kernel, Op, Region } from "../node.ts";
 import { applyRule } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
@@ -22,11 +23,14 @@ import type { Cost } from "./cost.ts";
 import { costRules } from "./rules.ts";
 import { KnownScalars } from "./scalars.ts";
 
-export type UnknownLoop = Op<"loop"> | Op<"while">;
+type UnknownLoop = Op<"loop"> | Op<"while">;
 
 export interface KernelCost extends Cost {
   /** Loops whose number of trips could not be found; their bodies count once. */
-  readonly unknownLoops: readonly UnknownLoop[];
+  readonly unknownLoops: readonly {
+    readonly kind: "loop" | "while";
+    readonly location: Location;
+  }[];
 }
 
 const warpsOfThread = 4;
@@ -45,7 +49,7 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
   const any = new CostWalk(kernel, new KnownScalars(kernel, dimensions), dimensions);
   const cost = any.region(kernel.body, kernel.threads.length);
   if (!any.guessed || blocks <= 1)
-    return { ...scaleCost(cost, blocks), unknownLoops: [...any.unknownLoops] };
+    return { ...scaleCost(cost, blocks), unknownLoops: described(any.unknownLoops) };
   const walked = Math.min(blocks, walkedBlocks);
   const unknownLoops = new Set<UnknownLoop>();
   const costs = Array.from({ length: walked }, (_, index) => {
@@ -56,7 +60,11 @@ export function kernelCost(kernel: Kernel, dimensions: DimensionValues): KernelC
     for (const loop of walk.unknownLoops) unknownLoops.add(loop);
     return one;
   });
-  return { ...scaleCost(addCosts(costs), blocks / walked), unknownLoops: [...unknownLoops] };
+  return { ...scaleCost(addCosts(costs), blocks / walked), unknownLoops: described(unknownLoops) };
+}
+
+function described(loops: Iterable<UnknownLoop>): KernelCost["unknownLoops"] {
+  return [...loops].map(({ kind, location }) => ({ kind, location }));
 }
 
 /** The block's index along each axis; the last one is fastest. */

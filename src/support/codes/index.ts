@@ -5,6 +5,7 @@
  * codes are not reused.
  */
 import { arrayCodes } from "./arrays.ts";
+import { benchCodes } from "./bench.ts";
 import { deviceCodes } from "./device.ts";
 import { driverCodes } from "./driver.ts";
 import { emulatorCodes } from "./emulator.ts";
@@ -43,5 +44,6 @@ export const codes = Object.freeze({
   ...graphTextCodes,
   ...graphCodes,
   ...arrayCodes,
+  ...benchCodes,
   ...evaluateCodes,
 });

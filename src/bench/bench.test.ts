@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Device } from "../device/device.ts";
+import { f32 } from "../formats/dtype.ts";
+import { fromNumbers } from "../formats/hostarray.ts";
+import { array, cdiv, dim, kernel, slice } from "../lang/index.ts";
+import { open } from "../runtime/open.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { bench } from "./bench.ts";
+import type { BenchEntry } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
+import { BenchResult } from "./result.ts";
+import { ratesOf } from "../ir/cost/roofline.ts";
+
+const n = dim("n");
+const doubled = kernel(
+  {
+    name: "doubled",
+    grid: { i: cdiv(n, 128) },
+    inputs: { x: array(f32, [n]) },
+    outputs: { out: array(f32, [n]) },
+  },
+  ({ i, x, out }) => {
+    const window = slice(i.mul(128), 128);
+    out.at(window).store(x.at(window).load().mul(2));
+  },
+);
+
+const quick = { rounds: 6, launches: 4, warmUp: 1 } as const;
+
+async function codeOf(work: () => unknown): Promise<string> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+  return "nothing was thrown";
+}
+
+describe("on a device", () => {
+  let device: Device;
+  beforeEach(async () => {
+    device = await open("emulator");
+  });
+  afterEach(() => {
+    expect(device.leaks).toEqual([]);
+    device.dispose();
+  });
+
+  test("entries take turns, each round another first, over all sets", async () => {
+    const x = await device.upload(fromNumbers(f32, [128], new Float32Array(128)));
+    const outs = [device.allocate(f32, [128]), device.allocate(f32, [128])];
+    const made: string[] = [];
+    const turns: string[] = [];
+    const entry =
+      (name: string): BenchEntry =>
+      (set) => {
+        made.push(`${name}${set}`);
+        const out = outs[set] ?? x;
+        return device.bind(doubled, { x, out });
+      };
+    const seen: number[] = [];
+    const result = await bench(
+      device,
+      { first: entry("first"), second: entry("second"), host: () => () => turns.push("called") },
+      { ...quick, sets: 2, onProgress: ({ round, rounds }) => seen.push(round / rounds) },
+    );
+    expect(made).toEqual(["first0", "first1", "second0", "second1"]);
+    expect(turns).toHaveLength(4 * 7);
+    expect(seen).toHaveLength(7);
+    expect(seen.at(-1)).toBe(1);
+    expect(
+      result.json.entries.map(({ name, clock, samples }) => [name, clock, samples.length]),
+    ).toEqual([
+      ["first", "device", 6],
+      ["second", "device", 6],
+      ["host", "host", 6],
+    ]);
+    expect(result.of("host")).toMatchObject({ ratio: 1, interval: { low: 1, high: 1 } });
+    expect(result.table()).toContain("host (by the host's clock)");
+    for (const each of [x, ...outs]) each.dispose();
+  });
+
+  test("what an entry makes is given back when another fails", async () => {
+    const x = await device.upload(fromNumbers(f32, [128], new Float32Array(128)));
+    const out = device.allocate(f32, [128]);
+    const bound = device.bind(doubled, { x, out });
+    const wrong = (() => 5) as unknown as BenchEntry;
+    expect(await codeOf(() => bench(device, { fine: () => bound, wrong }, quick))).toBe("TW9203");
+    expect(await codeOf(() => bound.launch())).toBe("TW4017");
+    x.dispose();
+    out.dispose();
+  });
+
+  test("mistakes are told", async () => {
+    const entry: BenchEntry = () => () => undefined;
+    const refused: readonly (readonly [string, unknown, unknown])[] = [
+      ["TW9201", {}, {}],
+      ["TW9201", undefined, {}],
+      ["TW9201", { ours: 5 }, {}],
+      ["TW9202", { ours: entry }, { rounds: 5 }],
+      ["TW9202", { ours: entry }, { rounds: NaN }],
+      ["TW9202", { ours: entry }, { launches: 0 }],
+      ["TW9202", { ours: entry }, { sets: "few" }],
+      ["TW9202", { ours: entry }, { against: "theirs" }],
+      ["TW9202", { ours: entry }, { cost: { ours: 5 } }],
+      ["TW9202", { ours: entry }, { round: 7 }],
+      ["TW9202", { ours: entry }, { signal: 5 }],
+    ];
+    for (const [code, entries, options] of refused)
+      expect(
+        await codeOf(() => bench(device, entries as { ours: BenchEntry }, options as BenchOptions)),
+      ).toBe(code);
+  });
+
+  test("it can be stopped", async () => {
+    const controller = new AbortController();
+    const onProgress = () => controller.abort(new Error("enough"));
+    const running = bench(
+      device,
+      { ours: () => () => undefined },
+      { ...quick, signal: controller.signal, onProgress },
+    );
+    await expect(running).rejects.toThrow("enough");
+  });
+});
+
+describe("figures", () => {
+  const rounds = Array.from({ length: 20 }, (_, round) => 1 + round / 100);
+  const result = new BenchResult({
+    device: "NVIDIA H200",
+    rates: ratesOf({ architecture: 90 } as Parameters<typeof ratesOf>[0], "NVIDIA H200"),
+    against: "plain",
+    cost: new Map([["ours", doubled.cost({ n: 2 ** 28 })]]),
+    entries: [
+      { name: "ours", clock: "device", samples: rounds.map((time) => time / 2) },
+      {
+        name: "noisy",
+        clock: "device",
+        samples: rounds.map((time, round) => time * (round % 2 === 0 ? 1.1 : 0.9)),
+      },
+      { name: "plain", clock: "device", samples: rounds },
+    ],
+  });
+
+  test("ratios are by rounds, so that drift of both leaves them alone", () => {
+    expect(result.of("ours")).toMatchObject({ even: false });
+    expect(result.of("ours").ratio).toBeCloseTo(2, 12);
+    expect(result.of("ours").interval.low).toBeCloseTo(2, 12);
+    expect(result.of("noisy").even).toBe(true);
+  });
+
+  test("work gives rates and the part of the roofline", () => {
+    const ours = result.of("ours");
+    const bytes = 2 ** 28 * 8;
+    expect(ours.terabytes).toBeCloseTo(bytes / ours.milliseconds / 1e9, 9);
+    expect(ours.ofRoofline).toBeCloseTo(bytes / 4.8e12 / (ours.milliseconds / 1e3), 9);
+    expect(result.of("plain").terabytes).toBeUndefined();
+  });
+
+  test("are printed and drawn", () => {
+    expect(result.table()).toBe(
+      [
+        "entry      time  spread  TB/s  TFLOP/s  of roofline  times plain",
+        "ours   547.5 µs    8.7%  3.92   0.4903        81.7%  2.000 (2.000 to 2.000)",
+        "noisy  1.086 ms   18.3%                              1.010 (0.909 to 1.111), even",
+        "plain  1.095 ms    8.7%",
+        "",
+      ].join("\n"),
+    );
+    const drawing = result.svg();
+    expect(drawing).toMatch(/^<svg .*role="img">/);
+    expect(drawing.match(/<rect/g)).toHaveLength(3);
+    expect(drawing.match(/class="interval"/g)).toHaveLength(2);
+  });
+});

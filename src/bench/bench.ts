@@ -1,0 +1,182 @@
+/**
+ * Times pieces of work beside each other. A lone time says little: clocks change with heat and from run to run. So
+ * entries take turns within every round, and what is told is the ratio of two times of one round.
+ *
+ *   round 1   ours ▮▮▮   plain ▮▮▮▮        ratio 1.31
+ *   round 2   plain ▮▮▮▮  ours ▮▮▮         ratio 1.33     each begins with another entry
+ *   …                                      median 1.32, between 1.31 and 1.33 at 95%
+ *
+ * An entry's time is that of a recording of many launches, over several sets of arrays, so that none of them finds
+ * its data in the cache, divided by their number.
+ */
+import { BoundLaunch } from "../device/bound-launch.ts";
+import type { Device } from "../device/device.ts";
+import type { Cost } from "../ir/cost/cost.ts";
+import { ratesOf } from "../ir/cost/roofline.ts";
+import { packedBytes } from "../formats/dtype.ts";
+import { elementCount } from "../formats/shape.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import { optionText } from "../support/options.ts";
+import { benchSettings, requireEntries } from "./options.ts";
+import type { BenchOptions, BenchSettings } from "./options.ts";
+import { BenchResult } from "./result.ts";
+
+/** Launches prepared by `device.bind` or `device.record`, or a function that the host's clock is held against. */
+export type Timed = BoundLaunch | (() => unknown);
+
+/** Makes the work on one set of arrays; sets are numbered from 0. */
+export type BenchEntry = (set: number) => Timed;
+
+/** Work that is ready to be timed: as often as asked for, over all sets. */
+interface Lane {
+  readonly name: string;
+  readonly clock: "device" | "host";
+  /** Milliseconds of one launch or call. */
+  readonly sample: () => Promise<number>;
+  readonly dispose: () => void;
+}
+
+/** Caches are passed by when the sets together are this many times as large. */
+const timesL2 = 3;
+
+/**
+ * Times the entries on the device, in turns. Bound launches that they make are disposed of at the end; arrays stay
+ * their maker's.
+ */
+export async function bench<Name extends string>(
+  device: Device,
+  entries: { readonly [N in Name]: BenchEntry },
+  options: BenchOptions = {},
+): Promise<BenchResult<Name>> {
+  const location = captureLocation();
+  const named = requireEntries<BenchEntry>(entries, location);
+  const settings = benchSettings(
+    options,
+    named.map(([name]) => name),
+    location,
+  );
+  const lanes: Lane[] = [];
+  try {
+    for (const [name, entry] of named) lanes.push(laneOf(device, name, entry, settings));
+    const samples = await rounds(lanes, settings);
+    return new BenchResult<Name>({
+      device: device.name,
+      rates: ratesOf(device.target, device.name),
+      against: settings.against as Name,
+      cost: costs(settings.cost, lanes),
+      entries: lanes.map(({ name, clock }, index) => ({
+        name: name as Name,
+        clock,
+        samples: samples[index] ?? [],
+      })),
+    });
+  } finally {
+    takeAllSteps(lanes.map(({ dispose }) => dispose));
+  }
+}
+
+function costs(cost: BenchSettings["cost"], lanes: readonly Lane[]): ReadonlyMap<string, Cost> {
+  if (cost === undefined) return new Map();
+  if ("flops" in cost) return new Map(lanes.map(({ name }) => [name, cost as Cost]));
+  return new Map(Object.entries(cost as { readonly [name: string]: Cost }));
+}
+
+function laneOf(device: Device, name: string, entry: BenchEntry, settings: BenchSettings): Lane {
+  const first = requireTimed(name, entry(0), settings);
+  if (!(first instanceof BoundLaunch)) return hostLane(device, name, first, settings);
+  const sets =
+    settings.sets === "beyond-l2" ? setsBeyondCache(device, first, settings) : settings.sets;
+  const bound = [first];
+  let recording: BoundLaunch | undefined;
+  const dispose = (): void => {
+    takeAllSteps([() => recording?.dispose(), ...bound.map((each) => () => each.dispose())]);
+  };
+  try {
+    for (let set = 1; set < sets; set += 1) {
+      const made = requireTimed(name, entry(set), settings);
+      if (!(made instanceof BoundLaunch)) throw otherKind(name, made, settings);
+      bound.push(made);
+    }
+    const launches = Array.from(
+      { length: settings.launches },
+      (_, index) => bound[index % sets] ?? first,
+    );
+    const replayed = device.record(launches);
+    recording = replayed;
+    const sample = async (): Promise<number> =>
+      (await device.time(() => replayed.launch())) / settings.launches;
+    return { name, clock: "device", sample, dispose };
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+}
+
+function hostLane(
+  device: Device,
+  name: string,
+  call: () => unknown,
+  { launches }: BenchSettings,
+): Lane {
+  const sample = async (): Promise<number> => {
+    await device.synchronize();
+    const start = performance.now();
+    for (let index = 0; index < launches; index += 1) await call();
+    await device.synchronize();
+    return (performance.now() - start) / launches;
+  };
+  return { name, clock: "host", sample, dispose: () => undefined };
+}
+
+/** So many sets that their arrays are far larger than the cache, and no more than there are launches. */
+function setsBeyondCache(
+  device: Device,
+  { arrays }: BoundLaunch,
+  { launches }: BenchSettings,
+): number {
+  const bytes = arrays.reduce(
+    (sum, { dtype, shape }) => sum + packedBytes(dtype, elementCount(shape)),
+    0,
+  );
+  const wanted = Math.ceil((timesL2 * ratesOf(device.target, device.name).l2) / Math.max(1, bytes));
+  return Math.min(Math.max(2, wanted), launches);
+}
+
+/** The samples of every lane, one a round. */
+async function rounds(
+  lanes: readonly Lane[],
+  settings: BenchSettings,
+): Promise<readonly number[][]> {
+  const samples = lanes.map((): number[] => []);
+  const all = settings.warmUp + settings.rounds;
+  const start = performance.now();
+  for (let round = 0; round < all; round += 1) {
+    for (let turn = 0; turn < lanes.length; turn += 1) {
+      settings.signal?.throwIfAborted();
+      const index = (turn + round) % lanes.length;
+      const sample = await lanes[index]?.sample();
+      if (sample !== undefined && round >= settings.warmUp) samples[index]?.push(sample);
+    }
+    const passed = performance.now() - start;
+    const remaining = (passed / (round + 1)) * (all - round - 1);
+    settings.onProgress?.({ round: round + 1, rounds: all, remaining });
+  }
+  return samples;
+}
+
+function requireTimed(name: string, made: unknown, settings: BenchSettings): Timed {
+  if (made instanceof BoundLaunch || typeof made === "function") return made as Timed;
+  throw otherKind(name, made, settings);
+}
+
+function otherKind(name: string, found: unknown, { location }: BenchSettings): TilewrightError {
+  return new TilewrightError({
+    code: "TW9203",
+    message: `the entry ${name} of bench gives nothing that can be timed`,
+    location,
+    expected: "what device.bind or device.record gives, for every set; or a function, for set 0",
+    found: optionText(found),
+  });
+}

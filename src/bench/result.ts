@@ -1,0 +1,106 @@
+/** What `bench` found: figures of each entry, as JSON, as a table and as a drawing. */
+import type { Cost } from "../ir/cost/cost.ts";
+import { roofline } from "../ir/cost/roofline.ts";
+import type { Rates } from "../ir/cost/roofline.ts";
+import { drawBench } from "./drawing.ts";
+import { median, medianInterval, spread } from "./statistics.ts";
+import type { Interval } from "./statistics.ts";
+import { benchTable } from "./table.ts";
+
+export interface BenchFigures<Name extends string = string> {
+  readonly name: Name;
+  /** Who took the time: the device, or the host around calls of a function. */
+  readonly clock: "device" | "host";
+  /** Milliseconds of one launch, a round each. */
+  readonly samples: readonly number[];
+  readonly milliseconds: number;
+  /** The middle half of the samples, as a part of their median. */
+  readonly spread: number;
+  /** How many times as fast as the entry that ratios are to, by rounds; above 1 is faster. */
+  readonly ratio: number;
+  /** Where the ratio lies at 95%. */
+  readonly interval: Interval;
+  /** Whether the interval leaves open which of the two is faster. */
+  readonly even: boolean;
+  readonly teraflops?: number;
+  readonly terabytes?: number;
+  /** The least time that the GPU could need, as a part of the time it took. */
+  readonly ofRoofline?: number;
+}
+
+export interface BenchData<Name extends string = string> {
+  readonly device: string;
+  /** The entry that ratios are to. */
+  readonly against: Name;
+  readonly rounds: number;
+  readonly entries: readonly BenchFigures<Name>[];
+}
+
+interface Measured<Name extends string> {
+  readonly device: string;
+  readonly rates: Rates;
+  readonly against: Name;
+  readonly cost: ReadonlyMap<string, Cost>;
+  readonly entries: readonly Pick<BenchFigures<Name>, "name" | "clock" | "samples">[];
+}
+
+export class BenchResult<Name extends string = string> {
+  /** Everything that was measured, as plain data. */
+  readonly json: BenchData<Name>;
+
+  /** @internal */
+  constructor(measured: Measured<Name>) {
+    const { device, against, entries } = measured;
+    const base = entries.find(({ name }) => name === against)?.samples ?? [];
+    this.json = {
+      device,
+      against,
+      rounds: base.length,
+      entries: entries.map((entry) => figuresOf(entry, base, measured)),
+    };
+  }
+
+  /** The figures of one entry. */
+  of(name: Name): BenchFigures<Name> {
+    const found = this.json.entries.find((entry) => entry.name === name);
+    if (found === undefined) throw new RangeError(`bench has no entry ${name}`);
+    return found;
+  }
+
+  table(): string {
+    return benchTable(this.json);
+  }
+
+  svg(): string {
+    return drawBench(this.json);
+  }
+}
+
+function figuresOf<Name extends string>(
+  { name, clock, samples }: Measured<Name>["entries"][number],
+  base: readonly number[],
+  { cost, rates, against }: Measured<Name>,
+): BenchFigures<Name> {
+  const milliseconds = median(samples);
+  const ratios = samples.map((sample, round) => (base[round] ?? NaN) / sample);
+  const interval = medianInterval(ratios);
+  const figures = {
+    name,
+    clock,
+    samples,
+    milliseconds,
+    spread: spread(samples),
+    ratio: median(ratios),
+    interval,
+    even: name !== against && interval.low <= 1 && interval.high >= 1,
+  };
+  const work = cost.get(name);
+  if (work === undefined) return figures;
+  const { gmem } = work.bytes;
+  return {
+    ...figures,
+    teraflops: work.flops / milliseconds / 1e9,
+    terabytes: (gmem.read + gmem.written) / milliseconds / 1e9,
+    ofRoofline: roofline(work, rates).milliseconds / milliseconds,
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * How fast a GPU can be at best, as its maker states it, and the least time that a cost takes there: the time that
+ * each resource alone would need, and the longest of them.
+ *
+ *   8192³ bf16 on an H200    products  1.10e12 / 989e12 = 1.11 ms   ◀ the bound
+ *                            gmem      0.40e9  / 4.8e12 = 0.08 ms
+ */
+import type { Target } from "../../targets/target.ts";
+import { productFormats } from "./cost.ts";
+import type { Cost, ProductFormat } from "./cost.ts";
+
+/** What a board does in a second. */
+export interface Rates {
+  readonly board: string;
+  /** Of matrix products without sparsity, and of FMA for f32. */
+  readonly products: { readonly [F in ProductFormat]: number };
+  /** Additions and multiplications of f32 outside of products. */
+  readonly flops: number;
+  readonly transcendentals: number;
+  readonly gmemBytes: number;
+  readonly smemBytes: number;
+  /** Bytes of the cache that all processors share. */
+  readonly l2: number;
+}
+
+/** What a clock of all processors comes to: 16 transcendental functions and 128 bytes of shared memory each. */
+function ofProcessors(
+  processors: number,
+  clock: number,
+): Pick<Rates, "transcendentals" | "smemBytes"> {
+  return { transcendentals: 16 * processors * clock, smemBytes: 128 * processors * clock };
+}
+
+const hopperRates = {
+  products: { f64: 67e12, f32: 67e12, tf32: 494.5e12, half: 989e12, byte: 1979e12 },
+  flops: 67e12,
+  ...ofProcessors(132, 1.755e9),
+  l2: 50e6,
+};
+
+const boards: readonly (Rates & { readonly architecture: Target["architecture"] })[] = [
+  { board: "NVIDIA H100", architecture: 90, ...hopperRates, gmemBytes: 3.35e12 },
+  { board: "NVIDIA H200", architecture: 90, ...hopperRates, gmemBytes: 4.8e12 },
+  {
+    board: "NVIDIA A100",
+    architecture: 80,
+    products: { f64: 19.5e12, f32: 19.5e12, tf32: 156e12, half: 312e12, byte: 624e12 },
+    flops: 19.5e12,
+    ...ofProcessors(108, 1.41e9),
+    gmemBytes: 2.04e12,
+    l2: 40e6,
+  },
+  {
+    board: "NVIDIA B200",
+    architecture: 100,
+    products: { f64: 37e12, f32: 75e12, tf32: 1125e12, half: 2250e12, byte: 4500e12 },
+    flops: 75e12,
+    ...ofProcessors(148, 1.85e9),
+    gmemBytes: 8e12,
+    l2: 126e6,
+  },
+];
+
+/** The rates of the board that a device's name mentions, or of the usual board of the target. */
+export function ratesOf(target: Target, device = ""): Rates {
+  const ofTarget = boards.filter(({ architecture }) => architecture === target.architecture);
+  const model = (board: string): string => board.replace("NVIDIA ", "");
+  const found = ofTarget.find(({ board }) => device.includes(model(board))) ?? ofTarget[0];
+  if (found === undefined) throw new Error(`no board has architecture ${target.architecture}`);
+  return found;
+}
+
+export interface Roofline {
+  readonly board: string;
+  /** The least time that the work can take. */
+  readonly milliseconds: number;
+  /** What takes that long. */
+  readonly bound: "arithmetic" | "transcendentals" | "gmem" | "smem";
+}
+
+export function roofline(cost: Cost, rates: Rates): Roofline {
+  const { gmem, smem } = cost.bytes;
+  const products = productFormats.reduce((sum, format) => sum + cost.products[format], 0);
+  const seconds: readonly (readonly [Roofline["bound"], number])[] = [
+    [
+      "arithmetic",
+      productFormats.reduce(
+        (sum, format) => sum + cost.products[format] / rates.products[format],
+        (cost.flops - products) / rates.flops,
+      ),
+    ],
+    ["transcendentals", cost.transcendentals / rates.transcendentals],
+    ["gmem", (gmem.read + gmem.written) / rates.gmemBytes],
+    ["smem", (smem.read + smem.written) / rates.smemBytes],
+  ];
+  const [bound, longest] = seconds.reduce((most, each) => (each[1] > most[1] ? each : most));
+  return { board: rates.board, milliseconds: longest * 1e3, bound };
+}
