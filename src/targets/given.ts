@@ -16,7 +16,7 @@ export function requireTarget(target: unknown, location: Location): Target {
         ? `there is no target ${target}`
         : `target cannot be ${optionText(target)}`,
     location,
-    expected: `${targetNames.join(", ")}, by name or as a description`,
+    expected: `${targetNames.join(", ")}, or a description of a target`,
     found: optionText(target),
   });
 }
