@@ -1,21 +1,16 @@
 /**
- * A campaign: seed after seed, until time or seeds run out. Of each failure the smallest kernel found is kept; of the
- * others, the seeds that exercise something new.
- *
- *   seeds 0, jobs, 2·jobs, …      this job's share: campaigns of any number of jobs go over the same seeds
+ * A campaign: seed after seed. Of each failure the smallest kernel found is kept; of the others, the seeds that
+ * exercise something new.
  */
-import type { Backend } from "../../src/device/backend.ts";
-import { lower } from "../../src/lower/pipeline.ts";
-import type { Executable } from "../../src/ptx/executable.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
-import { targets } from "../../src/targets/target.ts";
 import { featuresOf } from "./coverage.ts";
 import { fixtureText } from "./fixtures.ts";
-import { judge } from "./run.ts";
+import { judge, lowered } from "./run.ts";
+import type { Gpu } from "./run.ts";
 import { shrink } from "./shrink.ts";
-import { subjectOf } from "./subjects.ts";
-import type { Subject, SubjectKind } from "./subjects.ts";
+import { fuzzTargets, subjectOf } from "./subjects.ts";
+import type { FuzzTarget, Subject, SubjectKind } from "./subjects.ts";
 import { tryTexts } from "./texts.ts";
 
 export interface Failure {
@@ -26,24 +21,62 @@ export interface Failure {
   readonly text: string;
 }
 
+/** How many, by name. */
+export interface Counts {
+  [name: string]: number;
+}
+
+/** What a campaign has tried; plain data, so that processes can hand it on. */
 export interface Tally {
   kernels: number;
+  /** Of the kernels, those that were placed in any way instead of the cheapest. */
+  placedAtRandom: number;
   texts: number;
-  skipped: number;
-  readonly byKind: { [kind: string]: number };
-  /** Seeds that exercised something that none before them did. */
-  readonly corpus: number[];
+  readonly byKind: Counts;
+  readonly byTarget: Counts;
+  /** Kernels that were not compared to the end, by the code of why. */
+  readonly refused: Counts;
+  /** Seeds that exercised something that none before them did, with what that is. */
+  readonly corpus: { readonly seed: number; readonly features: readonly string[] }[];
   readonly failures: Failure[];
 }
 
+export function emptyTally(): Tally {
+  return {
+    kernels: 0,
+    placedAtRandom: 0,
+    texts: 0,
+    byKind: {},
+    byTarget: {},
+    refused: {},
+    corpus: [],
+    failures: [],
+  };
+}
+
+function count(counts: Counts, name: string, more = 1): void {
+  counts[name] = (counts[name] ?? 0) + more;
+}
+
+/** Adds what another campaign has tried. */
+export function addTally(sum: Tally, more: Tally): void {
+  sum.kernels += more.kernels;
+  sum.placedAtRandom += more.placedAtRandom;
+  sum.texts += more.texts;
+  for (const key of ["byKind", "byTarget", "refused"] as const)
+    for (const [name, number] of Object.entries(more[key])) count(sum[key], name, number);
+  const known = new Set(sum.corpus.flatMap(({ features }) => features));
+  for (const { seed, features } of more.corpus) {
+    const fresh = features.filter((feature) => !known.has(feature));
+    fresh.forEach((feature) => known.add(feature));
+    if (fresh.length > 0) sum.corpus.push({ seed, features: fresh });
+  }
+  sum.failures.push(...more.failures);
+}
+
 export interface CampaignOptions {
-  /** Tried first. */
-  readonly corpus?: readonly number[];
-  readonly firstSeed: number;
-  readonly stride: number;
-  readonly mostKernels?: number;
-  readonly milliseconds?: number;
-  readonly gpu?: Backend | undefined;
+  readonly targets?: readonly FuzzTarget[];
+  readonly gpu?: Gpu | undefined;
   readonly onFailure?: (failure: Failure) => void;
 }
 
@@ -53,60 +86,74 @@ function category(why: string): string {
   return why.includes("gives other elements") ? "elements" : (code ?? "uncoded");
 }
 
-async function smallest(subject: Subject, why: string, gpu: Backend | undefined): Promise<Subject> {
+async function smallest(subject: Subject, why: string, gpu: Gpu | undefined): Promise<Subject> {
   const wanted = category(why);
+  // What goes wrong without a GPU is made small without it.
+  const without = gpu !== undefined && !why.startsWith("the GPU");
   const kernel = await shrink(subject.kernel, async (smaller) => {
-    const verdict = await judge({ ...subject, kernel: smaller }, gpu);
+    const verdict = await judge({ ...subject, kernel: smaller }, without ? undefined : gpu);
     return verdict.kind === "different" && category(verdict.why) === wanted;
   });
   return { ...subject, kernel };
 }
 
-function compiled({ kernel, target }: Subject): Executable | undefined {
-  try {
-    return lower(kernel, targets[target]);
-  } catch (error) {
-    if (error instanceof TilewrightError) return undefined;
-    throw error;
-  }
-}
-
 /** One seed in so many is looked at for what it exercises, and changed as text. */
 const sampled = 8;
 
-export async function campaign(options: CampaignOptions): Promise<Tally> {
-  const { corpus = [], firstSeed, stride, mostKernels = Infinity, gpu } = options;
-  const end = performance.now() + (options.milliseconds ?? Infinity);
-  const tally: Tally = { kernels: 0, texts: 0, skipped: 0, byKind: {}, corpus: [], failures: [] };
-  const seen = new Set<string>();
-  const fail = (failure: Failure): void => {
-    tally.failures.push(failure);
-    options.onFailure?.(failure);
-  };
-  const kept = corpus.filter((_, position) => position % stride === firstSeed % stride);
-  const next = function* (): Generator<number> {
-    yield* kept;
-    for (let seed = firstSeed; ; seed += stride) yield seed;
-  };
-  for (const seed of next()) {
-    if (tally.kernels >= mostKernels || performance.now() >= end) break;
-    const subject = subjectOf(seed);
+export class Campaign {
+  readonly #options: CampaignOptions;
+  readonly #seen = new Set<string>();
+
+  constructor(options: CampaignOptions = {}) {
+    this.#options = options;
+  }
+
+  /** Tries every seed. */
+  async run(seeds: Iterable<number>): Promise<Tally> {
+    const tally = emptyTally();
+    for (const seed of seeds) await this.#try(seed, tally);
+    return tally;
+  }
+
+  async #try(seed: number, tally: Tally): Promise<void> {
+    const { gpu, onFailure, targets = fuzzTargets } = this.#options;
+    const fail = (failure: Failure): void => {
+      tally.failures.push(failure);
+      onFailure?.(failure);
+    };
+    const subject = subjectOf(seed, targets);
     const verdict = await judge(subject, gpu);
     tally.kernels += 1;
-    tally.byKind[subject.kind] = (tally.byKind[subject.kind] ?? 0) + 1;
-    if (verdict.kind === "skipped") tally.skipped += 1;
+    if (subject.placement !== undefined) tally.placedAtRandom += 1;
+    count(tally.byKind, subject.kind);
+    count(tally.byTarget, subject.target);
+    if (verdict.kind === "skipped") count(tally.refused, verdict.why);
     if (verdict.kind === "different") {
       const text = fixtureText(await smallest(subject, verdict.why, gpu));
       fail({ seed, kind: subject.kind, why: verdict.why, text });
-      continue;
+      return;
     }
-    if (Math.floor(seed / stride) % sampled !== 0) continue;
-    const before = seen.size;
-    for (const feature of featuresOf(subject.kernel, compiled(subject))) seen.add(feature);
-    if (seen.size > before) tally.corpus.push(seed);
+    if (seed % sampled !== 0) return;
+    const fresh = this.#newFeatures(subject);
+    if (fresh.length > 0) tally.corpus.push({ seed, features: fresh });
     const problem = tryTexts(subject, new Random(seed));
     tally.texts += 2;
     if (problem !== undefined) fail({ seed, kind: "text", ...problem });
   }
-  return tally;
+
+  #newFeatures(subject: Subject): readonly string[] {
+    const features = [...featuresOf(subject.kernel, executableOf(subject))];
+    const fresh = features.filter((feature) => !this.#seen.has(feature));
+    fresh.forEach((feature) => this.#seen.add(feature));
+    return fresh;
+  }
+}
+
+function executableOf(subject: Subject): ReturnType<typeof lowered>["executable"] | undefined {
+  try {
+    return lowered(subject).executable;
+  } catch (error) {
+    if (error instanceof TilewrightError) return undefined;
+    throw error;
+  }
 }

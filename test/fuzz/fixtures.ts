@@ -1,15 +1,17 @@
 /**
  * Failures that were found, as files: how to run it, then the kernel.
  *
- *   {"target":"sm_90a","schedule":"random","seed":17,"dimensions":{"n":9}}
+ *   {"target":"sm_90a","schedule":"random","seed":17,"dimensions":{"n":9},"placement":5}
  *   kernel @carries …
  */
 import { parseModule } from "../../src/ir/parser/parser.ts";
 import { printKernel } from "../../src/ir/printer.ts";
 import type { Subject } from "./subjects.ts";
 
-export function fixtureText({ kernel, target, schedule, seed, dimensions }: Subject): string {
-  return `${JSON.stringify({ target, schedule, seed, dimensions })}\n${printKernel(kernel)}\n`;
+export function fixtureText(subject: Subject): string {
+  const { kernel, target, schedule, seed, dimensions, scalars, placement } = subject;
+  const header = { target, schedule, seed, dimensions, scalars, placement };
+  return `${JSON.stringify(header)}\n${printKernel(kernel)}\n`;
 }
 
 export function fixtureOf(text: string): Subject {

@@ -2,14 +2,18 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import type { Backend } from "../../src/device/backend.ts";
 import { verifyKernel } from "../../src/ir/verify/index.ts";
 import { printKernel } from "../../src/ir/printer.ts";
-import { campaign } from "./campaign.ts";
+import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
+import { targets } from "../../src/targets/target.ts";
+import { Campaign } from "./campaign.ts";
 import { fixtureOf, fixtureText } from "./fixtures.ts";
+import { seedsOf } from "./jobs.ts";
 import { programKinds } from "./programs.ts";
 import { judge } from "./run.ts";
 import { shrink } from "./shrink.ts";
-import { subjectOf } from "./subjects.ts";
+import { fuzzTargets, subjectOf } from "./subjects.ts";
 
 const folder = fileURLToPath(new URL("fixtures", import.meta.url));
 
@@ -17,13 +21,11 @@ test(
   "random programs give the same on the simulator and on the emulator",
   { timeout: 300_000 },
   async () => {
-    const { failures, byKind, kernels } = await campaign({
-      firstSeed: 1,
-      stride: 1,
-      mostKernels: 120,
-    });
+    const tally = await new Campaign().run(seedsOf({ first: 1, count: 120 }));
+    const { failures, byKind, byTarget, placedAtRandom } = tally;
     expect(failures.map(({ seed, why }) => `seed ${seed}: ${why}`)).toEqual([]);
-    expect(kernels).toBe(120);
+    expect(placedAtRandom).toBeGreaterThan(60);
+    for (const target of fuzzTargets) expect(byTarget[target], target).toBeGreaterThan(0);
     for (const kind of ["values", ...programKinds]) expect(byKind[kind], kind).toBeGreaterThan(0);
   },
 );
@@ -50,4 +52,57 @@ test("fixtures are read as they were written", () => {
     const text = fixtureText(subjectOf(seed));
     expect(fixtureText(fixtureOf(text)), `seed ${seed}`).toBe(text);
   }
+});
+
+describe("a device beside the emulator", () => {
+  /** Stands for a GPU, and counts how often it was opened; a fault makes all results 0, or fails. */
+  function device({ fault }: { readonly fault?: "elements" | "error" } = {}) {
+    let opened: EmulatorBackend | undefined;
+    const gpu = {
+      times: 0,
+      async backend(): Promise<Backend> {
+        if (opened === undefined) gpu.times += 1;
+        opened ??= new EmulatorBackend({ target: targets.sm_90a, threads: 1 });
+        const { download } = opened;
+        if (fault === "error") opened.run = () => Promise.reject(new Error("the device is lost"));
+        if (fault === "elements")
+          opened.download = async (dtype, shape, allocation) => {
+            const array = await download.call(opened, dtype, shape, allocation);
+            array.data.fill(0 as never);
+            return array as never;
+          };
+        return opened as Backend;
+      },
+      close(): void {
+        opened?.dispose();
+        opened = undefined;
+      },
+    };
+    return gpu;
+  }
+
+  const own = Array.from({ length: 4 }, (_, seed) => subjectOf(seed, ["sm_90a"]));
+
+  test("runs the same code to the same elements", async () => {
+    const gpu = device();
+    for (const subject of own)
+      expect(await judge(subject, gpu), `seed ${subject.seed}`).toEqual({ kind: "same" });
+    expect(gpu.times).toBe(1);
+  });
+
+  test("is told apart where its elements differ, and opened again where it fails", async () => {
+    const [subject = expect.fail()] = own;
+    const wrong = await judge(subject, device({ fault: "elements" }));
+    expect(wrong).toMatchObject({
+      kind: "different",
+      why: expect.stringMatching(/^the GPU gives other elements/) as string,
+    });
+    const gpu = device({ fault: "error" });
+    for (let time = 1; time < 3; time++) {
+      expect(await judge(subject, gpu)).toMatchObject({
+        why: expect.stringMatching(/^the GPU: Error: the device is lost/) as string,
+      });
+      expect(gpu.times).toBe(time);
+    }
+  });
 });

@@ -3,121 +3,154 @@
  * one likes. Failures are shrunk and written to `test/fuzz/found`; from there, once mended, they move to
  * `test/fuzz/fixtures`, which the tests run.
  *
- *   --minutes N    how long; 1 unless given
- *   --jobs N       processes at a time; 1 unless given
- *   --seed N       where to begin; the time of day unless given
- *   --device gpu   compares with a GPU too
- *   --keep         adds seeds that exercise something new to the corpus
+ *   --minutes N      how long; 1 unless given
+ *   --kernels N      at most so many
+ *   --jobs N         processes at a time; 1 unless given
+ *   --seed N         where to begin; the time of day unless given
+ *   --targets A,B    the targets that kernels are compiled for; all unless given
+ *   --device gpu     compares with a GPU too
+ *   --tally FILE     adds to the counts in a file, and goes on from the seed where those end
+ *   --keep           adds seeds that exercise something new to the corpus
+ *
+ * The last line is what was counted, as JSON.
  */
-import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { openGpu } from "../../src/cuda/open.ts";
-import { campaign } from "./campaign.ts";
+import type { Backend } from "../../src/device/backend.ts";
+import { addTally, Campaign, emptyTally } from "./campaign.ts";
 import type { Failure, Tally } from "./campaign.ts";
+import { seedsOf, serveBatches, shareBatches } from "./jobs.ts";
+import type { Batch } from "./jobs.ts";
+import type { Gpu } from "./run.ts";
+import { fuzzTargets } from "./subjects.ts";
+import type { FuzzTarget } from "./subjects.ts";
 
 const { values: settings } = parseArgs({
   options: {
     minutes: { type: "string", default: "1" },
+    kernels: { type: "string", default: "Infinity" },
     jobs: { type: "string", default: "1" },
     seed: { type: "string", default: String(Date.now() % 1_000_000_000) },
+    targets: { type: "string" },
     device: { type: "string", default: "emulator" },
+    tally: { type: "string" },
     keep: { type: "boolean", default: false },
-    /** Of a process that this one has started: its place among them. */
-    job: { type: "string" },
+    /** Of a process that another has started: serves it. */
+    serve: { type: "boolean", default: false },
   },
 });
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const corpusFile = here("corpus.json");
-const [minutes, jobs, seed] = [settings.minutes, settings.jobs, settings.seed].map(Number) as [
-  number,
-  number,
-  number,
-];
 
-function corpus(): readonly number[] {
-  return existsSync(corpusFile) ? (JSON.parse(readFileSync(corpusFile, "utf8")) as number[]) : [];
+/** Seeds that a process tries at a time. */
+const batchSize = 25;
+
+/** What the file of a tally holds. */
+interface Progress {
+  readonly seed: number;
+  /** The first seed that was not tried. */
+  next: number;
+  readonly tally: Tally;
 }
 
-function keepFailure({ seed: found, kind, why, text }: Failure): void {
+function readJson<T>(path: string | undefined): T | undefined {
+  if (path === undefined || !existsSync(path)) return undefined;
+  return JSON.parse(readFileSync(path, "utf8")) as T;
+}
+
+function isTarget(name: string): name is FuzzTarget {
+  return (fuzzTargets as readonly string[]).includes(name);
+}
+
+/** A GPU takes code for itself and for those before it. */
+function chosenTargets(): readonly FuzzTarget[] {
+  const otherwise = settings.device === "gpu" ? "sm_80,sm_90a" : fuzzTargets.join(",");
+  const names = (settings.targets ?? otherwise).split(",");
+  const chosen = names.filter(isTarget);
+  if (chosen.length !== names.length)
+    throw new Error(`--targets takes ${fuzzTargets.join(", ")}, not ${settings.targets}`);
+  return chosen;
+}
+
+function keepFailure({ seed, kind, why, text }: Failure): void {
   mkdirSync(here("found"), { recursive: true });
-  const file = here(`found/${kind}-${found}.txt`);
+  const file = here(`found/${kind}-${seed}.txt`);
   writeFileSync(file, text);
   console.error(`${file}\n${why.split("\n").slice(0, 8).join("\n")}\n`);
 }
 
-async function runJob(job: number): Promise<Tally> {
-  const gpu = settings.device === "gpu" ? await openGpu() : undefined;
-  try {
-    return await campaign({
-      corpus: corpus(),
-      firstSeed: seed + job,
-      stride: jobs,
-      milliseconds: minutes * 60_000,
-      gpu,
-      onFailure: keepFailure,
-    });
-  } finally {
-    gpu?.dispose();
-  }
-}
+class OpenedGpu implements Gpu {
+  #backend: Promise<Backend> | undefined;
 
-/** Another process with a share of the seeds; its tally is the last line that it prints. */
-function startJob(job: number): Promise<Tally> {
-  return new Promise((resolve, reject) => {
-    const [cli, script] = [here("../../dist/cli/main.js"), fileURLToPath(import.meta.url)];
-    const given = Object.entries({ ...settings, seed: String(seed), job: String(job) }).flatMap(
-      ([name, value]) =>
-        value === true ? [`--${name}`] : value === false ? [] : [`--${name}`, String(value)],
+  backend(): Promise<Backend> {
+    return (this.#backend ??= openGpu() as Promise<Backend>);
+  }
+
+  close(): void {
+    void this.#backend?.then(
+      (backend) => backend.dispose(),
+      () => undefined,
     );
-    const child = spawn(process.execPath, [cli, "run", script, "--", ...given], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let printed = "";
-    child.stdout.on("data", (data: Buffer) => {
-      printed += data.toString();
-    });
-    child.on("error", reject);
-    child.on("exit", (code) => {
-      const last = printed.trim().split("\n").at(-1) ?? "";
-      if (last.startsWith("{")) resolve(JSON.parse(last) as Tally);
-      else reject(new Error(`job ${job} ended with ${code}`));
-    });
-  });
-}
-
-function total(tallies: readonly Tally[]): Tally {
-  const sum: Tally = { kernels: 0, texts: 0, skipped: 0, byKind: {}, corpus: [], failures: [] };
-  for (const each of tallies) {
-    sum.kernels += each.kernels;
-    sum.texts += each.texts;
-    sum.skipped += each.skipped;
-    for (const [kind, count] of Object.entries(each.byKind))
-      sum.byKind[kind] = (sum.byKind[kind] ?? 0) + count;
-    sum.corpus.push(...each.corpus);
-    sum.failures.push(...each.failures);
+    this.#backend = undefined;
   }
-  return sum;
 }
 
-if (settings.job !== undefined) {
-  console.log(JSON.stringify(await runJob(Number(settings.job))));
+const gpu = settings.device === "gpu" ? new OpenedGpu() : undefined;
+const campaign = new Campaign({ targets: chosenTargets(), gpu, onFailure: keepFailure });
+
+/** The command by which this process starts others like it. */
+function serverCommand(): readonly string[] {
+  const [cli, script] = [here("../../dist/cli/main.js"), fileURLToPath(import.meta.url)];
+  const given = ["--device", settings.device, "--targets", chosenTargets().join(",")];
+  return [cli, "run", script, "--", "--serve", ...given];
+}
+
+async function lead(): Promise<Progress> {
+  const seed = Number(settings.seed);
+  const progress: Progress = readJson(settings.tally) ?? { seed, next: seed, tally: emptyTally() };
+  const save = (): void => {
+    if (settings.tally !== undefined)
+      writeFileSync(settings.tally, `${JSON.stringify(progress)}\n`);
+  };
+  const end = performance.now() + Number(settings.minutes) * 60_000;
+  let left = Number(settings.kernels);
+  const corpus = readJson<readonly number[]>(corpusFile) ?? [];
+  const waiting: Batch[] = corpus.map((first) => ({ first, count: 1 }));
+  const next = (): Batch | undefined => {
+    if (performance.now() >= end || left <= 0) return undefined;
+    const kept = waiting.shift();
+    if (kept !== undefined) return kept;
+    const batch = { first: progress.next, count: Math.min(batchSize, left) };
+    progress.next += batch.count;
+    left -= batch.count;
+    return batch;
+  };
+  const onTally = (tally: Tally): void => {
+    addTally(progress.tally, tally);
+    save();
+  };
+  const jobs = Number(settings.jobs);
+  if (jobs > 1) await shareBatches(serverCommand(), jobs, next, onTally);
+  else
+    for (let batch = next(); batch !== undefined; batch = next())
+      onTally(await campaign.run(seedsOf(batch)));
+  gpu?.close();
+  return progress;
+}
+
+if (settings.serve) {
+  serveBatches(campaign, () => gpu?.close());
 } else {
-  const tallies =
-    jobs === 1
-      ? [await runJob(0)]
-      : await Promise.all(Array.from({ length: jobs }, (_, job) => startJob(job)));
-  const { kernels, texts, skipped, byKind, failures, corpus: fresh } = total(tallies);
+  const { seed, next, tally } = await lead();
+  const { corpus, failures, ...counts } = tally;
   if (settings.keep) {
-    const kept = [...new Set([...corpus(), ...fresh])].slice(-400);
+    const known = readJson<readonly number[]>(corpusFile) ?? [];
+    const kept = [...new Set([...known, ...corpus.map((each) => each.seed)])].slice(-400);
     writeFileSync(corpusFile, `${JSON.stringify(kept)}\n`);
   }
-  const mixture = Object.entries(byKind)
-    .map(([kind, count]) => `${kind} ${count}`)
-    .join(", ");
-  console.log(`seed ${seed}: ${kernels} kernels (${mixture}), ${skipped} refused, ${texts} texts`);
-  console.log(`${failures.length} failures`);
+  console.log(JSON.stringify({ seed, next, ...counts, failures: failures.length }));
   if (failures.length > 0) process.exitCode = 1;
 }

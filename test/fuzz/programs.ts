@@ -1,7 +1,7 @@
 /**
  * Random programs of the kernel language, by shape of program. Ops and formats at random are `randomKernel`'s; here
- * is what it does not reach: windows that reach over edges, carries of several layouts, sorts with payloads, rings of
- * buffers between threads, clusters, split barriers, semaphores between blocks.
+ * is what it does not reach: windows that reach over edges or begin where i32 ends, carries of several layouts, sorts
+ * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks.
  *
  *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
  */
@@ -30,6 +30,7 @@ import {
   iota,
   kernel,
   loop,
+  scalar,
   semaphore,
   slice,
   smem,
@@ -41,10 +42,11 @@ import type { Scalar, Tile } from "../../src/index.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import type { Random } from "../../src/support/random.ts";
 
-/** A kernel with values for its named dimensions. */
+/** A kernel with values for its named dimensions, and for those of its scalars that are not any number. */
 export interface Program {
   readonly kernel: Kernel;
   readonly dimensions: { readonly [name: string]: number };
+  readonly scalars?: { readonly [name: string]: number };
 }
 
 const loadFormats: readonly DType[] = [f32, f32, i32, f16, bf16, i8, u8, i16, i4];
@@ -104,6 +106,44 @@ function edges(random: Random): Program {
   return { kernel: traced, dimensions: { n: 1 + random.below(40), m: 1 + random.below(90) } };
 }
 
+const edge = 2 ** 31;
+const farStarts = [-edge, 1 - edge, 31 - edge, -edge / 2, edge / 2, edge - 33, edge - 2, edge - 1];
+
+/** Windows that begin at numbers of the launch, in a loop whose steps may wrap. */
+function starts(random: Random): Program {
+  const [n, m] = [dim("n"), dim("m")];
+  const [rows, columns] = [random.pick([1, 2, 8]), random.pick([1, 4, 8, 32])];
+  const dtype = random.pick(loadFormats);
+  const [down, right] = [random.pick([-1, 0, 1, 2, 8, edge / 2]), random.pick([-3, 0, 1, 4, 8])];
+  const turns = 1 + random.below(4);
+  const { kernel: traced } = kernel(
+    {
+      name: "starts",
+      inputs: { x: array(dtype, [n, m]), row: scalar(i32), column: scalar(i32) },
+      outputs: { out: array(f32, [turns, rows, columns]) },
+      inouts: { y: array(f32, [n, m]) },
+    },
+    ({ x, row, column, out, y }) => {
+      loop(turns, (k) => {
+        const at = [
+          slice(row.add(k.mul(down)), rows),
+          slice(column.add(k.mul(right)), columns),
+        ] as const;
+        const found = tame(x.at(...at).load(), random);
+        out.at(k).store(found);
+        y.at(...at).store(found.add(k.cast(f32)));
+      });
+    },
+  );
+  const dimensions = { n: 1 + random.below(20), m: 1 + random.below(50) };
+  const start = (extent: number): number => {
+    const near = random.below(extent + 8) - 4;
+    return random.below(2) === 0 ? near : random.pick(farStarts);
+  };
+  const scalars = { row: start(dimensions.n), column: start(dimensions.m) };
+  return { kernel: traced, dimensions, scalars };
+}
+
 /** A loop whose carries are used in different ways, and handed on to each other. */
 function carries(random: Random): Program {
   const size = random.pick([8, 16, 32, 64]);
@@ -152,13 +192,14 @@ function carries(random: Random): Program {
   return { kernel: traced, dimensions: {} };
 }
 
-/** Sorted rows with payloads, scans and the places of extremes. */
+/** Sorted rows with payloads of several formats, scans and the places of extremes. */
 function sorts(random: Random): Program {
   const n = dim("n");
   const width = random.pick([2, 8, 16, 64]);
   const rows = random.pick([1, 2, 4, 8]);
   const keyFormat = random.pick([f32, i32, i8, f16, u8, bf16]);
   const payloadFormat = random.pick([i32, f32, i8, f16]);
+  const second = random.below(2) === 0;
   const descending = random.below(2) === 0;
   const { kernel: traced } = kernel(
     {
@@ -180,9 +221,16 @@ function sorts(random: Random): Program {
         .mul(-1)
         .add(width - 1);
       const distinct = found.mul(0).add(falling.cast(keyFormat));
-      const [sorted, carried] = distinct.sortWith(1, [y.at(at).load()], { descending });
-      keys.at(at).store(sorted);
-      payload.at(at).store(carried);
+      const loaded = y.at(at).load();
+      if (second) {
+        const [sorted, carried, places] = distinct.sortWith(1, [loaded, falling], { descending });
+        keys.at(at).store(sorted.add(places.mul(0).cast(keyFormat)));
+        payload.at(at).store(carried);
+      } else {
+        const [sorted, carried] = distinct.sortWith(1, [loaded], { descending });
+        keys.at(at).store(sorted);
+        payload.at(at).store(carried);
+      }
       places.at(at).store(found.argmax(1));
       running.at(at).store(tame(found, random).cumsum(1));
     },
@@ -246,11 +294,15 @@ function pipeline(random: Random): Program {
   return { kernel: traced, dimensions: {} };
 }
 
-/** Blocks of a cluster that read each other's memory, between the halves of a barrier or behind a whole one. */
+/**
+ * Blocks of a cluster that read each other's memory behind a barrier. Between its halves lanes of a block exchange
+ * elements through memory of their own, which the barrier does not order.
+ */
 function clusters(random: Random): Program {
   const size = random.pick([2, 4]);
   const [rows, columns] = [random.pick([4, 8, 16]), random.pick([8, 16, 32])];
   const rounds = 1 + random.below(3);
+  const exchanges = random.below(3) > 0;
   const { kernel: traced } = kernel(
     {
       name: "clusters",
@@ -258,15 +310,19 @@ function clusters(random: Random): Program {
       cluster: { i: size },
       inputs: { x: array(f32, [2 * size, rows, columns]) },
       outputs: { out: array(f32, [2 * size, rows, columns]) },
-      scratch: { own: smem(f32, [rows, columns]) },
+      scratch: { own: smem(f32, [rows, columns]), aside: smem(f32, [columns, rows]) },
     },
-    ({ i, x, out, own }) => {
+    ({ i, x, out, own, aside }) => {
       const rank = clusterRank("i");
       const start = tame(x.at(i).load(), random);
       const result = loop({ to: rounds, carry: start }, (k, tile) => {
         own.store(tile);
         clusterArrive();
-        const between = polish(tile, random);
+        let between = polish(tile, random);
+        if (exchanges) {
+          aside.store(between.transpose());
+          between = aside.load().transpose();
+        }
         clusterWait();
         const other = own.peer(rank.add(k).add(1).rem(size)).load();
         clusterSync();
@@ -347,7 +403,7 @@ function exchange(random: Random): Program {
   return { kernel: traced, dimensions: {} };
 }
 
-const makers = { edges, carries, sorts, pipeline, clusters, chains, exchange };
+const makers = { edges, starts, carries, sorts, pipeline, clusters, chains, exchange };
 
 export type ProgramKind = keyof typeof makers;
 export const programKinds = Object.keys(makers) as readonly ProgramKind[];

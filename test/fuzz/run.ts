@@ -1,22 +1,27 @@
 /**
- * Runs a subject on the simulator and on the emulator, all checks on, and says whether they agree: no findings, and
- * the same bits. On a GPU it runs as well where one is given.
+ * Runs a subject in every way there is, all checks on, and says whether they agree: no findings, and the same bits.
+ *
+ *   traced ─────────────────────────▶ simulator          what the kernel means
+ *      └──place, as the subject says──▶ placed ──▶ simulator          the same to it
+ *                                         └──emit──▶ PTX ──▶ emulator, and a GPU where there is one
  */
 import type { Allocation, Backend } from "../../src/device/backend.ts";
-import { isWide } from "../../src/formats/dtype.ts";
 import type { DType, HostValue } from "../../src/formats/dtype.ts";
-import { fromNumbers, hostArray, toNumbers } from "../../src/formats/hostarray.ts";
 import { elementCount } from "../../src/formats/shape.ts";
-import type { HostArray } from "../../src/formats/hostarray.ts";
-import type { KernelParameter } from "../../src/ir/node.ts";
-import { printKernel } from "../../src/ir/printer.ts";
+import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { DimensionValues } from "../../src/ir/size.ts";
+import { place, simplify } from "../../src/lower/pipeline.ts";
+import { CompiledKernel } from "../../src/ptx/compiled-kernel.ts";
+import { emitKernel } from "../../src/ptx/emit/kernel.ts";
+import type { Executable } from "../../src/ptx/executable.ts";
+import { printPtx } from "../../src/ptx/printer.ts";
 import { EmulatorBackend } from "../../src/runtime/emulator-backend.ts";
 import { SimulatorBackend } from "../../src/runtime/simulator-backend.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
 import { targets } from "../../src/targets/target.ts";
+import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
 import type { Subject } from "./subjects.ts";
 
 /** Runs that take longer say nothing. */
@@ -33,82 +38,56 @@ export type Verdict =
   | { readonly kind: "skipped"; readonly why: string }
   | { readonly kind: "different"; readonly why: string };
 
-function dataFor(dtype: DType, count: number, random: Random): HostArray {
-  const special = [0, 1, -1, 3, 7, 100];
-  const integer = dtype.kind !== "float";
-  const draw = (): number => {
-    const value = random.below(4) === 0 ? random.pick(special) : random.normal() * 10;
-    return integer ? Math.round(value) : value;
-  };
-  const numbers = Array.from({ length: count }, draw);
-  if (dtype.kind === "bool")
-    return fromNumbers(
-      dtype,
-      [count],
-      numbers.map((x) => (x > 0 ? 1 : 0)),
-    );
-  if (dtype.kind === "float") return fromNumbers(dtype, [count], numbers);
-  const [least, most] = dtype.kind === "signed" ? [-7, 7] : [0, 15];
-  const small = numbers.map((x) => Math.min(most, Math.max(least, x)));
-  return isWide(dtype)
-    ? hostArray(dtype, [count], BigInt64Array.from(small, (x) => BigInt(x)) as never)
-    : fromNumbers(dtype, [count], small);
+/** A GPU that can be opened again, since a kernel that faults takes the device with it. */
+export interface Gpu {
+  backend(): Promise<Backend>;
+  /** Gives up the device of now. */
+  close(): void;
 }
 
-function scalarFor({ value }: KernelParameter, random: Random): HostValue {
-  if (value.type.kind !== "scalar") throw new Error("no scalar");
-  const { dtype } = value.type;
-  return dtype.kind === "float" ? Math.fround(random.normal()) : random.below(5) - 1;
-}
-
-/** Elements as text, -0 and NaN apart from everything else. */
-function elementsText(array: HostArray): string {
-  const { data } = array;
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array)
-    return [...data].map(String).join(" ");
-  return [...toNumbers(array)].map((x) => (Object.is(x, -0) ? "-0" : `${x}`)).join(" ");
-}
-
+/** What a run of a program on a back end leaves in the arrays that it writes. */
 async function results<A extends Allocation, P>(
   backend: Backend<A, P>,
-  { kernel, dimensions: given, seed }: Subject,
+  program: P,
+  subject: Subject,
 ): Promise<string> {
+  const { kernel, seed } = subject;
   const random = new Random(seed);
-  const dimensions: DimensionValues = new Map(Object.entries(given));
-  const { program } = backend.compile(kernel, printKernel(kernel));
+  const dimensions: DimensionValues = new Map(Object.entries(subject.dimensions));
   const arrays = new Map<string, A>();
   const scalars = new Map<string, HostValue>();
   const shapes = new Map<string, { readonly dtype: DType; readonly shape: readonly number[] }>();
-  for (const parameter of kernel.parameters) {
-    const { name, role, value } = parameter;
-    if (value.type.kind !== "ref") {
-      scalars.set(name, scalarFor(parameter, random));
-      continue;
+  try {
+    for (const parameter of kernel.parameters) {
+      const { name, role, value } = parameter;
+      if (value.type.kind !== "ref") {
+        scalars.set(name, scalarFor(parameter, subject, random));
+        continue;
+      }
+      const { dtype } = value.type;
+      const shape = value.type.shape.map((size) => evaluateSize(size, dimensions));
+      const allocation = backend.allocate(dtype, shape);
+      arrays.set(name, allocation);
+      const count = elementCount(shape);
+      if (role !== "output") await backend.upload(dataFor(dtype, count, random), allocation);
+      if (role !== "input") shapes.set(name, { dtype, shape });
     }
-    const { dtype } = value.type;
-    const shape = value.type.shape.map((size) => evaluateSize(size, dimensions));
-    const allocation = backend.allocate(dtype, shape);
-    const count = elementCount(shape);
-    if (role !== "output") await backend.upload(dataFor(dtype, count, random), allocation);
-    arrays.set(name, allocation);
-    if (role !== "input") shapes.set(name, { dtype, shape });
+    await backend.run({ kernel, program, arrays, scalars, dimensions, limits });
+    const lines: string[] = [];
+    for (const [name, { dtype, shape }] of shapes) {
+      const allocation = arrays.get(name);
+      if (allocation === undefined) throw new Error(`no array ${name}`);
+      lines.push(`${name}: ${elementsText(await backend.download(dtype, shape, allocation))}`);
+    }
+    return lines.join("\n");
+  } finally {
+    for (const allocation of arrays.values()) backend.release(allocation);
   }
-  await backend.run({ kernel, program, arrays, scalars, dimensions, limits });
-  const lines: string[] = [];
-  for (const [name, { dtype, shape }] of shapes) {
-    const allocation = arrays.get(name);
-    if (allocation === undefined) throw new Error(`no array ${name}`);
-    lines.push(`${name}: ${elementsText(await backend.download(dtype, shape, allocation))}`);
-  }
-  return lines.join("\n");
 }
 
-async function outcomeOn<A extends Allocation, P>(
-  backend: Backend<A, P>,
-  subject: Subject,
-): Promise<Outcome> {
+async function outcome(work: () => Promise<string>): Promise<Outcome> {
   try {
-    return { kind: "result", text: await results(backend, subject) };
+    return { kind: "result", text: await work() };
   } catch (error) {
     if (error instanceof TilewrightError)
       return { kind: "refused", code: error.code, text: error.message };
@@ -129,25 +108,77 @@ function isRefusal(code: string): boolean {
   );
 }
 
-/** Whether all ways to run a subject agree. */
-export async function judge(subject: Subject, gpu?: Backend): Promise<Verdict> {
+interface Lowered {
+  readonly placed: Kernel;
+  readonly executable: Executable;
+}
+
+/** A subject's kernel placed as the subject says, and its code. */
+export function lowered({ kernel, target, placement }: Subject): Lowered {
+  const options = placement === undefined ? {} : { seed: placement };
+  const { kernel: placed } = place(kernel, targets[target], options);
+  return { placed, executable: emitKernel(placed) };
+}
+
+function compiledOf(kernel: Kernel, executable: Executable): CompiledKernel {
+  const signature = { inputs: {}, outputs: {}, inouts: {} };
+  return new CompiledKernel(kernel, signature, executable, printPtx(executable.module));
+}
+
+/** The ways to run a subject besides simulating it as it was traced, in turn. */
+async function* otherWays(
+  subject: Subject,
+  gpu: Gpu | undefined,
+): AsyncGenerator<readonly [string, Outcome]> {
+  const { seed } = subject;
   const target = targets[subject.target];
-  const { schedule, seed } = subject;
-  const simulator = new SimulatorBackend({ target, schedule, seed });
+  let made: Lowered | undefined;
+  const failure = await outcome(async () => {
+    made = lowered(subject);
+    return "";
+  });
+  if (made === undefined) {
+    yield ["the compiler", failure];
+    return;
+  }
+  const { placed, executable } = made;
+  const simulator = new SimulatorBackend({ target, seed, checks: false });
+  yield ["the simulator, placed,", await outcome(() => results(simulator, placed, subject))];
+  const compiled = compiledOf(subject.kernel, executable);
   const emulator = new EmulatorBackend({ target, seed, threads: 1 });
-  const expected = await outcomeOn(simulator, subject);
+  const emulated = await outcome(() => results(emulator, emulator.load(compiled).program, subject));
+  emulator.dispose();
+  yield ["the emulator", emulated];
+  if (gpu !== undefined) yield ["the GPU", await outcome(() => onGpu(gpu, compiled, subject))];
+}
+
+async function onGpu(gpu: Gpu, compiled: CompiledKernel, subject: Subject): Promise<string> {
+  const backend = await gpu.backend();
+  try {
+    const { program } = backend.load(compiled);
+    const text = await results(backend, program, subject);
+    backend.forget(program);
+    return text;
+  } catch (error) {
+    gpu.close();
+    throw error;
+  }
+}
+
+/** Whether all ways to run a subject agree. */
+export async function judge(subject: Subject, gpu?: Gpu): Promise<Verdict> {
+  const { kernel, schedule, seed } = subject;
+  const simulator = new SimulatorBackend({ target: targets[subject.target], schedule, seed });
+  const expected = await outcome(() => results(simulator, simplify(kernel), subject));
   if (expected.kind === "refused" && isRefusal(expected.code))
     return { kind: "skipped", why: expected.code };
-  const found = await outcomeOn(emulator, subject);
-  emulator.dispose();
-  if (found.kind === "refused" && isRefusal(found.code))
-    return { kind: "skipped", why: found.code };
-  const verdict = compare(expected, found, "the emulator");
-  if (gpu === undefined || verdict.kind !== "same") return verdict;
-  const onGpu = await outcomeOn(gpu, subject);
-  if (onGpu.kind === "refused" && isRefusal(onGpu.code))
-    return { kind: "skipped", why: onGpu.code };
-  return compare(expected, onGpu, "the GPU");
+  for await (const [name, found] of otherWays(subject, gpu)) {
+    if (found.kind === "refused" && isRefusal(found.code))
+      return { kind: "skipped", why: found.code };
+    const verdict = compare(expected, found, name);
+    if (verdict.kind !== "same") return verdict;
+  }
+  return { kind: "same" };
 }
 
 function compare(expected: Outcome, found: Outcome, name: string): Verdict {
@@ -159,22 +190,4 @@ function compare(expected: Outcome, found: Outcome, name: string): Verdict {
     kind: "different",
     why: `${name} gives other elements\n${difference(expected.text, found.text)}`,
   };
-}
-
-/** The first elements that differ, array by array. */
-function difference(expected: string, found: string): string {
-  const lines = found.split("\n");
-  return expected
-    .split("\n")
-    .flatMap((line, at) => {
-      const [wanted, given] = [line.split(" "), (lines[at] ?? "").split(" ")];
-      const wrong = wanted.flatMap((text, place) => (text === given[place] ? [] : [place]));
-      const [first] = wrong;
-      if (first === undefined) return [];
-      const counts = `${wrong.length} of ${wanted.length - 1}`;
-      return [
-        `${wanted[0] ?? ""} ${counts} differ, first element ${first - 1}: ${wanted[first]} became ${given[first]}`,
-      ];
-    })
-    .join("\n");
 }

@@ -1,6 +1,6 @@
 /**
- * What a seed stands for: a kernel, its data, the target it is compiled for, and the turns that are taken. The same
- * seed is the same subject for as long as the generators stay as they are; a failure is kept as IR, not as a seed.
+ * What a seed stands for: a kernel, its data, the target it is compiled for, where its tiles are placed, and the turns
+ * that are taken. The same seed is the same subject for as long as the generators stay as they are; a failure is kept as IR, not as a seed.
  */
 import { targets } from "../../src/targets/target.ts";
 import type { Kernel } from "../../src/ir/node.ts";
@@ -16,10 +16,14 @@ export type FuzzTarget = (typeof fuzzTargets)[number];
 export interface Subject {
   readonly kernel: Kernel;
   readonly dimensions: { readonly [name: string]: number };
+  /** Those that are not drawn with the data. */
+  readonly scalars?: { readonly [name: string]: number } | undefined;
   readonly target: FuzzTarget;
   readonly schedule: ScheduleName;
   /** Of the data and of the turns. */
   readonly seed: number;
+  /** Which of all possible placements; the cheapest unless given. */
+  readonly placement?: number | undefined;
 }
 
 export type SubjectKind = "values" | ProgramKind;
@@ -40,12 +44,18 @@ function programFor(kind: SubjectKind, seed: number, random: Random): Program {
   return { kernel: randomKernel(seed, { exact: true }), dimensions: { n: 1 + random.below(14) } };
 }
 
-export function subjectOf(seed: number): Subject & { readonly kind: SubjectKind } {
+/** The subject of a seed, for one of the targets given. */
+export function subjectOf(
+  seed: number,
+  among: readonly FuzzTarget[] = fuzzTargets,
+): Subject & { readonly kind: SubjectKind } {
   const random = new Random(seed);
   const kind = random.pick(kinds);
-  const { kernel, dimensions } = programFor(kind, seed, random);
+  const { kernel, dimensions, scalars } = programFor(kind, seed, random);
   const size = kernel.grid.reduce((product, { cluster }) => product * cluster, 1);
-  const fitting = fuzzTargets.filter((name) => size <= targets[name].clusterSize);
-  const target = random.pick(fitting);
-  return { kind, kernel, dimensions, target, schedule: random.pick(schedules), seed };
+  const fitting = among.filter((name) => size <= targets[name].clusterSize);
+  const target = random.pick(fitting.length > 0 ? fitting : among);
+  const schedule = random.pick(schedules);
+  const placement = random.below(4) === 0 ? undefined : random.below(2 ** 31);
+  return { kind, kernel, dimensions, scalars, target, schedule, seed, placement };
 }
