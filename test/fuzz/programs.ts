@@ -74,6 +74,11 @@ function tame(tile: Tile, random: Random): Tile<"f32"> {
   return polish(tile.cast(f32).maximum(-8).minimum(8).floor().add(0), random);
 }
 
+/** Elements for one block to three, of which the last one may have few. */
+function someBlocks(extent: number, random: Random): number {
+  return 1 + random.below(3 * extent);
+}
+
 /** Tiles of arrays whose sizes are no multiples of them, read before the start and past the end. */
 function edges(random: Random): Program {
   const [n, m] = [dim("n"), dim("m")];
@@ -103,7 +108,10 @@ function edges(random: Random): Program {
       sums.at(slice(row, rows), slice(j, 1)).store(result.sum(1).reshape([rows, 1]));
     },
   );
-  return { kernel: traced, dimensions: { n: 1 + random.below(40), m: 1 + random.below(90) } };
+  return {
+    kernel: traced,
+    dimensions: { n: someBlocks(rows, random), m: someBlocks(columns, random) },
+  };
 }
 
 const edge = 2 ** 31;
@@ -146,7 +154,7 @@ function starts(random: Random): Program {
 
 /** A loop whose carries are used in different ways, and handed on to each other. */
 function carries(random: Random): Program {
-  const size = random.pick([8, 16, 32, 64]);
+  const size = random.pick([8, 16, 16, 32, 32, 64]);
   const shape = [size, size];
   const usesDot = random.below(2) === 0;
   const trips = 1 + random.below(4);
@@ -235,7 +243,7 @@ function sorts(random: Random): Program {
       running.at(at).store(tame(found, random).cumsum(1));
     },
   );
-  return { kernel: traced, dimensions: { n: 1 + random.below(20) } };
+  return { kernel: traced, dimensions: { n: someBlocks(rows, random) } };
 }
 
 /** A thread that copies into a ring of buffers, and one that uses them. */
@@ -363,7 +371,7 @@ function chains(random: Random): Program {
       turn.at(i).signal(1);
     },
   );
-  return { kernel: traced, dimensions: { n: 2 + random.below(12) } };
+  return { kernel: traced, dimensions: { n: 2 + random.below(6) } };
 }
 
 /** Tiles through shared memory, changed by ordinary stores and sent away by copies. */

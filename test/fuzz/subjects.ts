@@ -41,7 +41,7 @@ const schedules: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
 function programFor(kind: SubjectKind, seed: number, random: Random): Program {
   if (kind !== "values") return programOf(kind, random);
   // Rows that fill no last block.
-  return { kernel: randomKernel(seed, { exact: true }), dimensions: { n: 1 + random.below(14) } };
+  return { kernel: randomKernel(seed, { exact: true }), dimensions: { n: 1 + random.below(10) } };
 }
 
 /** The subject of a seed, for one of the targets given. */
