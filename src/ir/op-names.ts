@@ -61,7 +61,7 @@ const opNames: OpNames = {
   proxy_fence: ({ space }) => (space === "smem" ? "commitShared" : "commitGlobal"),
   accumulator: "accumulator",
   wgmma: "wgmma",
-  wgmma_wait: ({ pending }) => (pending === 0 ? "Accumulator.wait" : "Accumulator.waitPending"),
+  wgmma_wait: ({ gives }) => (gives === "tile" ? "Accumulator.wait" : "Accumulator.waitPending"),
   alloc_barrier: "barrier",
   barrier_arrive: "Barrier.arrive",
   barrier_wait: "Barrier.wait",

@@ -12,6 +12,7 @@ import { typeText } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { isPositiveInteger } from "./sizes.ts";
 import { Tile } from "./tile.ts";
 import { emitOrigin } from "./trace.ts";
@@ -37,11 +38,25 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
     this.shape = type.shape;
   }
 
-  /** Waits for all products and gives the sums. */
-  wait(): Tile<D> {
+  /**
+   * Waits for the products of this accumulator and gives the sums: for all of the thread's, or for all but the
+   * newest `pending`, which must have been started later than the last one of its own.
+   */
+  wait(options: { readonly pending?: number } = {}): Tile<D> {
     const location = captureLocation();
+    requireKnownOptions("wait", options, ["pending"], "TW1033", location);
+    const { pending = 0 } = options;
+    if (!isPositiveInteger(pending) && pending !== 0)
+      throw new TilewrightError({
+        code: "TW1019",
+        message: `wait cannot leave ${describe(pending)} unfinished`,
+        location,
+        expected: "a whole number from 0",
+        found: describe(pending),
+      });
     const operands = { accumulator: this.consume(location) };
-    return new Tile(emitOrigin("wgmma_wait", operands, { pending: 0 }, location));
+    const attributes = { pending, gives: "tile" } as const;
+    return new Tile(emitOrigin("wgmma_wait", operands, attributes, location));
   }
 
   /** Waits until at most `pending` of the thread's wgmma are unfinished. */
@@ -58,7 +73,8 @@ export class Accumulator<D extends DTypeName = DTypeName> extends Traced {
       });
     }
     const operands = { accumulator: this.consume(location) };
-    return new Accumulator(emitOrigin("wgmma_wait", operands, { pending }, location));
+    const attributes = { pending, gives: "accumulator" } as const;
+    return new Accumulator(emitOrigin("wgmma_wait", operands, attributes, location));
   }
 
   /** @internal The IR value, for its one use. */

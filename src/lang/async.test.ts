@@ -88,7 +88,7 @@ test("products with a tile in registers and initial sums", () => {
     %2 = accumulator initial(%1) {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
     %3 = constant {value = 0, dtype = bf16, shape = [64, 16]} : tile<bf16, [64, 16]>
     %4 = wgmma %2, %3, %0 : inflight<f32, [64, 8]>
-    %5 = wgmma_wait %4 {pending = 0} : tile<f32, [64, 8]>
+    %5 = wgmma_wait %4 {pending = 0, gives = tile} : tile<f32, [64, 8]>
     %6 = constant {value = 2, dtype = f32, shape = [64, 8]} : tile<f32, [64, 8]>
     %7 = binary %5, %6 {fn = mul} : tile<f32, [64, 8]>
     yield"

@@ -261,10 +261,10 @@ describe("loops", () => {
       %5 = constant {value = 1, dtype = i32, shape = []} : i32
       %6 = loop %3, %4, %5 initial(%2) body(%7: i32, %8: inflight<f32, [64, 8]>) {
         %9 = wgmma %8, %0, %1 : inflight<f32, [64, 8]>
-        %10 = wgmma_wait %9 {pending = 1} : inflight<f32, [64, 8]>
+        %10 = wgmma_wait %9 {pending = 1, gives = accumulator} : inflight<f32, [64, 8]>
         yield %10
       } : inflight<f32, [64, 8]>
-      %11 = wgmma_wait %6 {pending = 0} : tile<f32, [64, 8]>
+      %11 = wgmma_wait %6 {pending = 0, gives = tile} : tile<f32, [64, 8]>
       yield"
     `);
   });

@@ -66,8 +66,8 @@ test("loads, accumulators and what warps compute themselves are not merged", () 
     store %x, %6
     %7 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
     %8 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
-    %9 = wgmma_wait %7 {pending = 0} : tile<f32, [64, 8]>
-    %10 = wgmma_wait %8 {pending = 0} : tile<f32, [64, 8]>
+    %9 = wgmma_wait %7 {pending = 0, gives = tile} : tile<f32, [64, 8]>
+    %10 = wgmma_wait %8 {pending = 0, gives = tile} : tile<f32, [64, 8]>
     %11 = unary %a {fn = neg} : f32
     warps body(%12: i32) {
       %13 = unary %a {fn = neg} : f32

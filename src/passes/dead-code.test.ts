@@ -113,6 +113,6 @@ test("an accumulator that is waited for stays, through a loop", () => {
       %6 = wgmma %5, %0, %1 : inflight<f32, [64, 8]>
       yield %6
     } : inflight<f32, [64, 8]>
-    %7 = wgmma_wait %3 {pending = 0} : tile<f32, [64, 8]>`);
+    %7 = wgmma_wait %3 {pending = 0, gives = tile} : tile<f32, [64, 8]>`);
   expect(deadCode(kernel)).toBe(kernel);
 });

@@ -69,7 +69,7 @@ test("loads, carries, branches and accumulators stay", () => {
         yield
       }
       %11 = accumulator {dtype = f32, shape = [64, 8]} : inflight<f32, [64, 8]>
-      %12 = wgmma_wait %11 {pending = 0} : tile<f32, [64, 8]>
+      %12 = wgmma_wait %11 {pending = 0, gives = tile} : tile<f32, [64, 8]>
       yield %9
     } : f32`);
   expect(hoistInvariants(kernel)).toBe(kernel);

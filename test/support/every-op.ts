@@ -87,7 +87,7 @@ kernel @"not a word" grid [i = 4 cluster 4] threads [producer, "consumer 1"] (
       %17 = wgmma %16, %2, %2 : inflight<f32, [64, 64]>
       yield %17
     } : inflight<f32, [64, 64]> @ "odd \\"name\\".ts":1:2
-    %18 = wgmma_wait %14 {pending = 0} : tile<f32, [64, 64]>
+    %18 = wgmma_wait %14 {pending = 0, gives = tile} : tile<f32, [64, 64]>
     store %4, %18
     %19 = slice_ref %1 offsets(%8, %8) {sizes = [64, 64], dropped = []} : ref<gmem, f32, [64, 64]>
     copy_async %4, %19 {fill = zero, multicast = [], reduction = add}

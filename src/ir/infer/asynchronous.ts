@@ -247,8 +247,8 @@ export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
 
   wgmma_wait(draft) {
     const accumulator = inflightOperand(draft, "the accumulator", draft.operands.accumulator);
-    const { pending } = draft.attributes;
+    const { pending, gives } = draft.attributes;
     requirePending(draft, pending);
-    return [pending === 0 ? tileType(accumulator.dtype, accumulator.shape) : accumulator];
+    return [gives === "tile" ? tileType(accumulator.dtype, accumulator.shape) : accumulator];
   },
 };

@@ -402,12 +402,16 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   [
     "wgmma_wait",
-    infer("wgmma_wait", { accumulator: inflight(f32, 64, 8) }, { pending: 0 }),
+    infer("wgmma_wait", { accumulator: inflight(f32, 64, 8) }, { pending: 0, gives: "tile" }),
     ["tile<f32, [64, 8]>"],
   ],
   [
     "wgmma_wait",
-    infer("wgmma_wait", { accumulator: inflight(f32, 64, 8) }, { pending: 1 }),
+    infer(
+      "wgmma_wait",
+      { accumulator: inflight(f32, 64, 8) },
+      { pending: 1, gives: "accumulator" },
+    ),
     ["inflight<f32, [64, 8]>"],
   ],
   [

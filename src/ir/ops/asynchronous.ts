@@ -99,9 +99,9 @@ export const asynchronousOps = defineOps({
   },
   wgmma_wait: {
     summary:
-      "Waits until at most `pending` of the thread's wgmma are unfinished; with 0 the accumulator becomes a tile.",
+      "Waits until at most `pending` of the thread's wgmma are unfinished, and gives the accumulator on, or its tile where none of those is its own.",
     operands: { accumulator: "one" },
-    attributes: { pending: "integer" },
+    attributes: { pending: "integer", gives: ["tile", "accumulator"] },
     regions: {},
     traits: {
       ...acts,

@@ -9,6 +9,7 @@
  * | visibility | is each value defined once, before its uses, in a region around them       |
  * | types      | does inference give the types that results have                            |
  * | linear     | is each in-flight accumulator consumed exactly once                        |
+ * | flight     | are tiles of accumulators taken when their own products are over           |
  * | placement  | do allocations, collective ops and warp code stand where they can run      |
  * | memory     | are inputs only read, and private memory kept private                      |
  *
@@ -18,6 +19,7 @@ import { inferResults } from "../infer/index.ts";
 import { sameTypeLists, typesText } from "../infer/checks.ts";
 import type { Kernel, Module } from "../node.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
+import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
 import { verifyHeader } from "./kernel.ts";
 import { verifyLinear } from "./linear.ts";
@@ -52,6 +54,7 @@ export function verifyKernel(kernel: Kernel): void {
   verifyVisibility(kernel.body, definitions);
   verifyTypes(kernel);
   verifyLinear(kernel, definitions);
+  verifyFlight(kernel);
   verifyPlacement(kernel);
   verifyMemory(kernel);
 }

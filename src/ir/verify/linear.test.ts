@@ -50,7 +50,9 @@ test(
         },
       ),
     );
-    const pending = only(add("wgmma_wait", { accumulator: repeated }, { pending: 1 }));
+    const pending = only(
+      add("wgmma_wait", { accumulator: repeated }, { pending: 1, gives: "accumulator" }),
+    );
     wait(writer, pending);
   }),
 );

@@ -247,7 +247,7 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
 }
 
 function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
-  const { pending } = op.attributes;
+  const { pending, gives } = op.attributes;
   const [slot, target] = [code.slot(op.operands.accumulator), code.result(op)];
   code.emit(op, (agent) => {
     const awaited = agent.products.awaited(pending);
@@ -260,7 +260,7 @@ function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {
     for (const { reads } of awaited) if (reads !== undefined) agent.timeline?.finish(reads);
     agent.products.settle(pending);
     const accumulator = inflightAt(agent, slot);
-    agent.slots[target] = pending === 0 ? accumulator.lanes : accumulator;
+    agent.slots[target] = gives === "tile" ? accumulator.lanes : accumulator;
     return "switch";
   });
 }

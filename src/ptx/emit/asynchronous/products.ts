@@ -230,7 +230,7 @@ export function wgmmaWait(op: Op<"wgmma_wait">, context: EmitContext): void {
   const accumulator = context.inflight(op.operands.accumulator);
   waitForProducts(context, op.attributes.pending);
   const [result] = op.results;
-  if (op.attributes.pending > 0) context.define(result, accumulator);
+  if (op.attributes.gives === "accumulator") context.define(result, accumulator);
   else context.define(result, tileOf(accumulator, result));
 }
 

@@ -137,4 +137,12 @@ export const verifierCodes = registerCodes({
       "load(() => scoped({ buffer: smem(f32, [4]) }, ({ buffer }) => buffer.peer(1).load()))",
     remedy: "allocate the memory under scratch, or in a scoped that all threads enter",
   },
+  TW2222: {
+    title: "tile taken while its own product may run",
+    cause:
+      "`wait({ pending: n })` leaves the newest n products of the thread running, so n of them must be younger than the last one of its accumulator, on every way that leads there.",
+    example:
+      "const first = wgmma(x, a, b); first.wait({ pending: 1 });  // nothing was started after it",
+    remedy: "start the later products before the wait, or leave fewer of them running",
+  },
 });

@@ -1,0 +1,129 @@
+/**
+ * Which products of tensor cores may still run at each point of a program thread. Products end in the order in
+ * which they were started, so a count is enough: how many were started since the last one of an accumulator.
+ *
+ *   %1 = wgmma %0, …                     %1: 0
+ *   %3 = wgmma %2, …                     %1: 1   %3: 0
+ *   %4 = wgmma_wait %1 {pending = 1}     over    %3: 0      all with a count of 1 or more
+ *   %5 = wgmma_wait %3 {pending = 0}             over
+ *
+ * Where ways join, the smaller count holds, since a wait then leaves more of them running. A loop is followed
+ * until the counts of its carries no longer shrink.
+ */
+import type { AnyOp, Op, Region, Value } from "./node.ts";
+import { traitsOf } from "./traits.ts";
+import { regionList, yieldedValues } from "./traverse.ts";
+
+/** Nothing of the accumulator's runs. */
+export const over = Infinity;
+
+/** Products started since the last one of each accumulator, or `over`. */
+type Counts = Map<Value, number>;
+
+/** An op that ends the flight of an accumulator, and the count that it has then: `over` if all is well. */
+export type Landing = (op: Op<"wgmma_wait">, count: number) => void;
+
+/** Follows all accumulators of a body to the ops that make tiles of them. */
+export function followFlights(body: Region, landing: Landing): void {
+  new Flights(landing).follow(body, new Map());
+}
+
+class Flights {
+  readonly #landing: Landing;
+
+  constructor(landing: Landing) {
+    this.#landing = landing;
+  }
+
+  follow({ ops }: Region, counts: Counts): void {
+    for (const op of ops) this.#step(op, counts);
+  }
+
+  #step(op: AnyOp, counts: Counts): void {
+    if (op.kind === "accumulator") set(counts, op.results, [over]);
+    else if (op.kind === "wgmma") start(op, counts);
+    else if (op.kind === "wgmma_wait") this.#wait(op, counts);
+    else if (op.kind === "products_wait") settle(counts, op.attributes.pending);
+    else if (op.kind === "dot" && op.attributes.instruction === "wgmma") settle(counts, 0);
+    else this.#regions(op, counts);
+  }
+
+  #wait(op: Op<"wgmma_wait">, counts: Counts): void {
+    const { pending, gives } = op.attributes;
+    const before = take(counts, op.operands.accumulator);
+    settle(counts, pending);
+    const count = before >= pending ? over : before;
+    if (gives === "tile") this.#landing(op, count);
+    else set(counts, op.results, [count]);
+  }
+
+  #regions(op: AnyOp, counts: Counts): void {
+    if (op.kind === "loop" || op.kind === "while") return this.#loop(op, counts);
+    const { regions } = traitsOf(op);
+    for (const region of regionList(op)) {
+      if (regions === "once") this.follow(region, counts);
+      // Code that may be left out changes nothing for what runs around it: waits in it may not happen.
+      else this.follow(region, new Map());
+    }
+    if (op.kind === "scoped") hand(counts, yieldedValues(op.regions.body), op.results);
+  }
+
+  #loop(op: Op<"loop"> | Op<"while">, counts: Counts): void {
+    const flying = op.operands.initial.flatMap((value, position) =>
+      value.type.kind === "inflight" ? [position] : [],
+    );
+    let carried = flying.map((position) => take(counts, op.operands.initial[position]));
+    for (let known = false; !known;) {
+      const inside: Counts = new Map();
+      const parameters = op.regions.body.parameters.slice(op.kind === "loop" ? 1 : 0);
+      set(
+        inside,
+        flying.flatMap((position) => parameters[position] ?? []),
+        carried,
+      );
+      if (op.kind === "while") this.follow(op.regions.condition, inside);
+      this.follow(op.regions.body, inside);
+      const yielded = yieldedValues(op.regions.body);
+      const least = flying.map((position, index) =>
+        Math.min(carried[index] ?? 0, take(inside, yielded[position])),
+      );
+      known = least.every((count, index) => count === carried[index]);
+      carried = least;
+    }
+    set(
+      counts,
+      flying.flatMap((position) => op.results[position] ?? []),
+      carried,
+    );
+  }
+}
+
+/** One more product runs behind all others. */
+function start(op: Op<"wgmma">, counts: Counts): void {
+  counts.delete(op.operands.accumulator);
+  for (const [value, count] of counts) counts.set(value, count + 1);
+  set(counts, op.results, [0]);
+}
+
+function settle(counts: Counts, pending: number): void {
+  for (const [value, count] of counts) if (count >= pending) counts.set(value, over);
+}
+
+/** The count of an accumulator that goes by another name from here on. */
+function take(counts: Counts, value: Value | undefined): number {
+  const count = value && counts.get(value);
+  if (value === undefined || count === undefined) throw new Error("an accumulator from elsewhere");
+  counts.delete(value);
+  return count;
+}
+
+function set(counts: Counts, values: readonly Value[], given: readonly number[]): void {
+  values.forEach((value, index) => counts.set(value, given[index] ?? 0));
+}
+
+function hand(counts: Counts, from: readonly Value[], to: readonly Value[]): void {
+  from.forEach((value, index) => {
+    const result = to[index];
+    if (value.type.kind === "inflight" && result) counts.set(result, take(counts, value));
+  });
+}
