@@ -493,4 +493,26 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
       }),
     remedy: "write wait()",
   },
+  {
+    name: "wait that leaves half a product running",
+    code: "TW1019",
+    make: () =>
+      multiplying(({ a, b }) => {
+        wgmma(accumulator(f32, [64, 128]), a, b).wait({ pending: 0.5 }); // <- wait that leaves half a product running
+      }),
+    message: "wait cannot leave 0.5 unfinished",
+  },
+  {
+    name: "tile of a product that may still run",
+    code: "TW2222",
+    make: () =>
+      multiplying(({ a, b }) => {
+        const first = wgmma(accumulator(f32, [64, 128]), a, b);
+        const second = wgmma(accumulator(f32, [64, 128]), a, b);
+        second.wait({ pending: 1 }); // <- tile of a product that may still run
+        first.wait();
+      }),
+    message: "the tile may still be written",
+    remedy: "wait() waits for all",
+  },
 ]);

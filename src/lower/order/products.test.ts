@@ -17,8 +17,10 @@ import {
   loop,
   smem,
   wgmma,
+  zeros,
 } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { place } from "../pipeline.ts";
 import { verifyOrder } from "./order.ts";
@@ -122,3 +124,71 @@ test("what another thread multiplies is handed over by the lanes that wrote it",
   const without = await runEdited(handed, { left }, { edit: withoutLines(fence) });
   expect(without.codes).not.toEqual([]);
 });
+
+/** Scores of one round are worked on while values of the round before are multiplied, as attention does. */
+const overlapped = kernel(
+  {
+    name: "overlapped",
+    inputs: { left: array(bf16, [rows, depth]), right: array(bf16, [depth, depth]) },
+    outputs: { out: array(f32, [rows, depth]) },
+    scratch: { a: smem(bf16, [rows, depth]), b: smem(bf16, [depth, depth]) },
+  },
+  ({ left: source, right, out, a, b }) => {
+    a.store(source.load());
+    b.store(right.load());
+    commitShared();
+    const first = { p: source.load(), o: zeros(f32, [rows, depth]) };
+    const end = loop({ to: rounds, carry: first }, (_, { p, o }) => {
+      const scores = wgmma(accumulator(f32, [rows, depth]), a, b);
+      const values = wgmma(accumulator(f32, [rows, depth], o), p, b);
+      const high = scores.wait({ pending: 1 }).max(1, { keep: true }).minimum(4);
+      const next = p.mul(high.mul(0.5).cast(bf16));
+      return { p: next, o: values.wait().mul(0.5) };
+    });
+    out.store(end.o);
+  },
+);
+
+test("a tile is taken while a later product runs, and its registers are left alone", async () => {
+  const random = Array.from({ length: rows * depth }, (_, index) => ((index * 7) % 5) - 2);
+  const factors = Array.from({ length: depth * depth }, (_, index) => ((index * 5) % 7) - 3);
+  const inputs = {
+    left: fromNumbers(bf16, [rows, depth], random),
+    right: fromNumbers(bf16, [depth, depth], factors),
+  };
+  const { codes, results, ptx } = await runEdited(overlapped, inputs);
+  expect(codes).toEqual([]);
+  expect(ptx).toContain("wgmma.wait_group.sync.aligned 1");
+  const device = await open("simulator");
+  const simulated = await device.run(overlapped, inputs).finally(() => device.dispose());
+  expect(results?.["out"] && toNumbers(results["out"])).toEqual(toNumbers(simulated.out));
+  const expected = reference(random, factors);
+  expect(toNumbers(simulated.out)).toEqual(Float64Array.from(expected));
+  // One product fewer is waited for than the tile needs: the emulator sees that its registers are in flight.
+  const early = (text: string): string => text.replace(/(wait_group\.sync\.aligned) 1;/, "$1 2;");
+  expect((await runEdited(overlapped, inputs, { edit: early })).codes).not.toEqual([]);
+});
+
+/** The same rounds in exact arithmetic: all numbers are small integers and their halves. */
+function reference(source: readonly number[], factors: readonly number[]): readonly number[] {
+  const times = (left: readonly number[]): number[] =>
+    Array.from({ length: rows * depth }, (_, index) => {
+      const [row, column] = [Math.floor(index / depth), index % depth];
+      let sum = 0;
+      for (let k = 0; k < depth; k += 1)
+        sum += (left[row * depth + k] ?? 0) * (factors[k * depth + column] ?? 0);
+      return sum;
+    });
+  const scores = times(source);
+  const highs = Array.from({ length: rows }, (_, row) =>
+    Math.min(4, Math.max(...scores.slice(row * depth, (row + 1) * depth))),
+  );
+  let p = [...source];
+  let o = new Array<number>(rows * depth).fill(0);
+  for (let round = 0; round < rounds; round += 1) {
+    const product = times(p);
+    o = o.map((each, index) => (each + (product[index] ?? 0)) / 2);
+    p = p.map((each, index) => each * ((highs[Math.floor(index / depth)] ?? 0) / 2));
+  }
+  return o;
+}

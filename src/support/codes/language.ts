@@ -131,10 +131,11 @@ export const languageCodes = registerCodes({
     remedy: "use `load` for windows with axes and `loadScalar` for those without",
   },
   TW1019: {
-    title: "wait for a number of products that is not positive",
-    cause: "`waitPending(n)` leaves n of the thread's wgmma running and gives an accumulator.",
+    title: "wait that leaves an impossible number of products",
+    cause:
+      "`waitPending(n)` leaves n of the thread's wgmma running and gives an accumulator, so n is at least 1; `wait({ pending: n })` gives the tile and may leave none.",
     example: "sum.waitPending(0)",
-    remedy: "give a positive whole number",
+    remedy: "give a whole number, for waitPending a positive one",
   },
   TW1020: {
     title: "not a name",
