@@ -105,5 +105,7 @@ export function accumulating(write: (writer: Writer) => void): () => void {
 }
 
 export function wait({ add }: Writer, from: Value, location?: Location): Value {
-  return only(add("wgmma_wait", { accumulator: from }, { pending: 0, gives: "tile" }, {}, location));
+  return only(
+    add("wgmma_wait", { accumulator: from }, { pending: 0, gives: "tile" }, {}, location),
+  );
 }

@@ -181,7 +181,12 @@ const copyMistakes: readonly Mistake[] = [
   {
     name: "negative number of pending products",
     code: "TW2073",
-    make: () => infer("wgmma_wait", { accumulator: inflight(f32, 64, 8) }, { pending: -2, gives: "accumulator" }),
+    make: () =>
+      infer(
+        "wgmma_wait",
+        { accumulator: inflight(f32, 64, 8) },
+        { pending: -2, gives: "accumulator" },
+      ),
     message: "Accumulator.waitPending cannot leave -2 unfinished",
   },
 ];
