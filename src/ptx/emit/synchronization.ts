@@ -225,14 +225,16 @@ function nextParity(
   }
   const position = index && context.scalar(index).register;
   if (position === undefined) throw new Error("a barrier of an array has an index");
-  const bit = code.make("b32", "and.b32", position, integer(phaseBits - 1));
-  const mask = code.make("b32", "shl.b32", code.constant("b32", 1), bit);
   if (count <= phaseBits) {
     const word = phaseWord(phases, 0);
-    const parity = code.make("b32", "bfe.u32", word, bit, integer(1));
+    const shifted = code.make("b32", "shr.u32", word, position);
+    const parity = code.make("b32", "and.b32", shifted, integer(1));
+    const mask = code.make("b32", "shl.b32", code.constant("b32", 1), position);
     code.emit("xor.b32", [word, word, mask]);
     return parity;
   }
+  const bit = code.make("b32", "and.b32", position, integer(phaseBits - 1));
+  const mask = code.make("b32", "shl.b32", code.constant("b32", 1), bit);
   // The word is chosen by comparing, since registers cannot be indexed.
   const number = code.make("b32", "shr.u32", position, integer(5));
   const parity = code.constant("b32", 0);

@@ -8,7 +8,8 @@
  *   slab 0: step 0, 1, 2, 3   slab 1: step 0 …   a chain on each slab's accumulators
  *   wgmma.commit_group                           one group for each wgmma of the language
  *
- * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle.
+ * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle. Shared
+ * memory ends below 2^18, so an address takes 14 bits by itself, and a step is one addition to the low half.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { Op, Value } from "../../../ir/node.ts";
@@ -97,10 +98,16 @@ function sharedOperand(
   if (mn === undefined || k === undefined) throw new Error("an operand has rows and columns");
   if (swizzleWidth(view.layout.swizzle) % 16 !== 0) throw new Error("a swizzle of odd width");
   const start = sharedStart(context, ref);
-  const sixteenths = code.make("b32", "bfe.u32", start, integer(4), integer(14));
-  const wide = code.make("b64", "cvt.u64.u32", sixteenths);
+  const sixteenths = code.make("b32", "shr.u32", start.base, integer(4));
   const constant = descriptorBits(form, view.layout.swizzle);
-  const base = code.make("b64", "or.b64", wide, code.constant("b64", constant));
+  const low = code.make(
+    "b32",
+    "add.u32",
+    sixteenths,
+    integer(Number(constant & 0xffffffffn) + (start.offset >> 4)),
+  );
+  const high = code.constant("b32", constant >> 32n);
+  const base = code.make("b64", "mov.b64", braces([low, high]));
   return {
     transposed: form.major === "mn",
     descriptor(rows, depth) {

@@ -24,6 +24,7 @@ import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
+import type { SharedStart } from "../memory/shared.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
@@ -103,7 +104,7 @@ function boxesOf(view: SharedView): readonly Box[] {
 interface PlannedCopy {
   readonly map: Register;
   readonly rank: number;
-  readonly start: Register;
+  readonly start: SharedStart;
   readonly bytes: number;
   readonly boxes: readonly { readonly offset: number; readonly coordinates: readonly Operand[] }[];
 }
@@ -197,7 +198,7 @@ export function tensorCopyIn(
   const one = scope.oneWarp ? numbers.leader : numbers.elected;
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
   const operands = planned.boxes.map(({ offset, coordinates }) => [
-    address(planned.start, offset),
+    address(planned.start.base, planned.start.offset + offset),
     tensorAddress(planned.map, coordinates),
     address(place.base, place.offset),
   ]);
@@ -293,6 +294,9 @@ export function tensorCopyOut(
       : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
   code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
     for (const { offset, coordinates } of planned.boxes)
-      code.emit(opcode, [tensorAddress(planned.map, coordinates), address(planned.start, offset)]);
+      code.emit(opcode, [
+        tensorAddress(planned.map, coordinates),
+        address(planned.start.base, planned.start.offset + offset),
+      ]);
   });
 }

@@ -227,20 +227,26 @@ export function moveValues({ stride, divisor, count }: SharedMove): readonly num
   return Array.from({ length: count }, (_, step) => step * divisor * stride);
 }
 
-/** b32: the shared::cta address, before the swizzle, of the window's first element. */
-export function sharedStart(context: EmitContext, window: SharedValue): Register {
+/** A shared::cta address in a register, and bytes behind it. */
+export interface SharedStart {
+  readonly base: Register;
+  readonly offset: number;
+}
+
+/** Where the window's first element lies, before the swizzle. */
+export function sharedStart(context: EmitContext, window: SharedValue): SharedStart {
   const { code } = context;
   const { allocation, layout, dtype, first, moves, offset } = window;
   const digits = storedDigits(layout, allocation);
   const base = allocationBase(context, window);
   const exact = partsAddUp(digits, [[first], ...moves.map(moveValues)]);
   const bytes = dtype.bits / 8;
-  const add = (left: Register, right: number): Register =>
-    right === 0 ? left : code.make("b32", "add.u32", left, integer(right));
   if (exact && bytes >= 1) {
     const moved = movedNumber(context, digits, moves, bytes);
-    const start = add(base, offset + storedNumber(digits, first) * bytes);
-    return moved === undefined ? start : code.make("b32", "add.u32", start, moved);
+    return {
+      base: moved === undefined ? base : code.make("b32", "add.u32", base, moved),
+      offset: offset + storedNumber(digits, first) * bytes,
+    };
   }
   const number = moves.reduce(
     (sum, move) => code.make("b32", "add.u32", sum, scaled(context, move)),
@@ -248,5 +254,5 @@ export function sharedStart(context: EmitContext, window: SharedValue): Register
   );
   const stored = storedRegister(context, digits, number, dtype.bits);
   const moved = code.make("b32", "shr.u32", stored, integer(3));
-  return code.make("b32", "add.u32", add(base, offset), moved);
+  return { base: code.make("b32", "add.u32", base, moved), offset };
 }
