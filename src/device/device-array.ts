@@ -97,6 +97,20 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     });
   }
 
+  /** @internal Bytes of this array, from `offset` on, as elements of another format. */
+  part<M extends DTypeName>(
+    dtype: DType<M>,
+    shape: readonly number[],
+    offset: number,
+  ): DeviceArray<M> {
+    const allocation = this.allocationFor(this.#owner);
+    const part = this.#owner.viewOf(allocation, offset, dtype, shape);
+    return new DeviceArray(this.#owner, dtype, shape, part, {
+      of: this.#whole,
+      offset: this.#offset + offset,
+    });
+  }
+
   /** Gives the memory back; a view has none of its own. Doing it twice is harmless. */
   dispose(): void {
     const allocation = this.#allocation;
@@ -109,10 +123,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
   }
 
   #view(offset: number, shape: readonly number[]): DeviceArray<N> {
-    const allocation = this.allocationFor(this.#owner);
-    const part = this.#owner.viewOf(allocation, offset, this.dtype, shape);
-    const whole = { of: this.#whole, offset: this.#offset + offset };
-    return new DeviceArray(this.#owner, this.dtype, shape, part, whole);
+    return this.part(this.dtype, shape, offset);
   }
 
   /** @internal Whether two arrays have bytes in common. */

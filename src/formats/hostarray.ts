@@ -118,6 +118,18 @@ function allocateStorage<N extends DTypeName>(dtype: DType<N>, count: number): S
   return storage as Storage<N>;
 }
 
+/** Bytes of storage as the storage of another format; the bytes begin where that format may. */
+export function viewStorage<N extends DTypeName>(
+  dtype: DType<N>,
+  { buffer, byteOffset }: Storage,
+  offset: number,
+  bytes: number,
+): Storage<N> {
+  const { constructor, BYTES_PER_ELEMENT: size } = allocateStorage(dtype, 0);
+  const View = constructor as new (of: ArrayBufferLike, at: number, length: number) => Storage<N>;
+  return new View(buffer, byteOffset + offset, bytes / size);
+}
+
 function mismatch(
   dtype: DType,
   shape: readonly number[],

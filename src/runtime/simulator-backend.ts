@@ -3,7 +3,7 @@ import type { Allocation, Compiled, Launch } from "../device/backend.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
-import { hostArray, storageBytes } from "../formats/hostarray.ts";
+import { hostArray, storageBytes, viewStorage } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import { simplify } from "../lower/pipeline.ts";
@@ -84,10 +84,9 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
     dtype: DType,
     shape: readonly number[],
   ): SimulatorAllocation {
-    const length = packedBytes(dtype, elementCount(shape)) / data.BYTES_PER_ELEMENT;
-    const start = offset / data.BYTES_PER_ELEMENT;
-    const part = data.subarray(start, start + length);
-    return { bytes: part.byteLength, dtype, data: part, contents };
+    const bytes = packedBytes(dtype, elementCount(shape));
+    const part = viewStorage(dtype, data, offset, bytes);
+    return { bytes, dtype, data: part, contents };
   }
 
   fill({ data, contents }: SimulatorAllocation, pattern: Uint8Array): Promise<void> {

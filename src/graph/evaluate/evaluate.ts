@@ -10,7 +10,15 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
-import { applyGraphRule, isTensor, operandsOf, regionsOf, typeText } from "../ops/index.ts";
+import {
+  applyGraphRule,
+  graphRegion,
+  isTensor,
+  moduleOf,
+  operandsOf,
+  regionsOf,
+  typeText,
+} from "../ops/index.ts";
 import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/index.ts";
 import { datumText, emptyTensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
@@ -30,15 +38,9 @@ export interface EvaluationOptions {
   readonly print?: ((text: string) => void) | undefined;
 }
 
-/** The results of a function. */
-export function evaluate(
-  module: GraphModule,
-  name: string,
-  inputs: readonly Datum[],
-  options: EvaluationOptions = {},
-): readonly Datum[] {
+function sessionOf(module: GraphModule, options: EvaluationOptions): Session {
   const random = new Random(options.seed ?? 0);
-  const session: Session = {
+  return {
     module,
     widened: options.widened ?? false,
     place: { replica: 0, partition: 0 },
@@ -50,9 +52,27 @@ export function evaluate(
     runRegion,
     runFunction,
   };
+}
+
+/** The results of a function. */
+export function evaluate(
+  module: GraphModule,
+  name: string,
+  inputs: readonly Datum[],
+  options: EvaluationOptions = {},
+): readonly Datum[] {
+  const session = sessionOf(module, options);
   const kept = inputs.map((datum) => stored(datum, session));
   const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
   return results;
+}
+
+/** Evaluates a single op, such as a check of what a device computed, on values for its operands. */
+export function runCheck(op: AnyGraphOp, operands: readonly Tensor[]): void {
+  const frame = new Frame(sessionOf(moduleOf(graphRegion([], [], [])), {}));
+  const tensors = operandsOf(op).filter(({ type }) => isTensor(type));
+  for (const [i, value] of tensors.entries()) frame.define(value, operands[i] as Tensor);
+  applyGraphRule(evaluationRules, op, frame);
 }
 
 /** An input as the session keeps it. */

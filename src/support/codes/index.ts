@@ -14,6 +14,7 @@ import { evaluateCodes } from "./evaluate.ts";
 import { fileCodes } from "./files.ts";
 import { formatCodes } from "./formats.ts";
 import { graphCodes } from "./graph.ts";
+import { graphDeviceCodes } from "./graph-devices.ts";
 import { graphTextCodes } from "./graph-text.ts";
 import { irCodes } from "./ir.ts";
 import { languageCodes } from "./language.ts";
@@ -46,4 +47,5 @@ export const codes = Object.freeze({
   ...arrayCodes,
   ...benchCodes,
   ...evaluateCodes,
+  ...graphDeviceCodes,
 });

@@ -1,0 +1,35 @@
+/** Replaces ops whose lowering is other ops, within regions too, until none is left. */
+import { GraphBuilder } from "../../infer/builder.ts";
+import { graphRegion } from "../../ops/node.ts";
+import type { GraphModule, GraphRegion, GraphValue } from "../../ops/node.ts";
+import { replaceOperands } from "../../ops/rebuild.ts";
+import { mapBodies, mapRegions } from "../../passes/pass.ts";
+import type { GraphPass } from "../../passes/pass.ts";
+import { loweringOf } from "../record.ts";
+
+function expandRegion(region: GraphRegion, module: GraphModule): GraphRegion {
+  const replaced = new Map<GraphValue, GraphValue>();
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
+  const builder = new GraphBuilder();
+  let isChanged = false;
+  for (const original of region.ops) {
+    const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
+      expandRegion(inner, module),
+    );
+    const lowering = loweringOf(op);
+    if (lowering.form !== "expand") {
+      builder.append(op);
+      continue;
+    }
+    isChanged = true;
+    const results = builder.within(op, () => lowering.to(op as never, builder, module));
+    for (const [i, value] of op.results.entries()) replaced.set(value, results[i] ?? value);
+  }
+  const expanded = graphRegion(region.parameters, builder.ops, region.results.map(lookUp));
+  return isChanged ? expandRegion(expanded, module) : expanded;
+}
+
+export const expandPass: GraphPass = {
+  name: "expand",
+  run: (module) => mapBodies(module, (body) => expandRegion(body, module)),
+};

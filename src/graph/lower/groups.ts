@@ -1,0 +1,146 @@
+/**
+ * Which ops share a kernel. Ops with memory of their own results are *kept*: results of the region, folds, what control
+ * flow uses, and maps that several kernels use. All other maps are computed where they are used, in the kernel of what
+ * uses them.
+ *
+ *   %0 = exp %x            one kernel: negate(exp x), whose root is %1
+ *   %1 = negate %0
+ *   %2 = reduce %1 …       another, if %1 is kept; the same one if nobody else uses %1
+ *
+ * A map is kept rather than computed again where that would be dear: where several kernels use it, or where a kernel
+ * looks at its elements many times (products, windows, gathers, broadcasts). Views cost nothing and are never kept for
+ * either reason; what they are views of is.
+ */
+import { capturesOf } from "../ops/captures.ts";
+import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { GraphOpKind } from "../ops/table.ts";
+import { operandsOf, regionsOf } from "../ops/traverse.ts";
+import { isTensor, sizeOf } from "../ops/types.ts";
+import { loweringOf } from "./record.ts";
+
+/** Kinds that look at elements of their operands more than once, or at all of several operands for each element. */
+const rereading: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
+  "stablehlo.dot_general",
+  "stablehlo.dot",
+  "chlo.ragged_dot",
+  "stablehlo.convolution",
+  "stablehlo.reduce_window",
+  "stablehlo.select_and_scatter",
+  "stablehlo.scatter",
+  "stablehlo.gather",
+  "stablehlo.torch_index_select",
+]);
+
+const fewParts = 4;
+
+function countOf({ type }: GraphValue): number {
+  return isTensor(type) ? sizeOf(type.shape) : 0;
+}
+
+function isRereading(op: AnyGraphOp): boolean {
+  if (op.kind === "stablehlo.concatenate") return op.operands.inputs.length > fewParts;
+  if (op.kind !== "stablehlo.broadcast_in_dim") return rereading.has(op.kind);
+  const [result] = op.results;
+  const { operand } = op.operands;
+  return result !== undefined && countOf(operand) > 1 && countOf(result) > countOf(operand);
+}
+
+/** Values that an op uses: its operands, and what its regions use of what is around them. */
+export function usesOf(op: AnyGraphOp): readonly GraphValue[] {
+  return [...operandsOf(op), ...regionsOf(op).flatMap(capturesOf)];
+}
+
+/** A constant that is written into kernels instead of being loaded. */
+export function isSplat(op: AnyGraphOp): boolean {
+  return (
+    op.kind === "stablehlo.constant" &&
+    !("kind" in op.attributes.value) &&
+    op.attributes.value.splat
+  );
+}
+
+/** How the values of one op are used. */
+class Usage {
+  readonly kernels = new Set<AnyGraphOp>();
+  isKept = false;
+  isReread = false;
+}
+
+/** The ops of a region whose results have memory. */
+export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
+  const definitions = new Map(region.ops.flatMap((op) => op.results.map((value) => [value, op])));
+  const usages = new Map(region.ops.map((op) => [op, new Usage()]));
+  const usageOf = (value: GraphValue): Usage | undefined => {
+    const op = definitions.get(value);
+    return op === undefined ? undefined : usages.get(op);
+  };
+  const kept = new Set<AnyGraphOp>();
+  // A splat is written wherever it has to be, so it needs no memory of its own to be handed on.
+  const isWritten = (value: GraphValue): boolean => {
+    const op = definitions.get(value);
+    return op !== undefined && isSplat(op);
+  };
+  for (const value of region.results) {
+    const usage = usageOf(value);
+    if (usage !== undefined) usage.isKept = !isWritten(value);
+  }
+  for (const op of region.ops.toReversed()) {
+    const own = usages.get(op) ?? new Usage();
+    if (isKept(op, own)) kept.add(op);
+    const isRoot = kept.has(op);
+    const { form } = loweringOf(op);
+    for (const value of usesOf(op)) {
+      const usage = usageOf(value);
+      if (usage === undefined) continue;
+      const isHandedOn = form === "control" && !isAsked(op, value) && isWritten(value);
+      if (form !== "map" && form !== "fold" && !isHandedOn) usage.isKept = true;
+      for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
+      usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
+    }
+  }
+  return kept;
+}
+
+/** Whether a branch depends on the value. */
+function isAsked(op: AnyGraphOp, value: GraphValue): boolean {
+  if (op.kind === "stablehlo.if") return op.operands.pred === value;
+  return op.kind === "stablehlo.case" && op.operands.index === value;
+}
+
+function isKept(op: AnyGraphOp, usage: Usage): boolean {
+  const lowering = loweringOf(op);
+  if (lowering.form === "none") return false;
+  if (lowering.form !== "map") return true;
+  if (op.kind === "stablehlo.constant") return usage.isKept || !isSplat(op);
+  if (usage.isKept) return true;
+  return !lowering.isFree && (usage.kernels.size > 1 || usage.isReread);
+}
+
+/** What a kernel is made of: the ops that are computed in it, in order, and the values that it loads. */
+export interface Cone {
+  readonly ops: readonly AnyGraphOp[];
+  readonly inputs: readonly GraphValue[];
+}
+
+/** The ops and inputs that values need, down to values that have memory. */
+export function coneOf(
+  values: readonly GraphValue[],
+  isStored: (value: GraphValue) => boolean,
+  definitions: ReadonlyMap<GraphValue, AnyGraphOp>,
+): Cone {
+  const ops = new Set<AnyGraphOp>();
+  const inputs = new Set<GraphValue>();
+  const visit = (value: GraphValue): void => {
+    if (isStored(value)) {
+      inputs.add(value);
+      return;
+    }
+    const op = definitions.get(value);
+    if (op === undefined) throw new Error(`value ${value.id} has neither memory nor an op`);
+    if (ops.has(op)) return;
+    usesOf(op).forEach(visit);
+    ops.add(op);
+  };
+  values.forEach(visit);
+  return { ops: [...ops], inputs: [...inputs] };
+}

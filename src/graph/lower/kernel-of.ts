@@ -1,0 +1,163 @@
+/**
+ * The kernel of a group: a grid over the elements of the results, a run of points a block, the root's rule at these
+ * points, and a store. Kernels of equal groups are one kernel, whatever their ops are called, so that twelve equal
+ * layers compile once.
+ */
+import type { DType } from "../../formats/dtype.ts";
+import { array, cdiv, kernel, slice } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
+import { sizeOf, typeText } from "../ops/types.ts";
+import { PointContext } from "./context.ts";
+import type { AnyPointRule } from "./context.ts";
+import { Points } from "./points/points.ts";
+import { loweringOf } from "./record.ts";
+import { cannotRun, dtypeOf, tensorTypeOf } from "./storage.ts";
+
+/** What a kernel computes. */
+export interface Group {
+  /** A name for the kernel, such as `reduce`. */
+  readonly title: string;
+  /** The ops computed in the kernel, each after those it uses. */
+  readonly ops: readonly AnyGraphOp[];
+  readonly inputs: readonly GraphValue[];
+  /** Values of one shape. */
+  readonly results: readonly GraphValue[];
+  /** Results at points, where that is not the rule of their op. */
+  readonly rule?: ((points: Points, context: PointContext) => readonly Tile[]) | undefined;
+  /** The op whose regions that rule runs. */
+  readonly source?: AnyGraphOp | undefined;
+  /** Tells such rules apart. */
+  readonly key: string;
+}
+
+const applyRule: AnyPointRule = (op, points, context) => {
+  const lowering = loweringOf(op);
+  if (lowering.form === "map" || lowering.form === "fold")
+    return lowering.rule(op as never, points, context);
+  throw cannotRun(op, "it stands where only elementwise ops can");
+};
+
+const kernels = new Map<string, KernelDefinition>();
+
+/** The kernel of a group, made once for all groups with the same text. */
+export function kernelOf(group: Group): KernelDefinition {
+  const text = groupText(group);
+  const known = kernels.get(text);
+  if (known !== undefined) return known;
+  const made = makeKernel(group);
+  kernels.set(text, made);
+  return made;
+}
+
+const mostLanes = 128;
+
+function widthFor(count: number): number {
+  let width = 1;
+  while (width < count && width < mostLanes) width *= 2;
+  return width;
+}
+
+function flatArray(value: GraphValue) {
+  return array(dtypeOf(value) as DType, [sizeOf(tensorTypeOf(value).shape)]);
+}
+
+function makeKernel(group: Group): KernelDefinition {
+  const { inputs, results, ops } = group;
+  const [first] = results;
+  if (first === undefined) throw new Error("a kernel has results");
+  const { shape } = tensorTypeOf(first);
+  const count = sizeOf(shape);
+  const width = widthFor(count);
+  const { source } = group;
+  const definitions = new Map(
+    [...ops, ...(source === undefined ? [] : [source])].flatMap(definitionsOf),
+  );
+  const spec = {
+    name: group.title,
+    grid: { block: cdiv(count, width) },
+    inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
+    outputs: Object.fromEntries(results.map((value, i) => [outputName(i), flatArray(value)])),
+  };
+  return kernel(spec, (parts) => {
+    const named = parts as unknown as { readonly [name: string]: unknown };
+    const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
+    const context = new PointContext({ refs, definitions, rule: applyRule });
+    const start = (named["block"] as Scalar<"i32">).mul(width);
+    const points =
+      shape.length === 0 ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
+    const tiles =
+      group.rule === undefined
+        ? results.map((value) => context.element(value, points))
+        : group.rule(points, context);
+    for (const [i, tile] of tiles.entries()) {
+      const out = named[outputName(i)] as Ref | undefined;
+      out?.at(slice(start, width)).store(tile.broadcastTo([width]));
+    }
+  }) as unknown as KernelDefinition;
+}
+
+/** The names of a kernel's arrays. */
+export function inputName(at: number): string {
+  return `in${at}`;
+}
+
+export function outputName(at: number): string {
+  return `out${at}`;
+}
+
+/** An op's results and those of the ops in its regions, each with its op. */
+function definitionsOf(op: AnyGraphOp): readonly (readonly [GraphValue, AnyGraphOp])[] {
+  const within = regionsOf(op).flatMap((region) => [...opsWithin(region)]);
+  return [op, ...within].flatMap((each) => each.results.map((value) => [value, each] as const));
+}
+
+/** Numbers values in the order in which they are met. */
+class Names {
+  readonly #names = new Map<GraphValue, string>();
+
+  of(value: GraphValue): string {
+    const known = this.#names.get(value);
+    if (known !== undefined) return known;
+    const name = `%${this.#names.size}:${typeText(value.type)}`;
+    this.#names.set(value, name);
+    return name;
+  }
+}
+
+/** A text that is the same for groups that compute the same. */
+function groupText({ title, ops, inputs, results, source, key }: Group): string {
+  const names = new Names();
+  return [
+    `${title} ${key}`,
+    inputs.map((value) => names.of(value)).join(),
+    ...ops.map((op) => opText(op, names)),
+    ...(source === undefined ? [] : [opText(source, names)]),
+    results.map((value) => names.of(value)).join(),
+  ].join("\n");
+}
+
+function opText(op: AnyGraphOp, names: Names): string {
+  const operands = operandsOf(op).map((value) => names.of(value));
+  const attributes = JSON.stringify(op.attributes, plainAttribute);
+  const regions = regionsOf(op).map((region) => regionText(region, names));
+  const results = op.results.map((value) => names.of(value));
+  return `${results.join()}=${op.kind}(${operands.join()})${attributes}${regions.join()}`;
+}
+
+function regionText({ parameters, ops, results }: GraphRegion, names: Names): string {
+  const inner = ops.map((op) => opText(op, names));
+  const ends = [parameters, results].map((values) => values.map((value) => names.of(value)).join());
+  return `{${ends[0]}:${inner.join(";")}:${ends[1]}}`;
+}
+
+/** Attributes as JSON has them; typed arrays would otherwise lose −0, NaN and 64 bits. */
+function plainAttribute(_key: string, value: unknown): unknown {
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
+  if (value instanceof Map) return [...(value as Map<unknown, unknown>)];
+  if (!ArrayBuffer.isView(value)) return value;
+  const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return `${value.constructor.name}:${bytes.join()}`;
+}

@@ -1,0 +1,87 @@
+/**
+ * The forms that a lowering can have. `record.ts` has one for every op kind.
+ *
+ * | form    | ops                                   | what it is                                                      |
+ * |---------|---------------------------------------|-----------------------------------------------------------------|
+ * | map     | add, select, slice, gather, iota …    | results at points from operands at points; neighbours share a kernel |
+ * | fold    | reduce, dot_general, convolution …    | the same with a loop inside: the root of its kernel              |
+ * | steps   | sort …                                | several kernels, one after another, with memory between them    |
+ * | expand  | batch_norm_training, top_k …          | other ops                                                       |
+ * | alias   | optimization_barrier, calls that JAX prints | its results are its operands                               |
+ * | control | while, case, if                       | plans within the plan                                           |
+ * | check   | check.expect_eq …                     | compared on the host when the program has run                   |
+ * | none    | create_token …                        | nothing runs                                                    |
+ * | choose  | custom_call                           | one of these, by what is called                                 |
+ * | refuse  | all_reduce, fft …                     | no device runs it, with the reason                              |
+ */
+import type { Tile } from "../../lang/index.ts";
+import type { GraphBuilder } from "../infer/builder.ts";
+import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
+import type { GraphOpKind } from "../ops/table.ts";
+import type { PointContext } from "./context.ts";
+import type { Points } from "./points/points.ts";
+
+/** The results of an op at points; one tile a result. */
+export type PointRule<K extends GraphOpKind> = (
+  op: GraphOp<K>,
+  points: Points,
+  context: PointContext,
+) => readonly Tile[];
+
+/** A kernel of a lowering with several: values at the points of its results, which all have one shape. */
+export interface KernelStep {
+  /** What it computes, for the plan and the profile. */
+  readonly title: string;
+  /** Values of the program, or results of earlier steps. */
+  readonly inputs: readonly GraphValue[];
+  readonly results: readonly GraphValue[];
+  /** Tells it from every step that computes something else from inputs of the same types. */
+  readonly key: string;
+  readonly rule: (points: Points, context: PointContext) => readonly Tile[];
+}
+
+export type Lowering<K extends GraphOpKind> =
+  | {
+      readonly form: "map";
+      /** Whether computing it again is cheaper than keeping it. */
+      readonly isFree: boolean;
+      readonly rule: PointRule<K>;
+    }
+  | {
+      readonly form: "fold";
+      readonly rule: PointRule<K>;
+    }
+  | { readonly form: "steps"; readonly steps: (op: GraphOp<K>) => readonly KernelStep[] }
+  | {
+      readonly form: "expand";
+      readonly to: (
+        op: GraphOp<K>,
+        builder: GraphBuilder,
+        module: GraphModule,
+      ) => readonly GraphValue[];
+    }
+  | { readonly form: "alias"; readonly operands: (op: GraphOp<K>) => readonly GraphValue[] }
+  | { readonly form: "control" }
+  | { readonly form: "check" }
+  | { readonly form: "none" }
+  | { readonly form: "choose"; readonly by: (op: GraphOp<K>) => Lowering<K> }
+  | { readonly form: "refuse"; readonly reason: string };
+
+export type Lowerings<K extends GraphOpKind> = { readonly [N in K]: Lowering<N> };
+
+export function map<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
+  return { form: "map", isFree: false, rule };
+}
+
+/** A map that moves elements, which costs no more than loading them. */
+export function view<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
+  return { form: "map", isFree: true, rule };
+}
+
+export function fold<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
+  return { form: "fold", rule };
+}
+
+export function refuse(reason: string): Lowering<GraphOpKind> & { readonly form: "refuse" } {
+  return { form: "refuse", reason };
+}

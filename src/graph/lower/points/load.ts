@@ -1,0 +1,41 @@
+/**
+ * Loads at points. An array of a graph is one run of memory; it is read as a window where the points lie side by side
+ * or all lanes want one element, and by index otherwise. An index never leaves the array: lanes beyond the result's
+ * end, and lanes whose value is not used, read some element of it.
+ */
+import { bool, i32 } from "../../../formats/dtype.ts";
+import { full, iota, loop, slice, zeros } from "../../../lang/index.ts";
+import type { Ref, Tile } from "../../../lang/index.ts";
+import { clampIndex, isUniform } from "./indices.ts";
+import type { Points } from "./points.ts";
+
+/** The elements of a flat array at points of a tensor with as many elements. */
+export function loadAt(ref: Ref, points: Points): Tile {
+  const last = points.count - 1;
+  if (last === 0) return ref.at(slice(0, 1)).load();
+  const width = points.tile.reduce((product, extent) => product * extent, 1);
+  if (points.run !== undefined) return ref.at(slice(points.run, width)).load();
+  const position = clampIndex(points.position, last);
+  if (isUniform(position)) return ref.at(slice(position, 1)).load();
+  return gather(ref, position);
+}
+
+/**
+ * The elements at a tile of positions. Windows are rectangular and their starts are the same for all lanes, so each
+ * lane's element is read in a turn of its own: right, and slow. An access by a tile of indices takes this place once
+ * kernels have one.
+ */
+function gather(ref: Ref, positions: Tile<"i32">): Tile {
+  const { shape } = positions;
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const flat = positions.reshape([count]);
+  const lane = iota(i32, [count], 0);
+  const start = ref.dtype.kind === "bool" ? full(bool, [count], false) : zeros(ref.dtype, [count]);
+  const elements = loop({ to: count, carry: start as Tile }, (turn, found) => {
+    const isTurn = lane.eq(turn);
+    const position = isTurn.select(flat, 0).sum();
+    const element = ref.at(slice(position, 1)).load();
+    return isTurn.select(element, found) as Tile;
+  });
+  return elements.reshape(shape);
+}

@@ -1,0 +1,146 @@
+/**
+ * Points: the places of a tensor that a tile of a kernel is about, one a lane.
+ *
+ *   result f32[6, 10], block 1 of 32 lanes        positions 32 … 63 in row-major order
+ *   axes                                          position / 10, position % 10
+ *
+ * Everything is asked for at points: a kernel stores its result at the points of its block, the rule of the result's
+ * op asks for operands at points that it computes, and so on until memory is reached. Where the points of a block lie
+ * side by side in memory, they know it (`run`), and so do the points of a reshape; a load there is one window.
+ * All other loads go by index.
+ */
+import { i32 } from "../../../formats/dtype.ts";
+import { iota } from "../../../lang/index.ts";
+import type { Scalar } from "../../../lang/index.ts";
+import { sizeOf } from "../../ops/types.ts";
+import { addIndex, divideIndex, isUniform, remainderIndex, scaleIndex } from "./indices.ts";
+import type { Index } from "./indices.ts";
+
+export function stridesOf(shape: readonly number[]): readonly number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= shape[axis] ?? 1;
+  }
+  return strides;
+}
+
+export class Points {
+  /** The shape of the tensor that they are places of. */
+  readonly shape: readonly number[];
+  /** The shape of the tiles of values at them; a value that is the same everywhere may have extents of 1. */
+  readonly tile: readonly number[];
+  /** The row-major position of the first, where the others follow it one by one. */
+  readonly run: number | Scalar<"i32"> | undefined;
+  readonly #reshaped = new Map<string, Points>();
+  #axes: readonly Index[] | undefined;
+  #position: Index | undefined;
+
+  private constructor(
+    shape: readonly number[],
+    tile: readonly number[],
+    given: {
+      readonly run?: number | Scalar<"i32"> | undefined;
+      readonly axes?: readonly Index[];
+      readonly position?: Index | undefined;
+    },
+  ) {
+    this.shape = shape;
+    this.tile = tile;
+    this.run = given.run;
+    this.#axes = given.axes;
+    this.#position = given.position;
+  }
+
+  /** The points of a block: `width` positions from `first` on. */
+  static run(shape: readonly number[], first: number | Scalar<"i32">, width: number): Points {
+    return new Points(shape, [width], { run: first });
+  }
+
+  /** Points by an index for each axis. */
+  static at(shape: readonly number[], tile: readonly number[], axes: readonly Index[]): Points {
+    return new Points(shape, tile, { axes });
+  }
+
+  /** The only place of a tensor without axes. */
+  scalar(): Points {
+    return this.#as("", () => new Points([], this.tile, { axes: [], position: 0 }));
+  }
+
+  /** The same places, counted in row-major order, of a tensor of another shape. */
+  reshape(shape: readonly number[]): Points {
+    if (shape.length === 0) return this.scalar();
+    return this.#as(
+      shape.join(),
+      () => new Points(shape, this.tile, { run: this.run, position: this.#known() }),
+    );
+  }
+
+  #as(key: string, make: () => Points): Points {
+    const known = this.#reshaped.get(key);
+    if (known !== undefined) return known;
+    const made = make();
+    this.#reshaped.set(key, made);
+    return made;
+  }
+
+  /** The position where it is known without computing it from a run. */
+  #known(): Index | undefined {
+    return this.run === undefined ? this.position : undefined;
+  }
+
+  /** The row-major position. */
+  get position(): Index {
+    this.#position ??=
+      this.run === undefined
+        ? sumOfProducts(this.axes, stridesOf(this.shape))
+        : addIndex(iota(i32, this.tile, this.tile.length - 1), this.run);
+    return this.#position;
+  }
+
+  /** The index along each axis. */
+  get axes(): readonly Index[] {
+    this.#axes ??= axesOfPosition(this.position, this.shape);
+    return this.#axes;
+  }
+
+  /** Computes position and axes now, so that they can be used inside loops and after them. */
+  settle(): void {
+    void this.position;
+    void this.axes;
+  }
+
+  axis(at: number): Index {
+    const index = this.axes[at];
+    if (index === undefined)
+      throw new Error(`points of ${this.shape.length} axes have no axis ${at}`);
+    return index;
+  }
+
+  /** Whether all lanes are at one place. */
+  get isUniform(): boolean {
+    return this.run === undefined && isUniform(this.position);
+  }
+
+  get count(): number {
+    return sizeOf(this.shape);
+  }
+}
+
+export function sumOfProducts(indices: readonly Index[], factors: readonly number[]): Index {
+  return indices.reduce<Index>(
+    (sum, index, i) => addIndex(sum, scaleIndex(index, factors[i] ?? 0)),
+    0,
+  );
+}
+
+/** An index for each axis of a row-major position. */
+export function axesOfPosition(position: Index, shape: readonly number[]): readonly Index[] {
+  const strides = stridesOf(shape);
+  return shape.map((extent, axis) => {
+    if (extent === 1) return 0;
+    const above = divideIndex(position, strides[axis] ?? 1);
+    return axis === shape.findIndex((each) => each !== 1) ? above : remainderIndex(above, extent);
+  });
+}

@@ -1,0 +1,113 @@
+/** The lowering of every op kind: a new op does not compile until it has one here. */
+import type { AnyGraphOp } from "../ops/node.ts";
+import type { GraphOpKind } from "../ops/table.ts";
+import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
+import { expandComposite, expandScan, largest } from "./expand/library.ts";
+import { fold, refuse } from "./lowering.ts";
+import type { Lowering, Lowerings } from "./lowering.ts";
+import { callLowering } from "./rules/calls.ts";
+import { elementwiseLowerings } from "./rules/elementwise.ts";
+import { convolutionAt, dotAt, plainDotNumbers } from "./rules/products.ts";
+import { raggedDotAt } from "./rules/ragged.ts";
+import { generatorLowering } from "./rules/random.ts";
+import { reductionLowerings } from "./rules/reductions.ts";
+import { scatterAt } from "./rules/scatter.ts";
+import { shapeLowerings } from "./rules/shapes.ts";
+
+const between = refuse("it works between devices");
+const withHost = refuse("it exchanges values with the host while the program runs");
+const complexNumbers = refuse("devices have no complex numbers");
+const control = { form: "control" } as const;
+const check = { form: "check" } as const;
+const none = { form: "none" } as const;
+
+export const lowerings: Lowerings<GraphOpKind> = {
+  ...elementwiseLowerings,
+  ...shapeLowerings,
+  ...reductionLowerings,
+  "stablehlo.scatter": fold(scatterAt),
+  "stablehlo.dot_general": fold((op, points, context) =>
+    dotAt(
+      op,
+      op.operands.lhs,
+      op.operands.rhs,
+      op.attributes.dot_dimension_numbers,
+      points,
+      context,
+      op.attributes.algorithm,
+    ),
+  ),
+  "stablehlo.dot": fold((op, points, context) =>
+    dotAt(op, op.operands.lhs, op.operands.rhs, plainDotNumbers(op.operands.lhs), points, context),
+  ),
+  "stablehlo.einsum": refuse("it has no lowering yet: dot_general replaces it"),
+  "stablehlo.unary_einsum": refuse("it has no lowering yet: reduce replaces it"),
+  "stablehlo.convolution": fold(convolutionAt),
+  "stablehlo.dynamic_conv": refuse("its padding is known only when it runs"),
+  "stablehlo.fft": complexNumbers,
+  "stablehlo.cholesky": refuse("it has no lowering yet"),
+  "stablehlo.triangular_solve": refuse("it has no lowering yet"),
+  "stablehlo.batch_norm_inference": { form: "expand", to: expandInference },
+  "stablehlo.batch_norm_training": { form: "expand", to: expandTraining },
+  "stablehlo.batch_norm_grad": { form: "expand", to: expandGradient },
+  "stablehlo.rng": refuse("its numbers come from nowhere: rng_bit_generator has a state"),
+  "stablehlo.rng_bit_generator": generatorLowering,
+  "stablehlo.while": control,
+  "stablehlo.case": control,
+  "stablehlo.if": control,
+  "stablehlo.optimization_barrier": {
+    form: "alias",
+    operands: ({ operands }) => operands.operand,
+  },
+  "func.call": refuse("calls are inlined before"),
+  "stablehlo.composite": { form: "expand", to: expandComposite },
+  "stablehlo.custom_call": callLowering,
+  "stablehlo.tuple": refuse("devices have no tuples"),
+  "stablehlo.get_tuple_element": refuse("devices have no tuples"),
+  "sdy.sharding_constraint": { form: "alias", operands: ({ operands }) => [operands.input] },
+  "sdy.manual_computation": between,
+  foreign: refuse("it is of no known dialect"),
+  "stablehlo.replica_id": between,
+  "stablehlo.partition_id": between,
+  "stablehlo.all_gather": between,
+  "stablehlo.all_reduce": between,
+  "stablehlo.all_to_all": between,
+  "stablehlo.reduce_scatter": between,
+  "stablehlo.collective_broadcast": between,
+  "stablehlo.collective_reduce": between,
+  "stablehlo.collective_permute": between,
+  "stablehlo.cross-replica-sum": between,
+  "stablehlo.send": withHost,
+  "stablehlo.recv": withHost,
+  "stablehlo.infeed": withHost,
+  "stablehlo.outfeed": withHost,
+  "stablehlo.async_start": between,
+  "stablehlo.async_done": between,
+  "stablehlo.after_all": none,
+  "stablehlo.create_token": none,
+  "chlo.top_k": {
+    form: "expand",
+    to: (op, builder) => largest(builder, op.operands.operand, op.results),
+  },
+  "chlo.ragged_dot": fold(raggedDotAt),
+  "chlo.scan": { form: "expand", to: expandScan },
+  "check.expect_eq": check,
+  "check.expect_eq_const": check,
+  "check.expect_almost_eq": check,
+  "check.expect_almost_eq_const": check,
+  "check.expect_close": check,
+  "check.expect_serialized_eq": refuse("probes are files of the evaluator"),
+  "interpreter.run_parallel": between,
+  "interpreter.print": withHost,
+  "interpreter.probe": withHost,
+};
+
+/** A lowering without the kind of its op, which it fits all the same. */
+export type AnyLowering = Lowering<GraphOpKind>;
+
+/** The lowering of an op. */
+export function loweringOf(op: AnyGraphOp): AnyLowering {
+  // The kind picks the lowering, which TypeScript cannot see.
+  const found = lowerings[op.kind] as unknown as AnyLowering;
+  return found.form === "choose" ? found.by(op as never) : found;
+}

@@ -1,0 +1,205 @@
+/**
+ * Random bits, one element a lane: a hash of the element's number under the state's key. See the evaluator
+ * (`src/graph/evaluate/random.ts`) for which element takes which word of which hash.
+ */
+import { u32, u64 } from "../../../formats/dtype.ts";
+import type { Tile } from "../../../lang/index.ts";
+import { elements } from "../../ops/elements.ts";
+import type { GraphOp, GraphValue } from "../../ops/node.ts";
+import { sizeOf, typeText } from "../../ops/types.ts";
+import type { PointContext } from "../context.ts";
+import type { KernelStep, Lowering } from "../lowering.ts";
+import { divideIndex, remainderIndex, tileOfIndex } from "../points/indices.ts";
+import type { Index } from "../points/indices.ts";
+import { Points, stridesOf, sumOfProducts } from "../points/points.ts";
+import { cannotRun, dtypeOf, tensorTypeOf } from "../storage.ts";
+import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
+
+export type Words = readonly [Tile, Tile];
+
+const rotations = [
+  [13, 15, 26, 6],
+  [17, 29, 16, 24],
+] as const;
+
+const word = (value: number): Tile => constantTile(u32, value >>> 0);
+
+function rotateLeft(value: Tile, distance: number): Tile {
+  return value.shl(distance).or(value.shr(32 - distance));
+}
+
+/** Twenty rounds of Threefry-2x32 on tiles of u32. */
+export function threefryTiles(key: Words, counter: Words): Words {
+  const schedule = [key[0], key[1], key[0].xor(key[1]).xor(word(0x1bd11bda))] as const;
+  let x = counter[0].add(schedule[0]);
+  let y = counter[1].add(schedule[1]);
+  for (let group = 1; group <= 5; group++) {
+    for (const distance of rotations[(group - 1) % 2] ?? []) {
+      x = x.add(y);
+      y = rotateLeft(y, distance).xor(x);
+    }
+    x = x.add(schedule[group % 3] as Tile);
+    y = y.add(schedule[(group + 1) % 3] as Tile).add(word(group));
+  }
+  return [x, y];
+}
+
+/** Ten rounds of Philox-4x32. */
+function philoxTiles(key: Words, counter: readonly Tile[]): readonly Tile[] {
+  let words = counter;
+  let [first, second] = key;
+  for (let round = 0; round < 10; round++) {
+    const [a, b, c, d] = words as readonly [Tile, Tile, Tile, Tile];
+    const left = a.cast(u64).mul(0xd2511f53n);
+    const right = c.cast(u64).mul(0xcd9e8d57n);
+    words = [
+      highWord(right).xor(b).xor(first),
+      lowWord(right),
+      highWord(left).xor(d).xor(second),
+      lowWord(left),
+    ];
+    first = first.add(word(0x9e3779b9));
+    second = second.add(word(0xbb67ae85));
+  }
+  return words;
+}
+
+function lowWord(value: Tile): Tile {
+  return value.cast(u32);
+}
+
+function highWord(value: Tile): Tile {
+  return value.shr(constantTile(u64, 32)).cast(u32);
+}
+
+function joined(low: Tile, high: Tile): Tile {
+  return high.cast(u64).shl(32n).or(low.cast(u64));
+}
+
+/** The shape of hashes, each a pair along one axis: the first even one, or else the longest. */
+function halfShape(shape: readonly number[]): {
+  readonly half: readonly number[];
+  readonly axis: number;
+} {
+  const even = shape.findIndex((extent) => extent % 2 === 0);
+  const axis = even >= 0 ? even : shape.indexOf(Math.max(...shape));
+  return {
+    axis,
+    half: shape.map((extent, each) => (each === axis ? Math.ceil(extent / 2) : extent)),
+  };
+}
+
+type Generator = GraphOp<"stablehlo.rng_bit_generator">;
+
+function stateWord(state: GraphValue, at: number, points: Points, context: PointContext): Tile {
+  return context.element(state, Points.at(tensorTypeOf(state).shape, points.tile, [at]));
+}
+
+function wordsOf(value: Tile): Words {
+  return [lowWord(value), highWord(value)];
+}
+
+function wide(index: Index): Tile {
+  return tileOfIndex(index).cast(u64);
+}
+
+/** The one of several tiles that an index names. */
+function pick(tiles: readonly Tile[], index: Index): Tile {
+  const place = tileOfIndex(index);
+  return tiles.reduce((found, tile, i) => (i === 0 ? found : select(place.eq(i), tile, found)));
+}
+
+function threefryAt(
+  state: GraphValue,
+  isWide: boolean,
+  points: Points,
+  context: PointContext,
+): Tile {
+  const key = wordsOf(stateWord(state, 0, points, context));
+  const counter = stateWord(state, 1, points, context);
+  const hash = (n: Index): Words => threefryTiles(key, wordsOf(counter.add(wide(n))));
+  if (isWide) return joined(...hash(points.position));
+  const { half, axis } = halfShape(points.shape);
+  const own = points.axes.map((index, each) => (each === axis ? divideIndex(index, 2) : index));
+  const words = hash(sumOfProducts(own, stridesOf(half)));
+  return pick(words, points.shape.length === 0 ? 0 : remainderIndex(points.axis(axis), 2));
+}
+
+function philoxAt(state: GraphValue, isWide: boolean, points: Points, context: PointContext): Tile {
+  const key = stateWord(state, 0, points, context);
+  const low = stateWord(state, 1, points, context);
+  const high = tensorTypeOf(state).shape[0] === 3 ? stateWord(state, 2, points, context) : key;
+  const perHash = isWide ? 2 : 4;
+  const sum = low.add(wide(divideIndex(points.position, perHash)));
+  const carry = select(sum.lt(low), constantTile(u64, 1), constantTile(u64, 0));
+  const counter = [...wordsOf(sum), ...wordsOf(high.add(carry))];
+  const words = philoxTiles(wordsOf(key), counter);
+  const [a, b, c, d] = words as readonly [Tile, Tile, Tile, Tile];
+  const values = isWide ? [joined(a, b), joined(c, d)] : words;
+  return pick(values, remainderIndex(points.position, perHash));
+}
+
+/** The bits of each element. */
+function randomBitsAt(op: Generator, points: Points, context: PointContext): Tile {
+  const [, result] = op.results;
+  if (result === undefined) throw new Error("a generator has bits");
+  const { bits, kind } = elements[tensorTypeOf(result).element];
+  if (kind === "bool") throw cannotRun(op, "its elements have no random bits");
+  const isWide = bits === 64;
+  const { initial_state: state } = op.operands;
+  const isThreefry = op.attributes.rng_algorithm === "THREE_FRY";
+  const value = (isThreefry ? threefryAt : philoxAt)(state, isWide, points, context);
+  const dtype = dtypeOf(result);
+  const code = value.cast(unsignedOf(dtype.bits));
+  return code.bitcast(dtype);
+}
+
+/** The state after: the counter moved on by as many hashes as were made. */
+function randomStateAt(op: Generator, points: Points, context: PointContext): Tile {
+  const { initial_state: state } = op.operands;
+  const [, result] = op.results;
+  if (result === undefined) throw new Error("a generator has bits");
+  const { shape, element } = tensorTypeOf(result);
+  const isWide = elements[element].bits === 64;
+  const isThreefry = op.attributes.rng_algorithm === "THREE_FRY";
+  const count = isThreefry
+    ? sizeOf(isWide ? shape : halfShape(shape).half)
+    : Math.ceil(sizeOf(shape) / (isWide ? 2 : 4));
+  const own = context.element(state, points);
+  const low = stateWord(state, 1, points, context);
+  const moved = low.add(constantTile(u64, count));
+  const isCarried = moved.lt(low);
+  const place = tileOfIndex(points.axis(0));
+  const second = select(place.eq(1), moved, own);
+  const upper = select(isCarried, own.add(constantTile(u64, 1)), own);
+  return select(place.eq(2), upper, second);
+}
+
+function generatorSteps(op: Generator): readonly KernelStep[] {
+  const [state, bits] = op.results;
+  if (state === undefined || bits === undefined) return [];
+  const { rng_algorithm: algorithm } = op.attributes;
+  const inputs = [op.operands.initial_state];
+  const size = typeText(bits.type);
+  return [
+    {
+      title: "bits",
+      inputs,
+      results: [bits],
+      key: `${algorithm} bits`,
+      rule: (points, context) => [randomBitsAt(op, points, context)],
+    },
+    {
+      title: "state",
+      inputs,
+      results: [state],
+      key: `${algorithm} state after ${size}`,
+      rule: (points, context) => [randomStateAt(op, points, context)],
+    },
+  ];
+}
+
+export const generatorLowering: Lowering<"stablehlo.rng_bit_generator"> = {
+  form: "steps",
+  steps: generatorSteps,
+};

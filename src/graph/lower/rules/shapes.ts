@@ -1,0 +1,305 @@
+/** Ops that move elements: each asks for its operands at other points. */
+import { i32, u16, u8 } from "../../../formats/dtype.ts";
+import type { Tile } from "../../../lang/index.ts";
+import type { GraphOp, GraphValue } from "../../ops/node.ts";
+import type { GraphOpKind } from "../../ops/table.ts";
+import type { PointContext } from "../context.ts";
+import { view, map, refuse } from "../lowering.ts";
+import type { Lowerings } from "../lowering.ts";
+import {
+  addIndex,
+  clampIndex,
+  divideIndex,
+  indexOfTile,
+  isWithin,
+  remainderIndex,
+  scaleIndex,
+  subtractIndex,
+  tileOfIndex,
+} from "../points/indices.ts";
+import type { Index } from "../points/indices.ts";
+import { Points } from "../points/points.ts";
+import { dtypeOf, tensorTypeOf } from "../storage.ts";
+import { constantTile, select } from "../tiles/bits.ts";
+import { gatherAt, torchGatherNumbers } from "./gather.ts";
+
+function shapeOf(value: GraphValue): readonly number[] {
+  return tensorTypeOf(value).shape;
+}
+
+/** The points of an operand with other axes. */
+function elsewhere(value: GraphValue, points: Points, axes: readonly Index[]): Points {
+  const shape = shapeOf(value);
+  return shape.length === 0 ? points.scalar() : Points.at(shape, points.tile, axes);
+}
+
+/** The operand of a broadcast whose axis `i` becomes axis `dimensions[i]`. */
+function broadcastAt(
+  operand: GraphValue,
+  dimensions: readonly number[],
+  points: Points,
+  context: PointContext,
+): readonly Tile[] {
+  const shape = shapeOf(operand);
+  const isSame =
+    shape.length === points.shape.length && shape.every((e, i) => e === points.shape[i]);
+  if (isSame && dimensions.every((axis, i) => axis === i))
+    return [context.element(operand, points)];
+  const axes = shape.map((extent, i) => (extent === 1 ? 0 : points.axis(dimensions[i] ?? 0)));
+  return [context.element(operand, elsewhere(operand, points, axes))];
+}
+
+/** All conditions together: true, false, or a bool for each lane. */
+function allOf(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {
+  return conditions.reduce<boolean | Tile<"bool">>((both, each) => {
+    if (both === true) return each;
+    if (both === false || each === true) return both;
+    return each === false ? false : (both.and(each) as Tile<"bool">);
+  }, true);
+}
+
+/** One of two tiles, where the condition may be known; only what is needed is made. */
+export function choose(
+  condition: boolean | Tile<"bool">,
+  ifTrue: () => Tile,
+  ifFalse: () => Tile,
+): Tile {
+  if (typeof condition === "boolean") return condition ? ifTrue() : ifFalse();
+  return select(condition, ifTrue(), ifFalse());
+}
+
+/** Where pad puts an element along one axis: which one, and whether there is one. */
+function paddedAxis(
+  index: Index,
+  extent: number,
+  low: number | Index,
+  interior: number,
+): { readonly index: Index; readonly isThere: boolean | Tile<"bool"> } {
+  const moved = subtractIndex(index, low);
+  const step = interior + 1;
+  const inside = isWithin(moved, 0, (extent - 1) * step + 1);
+  const place = divideIndex(moved, step);
+  if (step === 1) return { index: place, isThere: inside };
+  const rest = remainderIndex(moved, step);
+  const onElement =
+    typeof rest === "number" ? rest === 0 : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
+  return { index: place, isThere: allOf([inside, onElement]) };
+}
+
+function padAt(
+  operand: GraphValue,
+  value: GraphValue,
+  low: readonly (number | Index)[],
+  interior: readonly number[],
+  points: Points,
+  context: PointContext,
+): readonly Tile[] {
+  const axes = shapeOf(operand).map((extent, axis) =>
+    paddedAxis(points.axis(axis), extent, low[axis] ?? 0, interior[axis] ?? 0),
+  );
+  const inside = elsewhere(
+    operand,
+    points,
+    axes.map(({ index }) => index),
+  );
+  return [
+    choose(
+      allOf(axes.map(({ isThere }) => isThere)),
+      () => context.element(operand, inside),
+      () => context.scalar(value, points),
+    ),
+  ];
+}
+
+/** An index that the program computed: the only element of a tensor. */
+function givenIndex(value: GraphValue, points: Points, context: PointContext): Tile<"i32"> {
+  return indexOfTile(context.scalar(value, points));
+}
+
+/** Element `at` of a list of indices that the program computed. */
+function listedIndex(
+  list: GraphValue,
+  at: number,
+  points: Points,
+  context: PointContext,
+): Tile<"i32"> {
+  return indexOfTile(context.element(list, Points.at(shapeOf(list), points.tile, [at])));
+}
+
+function concatenateAt(
+  { operands, attributes }: GraphOp<"stablehlo.concatenate">,
+  points: Points,
+  context: PointContext,
+): readonly Tile[] {
+  const { dimension } = attributes;
+  const place = points.axis(dimension);
+  const parts: { readonly value: GraphValue; readonly offset: number; readonly end: number }[] = [];
+  let offset = 0;
+  for (const value of operands.inputs) {
+    const extent = shapeOf(value)[dimension] ?? 0;
+    if (extent > 0) parts.push({ value, offset, end: offset + extent });
+    offset += extent;
+  }
+  const part = (at: number): Tile => {
+    const { value, offset: start, end } = parts[at] as (typeof parts)[number];
+    const axes = points.axes.map((index, axis) =>
+      axis === dimension ? subtractIndex(index, start) : index,
+    );
+    const own = (): Tile => context.element(value, elsewhere(value, points, axes));
+    if (at === parts.length - 1) return own();
+    return choose(isWithin(place, 0, end), own, () => part(at + 1));
+  };
+  return [part(0)];
+}
+
+function updateAt(
+  { operands }: GraphOp<"stablehlo.dynamic_update_slice">,
+  points: Points,
+  context: PointContext,
+): readonly Tile[] {
+  const { operand, update, start_indices: starts } = operands;
+  const sizes = shapeOf(update);
+  if (sizes.length === 0) return [context.element(update, points.scalar())];
+  const moved = points.axes.map((index, axis) => {
+    const last = (points.shape[axis] ?? 0) - (sizes[axis] ?? 0);
+    const start = starts[axis];
+    if (last === 0 || start === undefined) return index;
+    return subtractIndex(index, clampIndex(givenIndex(start, points, context), last));
+  });
+  const inside = allOf(moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)));
+  return [
+    choose(
+      inside,
+      () => context.element(update, elsewhere(update, points, moved)),
+      () => context.element(operand, points),
+    ),
+  ];
+}
+
+export const shapeLowerings = {
+  "stablehlo.constant": view((op) => {
+    const { value } = op.attributes;
+    const [result] = op.results;
+    if ("kind" in value || !value.splat || result === undefined)
+      throw new Error("a constant of several values is loaded");
+    const element = value.lanes[0] ?? 0;
+    const dtype = dtypeOf(result);
+    if (value.type.element === "i1") return [constantTile(dtype, element !== 0)];
+    return [codedConstant(dtype, element)];
+  }),
+  "stablehlo.iota": view((op, points) => iotaAt(op, points)),
+  "stablehlo.dynamic_iota": view((op, points) => iotaAt(op, points)),
+  "stablehlo.broadcast_in_dim": view(({ operands, attributes }, points, context) =>
+    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
+  ),
+  "stablehlo.dynamic_broadcast_in_dim": view(({ operands, attributes }, points, context) =>
+    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
+  ),
+  "stablehlo.broadcast": view(({ operands, attributes }, points, context) => {
+    const added = attributes.broadcast_sizes.length;
+    const dimensions = shapeOf(operands.operand).map((_, axis) => axis + added);
+    return broadcastAt(operands.operand, dimensions, points, context);
+  }),
+  "stablehlo.reshape": view(({ operands }, points, context) => [
+    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
+  ]),
+  "stablehlo.dynamic_reshape": view(({ operands }, points, context) => [
+    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
+  ]),
+  "stablehlo.transpose": view(({ operands, attributes }, points, context) => {
+    const { permutation } = attributes;
+    if (permutation.every((axis, i) => axis === i))
+      return [context.element(operands.operand, points)];
+    const axes = permutation.map((_, axis) => points.axis(permutation.indexOf(axis)));
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
+  "stablehlo.reverse": view(({ operands, attributes }, points, context) => {
+    const axes = points.axes.map((index, axis) =>
+      attributes.dimensions.includes(axis)
+        ? subtractIndex((points.shape[axis] ?? 1) - 1, index)
+        : index,
+    );
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
+  "stablehlo.concatenate": view(concatenateAt),
+  "stablehlo.slice": view(({ operands, attributes }, points, context) => {
+    const axes = points.axes.map((index, axis) =>
+      addIndex(
+        scaleIndex(index, attributes.strides[axis] ?? 1),
+        attributes.start_indices[axis] ?? 0,
+      ),
+    );
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
+  "stablehlo.real_dynamic_slice": view(({ operands }, points, context) => {
+    const axes = points.axes.map((index, axis) => {
+      const start = listedIndex(operands.start_indices, axis, points, context);
+      const stride = listedIndex(operands.strides, axis, points, context);
+      return start.add(stride.mul(tileOfIndex(index)));
+    });
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
+  "stablehlo.pad": view(({ operands, attributes }, points, context) =>
+    padAt(
+      operands.operand,
+      operands.padding_value,
+      attributes.edge_padding_low,
+      attributes.interior_padding,
+      points,
+      context,
+    ),
+  ),
+  "stablehlo.dynamic_pad": refuse("its padding is known only when it runs"),
+  "stablehlo.dynamic_slice": view(({ operands, attributes }, points, context) => {
+    const shape = shapeOf(operands.operand);
+    const axes = points.axes.map((index, axis) => {
+      const last = (shape[axis] ?? 0) - (attributes.slice_sizes[axis] ?? 0);
+      const start = operands.start_indices[axis];
+      if (last === 0 || start === undefined) return index;
+      return addIndex(clampIndex(givenIndex(start, points, context), last), index);
+    });
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
+  "stablehlo.dynamic_update_slice": map(updateAt),
+  "stablehlo.gather": map(({ operands, attributes }, points, context) => [
+    gatherAt(
+      operands.operand,
+      operands.start_indices,
+      attributes.dimension_numbers,
+      attributes.slice_sizes,
+      points,
+      context,
+    ),
+  ]),
+  "stablehlo.dynamic_gather": refuse("its sizes are known only when it runs"),
+  "stablehlo.torch_index_select": map(({ operands, attributes }, points, context) => {
+    const { numbers, sizes } = torchGatherNumbers(
+      shapeOf(operands.operand),
+      shapeOf(operands.index).length,
+      attributes.dim,
+      attributes.batch_dims,
+    );
+    return [gatherAt(operands.operand, operands.index, numbers, sizes, points, context)];
+  }),
+  "stablehlo.get_dimension_size": view(({ operands, attributes }) => [
+    constantTile(i32, shapeOf(operands.operand)[attributes.dimension] ?? 0),
+  ]),
+  "stablehlo.set_dimension_size": refuse("its shape is known only when it runs"),
+} satisfies Partial<Lowerings<GraphOpKind>>;
+
+function iotaAt(
+  op: GraphOp<"stablehlo.iota"> | GraphOp<"stablehlo.dynamic_iota">,
+  points: Points,
+): readonly Tile[] {
+  const index = points.axis(op.attributes.iota_dimension);
+  const [result] = op.results;
+  if (result === undefined) throw new Error("an iota has a result");
+  return [tileOfIndex(index).cast(dtypeOf(result))];
+}
+
+/** A constant from its lane, which of floats below 32 bits is the bit pattern. */
+function codedConstant(dtype: Tile["dtype"], lane: number | bigint): Tile {
+  if (dtype.kind !== "float" || dtype.bits >= 32) return constantTile(dtype, lane);
+  const codes = dtype.bits === 16 ? u16 : u8;
+  return constantTile(codes, lane).bitcast(dtype);
+}

@@ -1,0 +1,82 @@
+/**
+ * In which format of kernels the elements of a graph lie and are computed on devices.
+ *
+ * | element                    | memory | computed as                                               |
+ * |----------------------------|--------|-----------------------------------------------------------|
+ * | i1                         | bool   | bool                                                      |
+ * | i2, i4 / ui2, ui4          | i8, u8 | i8, u8, wrapped to their width after every op             |
+ * | i8 … i64, ui8 … ui64, index | itself | itself                                                   |
+ * | f64, f32, f16, bf16        | itself | itself                                                    |
+ * | f8E4M3FN, f8E5M2           | itself | f32, rounded by StableHLO's rule after every op           |
+ *
+ * All others are refused where a program would run.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import { elements } from "../ops/elements.ts";
+import type { ElementType } from "../ops/elements.ts";
+import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
+import { isTensor, typeText } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+
+const narrow: { readonly [E in ElementType]?: DType } = {
+  i2: dtypes.i8,
+  i4: dtypes.i8,
+  ui2: dtypes.u8,
+  ui4: dtypes.u8,
+};
+
+/** Formats that kernels have, but no element of memory of its own or no conversion that graphs mean. */
+const refused: ReadonlySet<ElementType> = new Set(["f8E8M0FNU", "f4E2M1FN"]);
+
+/** The format that an element lies in; undefined where devices have none. */
+export function storageOf(element: ElementType): DType | undefined {
+  if (refused.has(element)) return undefined;
+  return narrow[element] ?? elements[element].dtype;
+}
+
+/** The bits of an integer that is kept in a wider format; undefined for all others. */
+export function narrowBits(element: ElementType): number | undefined {
+  return narrow[element] === undefined ? undefined : elements[element].bits;
+}
+
+/** Whether elements are kept in a format without arithmetic. */
+export function isStorageOnly(element: ElementType): boolean {
+  return element === "f8E4M3FN" || element === "f8E5M2";
+}
+
+/** What a device cannot run, with the reason. */
+export function cannotRun(op: AnyGraphOp, reason: string): TilewrightError {
+  return new TilewrightError({
+    code: "TW9601",
+    message: `${op.kind} cannot run on a device: ${reason}`,
+    location: op.location,
+  });
+}
+
+function noElements(type: string, location: Location | undefined): TilewrightError {
+  return new TilewrightError({
+    code: "TW9602",
+    message: `devices have no values of type ${type}`,
+    location,
+    expected: "i1, integers, f64, f32, f16, bf16, f8E4M3FN or f8E5M2",
+    found: type,
+  });
+}
+
+/** The type of a value that a device can hold. */
+export function tensorTypeOf({ type }: GraphValue, location?: Location): TensorType {
+  if (!isTensor(type) || storageOf(type.element) === undefined)
+    throw noElements(typeText(type), location);
+  return type;
+}
+
+/** The format of a value that a device can hold. */
+export function dtypeOf(value: GraphValue, location?: Location): DType {
+  const { element } = tensorTypeOf(value, location);
+  const dtype = storageOf(element);
+  if (dtype === undefined) throw noElements(element, location);
+  return dtype;
+}

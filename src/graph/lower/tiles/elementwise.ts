@@ -1,0 +1,218 @@
+/**
+ * Every elementwise function of one or two operands, over tiles. Integers of fewer bits than their format and FP8 are
+ * lifted before and settled after (`convert.ts`), so that the functions here see formats with arithmetic.
+ */
+import { dtypes, u8 } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import type { Tile } from "../../../lang/index.ts";
+import { elements } from "../../ops/elements.ts";
+import type { ElementType } from "../../ops/elements.ts";
+import { narrowBits } from "../storage.ts";
+import { alike, constantTile, select, signedBits, totalOrderKey, unsignedBits } from "./bits.ts";
+import { functionTiles } from "./functions.ts";
+import { roundAwayFromZero, specialPairs, specialTiles } from "./special.ts";
+
+type Unary = (x: Tile, element: ElementType) => Tile;
+type Binary = (x: Tile, y: Tile, element: ElementType) => Tile;
+
+const isBool = (element: ElementType): boolean => element === "i1";
+const isFloat = (element: ElementType): boolean => elements[element].kind === "float";
+
+/** The bits of an integer without those that repeat its sign in a wider format. */
+function ownBits(x: Tile, element: ElementType): Tile {
+  const bits = narrowBits(element);
+  const code = unsignedBits(x);
+  return bits === undefined ? code : code.and(2 ** bits - 1);
+}
+
+function extraBits(x: Tile, element: ElementType): number {
+  return x.dtype.bits - (narrowBits(element) ?? x.dtype.bits);
+}
+
+export const unaryTiles = {
+  "stablehlo.abs": (x) => x.abs(),
+  "stablehlo.cbrt": functionTiles.cbrt,
+  "stablehlo.ceil": (x) => x.ceil(),
+  "stablehlo.count_leading_zeros": (x, element) => {
+    const code = ownBits(x, element);
+    const zeros = code.clz();
+    return zeros.sub(alike(zeros, extraBits(x, element))).bitcast(x.dtype);
+  },
+  "stablehlo.cosine": (x) => x.cos(),
+  "stablehlo.exponential": (x) => x.exp(),
+  "stablehlo.exponential_minus_one": (x) => x.expm1(),
+  "stablehlo.floor": (x) => x.floor(),
+  "stablehlo.imag": (x) => x.mul(0),
+  "stablehlo.is_finite": (x) => x.isFinite(),
+  "stablehlo.log": (x) => x.log(),
+  "stablehlo.log_plus_one": (x) => x.log1p(),
+  "stablehlo.logistic": (x) => x.logistic(),
+  "stablehlo.negate": (x) => x.neg(),
+  "stablehlo.not": (x) => x.not(),
+  "stablehlo.popcnt": (x, element) => ownBits(x, element).popcount().bitcast(x.dtype),
+  "stablehlo.real": (x) => x,
+  "stablehlo.round_nearest_afz": roundAwayFromZero,
+  "stablehlo.round_nearest_even": (x) => x.round(),
+  "stablehlo.rsqrt": (x) => x.rsqrt(),
+  "stablehlo.sign": (x) => x.sign(),
+  "stablehlo.sine": (x) => x.sin(),
+  "stablehlo.sqrt": (x) => x.sqrt(),
+  "stablehlo.tan": (x) => x.tan(),
+  "stablehlo.tanh": (x) => x.tanh(),
+  "chlo.acos": functionTiles.acos,
+  "chlo.acosh": functionTiles.acosh,
+  "chlo.asin": functionTiles.asin,
+  "chlo.asinh": functionTiles.asinh,
+  "chlo.atan": functionTiles.atan,
+  "chlo.atanh": functionTiles.atanh,
+  "chlo.bessel_i1e": specialTiles.bessel_i1e,
+  "chlo.conj": (x) => x,
+  "chlo.cosh": functionTiles.cosh,
+  "chlo.digamma": specialTiles.digamma,
+  "chlo.erf": (x) => x.erf(),
+  "chlo.erf_inv": specialTiles.erf_inv,
+  "chlo.erfc": specialTiles.erfc,
+  "chlo.is_inf": (x) => x.abs().eq(Infinity),
+  "chlo.is_neg_inf": (x) => x.eq(-Infinity),
+  "chlo.is_pos_inf": (x) => x.eq(Infinity),
+  "chlo.lgamma": specialTiles.lgamma,
+  "chlo.sinh": functionTiles.sinh,
+  "chlo.square": (x) => x.mul(x),
+  "chlo.tan": (x) => x.tan(),
+} satisfies { readonly [kind: string]: Unary };
+
+function shiftRightLogical(x: Tile, amount: Tile, element: ElementType): Tile {
+  return ownBits(x, element).shr(unsignedBits(amount)).bitcast(x.dtype);
+}
+
+/** The shift itself reads amounts as unsigned, in which a negative one is large. */
+function shiftRightArithmetic(x: Tile, amount: Tile): Tile {
+  const bits = signedBits(x);
+  return bits.shr(amount.bitcast(bits.dtype)).bitcast(x.dtype);
+}
+
+/** An unsigned element's top bit is its sign here, which a wider format does not have. */
+function arithmeticShift(x: Tile, amount: Tile, element: ElementType): Tile {
+  const extra = extraBits(x, element);
+  if (extra === 0 || elements[element].kind === "signed") return shiftRightArithmetic(x, amount);
+  const distance = alike(x, extra);
+  return shiftRightArithmetic(shiftRightArithmetic(x.shl(distance), distance), amount);
+}
+
+/** The upper half of a product twice as wide. */
+function highProduct(x: Tile, y: Tile, element: ElementType): Tile {
+  const { bits } = elements[element];
+  const isSigned = elements[element].kind === "signed";
+  if (bits <= 32) {
+    const wideType: DType = isSigned ? dtypes.i64 : dtypes.u64;
+    const product = x.cast(wideType).mul(y.cast(wideType));
+    return product.shr(alike(product, bits)).cast(x.dtype);
+  }
+  const high = unsignedHighProduct(x.bitcast(dtypes.u64), y.bitcast(dtypes.u64));
+  if (!isSigned) return high;
+  // A negative factor counts 2^64 too much of the other.
+  const zero = constantTile(dtypes.u64, 0);
+  const less = select(x.lt(alike(x, 0)), y.bitcast(dtypes.u64), zero);
+  const lessToo = select(y.lt(alike(y, 0)), x.bitcast(dtypes.u64), zero);
+  return high.sub(less).sub(lessToo).bitcast(x.dtype);
+}
+
+function unsignedHighProduct(x: Tile, y: Tile): Tile {
+  const half = alike(x, 32);
+  const mask = alike(x, 0xffffffff);
+  const [xHigh, xLow, yHigh, yLow] = [x.shr(half), x.and(mask), y.shr(half), y.and(mask)];
+  const cross = xHigh.mul(yLow).add(xLow.mul(yLow).shr(half));
+  const other = xLow.mul(yHigh).add(cross.and(mask));
+  return xHigh.mul(yHigh).add(cross.shr(half)).add(other.shr(half));
+}
+
+/** One step of the format from x towards y. */
+function nextAfter(x: Tile, y: Tile): Tile {
+  const bits = signedBits(x);
+  const isUp = y.gt(x);
+  const isPositive = x.gt(0);
+  const isAway = isUp.eq(isPositive);
+  const stepped = select(isAway, bits.add(alike(bits, 1)), bits.sub(alike(bits, 1)));
+  const least = alike(bits, 1).bitcast(x.dtype);
+  const fromZero = select(isUp, least, least.neg());
+  const moved = select(x.eq(0), fromZero, stepped.bitcast(x.dtype));
+  const value = select(x.eq(y), y, moved);
+  return select(x.isNan().or(y.isNan()), x.add(y), value);
+}
+
+export const binaryTiles = {
+  "stablehlo.add": (x, y, element) => (isBool(element) ? x.or(y) : x.add(y)),
+  "stablehlo.and": (x, y) => x.and(y),
+  "stablehlo.atan2": (x, y) => x.atan2(y),
+  "stablehlo.divide": (x, y) => x.div(y),
+  "stablehlo.maximum": (x, y, element) => (isBool(element) ? x.or(y) : x.maximum(y)),
+  "stablehlo.minimum": (x, y, element) => (isBool(element) ? x.and(y) : x.minimum(y)),
+  "stablehlo.multiply": (x, y, element) => (isBool(element) ? x.and(y) : x.mul(y)),
+  "stablehlo.or": (x, y) => x.or(y),
+  "stablehlo.power": (x, y) => x.pow(y),
+  "stablehlo.remainder": (x, y) => x.rem(y),
+  "stablehlo.shift_left": (x, y) => x.shl(y),
+  "stablehlo.shift_right_arithmetic": arithmeticShift,
+  "stablehlo.shift_right_logical": shiftRightLogical,
+  "stablehlo.subtract": (x, y) => x.sub(y),
+  "stablehlo.xor": (x, y) => x.xor(y),
+  "chlo.next_after": nextAfter,
+  "chlo.polygamma": specialPairs.polygamma,
+  "chlo.zeta": specialPairs.zeta,
+  "chlo.mulhi": highProduct,
+} satisfies { readonly [kind: string]: Binary };
+
+export type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
+
+const comparisons: { readonly [D in Direction]: (x: Tile, y: Tile) => Tile } = {
+  EQ: (x, y) => x.eq(y),
+  NE: (x, y) => x.ne(y),
+  GE: (x, y) => x.ge(y),
+  GT: (x, y) => x.gt(y),
+  LE: (x, y) => x.le(y),
+  LT: (x, y) => x.lt(y),
+};
+
+export function compareTiles(
+  direction: Direction,
+  isTotal: boolean,
+  element: ElementType,
+  x: Tile,
+  y: Tile,
+): Tile {
+  const compare = comparisons[direction];
+  if (isBool(element)) return compare(x.cast(u8), y.cast(u8));
+  if (isTotal && isFloat(element)) return compare(totalOrderKey(x), totalOrderKey(y));
+  return compare(x, y);
+}
+
+const exponentBits: { readonly [name: string]: number } = { f64: 11, f32: 8, bf16: 8, f16: 5 };
+
+/** Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. */
+export function reducePrecision(x: Tile, exponent: number, mantissa: number): Tile {
+  const { bits, name } = x.dtype;
+  const ownExponent = exponentBits[name] ?? 0;
+  const ownMantissa = bits - 1 - ownExponent;
+  const code = unsignedBits(x);
+  const at = (value: bigint): Tile => constantTile(code.dtype, bits === 64 ? value : Number(value));
+  const signMask = 1n << BigInt(bits - 1);
+  const sign = code.and(at(signMask));
+  let rounded = code.and(at(signMask - 1n));
+  const dropped = ownMantissa - mantissa;
+  if (dropped > 0) {
+    const last = rounded.shr(at(BigInt(dropped))).and(at(1n));
+    const half = (1n << BigInt(dropped - 1)) - 1n;
+    const mask = ((1n << BigInt(bits)) - 1n) ^ ((1n << BigInt(dropped)) - 1n);
+    rounded = rounded.add(last).add(at(half)).and(at(mask));
+  }
+  if (exponent < ownExponent) {
+    const bias = (1n << BigInt(ownExponent - 1)) - 1n;
+    const reduced = (1n << BigInt(exponent - 1)) - 1n;
+    const shift = BigInt(ownMantissa);
+    const infinity = at(((1n << BigInt(ownExponent)) - 1n) << shift);
+    const least = at((bias - reduced + 1n) << shift);
+    const beyond = at((bias + reduced + 1n) << shift);
+    rounded = select(rounded.lt(least), at(0n), select(rounded.ge(beyond), infinity, rounded));
+  }
+  return select(x.isFinite(), rounded.or(sign).bitcast(x.dtype), x);
+}

@@ -1,0 +1,295 @@
+/**
+ * Special functions over tiles, by the formulas of the evaluator: series and recurrences of a fixed length, every
+ * branch computed and the right one selected.
+ */
+import { f64 } from "../../../formats/dtype.ts";
+import { loop, whileLoop } from "../../../lang/index.ts";
+import type { Tile } from "../../../lang/index.ts";
+import { select, withSignOf } from "./bits.ts";
+import { inWide, wide } from "./functions.ts";
+import type { UnaryTile } from "./functions.ts";
+
+const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
+
+/** Horner's scheme on the coefficients from the lowest power up. */
+function polynomial(coefficients: readonly number[], x: Tile): Tile {
+  return coefficients.reduceRight<Tile>((sum, coefficient) => sum.mul(x).add(coefficient), wide(0));
+}
+
+/** exp(-x²) with the rounding error of the square. */
+function gaussian(x: Tile): Tile {
+  const square = x.mul(x);
+  const error = x.fma(x, square.neg());
+  return square.neg().exp().mul(error.neg().exp());
+}
+
+const fractionTerms = 120;
+
+/** exp(x²)·erfc(x) by a continued fraction, for x from 1.5 on. */
+function complementTail(x: Tile): Tile {
+  const tail = loop({ to: fractionTerms, carry: x }, (term, sum) => {
+    const count = wide(fractionTerms).sub(term.cast(f64)).mul(0.5);
+    return x.add(count.div(sum));
+  });
+  return wide(1).div(tail.mul(Math.sqrt(Math.PI)));
+}
+
+function complement(x: Tile): Tile {
+  const far = x.maximum(1.5).minimum(30);
+  const tail = gaussian(far).mul(complementTail(far));
+  const value = select(x.lt(1.5), wide(1).sub(x.erf()), select(x.gt(27.3), wide(0), tail));
+  return select(x.isNan(), x, value);
+}
+
+/** The inverse of erf to seven digits, by two polynomials in -log(1 - y²). */
+function inverseStart(y: Tile): Tile {
+  const w = y.mul(y).neg().log1p().neg();
+  const near = polynomial(
+    [
+      1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-6,
+      -3.5233877e-6, 3.43273939e-7, 2.81022636e-8,
+    ],
+    w.sub(2.5),
+  );
+  const far = polynomial(
+    [
+      2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
+      0.00134934322, 0.000100950558, -0.000200214257,
+    ],
+    w.sqrt().sub(3),
+  );
+  return select(w.lt(5), near, far).mul(y);
+}
+
+/** A step of Halley's towards erf(x) = y, from the error erf(x) - y. */
+function halley(x: Tile, error: Tile): Tile {
+  const slope = error.div(gaussian(x).mul(twoOverSqrtPi));
+  return x.sub(slope.div(x.mul(slope).add(1)));
+}
+
+function inverse(y: Tile, isNarrow: boolean): Tile {
+  const size = y.abs();
+  const inside = size.minimum(1 - 2 ** -53);
+  let x = inverseStart(inside);
+  if (isNarrow) x = halley(x, x.erf().sub(inside));
+  else
+    for (let step = 0; step < 2; step++) {
+      const far = wide(1).sub(inside).sub(complement(x));
+      x = halley(x, select(x.lt(1), x.erf().sub(inside), far));
+    }
+  const small = size.div(twoOverSqrtPi);
+  const value = select(size.lt(1e-9), small, x);
+  const limit = select(size.eq(1), wide(Infinity), wide(NaN));
+  return withSignOf(select(size.lt(1), value, limit), y);
+}
+
+const stirling = [
+  1 / 12,
+  -1 / 360,
+  1 / 1260,
+  -1 / 1680,
+  1 / 1188,
+  -691 / 360360,
+  1 / 156,
+  -3617 / 122400,
+];
+
+/** sin(πx) without the error of π·x. */
+function sinPi(x: Tile): Tile {
+  const fraction = x.sub(x.mul(0.5).floor().mul(2));
+  const half = select(fraction.gt(1), fraction.sub(1), fraction);
+  const value = half.minimum(wide(1).sub(half)).mul(Math.PI).sin();
+  return select(fraction.gt(1), value.neg(), value);
+}
+
+function logGammaPositive(x: Tile): Tile {
+  const start = { shifted: x, product: x.mul(0).add(1) as Tile };
+  const { shifted, product } = loop({ to: 10, carry: start }, (_, carry) => {
+    const isBelow = carry.shifted.lt(10);
+    return {
+      shifted: select(isBelow, carry.shifted.add(1), carry.shifted),
+      product: select(isBelow, carry.product.mul(carry.shifted), carry.product),
+    };
+  });
+  const part = wide(1).div(shifted);
+  const series = part.mul(polynomial(stirling, part.mul(part)));
+  const main = shifted
+    .sub(0.5)
+    .mul(shifted.log())
+    .sub(shifted)
+    .add(Math.log(2 * Math.PI) / 2);
+  const value = main.add(series).sub(product.log());
+  return select(x.eq(1).or(x.eq(2)), wide(0), value);
+}
+
+function isWhole(x: Tile): Tile<"bool"> {
+  return x.floor().eq(x) as Tile<"bool">;
+}
+
+function logGamma(x: Tile): Tile {
+  const size = x.abs();
+  const positive = logGammaPositive(size.maximum(1e-300));
+  const reflected = wide(Math.PI)
+    .div(x.mul(sinPi(x)).abs())
+    .log()
+    .sub(positive);
+  const negative = select(
+    isWhole(x),
+    wide(Infinity),
+    select(x.gt(-1e-8), size.log().neg(), reflected),
+  );
+  const value = select(x.le(0), negative, positive);
+  return select(size.eq(Infinity), wide(Infinity), value);
+}
+
+const digammaSeries = [
+  1 / 12,
+  -1 / 120,
+  1 / 252,
+  -1 / 240,
+  1 / 132,
+  -691 / 32760,
+  1 / 12,
+  -3617 / 8160,
+];
+
+function digammaOf(x: Tile): Tile {
+  const isNegative = x.le(0);
+  const start = { shifted: select(isNegative, wide(1).sub(x), x), sum: x.mul(0) as Tile };
+  const { shifted, sum } = loop({ to: 10, carry: start }, (_, carry) => {
+    const isBelow = carry.shifted.lt(10);
+    return {
+      shifted: select(isBelow, carry.shifted.add(1), carry.shifted),
+      sum: select(isBelow, carry.sum.add(wide(1).div(carry.shifted)), carry.sum),
+    };
+  });
+  const square = wide(1).div(shifted.mul(shifted));
+  const positive = shifted
+    .log()
+    .sub(wide(0.5).div(shifted))
+    .sub(square.mul(polynomial(digammaSeries, square)))
+    .sub(sum);
+  const reflection = wide(Math.PI).div(x.sub(x.floor()).mul(Math.PI).tan());
+  const negative = select(isWhole(x), wide(NaN), positive.sub(reflection));
+  const value = select(isNegative, negative, positive);
+  return select(x.eq(Infinity), x, select(x.isFinite(), value, wide(NaN)));
+}
+
+/** (2k)! / B(2k), the divisors of Euler–Maclaurin's correction. */
+const zetaDivisors = [
+  12, -720, 30240, -1209600, 47900160, -1.8924375803183791606e9, 7.47242496e10,
+  -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15,
+  1.8152105401943546773e17, -7.1661652561756670113e18,
+];
+
+/** x to the power of -s, for negative x too where s is whole. */
+function inversePower(x: Tile, s: Tile): Tile {
+  return x.pow(s.neg());
+}
+
+/** Σ (q + k)^-x over k from 0. */
+function zetaOf(x: Tile, q: Tile): Tile {
+  const both = x.add(q);
+  // Lanes that need no sum must not keep the others waiting, or never end.
+  const isSummed = x.gt(1).and(q.gt(-1e6)).and(both.isFinite());
+  const base = select(isSummed, q, both.mul(0).add(1));
+  const start = { sum: inversePower(base, x), base, count: both.mul(0) as Tile };
+  const isActive = (carry: { base: Tile; count: Tile }) =>
+    isSummed.and(carry.count.lt(9).or(carry.base.le(9))) as Tile<"bool">;
+  const carried = whileLoop(
+    start,
+    (carry) => isActive(carry).any(),
+    (carry) => {
+      const active = isActive(carry);
+      const next = carry.base.add(1);
+      return {
+        sum: select(active, carry.sum.add(inversePower(next, x)), carry.sum),
+        base: select(active, next, carry.base),
+        count: select(active, carry.count.add(1), carry.count),
+      };
+    },
+  );
+  const last = carried.base;
+  let term = inversePower(last, x);
+  let sum = carried.sum.add(term.mul(last).div(x.sub(1))).sub(term.mul(0.5));
+  let factor: Tile = both.mul(0).add(1);
+  for (const [k, divisor] of zetaDivisors.entries()) {
+    factor = factor.mul(x.add(2 * k));
+    term = term.div(last);
+    sum = sum.add(factor.mul(term).div(divisor));
+    factor = factor.mul(x.add(2 * k + 1));
+    term = term.div(last);
+  }
+  const isEven = isWhole(x.mul(0.5));
+  const pole = select(isEven, wide(Infinity), wide(NaN));
+  const negative = select(isWhole(q), pole, select(isWhole(x), sum, wide(NaN)));
+  const value = select(q.le(0), negative, sum);
+  const atInfinity = select(q.gt(0), wide(0), wide(NaN));
+  const finite = select(q.abs().eq(Infinity), atInfinity, value);
+  const atOne = select(x.eq(1), wide(Infinity), select(x.gt(1), finite, wide(NaN)));
+  return select(x.isNan().or(q.isNan()), wide(NaN), atOne);
+}
+
+function polygammaOf(n: Tile, x: Tile): Tile {
+  const size = logGamma(n.add(1))
+    .exp()
+    .mul(zetaOf(n.add(1), x));
+  const isOdd = isWhole(n.add(1).mul(0.5));
+  const value = select(isOdd, size, size.neg());
+  const order = select(n.ge(0).and(isWhole(n)), value, wide(NaN));
+  return select(n.eq(0), digammaOf(x), order);
+}
+
+const besselTerms = 110;
+
+/** I₁(x)·exp(-|x|): a power series up to 30, an asymptotic one beyond. */
+function besselI1e(x: Tile): Tile {
+  const size = x.abs();
+  const near = size.minimum(30);
+  const quarter = near.mul(near).mul(0.25);
+  const half = near.mul(0.5);
+  const { sum } = loop({ to: besselTerms, carry: { term: half, sum: half } }, (k, carry) => {
+    const order = k.cast(f64).add(1);
+    const term = carry.term.mul(quarter.div(order.mul(order.add(1)))) as Tile;
+    return { term, sum: carry.sum.add(term) };
+  });
+  const far = size.maximum(30);
+  let term: Tile = wide(1);
+  let tail: Tile = wide(1);
+  for (let k = 1; k <= 20; k++) {
+    term = term.mul(-(4 - (2 * k - 1) ** 2) / (8 * k)).div(far);
+    tail = tail.add(term);
+  }
+  const beyond = tail.div(far.mul(2 * Math.PI).sqrt());
+  const value = select(size.gt(30), beyond, near.neg().exp().mul(sum));
+  const limited = select(size.eq(Infinity), wide(0), value);
+  return select(x.isNan(), x, withSignOf(limited, x));
+}
+
+/** Rounded to the nearest whole number, halves away from zero. */
+export function roundAwayFromZero(x: Tile): Tile {
+  const size = x.abs();
+  const whole = size.floor();
+  const isUp = size.sub(whole).ge(0.5);
+  return withSignOf(select(isUp, whole.add(1), whole), x);
+}
+
+/** A function of two operands in f64, rounded to their format. */
+function inWidePair(f: (x: Tile, y: Tile) => Tile): (x: Tile, y: Tile) => Tile {
+  return (x, y) => f(x.cast(f64), y.cast(f64)).cast(x.dtype);
+}
+
+const erfInverse: UnaryTile = (y) => inWide((x) => inverse(x, y.dtype.name !== "f64"))(y);
+
+export const specialTiles = {
+  bessel_i1e: inWide(besselI1e),
+  digamma: inWide(digammaOf),
+  erf_inv: erfInverse,
+  erfc: inWide(complement),
+  lgamma: inWide(logGamma),
+} satisfies { readonly [name: string]: UnaryTile };
+
+export const specialPairs = {
+  polygamma: inWidePair(polygammaOf),
+  zeta: inWidePair(zetaOf),
+} as const;

@@ -1,0 +1,336 @@
+/**
+ * From a module to a plan: passes, expansion, groups, kernels, buffers.
+ *
+ *   module ──inline, simplify, expand, merge──▶ ops ──groups──▶ launches, loops, branches ──arena──▶ plan
+ */
+import { fromLanes } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { expandPass } from "../lower/expand/pass.ts";
+import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
+import { kernelOf } from "../lower/kernel-of.ts";
+import { loweringOf } from "../lower/record.ts";
+import { cannotRun, storageOf, tensorTypeOf } from "../lower/storage.ts";
+import { expandLanes } from "../ops/literal.ts";
+import type { Literal } from "../ops/literal.ts";
+import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import { isTensor, sizeOf, typeText } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+import { tripCount } from "../ops/trip-count.ts";
+import { csePass } from "../passes/cse.ts";
+import { dcePass } from "../passes/dce.ts";
+import { inlinePass } from "../passes/inline.ts";
+import { hoistPass, unrollPass } from "../passes/loops.ts";
+import { runPasses } from "../passes/pipeline.ts";
+import { simplifyPass } from "../passes/simplify.ts";
+import { placeBuffers } from "./arena.ts";
+import type { Buffer, Place, Plan, Step } from "./plan.ts";
+
+/** What devices are given is not folded: what a program computes from constants, it computes there. */
+const devicePasses = [
+  inlinePass,
+  expandPass,
+  inlinePass,
+  unrollPass,
+  simplifyPass,
+  hoistPass,
+  csePass,
+  simplifyPass,
+  dcePass,
+];
+
+export function compilePlan(module: GraphModule, name: string): Plan {
+  const simplified = runPasses(module, devicePasses);
+  const found = simplified.functions.get(name);
+  if (found === undefined)
+    throw new TilewrightError({
+      code: "TW9504",
+      message: `the module has no function @${name}`,
+      expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
+      found: `@${name}`,
+    });
+  return new Compiler().compile(found.body, name);
+}
+
+class Compiler {
+  readonly #constants: HostArray[] = [];
+  readonly #buffers = new Map<GraphValue, Buffer>();
+  readonly #definitions = new Map<GraphValue, AnyGraphOp>();
+  readonly #literals = new Map<GraphValue, Literal>();
+  #nextBuffer = 0;
+
+  compile(body: GraphRegion, name: string): Plan {
+    for (const [index, value] of body.parameters.entries())
+      if (isTensor(value.type)) this.#bind(value, { kind: "argument", index });
+    const results = body.results.filter(({ type }) => isTensor(type));
+    const outputs = results.map((value, index) =>
+      this.#buffer(tensorTypeOf(value), { kind: "result", index }),
+    );
+    const steps = this.#region(body, results, outputs);
+    const { offsets, bytes } = placeBuffers(steps);
+    return {
+      name,
+      parameters: body.parameters.map((value) => tensorTypeOf(value)),
+      results: results.map((value) => tensorTypeOf(value)),
+      constants: this.#constants,
+      arenaBytes: bytes,
+      offsets,
+      steps,
+    };
+  }
+
+  #buffer(type: TensorType, place: Place): Buffer {
+    const dtype = storageOf(type.element);
+    if (dtype === undefined) throw new Error(`devices have no ${typeText(type)}`);
+    const count = sizeOf(type.shape);
+    const bytes = Math.ceil((count * dtype.bits) / 8);
+    return { id: this.#nextBuffer++, type, dtype, count, bytes, place };
+  }
+
+  #bind(value: GraphValue, place: Place = { kind: "arena" }): Buffer {
+    const buffer = this.#buffer(tensorTypeOf(value), place);
+    this.#buffers.set(value, buffer);
+    return buffer;
+  }
+
+  #bufferOf(value: GraphValue): Buffer {
+    const found = this.#buffers.get(value);
+    if (found === undefined) throw new Error(`value ${value.id} has no memory`);
+    return found;
+  }
+
+  /** The steps of a region, which leave its results in the given buffers. */
+  #region(
+    region: GraphRegion,
+    results: readonly GraphValue[],
+    targets: readonly Buffer[],
+  ): readonly Step[] {
+    const kept = keptOps(region);
+    const steps: Step[] = [];
+    const wanted = new Map<GraphValue, Buffer>();
+    for (const [i, value] of results.entries()) {
+      const target = targets[i];
+      // One value can be several results; the others are copies.
+      if (target !== undefined && !wanted.has(value)) wanted.set(value, target);
+    }
+    for (const op of region.ops) {
+      for (const value of op.results) this.#definitions.set(value, op);
+      if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
+        for (const value of op.results) this.#literals.set(value, op.attributes.value);
+      if (kept.has(op)) this.#op(op, wanted, steps);
+    }
+    for (const [i, value] of results.entries()) {
+      const target = targets[i];
+      if (target !== undefined) this.#into(value, target, steps);
+    }
+    return steps;
+  }
+
+  #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
+    const lowering = loweringOf(op);
+    switch (lowering.form) {
+      case "map":
+      case "fold":
+        this.#mapOrFold(op, wanted, steps);
+        return;
+      case "steps": {
+        for (const step of lowering.steps(op as never)) {
+          const outputs = step.results.map((value) => this.#output(value, wanted));
+          const { title, inputs, key, rule, results } = step;
+          const extra = coneOf(
+            usesOf(op).filter((value) => !inputs.includes(value)),
+            (value) => this.#buffers.has(value),
+            this.#definitions,
+          );
+          this.#launch(
+            {
+              title: `${kindName(op)}_${title}`,
+              ops: extra.ops,
+              inputs: [...new Set([...inputs, ...extra.inputs])],
+              results,
+              rule,
+              source: op,
+              key,
+            },
+            outputs,
+            op.name,
+            steps,
+          );
+        }
+        return;
+      }
+      case "alias": {
+        const operands = lowering.operands(op as never);
+        for (const [i, value] of op.results.entries()) {
+          const operand = operands[i];
+          if (operand !== undefined && isTensor(value.type))
+            this.#buffers.set(value, this.#bufferOf(operand));
+        }
+        return;
+      }
+      case "control":
+        this.#control(op, wanted, steps);
+        return;
+      case "check": {
+        const operands = usesOf(op).filter(({ type }) => isTensor(type));
+        steps.push({ kind: "check", op, operands: operands.map((value) => this.#bufferOf(value)) });
+        return;
+      }
+      case "none":
+        return;
+      case "refuse":
+        throw cannotRun(op, lowering.reason);
+      case "expand":
+      case "choose":
+        throw new Error(`${op.kind} was not expanded`);
+    }
+  }
+
+  #output(value: GraphValue, wanted: ReadonlyMap<GraphValue, Buffer>): Buffer {
+    const target = wanted.get(value);
+    if (target === undefined) return this.#bind(value);
+    this.#buffers.set(value, target);
+    return target;
+  }
+
+  #mapOrFold(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
+    if (op.kind === "stablehlo.constant" && !isSplat(op)) {
+      this.#constant(op);
+      return;
+    }
+    const cone = coneOf(op.results, (value) => this.#buffers.has(value), this.#definitions);
+    const outputs = op.results.map((value) => this.#output(value, wanted));
+    const group = {
+      title: kindName(op),
+      ops: cone.ops,
+      inputs: cone.inputs,
+      results: op.results,
+      key: "",
+    };
+    this.#launch(group, outputs, op.name, steps);
+  }
+
+  #constant(op: GraphOp<"stablehlo.constant">): void {
+    const { value } = op.attributes;
+    const [result] = op.results;
+    if ("kind" in value || result === undefined)
+      throw cannotRun(op, "its value is carried as text");
+    const buffer = this.#bind(result, { kind: "constant", index: this.#constants.length });
+    this.#constants.push(fromLanes(buffer.dtype, [buffer.count], expandLanes(value)));
+  }
+
+  #launch(
+    group: Parameters<typeof kernelOf>[0],
+    outputs: readonly Buffer[],
+    name: string,
+    steps: Step[],
+  ): void {
+    // What has no elements is neither written nor read.
+    if (outputs.every(({ count }) => count === 0)) return;
+    const inputs = group.inputs.filter((value) => this.#bufferOf(value).count > 0);
+    const kernel = kernelOf({ ...group, inputs });
+    steps.push({
+      kind: "launch",
+      kernel,
+      inputs: inputs.map((value) => this.#bufferOf(value)),
+      outputs,
+      name,
+    });
+  }
+
+  /** Leaves a value in a buffer. */
+  #into(value: GraphValue, target: Buffer, steps: Step[]): void {
+    const source = this.#buffers.get(value);
+    if (source === target) return;
+    if (source !== undefined) {
+      this.#copy(value, source, target, steps);
+      return;
+    }
+    const { ops, inputs } = coneOf([value], (each) => this.#buffers.has(each), this.#definitions);
+    this.#launch(
+      { title: "fill", ops, inputs, results: [value], key: "" },
+      [target],
+      "fill",
+      steps,
+    );
+  }
+
+  #copy(value: GraphValue, source: Buffer, target: Buffer, steps: Step[]): void {
+    if (source.count === 0) return;
+    const kernel = kernelOf({
+      title: "copy",
+      ops: [],
+      inputs: [value],
+      results: [value],
+      key: "copy",
+    });
+    steps.push({ kind: "launch", kernel, inputs: [source], outputs: [target], name: "copy" });
+  }
+
+  #control(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
+    if (op.kind === "stablehlo.while") {
+      this.#while(op, wanted, steps);
+      return;
+    }
+    if (op.kind !== "stablehlo.if" && op.kind !== "stablehlo.case")
+      throw new Error(`${op.kind} is no control flow`);
+    const results = op.results.map((value) => this.#output(value, wanted));
+    const regions =
+      op.kind === "stablehlo.if"
+        ? [op.regions.true_branch, op.regions.false_branch]
+        : op.regions.branches;
+    const index = this.#bufferOf(op.kind === "stablehlo.if" ? op.operands.pred : op.operands.index);
+    const branches = regions.map((region) => this.#region(region, region.results, results));
+    steps.push({ kind: "branch", index, branches, name: op.name });
+  }
+
+  /** Carries have buffers of their own, which every turn reads and then writes. */
+  #while(
+    op: GraphOp<"stablehlo.while">,
+    wanted: ReadonlyMap<GraphValue, Buffer>,
+    steps: Step[],
+  ): void {
+    const { cond, body } = op.regions;
+    const carries = op.results.map((value) => this.#output(value, wanted));
+    for (const [i, value] of op.operands.operand.entries()) {
+      const carry = carries[i];
+      if (carry !== undefined) this.#into(value, carry, steps);
+    }
+    for (const region of [cond, body])
+      for (const [i, parameter] of region.parameters.entries()) {
+        const carry = carries[i];
+        if (carry !== undefined) this.#buffers.set(parameter, carry);
+      }
+    const [condition] = cond.results;
+    if (condition === undefined) throw new Error("a condition has a result");
+    const predicate = this.#buffer(tensorTypeOf(condition), { kind: "arena" });
+    const asking = this.#region(cond, [condition], [predicate]);
+    steps.push({
+      kind: "while",
+      condition: asking,
+      predicate,
+      body: this.#turn(body, carries),
+      trips: tripCount(op, this.#literals),
+      name: op.name,
+    });
+  }
+
+  /** The body of a loop: new values beside the carries, then into them. */
+  #turn(body: GraphRegion, carries: readonly Buffer[]): readonly Step[] {
+    const fresh = body.results.map((value, i) =>
+      value === body.parameters[i]
+        ? carries[i]
+        : this.#buffer(tensorTypeOf(value), { kind: "arena" }),
+    ) as readonly Buffer[];
+    const steps = [...this.#region(body, body.results, fresh)];
+    for (const [i, value] of body.results.entries()) {
+      const [from, to] = [fresh[i], carries[i]];
+      if (from !== undefined && to !== undefined && from !== to) this.#copy(value, from, to, steps);
+    }
+    return steps;
+  }
+}
+
+function kindName(op: AnyGraphOp): string {
+  return op.kind.replace(/^\w+\./, "").replaceAll("-", "_");
+}

@@ -1,0 +1,97 @@
+/**
+ * Plans: what a compiled program does, as data. A plan is a list of launches over buffers; loops and branches hold lists
+ * of their own. It prints as text, which tests record.
+ *
+ *   arena 16640 bytes
+ *   launch reduce_max in(arg0) out(arena+0)            // jit(f)/softmax/reduce_max
+ *   launch exp_sub in(arg0, arena+0) out(result0)      // jit(f)/softmax/exp
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import type { AnyGraphOp } from "../ops/node.ts";
+import type { TensorType } from "../ops/types.ts";
+
+/** Where a buffer lies: in an argument, in a result, among the program's constants, or in the arena. */
+export type Place =
+  | { readonly kind: "argument"; readonly index: number }
+  | { readonly kind: "result"; readonly index: number }
+  | { readonly kind: "constant"; readonly index: number }
+  | { readonly kind: "arena" };
+
+export interface Buffer {
+  readonly id: number;
+  readonly type: TensorType;
+  readonly dtype: DType;
+  readonly count: number;
+  readonly bytes: number;
+  place: Place;
+}
+
+export interface LaunchStep {
+  readonly kind: "launch";
+  readonly kernel: KernelDefinition;
+  readonly inputs: readonly Buffer[];
+  readonly outputs: readonly Buffer[];
+  /** What the program calls it. */
+  readonly name: string;
+}
+
+/** A loop; `trips` is how often it runs where that is known, and then nobody asks the predicate. */
+export interface WhileStep {
+  readonly kind: "while";
+  readonly condition: readonly Step[];
+  readonly predicate: Buffer;
+  readonly body: readonly Step[];
+  readonly trips: number | undefined;
+  readonly name: string;
+}
+
+export interface BranchStep {
+  readonly kind: "branch";
+  /** An i32 or a bool, of which true is branch 0. */
+  readonly index: Buffer;
+  readonly branches: readonly (readonly Step[])[];
+  readonly name: string;
+}
+
+/** A comparison on the host of what the program computed. */
+export interface CheckStep {
+  readonly kind: "check";
+  readonly op: AnyGraphOp;
+  readonly operands: readonly Buffer[];
+}
+
+export type Step = LaunchStep | WhileStep | BranchStep | CheckStep;
+
+export interface Plan {
+  readonly name: string;
+  readonly parameters: readonly TensorType[];
+  readonly results: readonly TensorType[];
+  readonly constants: readonly HostArray[];
+  readonly arenaBytes: number;
+  /** Byte offsets of the buffers in the arena. */
+  readonly offsets: ReadonlyMap<Buffer, number>;
+  readonly steps: readonly Step[];
+}
+
+/** Every step, those of loops and branches after the step that holds them. */
+export function* allSteps(steps: readonly Step[]): Generator<Step> {
+  for (const step of steps) {
+    yield step;
+    for (const inner of innerSteps(step)) yield* allSteps(inner);
+  }
+}
+
+/** The lists of steps within a step. */
+export function innerSteps(step: Step): readonly (readonly Step[])[] {
+  if (step.kind === "while") return [step.condition, step.body];
+  return step.kind === "branch" ? step.branches : [];
+}
+
+/** Buffers that a step itself reads and writes. */
+export function buffersOf(step: Step): readonly Buffer[] {
+  if (step.kind === "launch") return [...step.inputs, ...step.outputs];
+  if (step.kind === "check") return step.operands;
+  return [step.kind === "while" ? step.predicate : step.index];
+}
