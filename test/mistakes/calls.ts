@@ -103,7 +103,7 @@ export const callMistakes = mistakeTable(import.meta.url, [
       // @ts-expect-error there is no such target
       compileAhead(double, "sm_42"); // <- target that does not exist
     },
-    message: "compileAhead does not know this target",
+    message: "there is no target sm_42",
     expected: "sm_80, sm_90a, sm_100a",
     found: '"sm_42"',
   },
