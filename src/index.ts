@@ -140,11 +140,21 @@ export type {
 export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
-export type { DeviceOptions } from "./device/device.ts";
+export type { DeviceOptions, Launchable } from "./device/device.ts";
 export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
 export type { RunLimits } from "./support/run-limits.ts";
 export type { SharedTensor } from "./device/array-access.ts";
 export { BoundLaunch } from "./device/bound-launch.ts";
+export { isOperation, Operation, operation } from "./device/operation.ts";
+export type {
+  OperationPlan,
+  OperationSpec,
+  Planned,
+  PlannedArgument,
+  PlannedLaunch,
+  PlanSource,
+  ScratchArray,
+} from "./device/operation.ts";
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";
 export type { CompilationRecord } from "./device/compilation.ts";

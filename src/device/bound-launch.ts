@@ -5,6 +5,7 @@
  *   const step = device.bind(axpy, { x, y, out });      const round = device.record([step, other]);
  *   for (const batch of batches) step.launch();         round.launch();
  */
+import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Repeatable } from "./backend.ts";
@@ -23,6 +24,7 @@ export class BoundLaunch {
   readonly kernels: readonly string[];
   readonly #owner: BoundOwner;
   readonly #arrays: readonly DeviceArray[];
+  readonly #giveBack: () => void;
   #work: Repeatable | undefined;
 
   /** @internal */
@@ -31,11 +33,13 @@ export class BoundLaunch {
     kernels: readonly string[],
     arrays: readonly DeviceArray[],
     work: Repeatable,
+    giveBack: () => void = () => undefined,
   ) {
     this.kernels = kernels;
     this.#owner = owner;
     this.#arrays = arrays;
     this.#work = work;
+    this.#giveBack = giveBack;
   }
 
   /** @internal */
@@ -53,7 +57,13 @@ export class BoundLaunch {
     const work = this.#work;
     this.#work = undefined;
     this.#owner.forget(this);
-    work?.dispose();
+    if (work === undefined) return;
+    takeAllSteps([
+      () => {
+        work.dispose();
+      },
+      this.#giveBack,
+    ]);
   }
 
   [disposeSymbol](): void {

@@ -50,6 +50,9 @@ import {
   formatLeaks,
 } from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
+import { isOperation } from "./operation.ts";
+import type { Operation } from "./operation.ts";
+import { boundTogether, plannedCalls } from "./planned-calls.ts";
 import {
   requireArguments,
   requireBoundLaunches,
@@ -68,6 +71,15 @@ import {
   waitWithin,
 } from "./waiting.ts";
 import type { LaunchOptions, WaitLimits } from "./waiting.ts";
+
+/** What a device runs. */
+export type Launchable = KernelDefinition | CompiledKernel | Operation;
+
+/** Launches to be issued one after the other, and arrays that they alone use. */
+interface PreparedWork {
+  readonly launches: readonly Launch[];
+  readonly scratch: readonly DeviceArray[];
+}
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
@@ -253,7 +265,7 @@ export class Device {
   }
 
   /** Issues a kernel on arrays of this device. Outputs are given like inputs. */
-  launch<K extends KernelDefinition | CompiledKernel>(
+  launch<K extends Launchable>(
     definition: K,
     args: DeviceArguments<K>,
     options: LaunchOptions = noOptions,
@@ -262,14 +274,19 @@ export class Device {
     requireKernel("launch", definition);
     requireArguments("launch", args);
     if (options !== noOptions) this.#requireOptions("launch", options, captureLocation());
-    const launch = this.#prepare(definition, args, options);
-    this.#explainingMemory(() => {
-      this.#backend.launch(launch);
-    });
+    const { launches, scratch } = this.#prepare(definition, args, options);
+    try {
+      this.#explainingMemory(() => {
+        for (const launch of launches) this.#backend.launch(launch);
+      });
+    } finally {
+      // The back end keeps the memory for as long as what was issued needs it.
+      disposeAll(scratch);
+    }
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
-  bind<K extends KernelDefinition | CompiledKernel>(
+  bind<K extends Launchable>(
     definition: K,
     args: DeviceArguments<K>,
     options: LaunchOptions = noOptions,
@@ -278,10 +295,15 @@ export class Device {
     requireKernel("bind", definition);
     requireArguments("bind", args);
     if (options !== noOptions) this.#requireOptions("bind", options, captureLocation());
-    const launch = this.#prepare(definition, args, options);
-    const work = this.#explainingMemory(() => this.#backend.bind(launch));
+    const { launches, scratch } = this.#prepare(definition, args, options);
+    const { work, giveBack } = boundTogether(this.#backend, scratch, (bound) => {
+      for (const launch of launches)
+        bound.push(this.#explainingMemory(() => this.#backend.bind(launch)));
+    });
     const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
-    return this.#keep(new BoundLaunch(this.#owner, [definition.kernel.name], arrays, work));
+    return this.#keep(
+      new BoundLaunch(this.#owner, [definition.kernel.name], arrays, work, giveBack),
+    );
   }
 
   /** Bound launches, one after the other, as one piece of work. Dispose of it before them. */
@@ -327,7 +349,7 @@ export class Device {
    * the device are used as they are. Everything is read before the call returns, and issued before
    * anything is waited for: the device is never idle in between.
    */
-  async run<K extends KernelDefinition | CompiledKernel>(
+  async run<K extends Launchable>(
     definition: K,
     inputs: RunArguments<K>,
     options: LaunchOptions = noOptions,
@@ -344,8 +366,10 @@ export class Device {
     const pending: Promise<unknown>[] = [];
     try {
       const args = this.#materialize(kernel, collected, temporary, pending);
-      const launch = this.#prepare(definition, args, options);
-      pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
+      const { launches, scratch } = this.#prepare(definition, args, options);
+      temporary.push(...scratch);
+      for (const launch of launches)
+        pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
       const results = this.#results(kernel, args);
       const settled = Promise.allSettled([...pending, results]);
       for (const outcome of await this.#waiting(settled, options, location))
@@ -418,6 +442,35 @@ export class Device {
   }
 
   #prepare(
+    definition: Launchable,
+    args: { readonly [name: string]: ArgumentValue },
+    options: LaunchOptions,
+  ): PreparedWork {
+    if (isOperation(definition)) return this.#prepareOperation(definition, args, options);
+    return { launches: [this.#prepareLaunch(definition, args, options)], scratch: [] };
+  }
+
+  /** The launches of an operation's plan, over the arrays that it is given and fresh ones for its scratch. */
+  #prepareOperation(
+    operation: Operation,
+    args: { readonly [name: string]: ArgumentValue },
+    options: LaunchOptions,
+  ): PreparedWork {
+    const collected = collectArguments(operation.kernel, args, options.dimensions ?? {});
+    const plan = operation.planFor(collected.dimensions, this.target);
+    const { calls, scratch } = plannedCalls(plan, collected, (...of) => this.allocate(...of));
+    try {
+      const launches = calls.map((call) =>
+        this.#prepareLaunch(call.kernel, call.args, { ...options, dimensions: call.dimensions }),
+      );
+      return { launches, scratch };
+    } catch (error) {
+      disposeAll(scratch);
+      throw error;
+    }
+  }
+
+  #prepareLaunch(
     definition: KernelDefinition | CompiledKernel,
     args: { readonly [name: string]: ArgumentValue },
     options: LaunchOptions,

@@ -14,6 +14,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { isReadable, isRecord, optionText } from "../support/options.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import { DeviceArray } from "./device-array.ts";
+import { isOperation } from "./operation.ts";
 
 function otherKind(
   call: string,
@@ -45,6 +46,7 @@ function kindText(value: unknown): string {
 
 export function requireKernel(call: string, definition: unknown): void {
   if (isKernelDefinition(definition) || definition instanceof CompiledKernel) return;
+  if (isOperation(definition)) return;
   throw otherKind(call, "a kernel first", definition, "give what kernel(…) or loadKernel(…) gave");
 }
 

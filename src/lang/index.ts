@@ -37,6 +37,7 @@ export { cdiv, dim } from "./sizes.ts";
 export type {
   ArraySpecs,
   GridSpec,
+  Empty,
   InputSpecs,
   KernelSpec,
   ScratchSpecs,

@@ -17,6 +17,7 @@ import { graphCodes } from "./graph.ts";
 import { graphDeviceCodes } from "./graph-devices.ts";
 import { graphTextCodes } from "./graph-text.ts";
 import { irCodes } from "./ir.ts";
+import { kernelCodes } from "./kernels.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
 import { performanceCodes } from "./performance.ts";
@@ -45,6 +46,7 @@ export const codes = Object.freeze({
   ...graphTextCodes,
   ...graphCodes,
   ...arrayCodes,
+  ...kernelCodes,
   ...benchCodes,
   ...evaluateCodes,
   ...graphDeviceCodes,

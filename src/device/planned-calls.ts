@@ -1,0 +1,100 @@
+/** What the device does with the plan of an operation: scratch arrays made, arguments found, launches bound together. */
+import type { DType } from "../formats/dtype.ts";
+import type { KernelDefinition } from "../lang/index.ts";
+import { takeAllSteps } from "../support/all-steps.ts";
+import type { ArgumentValue, CollectedArguments } from "./arguments.ts";
+import type { Backend, Repeatable } from "./backend.ts";
+import { DeviceArray, disposeAll } from "./device-array.ts";
+import type { OperationPlan, PlannedArgument } from "./operation.ts";
+
+/** A launch of a plan, with what its kernel is given. */
+export interface PlannedCall {
+  readonly kernel: KernelDefinition;
+  readonly args: { readonly [parameter: string]: ArgumentValue };
+  readonly dimensions: { readonly [name: string]: number };
+}
+
+/** The launches of a plan over the arguments of the operation and fresh arrays for its scratch. */
+export function plannedCalls(
+  plan: OperationPlan,
+  { arrays, scalars }: CollectedArguments,
+  allocate: (dtype: DType, shape: readonly number[]) => DeviceArray,
+): { readonly calls: readonly PlannedCall[]; readonly scratch: readonly DeviceArray[] } {
+  const values = new Map<string, ArgumentValue>([...arrays, ...scalars]);
+  const scratch: DeviceArray[] = [];
+  try {
+    for (const [name, { dtype, shape }] of Object.entries(plan.scratch)) {
+      const array = allocate(dtype, shape);
+      scratch.push(array);
+      values.set(name, array);
+    }
+    const calls = plan.launches.map(({ kernel, arguments: given, dimensions = {} }) => {
+      const args = Object.entries(given).map(
+        ([parameter, argument]) => [parameter, valueOf(argument, values)] as const,
+      );
+      return { kernel, args: Object.fromEntries(args), dimensions };
+    });
+    return { calls, scratch };
+  } catch (error) {
+    disposeAll(scratch);
+    throw error;
+  }
+}
+
+function valueOf(
+  argument: PlannedArgument,
+  values: ReadonlyMap<string, ArgumentValue>,
+): ArgumentValue {
+  if ("scalar" in argument) return argument.scalar;
+  const value = values.get(argument.argument);
+  if (value === undefined)
+    throw new Error(`plans are checked, yet ${argument.argument} is missing`);
+  return argument.shape !== undefined && value instanceof DeviceArray
+    ? value.reshape(argument.shape)
+    : value;
+}
+
+/** Launches bound as one piece of work, and how to give back what only that piece uses. */
+export interface BoundWork {
+  readonly work: Repeatable;
+  readonly giveBack: () => void;
+}
+
+/** What `bindEach` binds, as one piece of work. */
+export function boundTogether(
+  backend: Backend,
+  scratch: readonly DeviceArray[],
+  bindEach: (bound: Repeatable[]) => void,
+): BoundWork {
+  const bound: Repeatable[] = [];
+  const giveBack = (parts: readonly Repeatable[]): void => {
+    takeAllSteps([
+      ...parts.map((part) => () => {
+        part.dispose();
+      }),
+      () => {
+        disposeAll(scratch);
+      },
+    ]);
+  };
+  try {
+    bindEach(bound);
+    const [only, ...others] = bound;
+    if (only !== undefined && others.length === 0)
+      return {
+        work: only,
+        giveBack: () => {
+          giveBack([]);
+        },
+      };
+    return {
+      work: backend.record(bound),
+      giveBack: () => {
+        giveBack(bound);
+      },
+    };
+  } catch (error) {
+    giveBack(bound);
+    throw error;
+  }
+}
