@@ -13,7 +13,8 @@ import { hoistInvariants } from "../src/passes/hoist-invariants.ts";
 import { runPasses } from "../src/passes/pipeline.ts";
 import { simulate } from "../src/sim/index.ts";
 import { Random } from "../src/support/random.ts";
-import { columns, randomKernel } from "./support/random-kernel.ts";
+import { columns } from "./support/random-accesses.ts";
+import { randomKernel } from "./support/random-kernel.ts";
 import { holdAgainstFacts } from "./support/held-facts.ts";
 
 /** Not a multiple of a block's rows, so the last block has a tail. */

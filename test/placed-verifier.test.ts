@@ -38,8 +38,24 @@ const twoCarries = `kernel @carries grid [] threads [main] target sm_90a shared 
 }
 `;
 
+/** Rows by index, with a mask: index and mask lie beside the elements that they are of. */
+const rows = `kernel @rows grid [] threads [main] target sm_90a shared 0 layouts [A = "(W0 W1 | L0 L1 L2 L3 L4)", B = "(W0 W1)", C = "(W0 W1 |)"] (
+  input %0 "x": ref<gmem, f32, [64, 32]>,
+  input %1 "ids": ref<gmem, i32, [4]>,
+  input %2 "keep": ref<gmem, bool, [4, 1]>,
+  inout %3 "out": ref<gmem, f32, [64, 32]>
+) {
+  %4 = load %1 : tile<i32, [4], B>
+  %5 = load %2 : tile<bool, [4, 1], C>
+  %6 = load %0 indices(%4) where(%5) {indexed = [0]} : tile<f32, [4, 32], A>
+  store %3, %6 indices(%4) {indexed = [0]}
+  yield
+}
+`;
+
 const texts: { readonly [name: string]: string } = {
   carries: twoCarries,
+  rows,
   ...Object.fromEntries(
     ["axpy", "column-sum", "dot", "matmul"].map((name) => [
       name,
@@ -123,6 +139,18 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
   [
     "TW6203",
     [
+      {
+        what: "an index lies in another lane than its row",
+        of: "rows",
+        replace: "tile<i32, [4], B>",
+        by: 'tile<i32, [4], "(L0 L1)">',
+      },
+      {
+        what: "a mask lies in another lane than its row",
+        of: "rows",
+        replace: "tile<bool, [4, 1], C>",
+        by: 'tile<bool, [4, 1], "(L0 L1 |)">',
+      },
       {
         what: "one value is yielded to two carries",
         of: "carries",

@@ -1,4 +1,5 @@
 /** The public names of the kernel language. */
+export type { AccessOptions, AtomicFunction, LoadOptions } from "./access.ts";
 export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
 export { array, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
@@ -31,7 +32,8 @@ export type { Accuracy, Operand } from "./elementwise.ts";
 export type { Index } from "./indices.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
-export type { AtomicFunction, Ref } from "./ref.ts";
+export type { PickedRef, TileIndex } from "./picked-ref.ts";
+export type { Ref } from "./ref.ts";
 export type { Scalar } from "./scalar.ts";
 export { cdiv, dim } from "./sizes.ts";
 export type {

@@ -8,7 +8,8 @@
  *   | 0    | slice(64 i, 64)  | 64 i   | 64   | no      |
  *   | 1    | 3                | 3      | 1    | yes     |
  *
- * What is out of bounds for certain is refused here; the rest the simulator sees.
+ * An axis that a tile of indices picks along is taken whole. What is out of bounds for certain is refused here; the
+ * rest the simulator sees.
  */
 import { sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
@@ -19,6 +20,8 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
+import { isTile } from "./operands.ts";
+import type { IndexedAxis } from "./picked-ref.ts";
 import { isExtent } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 
@@ -53,6 +56,8 @@ export interface Window {
   readonly offsets: readonly Index[];
   readonly sizes: readonly Size[];
   readonly dropped: readonly number[];
+  /** Axes of the window, which are whole, that tiles of indices pick along. */
+  readonly indexed: readonly IndexedAxis[];
 }
 
 function isForm<K extends "slice" | "all">(
@@ -77,16 +82,23 @@ export function resolveWindow(
     });
   }
   const dropped: number[] = [];
+  const indexed: IndexedAxis[] = [];
   const parts = type.shape.map((extent, axis): Slice => {
     const item = axis < indices.length ? indices[axis] : all;
-    if (isForm(item, "all")) return { kind: "slice", start: 0, size: extent };
+    if (isTile(item)) indexed.push({ axis: axis - dropped.length, tile: item });
+    if (isTile(item) || isForm(item, "all")) return { kind: "slice", start: 0, size: extent };
     if (isForm(item, "slice")) {
       // A window on global memory may overhang; it loads fill values and stores are clipped.
       requireInside(type, axis, item, type.space === "gmem", location);
       return item;
     }
     if (!isIndex(item))
-      return wrongKind("an index", "a number, an i32 scalar, a slice or `all`", item, location);
+      return wrongKind(
+        "an index",
+        "a number, an i32 scalar, a slice, a tile of indices or `all`",
+        item,
+        location,
+      );
     const element: Slice = { kind: "slice", start: item, size: 1 };
     requireInside(type, axis, element, false, location);
     dropped.push(axis);
@@ -96,6 +108,7 @@ export function resolveWindow(
     offsets: parts.map(({ start }) => start),
     sizes: parts.map(({ size }) => size),
     dropped,
+    indexed,
   };
 }
 

@@ -185,11 +185,11 @@ function windowOf(
 }
 
 function store(context: RewriteContext, ref: Value, value: Value): void {
-  context.create("store", { ref, value }, {}, {});
+  context.create("store", { ref, value, indices: [] }, {}, {});
 }
 
 function load(context: RewriteContext, ref: Value): Value {
-  return context.createOne("load", { ref }, {});
+  return context.createOne("load", { ref, indices: [] }, {});
 }
 
 /** Shared memory is allocated in the body of the kernel, whose first ops these allocations become. */

@@ -107,8 +107,13 @@ const shortRun = 16;
 
 /** Reads the view into `lanes`, which it fills with `fill` where it is out of bounds. */
 export function gather(view: View, lanes: Lanes, fill: number | bigint): void {
-  const { dtype, memory } = view;
   if (!isFullyValid(view)) fillLanes(lanes, fill);
+  gatherInside(view, lanes);
+}
+
+/** Reads what is in bounds of the view into `lanes`, and leaves the others as they are. */
+export function gatherInside(view: View, lanes: Lanes): void {
+  const { dtype, memory } = view;
   if (dtype.bits === 4) {
     gatherNibbles(view, lanes as Int8Array);
     return;

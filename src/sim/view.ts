@@ -176,7 +176,8 @@ function sliceElements(
   );
 }
 
-function listedView(view: View, sizes: readonly number[], elements: Int32Array): View {
+/** A view of elements one by one, of the same memory. */
+export function listedView(view: View, sizes: readonly number[], elements: Int32Array): View {
   const { memory, dtype, member, fault } = view;
   return { ...wholeView(memory, dtype, sizes, { member }), elements, fault };
 }

@@ -4,6 +4,7 @@ import { combiningCases } from "./combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
 import { meetingCases } from "./meeting.ts";
 import { orderingCases } from "./ordering.ts";
+import { pickingCases } from "./picking.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
 import { turnCases } from "./turns.ts";
@@ -16,6 +17,7 @@ export function matrixCases(): readonly MatrixCase[] {
     ...combiningCases(),
     ...productCases(),
     ...updatingCases(),
+    ...pickingCases(),
     ...orderingCases(),
     ...meetingCases(),
     ...turnCases(),

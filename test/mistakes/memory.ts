@@ -79,15 +79,61 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     found: "i32",
   },
   {
-    name: "tile for an index",
-    code: "TW1008",
+    name: "tile of floats for indices",
+    code: "TW2053",
+    make: () =>
+      program(({ x }) => {
+        const rows = x.at(slice(0, 4), 0).load();
+        // @ts-expect-error indices are whole numbers
+        x.at(rows).load(); // <- tile of floats for indices
+      }),
+    message: "load is indexed by a tile of f32",
+    found: "f32",
+  },
+  {
+    name: "index tiles that do not fit together",
+    code: "TW1010",
     make: () =>
       program(({ x, counts }) => {
-        // @ts-expect-error an index is a scalar
-        x.at(counts.load()); // <- tile for an index
+        const [rows, columns] = [counts.at(0).load(), counts.at(slice(0, 3), 0).load()];
+        x.at(rows, columns).load(); // <- index tiles that do not fit together
       }),
-    message: "an index must be a number, an i32 scalar, a slice or `all`",
-    found: "tile<i32, [8, 64]>",
+    message: "operands of at have shapes that do not fit together",
+    found: "[3]",
+  },
+  {
+    name: "mask of another shape",
+    code: "TW2054",
+    make: () =>
+      program(({ x }) => {
+        const tile = x.at(slice(0, 4)).load();
+        x.at(slice(0, 8)).load({ where: tile.gt(0) }); // <- mask of another shape
+      }),
+    message: "the mask of load does not fit what is accessed",
+    found: "[4, 64]",
+  },
+  {
+    name: "mask without its name",
+    code: "TW1008",
+    make: () =>
+      program(({ x, out }) => {
+        const tile = x.at(slice(0, 8)).load();
+        // @ts-expect-error the mask is an option
+        out.at(slice(0, 8)).store(tile, tile.gt(0)); // <- mask without its name
+      }),
+    message: "the options of store must be { where }",
+    found: "tile<bool, [8, 64]>",
+  },
+  {
+    name: "text for an index",
+    code: "TW1008",
+    make: () =>
+      program(({ x }) => {
+        // @ts-expect-error an index is a number
+        x.at("0"); // <- text for an index
+      }),
+    message: "an index must be a number, an i32 scalar, a slice, a tile of indices or `all`",
+    found: 'the text "0"',
   },
   {
     name: "index of i64",

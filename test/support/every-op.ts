@@ -49,6 +49,10 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   %42 = transpose_ref %41 {permutation = [1, 0]} : ref<gmem, f32, [k, n]>
   %43 = reshape_ref %42 {shape = [k*n]} : ref<gmem, f32, [k*n]>
   %44 = layout_cast %20 {layout = "(L0 L1 L2 | L3 L4)"} : tile<f32, [8, 8]>
+  %45 = iota {dtype = i32, shape = [4], axis = 0} : tile<i32, [4]>
+  %46 = compare %45, %45 {predicate = ne} : tile<bool, [4]>
+  %47 = load %41 indices(%45, %45) where(%46) {indexed = [0, 1]} : tile<f32, [4]>
+  store %41, %47 indices(%45, %45) where(%46) {indexed = [0, 1]}
   prefetch %35
   debug_print %9, %10 {format = "{} of {}\\n"} @ "values.ts":99:7
   assert %7 {message = "true is true"}

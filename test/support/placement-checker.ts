@@ -360,6 +360,48 @@ function carries(
   ends(op.regions.body, op.results, checker);
 }
 
+type Accessing = Op<"load"> | Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">;
+
+function written(op: Exclude<Accessing, Op<"load">>, checker: Checker): void {
+  const { value } = op.operands;
+  for (const layout of checker.read(op, value)) beside(op, { layout, value }, checker);
+}
+
+/** A lane that accesses an element has its index along each indexed axis, and its mask. */
+function beside(
+  op: Accessing,
+  { layout, value }: { readonly layout: RegisterLayout; readonly value: Value | undefined },
+  checker: Checker,
+): void {
+  const { indices, where } = op.operands;
+  const shape = value === undefined ? [] : shapeOf(value);
+  const rank = Math.max(0, ...indices.map((index) => shapeOf(index).length));
+  const first = op.attributes.indexed?.[0] ?? 0;
+  const repeated = (tile: Value, start: number): void => {
+    const own = shapeOf(tile);
+    const back = (element: number): readonly number[] => {
+      const found = coordinates(element, shape).slice(start, start + own.length);
+      return [
+        numberOf(
+          found.map((each, axis) => (own[axis] === 1 ? 0 : each)),
+          own,
+        ),
+      ];
+    };
+    const fits = checker.read(op, tile).some((read) => {
+      try {
+        checker.available(op, { layout, shape }, { layout: read, shape: own }, back);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    if (!fits && checker.find(tile) !== undefined) fail(op, "an index or mask is in another lane");
+  };
+  if (rank > 0) for (const index of indices) repeated(index, first);
+  if (where?.type.kind === "tile") repeated(where, 0);
+}
+
 const rules: OpRules<[Checker], void> = {
   constant: nothing,
   block_index: nothing,
@@ -496,10 +538,13 @@ const rules: OpRules<[Checker], void> = {
   transpose_ref: nothing,
   reshape_ref: nothing,
   peer_ref: nothing,
-  load: nothing,
-  store: nothing,
-  atomic: nothing,
-  atomic_compare_exchange: nothing,
+  load: (op, checker) => {
+    const layout = op.results[0] && checker.find(op.results[0]);
+    if (layout !== undefined) beside(op, { layout, value: op.results[0] }, checker);
+  },
+  store: written,
+  atomic: written,
+  atomic_compare_exchange: written,
 
   copy_async(op, checker) {
     const copy = checker.placement.copies.get(op);

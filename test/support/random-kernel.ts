@@ -32,14 +32,10 @@ import { ceilDivSize, dimension } from "../../src/ir/size.ts";
 import { dataShape, dataType, isData, refType, scalarType } from "../../src/ir/types.ts";
 import type { DataType } from "../../src/ir/types.ts";
 import { Random } from "../../src/support/random.ts";
-import { formats, RandomValues, shapes } from "./random-values.ts";
+import { blockRows, columns, RandomAccesses, windowShape } from "./random-accesses.ts";
+import { formats, shapes } from "./random-values.ts";
 import type { DataValue } from "./random-values.ts";
 
-/** Rows that a block handles, and columns of every array. */
-export const blockRows = 4;
-export const columns = 8;
-
-const windowShape = [blockRows, columns];
 const n = dimension("n");
 
 /** Formats of the arrays that a random kernel reads, and that each of its threads writes. */
@@ -60,13 +56,10 @@ const inexactFunctions: ReadonlySet<string> = new Set([
   ...["logistic", "rsqrt", "pow", "atan2", "sum", "prod"],
 ]);
 
-class Generator extends RandomValues {
+class Generator extends RandomAccesses {
   readonly #seed: number;
   readonly #exact: boolean;
   readonly #header: Pick<Kernel, "grid" | "threads" | "dimensions">;
-  /** Windows on initialised memory that the thread owns, in sight. */
-  #buffers: Value[] = [];
-  #inputs: readonly Value[] = [];
 
   constructor(seed: number, exact: boolean) {
     const random = new Random(seed);
@@ -98,7 +91,7 @@ class Generator extends RandomValues {
       if (value === undefined) throw new Error("a parameter has a value");
       return Object.freeze({ role, name, value });
     });
-    this.#inputs = values.slice(0, inputFormats.length);
+    this.inputs = values.slice(0, inputFormats.length);
     this.pool = values.filter((value): value is DataValue => isData(value.type));
     const outputs = values.slice(inputFormats.length + 2);
     this.#threads(outputs);
@@ -125,9 +118,9 @@ class Generator extends RandomValues {
     for (const thread of threads.keys()) {
       const own = outputs.slice(thread * outputFormats.length).slice(0, outputFormats.length);
       const program = () => {
-        this.#buffers = buffers.slice(thread, thread + 1);
-        for (const buffer of this.#buffers)
-          this.#store(buffer, this.constantOf(dataType(f32, windowShape)));
+        this.buffers = buffers.slice(thread, thread + 1);
+        for (const buffer of this.buffers)
+          this.store(buffer, this.constantOf(dataType(f32, windowShape)));
         this.#statements(4 + this.random.below(16), 0);
         this.#finish(own);
       };
@@ -147,9 +140,9 @@ class Generator extends RandomValues {
     for (const [position, dtype] of outputFormats.entries()) {
       const output = outputs[position];
       if (output === undefined) throw new Error("an output for each format");
-      const source = this.#spread(this.pickFrom(this.pool), windowShape);
-      const value = source.type.dtype === dtype ? source : this.#cast(source, dtype);
-      this.#store(this.#window(output), value);
+      const source = this.spread(this.pickFrom(this.pool), windowShape);
+      const value = source.type.dtype === dtype ? source : this.cast(source, dtype);
+      this.store(this.window(output), value);
     }
   }
 
@@ -179,17 +172,20 @@ class Generator extends RandomValues {
     () => this.#fused(),
     () => this.remember(this.#select()),
     () => this.#select(),
-    () => this.remember(this.#cast(this.pickFrom(this.pool), this.random.pick(formats))),
+    () => this.remember(this.cast(this.pickFrom(this.pool), this.random.pick(formats))),
     () => this.#bitcast(),
-    () => this.remember(this.#spread(this.pickFrom(this.pool), this.random.pick(shapes))),
+    () => this.remember(this.spread(this.pickFrom(this.pool), this.random.pick(shapes))),
     () => this.#rearrange(),
     () => this.#rearrange(),
     () => this.#combine(),
     () => this.#dot(),
     () => this.#iota(),
-    () => this.#load(),
-    () => this.#load(),
-    () => this.#storeSomewhere(),
+    () => this.load(),
+    () => this.load(),
+    () => this.pick(),
+    () => this.pick(),
+    () => this.storeSomewhere(),
+    () => this.scatter(),
     () => this.#scalar(),
   ];
 
@@ -248,11 +244,6 @@ class Generator extends RandomValues {
     return this.number("select", { condition, ifTrue, ifFalse: this.partner(ifTrue) }, {});
   }
 
-  #cast(source: DataValue, dtype: DType): DataValue {
-    const overflow = this.chance(0.8) ? "saturate" : "nan";
-    return this.number("cast", { source }, { dtype, overflow });
-  }
-
   /** Bits of floats show the payloads of NaNs, which are not part of a value; so only bits of integers. */
   #bitcast(): void {
     const source = this.find(({ type }) => inDomain("integer", type.dtype));
@@ -260,18 +251,6 @@ class Generator extends RandomValues {
       ({ bits, kind }) => bits === source?.type.dtype.bits && kind !== "bool",
     );
     if (source) this.give("bitcast", { source }, { dtype: this.random.pick(targets) });
-  }
-
-  /** The number repeated to the shape, where its own shape allows it. */
-  #spread(source: DataValue, shape: readonly number[]): DataValue {
-    const from = dataShape(source.type);
-    if (from.length === 0 && shape.length === 0) return source;
-    const offset = shape.length - from.length;
-    const axes = from.map((_, axis) => axis + offset);
-    const fits =
-      offset >= 0 && from.every((extent, axis) => extent === 1 || extent === shape[axis + offset]);
-    if (!fits) return this.constantOf(dataType(source.type.dtype, shape));
-    return this.number("broadcast", { source }, { shape, axes });
   }
 
   #rearrange(): void {
@@ -375,62 +354,6 @@ class Generator extends RandomValues {
     this.random.pick(makers)();
   }
 
-  /* ---- memory ---- */
-
-  /** The block's rows of an array; the last block's may reach beyond it. */
-  #window(array: Value): Value {
-    const index = this.number("block_index", {}, { axis: "i" });
-    const rows = this.constant(i32, [], blockRows);
-    const first = this.number("binary", { left: index, right: rows }, { fn: "mul" });
-    const offsets = [first, this.constant(i32, [], 0)];
-    return this.one("slice_ref", { ref: array, offsets }, { sizes: windowShape, dropped: [] });
-  }
-
-  #load(): void {
-    if (this.chance(0.5))
-      this.give("load", { ref: this.#view(this.random.pick(this.#buffers)) }, {});
-    else {
-      const ref = this.#window(this.random.pick(this.#inputs));
-      const dtype = ref.type.kind === "ref" ? ref.type.dtype : f32;
-      this.give("load", { ref, fill: this.constantOf(scalarType(dtype)) }, {});
-    }
-  }
-
-  /** A window on the buffer: itself, a part, or the whole in another arrangement. */
-  #view(buffer: Value): Value {
-    const zero = () => this.constant(i32, [], 0);
-    const row = () => this.constant(i32, [], this.random.below(blockRows));
-    const makers = [
-      () => buffer,
-      () =>
-        this.one(
-          "slice_ref",
-          { ref: buffer, offsets: [zero(), zero()] },
-          { sizes: windowShape, dropped: [] },
-        ),
-      () =>
-        this.one(
-          "slice_ref",
-          { ref: buffer, offsets: [row(), zero()] },
-          { sizes: [1, columns], dropped: [0] },
-        ),
-      () => this.one("transpose_ref", { ref: buffer }, { permutation: [1, 0] }),
-      () => this.one("reshape_ref", { ref: buffer }, { shape: [columns, blockRows] }),
-    ];
-    return this.random.pick(makers)();
-  }
-
-  #storeSomewhere(): void {
-    const ref = this.#view(this.random.pick(this.#buffers));
-    if (ref.type.kind !== "ref") return;
-    const shape = ref.type.shape.map(Number);
-    this.#store(ref, this.ofType(dataType(ref.type.dtype, shape)));
-  }
-
-  #store(ref: Value, value: DataValue): void {
-    this.add("store", { ref, value }, {}, {});
-  }
-
   /* ---- control ---- */
 
   /** A region whose statements see what is around it; nothing of it is in sight afterwards. */
@@ -438,14 +361,14 @@ class Generator extends RandomValues {
     types: readonly DataType[],
     fill: (parameters: readonly DataValue[]) => readonly Value[],
   ): Region {
-    const [pool, buffers] = [this.pool, this.#buffers];
+    const [pool, buffers] = [this.pool, this.buffers];
     this.pool = [...pool];
-    this.#buffers = [...buffers];
+    this.buffers = [...buffers];
     const parameters = this.builder.openRegion(types) as readonly DataValue[];
     this.pool.push(...parameters);
     const yielded = fill(parameters);
     const region = this.builder.closeRegion(Object.freeze([...yielded]), this.location());
-    [this.pool, this.#buffers] = [pool, buffers];
+    [this.pool, this.buffers] = [pool, buffers];
     return region;
   }
 
@@ -531,8 +454,8 @@ class Generator extends RandomValues {
     const results = this.#carries().map(({ type }) => type);
     const body = this.#region([], () => {
       const buffer = this.one("alloc", {}, { space: "smem", dtype: f32, shape: windowShape });
-      this.#store(buffer, this.constantOf(dataType(f32, windowShape)));
-      this.#buffers.push(buffer);
+      this.store(buffer, this.constantOf(dataType(f32, windowShape)));
+      this.buffers.push(buffer);
       this.#statements(1 + this.random.below(4), depth);
       return results.map((type) => this.ofType(type));
     });

@@ -6,7 +6,7 @@ import type { HostArray } from "../../src/formats/hostarray.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { KernelDefinition } from "../../src/lang/kernel.ts";
 import { Random } from "../../src/support/random.ts";
-import { columns } from "./random-kernel.ts";
+import { columns } from "./random-accesses.ts";
 
 /** Not a multiple of a block's rows, so the last block has a tail. */
 const rows = 10;

@@ -121,6 +121,23 @@ export class RandomValues {
     return isWide(dtype) ? value : Number(value);
   }
 
+  protected cast(source: DataValue, dtype: DType): DataValue {
+    const overflow = this.chance(0.8) ? "saturate" : "nan";
+    return this.number("cast", { source }, { dtype, overflow });
+  }
+
+  /** The number repeated to the shape, where its own shape allows it. */
+  protected spread(source: DataValue, shape: readonly number[]): DataValue {
+    const from = dataShape(source.type);
+    if (from.length === 0 && shape.length === 0) return source;
+    const offset = shape.length - from.length;
+    const axes = from.map((_, axis) => axis + offset);
+    const fits =
+      offset >= 0 && from.every((extent, axis) => extent === 1 || extent === shape[axis + offset]);
+    if (!fits) return this.constantOf(dataType(source.type.dtype, shape));
+    return this.number("broadcast", { source }, { shape, axes });
+  }
+
   protected remember(...values: readonly DataValue[]): void {
     this.pool.push(...values);
   }

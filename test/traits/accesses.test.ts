@@ -14,6 +14,7 @@ import {
   copyAsync,
   dot,
   full,
+  iota,
   kernel,
   slice,
   smem,
@@ -93,6 +94,26 @@ const cases: { readonly [name: string]: Case } = {
     body({ x, out, own }) {
       own.store(x.load());
       out.at(part).store(own.at(part).load());
+    },
+  },
+  "loads by index read": {
+    needs: barrierFor("own", "have written"),
+    body({ x, out, own }) {
+      own.store(x.load());
+      const turned = iota(i32, [rows], 0)
+        .mul(-1)
+        .add(rows - 1);
+      out.store(own.at(turned).load());
+    },
+  },
+  "stores by index write": {
+    needs: barrierFor("own", "have written"),
+    body({ x, out, own }) {
+      const turned = iota(i32, [rows], 0)
+        .mul(-1)
+        .add(rows - 1);
+      own.at(turned).store(x.load());
+      out.store(own.load());
     },
   },
   "atomic updates write": {

@@ -116,6 +116,7 @@ export const quiet: { readonly [name: string]: Group } = {
       sink.at(6).atomicAdd(tile);
       marks.compareExchange(tile.cast(i32), index);
       keep.push(x.at(slice(index, length)).load());
+      keep.push(x.at(tile.cast(i32)).load({ where: tile.gt(0) }));
       prefetch(x);
     },
   },

@@ -8,6 +8,7 @@ import type { OpRules } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { isData } from "../types.ts";
+import type { RefType } from "../types.ts";
 import { addCosts, noCost, scaleCost } from "./cost.ts";
 import type { Cost, ProductFormat } from "./cost.ts";
 
@@ -56,18 +57,30 @@ function productFlops(operand: Value, count: number, precision?: string): Cost {
   return { ...flops(count), products: { ...noCost.products, [format]: count } };
 }
 
-/** Reading or writing a whole window. */
-function access(ref: Value, way: "read" | "written", { dimensions }: CostContext): Cost {
-  const { type } = ref;
+type Way = "read" | "written";
+
+function windowOf({ type }: Value): RefType {
   if (type.kind !== "ref") throw new Error("only windows are read and written");
-  const bytes = packedBytes(type.dtype, evaluateSize(multiplySizes(...type.shape), dimensions));
-  const space = type.space === "gmem" ? "gmem" : "smem";
-  const traffic = { ...noCost.bytes[space], [way]: bytes };
+  return type;
+}
+
+/** Reading or writing a whole window. */
+function access(ref: Value, way: Way, { dimensions }: CostContext): Cost {
+  return moved(ref, evaluateSize(multiplySizes(...windowOf(ref).shape), dimensions), way);
+}
+
+/** Reading or writing `count` elements of a window. */
+function moved(ref: Value, count: number, way: Way): Cost {
+  const { dtype, space: memory } = windowOf(ref);
+  const space = memory === "gmem" ? "gmem" : "smem";
+  const traffic = { ...noCost.bytes[space], [way]: packedBytes(dtype, count) };
   return { ...noCost, bytes: { ...noCost.bytes, [space]: traffic } };
 }
 
-function readAndWrite(ref: Value, context: CostContext): Cost {
-  return addCosts([access(ref, "read", context), access(ref, "written", context)]);
+/** Reading and writing each element of a tile. */
+function readAndWrite(ref: Value, value: Value): Cost {
+  const count = elements(value);
+  return addCosts([moved(ref, count, "read"), moved(ref, count, "written")]);
 }
 
 /** The sum index of a product [m, k] by [k, n]. */
@@ -121,10 +134,11 @@ export const costRules: OpRules<[CostContext], Cost> = {
   transpose_ref: free,
   reshape_ref: free,
   peer_ref: free,
-  load: ({ operands }, context) => access(operands.ref, "read", context),
-  store: ({ operands }, context) => access(operands.ref, "written", context),
-  atomic: ({ operands }, context) => readAndWrite(operands.ref, context),
-  atomic_compare_exchange: ({ operands }, context) => readAndWrite(operands.ref, context),
+  load: ({ operands, results }) =>
+    addCosts(results.map((result) => moved(operands.ref, elements(result), "read"))),
+  store: ({ operands }) => moved(operands.ref, elements(operands.value), "written"),
+  atomic: ({ operands }) => readAndWrite(operands.ref, operands.value),
+  atomic_compare_exchange: ({ operands }) => readAndWrite(operands.ref, operands.value),
 
   copy_async: ({ operands, attributes }, context) => {
     const receivers = context.grid

@@ -10,7 +10,7 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, f16, f32, i32, i8, u8 } from "../../formats/dtype.ts";
+import { bf16, bool, f16, f32, i32, i8, u8 } from "../../formats/dtype.ts";
 import { memoryCodes } from "../../support/codes/ir/memory.ts";
 import { dimension } from "../size.ts";
 
@@ -19,9 +19,60 @@ const union = ref("smem", u8, 128);
 
 const mistakes: readonly Mistake[] = [
   {
+    name: "index tile of floats",
+    code: "TW2053",
+    make: () =>
+      infer("load", { ref: ref("gmem", f32, n), indices: [tile(f32, 8)] }, { indexed: [0] }),
+    message: "load is indexed by a tile of f32",
+    found: "f32",
+  },
+  {
+    name: "scalar among index tiles",
+    code: "TW2002",
+    make: () =>
+      infer("load", { ref: ref("gmem", f32, n), indices: [scalar(i32)] }, { indexed: [0] }),
+    message: "an index of load must be a tile",
+  },
+  {
+    name: "index tiles that do not fit together",
+    code: "TW2004",
+    make: () =>
+      infer(
+        "load",
+        { ref: ref("gmem", f32, n, n), indices: [tile(i32, 8), tile(i32, 4)] },
+        { indexed: [0, 1] },
+      ),
+    message: "index tiles of load do not fit together",
+  },
+  {
+    name: "fewer axes than index tiles",
+    code: "TW2001",
+    make: () =>
+      infer("load", { ref: ref("gmem", f32, n, n), indices: [tile(i32, 8)] }, { indexed: [] }),
+    message: "load needs one index tile for each indexed axis, in order",
+  },
+  {
+    name: "mask that does not repeat to the tile",
+    code: "TW2054",
+    make: () => infer("load", { ref: ref("gmem", f32, 8), indices: [], where: tile(bool, 4) }, {}),
+    message: "the mask of load does not fit what is accessed",
+    found: "[4]",
+  },
+  {
+    name: "mask of numbers",
+    code: "TW2006",
+    make: () =>
+      infer(
+        "store",
+        { ref: ref("gmem", f32, 8), value: tile(f32, 8), indices: [], where: tile(i32, 8) },
+        {},
+      ),
+    message: "where of store must be bool",
+  },
+  {
     name: "load of a whole array of run-time extent",
     code: "TW2040",
-    make: () => infer("load", { ref: ref("gmem", f32, n, 64) }, {}),
+    make: () => infer("load", { indices: [], ref: ref("gmem", f32, n, 64) }, {}),
     message: "load needs static extents, and n is known at launch",
     found: "ref<gmem, f32, [n, 64]>",
     remedy: "x.at(slice(start, 128))",
@@ -29,7 +80,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "store to a whole array of run-time extent",
     code: "TW2040",
-    make: () => infer("store", { ref: ref("gmem", f32, n), value: tile(f32, 64) }, {}),
+    make: () => infer("store", { indices: [], ref: ref("gmem", f32, n), value: tile(f32, 64) }, {}),
     message: "store needs static extents, and n is known at launch",
   },
   {
@@ -60,7 +111,8 @@ const mistakes: readonly Mistake[] = [
   {
     name: "store of another format",
     code: "TW2042",
-    make: () => infer("store", { ref: ref("gmem", bf16, 64), value: tile(f32, 64) }, {}),
+    make: () =>
+      infer("store", { indices: [], ref: ref("gmem", bf16, 64), value: tile(f32, 64) }, {}),
     message: "store of f32 into memory of bf16",
     expected: "bf16",
     found: "f32",
@@ -69,7 +121,8 @@ const mistakes: readonly Mistake[] = [
   {
     name: "store of another shape",
     code: "TW2043",
-    make: () => infer("store", { ref: ref("gmem", f32, 64), value: tile(f32, 128) }, {}),
+    make: () =>
+      infer("store", { indices: [], ref: ref("gmem", f32, 64), value: tile(f32, 128) }, {}),
     message: "store of a value of another shape than the window",
     expected: "[64]",
     found: "[128]",
@@ -77,7 +130,7 @@ const mistakes: readonly Mistake[] = [
   {
     name: "store of a scalar to a window",
     code: "TW2043",
-    make: () => infer("store", { ref: ref("gmem", f32, 64), value: scalar(f32) }, {}),
+    make: () => infer("store", { indices: [], ref: ref("gmem", f32, 64), value: scalar(f32) }, {}),
     message: "store of a value of another shape than the window",
     found: "[]",
   },
@@ -87,7 +140,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       infer(
         "atomic_compare_exchange",
-        { ref: ref("gmem", i32, 4), expected: scalar(i32), value: tile(i32, 4) },
+        { indices: [], ref: ref("gmem", i32, 4), expected: scalar(i32), value: tile(i32, 4) },
         {},
       ),
     message: "compareExchange of a value of another shape than the window",
@@ -95,13 +148,13 @@ const mistakes: readonly Mistake[] = [
   {
     name: "fill value of another format",
     code: "TW2044",
-    make: () => infer("load", { ref: ref("gmem", i32, 64), fill: scalar(f32) }, {}),
+    make: () => infer("load", { indices: [], ref: ref("gmem", i32, 64), fill: scalar(f32) }, {}),
     message: "the fill value of a load of i32 is f32",
   },
   {
     name: "load of a window too large for a tile",
     code: "TW2009",
-    make: () => infer("load", { ref: ref("gmem", f32, 2048, 1024) }, {}),
+    make: () => infer("load", { indices: [], ref: ref("gmem", f32, 2048, 1024) }, {}),
     message: "a tile of shape [2048, 1024] is too large",
   },
   ...(
@@ -115,7 +168,8 @@ const mistakes: readonly Mistake[] = [
   ).map(([fn, dtype]): Mistake => ({
     name: `atomic ${fn} of ${dtype.name}`,
     code: "TW2045",
-    make: () => infer("atomic", { ref: ref("gmem", dtype, 4), value: tile(dtype, 4) }, { fn }),
+    make: () =>
+      infer("atomic", { indices: [], ref: ref("gmem", dtype, 4), value: tile(dtype, 4) }, { fn }),
     message: `there is no atomic ${fn} on ${dtype.name}`,
     found: dtype.name,
   })),
@@ -125,7 +179,7 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       infer(
         "atomic_compare_exchange",
-        { ref: ref("gmem", f32), expected: scalar(f32), value: scalar(f32) },
+        { indices: [], ref: ref("gmem", f32), expected: scalar(f32), value: scalar(f32) },
         {},
       ),
     message: "there is no compareExchange on f32",

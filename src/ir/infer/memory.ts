@@ -3,9 +3,11 @@ import { packedBytes, u8 } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { opName } from "../op-names.ts";
 import type { atomicFunctions, memoryOps } from "../ops/memory.ts";
+import { indexedShape, joinedExtents } from "../indexed.ts";
+import type { Value } from "../node.ts";
 import { multiplySizes, sameShape, sameSize, shapeText, sizeText } from "../size.ts";
 import { dataShape, dataType, refType, typeText } from "../types.ts";
-import type { DataType, RefType, Type } from "../types.ts";
+import type { DataType, RefType, TileType, Type } from "../types.ts";
 import {
   dataOperand,
   elementCount,
@@ -15,6 +17,7 @@ import {
   permute,
   refOperand,
   requireAxes,
+  requireBool,
   requireCluster,
   requirePermutation,
   requireSizes,
@@ -22,6 +25,7 @@ import {
   requireTileShape,
   scalarOperand,
   staticShape,
+  tileOperand,
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferContext, InferRules } from "./draft.ts";
@@ -60,8 +64,60 @@ function requireAtomic(
     });
 }
 
+type AccessKind = "load" | "store" | "atomic" | "atomic_compare_exchange";
+
+/** The shape of what an access moves: the window's, with index tiles in place of the axes that they pick along. */
+function accessedShape(draft: Draft<AccessKind>, ref: RefType): readonly number[] {
+  const { indices, where } = draft.operands;
+  const indexed = draft.attributes.indexed ?? [];
+  requireAxes(draft, indexed, ref.shape.length);
+  const ordered = indexed.every((axis, position) => axis > (indexed[position - 1] ?? -1));
+  if (!ordered || indexed.length !== indices.length)
+    fail(draft, "TW2001", `${draft.kind} needs one index tile for each indexed axis, in order`, {
+      expected: `${indices.length} axes, in order`,
+      found: `[${indexed.join(", ")}]`,
+    });
+  const tiles = indices.map((index) => indexTile(draft, index));
+  const joined = joinedExtents(tiles);
+  if (joined === undefined)
+    return fail(draft, "TW2004", `index tiles of ${opName(draft)} do not fit together`, {
+      expected: tiles.slice(0, 1).map(typeText).join(),
+      found: tiles.slice(1).map(typeText).join(", "),
+    });
+  const shape = staticShape(draft, {
+    ...ref,
+    shape: indexedShape(ref.shape, indexed, joined).shape,
+  });
+  if (where !== undefined) requireMask(draft, dataOperand(draft, "where", where), shape);
+  return shape;
+}
+
+function indexTile(draft: AnyDraft, value: Value): TileType {
+  const tile = tileOperand(draft, "an index", value);
+  if (tile.dtype.name !== "i32" && tile.dtype.name !== "i64")
+    fail(draft, "TW2053", `${opName(draft)} is indexed by a tile of ${tile.dtype.name}`, {
+      expected: "i32 or i64",
+      found: tile.dtype.name,
+    });
+  return tile;
+}
+
+/** A mask has an axis for each of the tile's, of the same extent or 1. */
+function requireMask(draft: AnyDraft, mask: DataType, shape: readonly number[]): void {
+  requireBool(draft, "where", mask.dtype);
+  const own = dataShape(mask);
+  const fits =
+    own.length === shape.length &&
+    own.every((extent, axis) => extent === 1 || extent === shape[axis]);
+  if (!fits)
+    fail(draft, "TW2054", `the mask of ${opName(draft)} does not fit what is accessed`, {
+      expected: `a shape that repeats to ${shapeText(shape)}`,
+      found: shapeText(own),
+    });
+}
+
 /** A value written to a window has its dtype and its shape. */
-function requireStorable(draft: AnyDraft, ref: RefType, value: DataType): void {
+function requireStorable(draft: Draft<AccessKind>, ref: RefType, value: DataType): void {
   if (value.dtype !== ref.dtype)
     fail(
       draft,
@@ -73,7 +129,7 @@ function requireStorable(draft: AnyDraft, ref: RefType, value: DataType): void {
         remedy: `convert the value with .cast(${ref.dtype.name})`,
       },
     );
-  const shape = staticShape(draft, ref);
+  const shape = accessedShape(draft, ref);
   if (!sameShape(shape, dataShape(value)))
     fail(draft, "TW2043", `${opName(draft)} of a value of another shape than the window`, {
       expected: shapeText(shape),
@@ -151,7 +207,7 @@ function sliceRef(draft: Draft<"slice_ref">, context: InferContext): readonly Ty
 
 function load(draft: Draft<"load">): readonly Type[] {
   const ref = refOperand(draft, "the window", draft.operands.ref);
-  const shape = staticShape(draft, ref);
+  const shape = accessedShape(draft, ref);
   requireTileShape(draft, shape);
   if (draft.operands.fill !== undefined) {
     const fill = scalarOperand(draft, "the fill value", draft.operands.fill);

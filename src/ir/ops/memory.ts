@@ -1,4 +1,8 @@
-/** Ops that allocate memory, make windows on it, and move data synchronously. */
+/**
+ * Ops that allocate memory, make windows on it, and move data synchronously. An access may pick elements of its
+ * window: `indices` are tiles of positions along the axes in `indexed`, whose own axes stand where the first of
+ * those stood (`../indexed.ts`), and `where` says which elements are accessed at all.
+ */
 import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
 
 /** Combinations an atomic update can make. */
@@ -72,24 +76,32 @@ export const memoryOps = defineOps({
     traits: { ...computes, results: { peer: "ref" } },
   },
   load: {
-    summary: "Reads the window into a tile or scalar; `fill` stands where it is out of bounds.",
-    operands: { ref: "one", fill: "optional" },
-    attributes: {},
+    summary:
+      "Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill` stands where it is out of bounds or `where` is false.",
+    operands: { ref: "one", indices: "many", where: "optional", fill: "optional" },
+    attributes: { indexed: "integers?" },
     regions: {},
     traits: { ...computes, accesses: [lanes("read", "ref")], may: "drop" },
   },
   store: {
-    summary: "Writes a tile or scalar to the window; what is out of bounds is dropped.",
-    operands: { ref: "one", value: "one" },
-    attributes: {},
+    summary:
+      "Writes a tile or scalar to the window, or to the elements that `indices` pick along the axes `indexed`; what is out of bounds, or where `where` is false, is dropped.",
+    operands: { ref: "one", value: "one", indices: "many", where: "optional" },
+    attributes: { indexed: "integers?" },
     regions: {},
     traits: { ...acts, accesses: [lanes("write", "ref")] },
   },
   atomic: {
     summary:
-      "Updates each element atomically, relaxed, and gives the old values; out of bounds is dropped and reads zero.",
-    operands: { ref: "one", value: "one", scratch: "optional" },
-    attributes: { fn: atomicFunctions },
+      "Updates each element atomically, relaxed, and gives the old values; what is out of bounds, or where `where` is false, is dropped and reads zero. Elements are picked as by `load`.",
+    operands: {
+      ref: "one",
+      value: "one",
+      indices: "many",
+      where: "optional",
+      scratch: "optional",
+    },
+    attributes: { fn: atomicFunctions, indexed: "integers?" },
     regions: {},
     traits: {
       ...acts,
@@ -100,9 +112,16 @@ export const memoryOps = defineOps({
   },
   atomic_compare_exchange: {
     summary:
-      "Stores `value` where the element equals `expected`, atomically, and gives the old values.",
-    operands: { ref: "one", expected: "one", value: "one", scratch: "optional" },
-    attributes: {},
+      "Stores `value` where the element equals `expected`, atomically, and gives the old values; elements are picked as by `load`.",
+    operands: {
+      ref: "one",
+      expected: "one",
+      value: "one",
+      indices: "many",
+      where: "optional",
+      scratch: "optional",
+    },
+    attributes: { indexed: "integers?" },
     regions: {},
     traits: {
       ...acts,

@@ -24,8 +24,8 @@ import type { GlobalWindow, SharedWindow } from "./windows.ts";
 
 const sectorBytes = 32;
 const widestBytes = 16;
-/** Rows whose distance is known at launch lie at least so far apart. */
-const farApart = 2 ** 20;
+/** Elements that rows lie apart at least where the launch or an index decides their distance. */
+export const farApart = 2 ** 20;
 
 /** A layout's accesses to a window. */
 export interface AccessPlan {

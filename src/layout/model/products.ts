@@ -106,7 +106,7 @@ export class Products {
     const fresh = new Map<Value, Op<"load">>();
     for (const op of region.ops) {
       if (op.kind === "dot") this.#choose(op, fresh, oneWarp, refused.get(op));
-      if (op.kind === "load" && op.operands.fill === undefined)
+      if (op.kind === "load" && isWhole(op))
         for (const result of op.results) fresh.set(result, op);
       const { may } = traitsOf(op);
       if (may !== "anything" && may !== "drop") fresh.clear();
@@ -165,6 +165,11 @@ export class Products {
       ? undefined
       : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
   }
+}
+
+/** Whether a load takes its window as it is. */
+function isWhole({ operands: { indices, where, fill } }: Op<"load">): boolean {
+  return indices.length === 0 && where === undefined && fill === undefined;
 }
 
 /** Why wgmma cannot make a product of these shapes and formats. */

@@ -9,6 +9,7 @@ import {
   dot,
   f32,
   i32,
+  iota,
   kernel,
   loop,
   slice,
@@ -82,6 +83,19 @@ describe("products", () => {
     ).toEqual([
       ["mma.sync", "no wgmma: its right operand may have been overwritten since it was loaded"],
     ]);
+  });
+
+  test("a window of which a mask or index tiles pick elements is loaded", () => {
+    expect(
+      product(({ left, right, out }) => {
+        out.store(dot(left.load(), right.load({ where: left.load().gt(0) })));
+      })[0]?.[0],
+    ).toBe("mma.sync");
+    expect(
+      product(({ left, right, out }) => {
+        out.store(dot(left.load(), right.at(iota(i32, [64], 0)).load()));
+      })[0]?.[0],
+    ).toBe("mma.sync");
   });
 
   test("a tile that others read too is loaded", () => {

@@ -4,13 +4,18 @@
  * shared memory speak of the allocation by its name.
  */
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
+import { repetitionsOf } from "../../ir/indexed.ts";
+import type { AccessOp } from "../../ir/indexed.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { memoryOps } from "../../ir/ops/memory.ts";
+import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { parseSharedLayout, sharedBytes, swizzlePattern } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { contiguousAxis, globalCost, SharedAccesses } from "../model/accesses.ts";
 import { memoryLayouts, sharedLayouts } from "../model/candidates.ts";
+import { costs } from "../model/cost.ts";
+import { pickedWindow } from "../model/picked.ts";
 import { globalKey } from "../model/windows.ts";
 import type { GlobalWindow, SharedWindow } from "../model/windows.ts";
 import { typeKey } from "./context.ts";
@@ -18,11 +23,15 @@ import type { LayoutContext } from "./context.ts";
 import type { RegisterSlot, SharedSlot } from "./statements.ts";
 import type { Rules } from "./values.ts";
 
-/** Proposes layouts for the access and states its price. */
-function access(op: AnyOp, ref: Value, slot: RegisterSlot, context: LayoutContext): void {
-  const window = context.surroundings.windows.of(ref);
-  if (window.space === "gmem") accessGlobal(op, window, slot, context);
+/** Proposes layouts for the access, states its price, and asks for index tiles and the mask beside its elements. */
+function access(op: AccessOp, slot: RegisterSlot, context: LayoutContext): void {
+  const { windows, functions } = context.surroundings;
+  const window = windows.of(op.operands.ref);
+  if (window.space === "gmem") accessGlobal(op, pickedWindow(window, op), slot, context);
+  else if (op.operands.indices.length > 0) accessBanks(op, slot, context);
   else accessShared(op, window, slot, context);
+  for (const { value, ...spread } of repetitionsOf(op, slot.shape))
+    context.read(op, value, { kind: "image", function: functions.repeat(spread), slot });
 }
 
 function extentOf({ shape, dtype, oneWarp }: RegisterSlot) {
@@ -56,6 +65,20 @@ function accessShared(
   context.price([slot, context.allocation(window)], `shared ${window.text}`, op, message, () => {
     const accesses = new SharedAccesses(window);
     return (registers: RegisterLayout, shared: SharedLayout) => accesses.cost(registers, shared);
+  });
+}
+
+/** Banks that a warp's indices meet in are a matter of chance: so many of its lanes share one, on average. */
+const meetingLanes = 4;
+
+/** Shared memory picked by index tiles, element by element. */
+function accessBanks(op: AnyOp, slot: RegisterSlot, context: LayoutContext): void {
+  const { shape } = slot;
+  context.propose(slot, "memory", memoryLayouts(extentOf(slot), shape.length - 1));
+  const each = costs.sharedInstruction + meetingLanes * costs.sharedWavefront;
+  const message = `banks of shared memory for ${opName(op)}`;
+  context.price([slot], `banks ${shape.join()}`, op, message, () => {
+    return (layout: RegisterLayout) => each * registersPerLane(layout, shape);
   });
 }
 
@@ -98,7 +121,7 @@ function requireOffset(op: Op<"union_member">, slot: SharedSlot, context: Layout
 
 /** The value's slot for the access, which is also that of the old elements an atomic gives. */
 function write(
-  op: Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">,
+  op: Exclude<AccessOp, Op<"load">>,
   values: readonly Value[],
   context: LayoutContext,
 ): void {
@@ -106,7 +129,7 @@ function write(
   if (first?.type.kind !== "tile") return;
   const slot = context.registers(op, first.type, `what ${opName(op)} writes`);
   for (const value of values) context.read(op, value, { kind: "slot", slot });
-  access(op, op.operands.ref, slot, context);
+  access(op, slot, context);
   for (const result of op.results) context.share(result, slot);
 }
 
@@ -127,7 +150,7 @@ export const memoryRules: Rules<typeof memoryOps> = {
 
   load(op, context) {
     const slot = context.define(op, op.results[0]);
-    if (slot !== undefined) access(op, op.operands.ref, slot, context);
+    if (slot !== undefined) access(op, slot, context);
   },
   store: (op, context) => {
     write(op, [op.operands.value], context);

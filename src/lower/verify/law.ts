@@ -9,9 +9,11 @@
  *   | broadcastTo    | the operand is an image of the result                                              |
  *   | dot, wgmma     | what the instruction fixes                                                         |
  *   | loop, when     | initial values, parameters, what is yielded and results are handed on: they lie alike |
- *   | load, store    | anything that says who holds what                                                  |
+ *   | load, store    | anything that says who holds what; index tiles and masks are images of it           |
  */
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import { repetitionsOf } from "../../ir/indexed.ts";
+import type { AccessOp } from "../../ir/indexed.ts";
 import { applyRule } from "../../ir/ops.ts";
 import type { OpRules } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
@@ -118,11 +120,26 @@ function dot(op: Op<"dot">, functions: Functions): void {
   }
 }
 
-function written(op: Op<"store"> | Op<"atomic"> | Op<"atomic_compare_exchange">): void {
+function written(
+  op: Exclude<AccessOp, Op<"load">>,
+  functions: Functions,
+): void {
   const { value } = op.operands;
   const others = op.kind === "atomic_compare_exchange" ? [op.operands.expected] : [];
   alike(op, [value, ...others, ...op.results]);
   spread(op, [value]);
+  picked(op, value, functions);
+}
+
+/** Each lane has the index and the mask of every element of the tile that it holds. */
+function picked(
+  op: AccessOp,
+  tile: Value | undefined,
+  functions: Functions,
+): void {
+  if (tile?.type.kind !== "tile") return;
+  for (const { value, ...repetition } of repetitionsOf(op, tile.type.shape))
+    lies(op, value, functions.repeat(repetition).apply(layoutOf(tile)));
 }
 
 function rearranged(
@@ -249,8 +266,9 @@ const laws: OpRules<[Functions], void> = {
   transpose_ref: free,
   reshape_ref: free,
   peer_ref: free,
-  load: (op) => {
+  load: (op, functions) => {
     spread(op, op.results);
+    picked(op, op.results[0], functions);
   },
   store: written,
   atomic: written,

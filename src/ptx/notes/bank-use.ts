@@ -42,7 +42,9 @@ export function bankUses(
 function sharedOps(kernel: Kernel): readonly (Op<"load"> | Op<"store">)[] {
   const found: (Op<"load"> | Op<"store">)[] = [];
   walkOps(kernel.body, (op) => {
-    if (op.kind === "load" || op.kind === "store") found.push(op);
+    // Which banks indices meet in is not known before the kernel runs.
+    const isAccess = op.kind === "load" || op.kind === "store";
+    if (isAccess && op.operands.indices.length === 0) found.push(op);
   });
   return found;
 }

@@ -20,6 +20,7 @@ import { replication } from "../../layout/algebra/register-layout.ts";
 import { wordsPerLane } from "../../layout/algebra/vectors.ts";
 import { globalAlignment, sectorUse } from "../../layout/model/accesses.ts";
 import { tileOf } from "../../layout/model/products.ts";
+import { pickedWindow } from "../../layout/model/picked.ts";
 import { Windows } from "../../layout/model/windows.ts";
 import type { GlobalWindow } from "../../layout/model/windows.ts";
 import type { Placement } from "../../layout/plan/place.ts";
@@ -68,9 +69,10 @@ function narrowNotes(placement: Placement, accessesOf: AccessesOf): readonly Per
   const found: PerformanceNote[] = [];
   walkOps(placement.kernel.body, (op) => {
     if (op.kind !== "load" && op.kind !== "store") return;
-    const window = windows.of(op.operands.ref);
+    const whole = windows.of(op.operands.ref);
     const layout = tileLayout(op, placement);
-    if (window.space !== "gmem" || layout === undefined || layout.kind === "splat") return;
+    if (whole.space !== "gmem" || layout === undefined || layout.kind === "splat") return;
+    const window = pickedWindow(whole, op);
     const widths = accessesOf(op).flatMap(({ kind, bytes }) =>
       kind.startsWith("global") && bytes !== undefined ? [bytes] : [],
     );

@@ -8,7 +8,8 @@ import type { atomicFunctions, memoryOps } from "../../ir/ops/memory.ts";
 import { requireUsable } from "../access.ts";
 import type { Agent } from "../agent.ts";
 import type { Block } from "../block.ts";
-import { gather, scatter } from "../memory.ts";
+import { fillLanes, gather, gatherInside, scatter } from "../memory.ts";
+import { accessedView, distinctRounds } from "../picked-view.ts";
 import type { AccessMode } from "../../order/access.ts";
 import { placeText } from "../../order/access.ts";
 import type { Allocation, Assembler, SimulationRules } from "../program.ts";
@@ -16,7 +17,7 @@ import { lanesAt, numberAt, scalarAt, toScalar, viewAt } from "../values.ts";
 import type { SlotValue } from "../values.ts";
 import { isView, reshapeView, sliceView, transposeView, wholeView } from "../view.ts";
 import type { View, ViewFault } from "../view.ts";
-import { countOf, dtypeOf } from "./elementwise.ts";
+import { countOf, dtypeOf, shapeOf } from "./elementwise.ts";
 
 /** Emits the step of an allocation, which gives whoever shares it the same value. */
 export function emitAllocation(code: Assembler, op: Allocation["op"]): void {
@@ -123,7 +124,8 @@ function load(op: Op<"load">, code: Assembler): void {
   const [result] = op.results;
   if (result === undefined) throw new Error("load has no result");
   const dtype = dtypeOf(result);
-  const [source, target] = [code.slot(op.operands.ref), code.slot(result)];
+  const target = code.slot(result);
+  const viewOf = accessedView(code, op, shapeOf(result));
   const { fill } = op.operands;
   const fillSlot = fill === undefined ? undefined : code.slot(fill);
   const zero = zeroOf(dtype);
@@ -131,7 +133,7 @@ function load(op: Op<"load">, code: Assembler): void {
   const isScalar = result.type.kind === "scalar";
   const bytes = bytesOf(result);
   code.emit(op, (agent) => {
-    const view = viewAt(agent, source);
+    const view = viewOf(agent);
     touch(agent, view, "read", bytes);
     const lanes = pool.take();
     gather(view, lanes, fillSlot === undefined ? zero : scalarAt(agent, fillSlot));
@@ -153,12 +155,12 @@ function laneReader(code: Assembler, value: Value): (agent: Agent) => Lanes {
 }
 
 function store(op: Op<"store">, code: Assembler): void {
-  const { ref, value } = op.operands;
-  const target = code.slot(ref);
+  const { value } = op.operands;
+  const viewOf = accessedView(code, op, shapeOf(value));
   const read = laneReader(code, value);
   const bytes = bytesOf(value);
   code.emit(op, (agent) => {
-    const view = viewAt(agent, target);
+    const view = viewOf(agent);
     touch(agent, view, "write", bytes);
     scatter(view, read(agent));
     return "switch";
@@ -182,20 +184,24 @@ function emitUpdate(
   op: Op<"atomic"> | Op<"atomic_compare_exchange">,
   prepare: (agent: Agent) => (old: Lanes, target: Lanes) => void,
 ): void {
-  const { ref, value } = op.operands;
+  const { value } = op.operands;
   const dtype = dtypeOf(value);
-  const [slot, result] = [code.slot(ref), code.result(op)];
+  const result = code.result(op);
+  const viewOf = accessedView(code, op, shapeOf(value));
   const pool = code.pool(dtype, countOf(value));
   const isScalar = value.type.kind === "scalar";
   const bytes = 2 * bytesOf(value);
   code.emit(op, (agent) => {
-    const view = viewAt(agent, slot);
+    const view = viewOf(agent);
     touch(agent, view, "atomic", bytes);
     const old = pool.take();
     const updated = pool.take();
-    gather(view, old, zeroOf(dtype));
-    prepare(agent)(old, updated);
-    scatter(view, updated);
+    fillLanes(old, zeroOf(dtype));
+    for (const round of distinctRounds(view)) {
+      gatherInside(round, old);
+      prepare(agent)(old, updated);
+      scatter(round, updated);
+    }
     agent.slots[result] = isScalar ? toScalar(old) : old;
     if (isScalar) pool.give(old);
     pool.give(updated);

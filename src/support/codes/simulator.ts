@@ -30,7 +30,8 @@ export const simulatorCodes = registerCodes({
   },
   TW3005: {
     title: "index out of bounds",
-    cause: "An index that drops an axis must name an element that exists, in any memory.",
+    cause:
+      "An index that drops an axis, and each index of a tile, must name an element that exists, in any memory.",
     example: "x.at(i.add(1)).loadScalar()  // in the last block i + 1 is the extent",
     remedy: "guard the access with `when`, or use a slice, which may overhang",
   },
@@ -147,5 +148,12 @@ export const simulatorCodes = registerCodes({
     example:
       "whileLoop(constant(i32, 1), (v) => v.ne(0), (v) => v.mul(3))  // run with { timeLimit: 1000 }",
     remedy: "let every loop come to an end, or allow the run more",
+  },
+  TW3023: {
+    title: "a store writes an element twice",
+    cause:
+      "Tiles of indices picked one element for several of the values that are stored. Lanes write at the same time, so nothing says which of the values stays.",
+    example: "out.at(ids).store(values)  // ids holds 3 twice",
+    remedy: "leave all but one out with { where }, or combine them with atomic",
   },
 });

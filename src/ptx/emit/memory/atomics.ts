@@ -106,7 +106,7 @@ function addWords(op: Op<"atomic">, context: EmitContext, dtype: DType): void {
   const window = context.ref(ref);
   const global = ref.type.kind === "ref" && ref.type.space === "gmem";
   const widest = (global ? widestBits : 32) / dtype.bits;
-  const access = planAccess(context, { window, layout, shape, once: true, widest });
+  const access = planAccess(context, { window, layout, shape, once: true, widest, op });
   const format = { bits: dtype.bits, registers: registersPerLane(layout, shape) };
   writeWords(code, access, format, words, ({ registers, address: place, guard }, chunks) => {
     const lone = dtype.bits === 16 && registers.length === 1;
@@ -155,7 +155,7 @@ function updateElements(
   });
   const layout = tile?.layout;
   const shape = tile?.shape ?? [];
-  const access = planAccess(context, { window, layout, shape, once: true, widest: 1 });
+  const access = planAccess(context, { window, layout, shape, once: true, widest: 1, op });
   const count = layout === undefined ? 1 : registersPerLane(layout, shape);
   const olds: (Register | undefined)[] = Array.from({ length: count }, () => undefined);
   for (const unit of access.units()) {

@@ -28,6 +28,7 @@ import { halved, windowPositions } from "./global.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates, tileParts } from "./parts.ts";
+import type { Picks } from "./picks.ts";
 import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts";
 import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
@@ -42,6 +43,7 @@ interface Request {
   readonly layout: DistributedLayout | undefined;
   readonly shape: readonly number[];
   readonly always: readonly Truth[];
+  readonly picks: Picks | undefined;
 }
 
 export function elementAccess(context: EmitContext, request: Request): Access {
@@ -61,10 +63,12 @@ function rootOf(window: RefValue): GlobalValue | SharedValue {
 
 function elementUnits(context: EmitContext, request: Request): readonly Unit[] {
   const conjunctions = new Conjunctions(context);
+  const { window, picks } = request;
   return coordinatesOf(context, request).flatMap(({ coordinates, inTile }, register) => {
     if (inTile === false) return [];
-    const place = placeOf(context, request.window, coordinates);
-    const guard = conjunctions.all([inTile, ...place.inside, ...request.always]);
+    const place = placeOf(context, window, pickedCoordinates(coordinates, picks, register));
+    const picked = picks?.truths(register) ?? [];
+    const guard = conjunctions.all([inTile, ...picked, ...place.inside, ...request.always]);
     if (guard === false) return [];
     const { half } = place;
     return [
@@ -75,6 +79,20 @@ function elementUnits(context: EmitContext, request: Request): readonly Unit[] {
         half,
       },
     ];
+  });
+}
+
+/** Coordinates in the window: indices along the axes that they pick along, those of the tile elsewhere. */
+function pickedCoordinates(
+  coordinates: readonly IndexValue[],
+  picks: Picks | undefined,
+  register: number,
+): readonly IndexValue[] {
+  if (picks === undefined) return coordinates;
+  return picks.shape.axisOf.map((axis, own) => {
+    if (axis !== undefined) return coordinates[axis] ?? zeroPosition;
+    const index = picks.axes.find((each) => each.axis === own)?.indices[register];
+    return index === undefined ? zeroPosition : { register: index, constant: 0 };
   });
 }
 

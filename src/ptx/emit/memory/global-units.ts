@@ -13,6 +13,7 @@
  * its view, a test that is the same for all lanes picks between whole runs and single elements.
  */
 import { knownDivisor } from "../../../ir/size.ts";
+import type { Size } from "../../../ir/size.ts";
 import { powerOfTwoIn } from "../../../layout/algebra/vectors.ts";
 import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { Register } from "../../module.ts";
@@ -24,6 +25,7 @@ import { roomsOf, TileGuards, wholeInside } from "./guards.ts";
 import type { Rooms, Truth } from "./guards.ts";
 import { LaneCoordinates } from "./parts.ts";
 import type { TileParts } from "./parts.ts";
+import type { Picks } from "./picks.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import { runsAlong, singleRuns, widestBits } from "./units.ts";
 import type { Access, Unit } from "./units.ts";
@@ -37,6 +39,37 @@ interface Request {
   readonly always: readonly Truth[];
   /** Most elements of a unit. */
   readonly widest: number;
+  /** Where index tiles pick, the window is that of `heldWindow`. */
+  readonly picks: Picks | undefined;
+  /** The strides along which index tiles pick, in the order of the picks. */
+  readonly strides: readonly Size[];
+}
+
+/**
+ * The window with indexed axes at their first element and an axis that leads nowhere for each of the index tiles':
+ * what indices add to an address is added element by element.
+ */
+export function heldWindow(window: GlobalValue, { shape, axes }: Picks): GlobalValue {
+  const nowhere = window.array.length;
+  const moved = strideOf(window, axes).reduce<number>(
+    (divisor, stride) => greatestCommonDivisor(divisor, knownDivisor(stride)),
+    window.moved ?? 0,
+  );
+  return {
+    ...window,
+    moved: axes.length === 0 ? window.moved : moved,
+    array: [...window.array, { extent: 1, stride: 0 }],
+    origin: [...window.origin, zeroPosition],
+    axes: shape.shape.map(
+      (size, axis) =>
+        window.axes[shape.axisOf.indexOf(axis)] ?? { root: nowhere, size, bounds: [] },
+    ),
+  };
+}
+
+/** The strides of the axes that are indexed. */
+export function strideOf(window: GlobalValue, axes: Picks["axes"]): readonly Size[] {
+  return axes.map(({ axis }) => window.array[window.axes[axis]?.root ?? 0]?.stride ?? 1);
 }
 
 export function globalAccess(context: EmitContext, request: Request): Access {
@@ -69,13 +102,14 @@ interface Runs {
 }
 
 /** The longest runs of neighbours in memory that are surely aligned. */
-function widestRuns({ window, parts, widest }: Request): Runs {
+function widestRuns({ window, parts, widest, picks }: Request): Runs {
   const axis = window.axes.findIndex(
     ({ root, size }) => size !== 1 && window.array[root]?.stride === 1,
   );
   for (let run = axis < 0 ? 1 : Math.min(widest, alignedRun(window)); run > 1; run /= 2) {
     const runs = runsAlong(parts, axis, run);
-    if (runs !== undefined) return { axis, runs };
+    const together = picks === undefined || runs?.every((run) => picks.agree(run));
+    if (runs !== undefined && together) return { axis, runs };
   }
   return { axis, runs: singleRuns(parts) };
 }
@@ -98,13 +132,14 @@ function alignedRun(window: GlobalValue): number {
 
 function unitsOf(
   context: EmitContext,
-  { window, parts, always }: Request,
+  request: Request,
   runs: readonly (readonly number[])[],
   rooms: readonly Rooms[],
 ): readonly Unit[] {
+  const { parts, always, picks } = request;
   const lanes = new LaneCoordinates(context, parts);
-  const guards = new TileGuards(context, parts, lanes, { rooms, always });
-  const addresses = new GlobalAddresses(context, window, parts, lanes);
+  const guards = new TileGuards(context, parts, lanes, { rooms, always, picks });
+  const addresses = new GlobalAddresses(context, request, lanes);
   const units: Unit[] = [];
   for (const registers of runs) {
     const [first = 0] = registers;
@@ -122,15 +157,18 @@ class GlobalAddresses {
   readonly #context: EmitContext;
   readonly #window: GlobalValue;
   readonly #parts: TileParts;
+  readonly #request: Request;
   readonly #lanes: LaneCoordinates;
   readonly #scale: number;
   readonly #rows = new Map<string, WideSum>();
   readonly #bytes = new Map<string, Register>();
 
-  constructor(context: EmitContext, window: GlobalValue, parts: TileParts, lanes: LaneCoordinates) {
+  constructor(context: EmitContext, request: Request, lanes: LaneCoordinates) {
+    const { window, parts } = request;
     this.#context = context;
     this.#window = window;
     this.#parts = parts;
+    this.#request = request;
     this.#lanes = lanes;
     // Elements of 4 bits are counted one by one, and their number is halved at the end.
     this.#scale = window.dtype.bits === 4 ? 1 : window.dtype.bits / 8;
@@ -152,6 +190,16 @@ class GlobalAddresses {
           addProduct(this.#context, row, constantPosition(part), stride, this.#scale),
         );
       }
+    });
+    const { picks, strides } = this.#request;
+    picks?.axes.forEach(({ indices }, position) => {
+      const index = indices[register];
+      const stride = strides[position] ?? 1;
+      if (index === undefined) return;
+      key = `${key} ${index.name}`;
+      row = this.#once(key, () =>
+        addProduct(this.#context, row, { register: index, constant: 0 }, stride, this.#scale),
+      );
     });
     if (dtype.bits === 4) return this.#nibble(key, row, constant, lone);
     if (row.register === undefined) throw new Error("an address without a base");

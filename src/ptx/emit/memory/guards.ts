@@ -29,6 +29,7 @@ import { integer } from "../../operands.ts";
 import type { Bound, IndexValue } from "../values.ts";
 import { indexRegister, sizeIndex } from "./positions.ts";
 import type { LaneCoordinates, TileParts } from "./parts.ts";
+import type { Picks } from "./picks.ts";
 
 /** The same in all lanes, or what a predicate says in each. */
 export type Truth = Register | boolean;
@@ -265,24 +266,31 @@ class AxisGuard {
   }
 }
 
+export interface GuardOptions {
+  readonly rooms: readonly Rooms[];
+  /** What else must hold of a lane. */
+  readonly always?: readonly Truth[];
+  /** What else must hold of each register. */
+  readonly picks?: Pick<Picks, "truths"> | undefined;
+}
+
 /** The tests of a tile: one guard for each axis. */
 export class TileGuards {
   readonly #parts: TileParts;
   readonly #axes: readonly AxisGuard[];
   readonly #conjunctions: Conjunctions;
   readonly #always: readonly Truth[];
+  readonly #picked: ((register: number) => readonly Truth[]) | undefined;
 
   constructor(
     context: EmitContext,
     parts: TileParts,
     lanes: LaneCoordinates,
-    {
-      rooms,
-      always = [],
-    }: { readonly rooms: readonly Rooms[]; readonly always?: readonly Truth[] },
+    { rooms, always = [], picks }: GuardOptions,
   ) {
     this.#parts = parts;
     this.#always = always;
+    this.#picked = picks?.truths;
     this.#conjunctions = new Conjunctions(context);
     this.#axes = parts.axes.map(
       ({ most }, axis) =>
@@ -296,7 +304,8 @@ export class TileGuards {
       const parts = this.#parts.axes[index];
       return axis.truths(parts?.ofRegister[register] ?? 0, parts?.extent ?? 1);
     });
-    return this.#conjunctions.all([...truths, ...this.#always]);
+    const picked = this.#picked?.(register) ?? [];
+    return this.#conjunctions.all([...truths, ...picked, ...this.#always]);
   }
 }
 

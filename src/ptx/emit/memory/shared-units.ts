@@ -9,6 +9,7 @@ import type { Truth } from "./guards.ts";
 import { matrixAccess } from "./matrices.ts";
 import { LaneCoordinates } from "./parts.ts";
 import type { AxisParts, TileParts } from "./parts.ts";
+import type { Picks } from "./picks.ts";
 import { SharedAddresses, sharedPlaces } from "./shared-addresses.ts";
 import type { SharedPlaces } from "./shared-addresses.ts";
 import { completeRuns } from "./units.ts";
@@ -22,6 +23,8 @@ interface Request {
   readonly widest: number;
   /** Whether instructions of whole warps will do. */
   readonly matrices: boolean;
+  /** A mask alone: what index tiles pick is accessed element by element. */
+  readonly picks: Picks | undefined;
 }
 
 /** Up to so many elements of 16 bits side by side, matrices move more at once. */
@@ -29,18 +32,19 @@ const wordElements = 2;
 
 /** Undefined where addresses must be worked out element by element. */
 export function sharedAccess(context: EmitContext, request: Request): Access | undefined {
-  const { window, parts, always, widest } = request;
+  const { window, parts, always, widest, picks } = request;
   const places = sharedPlaces(window, parts);
   if (places === undefined) return undefined;
+  const matrices = request.matrices && picks === undefined;
   for (let run = widest; run * window.dtype.bits >= 8; run /= 2) {
     const runs = runsInMemory(window, parts, places, run);
-    if (runs === undefined) continue;
+    if (runs === undefined || runs.some((members) => picks?.agree(members) === false)) continue;
     return {
       space: window.rank === undefined ? "shared" : "shared::cluster",
       readOnly: false,
       units: () => unitsOf(context, request, places, runs),
       matrices:
-        request.matrices && run <= wordElements && always.every((truth) => truth === true)
+        matrices && run <= wordElements && always.every((truth) => truth === true)
           ? matrixAccess(context, window, parts, places)
           : undefined,
     };
@@ -89,12 +93,12 @@ function insideTogether(
 
 function unitsOf(
   context: EmitContext,
-  { window, parts, always }: Request,
+  { window, parts, always, picks }: Request,
   places: SharedPlaces,
   runs: readonly (readonly number[])[],
 ): readonly Unit[] {
   const lanes = new LaneCoordinates(context, parts);
-  const guards = new TileGuards(context, parts, lanes, { rooms: [], always });
+  const guards = new TileGuards(context, parts, lanes, { rooms: [], always, picks });
   const addresses = new SharedAddresses(context, window, places);
   const units: Unit[] = [];
   for (const registers of runs) {

@@ -1,6 +1,7 @@
 /** Loads and stores of tiles and scalars, as words. */
 import { bool } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
+import type { AccessOp } from "../../../ir/indexed.ts";
 import type { Op, Value } from "../../../ir/node.ts";
 import { registersPerLane, replicatedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
@@ -11,6 +12,7 @@ import { packWord, splatWord, unpackWord } from "../elements.ts";
 import { predicatesToWords, wordsToPredicates } from "../tiles/words.ts";
 import type { RefValue, ScalarValue, TileValue } from "../values.ts";
 import { planAccess } from "./access.ts";
+import type { AccessRequest } from "./access.ts";
 import { loadWords } from "./loads.ts";
 import { storeWords } from "./stores.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
@@ -26,12 +28,12 @@ export function load(op: Op<"load">, context: EmitContext): void {
   const { type } = result;
   const window = context.ref(op.operands.ref);
   const fill = fillWord(context, window.dtype, op.operands.fill);
-  if (type.kind === "scalar") context.define(result, loadScalar(context, window, fill));
+  if (type.kind === "scalar") context.define(result, loadScalar(context, op, fill));
   if (type.kind !== "tile") return;
   const layout = layoutOf(result);
   const { dtype, shape } = type;
   const spread = layout.kind === "splat" ? replicatedLayout : layout;
-  const words = loadTile(context, window, { layout: spread, shape }, fill);
+  const words = loadTile(context, window, { layout: spread, shape, op }, fill);
   const one = (word: Register): Register =>
     layout.kind === "splat" ? repeatFirst(context, dtype, word) : word;
   context.define(result, { kind: "tile", dtype, shape, layout, words: words.map(one) });
@@ -41,19 +43,21 @@ export function load(op: Op<"load">, context: EmitContext): void {
 export function loadTile(
   context: EmitContext,
   window: RefValue,
-  { layout, shape }: { readonly layout: DistributedLayout; readonly shape: readonly number[] },
+  tile: Pick<AccessRequest, "shape" | "op"> & { readonly layout: DistributedLayout },
   fill: Operand,
 ): readonly Register[] {
   const { code } = context;
-  const access = planAccess(context, { window, layout, shape, once: false });
+  const { layout, shape } = tile;
+  const access = planAccess(context, { window, ...tile, once: false });
   const registers = registersPerLane(layout, shape);
   const words = loadWords(code, access, { bits: window.dtype.bits, registers }, fill);
   return window.dtype === bool ? wordsToPredicates(code, words, registers) : words;
 }
 
-function loadScalar(context: EmitContext, window: RefValue, fill: Operand): ScalarValue {
+function loadScalar(context: EmitContext, op: Op<"load">, fill: Operand): ScalarValue {
+  const window = context.ref(op.operands.ref);
   const { dtype } = window;
-  const access = planAccess(context, { window, layout: undefined, shape: [], once: false });
+  const access = planAccess(context, { window, layout: undefined, shape: [], once: false, op });
   const words = loadWords(context.code, access, { bits: dtype.bits, registers: 1 }, fill);
   const [register] =
     dtype === bool
@@ -81,8 +85,8 @@ function fillWord(context: EmitContext, dtype: DType, fill: Value | undefined): 
 export function store(op: Op<"store">, context: EmitContext): void {
   const window = context.ref(op.operands.ref);
   const { value } = op.operands;
-  if (value.type.kind === "scalar") storeScalar(context, window, context.scalar(value));
-  else storeTile(context, window, spreadOperand(context, value));
+  if (value.type.kind === "scalar") storeScalar(context, op, context.scalar(value));
+  else storeTile(context, window, spreadOperand(context, value), op);
 }
 
 /** The operand of a write, whose layout says who writes what. */
@@ -94,19 +98,25 @@ export function spreadOperand(context: EmitContext, value: Value): DistributedTi
 }
 
 /** Stores a tile; one of the lanes that hold an element does it. */
-export function storeTile(context: EmitContext, window: RefValue, tile: DistributedTile): void {
+export function storeTile(
+  context: EmitContext,
+  window: RefValue,
+  tile: DistributedTile,
+  op?: AccessOp,
+): void {
   const { code } = context;
   const { layout, shape, dtype } = tile;
   const registers = registersPerLane(layout, shape);
-  const access = planAccess(context, { window, layout, shape, once: true });
+  const access = planAccess(context, { window, layout, shape, once: true, op });
   const words = dtype === bool ? predicatesToWords(code, tile.words) : tile.words;
   storeWords(code, access, { bits: dtype.bits, registers }, words);
 }
 
-function storeScalar(context: EmitContext, window: RefValue, scalar: ScalarValue): void {
+function storeScalar(context: EmitContext, op: Op<"store">, scalar: ScalarValue): void {
   const { code } = context;
+  const window = context.ref(op.operands.ref);
   const { dtype, register } = scalar;
-  const access = planAccess(context, { window, layout: undefined, shape: [], once: true });
+  const access = planAccess(context, { window, layout: undefined, shape: [], once: true, op });
   const words =
     dtype === bool ? predicatesToWords(code, [register]) : [packWord(code, dtype, [register])];
   storeWords(code, access, { bits: dtype.bits, registers: 1 }, words);

@@ -139,12 +139,38 @@ export function broadcast(op: Op<"broadcast">, context: EmitContext): void {
     return;
   }
   const tile = context.tile(source);
-  const own = stridesOf(tile.shape);
-  const strides = shape.map(() => 0);
+  defineFrom(context, op, [{ tile, origin: repeating(tile.shape, shape, axes) }]);
+}
+
+/** The element of a tile that is repeated: its axis i runs along `axes[i]`, unless its extent is 1. */
+function repeating(
+  from: readonly number[],
+  to: readonly number[],
+  axes: readonly number[],
+): Origin {
+  const own = stridesOf(from);
+  const strides = to.map(() => 0);
   axes.forEach((axis, index) => {
-    if (tile.shape[index] !== 1) strides[axis] = own[index] ?? 0;
+    if (from[index] !== 1) strides[axis] = own[index] ?? 0;
   });
-  defineFrom(context, op, [{ tile, origin: stepping(shape, strides, 0) }]);
+  return stepping(to, strides, 0);
+}
+
+/** For each register of a tile the register of another that is repeated over it; undefined for padding. */
+export function repeatedRegisters(
+  source: Pick<TileValue, "layout" | "shape">,
+  target: Pick<TileValue, "layout" | "shape">,
+  axes: readonly number[],
+): readonly (number | undefined)[] {
+  const origin = repeating(source.shape, target.shape, axes);
+  const registers = registersByElement(source.layout, source.shape);
+  return Array.from(firstThreadElements(target.layout, target.shape), (element) => {
+    if (element === padding) return undefined;
+    const from = origin(element);
+    const register = from === undefined ? undefined : registers.get(from);
+    if (register === undefined) throw new Error(`element ${element} is not in its lane`);
+    return register;
+  });
 }
 
 /** A scalar as a tile. */

@@ -78,4 +78,17 @@ export const memoryCodes = registerCodes({
     example: "%1 = union_member %0 {group = 0, offset = 2, dtype = f32, shape = [4]}",
     remedy: "round the offset up to the size of an element",
   },
+  TW2053: {
+    title: "index tile of another format",
+    cause: "Positions along an axis are whole numbers with a sign: i32, or i64.",
+    example: "table.at(ids).load()  // ids: tile<f32, [64]>",
+    remedy: "convert the indices with .cast(i32)",
+  },
+  TW2054: {
+    title: "mask does not fit what is accessed",
+    cause:
+      "`where` has one bool for each element that is loaded, stored or updated; an extent of 1 and missing leading axes repeat.",
+    example: "x.at(slice(0, 64)).load({ where: mask })  // mask: tile<bool, [32]>",
+    remedy: "give a mask of the shape of the tile",
+  },
 });

@@ -1,0 +1,226 @@
+/**
+ * Loads, stores and atomic updates, which a window has as a whole, or at the elements that tiles of indices pick:
+ *
+ *   x.at(slice(0, 64)).load()               the window
+ *   x.at(ids).load({ where: ids.ge(0) })    elements by number, where they have one
+ */
+import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
+import type { Value } from "../ir/node.ts";
+import type { atomicFunctions } from "../ir/ops/memory.ts";
+import { shapeText } from "../ir/size.ts";
+import type { Size } from "../ir/size.ts";
+import { typeText } from "../ir/types.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import { broadcasts, broadcastValue, shapeOf } from "./broadcast.ts";
+import { constantValue, isPlain } from "./constants.ts";
+import type { Operand } from "./elementwise.ts";
+import { isDataObject, wrongOperand } from "./operands.ts";
+import type { Scalar } from "./scalar.ts";
+import { dataObject, Tile } from "./tile.ts";
+import { emit, emitOrigin, emitValue } from "./trace.ts";
+import type { Origin } from "./trace.ts";
+import { origin, Traced, useValue, wrongKind } from "./traced.ts";
+
+/** How an atomic update combines the old element and the new value. */
+export type AtomicFunction = (typeof atomicFunctions)[number];
+
+/** Which elements are accessed. */
+export interface AccessOptions {
+  /** One bool for each element, or one that repeats: the others are left alone. */
+  readonly where?: Tile<"bool"> | Scalar<"bool">;
+}
+
+/** What a load takes, and what it gives elsewhere. */
+export interface LoadOptions<D extends DTypeName = DTypeName> extends AccessOptions {
+  /** What stands where the window overhangs the array and where `where` is false; 0 without it. */
+  readonly fill?: number | HostValue<D> | Scalar<D>;
+}
+
+type AtomicResult<V, D extends DTypeName> = [Extract<V, { readonly kind: "tile" }>] extends [never]
+  ? Scalar<D>
+  : Tile<D>;
+
+/** What picks elements of the window: index tiles, and the axes that they pick along. */
+export interface PickedElements {
+  readonly indices: readonly Value[];
+  readonly indexed?: readonly number[];
+}
+
+/** Gives the window's picked elements; a symbol, to stay out of the user's sight. */
+export const picked = Symbol("picked");
+
+export abstract class Accessible<D extends DTypeName = DTypeName> extends Traced {
+  /** The number format of the elements. */
+  readonly dtype: DType<D>;
+  /** The extents of what is accessed; named dimensions where they are known at launch. */
+  readonly shape: readonly Size[];
+
+  /** @internal */
+  constructor(made: Origin, dtype: DType<D>, shape: readonly Size[]) {
+    super(made);
+    this.dtype = dtype;
+    this.shape = shape;
+  }
+
+  /** @internal */
+  abstract [picked](location: Location): PickedElements;
+
+  /** Reads the elements into a tile; `fill`, or 0, stands where the window overhangs the array. */
+  load(options: LoadOptions<D> = {}): Tile<D> {
+    const location = captureLocation();
+    const { ref, indices, attributes } = this.#elements(location);
+    if (this.shape.length === 0) refuseRank(this, "load", "loadScalar", location);
+    requireKnownOptions("load", options, ["where", "fill"], "TW1033", location);
+    const { fill } = options;
+    const operands = {
+      ref,
+      indices,
+      ...this.#mask("load", options, location),
+      ...(fill !== undefined && { fill: this.#fill(fill, location) }),
+    };
+    return new Tile(emitOrigin("load", operands, attributes, location));
+  }
+
+  /** Writes a value, broadcast to the elements; what overhangs the array is dropped. */
+  store(value: Operand<D>, options: AccessOptions = {}): void {
+    const location = captureLocation();
+    const { ref, indices, attributes } = this.#elements(location);
+    const mask = this.#mask("store", options, location);
+    const stored = this.#stored("store", value, location);
+    emit("store", { ref, value: stored, indices, ...mask }, attributes, location);
+  }
+
+  /**
+   * Updates each element atomically and gives the old ones. A number or scalar updates a window
+   * without axes, a tile a window of its shape.
+   */
+  atomic<V extends Operand<D>>(
+    fn: AtomicFunction,
+    value: V,
+    options: AccessOptions = {},
+  ): AtomicResult<V, D> {
+    const location = captureLocation();
+    return this.#atomic(fn, value, options, location);
+  }
+
+  /** Adds atomically and gives the old elements; see `atomic`. */
+  atomicAdd<V extends Operand<D>>(value: V, options: AccessOptions = {}): AtomicResult<V, D> {
+    const location = captureLocation();
+    return this.#atomic("add", value, options, location);
+  }
+
+  /** Stores `value` where the element equals `expected`, atomically; gives the old elements. */
+  compareExchange<E extends Operand<D>, V extends Operand<D>>(
+    expected: E,
+    value: V,
+    options: AccessOptions = {},
+  ): AtomicResult<E | V, D> {
+    const location = captureLocation();
+    const { ref, indices, attributes } = this.#elements(location);
+    this.#requireAtomicShape("compareExchange", [expected, value], location);
+    const operands = {
+      ref,
+      indices,
+      expected: this.#stored("compareExchange", expected, location),
+      value: this.#stored("compareExchange", value, location),
+      ...this.#mask("compareExchange", options, location),
+    };
+    const old = emitValue("atomic_compare_exchange", operands, attributes, location);
+    return dataObject(old, location) as AtomicResult<E | V, D>;
+  }
+
+  #atomic<V>(
+    fn: AtomicFunction,
+    value: V,
+    options: AccessOptions,
+    location: Location,
+  ): AtomicResult<V, D> {
+    const { ref, indices, attributes } = this.#elements(location);
+    this.#requireAtomicShape("atomic", [value], location);
+    const mask = this.#mask("atomic", options, location);
+    const operands = { ref, value: this.#stored("atomic", value, location), indices, ...mask };
+    const old = emitValue("atomic", operands, { fn, ...attributes }, location);
+    return dataObject(old, location) as AtomicResult<V, D>;
+  }
+
+  #elements(location: Location) {
+    const ref = useValue(this, location);
+    const { indices, indexed } = this[picked](location);
+    return { ref, indices, attributes: indexed === undefined ? {} : { indexed } };
+  }
+
+  /** The mask with an axis for each of the tile's; inference judges its extents. */
+  #mask(label: string, options: AccessOptions, location: Location): { readonly where?: Value } {
+    const given: unknown = options;
+    if (given instanceof Traced)
+      wrongKind(
+        `the options of ${label}`,
+        "{ where }",
+        given,
+        location,
+        `write ${label}(…, { where: mask })`,
+      );
+    if (label !== "load") requireKnownOptions(label, options, ["where"], "TW1033", location);
+    const where: unknown = options.where;
+    if (where === undefined) return {};
+    if (!isDataObject(where))
+      return wrongKind(`where of ${label}`, "a tile or a scalar of bool", where, location);
+    const value = useValue(where, location);
+    const own = shapeOf(value);
+    const missing = this.shape.length - own.length;
+    if (missing <= 0) return { where: value };
+    const shape = [...Array.from({ length: missing }, () => 1), ...own];
+    if (own.length === 0)
+      return { where: emitValue("broadcast", { source: value }, { shape, axes: [] }, location) };
+    return { where: emitValue("reshape", { source: value }, { shape }, location) };
+  }
+
+  /** The types promise a scalar for a scalar and a tile for a tile. */
+  #requireAtomicShape(method: string, values: readonly unknown[], location: Location): void {
+    const hasTile = values.some((value) => value instanceof Tile);
+    if (hasTile || this.shape.length === 0) return;
+    throw new TilewrightError({
+      code: "TW1032",
+      message: `${method} of a single value on ${typeText(this[origin].value.type)}`,
+      location,
+      expected: `a tile of shape ${shapeText(this.shape)}`,
+      found: "a number or a scalar",
+    });
+  }
+
+  #fill(fill: unknown, location: Location): Value {
+    if (isPlain(fill)) return constantValue(this.dtype, [], fill, location);
+    if (isDataObject(fill)) return useValue(fill, location);
+    return wrongKind("fill of load", `a number or a scalar of ${this.dtype.name}`, fill, location);
+  }
+
+  /** A value in the accessed shape where it broadcasts to it; inference judges what does not. */
+  #stored(label: string, value: unknown, location: Location): Value {
+    const shape = this.shape.filter((size) => typeof size === "number");
+    const isStatic = shape.length === this.shape.length;
+    if (isPlain(value)) return constantValue(this.dtype, isStatic ? shape : [], value, location);
+    if (!isDataObject(value)) return wrongOperand(label, value, location);
+    const given = useValue(value, location);
+    const fits = isStatic && broadcasts(shapeOf(given), shape);
+    return fits ? broadcastValue(given, shape, location) : given;
+  }
+}
+
+export function refuseRank(
+  item: Accessible,
+  method: string,
+  other: string,
+  location: Location,
+): never {
+  throw new TilewrightError({
+    code: "TW1018",
+    message: `${method} on a window ${item.shape.length === 0 ? "without axes" : "with axes"}`,
+    location,
+    expected: method === "load" ? "a window with axes" : "a window without axes",
+    found: typeText(item[origin].value.type),
+    remedy: `write ${other}()`,
+  });
+}

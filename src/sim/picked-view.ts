@@ -1,0 +1,199 @@
+/**
+ * The view of an access that picks elements by index tiles or a mask: a list of its elements, −1 where there is
+ * none to access.
+ *
+ *   x: [100, 8], rows = [3, 99, 3], where = [true, false, true]
+ *
+ *   x.at(rows) [3, 8]     24 … 31, −1 (8 times), 24 … 31
+ *
+ * An index outside its axis is a mistake unless the mask leaves it out: what lies there is nobody's. An element that
+ * a store writes twice is one too, since nothing says which of the two values stays.
+ */
+import type { Lanes } from "../formats/dtype.ts";
+import type { AnyOp } from "../ir/node.ts";
+import { pickedShape, repetitionsOf } from "../ir/indexed.ts";
+import type { AccessOp, IndexedShape, Repetition } from "../ir/indexed.ts";
+import { opName } from "../ir/op-names.ts";
+import { placeText } from "../order/access.ts";
+import type { Agent } from "./agent.ts";
+import type { Assembler } from "./program.ts";
+import { lanesAt, scalarAt, viewAt } from "./values.ts";
+import { coordinatesOf, listedView, product, rowMajorStrides } from "./view.ts";
+import type { View } from "./view.ts";
+
+/** Gives the view that the running step of an access accesses. */
+export type ViewReader = (agent: Agent) => View;
+
+/** How the access of an op finds its view; `shape` is that of the tile, empty for a scalar. */
+export function accessedView(code: Assembler, op: AccessOp, shape: readonly number[]): ViewReader {
+  const source = code.slot(op.operands.ref);
+  const { indices, where } = op.operands;
+  if (indices.length === 0 && where === undefined) return (agent) => viewAt(agent, source);
+  if (where?.type.kind === "scalar") {
+    const condition = code.slot(where);
+    return (agent) => {
+      const view = viewAt(agent, source);
+      return Number(scalarAt(agent, condition)) === 1 ? view : viewOf(view, [], noElement);
+    };
+  }
+  const picker = new Picker(code, op, shape);
+  return (agent) => picker.view(agent, viewAt(agent, source));
+}
+
+/** A view of the listed elements; what is wrong with the window does not matter where none is accessed. */
+function viewOf(window: View, shape: readonly number[], elements: Int32Array): View {
+  const view = listedView(window, shape, elements);
+  return elements.every((element) => element < 0) ? { ...view, fault: undefined } : view;
+}
+
+const noElement = Int32Array.of(-1);
+
+/** A tile beside the accessed one: its slot, and its lane for each of those. */
+interface Beside {
+  readonly slot: number;
+  readonly lanes: Int32Array;
+}
+
+class Picker {
+  readonly #op: AccessOp;
+  readonly #shape: readonly number[];
+  readonly #picked: IndexedShape;
+  readonly #indices: readonly Beside[];
+  readonly #mask: Beside | undefined;
+
+  constructor(code: Assembler, op: AccessOp, shape: readonly number[]) {
+    this.#op = op;
+    this.#shape = shape;
+    this.#picked = pickedShape(op);
+    const beside = repetitionsOf(op, shape).map((repetition) => ({
+      slot: code.slot(repetition.value),
+      lanes: repeatedLanes(repetition),
+    }));
+    this.#indices = beside.slice(0, op.operands.indices.length);
+    this.#mask = beside[op.operands.indices.length];
+  }
+
+  view(agent: Agent, window: View): View {
+    const { axisOf } = this.#picked;
+    const indexed = axisOf.flatMap((axis, own) => (axis === undefined ? [own] : []));
+    const tiles = this.#indices.map(({ slot }) => lanesAt(agent, slot));
+    const mask = this.#mask && lanesAt(agent, this.#mask.slot);
+    const elements = new Int32Array(product(this.#shape)).fill(-1);
+    for (let lane = 0; lane < elements.length; lane++) {
+      if (mask !== undefined && !isSet(mask, this.#mask?.lanes[lane] ?? 0)) continue;
+      const own = coordinatesOf(lane, this.#shape);
+      const position = axisOf.map((axis) => (axis === undefined ? 0 : (own[axis] ?? 0)));
+      indexed.forEach((axis, number) => {
+        const index = tiles[number]?.[this.#indices[number]?.lanes[lane] ?? 0] ?? 0;
+        if (index < 0 || index >= (window.sizes[axis] as number))
+          this.#refuse(agent, window, { axis, index, lane });
+        position[axis] = Number(index);
+      });
+      elements[lane] = elementAt(window, position);
+    }
+    const view = viewOf(window, this.#shape, elements);
+    if (this.#op.kind === "store" && indexed.length > 0)
+      this.#requireDistinct(agent, view, elements);
+    return view;
+  }
+
+  #refuse(
+    agent: Agent,
+    window: View,
+    found: { readonly axis: number; readonly index: number | bigint; readonly lane: number },
+  ): never {
+    const { name } = window.memory.description;
+    const { axis, index, lane } = found;
+    const extent = window.sizes[axis] as number;
+    return stop(agent, this.#op, "TW3005", {
+      message: `${opName(this.#op)} with index ${index} on axis ${axis} of ${name}, which has ${extent}`,
+      expected: `indices from 0 to ${extent - 1}`,
+      found: `${index}, for element [${coordinatesOf(lane, this.#shape).join(", ")}] in ${placeText(agent.place())}`,
+      remedy: "leave such elements out with { where }",
+    });
+  }
+
+  #requireDistinct(agent: Agent, { memory }: View, elements: Int32Array): void {
+    const first = new Map<number, number>();
+    elements.forEach((element, lane) => {
+      if (element < 0) return;
+      const other = first.get(element);
+      if (other === undefined) {
+        first.set(element, lane);
+        return;
+      }
+      const place = (each: number): string => `[${coordinatesOf(each, this.#shape).join(", ")}]`;
+      stop(agent, this.#op, "TW3023", {
+        message: `store writes element ${element} of ${memory.description.name} twice`,
+        expected: "indices that pick each element once",
+        found: `${place(other)} and ${place(lane)} in ${placeText(agent.place())}`,
+      });
+    });
+  }
+}
+
+function stop(
+  agent: Agent,
+  op: AnyOp,
+  code: "TW3005" | "TW3023",
+  details: {
+    readonly message: string;
+    readonly expected: string;
+    readonly found: string;
+    readonly remedy?: string;
+  },
+): never {
+  return agent.machine.findings.stop({ code, location: op.location, ...details }, op);
+}
+
+function isSet(mask: Lanes, lane: number): boolean {
+  return Number(mask[lane]) === 1;
+}
+
+/** The lane of a repeated tile for each lane of what it is repeated over. */
+function repeatedLanes({ from, to, axes }: Repetition): Int32Array {
+  const strides = rowMajorStrides(from);
+  return Int32Array.from({ length: product(to) }, (_, lane) => {
+    const own = coordinatesOf(lane, to);
+    return axes.reduce(
+      (sum, axis, index) =>
+        sum + (from[index] === 1 ? 0 : (own[axis] ?? 0) * (strides[index] ?? 0)),
+      0,
+    );
+  });
+}
+
+/** The element of a window at a position; −1 where it is out of bounds. */
+function elementAt(window: View, position: readonly number[]): number {
+  const { elements, sizes, lower, upper, strides, offset } = window;
+  if (elements !== undefined) {
+    const own = rowMajorStrides(sizes);
+    return elements[position.reduce((sum, each, axis) => sum + each * (own[axis] ?? 0), 0)] ?? -1;
+  }
+  let element = offset;
+  for (const [axis, each] of position.entries()) {
+    if (each < (lower[axis] ?? 0) || each >= (upper[axis] ?? 0)) return -1;
+    element += each * (strides[axis] ?? 0);
+  }
+  return element;
+}
+
+/**
+ * The accesses of an atomic update one after another, each with distinct elements, so that an element which indices
+ * pick twice is updated twice.
+ */
+export function distinctRounds(view: View): readonly View[] {
+  const { elements } = view;
+  if (elements === undefined) return [view];
+  const seen = new Map<number, number>();
+  const rounds: Int32Array[] = [];
+  elements.forEach((element, lane) => {
+    if (element < 0) return;
+    const round = seen.get(element) ?? 0;
+    seen.set(element, round + 1);
+    const own = (rounds[round] ??= new Int32Array(elements.length).fill(-1));
+    own[lane] = element;
+  });
+  if (rounds.length <= 1) return [view];
+  return rounds.map((own) => listedView(view, view.sizes, own));
+}

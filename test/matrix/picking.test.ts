@@ -1,0 +1,4 @@
+import { emulateCases } from "./emulated.ts";
+import { pickingCases } from "./picking.ts";
+
+emulateCases(pickingCases());
