@@ -15,7 +15,9 @@ describe("the reference of operations", () => {
       "| `lower`, `upper`, `step`, `initial…` |  | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
     );
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
-    expect(text).toContain("| `ref`, `fill?` |  |  | reads `ref`; may: drop |");
+    expect(text).toContain(
+      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers |  | reads `ref`; may: drop |",
+    );
     expect(text).toContain(
       "a warp meets before; tells the block; with `peer` tells the cluster; rolled; may: nothing |",
     );

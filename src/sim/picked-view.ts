@@ -33,17 +33,11 @@ export function accessedView(code: Assembler, op: AccessOp, shape: readonly numb
     const condition = code.slot(where);
     return (agent) => {
       const view = viewAt(agent, source);
-      return Number(scalarAt(agent, condition)) === 1 ? view : viewOf(view, [], noElement);
+      return Number(scalarAt(agent, condition)) === 1 ? view : listedView(view, [], noElement);
     };
   }
   const picker = new Picker(code, op, shape);
   return (agent) => picker.view(agent, viewAt(agent, source));
-}
-
-/** A view of the listed elements; what is wrong with the window does not matter where none is accessed. */
-function viewOf(window: View, shape: readonly number[], elements: Int32Array): View {
-  const view = listedView(window, shape, elements);
-  return elements.every((element) => element < 0) ? { ...view, fault: undefined } : view;
 }
 
 const noElement = Int32Array.of(-1);
@@ -91,7 +85,7 @@ class Picker {
       });
       elements[lane] = elementAt(window, position);
     }
-    const view = viewOf(window, this.#shape, elements);
+    const view = listedView(window, this.#shape, elements);
     if (this.#op.kind === "store" && indexed.length > 0)
       this.#requireDistinct(agent, view, elements);
     return view;

@@ -4,29 +4,32 @@
  *
  *   x.at(rows).load({ where }), rows: [16], where: [16, 1], tile [16, 64] in (L0 L1 L2 L3 | R0 R1 R2 L4 W0 W1)
  *
- *   | register | index           | accessed where                |
- *   |----------|-----------------|-------------------------------|
- *   | 0 … 7    | register 0      | rows[register 0] < n, where   |
+ *   | register | index of            | accessed where | traps where                         |
+ *   |----------|---------------------|----------------|-------------------------------------|
+ *   | 0 … 7    | rows, register 0    | where          | rows[register 0] ≥ n, and where     |
  *
- * An index outside its axis is never followed: it counts as out of bounds.
+ * An index must be inside its axis, like one that drops it (`inside.ts`): where facts do not prove it, lanes ask
+ * before anything is accessed.
  */
 import type { Value } from "../../../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../../../ir/indexed.ts";
 import type { AccessOp, IndexedShape, Repetition } from "../../../ir/indexed.ts";
 import type { Size } from "../../../ir/size.ts";
+import { viewedShape } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { tileElements } from "../elements.ts";
 import { repeatedRegisters } from "../tiles/rearrange.ts";
+import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
+import { LaneCoordinates, tileParts } from "./parts.ts";
 
 /** An axis of the window that an index tile picks along. */
 export interface PickedAxis {
   /** Of the window. */
   readonly axis: number;
-  readonly value: Value;
   /** b32, for each register of the tile; undefined for padding. */
   readonly indices: readonly (Register | undefined)[];
 }
@@ -34,55 +37,54 @@ export interface PickedAxis {
 export interface Picks {
   readonly shape: IndexedShape;
   readonly axes: readonly PickedAxis[];
-  /** What must hold of a register's element besides being inside the window's axes that are not indexed. */
+  /** What the mask says of a register's element. */
   truths(register: number): readonly Truth[];
   /** Whether indices and mask are the same for registers that one instruction would access. */
   agree(registers: readonly number[]): boolean;
 }
 
-/** Undefined where the whole window is accessed. */
+interface PickedTile {
+  /** Undefined for a scalar. */
+  readonly layout: DistributedLayout | undefined;
+  readonly shape: readonly number[];
+}
+
+/** Undefined where the whole window is accessed; asks for indices that may not be inside. */
 export function picksOf(
   context: EmitContext,
   op: AccessOp,
   window: readonly Size[],
-  tile: { readonly layout: DistributedLayout | undefined; readonly shape: readonly number[] },
+  tile: PickedTile,
 ): Picks | undefined {
   const { indices, where } = op.operands;
   if (indices.length === 0 && where === undefined) return undefined;
   const shape = pickedShape(op);
   const spread = repetitionsOf(op, tile.shape);
   const found = spread.map((each) => elementsAt(context, each, tile.layout));
-  const indexed = op.attributes.indexed ?? [];
-  const ranges = new Map<string, Truth>();
-  const axes = indexed.map((axis, position): PickedAxis & { readonly inside: readonly Truth[] } => {
-    const value = indices[position];
-    const own = found[position];
-    if (value === undefined || own === undefined) throw new Error("an axis without its indices");
-    const size = window[axis] ?? 1;
-    const inside = own.map((index) =>
-      index === undefined ? true : insideAxis(context, ranges, { value, index, size }),
-    );
-    const low = own.map((index) => index && lowWord(context, ranges, index));
-    return { axis, value, indices: low, inside };
-  });
   const masks = maskOf(context, where, found[indices.length]);
-  const truths = (register: number): readonly Truth[] => [
-    ...axes.map(({ inside }) => inside[register] ?? true),
-    ...masks(register),
-  ];
+  const low = new Map<Register, Register>();
+  const axes = (op.attributes.indexed ?? []).map((axis, position): PickedAxis => {
+    const own = found[position];
+    if (own === undefined) throw new Error("an axis without its indices");
+    return { axis, indices: own.map((index) => index && lowWord(context, low, index)) };
+  });
+  const inTile = tileTruths(context, tile);
+  const unsure = indices.flatMap((value, position) => {
+    const size = window[axes[position]?.axis ?? 0] ?? 1;
+    const given = found[position] ?? [];
+    return isInside(context, value, size) ? [] : [{ size, given }];
+  });
+  requireIndices(context, unsure, (register) => [inTile(register), ...masks(register)]);
   return {
     shape,
     axes,
-    truths,
+    truths: masks,
     agree: ([first = 0, ...others]) =>
-      others.every((other) => {
-        const same = (left: readonly unknown[], right: readonly unknown[]): boolean =>
-          left.every((each, position) => each === right[position]);
-        return (
+      others.every(
+        (other) =>
           axes.every((axis) => axis.indices[first] === axis.indices[other]) &&
-          same(truths(first), truths(other))
-        );
-      }),
+          masks(first).every((truth, position) => truth === masks(other)[position]),
+      ),
   };
 }
 
@@ -113,38 +115,68 @@ function maskOf(
   return (register) => [elements?.[register] ?? true];
 }
 
-interface Index {
-  readonly value: Value;
-  readonly index: Register;
-  readonly size: Size;
-}
-
-/** Whether an index is inside its axis; as an unsigned number what is before the first is behind the last. */
-function insideAxis(
-  context: EmitContext,
-  known: Map<string, Truth>,
-  { value, index, size }: Index,
-): Truth {
+/** Whether each element of an index tile is surely inside its axis. */
+function isInside(context: EmitContext, value: Value, size: Size): boolean {
   const { facts } = context.windows;
   const fact = facts.of(value);
-  if (fact.least >= 0n && facts.endsWithin(fact, 1, size)) return true;
+  return fact.least >= 0n && facts.endsWithin(fact, 1, size);
+}
+
+interface UnsureIndices {
+  readonly size: Size;
+  readonly given: readonly (Register | undefined)[];
+}
+
+/** Traps where an index of an element that is accessed is not inside its axis. */
+function requireIndices(
+  context: EmitContext,
+  unsure: readonly UnsureIndices[],
+  conditions: (register: number) => readonly Truth[],
+): void {
+  const { code } = context;
+  const conjunctions = new Conjunctions(context);
+  const asked = new Set<string>();
+  let outside: Register | undefined;
+  for (const { size, given } of unsure)
+    given.forEach((index, register) => {
+      const condition = conjunctions.all(conditions(register));
+      if (index === undefined || condition === false) return;
+      const key = `${index.name} ${typeof condition === "boolean" ? "" : condition.name}`;
+      if (asked.has(key)) return;
+      asked.add(key);
+      const beyond = isBeyond(context, index, size);
+      const own = condition === true ? beyond : code.make("pred", "and.pred", beyond, condition);
+      outside = outside === undefined ? own : code.make("pred", "or.pred", outside, own);
+    });
+  if (outside !== undefined)
+    code.guarded(outside, () => {
+      code.emit("trap", [], "an index is not inside");
+    });
+}
+
+/** As an unsigned number what lies before the first element is behind the last. */
+function isBeyond(context: EmitContext, index: Register, size: Size): Register {
   const bits = index.type === "b64" ? 64 : 32;
-  const key = `inside ${index.name} ${typeof size === "number" ? size : context.size(size, bits).name}`;
-  const found = known.get(key);
-  if (found !== undefined) return found;
   const end = typeof size === "number" ? integer(size) : context.size(size, bits);
-  const made = context.code.make("pred", `setp.lt.u${bits}`, index, end);
-  known.set(key, made);
-  return made;
+  return context.code.make("pred", `setp.ge.u${bits}`, index, end);
+}
+
+/** Whether a register's element is one of the tile, of which a layout may hold more than there is. */
+function tileTruths(
+  context: EmitContext,
+  { layout, shape }: Pick<PickedTile, "layout" | "shape">,
+): (register: number) => Truth {
+  if (layout === undefined) return () => true;
+  const parts = tileParts(layout, viewedShape(layout, shape));
+  if (parts === undefined) throw new Error(`${layout.text} does not spread [${shape.join()}]`);
+  const guards = new TileGuards(context, parts, new LaneCoordinates(context, parts), { rooms: [] });
+  return (register) => guards.of(register);
 }
 
 /** b32: what is left of an index that is inside its axis, which has fewer than 2³¹ elements. */
-function lowWord(context: EmitContext, known: Map<string, Truth>, index: Register): Register {
+function lowWord({ code }: EmitContext, known: Map<Register, Register>, index: Register): Register {
   if (index.type !== "b64") return index;
-  const key = `low ${index.name}`;
-  const found = known.get(key);
-  if (found !== undefined && typeof found !== "boolean") return found;
-  const made = context.code.make("b32", "cvt.u32.u64", index);
-  known.set(key, made);
-  return made;
+  const found = known.get(index) ?? code.make("b32", "cvt.u32.u64", index);
+  known.set(index, found);
+  return found;
 }
