@@ -106,8 +106,7 @@ export class Products {
     const fresh = new Map<Value, Op<"load">>();
     for (const op of region.ops) {
       if (op.kind === "dot") this.#choose(op, fresh, oneWarp, refused.get(op));
-      if (op.kind === "load" && isWhole(op))
-        for (const result of op.results) fresh.set(result, op);
+      if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
       const { may } = traitsOf(op);
       if (may !== "anything" && may !== "drop") fresh.clear();
       for (const inner of regionList(op))

@@ -120,10 +120,7 @@ function dot(op: Op<"dot">, functions: Functions): void {
   }
 }
 
-function written(
-  op: Exclude<AccessOp, Op<"load">>,
-  functions: Functions,
-): void {
+function written(op: Exclude<AccessOp, Op<"load">>, functions: Functions): void {
   const { value } = op.operands;
   const others = op.kind === "atomic_compare_exchange" ? [op.operands.expected] : [];
   alike(op, [value, ...others, ...op.results]);
@@ -132,11 +129,7 @@ function written(
 }
 
 /** Each lane has the index and the mask of every element of the tile that it holds. */
-function picked(
-  op: AccessOp,
-  tile: Value | undefined,
-  functions: Functions,
-): void {
+function picked(op: AccessOp, tile: Value | undefined, functions: Functions): void {
   if (tile?.type.kind !== "tile") return;
   for (const { value, ...repetition } of repetitionsOf(op, tile.type.shape))
     lies(op, value, functions.repeat(repetition).apply(layoutOf(tile)));
