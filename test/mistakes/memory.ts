@@ -13,6 +13,7 @@ import {
   smem,
   zeros,
 } from "tilewright";
+import type { Tile } from "tilewright";
 import { mistakeTable, program } from "./mistake.ts";
 
 export const memoryMistakes = mistakeTable(import.meta.url, [
@@ -83,9 +84,8 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     code: "TW2053",
     make: () =>
       program(({ x }) => {
-        const rows = x.at(slice(0, 4), 0).load();
-        // @ts-expect-error indices are whole numbers
-        x.at(rows).load(); // <- tile of floats for indices
+        const rows: unknown = x.at(slice(0, 4), 0).load();
+        x.at(rows as Tile<"i32">).load(); // <- tile of floats for indices
       }),
     message: "load is indexed by a tile of f32",
     found: "f32",

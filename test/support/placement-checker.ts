@@ -6,21 +6,16 @@ import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
 import { applyRule } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
 import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
-import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
 import { mmaFragment, namedLayouts, wgmmaLeft } from "../../src/layout/algebra/named.ts";
-import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
+import { coordinates, holdingsOf, lanes, numberOf, product, shapeOf } from "./lane-holdings.ts";
+import type { Holdings, Shape } from "./lane-holdings.ts";
 
-type Shape = readonly number[];
-/** For each of the 128 lanes, the elements it holds. */
-type Holdings = readonly ReadonlySet<number>[];
-
-const lanes = 128;
 const lanesPerWarp = 32;
 
 export function checkPlacement(placement: Placement): void {
@@ -167,40 +162,6 @@ class Checker {
 
 function fail(op: AnyOp, message: string): never {
   throw new Error(`${op.kind}: ${message}`);
-}
-
-function product(shape: Shape): number {
-  return shape.reduce((count, extent) => count * extent, 1);
-}
-
-function shapeOf({ type }: Value): Shape {
-  return type.kind === "tile" || type.kind === "inflight" ? type.shape : [];
-}
-
-function holdingsOf(layout: RegisterLayout, shape: Shape): Holdings {
-  const registers = registersPerLane(layout, shape);
-  const table = elementTable(layout, shape);
-  return Array.from(
-    { length: lanes },
-    (_, lane) =>
-      new Set(
-        table.slice(lane * registers, (lane + 1) * registers).filter((each) => each !== padding),
-      ),
-  );
-}
-
-function coordinates(element: number, shape: Shape): number[] {
-  const found: number[] = [];
-  let rest = element;
-  for (const extent of shape.toReversed()) {
-    found.unshift(rest % extent);
-    rest = Math.floor(rest / extent);
-  }
-  return found;
-}
-
-function numberOf(found: Shape, shape: Shape): number {
-  return found.reduce((sum, coordinate, axis) => sum * (shape[axis] ?? 1) + coordinate, 0);
 }
 
 const nothing = (): void => undefined;

@@ -1,0 +1,45 @@
+/** Which lane holds which element of a tile, as tables, and elements by their coordinates. */
+import type { Value } from "../../src/ir/node.ts";
+import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
+import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
+import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
+
+export type Shape = readonly number[];
+/** For each of the 128 lanes, the elements it holds. */
+export type Holdings = readonly ReadonlySet<number>[];
+
+export const lanes = 128;
+
+export function product(shape: Shape): number {
+  return shape.reduce((count, extent) => count * extent, 1);
+}
+
+export function shapeOf({ type }: Value): Shape {
+  return type.kind === "tile" || type.kind === "inflight" ? type.shape : [];
+}
+
+export function holdingsOf(layout: RegisterLayout, shape: Shape): Holdings {
+  const registers = registersPerLane(layout, shape);
+  const table = elementTable(layout, shape);
+  return Array.from(
+    { length: lanes },
+    (_, lane) =>
+      new Set(
+        table.slice(lane * registers, (lane + 1) * registers).filter((each) => each !== padding),
+      ),
+  );
+}
+
+export function coordinates(element: number, shape: Shape): number[] {
+  const found: number[] = [];
+  let rest = element;
+  for (const extent of shape.toReversed()) {
+    found.unshift(rest % extent);
+    rest = Math.floor(rest / extent);
+  }
+  return found;
+}
+
+export function numberOf(found: Shape, shape: Shape): number {
+  return found.reduce((sum, coordinate, axis) => sum * (shape[axis] ?? 1) + coordinate, 0);
+}
