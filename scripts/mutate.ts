@@ -83,11 +83,10 @@ async function tryAll(faults: readonly Fault[]): Promise<readonly Result[]> {
     { length: Math.min(jobs, faults.length) },
     () => new Workspace(root),
   );
-  try {
-    await Promise.all(workspaces.map(work));
-  } finally {
-    for (const workspace of workspaces) workspace.dispose();
-  }
+  // Nobody's copy goes while tests still run in it.
+  const ended = await Promise.allSettled(workspaces.map(work));
+  for (const workspace of workspaces) workspace.dispose();
+  for (const each of ended) if (each.status === "rejected") throw each.reason;
   return faults.flatMap((fault) => results.get(fault) ?? []);
 }
 

@@ -20,6 +20,7 @@
  * the low half.
  */
 import { madeBy, thisCopy } from "../support/copies.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
 
 export type FloatName =
   "f64" | "f32" | "tf32" | "f16" | "bf16" | "f8e4m3fn" | "f8e5m2" | "f8e8m0fnu" | "f4e2m1fn";
@@ -166,7 +167,21 @@ export const laneConstructors: { readonly [N in DTypeName]: LaneConstructor<N> }
 
 /** `length` lanes of zero bits. */
 export function allocateLanes<N extends DTypeName>(dtype: DType<N>, length: number): Lanes<N> {
-  return new laneConstructors[dtype.name](length);
+  return withinMemory(dtype.name, length, () => new laneConstructors[dtype.name](length));
+}
+
+/** What is made of so many elements, where the process has room for it. */
+export function withinMemory<T>(elements: string, count: number, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new TilewrightError({
+      code: "TW0009",
+      message: `this process has no room for ${count} elements of ${elements}`,
+      found: error.message,
+    });
+  }
 }
 
 /** Bytes that `count` consecutive elements take in packed memory. */

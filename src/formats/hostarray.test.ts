@@ -51,6 +51,10 @@ describe("hostArray", () => {
     expect(Object.isFrozen(array)).toBe(true);
   });
 
+  test.each([f32, i4])("says so where the process has no room for %o", (dtype) => {
+    expect(errorOf(() => hostArray(dtype, [2 ** 25, 2 ** 25])).code).toBe("TW0009");
+  });
+
   test("takes a subclass of its typed array", () => {
     class Bytes extends Uint8Array {}
     expect(hostArray(u8, [2], new Bytes([1, 2])).data).toHaveLength(2);

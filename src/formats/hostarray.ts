@@ -12,7 +12,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 import { convertInto, convertLanes } from "./convert.ts";
 import * as formats from "./dtype.ts";
-import { allocateLanes, packedBytes } from "./dtype.ts";
+import { allocateLanes, packedBytes, u8 } from "./dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName, Lanes } from "./dtype.ts";
 import type { ConversionOptions } from "./floats.ts";
 import { packLanes, unpackLanes } from "./packed.ts";
@@ -114,7 +114,7 @@ function emptyStorage<N extends DTypeName>(dtype: DType<N>, shape: readonly numb
 
 function allocateStorage<N extends DTypeName>(dtype: DType<N>, count: number): Storage<N> {
   const storage =
-    dtype.bits === 4 ? new Uint8Array(packedBytes(dtype, count)) : allocateLanes(dtype, count);
+    dtype.bits === 4 ? allocateLanes(u8, packedBytes(dtype, count)) : allocateLanes(dtype, count);
   return storage as Storage<N>;
 }
 

@@ -5,6 +5,7 @@ import { emulateKernel } from "../../test/support/emulated-kernel.ts";
 import { bf16, bool, f32, f64, i32, i4, i8 } from "../formats/dtype.ts";
 import type { DType } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import type { OpKind } from "../ir/ops.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { array, concatenate, full, iota, kernel, loop, warps, when } from "../lang/index.ts";
 import type { KernelDefinition, Tile } from "../lang/index.ts";
@@ -241,13 +242,14 @@ test("what rounds carry is joined and sorted right", () => {
 });
 
 describe("the choice", () => {
-  const buffers = ({ kernel: traced }: KernelDefinition): number => {
+  const countOf = (kind: OpKind, { kernel: traced }: KernelDefinition): number => {
     let count = 0;
     walkOps(place(traced, target).placement.kernel.body, (op) => {
-      if (op.kind === "alloc") count += 1;
+      if (op.kind === kind) count += 1;
     });
     return count;
   };
+  const buffers = (definition: KernelDefinition): number => countOf("alloc", definition);
 
   test("is the cheaper of the two ways", () => {
     const direct = placeKernel(simplify(interior.kernel), target);
@@ -279,6 +281,8 @@ describe("the choice", () => {
       },
     );
     expect(buffers(differences)).toBe(1);
+    // Into the buffer, and the result.
+    expect(countOf("store", differences)).toBe(2);
     const x = fromNumbers(
       f32,
       [1025],

@@ -40,6 +40,23 @@ test("carries that only compute themselves go, the loop stays for its effect", (
 } : f32, f32`);
 });
 
+test("what a carry that goes began with goes too", () => {
+  expect(
+    after(
+      deadCode,
+      `%5 = unary %a {fn = exp} : f32
+       %6 = loop %b, %b, %b initial(%5) body(%i: i32, %p: f32) {
+         debug_print %i {format = "{}"}
+         %7 = unary %p {fn = neg} : f32
+         yield %7
+       } : f32`,
+    ),
+  ).toBe(`loop %b, %b, %b body(%5: i32) {
+  debug_print %5 {format = "{}"}
+  yield
+}`);
+});
+
 test("what decides how often a loop runs is needed; the condition of a while too", () => {
   const kernel = kernelWith(`%5, %6 = while %b, %a condition(%7: i32, %8: f32) {
       %9 = compare %7, %b {predicate = lt} : bool

@@ -11,7 +11,7 @@ import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
 import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
-import { packedBytes, u32 } from "../formats/dtype.ts";
+import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
@@ -91,7 +91,10 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     const bytes = packedBytes(dtype, elementCount(shape));
     // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
     const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
-    return { bytes, dtype, shape, address: this.#memory.allocate(whole) };
+    const address = withinMemory(dtype.name, elementCount(shape), () =>
+      this.#memory.allocate(whole),
+    );
+    return { bytes, dtype, shape, address };
   }
 
   view(

@@ -64,6 +64,7 @@ const refused: readonly (readonly [title: string, code: string, given: GivenArra
   ["a view of bytes", "TW0002", written({ data: new DataView(new ArrayBuffer(16)) })],
   ["a text", "TW0002", written({ data: "abcd" })],
   ["nothing", "TW0002", written({ data: null })],
+  ["no data", "TW0002", written({ data: undefined })],
   [
     "an object that says it is a typed array",
     "TW0002",

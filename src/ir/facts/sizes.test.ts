@@ -52,6 +52,14 @@ function valuesOf(fact: Fact, launch: ReadonlyMap<string, number>): readonly big
   return values.filter((value) => allows(fact, value, evaluate));
 }
 
+const multiple = dimension("k", 64);
+
+/** From 0 on, so much more than multiples of the modulus, and below a multiple of 64. */
+function startingAt(modulus: bigint, residue: bigint): Fact {
+  const greatest = range.greatest - 1000n;
+  return tightened({ least: 0n, greatest, modulus, residue, below: [multiple] });
+}
+
 const meanings = {
   add: (a: bigint, b: bigint) => a + b,
   sub: (a: bigint, b: bigint) => a - b,
@@ -85,6 +93,14 @@ describe("what results are below", () => {
     const extent = ceilDivSize(n, 4) as SymbolicSize;
     const block = between(0n, facts.of(extent).greatest - 1n, [extent]);
     expect(binaryFact("mul", block, exactly(4n), range).below.map(sizeText)).toContain("n");
+    expect(binaryFact("mul", block, exactly(8n), range).below.map(sizeText)).not.toContain("n");
+  });
+
+  test("a sum stays below a multiple as long as it does not reach the next one", () => {
+    const below = (greatest: bigint) =>
+      binaryFact("add", startingAt(64n, 8n), between(0n, greatest, []), range).below;
+    expect(below(55n)).toEqual([multiple]);
+    expect(below(56n)).toEqual([]);
   });
 
   test("tiles counted along two axes are taken apart", () => {
@@ -129,16 +145,13 @@ describe("windows that end within", () => {
     }
   });
 
-  const multiple = dimension("k", 64);
-  const of = (modulus: bigint, residue: bigint): Fact =>
-    tightened({ least: 0n, greatest: range.greatest, modulus, residue, below: [multiple] });
   test.each([
-    [of(64n, 0n), 64, true],
-    [of(64n, 0n), 65, false],
-    [of(64n, 8n), 56, true],
-    [of(64n, 8n), 57, false],
-    [of(1n, 0n), 1, true],
-    [of(48n, 0n), 1, false],
+    [startingAt(64n, 0n), 64, true],
+    [startingAt(64n, 0n), 65, false],
+    [startingAt(64n, 8n), 56, true],
+    [startingAt(64n, 8n), 57, false],
+    [startingAt(1n, 0n), 1, true],
+    [startingAt(48n, 0n), 1, false],
   ] as const)("case %#", (start, count, expected) => {
     expect(endsWithin(start, count, multiple, new SizeFacts([]))).toBe(expected);
   });

@@ -4,9 +4,11 @@ import { emulateKernel } from "../../../test/support/emulated-kernel.ts";
 import { runKernel } from "../../../test/simulation.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { parseModule } from "../../ir/parser/parser.ts";
 import { printKernel } from "../../ir/printer.ts";
 import {
   array,
+  barrier,
   clusterArrive,
   clusterSync,
   clusterWait,
@@ -204,4 +206,43 @@ test("lanes meet before a buffer is written whose bytes another was read from", 
   );
   const text = printKernel(place(traced, targets.sm_90a).kernel);
   expect(text).toContain("other lanes may still read first");
+});
+
+test("copies that lanes make are not handed to the copy engine", () => {
+  const { kernel: traced } = kernel(
+    {
+      name: "byLanes",
+      inputs: { x: array(f32, [2, width]) },
+      outputs: { out: array(f32, [2, width]) },
+      scratch: { own: smem(f32, [width]), full: barrier() },
+    },
+    ({ x: source, out, own, full }) => {
+      own.store(source.at(0).load());
+      out.at(0).store(own.load());
+      copyAsync(source.at(1), own, { barrier: full });
+      full.wait();
+      out.at(1).store(own.load());
+    },
+  );
+  expect(printKernel(place(traced, targets.sm_80).kernel)).not.toContain("proxy_fence");
+  expect(printKernel(place(traced, targets.sm_90a).kernel)).toContain("proxy_fence");
+});
+
+test("what all program threads run is followed, though a region of its own holds it", () => {
+  const [traced] = parseModule(`kernel @together grid [] threads [first, second] (
+    input %0 "x": ref<gmem, f32, [64, 64]>, output %1 "out": ref<gmem, f32, [64, 64]>
+  ) {
+    %2 = alloc {space = smem, dtype = f32, shape = [64, 64], name = "own"} : ref<smem, f32, [64, 64]>
+    on_threads {threads = [0, 1]} body {
+      %3 = load %0 : tile<f32, [64, 64]>
+      store %2, %3
+      %4 = transpose_ref %2 {permutation = [1, 0]} : ref<smem, f32, [64, 64]>
+      %5 = load %4 : tile<f32, [64, 64]>
+      store %1, %5
+      yield
+    }
+    yield
+  }`).kernels;
+  const text = printKernel(place(traced ?? expect.fail(), targets.sm_90a).kernel);
+  expect(text).toContain("other lanes may have written own");
 });

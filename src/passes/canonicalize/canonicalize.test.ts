@@ -566,7 +566,8 @@ test("a loop of two trips is not one of one", () => {
 test("a condition that has an effect is kept though it yields false", () => {
   const kernel = kernelWith(`%1 = ${no}
     while condition {
-      debug_print %a {format = "{}"}
+      %2 = unary %a {fn = exp} : f32
+      debug_print %2 {format = "{}"}
       yield %1
     } body {
       yield

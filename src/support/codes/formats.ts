@@ -55,4 +55,11 @@ export const formatCodes = registerCodes({
     remedy:
       "let the program load one copy: `npm ls tilewright` tells where each comes from, `npm dedupe` joins those whose versions allow it, and a package that makes kernels names tilewright as a peer dependency",
   },
+  TW0009: {
+    title: "more elements than the process can hold",
+    cause:
+      "Arrays of the host, and those of simulator and emulator, are typed arrays of JavaScript, which has a limit on their length and may find no memory for them.",
+    example: "hostArray(f32, [2 ** 40])",
+    remedy: "work on smaller arrays, or on parts of the array",
+  },
 });
