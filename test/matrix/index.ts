@@ -3,6 +3,7 @@ import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
 import { meetingCases } from "./meeting.ts";
+import { nanBitCases } from "./nan-bits.ts";
 import { orderingCases } from "./ordering.ts";
 import { pickingCases } from "./picking.ts";
 import { productCases } from "./products.ts";
@@ -13,6 +14,7 @@ import { updatingCases } from "./updating.ts";
 export function matrixCases(): readonly MatrixCase[] {
   return [
     ...elementwiseCases(),
+    ...nanBitCases(),
     ...rearrangingCases(),
     ...combiningCases(),
     ...productCases(),

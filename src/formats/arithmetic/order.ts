@@ -3,13 +3,14 @@
  *
  * A search gives the first of equal extremes; -0 equals +0, and the first NaN beats every number.
  *
- * A sort is stable in both directions, with -0 before +0 and NaN as the greatest key:
+ * A sort is stable in both directions, with -0 before +0 and NaN as the greatest key, whatever its bits:
  *
  *   keys                 2  NaN  -0   1   0   1
  *   ascending           -0    0   1   1   2  NaN
  *   descending         NaN    2   1   1   0  -0
  */
 import type { DType, Lanes } from "../dtype.ts";
+import { writeLane } from "../values.ts";
 import type { Axis } from "./axis.ts";
 import { acceptsArg, acceptsSort } from "./functions.ts";
 import type { ArgFunction } from "./functions.ts";
@@ -101,6 +102,14 @@ export function sortLanes(
       for (const lanes of moved) permute(lanes, order, start, inner);
     }
   }
+  if (dtype.kind === "float") uniteNans(dtype, keys);
+}
+
+/** Equal keys are the same number, and so is every NaN among them: the one that operations make. */
+function uniteNans(dtype: DType, keys: Lanes): void {
+  comparableKeys(dtype, keys).forEach((key, lane) => {
+    if (key !== key) writeLane(dtype, keys, lane, NaN);
+  });
 }
 
 /** Moves lane `order[k]` of those from `start` on, `stride` apart, to place k. */

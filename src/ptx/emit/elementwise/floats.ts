@@ -45,6 +45,10 @@ const number: { readonly [W in FloatWidth]: (value: number) => Operand } = {
   64: float64,
 };
 const signBit: { readonly [W in FloatWidth]: number | bigint } = { 32: 2 ** 31, 64: 2n ** 63n };
+const magnitudeBits: { readonly [W in FloatWidth]: number | bigint } = {
+  32: 2 ** 31 - 1,
+  64: 2n ** 63n - 1n,
+};
 const oneBits: { readonly [W in FloatWidth]: number | bigint } = {
   32: 0x3f800000,
   64: 0x3ff0000000000000n,
@@ -61,8 +65,11 @@ function fromMath(fn: keyof typeof mathFunctions.f32.unary): Unary {
 }
 
 const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
-  neg: (code, width, value) => make(code, width, "neg", value),
-  abs: (code, width, value) => make(code, width, "abs", value),
+  // Not `neg` and `abs`, which may give a NaN other bits.
+  neg: (code, width, value) =>
+    code.make(`b${width}`, `xor.b${width}`, value, integer(signBit[width])),
+  abs: (code, width, value) =>
+    code.make(`b${width}`, `and.b${width}`, value, integer(magnitudeBits[width])),
   sign(code, width, value) {
     const register = `b${width}` as const;
     const sign = code.make(register, `and.${register}`, value, integer(signBit[width]));

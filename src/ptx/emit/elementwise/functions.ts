@@ -70,9 +70,7 @@ export function emitUnary(
   const floatFunction = fn as FloatUnaryFunction;
   if (dtype.name === "f64") return floatUnary(code, floatFunction, 64, value);
   if (dtype.name === "f32") return floatUnary(code, floatFunction, 32, value, approximate);
-  const direct = isHalf(dtype)
-    ? halfUnary(emission, floatFunction, dtype, "element", value)
-    : undefined;
+  const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "element", value) : undefined;
   if (direct !== undefined) return direct;
   const operand = elementToF32(emission, dtype, value);
   const wide = floatUnary(code, floatFunction, 32, operand, approximate);

@@ -5,7 +5,7 @@
  *   |---------------|-------|-----------------------------------------------------------------|
  *   | add, sub, mul | all   | sm_90; before, fma with a factor or addend that changes nothing |
  *   | min, max, fma | all   | all                                                             |
- *   | neg, abs      | all   | all                                                             |
+ *   | neg, abs      | the sign bit of either, so that a NaN keeps the others                  |
  *   | comparison    | all   | sm_90                                                           |
  *
  * All round once, to nearest even, and know subnormal numbers.
@@ -48,13 +48,16 @@ function filled({ code }: Emission, packing: Packing, bits: number): Register {
 
 /** neg and abs; undefined for other functions. */
 export function halfUnary(
-  emission: Emission,
+  { code }: Emission,
   fn: FloatUnaryFunction,
-  dtype: HalfType,
   packing: Packing,
   value: Register,
 ): Register | undefined {
-  return fn === "neg" || fn === "abs" ? make(emission, dtype, packing, fn, value) : undefined;
+  if (fn !== "neg" && fn !== "abs") return undefined;
+  const type = packing === "word" ? "b32" : "b16";
+  const bits = fn === "neg" ? minusZero : minusZero - 1;
+  const mask = integer(packing === "word" ? bits * 0x10001 : bits);
+  return code.make(type, `${fn === "neg" ? "xor" : "and"}.${type}`, value, mask);
 }
 
 const plainBinary: { readonly [F in FloatBinaryFunction]: string | undefined } = {

@@ -89,9 +89,7 @@ export function unaryWord(
     return joinWord(code, dtype, results);
   }
   const floatFunction = fn as FloatUnaryFunction;
-  const direct = isHalf(dtype)
-    ? halfUnary(emission, floatFunction, dtype, "word", word)
-    : undefined;
+  const direct = isHalf(dtype) ? halfUnary(emission, floatFunction, "word", word) : undefined;
   if (direct !== undefined) return direct;
   const results = wordToF32(emission, dtype, word, used).map((value) =>
     floatUnary(code, floatFunction, 32, value, approximate),

@@ -10,8 +10,9 @@
  *   | +0       | 00000000 | 80000000 |
  *   | 1        | 3f800000 | bf800000 |
  *   | infinity | 7f800000 | ff800000 |
- *   | any NaN  |          | ffffffff |
+ *   | any NaN  | 7fc00000 | ffc00000 |
  *
+ * The key of a NaN is that of the one NaN that its format has for results, which it becomes by being sorted.
  * Elements of fewer than 32 bits have theirs in the highest bits of a b32, with zeros below.
  */
 import type { DType } from "../../../formats/dtype.ts";
@@ -43,13 +44,13 @@ function formOf({ bits }: DType): Form {
   return { type: `b${width}`, bits: width, sign: integer(sign), magnitude: integer(sign - 1n) };
 }
 
-/** Bits of infinity, as they are aligned. */
-const infinities: { readonly [name: string]: bigint } = {
-  f16: 0x7c000000n,
-  bf16: 0x7f800000n,
-  tf32: 0x7f800000n,
-  f32: 0x7f800000n,
-  f64: 0x7ff0000000000000n,
+/** Bits of infinity, and of the NaN that operations make, as they are aligned. */
+const specials: { readonly [name: string]: { readonly infinity: bigint; readonly nan: bigint } } = {
+  f16: { infinity: 0x7c000000n, nan: 0x7e000000n },
+  bf16: { infinity: 0x7f800000n, nan: 0x7fc00000n },
+  tf32: { infinity: 0x7f800000n, nan: 0x7fc00000n },
+  f32: { infinity: 0x7f800000n, nan: 0x7fc00000n },
+  f64: { infinity: 0x7ff0000000000000n, nan: 0x7ff8000000000000n },
 };
 
 /** The key of an element that lies in the highest bits. */
@@ -80,17 +81,17 @@ function floatKey(
   element: Register,
   { equalZeros, nan }: KeyOrder,
 ): Register {
-  const infinity = infinities[dtype.name];
-  if (infinity === undefined) throw new Error(`${dtype.name} has no order`);
+  const special = specials[dtype.name];
+  if (special === undefined) throw new Error(`${dtype.name} has no order`);
   const size = code.make(type, `and.${type}`, element, magnitude);
-  const isNan = code.make("pred", `setp.gt.u${bits}`, size, integer(infinity));
+  const isNan = code.make("pred", `setp.gt.u${bits}`, size, integer(special.infinity));
   let value = element;
   if (equalZeros) {
     const isZero = code.make("pred", `setp.eq.u${bits}`, size, integer(0));
     value = code.make(type, `selp.${type}`, integer(0), element, isZero);
   }
   const key = flipped({ code }, value, { type, bits, sign, magnitude });
-  const nanKey = integer(nan === "greatest" ? -1 : 0);
+  const nanKey = integer(nan === "greatest" ? special.nan | (2n ** BigInt(bits - 1)) : 0);
   return code.make(type, `selp.${type}`, nanKey, key, isNan);
 }
 
