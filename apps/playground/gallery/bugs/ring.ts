@@ -1,0 +1,50 @@
+/** Two program threads hand tiles over through a ring of two buffers. One of them is in too much of a hurry. */
+import {
+  array,
+  barrier,
+  commitShared,
+  copyAsync,
+  f32,
+  kernel,
+  loop,
+  slice,
+  smem,
+  when,
+} from "tilewright";
+
+const [tiles, slots, length] = [8, 2, 256];
+
+export const handoff = kernel(
+  {
+    name: "handoff",
+    threads: ["load", "compute"],
+    inputs: { x: array(f32, [tiles * length]) },
+    outputs: { out: array(f32, [tiles * length]) },
+    scratch: {
+      ring: smem(f32, [slots, length]),
+      full: barrier({ count: slots }),
+      empty: barrier({ count: slots }),
+    },
+  },
+  ({ x, out, ring, full, empty, load, compute }) => {
+    load(() => {
+      loop(tiles, (tile) => {
+        const slot = tile.rem(slots);
+        const source = x.at(slice(tile.mul(length), length));
+        copyAsync(source, ring.at(slot), { barrier: full.at(slot) });
+      });
+    });
+    compute(() => {
+      loop(tiles, (tile) => {
+        const slot = tile.rem(slots);
+        full.at(slot).wait();
+        const value = ring.at(slot).load();
+        when(tile.lt(tiles - slots), () => {
+          commitShared();
+          empty.at(slot).arrive();
+        });
+        out.at(slice(tile.mul(length), length)).store(value.maximum(0));
+      });
+    });
+  },
+);

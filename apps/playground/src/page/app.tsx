@@ -1,0 +1,246 @@
+/** The page: an editor on the left, views on the last run on the right. */
+import type { RefObject } from "preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { gallery, galleryItemNamed } from "../../gallery/index.ts";
+import type { GalleryItem } from "../../gallery/index.ts";
+import { defaultSettings } from "../protocol.ts";
+import type { Finding, Settings } from "../protocol.ts";
+import { Editor } from "./editor.ts";
+import type { EditorOptions } from "./editor.ts";
+import { GalleryDialog } from "./gallery-dialog.tsx";
+import { LanguageClient } from "./language-client.ts";
+import type { LanguageState } from "./language-client.ts";
+import { galleryItem, readFragment, shareFragment } from "./links.ts";
+import { Panel } from "./panel.tsx";
+import type { Marking } from "./parts.tsx";
+import { Runner } from "./runner.ts";
+import type { RunState, Session, ViewName } from "./state.ts";
+import { Toolbar } from "./toolbar.tsx";
+import { useRun } from "./use-run.ts";
+import type { Theme } from "./toolbar.tsx";
+
+/** Milliseconds without a key before an edited program runs. */
+const editPause = 120;
+
+function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
+  const { name, language, source, guide } = item;
+  return { program: { name, language, source }, settings, seconds: 10, trusted: true, guide };
+}
+
+/** What the address asks for; the first example where it asks for nothing. */
+export async function firstSession(fragment: string): Promise<Session> {
+  const [axpy] = gallery;
+  if (axpy === undefined) throw new Error("the gallery is empty");
+  const shared = await readFragment(fragment);
+  if (shared !== undefined) {
+    const { program, settings } = shared;
+    return { program, settings, seconds: 10, trusted: false, guide: undefined };
+  }
+  return sessionOf(galleryItemNamed(galleryItem(fragment) ?? "") ?? axpy);
+}
+
+export function App({ first }: { readonly first: Session }) {
+  const [session, setSession] = useState(first);
+  const [marked, setMarked] = useState<number>();
+  const [view, setView] = useState<ViewName>("results");
+  const [auto, setAuto] = useState(true);
+  const [isGalleryOpen, setGalleryOpen] = useState(false);
+  const [theme, setTheme] = useTheme();
+  const [types, setTypes] = useState<LanguageState>("not loaded");
+  const runner = useMemo(() => new Runner(document.body), []);
+  const { run, printed, refused, start, forget } = useRun(runner);
+  const client = useMemo(() => new LanguageClient(setTypes), []);
+  const editor = useRef<Editor>(undefined);
+  const pause = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef(session);
+  latest.current = session;
+
+  const runNow = useCallback((): void => {
+    const trusted = { ...latest.current, trusted: true };
+    setSession(trusted);
+    clearTimeout(pause.current);
+    void start(trusted);
+  }, []);
+
+  /** Runs what was changed, where that is wanted. */
+  const rerun = (changed: Session, delay: number): void => {
+    setSession(changed);
+    clearTimeout(pause.current);
+    if (!changed.trusted || !auto) return;
+    pause.current = setTimeout(() => void start(changed), delay);
+  };
+  const rerunLatest = useRef(rerun);
+  rerunLatest.current = rerun;
+
+  const mark = useCallback((line: number | undefined): void => {
+    setMarked(line);
+    if (line !== undefined) editor.current?.reveal(line);
+  }, []);
+  const marking: Marking = { marked, mark };
+
+  const editorHost = useEditor(editor, first, {
+    client,
+    changed: (source) => {
+      setMarked(undefined);
+      const { program } = latest.current;
+      rerunLatest.current({ ...latest.current, program: { ...program, source } }, editPause);
+    },
+    moved: setMarked,
+    run: runNow,
+  });
+  useEffect(() => {
+    if (first.trusted) void start(first);
+  }, []);
+
+  const findings = run.kind === "finished" ? run.report.findings : none;
+  useEffect(() => {
+    editor.current?.mark({
+      found: findings.flatMap(({ line }) => line ?? []),
+      related: findings.flatMap(({ notes }) => notes.flatMap(({ line }) => line ?? [])),
+      marked,
+    });
+  }, [findings, marked, session.program.source]);
+
+  const open = (item: GalleryItem): void => {
+    const next = sessionOf(item, session.settings);
+    history.replaceState(null, "", `#g=${item.id}`);
+    show(next);
+    void start(next);
+  };
+  const show = (next: Session): void => {
+    client.enable(next.program.language === "typescript");
+    editor.current?.setText(next.program.source, next.program.language);
+    setMarked(undefined);
+    setSession(next);
+    clearTimeout(pause.current);
+    forget();
+  };
+  useEffect(() => onFragment(runner, show, start), []);
+
+  return (
+    <>
+      <a class="skip" href="#view">
+        Skip to the results
+      </a>
+      <Toolbar
+        {...{ session, run, theme, auto, runNow }}
+        share={() => shareSession(session)}
+        stop={() => {
+          runner.stop();
+        }}
+        change={(settings) => {
+          rerun({ ...session, settings }, 0);
+        }}
+        changeSeconds={(seconds) => {
+          setSession({ ...session, seconds });
+        }}
+        changeAuto={setAuto}
+        changeTheme={setTheme}
+        openGallery={() => {
+          setGalleryOpen(true);
+        }}
+      />
+      <main>
+        <section class="editor-side" aria-label="Editor">
+          <div class="file-bar">
+            <span class="file">{session.program.name}</span>
+            <span class="types" role="status">
+              {typesText[types]}
+            </span>
+          </div>
+          {session.guide !== undefined && <Guide session={session} run={run} />}
+          <div class="editor" ref={editorHost} />
+        </section>
+        <Panel
+          {...{ session, run, runner, marking, printed, refused, view, runNow }}
+          show={setView}
+        />
+      </main>
+      <GalleryDialog
+        open={isGalleryOpen}
+        choose={open}
+        close={() => {
+          setGalleryOpen(false);
+        }}
+      />
+    </>
+  );
+}
+
+function useTheme(): readonly [Theme, (theme: Theme) => void] {
+  const [theme, setTheme] = useState<Theme>("system");
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme;
+  }, [theme]);
+  return [theme, setTheme];
+}
+
+const none: readonly Finding[] = [];
+
+/** Puts the program into the address, and the address onto the clipboard. */
+async function shareSession({ program, settings }: Session): Promise<void> {
+  history.replaceState(null, "", await shareFragment({ program, settings }));
+  // Where the clipboard is not for pages, the address bar has the link.
+  await navigator.clipboard.writeText(location.href).catch(() => undefined);
+}
+
+/** Shows what the address asks for when it changes; gives what stops that. */
+function onFragment(
+  runner: Runner,
+  show: (session: Session) => void,
+  start: (session: Session) => Promise<void>,
+): () => void {
+  const changed = async (): Promise<void> => {
+    runner.stop();
+    const next = await firstSession(location.hash);
+    show(next);
+    if (next.trusted) await start(next);
+  };
+  const listener = (): void => void changed();
+  addEventListener("hashchange", listener);
+  return () => {
+    removeEventListener("hashchange", listener);
+  };
+}
+
+/** Makes the editor once its place is in the page. */
+function useEditor(
+  editor: { current: Editor | undefined },
+  { program }: Session,
+  options: Pick<EditorOptions, "client" | "changed" | "moved" | "run">,
+): RefObject<HTMLDivElement | null> {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (host.current === null) return;
+    options.client.enable(program.language === "typescript");
+    editor.current = new Editor({
+      ...options,
+      host: host.current,
+      text: program.source,
+      language: program.language,
+    });
+  }, []);
+  return host;
+}
+
+const typesText: { readonly [S in LanguageState]: string } = {
+  "not loaded": "",
+  loading: "loading types …",
+  ready: "types ready",
+  failed: "types could not be loaded",
+};
+
+/** What the gallery says of its program; what is wrong with a bug is told once it was found. */
+function Guide({ session, run }: { readonly session: Session; readonly run: RunState }) {
+  const item = gallery.find(({ name }) => name === session.program.name);
+  if (item?.reports === undefined) return <p class="guide">{session.guide}</p>;
+  const isFound = run.kind === "finished" && run.report.findings.length > 0;
+  return (
+    <details class="guide">
+      <summary>
+        {isFound ? "Findings names the lines. What is wrong?" : "Can you see what is wrong?"}
+      </summary>
+      {session.guide}
+    </details>
+  );
+}

@@ -1,0 +1,19 @@
+/** Where the page begins. */
+import { render } from "preact";
+import { App, firstSession } from "./app.tsx";
+
+const host = document.getElementById("app");
+if (host !== null) {
+  const first = await firstSession(location.hash);
+  host.textContent = "";
+  render(<App first={first} />, host);
+}
+
+// Once everything is there, the next visit needs no network.
+if ("serviceWorker" in navigator && location.protocol === "https:")
+  addEventListener("load", () => {
+    setTimeout(
+      () => void navigator.serviceWorker.register("offline.js").catch(() => undefined),
+      3000,
+    );
+  });

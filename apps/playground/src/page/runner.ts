@@ -1,0 +1,191 @@
+/**
+ * Runs programs in workers of the sandboxed frame. Every run has a worker of its own, so that nothing is left over from the
+ * one before; the next one is started beforehand, so that nobody waits for the library to load:
+ *
+ *   worker 1   run ───── finished   answers questions …   ended when run 2 begins
+ *   worker 2   loads, waits                               run ───── …
+ *   worker 3                                              loads, waits
+ */
+import type {
+  Finding,
+  FromWorker,
+  Program,
+  QuestionName,
+  Questions,
+  RunReport,
+  Settings,
+  ToWorker,
+} from "../protocol.ts";
+
+export interface RunEvents {
+  readonly printed: (text: string) => void;
+  readonly refused: (what: string) => void;
+  readonly progress: (message: string) => void;
+}
+
+export type RunEnd =
+  | { readonly kind: "finished"; readonly report: RunReport }
+  | { readonly kind: "stopped" }
+  | { readonly kind: "timed out"; readonly seconds: number };
+
+/** A question that could not be answered, with why. */
+export class Unanswered extends Error {
+  readonly finding: Finding;
+
+  constructor(finding: Finding) {
+    super(finding.summary);
+    this.finding = finding;
+  }
+}
+
+interface Waiting {
+  readonly resolve: (answer: never) => void;
+  readonly reject: (error: Error) => void;
+}
+
+class RemoteWorker {
+  readonly id: number;
+  readonly #port: MessagePort;
+  readonly #questions = new Map<number, Waiting>();
+  #asked = 0;
+  onMessage: (message: FromWorker) => void = () => undefined;
+
+  constructor(id: number, frame: Window) {
+    this.id = id;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      this.#take(data);
+    };
+    frame.postMessage({ kind: "start", id }, "*", [port2]);
+  }
+
+  post(message: ToWorker): void {
+    this.#port.postMessage(message);
+  }
+
+  ask<N extends QuestionName>(name: N, asks: Questions[N]["asks"]): Promise<Questions[N]["gives"]> {
+    const id = this.#asked++;
+    return new Promise((resolve, reject) => {
+      this.#questions.set(id, { resolve, reject });
+      this.post({ kind: "ask", id, question: { name, ...asks } } as ToWorker);
+    });
+  }
+
+  close(): void {
+    this.#port.close();
+    this.onMessage = () => undefined;
+    for (const { reject } of this.#questions.values()) reject(new Error("the program has ended"));
+    this.#questions.clear();
+  }
+
+  #take(message: FromWorker): void {
+    if (message.kind !== "answered" && message.kind !== "failed") {
+      this.onMessage(message);
+      return;
+    }
+    const waiting = this.#questions.get(message.id);
+    this.#questions.delete(message.id);
+    if (message.kind === "answered") waiting?.resolve(message.answer as never);
+    else waiting?.reject(new Unanswered(message.finding));
+  }
+}
+
+export class Runner {
+  readonly #frame: Promise<Window>;
+  #started = 0;
+  #spare: Promise<RemoteWorker> | undefined;
+  #current: RemoteWorker | undefined;
+  #stop: (() => void) | undefined;
+
+  constructor(host: HTMLElement) {
+    this.#frame = openFrame(host);
+    this.#spare = this.#start();
+  }
+
+  get isRunning(): boolean {
+    return this.#stop !== undefined;
+  }
+
+  /** Runs a program to its end; what ran before is stopped and forgotten. */
+  async run(
+    program: Program,
+    settings: Settings,
+    seconds: number,
+    events: RunEvents,
+  ): Promise<RunEnd> {
+    this.stop();
+    await this.#end();
+    const worker = await (this.#spare ?? this.#start());
+    this.#spare = undefined;
+    this.#current = worker;
+    const end = await new Promise<RunEnd>((resolve) => {
+      const timer = setTimeout(() => {
+        resolve({ kind: "timed out", seconds });
+      }, seconds * 1000);
+      this.#stop = () => {
+        clearTimeout(timer);
+        resolve({ kind: "stopped" });
+      };
+      worker.onMessage = (message) => {
+        if (message.kind === "printed") events.printed(message.text);
+        else if (message.kind === "refused") events.refused(message.what);
+        else if (message.kind === "progress") events.progress(message.message);
+        else if (message.kind === "finished") {
+          clearTimeout(timer);
+          resolve({ kind: "finished", report: message.report });
+        }
+      };
+      worker.post({ kind: "run", program, settings });
+    });
+    this.#stop = undefined;
+    if (end.kind !== "finished" && this.#current === worker) await this.#end();
+    this.#spare ??= this.#start();
+    return end;
+  }
+
+  /** Ends the running program, whatever it does. */
+  stop(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+
+  /** Asks the worker of the last run that finished. */
+  ask<N extends QuestionName>(name: N, asks: Questions[N]["asks"]): Promise<Questions[N]["gives"]> {
+    return this.#current?.ask(name, asks) ?? Promise.reject(new Error("nothing has run"));
+  }
+
+  async #start(): Promise<RemoteWorker> {
+    return new RemoteWorker(this.#started++, await this.#frame);
+  }
+
+  async #end(): Promise<void> {
+    const worker = this.#current;
+    if (worker === undefined) return;
+    this.#current = undefined;
+    worker.close();
+    (await this.#frame).postMessage({ kind: "end", id: worker.id }, "*");
+  }
+}
+
+/** Loads the frame and hands it the worker's code, once. */
+async function openFrame(host: HTMLElement): Promise<Window> {
+  const frame = document.createElement("iframe");
+  frame.setAttribute("sandbox", "allow-scripts");
+  frame.title = "Where programs run";
+  frame.hidden = true;
+  frame.src = "sandbox.html";
+  const ready = new Promise<Window>((resolve) => {
+    addEventListener("message", function listen({ source }) {
+      if (source !== frame.contentWindow || frame.contentWindow === null) return;
+      removeEventListener("message", listen);
+      resolve(frame.contentWindow);
+    });
+  });
+  host.append(frame);
+  const response = await fetch("worker.js");
+  const code = await response.text();
+  const target = await ready;
+  target.postMessage({ kind: "code", code }, "*");
+  return target;
+}

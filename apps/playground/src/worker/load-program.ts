@@ -1,0 +1,74 @@
+/**
+ * A program's text as a module that has run. Types are erased, line by line, so that every position the library
+ * reports is a line of the text; imports are led to modules made from what the worker already holds.
+ *
+ *   import { kernel } from "tilewright";     import { kernel } from "blob:null/41d0…";
+ *   const n: number = 4;                     const n = 4;
+ */
+import { parse } from "es-module-lexer/js";
+import { transform } from "sucrase";
+import type { ModuleExports } from "./modules.ts";
+import type { SourceLines } from "./source-lines.ts";
+
+/** Where modules made from text find what they export. */
+interface Handover {
+  tilewrightModules?: { [specifier: string]: ModuleExports };
+}
+
+export class ImportError extends Error {
+  override readonly name = "ImportError";
+  readonly line: number;
+
+  constructor(message: string, line: number) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** Runs the text; resolves to what it exports. */
+export async function loadProgram(
+  source: string,
+  modules: { readonly [specifier: string]: ModuleExports },
+  lines: SourceLines,
+): Promise<ModuleExports> {
+  const { code } = transform(source, { transforms: ["typescript"], disableESTransforms: true });
+  const url = moduleUrl(withImports(code, modules));
+  lines.isProgram(url);
+  return (await import(url)) as ModuleExports;
+}
+
+function moduleUrl(code: string): string {
+  return URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+}
+
+/** The code with the names of modules replaced by addresses. */
+function withImports(
+  code: string,
+  modules: { readonly [specifier: string]: ModuleExports },
+): string {
+  const [imports] = parse(code);
+  let text = "";
+  let end = 0;
+  for (const { specifier: name, start, end: stop, type } of imports) {
+    // Of an import whose name is computed, the browser says what it thinks of it.
+    if (name === undefined || name === null) continue;
+    const exports = modules[name];
+    if (exports === undefined) {
+      const line = code.slice(0, start).split("\n").length;
+      const known = Object.keys(modules).join(", ");
+      throw new ImportError(`there is no module ${name} here; there are ${known}`, line);
+    }
+    const address = moduleOf(name, exports);
+    text += code.slice(end, start) + (type === "dynamic" ? JSON.stringify(address) : address);
+    end = stop;
+  }
+  return text + code.slice(end);
+}
+
+/** The address of a module that exports these. */
+function moduleOf(name: string, exports: ModuleExports): string {
+  const host = globalThis as Handover;
+  (host.tilewrightModules ??= {})[name] = exports;
+  const names = Object.keys(exports).join(", ");
+  return moduleUrl(`export const { ${names} } = tilewrightModules[${JSON.stringify(name)}];`);
+}

@@ -1,0 +1,48 @@
+/**
+ * The playground and the site, which have packages of their own (apps/package.json) that the library needs none of. They are
+ * installed when they are first needed.
+ *
+ *   npm run playground      builds the playground and serves it on this machine
+ *   npm run site            builds the site, with the playground in it, into apps/dist/site
+ *   npm run test:browser    checks types and lint of both, builds them, and tries them in a browser
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const apps = join(root, "apps");
+
+function run(command, given, settings = {}) {
+  const { status } = spawnSync(command, given, {
+    cwd: root,
+    stdio: "inherit",
+    shell: process.platform === "win32",
+    ...settings,
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+if (!existsSync(join(apps, "node_modules")))
+  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: apps });
+
+const commands = {
+  playground: async () => {
+    const { buildPlayground, output } = await import("../apps/build/playground.mjs");
+    const { serve } = await import("../apps/build/serve.mjs");
+    await buildPlayground();
+    const server = await serve(output, Number(process.env["PORT"] ?? 8080));
+    console.log(`http://127.0.0.1:${server.address().port}/`);
+  },
+  test: async () => {
+    run("npx", ["tsc", "-p", "apps/tsconfig.json"]);
+    run("npx", ["oxlint", "--deny-warnings", "apps"]);
+    const { buildPlayground } = await import("../apps/build/playground.mjs");
+    await buildPlayground();
+    run("npx", ["vitest", "run", "--config", "apps/vitest.config.ts"]);
+  },
+};
+
+await commands[process.argv[2] ?? "playground"]();
