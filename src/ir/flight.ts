@@ -20,19 +20,26 @@ export const over = Infinity;
 /** Products started since the last one of each accumulator, or `over`. */
 type Counts = Map<Value, number>;
 
-/** An op that ends the flight of an accumulator, and the count that it has then: `over` if all is well. */
-export type Landing = (op: Op<"wgmma_wait">, count: number) => void;
+/** Where registers of an accumulator are touched, each with the count that it has then: `over` if all is well. */
+export interface FlightEvents {
+  /** They become a tile's. */
+  readonly lands?: (op: Op<"wgmma_wait">, count: number) => void;
+  /** The round yields another accumulator than it was given, whose sums move into the carry's registers. */
+  readonly moves?: (yielding: AnyOp, count: number) => void;
+}
 
-/** Follows all accumulators of a body to the ops that make tiles of them. */
-export function followFlights(body: Region, landing: Landing): void {
-  new Flights(landing).follow(body, new Map());
+/** Follows all accumulators of a body. */
+export function followFlights(body: Region, events: FlightEvents): void {
+  new Flights(events).follow(body, new Map());
 }
 
 class Flights {
-  readonly #landing: Landing;
+  readonly #events: FlightEvents;
+  /** The value that first had the registers of each accumulator. */
+  readonly #registers = new Map<Value, Value>();
 
-  constructor(landing: Landing) {
-    this.#landing = landing;
+  constructor(events: FlightEvents) {
+    this.#events = events;
   }
 
   follow({ ops }: Region, counts: Counts): void {
@@ -41,8 +48,10 @@ class Flights {
 
   #step(op: AnyOp, counts: Counts): void {
     if (op.kind === "accumulator") set(counts, op.results, [over]);
-    else if (op.kind === "wgmma") start(op, counts);
-    else if (op.kind === "wgmma_wait") this.#wait(op, counts);
+    else if (op.kind === "wgmma") {
+      this.#rename(op.operands.accumulator, op.results[0]);
+      start(op, counts);
+    } else if (op.kind === "wgmma_wait") this.#wait(op, counts);
     else if (op.kind === "products_wait") settle(counts, op.attributes.pending);
     else if (op.kind === "dot" && op.attributes.instruction === "wgmma") settle(counts, 0);
     else this.#regions(op, counts);
@@ -53,8 +62,12 @@ class Flights {
     const before = take(counts, op.operands.accumulator);
     settle(counts, pending);
     const count = before >= pending ? over : before;
-    if (gives === "tile") this.#landing(op, count);
-    else set(counts, op.results, [count]);
+    if (gives === "tile") {
+      this.#events.lands?.(op, count);
+      return;
+    }
+    this.#rename(op.operands.accumulator, op.results[0]);
+    set(counts, op.results, [count]);
   }
 
   #regions(op: AnyOp, counts: Counts): void {
@@ -65,36 +78,55 @@ class Flights {
       // Code that may be left out changes nothing for what runs around it: waits in it may not happen.
       else this.follow(region, new Map());
     }
-    if (op.kind === "scoped") hand(counts, yieldedValues(op.regions.body), op.results);
+    if (op.kind === "scoped") this.#hand(counts, yieldedValues(op.regions.body), op.results);
   }
 
   #loop(op: Op<"loop"> | Op<"while">, counts: Counts): void {
-    const flying = op.operands.initial.flatMap((value, position) =>
-      value.type.kind === "inflight" ? [position] : [],
-    );
-    let carried = flying.map((position) => take(counts, op.operands.initial[position]));
-    for (let known = false; !known;) {
-      const inside: Counts = new Map();
-      const parameters = op.regions.body.parameters.slice(op.kind === "loop" ? 1 : 0);
-      set(
-        inside,
-        flying.flatMap((position) => parameters[position] ?? []),
-        carried,
-      );
+    const { body } = op.regions;
+    const parameters = body.parameters.slice(op.kind === "loop" ? 1 : 0);
+    const yielded = yieldedValues(body);
+    const carries = op.operands.initial.flatMap((initial, position) => {
+      const [carry, next, result] = [parameters[position], yielded[position], op.results[position]];
+      if (initial.type.kind !== "inflight" || !carry || !next || !result) return [];
+      this.#rename(initial, carry);
+      this.#rename(initial, result);
+      return [{ initial, carry, next, result, count: take(counts, initial) }];
+    });
+    for (let shrunk = true; shrunk;) {
+      const inside: Counts = new Map(carries.map(({ carry, count }) => [carry, count]));
       if (op.kind === "while") this.follow(op.regions.condition, inside);
-      this.follow(op.regions.body, inside);
-      const yielded = yieldedValues(op.regions.body);
-      const least = flying.map((position, index) =>
-        Math.min(carried[index] ?? 0, take(inside, yielded[position])),
-      );
-      known = least.every((count, index) => count === carried[index]);
-      carried = least;
+      this.follow(body, inside);
+      shrunk = false;
+      for (const each of carries) {
+        const count = take(inside, each.next);
+        if (this.#of(each.next) !== this.#of(each.carry)) this.#moved(body, count);
+        shrunk ||= count < each.count;
+        each.count = Math.min(count, each.count);
+      }
     }
-    set(
-      counts,
-      flying.flatMap((position) => op.results[position] ?? []),
-      carried,
-    );
+    for (const { result, count } of carries) counts.set(result, count);
+  }
+
+  #moved({ ops }: Region, count: number): void {
+    const yielding = ops.at(-1);
+    if (yielding !== undefined) this.#events.moves?.(yielding, count);
+  }
+
+  #hand(counts: Counts, from: readonly Value[], to: readonly Value[]): void {
+    from.forEach((value, index) => {
+      const result = to[index];
+      if (value.type.kind !== "inflight" || result === undefined) return;
+      this.#rename(value, result);
+      counts.set(result, take(counts, value));
+    });
+  }
+
+  #of(value: Value): Value {
+    return this.#registers.get(value) ?? value;
+  }
+
+  #rename(from: Value, to: Value | undefined): void {
+    if (to !== undefined) this.#registers.set(to, this.#of(from));
   }
 }
 
@@ -119,11 +151,4 @@ function take(counts: Counts, value: Value | undefined): number {
 
 function set(counts: Counts, values: readonly Value[], given: readonly number[]): void {
   values.forEach((value, index) => counts.set(value, given[index] ?? 0));
-}
-
-function hand(counts: Counts, from: readonly Value[], to: readonly Value[]): void {
-  from.forEach((value, index) => {
-    const result = to[index];
-    if (value.type.kind === "inflight" && result) counts.set(result, take(counts, value));
-  });
 }

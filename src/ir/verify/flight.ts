@@ -12,14 +12,16 @@ import type { Kernel } from "../node.ts";
 import { reject } from "./report.ts";
 
 export function verifyFlight({ body }: Kernel): void {
-  followFlights(body, (op, count) => {
-    if (count === over) return;
-    const { pending } = op.attributes;
-    reject(op, "TW2222", "the tile may still be written: its own product need not be over", {
-      expected: `at least ${pending} products started after the last one of this accumulator`,
-      found: `${count} on some way here`,
-      remedy:
-        count === 0 ? "wait() waits for all" : `wait({ pending: ${count} }) waits for its own`,
-    });
+  followFlights(body, {
+    lands(op, count) {
+      if (count === over) return;
+      const { pending } = op.attributes;
+      reject(op, "TW2222", "the tile may still be written: its own product need not be over", {
+        expected: `at least ${pending} products started after the last one of this accumulator`,
+        found: `${count} on some way here`,
+        remedy:
+          count === 0 ? "wait() waits for all" : `wait({ pending: ${count} }) waits for its own`,
+      });
+    },
   });
 }

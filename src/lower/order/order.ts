@@ -16,7 +16,8 @@
  * | products.ts | `products_wait`                                                       |
  * | reach.ts    | `scope` of arrivals and waits on barriers                             |
  *
- * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left.
+ * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Products are
+ * held to the rule `flight` of the verifier.
  */
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
@@ -97,15 +98,12 @@ function withScope(op: AnyOp, reaches: boolean): AnyOp {
 
 /** Throws where lanes of a kernel may get out of order. */
 export function verifyOrder(kernel: Kernel): void {
-  const { meetings, products, reaching } = needsOf(kernel);
+  const { meetings, reaching } = needsOf(kernel);
   const [meeting] = meetings;
   if (meeting !== undefined) {
     const [op, { barrier, fence }] = meeting;
     throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
   }
-  const [product] = products;
-  if (product !== undefined)
-    throw new Error(`before ${product[0].kind} at most ${product[1]} products may be in flight`);
   verifyRegion(kernel.body, reaching);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Registers that a product in flight still reads. A left factor in registers is copied into registers of the
+ * Registers that products in flight still read or write, and somebody else is about to. A left factor in registers is copied into registers of the
  * product's own, so that the tile stays free for others; the next round of a loop writes the same copies, and
  * must know that the product of the round before is over:
  *
@@ -8,8 +8,11 @@
  *     %4 = wgmma %3, …              a group
  *     wgmma_wait %4, pending 1      %2 is over           nothing to wait for in the next round
  *
- * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies.
+ * Without that wait one group is closed after %2 until it comes again: `wgmma.wait_group 1` before the copies. An
+ * accumulator stays in its registers from round to round; where a round yields another one, its sums move, and its
+ * products must be over before the yield.
  */
+import { followFlights, over } from "../../ir/flight.ts";
 import type { AnyOp, Region } from "../../ir/node.ts";
 import { traitsOf } from "../../ir/traits.ts";
 import { regionList, walkOps } from "../../ir/traverse.ts";
@@ -65,9 +68,14 @@ function groupsUntilAgain(product: AnyOp, body: Region): Groups {
   return afterOps([...ends, ...condition, ...starts].flat(), 0);
 }
 
-/** Products whose left factor lies in registers that they may still read when they come again, and what to wait for. */
+/** Ops that touch registers of products which may still run, and how many of those may be left running. */
 export function productsInFlight(body: Region): ReadonlyMap<AnyOp, number> {
   const found = new Map<AnyOp, number>();
+  followFlights(body, {
+    moves(yielding, count) {
+      if (count < over) found.set(yielding, Math.min(count, found.get(yielding) ?? over));
+    },
+  });
   walkOps(body, (op) => {
     if (op.kind !== "wgmma" || op.operands.a.type.kind === "ref") return;
     const groups = groupsUntilAgain(op, body);

@@ -18,7 +18,6 @@ import { traitsOf } from "../../ir/traits.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import type { Register } from "../module.ts";
 import { integer } from "../operands.ts";
-import { waitForProducts } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { assertion, debugPrint, requirePositiveStep } from "./debug.ts";
@@ -52,15 +51,7 @@ function beginCarries(context: EmitContext, op: Op<"loop"> | Op<"while">): reado
 
 /** Moves what a round yields into the carries. */
 function endRound(context: EmitContext, body: Region, carries: readonly HandedValue[]): void {
-  const values = yielded(context, body);
-  // Another accumulator than the one that came changes registers, so that its products must be over.
-  if (values.some((value, position) => isOther(value, carries[position])))
-    waitForProducts(context, 0);
-  moveTogether(context, values, carries);
-}
-
-function isOther(value: HandedValue, carry: HandedValue | undefined): boolean {
-  return value.kind === "inflight" && carry?.kind === "inflight" && value.words !== carry.words;
+  moveTogether(context, yielded(context, body), carries);
 }
 
 function defineAll(

@@ -147,4 +147,11 @@ export const layoutCodes = registerCodes({
     example: "alloc {space = smem, …, at = 0} twice",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
+  TW6208: {
+    title: "registers of a product in flight that somebody touches",
+    cause:
+      "Until a wait has seen a product of tensor cores end, its accumulator and its left factor's registers belong to it.",
+    example: "%5 = wgmma_wait %4 {pending = 1, gives = tile}  // nothing was started after %4",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
 });
