@@ -41,6 +41,16 @@ export class Builder {
     return this.#open.length;
   }
 
+  /** How many ops the innermost open region has so far. */
+  get position(): number {
+    return this.#open.at(-1)?.ops.length ?? 0;
+  }
+
+  /** The ops of the innermost open region from a position on. */
+  opsSince(position: number): readonly AnyOp[] {
+    return this.#open.at(-1)?.ops.slice(position) ?? [];
+  }
+
   value<T extends Type>(type: T): Value<T> {
     return Object.freeze({ id: this.#nextId++, type });
   }

@@ -272,11 +272,11 @@ export function warps(body: (warp: Scalar<"i32">) => void): void {
   trace.add("warps", {}, {}, { body: region }, location);
 }
 
-/** Code that only one program thread runs. */
-export function onThread(
+/** Code that only some program threads run; `name` is what messages call them. */
+export function onThreads(
   trace: Trace,
   name: string,
-  thread: number,
+  threads: readonly number[],
   body: () => void,
   location: Location,
 ): void {
@@ -288,7 +288,7 @@ export function onThread(
       location,
     });
   }
-  const outer = trace.thread;
+  const { thread: outer, runners } = trace;
   if (outer !== undefined) {
     throw new TilewrightError({
       code: "TW1026",
@@ -299,14 +299,16 @@ export function onThread(
     });
   }
   trace.thread = name;
+  trace.runners = threads.length;
   try {
     const label = `the code of thread ${name}`;
     const region = trace.region(label, [], location, () => {
       callBody(label, location, body);
       return [];
     });
-    trace.add("on_threads", {}, { threads: [thread] }, { body: region }, location);
+    trace.add("on_threads", {}, { threads }, { body: region }, location);
   } finally {
     trace.thread = outer;
+    trace.runners = runners;
   }
 }

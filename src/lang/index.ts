@@ -33,6 +33,19 @@ export type { Index } from "./indices.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
 export type { PickedRef, TileIndex } from "./picked-ref.ts";
+export { pipeline, ring, turns } from "./pipeline/index.ts";
+export type {
+  BlockMap,
+  CarryingPipeline,
+  InputOptions,
+  OutputOptions,
+  PipelineOptions,
+  Ring,
+  RingPosition,
+  Settled,
+  TurnOptions,
+  Turns,
+} from "./pipeline/index.ts";
 export type { Ref } from "./ref.ts";
 export type { Scalar } from "./scalar.ts";
 export { cdiv, dim } from "./sizes.ts";
@@ -60,5 +73,5 @@ export {
 export type { Barrier, Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";
 export type { Tree } from "./tree.ts";
-export { all, slice } from "./window.ts";
+export { all, block, slice } from "./window.ts";
 export type { All, Slice, WindowIndex } from "./window.ts";

@@ -22,7 +22,7 @@ import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { allocate } from "./allocate.ts";
 import type { ArraySpec, ScalarSpec } from "./arguments.ts";
-import { onThread } from "./control.ts";
+import { onThreads } from "./control.ts";
 import { Ref } from "./ref.ts";
 import { Scalar } from "./scalar.ts";
 import { checkSpec } from "./spec.ts";
@@ -218,7 +218,7 @@ function bodyArgument(
   if (hasThreads)
     for (const [position, name] of threads.entries())
       argument[name] = (body: () => void) => {
-        onThread(trace, name, position, body, captureLocation());
+        onThreads(trace, name, [position], body, captureLocation());
       };
   return refuseUnknownNames(argument, kernelName, names);
 }

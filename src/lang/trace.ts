@@ -12,7 +12,7 @@
  */
 import { Builder } from "../ir/builder.ts";
 import type { InferContext } from "../ir/infer/index.ts";
-import type { Region, Value } from "../ir/node.ts";
+import type { AnyOp, Region, Value } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import type { OpAttributes, OpKind, OpOperands, OpRegions } from "../ir/ops.ts";
 import type { Type } from "../ir/types.ts";
@@ -43,14 +43,20 @@ interface PendingCondition {
 
 export class Trace {
   readonly kernelName: string;
+  /** What ops may ask of the kernel: its grid, its program threads. */
+  readonly context: InferContext;
   /** The program thread whose code is being traced; undefined where all of them run it. */
   thread: string | undefined = undefined;
+  /** How many program threads run the code that is being traced. */
+  runners: number;
   readonly #builder: Builder;
   readonly #scopes: Scope[] = [];
   readonly #conditions = new Map<Value, PendingCondition>();
 
   constructor(kernelName: string, context: InferContext) {
     this.kernelName = kernelName;
+    this.context = context;
+    this.runners = context.threads.length;
     this.#builder = new Builder(context);
   }
 
@@ -89,6 +95,16 @@ export class Trace {
       this.#scopes.pop();
       if (region === undefined) this.#builder.abandonRegion();
     }
+  }
+
+  /** How many ops the innermost region has so far. */
+  get position(): number {
+    return this.#builder.position;
+  }
+
+  /** The ops of the innermost region from a position on. */
+  opsSince(position: number): readonly AnyOp[] {
+    return this.#builder.opsSince(position);
   }
 
   /** Remembers a condition until it is used. */

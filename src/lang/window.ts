@@ -11,7 +11,7 @@
  * An axis that a tile of indices picks along is taken whole. What is out of bounds for certain is refused here; the
  * rest the simulator sees.
  */
-import { sizeText } from "../ir/size.ts";
+import { multiplySizes, sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
 import { typeText } from "../ir/types.ts";
@@ -22,7 +22,8 @@ import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { isTile } from "./operands.ts";
 import type { IndexedAxis } from "./picked-ref.ts";
-import { isExtent } from "./sizes.ts";
+import { Scalar } from "./scalar.ts";
+import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
 
 /** `size` elements of an axis, from `start` on. */
@@ -50,6 +51,17 @@ export function slice(start: Index, size: Size): Slice {
     wrongKind("the start of a slice", "a number, an i32 scalar or a size", start, location);
   if (!isExtent(size)) wrongKind("the size of a slice", "a positive whole number", size, location);
   return Object.freeze({ kind: "slice", start, size });
+}
+
+/** Elements `index · size` to `(index + 1) · size` of an axis: the index counts blocks of `size`. */
+export function block(index: Index, size: number): Slice {
+  const location = captureLocation();
+  if (!isPositiveInteger(size))
+    wrongKind("the size of a block", "a positive whole number", size, location);
+  if (index instanceof Scalar) return slice(index.mul(size), size);
+  if (!isIndex(index) || (typeof index === "number" && !Number.isInteger(index)))
+    return wrongKind("the index of a block", "a number, an i32 scalar or a size", index, location);
+  return slice(multiplySizes(index, size), size);
 }
 
 export interface Window {

@@ -178,8 +178,23 @@ function positionInText(trace: Error): Position | undefined {
 
 const captureDepth = 24;
 
+/** What everything that is written now is attributed to, where it is not the user's call. */
+let attributed: Location | undefined;
+
+/** Runs `body`, which must not call the user's functions, as if `location` were the user's call. */
+export function atLocation<T>(location: Location, body: () => T): T {
+  const before = attributed;
+  attributed = location;
+  try {
+    return body();
+  } finally {
+    attributed = before;
+  }
+}
+
 /** The location of the user's call that led here. */
 export function captureLocation(): Location {
+  if (attributed !== undefined) return attributed;
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = captureDepth;
   const trace = new Error();

@@ -21,6 +21,7 @@ import { kernelCodes } from "./kernels.ts";
 import { languageCodes } from "./language.ts";
 import { layoutCodes } from "./layout.ts";
 import { performanceCodes } from "./performance.ts";
+import { pipelineCodes } from "./pipelines.ts";
 import { ptxCodes } from "./ptx.ts";
 import { ptxTextCodes } from "./ptx-text.ts";
 import { simulatorCodes } from "./simulator.ts";
@@ -31,6 +32,7 @@ export const codes = Object.freeze({
   ...formatCodes,
   ...fileCodes,
   ...languageCodes,
+  ...pipelineCodes,
   ...irCodes,
   ...textCodes,
   ...simulatorCodes,

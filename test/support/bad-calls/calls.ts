@@ -214,6 +214,15 @@ const specification: readonly BadCall[] = [
     parameter(() => 0, "zero", "negative", "huge"),
     parameter(() => 4),
   ),
+  host(
+    "block",
+    parameter(() => 0, "zero", "negative", "huge"),
+    parameter(() => 4),
+  ),
+  host(
+    "ring",
+    parameter(() => 3),
+  ),
 ];
 
 const language: readonly BadCall[] = [
@@ -270,6 +279,18 @@ const language: readonly BadCall[] = [
     parameter(() => "x", "text", "empty"),
   ),
   traced("warps", body),
+  traced(
+    "pipeline",
+    parameter(() => ({ grid: { k: 4 } })),
+    body,
+  ),
+  {
+    name: "turns",
+    parameters: [parameter(() => 0, "zero", "negative", "nan", "infinite", "fraction", "huge")],
+    call: (part) => {
+      inKernel(({ ready }) => untyped["turns"]?.({ barriers: ready, part, count: 2 }));
+    },
+  },
   traced(
     "scoped",
     parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),

@@ -1,0 +1,8 @@
+/** The public names of pipelines. */
+export type { BlockMap } from "./blocks.ts";
+export type { Settled } from "./carries.ts";
+export type { InputOptions, OutputOptions } from "./options.ts";
+export { pipeline } from "./pipeline.ts";
+export type { CarryingPipeline, PipelineOptions } from "./pipeline.ts";
+export { ring, turns } from "./ring.ts";
+export type { Ring, RingPosition, TurnOptions, Turns } from "./ring.ts";

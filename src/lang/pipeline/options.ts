@@ -1,0 +1,294 @@
+/** What pipelines are told: their types as the user writes them, and plans made of them once they have been checked. */
+import type { DTypeName } from "../../formats/dtype.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
+import type { Ref } from "../ref.ts";
+import type { Trace } from "../trace.ts";
+import { describe, wrongKind } from "../traced.ts";
+import { planBlock } from "./blocks.ts";
+import type { BlockMap, BlockPlan } from "./blocks.ts";
+import type { OutputPlan } from "./drain.ts";
+import type { FeedPlan, InputPlan } from "./feed.ts";
+import { dividedAxis, peersAlong } from "./sharing.ts";
+import type { Peers, Sharers } from "./sharing.ts";
+import type { Axes } from "./steps.ts";
+
+export interface InputOptions<A, D extends DTypeName = DTypeName> {
+  /** The window of a step. */
+  readonly at: BlockMap<A, D>;
+  /** How many blocks there is room for; as the pipeline says unless given. */
+  readonly depth?: number;
+  /** How many steps ahead a block is copied; as many as there is room for unless given. */
+  readonly lookahead?: number;
+  /** After how many more steps a block may be overwritten; as the pipeline says unless given. */
+  readonly delay?: number;
+  /** What stands where the window overhangs its array; zeros unless told otherwise. */
+  readonly fill?: "zero" | "nan";
+  /** An axis of the cluster along which all blocks need this one: each copies a part for all. */
+  readonly multicast?: string;
+  /** The body of the steps itself waits for the block and releases it; for specialised threads. */
+  readonly manual?: boolean;
+}
+
+export interface OutputOptions<A, D extends DTypeName = DTypeName> {
+  /** The window of a step. */
+  readonly at: BlockMap<A, D>;
+  /** How many blocks there is room for; 2 unless given. */
+  readonly depth?: number;
+  /** The window may come back after others have been written: its stores wait for each other. */
+  readonly revisited?: boolean;
+}
+
+/** The formats of blocks, by name. */
+export interface Formats {
+  readonly [name: string]: DTypeName;
+}
+
+/** Inputs as the user describes them; a window's function alone where nothing else is to be said. */
+export type InputsOf<A, F extends Formats> = {
+  readonly [N in keyof F]: BlockMap<A, F[N]> | InputOptions<A, F[N]>;
+};
+
+export type OutputsOf<A, F extends Formats> = {
+  readonly [N in keyof F]: BlockMap<A, F[N]> | OutputOptions<A, F[N]>;
+};
+
+/** The blocks that the body gets. */
+export type BlocksOf<F extends Formats> = { readonly [N in keyof F]: Ref<F[N]> };
+
+/** What holds of every input that does not say otherwise. */
+export interface FeedDefaults {
+  readonly depth?: number | undefined;
+  readonly lookahead?: number | undefined;
+  readonly delay?: number | undefined;
+}
+
+/** The surroundings of a pipeline, as its plans need them. */
+export interface Surroundings {
+  readonly trace: Trace;
+  readonly outer: readonly string[];
+  readonly inner: readonly string[];
+  /** The program threads that copy. */
+  readonly copiers: Sharers;
+  /** Whether the threads that use blocks are others than the ones that copy, and how many there are. */
+  readonly specialised: boolean;
+  readonly users: number;
+  readonly synchronous: boolean;
+  readonly location: Location;
+}
+
+const inputOptions = ["at", "depth", "lookahead", "delay", "fill", "multicast", "manual"];
+const outputOptions = ["at", "depth", "revisited"];
+
+/** Every name stands for one thing in the body of the steps. */
+export function requireNames(groups: readonly (readonly string[])[], location: Location): void {
+  const taken = new Set<string>();
+  for (const name of groups.flat()) {
+    if (taken.has(name))
+      throw new TilewrightError({
+        code: "TW1103",
+        message: `${name} names two things of a pipeline`,
+        location,
+        expected: "a name for each axis, input and output",
+        found: `${name} twice`,
+      });
+    taken.add(name);
+  }
+}
+
+/** The descriptions of a group, by name. */
+export function entriesOf(
+  group: string,
+  specs: unknown,
+  location: Location,
+): readonly (readonly [string, unknown])[] {
+  if (specs === undefined) return [];
+  if (!isRecord(specs) || !isReadable(specs, []))
+    return wrongKind(`${group} of a pipeline`, "an object with a name for each", specs, location);
+  return Object.entries(specs);
+}
+
+interface Described {
+  readonly plan: BlockPlan;
+  readonly options: { readonly [name: string]: unknown };
+}
+
+function describeBlock(
+  name: string,
+  spec: unknown,
+  known: readonly string[],
+  { trace, outer, inner, location }: Surroundings,
+): Described {
+  if (typeof spec === "function")
+    return {
+      plan: planBlock(trace, name, spec as BlockMap<Axes>, { outer, inner }, location),
+      options: {},
+    };
+  requireKnownOptions(`the block of ${name}`, spec, known, "TW1033", location);
+  const options = spec as { readonly [name: string]: unknown };
+  const { at } = options;
+  if (typeof at !== "function")
+    return wrongKind(`the block of ${name}`, "a function that gives a window", at, location);
+  return {
+    plan: planBlock(trace, name, at as BlockMap<Axes>, { outer, inner }, location),
+    options,
+  };
+}
+
+/** A whole number between two others, or the usual one. */
+function countOption(
+  what: string,
+  given: unknown,
+  usual: number,
+  [least, most]: readonly [number, number],
+  location: Location,
+): number {
+  const count = given ?? usual;
+  if (typeof count === "number" && Number.isInteger(count) && count >= least && count <= most)
+    return count;
+  throw new TilewrightError({
+    code: "TW1102",
+    message: `${what} cannot be ${describe(count)}`,
+    location,
+    expected: least === most ? String(least) : `a whole number from ${least} to ${most}`,
+    found: describe(count),
+  });
+}
+
+/** More slots than any shared memory holds; a bound for messages. */
+const mostSlots = 64;
+
+/** Inputs that travel together are one feed: those of one depth that move in every step. */
+export function planFeeds(
+  specs: unknown,
+  defaults: FeedDefaults,
+  order: unknown,
+  surroundings: Surroundings,
+): readonly FeedPlan[] {
+  const { location } = surroundings;
+  const entries = entriesOf("inputs", specs, location);
+  const names = orderOf(
+    order,
+    entries.map(([name]) => name),
+    location,
+  );
+  const feeds = new Map<string, FeedPlan>();
+  for (const name of names) {
+    const spec = entries.find(([each]) => each === name)?.[1];
+    const feed = planFeed(name, spec, defaults, surroundings);
+    const alone = feed.pace !== "each step" || feed.manual;
+    const { depth, delay, lookahead, peers } = feed;
+    const key = alone ? name : [depth, delay, lookahead, peers?.axis ?? ""].join();
+    const known = feeds.get(key);
+    feeds.set(
+      key,
+      known === undefined ? feed : { ...known, inputs: [...known.inputs, ...feed.inputs] },
+    );
+  }
+  return [...feeds.values()];
+}
+
+function planFeed(
+  name: string,
+  spec: unknown,
+  defaults: FeedDefaults,
+  surroundings: Surroundings,
+): FeedPlan {
+  const { trace, copiers, specialised, users, synchronous } = surroundings;
+  const { plan, options } = describeBlock(name, spec, inputOptions, surroundings);
+  const { pace, location: line } = plan;
+  const still = pace === "never";
+  const asked = options["depth"] ?? defaults.depth;
+  const slots = countOption(`the depth of ${name}`, asked, 2, [1, mostSlots], line);
+  // A block that stays needs one slot, or the one that it is given where it is copied again for every tile.
+  const depth = still && (!specialised || options["depth"] === undefined) ? 1 : slots;
+  const usualDelay = Math.min(defaults.delay ?? 0, depth - 1);
+  const mostDelay = pace === "sometimes" ? Math.min(1, depth - 1) : depth - 1;
+  const delay = still
+    ? 0
+    : countOption(
+        `the delay of ${name}`,
+        options["delay"],
+        Math.min(usualDelay, mostDelay),
+        [0, mostDelay],
+        line,
+      );
+  const peers: Peers | undefined =
+    options["multicast"] === undefined ? undefined : peersAlong(trace, options["multicast"], line);
+  const shared = specialised || copiers.count > 1 || peers !== undefined;
+  // A block that moves sometimes is given back only when the next one is taken.
+  const room = pace === "sometimes" && shared ? depth - 1 : depth - delay;
+  const usualAhead = Math.min(defaults.lookahead ?? room, room);
+  const range = [Math.min(1, room), room] as const;
+  const ahead = options["lookahead"];
+  const lookahead = countOption(`the lookahead of ${name}`, ahead, usualAhead, range, line);
+  const parts = copiers.count * (peers?.count ?? 1);
+  const input: InputPlan = {
+    ...plan,
+    fill: options["fill"] === "nan" ? "nan" : "zero",
+    divided: parts === 1 ? 0 : dividedAxis(name, plan.shape, parts, line),
+  };
+  const manual = options["manual"] === true;
+  if (manual && (!specialised || pace !== "each step"))
+    throw new TilewrightError({
+      code: "TW1102",
+      message: `the steps cannot wait for ${name} themselves`,
+      location: line,
+      expected: "a block of specialised threads that moves in every step",
+      found: specialised ? `a block that moves ${pace}` : "a pipeline of one thread",
+    });
+  return {
+    inputs: [input],
+    pace,
+    depth,
+    delay,
+    lookahead,
+    manual,
+    copiers,
+    peers,
+    users: shared ? users : 0,
+    synchronous,
+  };
+}
+
+/** The inputs in the order in which their copies start: those that are named, then the others. */
+function orderOf(order: unknown, names: readonly string[], location: Location): readonly string[] {
+  if (order === undefined) return names;
+  const list: readonly unknown[] = Array.isArray(order)
+    ? order
+    : wrongKind("prefetch of a pipeline", "a list of inputs", order, location);
+  const ordered = list.map((name) => {
+    const known = names.find((each) => each === name);
+    if (known !== undefined) return known;
+    throw new TilewrightError({
+      code: "TW1104",
+      message: "prefetch names no input of the pipeline",
+      location,
+      expected: names.join(", ") || "no inputs",
+      found: typeof name === "string" ? name : describe(name),
+    });
+  });
+  return [...new Set([...ordered, ...names])];
+}
+
+export function planOutputs(
+  specs: unknown,
+  sharers: Sharers,
+  surroundings: Surroundings,
+): readonly OutputPlan[] {
+  const { inner, location } = surroundings;
+  return entriesOf("outputs", specs, location).map(([name, spec]) => {
+    const { plan, options } = describeBlock(name, spec, outputOptions, surroundings);
+    const { pace, shape, location: line } = plan;
+    const depth = countOption(`the depth of ${name}`, options["depth"], 2, [1, mostSlots], line);
+    return {
+      ...plan,
+      // Along several axes the fastest may have one step only, and then the window comes back.
+      pace: pace === "each step" && inner.length > 1 ? "sometimes" : pace,
+      depth: pace === "never" ? 1 : depth,
+      revisited: options["revisited"] === true,
+      divided: sharers.count === 1 ? 0 : dividedAxis(name, shape, sharers.count, line),
+    };
+  });
+}

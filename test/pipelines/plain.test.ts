@@ -1,0 +1,31 @@
+/** Every configuration of `pipeline` is clean and gives the same under every schedule, on the emulator, and when debugged. */
+import { describe, expect, test } from "vitest";
+import { choicesText, plainChoices } from "./choices.ts";
+import { plainExpected, plainKernel } from "./plain.ts";
+import { requireClean, requireEmulated } from "./run.ts";
+
+describe.each(plainChoices.map((choices) => ({ choices, title: choicesText(choices) })))(
+  "a pipeline with $title",
+  ({ choices }) => {
+    const expected = plainExpected(choices);
+
+    test("is clean and right under twenty schedules", async () => {
+      await requireClean(plainKernel(choices), expected);
+    });
+
+    test("gives the same with every copy synchronous", async () => {
+      await requireClean(plainKernel({ ...choices, synchronous: true }), expected, 2);
+    });
+
+    test("gives the same on the emulator", async () => {
+      await requireEmulated(plainKernel(choices), expected);
+    });
+  },
+);
+
+test("kernels stay small: nothing is unrolled", () => {
+  const lines = (choices: object): number => String(plainKernel(choices)).split("\n").length;
+  const deep = lines({ inner: 200, depth: 16 });
+  expect(deep).toBe(lines({ inner: 5, depth: 2 }));
+  expect(deep).toBeLessThan(300);
+});
