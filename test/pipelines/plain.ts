@@ -71,11 +71,6 @@ export function plainKernel(choices: PlainChoices): KernelDefinition {
   const steps = Math.max(outer * inner, 1);
   const size = sizeOf(choices);
   const names = Array.from({ length: threads }, (_, thread) => `thread${thread}`);
-  const options = {
-    ...(choices.lookahead !== undefined && { lookahead: choices.lookahead }),
-    ...(choices.delay !== undefined && { delay: choices.delay }),
-    ...(choices.prefetch !== undefined && { prefetch: choices.prefetch }),
-  };
   return kernel(
     {
       name: "plain",
@@ -119,7 +114,7 @@ export function plainKernel(choices: PlainChoices): KernelDefinition {
             },
           },
           depth,
-          ...options,
+          ...copyingOptions(choices),
           carry: zeros(f32, [part]),
           synchronous: choices.synchronous ?? false,
         },
@@ -152,6 +147,14 @@ export function plainKernel(choices: PlainChoices): KernelDefinition {
   function firstVisit(where: Where, i: Scalar<"i32">, k: Scalar<"i32">): Scalar<"bool"> {
     return where === "outer" ? k.eq(0) : i.eq(0).and(k.eq(0));
   }
+}
+
+function copyingOptions({ lookahead, delay, prefetch }: PlainChoices) {
+  return {
+    ...(lookahead !== undefined && { lookahead }),
+    ...(delay !== undefined && { delay }),
+    ...(prefetch !== undefined && { prefetch }),
+  };
 }
 
 function weightOptions({ weightDepth }: PlainChoices): { readonly depth?: number } {

@@ -150,7 +150,7 @@ function requireWindow(name: string, window: unknown, location: Location): Ref {
     window.space === "gmem" &&
     window.shape.length > 0 &&
     window.shape.every((size) => typeof size === "number");
-  if (whole) return window;
+  if (whole) return window as Ref;
   throw new TilewrightError({
     code: "TW1101",
     message: `the block of ${name} is no window that can be copied`,

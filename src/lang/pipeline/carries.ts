@@ -28,7 +28,7 @@ export function hasAccumulator(tree: unknown): boolean {
 
 /** The tree with each accumulator replaced; what is no tree is left for whoever carries it to refuse. */
 function mapAccumulators(tree: unknown, change: (leaf: Accumulator) => unknown): unknown {
-  if (tree instanceof Accumulator) return change(tree);
+  if (tree instanceof Accumulator) return change(tree as Accumulator);
   if (tree instanceof Traced || typeof tree !== "object" || tree === null) return tree;
   if (Array.isArray(tree)) return tree.map((item: unknown) => mapAccumulators(item, change));
   return Object.fromEntries(

@@ -52,7 +52,7 @@ export type Draining = readonly Scalar<"i32">[];
 export interface StepOver {
   readonly axes: Axes;
   readonly next: Axes;
-  last(): Scalar<"bool">;
+  readonly last: () => Scalar<"bool">;
 }
 
 export class Drain {

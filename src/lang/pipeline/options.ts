@@ -11,7 +11,7 @@ import type { BlockMap, BlockPlan } from "./blocks.ts";
 import type { OutputPlan } from "./drain.ts";
 import type { FeedPlan, InputPlan } from "./feed.ts";
 import { dividedAxis, peersAlong } from "./sharing.ts";
-import type { Peers, Sharers } from "./sharing.ts";
+import type { Sharers } from "./sharing.ts";
 import type { Axes } from "./steps.ts";
 
 export interface InputOptions<A, D extends DTypeName = DTypeName> {
@@ -62,6 +62,8 @@ export interface FeedDefaults {
   readonly depth?: number | undefined;
   readonly lookahead?: number | undefined;
   readonly delay?: number | undefined;
+  /** The delay where nothing is said, as far as there is room for it. */
+  readonly usualDelay: number;
 }
 
 /** The surroundings of a pipeline, as its plans need them. */
@@ -196,33 +198,12 @@ function planFeed(
   surroundings: Surroundings,
 ): FeedPlan {
   const { trace, copiers, specialised, users, synchronous } = surroundings;
-  const { plan, options } = describeBlock(name, spec, inputOptions, surroundings);
-  const { pace, location: line } = plan;
-  const still = pace === "never";
-  const asked = options["depth"] ?? defaults.depth;
-  const slots = countOption(`the depth of ${name}`, asked, 2, [1, mostSlots], line);
-  // A block that stays needs one slot, or the one that it is given where it is copied again for every tile.
-  const depth = still && (!specialised || options["depth"] === undefined) ? 1 : slots;
-  const usualDelay = Math.min(defaults.delay ?? 0, depth - 1);
-  const mostDelay = pace === "sometimes" ? Math.min(1, depth - 1) : depth - 1;
-  const delay = still
-    ? 0
-    : countOption(
-        `the delay of ${name}`,
-        options["delay"],
-        Math.min(usualDelay, mostDelay),
-        [0, mostDelay],
-        line,
-      );
-  const peers: Peers | undefined =
-    options["multicast"] === undefined ? undefined : peersAlong(trace, options["multicast"], line);
+  const described = describeBlock(name, spec, inputOptions, surroundings);
+  const { plan, options } = described;
+  const line = plan.location;
+  const { multicast } = options;
+  const peers = multicast === undefined ? undefined : peersAlong(trace, multicast, line);
   const shared = specialised || copiers.count > 1 || peers !== undefined;
-  // A block that moves sometimes is given back only when the next one is taken.
-  const room = pace === "sometimes" && shared ? depth - 1 : depth - delay;
-  const usualAhead = Math.min(defaults.lookahead ?? room, room);
-  const range = [Math.min(1, room), room] as const;
-  const ahead = options["lookahead"];
-  const lookahead = countOption(`the lookahead of ${name}`, ahead, usualAhead, range, line);
   const parts = copiers.count * (peers?.count ?? 1);
   const input: InputPlan = {
     ...plan,
@@ -230,26 +211,61 @@ function planFeed(
     divided: parts === 1 ? 0 : dividedAxis(name, plan.shape, parts, line),
   };
   const manual = options["manual"] === true;
-  if (manual && (!specialised || pace !== "each step"))
-    throw new TilewrightError({
-      code: "TW1102",
-      message: `the steps cannot wait for ${name} themselves`,
-      location: line,
-      expected: "a block of specialised threads that moves in every step",
-      found: specialised ? `a block that moves ${pace}` : "a pipeline of one thread",
-    });
+  if (manual) requireOwnWaits(plan, specialised);
   return {
+    ...roomOf(described, defaults, specialised, shared),
     inputs: [input],
-    pace,
-    depth,
-    delay,
-    lookahead,
+    pace: plan.pace,
     manual,
     copiers,
     peers,
     users: shared ? users : 0,
     synchronous,
   };
+}
+
+/** How many slots an input has, how long each is in use, and how far ahead it is copied. */
+function roomOf(
+  { plan: { name, pace, location }, options }: Described,
+  defaults: FeedDefaults,
+  specialised: boolean,
+  shared: boolean,
+): Pick<FeedPlan, "depth" | "delay" | "lookahead"> {
+  const count = (
+    what: "depth" | "delay" | "lookahead",
+    usual: number,
+    least: number,
+    most: number,
+  ) =>
+    countOption(
+      `the ${what} of ${name}`,
+      options[what] ?? defaults[what],
+      usual,
+      [least, most],
+      location,
+    );
+  const slots = count("depth", 2, 1, mostSlots);
+  // A block that stays needs one slot, or those that it is given where it is copied again for every tile.
+  if (pace === "never") {
+    const depth = specialised && options["depth"] !== undefined ? slots : 1;
+    return { depth, delay: 0, lookahead: 1 };
+  }
+  const mostDelay = pace === "sometimes" ? Math.min(1, slots - 1) : slots - 1;
+  const delay = count("delay", Math.min(defaults.usualDelay, mostDelay), 0, mostDelay);
+  // A block that moves sometimes is given back only when the next one is taken.
+  const room = pace === "sometimes" && shared ? slots - 1 : slots - delay;
+  return { depth: slots, delay, lookahead: count("lookahead", room, Math.min(1, room), room) };
+}
+
+function requireOwnWaits({ name, pace, location }: BlockPlan, specialised: boolean): void {
+  if (specialised && pace === "each step") return;
+  throw new TilewrightError({
+    code: "TW1102",
+    message: `the steps cannot wait for ${name} themselves`,
+    location,
+    expected: "a block of specialised threads that moves in every step",
+    found: specialised ? `a block that moves ${pace}` : "a pipeline of one thread",
+  });
 }
 
 /** The inputs in the order in which their copies start: those that are named, then the others. */

@@ -116,7 +116,8 @@ export function pipeline(
   const defaults: FeedDefaults = {
     depth: options.depth,
     lookahead: options.lookahead,
-    delay: options.delay ?? (hasAccumulator(carry) ? 1 : 0),
+    delay: options.delay,
+    usualDelay: hasAccumulator(carry) ? 1 : 0,
   };
   const feedPlans = planFeeds(inputs, defaults, options.prefetch, surroundings);
   const drainPlan: DrainPlan = {
