@@ -143,10 +143,10 @@ export function plainKernel(choices: PlainChoices): KernelDefinition {
       }
     },
   );
+}
 
-  function firstVisit(where: Where, i: Scalar<"i32">, k: Scalar<"i32">): Scalar<"bool"> {
-    return where === "outer" ? k.eq(0) : i.eq(0).and(k.eq(0));
-  }
+function firstVisit(where: Where, i: Scalar<"i32">, k: Scalar<"i32">): Scalar<"bool"> {
+  return where === "outer" ? k.eq(0) : i.eq(0).and(k.eq(0));
 }
 
 function copyingOptions({ lookahead, delay, prefetch }: PlainChoices) {
