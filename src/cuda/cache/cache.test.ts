@@ -107,6 +107,25 @@ describe("the store", () => {
     ).toEqual(["fifth", "first", "fourth", "third"]);
   });
 
+  test("takes thousands of files in a time that grows with their number", () => {
+    const store = new FileStore(folder, large);
+    const start = performance.now();
+    // Looking through all files at each write would take longer.
+    for (let index = 0; index < 4000; index += 1) store.write(`k${index}`, {}, bytes(8));
+    expect(performance.now() - start).toBeLessThan(15_000);
+    expect(store.list()).toHaveLength(4000);
+  });
+
+  test("notices what other processes have written", () => {
+    const [first, second] = [new FileStore(folder, 8000), new FileStore(folder, 8000)];
+    for (let index = 0; index < 40; index += 1) {
+      first.write(`a${index}`, {}, bytes(100));
+      second.write(`b${index}`, {}, bytes(100));
+      const total = first.list().reduce((sum, entry) => sum + entry.bytes, 0);
+      expect(total, `round ${index}`).toBeLessThanOrEqual(8000);
+    }
+  });
+
   test("is its owner's alone", () => {
     if (process.platform === "win32") return;
     const store = new FileStore(join(folder, "made"), large);

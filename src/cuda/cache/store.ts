@@ -42,6 +42,9 @@ const checksumBytes = 32;
 const newline = 10;
 const suffix = ".kernel";
 
+/** Looking through a folder of thousands at every write would cost more than compiling; so many processes may write. */
+const sharers = 8;
+
 export interface StoredFile {
   readonly header: unknown;
   readonly body: Uint8Array;
@@ -58,6 +61,8 @@ export interface StoreEntry {
 export class FileStore {
   readonly folder: string;
   readonly #limitBytes: number;
+  /** Bytes that can be written before the folder is looked through again. */
+  #room = 0;
 
   constructor(folder: string, limitBytes: number) {
     this.folder = folder;
@@ -87,9 +92,11 @@ export class FileStore {
     const temporary = join(this.folder, name);
     try {
       mkdirSync(this.folder, { recursive: true, mode: 0o700 });
-      writeFileSync(temporary, encode(key, header, body), { flag: "wx", mode: 0o600 });
+      const content = encode(key, header, body);
+      writeFileSync(temporary, content, { flag: "wx", mode: 0o600 });
       renameSync(temporary, this.#path(key));
-      this.#evict();
+      this.#room -= content.byteLength;
+      if (this.#room < 0) this.#evict();
     } catch {
       attempt(() => {
         rmSync(temporary, { force: true });
@@ -180,6 +187,7 @@ export class FileStore {
         total -= bytes;
       });
     }
+    this.#room = (this.#limitBytes - total) / sharers;
   }
 }
 

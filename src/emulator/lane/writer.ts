@@ -13,7 +13,9 @@
  *
  * A register has two forms, bits and number; whoever reads the other form makes it, once. A number of 32
  * bits that is NaN stands for the one NaN that arithmetic makes, so NaNs with other bits exist only as
- * bits. f64 NaNs have bits of their own: beside a number that is NaN the bits are always there. Under a guard only assignments stand inside the braces: what they need is made ready before.
+ * bits. f64 NaNs have bits of their own: beside a number that is NaN the bits are always there. Under a guard only
+ * assignments stand inside the braces: what they need is made ready before. A register that no other step mentions and
+ * that is written before it is read is a local variable and nothing else: most of those that compilers make are.
  */
 import type { Guard, Operand, Register } from "../../ptx/module.ts";
 import type { RegisterPlace } from "../program/registers.ts";
@@ -31,8 +33,13 @@ type Form = "bits" | "number";
 
 interface Local {
   readonly place: RegisterPlace;
+  /** The forms that hold what the register holds. */
   readonly forms: Set<Form>;
+  /** The forms that ever did. */
+  readonly used: Set<Form>;
   written: boolean;
+  /** Whether nobody sees it behind the step. */
+  readonly temporary: boolean;
 }
 
 /** What operands that are no registers stand for. */
@@ -50,6 +57,7 @@ export class LaneWriter {
   readonly #places: ReadonlyMap<Register, RegisterPlace>;
   readonly #resolver: OperandResolver;
   readonly #checks: boolean;
+  readonly #temporaries: ReadonlySet<Register>;
   readonly #locals = new Map<Register, Local>();
   readonly #declared: string[] = [];
   readonly #once = new Set<string>();
@@ -70,7 +78,10 @@ export class LaneWriter {
     places: ReadonlyMap<Register, RegisterPlace>,
     resolver: OperandResolver,
     { checks, marks = false }: { readonly checks: boolean; readonly marks?: boolean | undefined },
+    /** Registers that no other step mentions. */
+    temporaries: ReadonlySet<Register> = new Set(),
   ) {
+    this.#temporaries = temporaries;
     this.#places = places;
     this.#resolver = resolver;
     this.#checks = checks;
@@ -315,25 +326,25 @@ export class LaneWriter {
       throw new OperandError("a register of another kind as predicate");
   }
 
-  #local(register: Register): Local {
+  #local(register: Register, use: "read" | "write"): Local {
     const known = this.#locals.get(register);
     if (known !== undefined) return known;
     const place = this.place(register);
-    const made: Local = {
+    const temporary = use === "write" && !this.isGuarded && this.#temporaries.has(register);
+    const made = {
       place,
-      forms: new Set(),
+      forms: new Set<Form>(),
+      used: new Set<Form>(),
       written: false,
+      temporary,
     };
+    if (temporary) this.#definedness.temporary(place.number);
     this.#locals.set(register, made);
-    const { number, shape } = place;
-    if (shape === "predicate") this.#declared.push(`p${number}`);
-    else if (shape === "word") this.#declared.push(`r${number}`, `f${number}`);
-    else this.#declared.push(`r${number}`, `h${number}`, `f${number}`);
     return made;
   }
 
   #read(register: Register, form: Form): string {
-    const local = this.#local(register);
+    const local = this.#local(register, "read");
     this.#definedness.read(local.place.number);
     this.#make(local, form);
     const { number, shape } = local.place;
@@ -361,6 +372,7 @@ export class LaneWriter {
       );
     if (shape === "predicate" && local.forms.size === 0) this.#hoistPredicate(local.place);
     local.forms.add(form);
+    local.used.add(form);
   }
 
   #hoistPredicate({ number, offset }: RegisterPlace): void {
@@ -382,7 +394,7 @@ export class LaneWriter {
   setSingle(operand: Operand, expression: string): void {
     const register = destination(operand);
     if (register === undefined) return;
-    const local = this.#local(register);
+    const local = this.#local(register, "write");
     const isNumber = local.written && local.forms.size === 1 && local.forms.has("number");
     if (!this.isGuarded || isNumber) {
       this.#write(register, "number", expression);
@@ -401,7 +413,7 @@ export class LaneWriter {
     if (register === undefined) return;
     const { shape } = this.place(register);
     if (shape === "word") return this.setWord(operand, low);
-    const local = this.#local(register);
+    const local = this.#local(register, "write");
     this.#beforeWrite(local, "bits");
     const { number } = local.place;
     this.line(`r${number} = ${low}; h${number} = ${high};`);
@@ -412,7 +424,7 @@ export class LaneWriter {
   setDouble(operand: Operand, expression: string, nan: string): void {
     const register = destination(operand);
     if (register === undefined) return;
-    const local = this.#local(register);
+    const local = this.#local(register, "write");
     this.#beforeWrite(local, "number");
     const { number } = local.place;
     const value = this.local(expression);
@@ -434,15 +446,15 @@ export class LaneWriter {
     const register = destination(operand);
     if (register === undefined) return;
     this.#requirePredicate(register);
-    const local = this.#local(register);
-    this.#hoistPredicate(local.place);
+    const local = this.#local(register, "write");
+    if (!local.temporary) this.#hoistPredicate(local.place);
     this.#beforeWrite(local, "bits");
     this.line(`p${local.place.number} = ${expression};`);
     this.#afterWrite(local, "bits");
   }
 
   #write(register: Register, form: Form, expression: string): void {
-    const local = this.#local(register);
+    const local = this.#local(register, "write");
     if (local.place.shape === "predicate")
       throw new OperandError("a predicate where a register of another kind is written");
     this.#beforeWrite(local, form);
@@ -458,6 +470,7 @@ export class LaneWriter {
   #afterWrite(local: Local, form: Form): void {
     local.forms.clear();
     local.forms.add(form);
+    local.used.add(form);
     local.written = true;
     this.#definedness.write(local.place.number, this.#unless);
   }
@@ -468,8 +481,8 @@ export class LaneWriter {
   finish(last: string): string {
     const stores: string[] = [];
     const after: string[] = [];
-    for (const { place, forms, written } of this.#locals.values()) {
-      if (!written) continue;
+    for (const { place, forms, written, temporary } of this.#locals.values()) {
+      if (!written || temporary) continue;
       const { number, shape, offset } = place;
       if (shape === "predicate") {
         this.before.push(`let Q${number} = 0;`);
@@ -482,7 +495,8 @@ export class LaneWriter {
     }
     after.push(...this.after);
     if (this.#checks) after.push(...this.#definedness.finish());
-    const declared = this.#declared.map((name) => `${name} = 0`).join(", ");
+    const registers = [...this.#locals.values()].flatMap(namesOf);
+    const declared = [...registers, ...this.#declared].map((name) => `${name} = 0`).join(", ");
     const loop =
       this.body.length + stores.length === 0
         ? []
@@ -537,6 +551,14 @@ function destination(operand: Operand): Register | undefined {
   if (operand.kind === "register") return operand;
   if (operand.kind === "discard") return undefined;
   throw new OperandError(`${operand.kind} operand as a result`);
+}
+
+/** The variables that a register's forms take; those of a number of 64 bits have words beside it, for NaNs. */
+function namesOf({ place: { number, shape }, used }: Local): readonly string[] {
+  if (shape === "predicate") return [`p${number}`];
+  const numbers = used.has("number") ? [`f${number}`] : [];
+  if (shape === "pair") return [`r${number}`, `h${number}`, ...numbers];
+  return used.has("bits") ? [`r${number}`, ...numbers] : numbers;
 }
 
 function loadText({ number, shape, offset }: RegisterPlace, form: Form): string {

@@ -1,5 +1,5 @@
 /** Turns the planned steps of a function into functions that run them. */
-import type { Operand, PtxFunction, PtxModule, Variable } from "../../ptx/module.ts";
+import type { Operand, PtxFunction, PtxModule, Register, Variable } from "../../ptx/module.ts";
 import type { Collective, CollectiveRules, MachineView, OperandView } from "../collective.ts";
 import { isPoll, memoryForm } from "../lane/memory.ts";
 import { LaneWriter, OperandError } from "../lane/writer.ts";
@@ -39,6 +39,8 @@ const warpRules: WarpRules = {
   ...synchronisationRules,
   ...fenceRules,
 };
+
+const none: ReadonlySet<Register> = new Set();
 
 /** Of a warp's turn, in instructions. */
 const pollCost = 128;
@@ -157,7 +159,9 @@ export class FunctionCompiler {
   }
 
   #lanes(step: PlannedStep & { readonly kind: "lanes" }, position: number): StepText {
-    const writer = new LaneWriter(this.#function.layout.places, this.#resolver, this.#options);
+    const { places } = this.#function.layout;
+    const temporaries = this.#plan.temporaries.get(step) ?? none;
+    const writer = new LaneWriter(places, this.#resolver, this.#options, temporaries);
     const first = this.#sites.length;
     for (const planned of step.instructions)
       this.#about(planned, (site) => {

@@ -166,8 +166,9 @@ function ended(instructions: readonly FlatInstruction[]): readonly FlatInstructi
 
 /** Compiles the text of all steps together. */
 function assemble(pieces: readonly (Step | StepText)[]): readonly Step[] {
+  // In brackets, because engines then compile a function at once instead of reading it twice.
   const texts = pieces.map((piece) =>
-    "text" in piece ? `function (w, mask) {\n${piece.text}\n}` : "undefined",
+    "text" in piece ? `(function (w, mask) {\n${piece.text}\n})` : "undefined",
   );
   const names = Object.keys(helpers);
   const source = `"use strict";\nconst { ${names.join(", ")} } = helpers;\nreturn [${texts.join(",\n")}];`;

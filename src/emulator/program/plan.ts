@@ -3,6 +3,8 @@
  * as running a lane through all of them before the next lane starts cannot be told from running them one
  * by one: lanes see each other's stores, so a store shares its step with no other access to memory.
  */
+import type { Register } from "../../ptx/module.ts";
+import { visitRegisters } from "../../ptx/registers.ts";
 import { accessKind } from "../lane/memory.ts";
 import { laneRule } from "../lane/index.ts";
 import { LaneInstruction } from "../lane/rule.ts";
@@ -75,6 +77,39 @@ export interface StepPlan {
   readonly steps: readonly PlannedStep[];
   /** The first step of each block; of an empty one, that of the next. */
   readonly starts: readonly number[];
+  /** For steps of lanes, the registers that no other step mentions. */
+  readonly temporaries: ReadonlyMap<PlannedStep, ReadonlySet<Register>>;
+}
+
+/** Registers by the one step that mentions them. What a jump asks is looked up where registers lie. */
+function temporariesOf(steps: readonly PlannedStep[]): StepPlan["temporaries"] {
+  const mentions = new Map<Register, PlannedStep | undefined>();
+  const mention = (register: Register, step: PlannedStep | undefined): void => {
+    const isOther = mentions.has(register) && mentions.get(register) !== step;
+    mentions.set(register, isOther ? undefined : step);
+  };
+  const mentionAll = ({ flat }: PlannedInstruction, step: PlannedStep | undefined): void => {
+    const { guard, operands } = flat.instruction;
+    if (guard !== undefined) mention(guard.register, step);
+    for (const operand of operands)
+      visitRegisters(operand, (register) => {
+        mention(register, step);
+      });
+  };
+  for (const step of steps)
+    if (step.kind === "warp") mentionAll(step.instruction, undefined);
+    else {
+      for (const planned of step.instructions) mentionAll(planned, step);
+      if (step.jump !== undefined) mentionAll(step.jump, undefined);
+    }
+  const temporaries = new Map<PlannedStep, Set<Register>>();
+  for (const [register, step] of mentions) {
+    if (step === undefined) continue;
+    const known = temporaries.get(step);
+    if (known === undefined) temporaries.set(step, new Set([register]));
+    else known.add(register);
+  }
+  return temporaries;
 }
 
 export function planSteps(
@@ -98,5 +133,5 @@ export function planSteps(
     planner.close(undefined);
     steps.push(...planner.steps);
   });
-  return { steps, starts };
+  return { steps, starts, temporaries: temporariesOf(steps) };
 }
