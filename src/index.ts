@@ -158,10 +158,14 @@ export type {
 export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";
-export type { DeviceOptions, Launchable } from "./device/device.ts";
+export type { DeviceOptions } from "./device/device.ts";
 export type { LaunchOptions, WaitLimits } from "./device/waiting.ts";
 export type { RunLimits } from "./support/run-limits.ts";
 export type { SharedTensor } from "./device/array-access.ts";
+export type { MemoryUse } from "./device/memory-account.ts";
+export { Stream } from "./device/stream.ts";
+export { DeviceModule, DeviceTensorMap } from "./device/foreign-code.ts";
+export type { CodeSettings, CodeValue } from "./device/foreign-code.ts";
 export { BoundLaunch } from "./device/bound-launch.ts";
 export { isOperation, Operation, operation } from "./device/operation.ts";
 export type {
@@ -177,7 +181,7 @@ export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";
 export type { CompilationRecord } from "./device/compilation.ts";
 export type { PerformanceNote } from "./ptx/notes/note.ts";
-export type { DeviceArguments, HostResults, RunArguments } from "./device/types.ts";
+export type { DeviceArguments, HostResults, Launchable, RunArguments } from "./device/types.ts";
 export { compileAhead } from "./lower/ahead.ts";
 export type { CompiledAhead } from "./lower/ahead.ts";
 export { CompiledKernel, kernelFromCompiled } from "./ptx/compiled-kernel.ts";

@@ -1,19 +1,20 @@
 /**
- * A GPU as a device. All work goes to one stream at once, in the order of the calls; the host waits only
- * for what comes back.
+ * A GPU as a device. All work goes to the main stream at once, in the order of the calls, or to another where that
+ * is asked for (streams.ts); the host waits only for what comes back.
  *
  *   compile    cache ─or─▶ passes ▶ placement ▶ PTX ▶ assembler      (compiler.ts)
  *   launch     parameters into a block of host memory, one call       (launch-block.ts)
  *   download   through pinned memory, awaited on a worker thread      (transfers.ts, completion.ts)
  */
 import type {
-  Allocation,
   Backend,
+  BackendStream,
   Compiled,
   ForeignMemory,
   Launch,
   Repeatable,
 } from "../device/backend.ts";
+import type { MemoryUse } from "../device/memory-account.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
@@ -26,11 +27,13 @@ import { takeAllSteps } from "../support/all-steps.ts";
 import { printLine } from "../support/console.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Target } from "../targets/target.ts";
-import { CudaBound, CudaRecording, clearScratch } from "./bound.ts";
+import { CudaBound, CudaRecording, clearScratch, cudaStream } from "./bound.ts";
 import type { BoundHost, Scratch } from "./bound.ts";
 import type { KernelLoader, LoadedKernel } from "./compiler.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
+import { CudaCode } from "./foreign-code.ts";
+import type { CudaAllocation } from "./foreign-code.ts";
 import { Gate, handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
 import type { Gpu } from "./gpu.ts";
@@ -40,6 +43,8 @@ import type { Program } from "./program.ts";
 import { Rings } from "./rings.ts";
 import type { Ring } from "./rings.ts";
 import { Staging } from "./staging.ts";
+import { MemoryRecord, Streams } from "./streams.ts";
+import type { CudaStream, MemoryUses } from "./streams.ts";
 import { TensorMapEncoder } from "./tensor-map.ts";
 import { Timer } from "./timer.ts";
 import { Transfers } from "./transfers.ts";
@@ -47,10 +52,8 @@ import { Transfers } from "./transfers.ts";
 export interface CudaOptions {
   /** Takes what `debugPrint` prints; the console unless given. */
   readonly onPrint?: (line: string) => void;
-}
-
-interface CudaAllocation extends Allocation {
-  readonly address: number;
+  /** Bytes that may be in use at once; as many as the GPU has unless given. */
+  readonly memoryLimit?: number;
 }
 
 /** A loaded program, and the memory in which its next launch is written down. */
@@ -77,6 +80,10 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly #transfers: Transfers;
   readonly #rings: Rings;
   readonly #maps: TensorMapEncoder;
+  readonly #streams: Streams;
+  readonly code: CudaCode;
+  /** Memory of others, which may be wrapped twice, is one piece to streams. */
+  readonly #foreign = new MemoryRecord();
   readonly #gate = new Gate();
   readonly #programs = new Set<CudaProgram>();
   readonly #host: BoundHost;
@@ -86,8 +93,15 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   constructor(context: CudaContext, loader: KernelLoader, options: CudaOptions = {}) {
     this.#context = context;
     this.#loader = loader;
-    this.#memory = new DeviceMemory(context);
-    this.#completion = new Completion(context);
+    this.#memory = new DeviceMemory(context, options.memoryLimit);
+    this.#streams = new Streams(context, (stream) => {
+      this.#host.pass(() => {
+        this.#streams.close(stream);
+      });
+    });
+    this.#completion = new Completion(context, () =>
+      this.#streams.isAhead ? 0 : context.sequence,
+    );
     this.#staging = new Staging(context);
     this.#transfers = new Transfers(context, this.#completion, this.#staging);
     this.#rings = new Rings(context, this.#memory, this.#transfers, options.onPrint ?? printLine);
@@ -98,6 +112,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     this.#host = {
       context,
       rings: this.#rings,
+      streams: this.#streams,
       pass: (work) => {
         this.#gate.pass(work, failed);
       },
@@ -105,6 +120,9 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         this.#releaseScratch(scratch);
       },
     };
+    this.code = new CudaCode(this.#host, this.#maps, (unload) => {
+      this.#afterAll(unload);
+    });
   }
 
   /** The driver makes its pools with the first allocation of each kind: here, not in a first launch. */
@@ -145,33 +163,59 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   /** Unloads a program when launches of it that were issued have ended. */
   #unloadLater(program: CudaProgram): void {
-    this.#completion.later(() => {
+    this.#afterAll(() => {
       if (!this.#programs.delete(program)) return;
       program.block.dispose();
       program.program.unload();
     });
   }
 
+  /** Has `work` done when everything issued so far has ended, on all streams. */
+  #afterAll(work: () => void): void {
+    if (this.#context.loss === undefined) {
+      this.#context.enter();
+      this.#streams.join();
+    }
+    this.#completion.later(work);
+  }
+
+  get memory(): MemoryUse {
+    if (this.#context.loss === undefined) this.#context.enter();
+    return this.#memory.use;
+  }
+
+  trim(): void {
+    this.#context.enter();
+    this.#memory.trim();
+  }
+
+  stream(): CudaStream {
+    return this.#streams.open();
+  }
+
   allocate(dtype: DType, shape: readonly number[]): CudaAllocation {
     this.#context.enter();
     const bytes = packedBytes(dtype, elementCount(shape));
     // Lone 4-bit elements are updated with the whole word around them.
-    return { bytes, address: this.#memory.take(Math.ceil(bytes / 16) * 16) };
+    const address = this.#memory.take(Math.ceil(bytes / 16) * 16);
+    const record = new MemoryRecord();
+    this.#streams.before({ writes: [record] }, undefined);
+    return { bytes, address, record };
   }
 
   view(
-    { address }: CudaAllocation,
+    { address, record }: CudaAllocation,
     offset: number,
     dtype: DType,
     shape: readonly number[],
   ): CudaAllocation {
-    return { bytes: packedBytes(dtype, elementCount(shape)), address: address + offset };
+    return { bytes: packedBytes(dtype, elementCount(shape)), address: address + offset, record };
   }
 
-  async fill({ address, bytes }: CudaAllocation, pattern: Uint8Array): Promise<void> {
+  async fill({ address, bytes, record }: CudaAllocation, pattern: Uint8Array): Promise<void> {
     if (bytes === 0) return;
     await this.#gate.begin(() => {
-      this.#context.enter();
+      this.#use({ writes: [record] });
       return this.#transfers.fill(address, bytes, pattern);
     });
   }
@@ -179,7 +223,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   async copy(from: CudaAllocation, to: CudaAllocation): Promise<void> {
     if (to.bytes === 0) return;
     await this.#gate.begin(() => {
-      this.#context.enter();
+      this.#use({ reads: [from.record], writes: [to.record] });
       this.#transfers.move(from.address, to.address, to.bytes);
       return { issued: undefined, result: Promise.resolve() };
     });
@@ -190,28 +234,53 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   wrap(address: number, dtype: DType, shape: readonly number[]): CudaAllocation {
-    return { bytes: packedBytes(dtype, elementCount(shape)), address };
+    const record = this.#foreign;
+    return { bytes: packedBytes(dtype, elementCount(shape)), address, record };
   }
 
-  release({ address }: CudaAllocation): void {
+  release({ address, record }: CudaAllocation): void {
     this.#host.pass(() => {
-      this.#give(address);
+      if (this.#context.loss !== undefined) return;
+      this.#use({ writes: [record] });
+      this.#memory.give(address);
     });
   }
 
-  upload({ data }: HostArray, { address }: CudaAllocation): Promise<void> {
+  upload({ data }: HostArray, { address, record }: CudaAllocation): Promise<void> {
     const own = storageBytes(data);
     // What cannot begin now must not see what becomes of the array meanwhile.
     const bytes = this.#gate.closed === undefined ? own : own.slice();
-    return this.#gate.begin(() => this.#transfers.upload(bytes, address));
+    return this.#gate.begin(() => {
+      this.#use({ writes: [record] });
+      return this.#transfers.upload(bytes, address);
+    });
+  }
+
+  receive(values: Promise<HostArray>, { address, record }: CudaAllocation): Promise<void> {
+    return this.#gate.begin(() => {
+      const arrived = async (): Promise<void> => {
+        const { data } = await values;
+        this.#use({ writes: [record] });
+        await this.#transfers.upload(storageBytes(data), address).issued;
+      };
+      const issued = handled(arrived());
+      return { issued, result: issued };
+    });
+  }
+
+  /** Turns to the GPU, and has the main stream wait for what others do with the memory. */
+  #use(uses: MemoryUses): void {
+    this.#context.enter();
+    this.#streams.before(uses, undefined);
   }
 
   download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
-    { address }: CudaAllocation,
+    { address, record }: CudaAllocation,
   ): Promise<HostArray<N>> {
     return this.#gate.begin(() => {
+      this.#use({ reads: [record] });
       const array = hostArray(dtype, shape);
       const copied = this.#transfers.download(address, storageBytes(array.data));
       const said = this.#readMessages(undefined);
@@ -222,12 +291,13 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     });
   }
 
-  launch(launch: CudaLaunch): void {
+  launch(launch: CudaLaunch, stream?: BackendStream): void {
+    const on = cudaStream(stream);
     this.#host.pass(() => {
       const { plan } = launch.program.program;
       const silent = plan.messages.length === 0;
       this.#context.enter();
-      this.#issue(launch, silent ? undefined : this.#rings.share(plan, launch.dimensions));
+      this.#issue(launch, silent ? undefined : this.#rings.share(plan, launch.dimensions), on);
     });
   }
 
@@ -239,7 +309,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
         plan.messages.length === 0 ? undefined : this.#rings.take(plan, launch.dimensions);
       try {
         if (ring !== undefined) this.#rings.mark(ring);
-        this.#issue(launch, ring);
+        this.#issue(launch, ring, undefined);
       } finally {
         if (ring !== undefined) this.#rings.give(ring);
       }
@@ -259,11 +329,17 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       block.fill(launchNumbers(launch, scratch, ring), this.#maps);
       launch.program.users += 1;
       const release = (): void => {
+        block.dispose();
         launch.program.users -= 1;
         if (launch.program.users === 0 && launch.program.isForgotten)
           this.#unloadLater(launch.program);
       };
-      return new CudaBound(this.#host, { plan, block, scratch, ring, release });
+      const issue = (stream: number): void => {
+        block.issue(stream);
+      };
+      const { name } = plan;
+      const uses = usesOf(launch);
+      return new CudaBound(this.#host, { name, issue, scratch, ring, uses, release });
     } catch (error) {
       block.dispose();
       if (ring !== undefined) this.#rings.give(ring);
@@ -284,7 +360,11 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   }
 
   async synchronize(): Promise<void> {
-    await this.#gate.begin(() => this.#settled(undefined));
+    await this.#gate.begin(() => {
+      this.#context.enter();
+      this.#streams.join();
+      return this.#settled(undefined);
+    });
     const failure = this.#failure;
     this.#failure = undefined;
     if (failure !== undefined) throw failure.error;
@@ -297,7 +377,9 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     const timer = new Timer(this.#context);
     try {
       timer.start();
+      this.#streams.fork();
       work();
+      this.#streams.join();
       timer.stop();
       await this.#completion.wait();
       return timer.milliseconds();
@@ -318,7 +400,13 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
       () => {
         if (this.#context.loss === undefined) this.#context.enter();
       },
-      ...[this.#rings, this.#maps, ...[...this.#programs].map(({ block }) => block)],
+      ...[
+        this.#streams,
+        this.code,
+        this.#rings,
+        this.#maps,
+        ...[...this.#programs].map(({ block }) => block),
+      ],
       ...[...this.#programs].map(({ program }) => () => {
         program.unload();
       }),
@@ -338,55 +426,57 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   /** What must end before anything can be given back. */
   #pending(): Promise<void> | undefined {
     const pending = this.#gate.closed ?? this.#completion.idle ?? this.#transfers.idle;
-    if (pending !== undefined || !this.#completion.owes) return pending;
+    if (pending !== undefined || !(this.#completion.owes || this.#streams.isAhead)) return pending;
     try {
       this.#context.enter();
+      this.#streams.join();
       return this.#completion.wait().catch(() => undefined);
     } catch {
       return undefined; // Nothing runs any more on a device that is lost.
     }
   }
 
-  #issue(launch: CudaLaunch, ring: Ring | undefined): void {
-    const scratch = this.#takeScratch(launch);
+  #issue(launch: CudaLaunch, ring: Ring | undefined, stream: CudaStream | undefined): void {
+    const handle = stream?.handle;
+    const scratch = this.#takeScratch(launch, handle);
     try {
       const { block } = launch.program;
       block.fill(launchNumbers(launch, scratch, ring), this.#maps);
-      clearScratch(this.#context, scratch);
-      block.issue();
+      if (!this.#streams.isSingle) {
+        const { reads, writes } = usesOf(launch);
+        const told = ring === undefined ? [] : [this.#rings.record];
+        this.#streams.before({ reads, writes: [...writes, ...told] }, stream);
+      }
+      clearScratch(this.#context, scratch, handle);
+      block.issue(handle);
     } finally {
-      this.#releaseScratch(scratch);
+      this.#releaseScratch(scratch, handle);
     }
   }
 
-  #takeScratch({ program, dimensions }: CudaLaunch): readonly Scratch[] {
+  #takeScratch({ program, dimensions }: CudaLaunch, stream?: number): readonly Scratch[] {
     const taken: Scratch[] = [];
     try {
       for (const parameter of program.program.plan.parameters) {
         if (parameter.kind !== "scratch") continue;
         const bytes = evaluateSize(parameter.bytes, dimensions);
         const { name, zeroed } = parameter;
-        taken.push({ name, zeroed, bytes, address: this.#memory.take(bytes) });
+        taken.push({ name, zeroed, bytes, address: this.#memory.take(bytes, stream) });
       }
       return taken;
     } catch (error) {
-      this.#releaseScratch(taken);
+      this.#releaseScratch(taken, stream);
       throw error;
     }
   }
 
-  #releaseScratch(scratch: readonly Scratch[]): void {
+  #releaseScratch(scratch: readonly Scratch[], stream?: number): void {
     takeAllSteps(
       scratch.map(({ address }) => () => {
-        this.#give(address);
+        if (this.#context.loss === undefined) this.#context.enter();
+        this.#memory.give(address, stream);
       }),
     );
-  }
-
-  #give(address: number): void {
-    if (this.#context.loss !== undefined) return;
-    this.#context.enter();
-    this.#memory.give(address);
   }
 
   /** Everything issued so far has ended, and what kernels had to say is told. */
@@ -399,6 +489,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   /** Prints messages; fails with the failure of `own`, and keeps those of other launches for later. */
   #readMessages(own: Ring | undefined): Begun<void> {
+    if (this.#rings.isMarked) this.#streams.before({ writes: [this.#rings.record] }, undefined);
     const { issued, result } = this.#rings.read();
     const told = async (): Promise<void> => {
       for (const [ring, error] of await result) {
@@ -408,6 +499,17 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     };
     return { issued, result: handled(told()) };
   }
+}
+
+/** The arrays that a launch reads, and those that it writes. */
+function usesOf({ kernel, arrays }: CudaLaunch): Required<MemoryUses> {
+  const reads: MemoryRecord[] = [];
+  const writes: MemoryRecord[] = [];
+  for (const { name, role } of kernel.parameters) {
+    const record = arrays.get(name)?.record;
+    if (record !== undefined) (role === "input" ? reads : writes).push(record);
+  }
+  return { reads, writes };
 }
 
 function launchNumbers(

@@ -3,13 +3,13 @@
  * that issuing it is one call of the driver. A recording is a CUDA graph: the bound launches are captured
  * from the stream once and replayed with one call.
  */
-import type { Repeatable } from "../device/backend.ts";
-import type { LaunchPlan } from "../ptx/executable.ts";
+import type { BackendStream, Repeatable } from "../device/backend.ts";
 import type { CudaContext } from "./context.ts";
 import { dataView, readAddress } from "./driver.ts";
-import type { LaunchBlock } from "./launch-block.ts";
 import type { Ring, Rings } from "./rings.ts";
 import { success } from "./results.ts";
+import { CudaStream, MemoryRecord } from "./streams.ts";
+import type { MemoryUses, Streams } from "./streams.ts";
 
 /** Scratch memory of a launch. */
 export interface Scratch {
@@ -21,21 +21,28 @@ export interface Scratch {
 }
 
 /** Scratch memory is cleared each time where the kernel counts on it. */
-export function clearScratch(context: CudaContext, scratch: readonly Scratch[]): void {
+export function clearScratch(
+  context: CudaContext,
+  scratch: readonly Scratch[],
+  stream = context.stream,
+): void {
   for (const { address, bytes, zeroed } of scratch) {
     if (!zeroed || bytes === 0) continue;
-    const { driver, stream } = context;
+    const { driver } = context;
     const result = driver.calls.cuMemsetD8Async(address, 0, bytes, stream);
     context.check(result, "cuMemsetD8Async", "clear scratch memory");
   }
 }
 
 export interface BoundParts {
-  readonly plan: LaunchPlan;
-  readonly block: LaunchBlock;
+  readonly name: string;
+  /** Issues the work itself. */
+  readonly issue: (stream: number) => void;
   readonly scratch: readonly Scratch[];
   readonly ring: Ring | undefined;
-  /** Lets go of the program. */
+  /** The memory of others that it uses. */
+  readonly uses: MemoryUses;
+  /** Gives back what it is made of. */
   readonly release: () => void;
 }
 
@@ -43,39 +50,62 @@ export interface BoundParts {
 export interface BoundHost {
   readonly context: CudaContext;
   readonly rings: Rings;
+  readonly streams: Streams;
   /** Issues `work` in its turn. */
   readonly pass: (work: () => void) => void;
   readonly releaseScratch: (scratch: readonly Scratch[]) => void;
 }
 
+/** The stream of this back end that is meant. */
+export function cudaStream(stream: BackendStream | undefined): CudaStream | undefined {
+  if (stream === undefined || stream instanceof CudaStream) return stream;
+  throw new Error("the stream is another back end's");
+}
+
 export class CudaBound implements Repeatable {
   readonly #host: BoundHost;
   readonly #parts: BoundParts;
+  /** Its memory as launches on several streams meet it: its own is theirs in turn. */
+  readonly uses: MemoryUses;
   readonly #issue: () => void;
 
   constructor(host: BoundHost, parts: BoundParts) {
     this.#host = host;
     this.#parts = parts;
+    const own = [new MemoryRecord(), ...(parts.ring === undefined ? [] : [host.rings.record])];
+    this.uses = { ...parts.uses, writes: [...(parts.uses.writes ?? []), ...own] };
     // Made once, so that a launch allocates nothing.
     this.#issue = () => {
-      host.context.enter();
-      this.mark();
-      this.put();
+      this.#issueOn(undefined);
     };
   }
 
   get kernel(): string {
-    return this.#parts.plan.name;
+    return this.#parts.name;
   }
 
-  launch(): void {
-    this.#host.pass(this.#issue);
+  launch(stream?: BackendStream): void {
+    const on = cudaStream(stream);
+    this.#host.pass(
+      on === undefined
+        ? this.#issue
+        : () => {
+            this.#issueOn(on);
+          },
+    );
   }
 
-  /** Puts the work on the stream, or into what is being recorded from it. */
-  put(): void {
-    clearScratch(this.#host.context, this.#parts.scratch);
-    this.#parts.block.issue();
+  #issueOn(stream: CudaStream | undefined): void {
+    this.#host.context.enter();
+    this.#host.streams.before(this.uses, stream);
+    this.mark();
+    this.put(stream?.handle);
+  }
+
+  /** Puts the work on a stream, or into what is being recorded from it. */
+  put(stream = this.#host.context.stream): void {
+    clearScratch(this.#host.context, this.#parts.scratch, stream);
+    this.#parts.issue(stream);
   }
 
   /** Its messages are to be read at the next wait. */
@@ -86,9 +116,10 @@ export class CudaBound implements Repeatable {
   dispose(): void {
     // In its turn: launches that were called before may still have to be issued.
     this.#host.pass(() => {
-      this.#parts.block.dispose();
       this.#parts.release();
       if (this.#parts.ring !== undefined) this.#host.rings.give(this.#parts.ring);
+      if (this.#parts.scratch.length === 0) return;
+      this.#host.streams.before(this.uses, undefined);
       this.#host.releaseScratch(this.#parts.scratch);
     });
   }
@@ -100,30 +131,35 @@ export class CudaRecording implements Repeatable {
   readonly #host: BoundHost;
   readonly #parts: readonly CudaBound[];
   readonly #graph: number;
-  readonly #issue: () => void;
 
   constructor(host: BoundHost, parts: readonly CudaBound[]) {
     this.#host = host;
     this.#parts = parts;
     this.#graph = capture(host.context, parts);
-    this.#issue = () => {
-      const { context } = host;
-      context.enter();
-      for (const part of parts) {
-        part.mark();
-        context.noteLaunch(part.kernel);
-      }
-      const result = context.driver.calls.cuGraphLaunch(this.#graph, context.stream);
-      context.check(result, "cuGraphLaunch", "replay a recording");
-    };
   }
 
   get parts(): readonly CudaBound[] {
     return this.#parts;
   }
 
-  launch(): void {
-    this.#host.pass(this.#issue);
+  launch(stream?: BackendStream): void {
+    const on = cudaStream(stream);
+    this.#host.pass(() => {
+      this.#issueOn(on);
+    });
+  }
+
+  #issueOn(stream: CudaStream | undefined): void {
+    const { context, streams } = this.#host;
+    context.enter();
+    for (const part of this.#parts) {
+      streams.before(part.uses, stream);
+      part.mark();
+      context.noteLaunch(part.kernel);
+    }
+    const handle = stream?.handle ?? context.stream;
+    const result = context.driver.calls.cuGraphLaunch(this.#graph, handle);
+    context.check(result, "cuGraphLaunch", "replay a recording");
   }
 
   dispose(): void {

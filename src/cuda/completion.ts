@@ -29,8 +29,12 @@ export class Completion {
   #afterwards: (() => void)[] = [];
   #following: Promise<void> | undefined;
 
-  constructor(context: CudaContext) {
+  /** The latest launch that the main stream has waited for with everything before it. */
+  readonly #sequence: () => number;
+
+  constructor(context: CudaContext, sequence = () => context.sequence) {
     this.#context = context;
+    this.#sequence = sequence;
   }
 
   /** Resolves when everything issued so far has ended; rejects where that cannot be said. */
@@ -38,7 +42,7 @@ export class Completion {
     try {
       const event = this.#record();
       return new Promise<void>((resolve, reject) => {
-        const { sequence } = this.#context;
+        const sequence = this.#sequence();
         const afterwards = this.#afterwards;
         this.#afterwards = [];
         this.#waiting.push({ event, sequence, afterwards, resolve, reject });

@@ -57,6 +57,11 @@ const options: HarnessOptions = {
 const ahead = compileAhead(scaled);
 const loaded = kernelFromCompiled<typeof scaled>(ahead.manifest, ahead.ptx);
 
+const foreignPtx = `.version 8.0
+.target sm_90
+.address_size 64
+.entry scaled(.param .u64 x, .param .f32 factor, .param .u64 out, .param .u32 n) { ret; }`;
+
 type Scenario = (device: Device) => Promise<unknown>;
 
 const scenarios: { readonly [name: string]: Scenario } = {
@@ -97,6 +102,34 @@ const scenarios: { readonly [name: string]: Scenario } = {
     await device.copy(x.slice(4), x.slice(0, 4));
     await device.element(x, 2);
     x.dispose();
+  },
+  streams: async (device) => {
+    const [side, other] = [device.stream(), device.stream()];
+    const x = await device.upload(floats(1, 2, 3));
+    const y = device.allocate(f32, [3]);
+    side.launch(scaled, { x, factor: 2, out: y });
+    other.launch(shifted, { x: y, factor: 1, out: x });
+    side.dispose();
+    await device.synchronize();
+    await device.download(x);
+    x.dispose();
+    y.dispose();
+  },
+  "views with strides": async (device) => {
+    const x = await device.zeros(f32, [4, 4]);
+    await device.fill(x.slice(1, 2, 1), 3);
+    await device.copy(x.transpose(), x);
+    x.dispose();
+  },
+  "code of others": async (device) => {
+    const module = device.load(foreignPtx);
+    const x = await device.upload(floats(1, 2, 3));
+    const y = device.allocate(f32, [3]);
+    device.launch(module, { blocks: 1, lanes: 32, parameters: [x, 2, y, 3] });
+    await device.download(y);
+    module.dispose();
+    x.dispose();
+    y.dispose();
   },
   timing: async (device) => {
     const x = await device.upload(floats(1, 2, 3));

@@ -24,7 +24,8 @@ import type { TensorMapEncoder } from "./tensor-map.ts";
 
 const attributesOffset = 64;
 const attributeBytes = 72;
-const pointersOffset = 256;
+/** Where a launch keeps the addresses of its parameters. */
+export const pointersOffset = 256;
 const clusterAttribute = 4;
 const earlyStartAttribute = 6;
 const gridLimit = 2 ** 31;
@@ -54,7 +55,9 @@ export class LaunchBlock {
     this.#offsets = offsets;
     this.#memory = context.driver.allocateHost(bytes);
     this.#view = dataView(this.#memory);
-    this.#writeConfiguration();
+    const { lanes, cluster, sharedBytes, dependentLaunch } = program.plan;
+    const form = { blocks: [0, 1, 1], lanes: [lanes, 1, 1], cluster, sharedBytes } as const;
+    writeConfiguration(this.#view, this.#memory.address, { ...form, dependentLaunch });
     offsets.forEach((offset, position) => {
       writeAddress(this.#view, pointersOffset + 8 * position, this.#memory.address + offset);
     });
@@ -72,9 +75,10 @@ export class LaunchBlock {
     });
   }
 
-  /** Puts the launch on the stream. An empty grid is no launch. */
-  issue(): void {
+  /** Puts the launch on a stream, the main one unless given. An empty grid is no launch. */
+  issue(stream = this.#context.stream): void {
     if (this.#blocks === 0) return;
+    writeAddress(this.#view, 32, stream);
     const { address } = this.#memory;
     const result = this.#context.driver.calls.cuLaunchKernelEx(
       address,
@@ -89,29 +93,6 @@ export class LaunchBlock {
 
   dispose(): void {
     this.#context.driver.freeHost(this.#memory);
-  }
-
-  #writeConfiguration(): void {
-    const { plan } = this.#program;
-    const view = this.#view;
-    const attributes: (readonly [number, number])[] = [];
-    if (plan.cluster > 1) attributes.push([clusterAttribute, plan.cluster]);
-    if (plan.dependentLaunch) attributes.push([earlyStartAttribute, 1]);
-    // grid (0, 1, 1), block (lanes, 1, 1), shared memory.
-    [0, 1, 1, plan.lanes, 1, 1, plan.sharedBytes].forEach((value, position) => {
-      view.setUint32(4 * position, value, true);
-    });
-    writeAddress(view, 32, this.#context.stream);
-    writeAddress(view, 40, attributes.length === 0 ? 0 : this.#memory.address + attributesOffset);
-    view.setUint32(48, attributes.length, true);
-    attributes.forEach(([identity, value], position) => {
-      const offset = attributesOffset + attributeBytes * position;
-      view.setUint32(offset, identity, true);
-      view.setUint32(offset + 8, value, true);
-      if (identity !== clusterAttribute) return;
-      view.setUint32(offset + 12, 1, true);
-      view.setUint32(offset + 16, 1, true);
-    });
   }
 
   #write(
@@ -156,6 +137,41 @@ export class LaunchBlock {
     if (bits === 64) writeAddress(this.#view, offset, evaluateSize(size, dimensions));
     else this.#view.setUint32(offset, evaluateIndexSize(size, dimensions), true);
   }
+}
+
+/** The form of a launch, as the driver is told of it. */
+export interface LaunchConfiguration {
+  readonly blocks: readonly [number, number, number];
+  readonly lanes: readonly [number, number, number];
+  readonly sharedBytes: number;
+  /** Blocks of a cluster, along x. */
+  readonly cluster: number;
+  /** Whether it may start before the grid before it has ended. */
+  readonly dependentLaunch?: boolean;
+}
+
+/** Writes a CUlaunchConfig and its attributes to memory at an address; the stream comes with the launch. */
+export function writeConfiguration(
+  view: DataView,
+  address: number,
+  { blocks, lanes, sharedBytes, cluster, dependentLaunch = false }: LaunchConfiguration,
+): void {
+  const attributes: (readonly [number, number])[] = [];
+  if (cluster > 1) attributes.push([clusterAttribute, cluster]);
+  if (dependentLaunch) attributes.push([earlyStartAttribute, 1]);
+  [...blocks, ...lanes, sharedBytes].forEach((value, position) => {
+    view.setUint32(4 * position, value, true);
+  });
+  writeAddress(view, 40, attributes.length === 0 ? 0 : address + attributesOffset);
+  view.setUint32(48, attributes.length, true);
+  attributes.forEach(([identity, value], position) => {
+    const offset = attributesOffset + attributeBytes * position;
+    view.setUint32(offset, identity, true);
+    view.setUint32(offset + 8, value, true);
+    if (identity !== clusterAttribute) return;
+    view.setUint32(offset + 12, 1, true);
+    view.setUint32(offset + 16, 1, true);
+  });
 }
 
 function known<T>(values: ReadonlyMap<string, T>, name: string): T {

@@ -34,7 +34,7 @@ export function loadProgram(
     driver.calls.cuModuleUnload(module);
   };
   try {
-    const handle = findEntry(context, plan, module);
+    const handle = findFunction(context, plan.entry, module);
     const attribute = (name: keyof typeof functionAttributes): number =>
       context.number32(
         "cuFuncGetAttribute",
@@ -53,14 +53,15 @@ export function loadProgram(
   }
 }
 
-function findEntry(context: CudaContext, plan: LaunchPlan, module: number): number {
-  const name = new TextEncoder().encode(`${plan.entry}\0`);
+/** The function of a module that an entry's name stands for. */
+export function findFunction(context: CudaContext, entry: string, module: number): number {
+  const name = new TextEncoder().encode(`${entry}\0`);
   const memory = context.driver.allocateHost(name.byteLength);
   try {
     memory.bytes.set(name);
     return context.make(
       "cuModuleGetFunction",
-      `find kernel ${plan.name} in its module`,
+      `find kernel ${entry} in its module`,
       module,
       memory.address,
     );

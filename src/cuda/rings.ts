@@ -16,6 +16,7 @@ import type { CudaContext } from "./context.ts";
 import { handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
 import type { DeviceMemory } from "./memory.ts";
+import { MemoryRecord } from "./streams.ts";
 import type { Transfers } from "./transfers.ts";
 
 export const ringWords = 2 ** 16;
@@ -38,6 +39,8 @@ export class Rings {
   readonly #marked = new Set<Ring>();
   /** Marked rings that are nobody's once they are read. */
   readonly #returning = new Set<Ring>();
+  /** All rings are one piece of memory to streams: who writes messages takes turns. */
+  readonly record = new MemoryRecord();
 
   constructor(
     context: CudaContext,
@@ -77,6 +80,11 @@ export class Rings {
   /** Remembers that a launch writes to the ring. */
   mark(ring: Ring): void {
     this.#marked.add(ring);
+  }
+
+  /** Whether a launch has written to a ring that was not read since. */
+  get isMarked(): boolean {
+    return this.#marked.size > 0;
   }
 
   /** Copies and empties all marked rings; gives the first failed assertion of each that has one. */

@@ -5,6 +5,8 @@
  *   plan  x: f32, extents [n, 64], strides [4·n], box [32, 8]
  *   n = 100, x at 0x7f…00  ──cuTensorMapEncodeTiled──▶ 128 bytes, 64-byte aligned
  */
+import { tensorMapProblem, tensorMapTypes } from "../emulator/tensor-map.ts";
+import type { Corners, TensorMap } from "../emulator/tensor-map.ts";
 import type { DTypeName } from "../formats/dtype.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
@@ -46,6 +48,9 @@ const dataTypes: { readonly [N in DTypeName]: number } = {
 const swizzleNumbers: { readonly [S in Swizzle]: number } = { 0: 0, 32: 1, 64: 2, 128: 3 };
 const fillNumbers = { zero: 0, nan: 1 } as const;
 const promotion256Bytes = 3;
+const noPromotion = 0;
+/** Behind the lists of extents, strides, box and element strides. */
+const cornersOffset = 160;
 
 const addressUnit = 16;
 const largestExtent = 2 ** 32;
@@ -56,6 +61,8 @@ interface Shape {
   readonly extents: readonly number[];
   readonly strides: readonly number[];
   readonly box: readonly number[];
+  /** 1 along each axis unless given. */
+  readonly elementStrides?: readonly number[] | undefined;
 }
 
 /** Encodes maps; holds the memory that the driver reads them from. */
@@ -65,7 +72,7 @@ export class TensorMapEncoder {
 
   constructor(context: CudaContext) {
     this.#context = context;
-    this.#memory = context.driver.allocateHost(4 * 40);
+    this.#memory = context.driver.allocateHost(cornersOffset + 32);
   }
 
   /** Writes the map of an array at `address` to host memory at `target`. */
@@ -104,18 +111,96 @@ export class TensorMapEncoder {
     );
   }
 
+  /** The bytes of a map that a program describes by itself. */
+  encodeMap(map: TensorMap): Uint8Array {
+    const problem = tensorMapProblem(map);
+    if (problem !== undefined)
+      throw new TilewrightError({
+        code: "TW8050",
+        message: `this tensor map is invalid: ${problem}`,
+      });
+    const target = this.#context.driver.allocateHost(tensorMapBytes);
+    try {
+      const call = map.corners === undefined ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col";
+      const result =
+        map.corners === undefined
+          ? this.#encodeTiled(map, target.address)
+          : this.#encodeIm2col(map, map.corners, target.address);
+      this.#context.check(result, call, "describe an array");
+      return target.bytes.slice();
+    } finally {
+      this.#context.driver.freeHost(target);
+    }
+  }
+
+  #encodeTiled(map: TensorMap, target: number): number {
+    const { type, address, extents, swizzle, fill } = map;
+    const [sizes, strides, box, steps] = this.#write(map);
+    return this.#context.driver.calls.cuTensorMapEncodeTiled(
+      target,
+      tensorMapTypes.indexOf(type),
+      extents.length,
+      address,
+      sizes,
+      strides,
+      box,
+      steps,
+      0,
+      swizzleNumbers[swizzle],
+      noPromotion,
+      fillNumbers[fill],
+    );
+  }
+
+  #encodeIm2col(map: TensorMap, { lower, upper }: Corners, target: number): number {
+    const { type, address, extents, swizzle, fill } = map;
+    const [channels = 1, pixels = 1] = map.box;
+    const [sizes, strides, , steps] = this.#write({ ...map, box: [] });
+    const corners = this.#memory.address + cornersOffset;
+    const view = dataView(this.#memory);
+    [lower, upper].forEach((corner, side) => {
+      corner.forEach((value, axis) => {
+        view.setInt32(cornersOffset + 16 * side + 4 * axis, value, true);
+      });
+    });
+    return this.#context.driver.calls.cuTensorMapEncodeIm2col(
+      target,
+      tensorMapTypes.indexOf(type),
+      extents.length,
+      address,
+      sizes,
+      strides,
+      corners,
+      corners + 16,
+      channels,
+      pixels,
+      steps,
+      0,
+      swizzleNumbers[swizzle],
+      noPromotion,
+      fillNumbers[fill],
+    );
+  }
+
   dispose(): void {
     this.#context.driver.freeHost(this.#memory);
   }
 
-  #write({ extents, strides, box }: Shape): readonly [number, number, number, number] {
+  #write({
+    extents,
+    strides,
+    box,
+    elementStrides,
+  }: Shape): readonly [number, number, number, number] {
     const { address } = this.#memory;
     const view = dataView(this.#memory);
     extents.forEach((extent, axis) => writeAddress(view, 8 * axis, extent));
     strides.forEach((stride, axis) => writeAddress(view, 40 + 8 * axis, stride));
     box.forEach((extent, axis) => {
       view.setUint32(80 + 4 * axis, extent, true);
-      view.setUint32(120 + 4 * axis, 1, true);
+    });
+    extents.forEach((_, axis) => {
+      view.setUint32(120 + 4 * axis, elementStrides?.[axis] ?? 1, true);
     });
     return [address, address + 40, address + 80, address + 120];
   }

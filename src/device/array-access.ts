@@ -11,6 +11,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 import type { ArrayDescription } from "./binding.ts";
 import type { ForeignMemory } from "./backend.ts";
+import type { StridedShape } from "./strided-view.ts";
 
 /** A tensor in the fields of DLPack's DLTensor. */
 export interface SharedTensor {
@@ -43,12 +44,9 @@ const ownCodes: { readonly [N in DTypeName]?: number } = {
 };
 
 export function sharedTensor(
-  { dtype, shape }: ArrayDescription,
+  { dtype, shape, strides }: ArrayDescription & StridedShape,
   { address, gpu }: ForeignMemory,
 ): SharedTensor {
-  const strides = shape.map((_, axis) =>
-    shape.slice(axis + 1).reduce((product, extent) => product * extent, 1),
-  );
   const code = ownCodes[dtype.name] ?? typeCodes[dtype.kind];
   return {
     data: address,
@@ -128,12 +126,12 @@ export function requireSameElements(
   });
 }
 
-/** Where an element lies in row-major order. */
-export function flatIndex(shape: readonly number[], index: readonly number[]): number {
+/** Where an element lies, counted in elements from the first. */
+export function flatIndex({ shape, strides }: StridedShape, index: readonly number[]): number {
   const inside =
     index.length === shape.length &&
     index.every((at, axis) => Number.isSafeInteger(at) && at >= 0 && at < (shape[axis] ?? 0));
-  if (inside) return index.reduce((flat, at, axis) => flat * (shape[axis] ?? 1) + at, 0);
+  if (inside) return index.reduce((place, at, axis) => place + at * (strides[axis] ?? 0), 0);
   throw new TilewrightError({
     code: "TW4025",
     message: `an array of [${shape.join(", ")}] has no element [${index.map(optionText).join(", ")}]`,

@@ -16,6 +16,8 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
+import type { CodeBackend } from "./foreign-code.ts";
+import type { MemoryUse } from "./memory-account.ts";
 
 /** Memory of a back end; opaque to everyone else. */
 export interface Allocation {
@@ -61,9 +63,16 @@ export interface Launch<A extends Allocation = Allocation, P = unknown> {
   readonly limits?: RunLimits | undefined;
 }
 
+/** A line of work beside the back end's own. */
+export interface BackendStream {
+  /** Once what was issued on it has ended. */
+  dispose(): void;
+}
+
 /** Work that was prepared once and can be issued again and again. */
 export interface Repeatable {
-  launch(): void;
+  /** On the back end's own stream unless another is given. */
+  launch(stream?: BackendStream): void;
   dispose(): void;
 }
 
@@ -80,6 +89,12 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   forget(program: P): void;
   /** Makes a kernel ready that was compiled ahead of time. Called once for each. */
   load(kernel: CompiledKernel): Compiled<P>;
+  /** What memory is used for. */
+  readonly memory: MemoryUse;
+  /** Gives back to the system what is kept for the next who asks. */
+  trim(): void;
+  /** How code of other compilers is run; undefined where it is not. */
+  readonly code: CodeBackend<A> | undefined;
   /** Uninitialised memory for `shape` elements. */
   allocate(dtype: DType, shape: readonly number[]): A;
   /** Part of an allocation, from `offset` bytes on, which lives as long as that does. */
@@ -96,13 +111,17 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   release(allocation: A): void;
   /** Copies what the host array holds at the time of the call; resolves when that is on its way. */
   upload(array: HostArray, allocation: A): Promise<void>;
+  /** The same with values that are yet to come: what is called later takes its turn after them. */
+  receive(values: Promise<HostArray>, allocation: A): Promise<void>;
   download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
     allocation: A,
   ): Promise<HostArray<N>>;
   /** Issues the kernel; what goes wrong while it runs is told by `synchronize`. */
-  launch(launch: Launch<A, P>): void;
+  launch(launch: Launch<A, P>, stream?: BackendStream): void;
+  /** Another stream; work on it that shares arrays with other work keeps the order of the calls. */
+  stream(): BackendStream;
   /** Issues the kernel; resolves when it has run, rejects with what went wrong in it. */
   run(launch: Launch<A, P>): Promise<void>;
   /** Does everything about a launch now that does not have to be done each time. */

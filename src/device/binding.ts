@@ -12,12 +12,15 @@ import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { dimensionsOf, evaluateSize, shapeText, sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
+import { rowMajorStrides } from "../sim/view.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 /** What an array argument must say about itself. */
 export interface ArrayDescription {
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Of a view that was cut from rows or transposed, in elements. */
+  readonly viewStrides?: readonly number[] | undefined;
 }
 
 export type Argument = ArrayDescription | HostValue;
@@ -42,29 +45,64 @@ export function bindDimensions(
 ): ReadonlyMap<string, number> {
   const values = new Map<string, number>();
   const sources = new Map<string, string>();
+  const loose = new Map<string, Pick<GivenSize, "value" | "source">>();
   for (const [name, value] of Object.entries(explicit)) {
     requireDeclared(kernel, name);
     bind(kernel, values, sources, name, value, "the launch's dimensions");
   }
   for (const parameter of arrayParameters(kernel)) {
     const array = arrays.get(parameter.name);
-    if (array === undefined || parameter.strides !== undefined) continue;
-    requireRank(kernel, parameter, array);
-    parameter.type.shape.forEach((size, axis) => {
-      if (typeof size !== "number" && size.kind === "dimension")
-        bind(
-          kernel,
-          values,
-          sources,
-          size.name,
-          array.shape[axis] ?? 0,
-          `axis ${axis} of ${parameter.name}`,
-        );
-    });
+    if (array === undefined) continue;
+    for (const { size, value, source, isLoose } of sizesOf(kernel, parameter, array)) {
+      if (typeof size === "number" || size.kind !== "dimension") continue;
+      if (isLoose && !loose.has(size.name)) loose.set(size.name, { value, source });
+      else if (!isLoose) bind(kernel, values, sources, size.name, value, source);
+    }
   }
+  for (const [name, { value, source }] of loose)
+    if (!values.has(name)) bind(kernel, values, sources, name, value, source);
   for (const { name } of kernel.dimensions)
     if (!values.has(name)) throw unboundDimension(kernel, name);
   return values;
+}
+
+/** A size of a parameter's declaration, and what an argument gives for it. */
+interface GivenSize {
+  readonly size: Size;
+  readonly value: number;
+  readonly source: string;
+  /** Whether any other value would do as well: the stride of an axis that has no second element. */
+  readonly isLoose: boolean;
+}
+
+/**
+ * What an array says of its parameter's sizes. A parameter with strides takes any array that is large enough, which
+ * says nothing of them; but a view has strides of its own, and is taken as it lies.
+ */
+function sizesOf(
+  kernel: KernelInterface,
+  parameter: ArrayParameter,
+  array: ArrayDescription,
+): readonly GivenSize[] {
+  const { name, type, strides } = parameter;
+  if (strides !== undefined && array.viewStrides === undefined) return [];
+  requireRank(kernel, parameter, array);
+  const given = (
+    sizes: readonly Size[],
+    values: readonly number[],
+    what: string,
+    isLoose: (axis: number) => boolean,
+  ): readonly GivenSize[] =>
+    sizes.map((size, axis) => ({
+      size,
+      value: values[axis] ?? 0,
+      source: `${what} ${axis} of ${name}`,
+      isLoose: isLoose(axis),
+    }));
+  const extents = given(type.shape, array.shape, "axis", () => false);
+  if (strides === undefined || array.viewStrides === undefined) return extents;
+  const isLoose = (axis: number): boolean => (array.shape[axis] ?? 0) <= 1;
+  return [...extents, ...given(strides, array.viewStrides, "the stride of axis", isLoose)];
 }
 
 function bind(
@@ -145,11 +183,41 @@ export function checkArray(
       found: array.dtype.name,
       notes: [{ message: "the kernel is declared here", location: kernel.location }],
     });
-  if (parameter.strides !== undefined) return checkSpan(kernel, parameter, array, dimensions);
+  const { viewStrides } = array;
+  if (parameter.strides !== undefined && viewStrides === undefined)
+    return checkSpan(kernel, parameter, array, dimensions);
   requireRank(kernel, parameter, array);
+  if (viewStrides !== undefined) checkStrides(kernel, parameter, array, viewStrides, dimensions);
   const shape = evaluateShape(parameter.type.shape, dimensions);
   if (!shape.every((extent, axis) => extent === array.shape[axis]))
     throw shapeMismatch(kernel, parameter, array);
+}
+
+/** A view with strides lies as the kernel's declaration says; along an axis of one element strides say nothing. */
+function checkStrides(
+  kernel: KernelInterface,
+  parameter: ArrayParameter,
+  { shape }: ArrayDescription,
+  strides: readonly number[],
+  dimensions: ReadonlyMap<string, number>,
+): void {
+  const declared =
+    parameter.strides === undefined
+      ? rowMajorStrides(shape)
+      : evaluateShape(parameter.strides, dimensions);
+  const agrees = shape.every((extent, axis) => extent <= 1 || strides[axis] === declared[axis]);
+  if (agrees || shape.includes(0)) return;
+  throw new TilewrightError({
+    code: "TW4029",
+    message: `argument ${parameter.name} of kernel ${kernel.name} is a view whose elements lie otherwise`,
+    expected: `strides of ${shapeText(parameter.strides ?? declared)}`,
+    found: `strides of [${strides.join(", ")}]`,
+    remedy:
+      parameter.strides === undefined
+        ? `declare array(…, { strides: [${strides.join(", ")}] }) with numbers or dim(…), or copy the view into an array of its own`
+        : undefined,
+    notes: [{ message: "the kernel is declared here", location: kernel.location }],
+  });
 }
 
 export function evaluateShape(

@@ -8,15 +8,17 @@
 import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { Repeatable } from "./backend.ts";
+import type { BackendStream, Repeatable } from "./backend.ts";
 import { disposeSymbol } from "./device-array.ts";
 import type { ArrayRegistry, DeviceArray } from "./device-array.ts";
+import type { Stream } from "./stream.ts";
 
 /** What a bound launch needs from its device. */
 export interface BoundOwner {
   readonly arrays: ArrayRegistry;
   readonly requireOpen: () => void;
   readonly forget: (bound: BoundLaunch) => void;
+  readonly streamHandle: (stream: Stream) => BackendStream;
 }
 
 export class BoundLaunch {
@@ -47,9 +49,13 @@ export class BoundLaunch {
     return thisCopy;
   }
 
-  /** Issues the work, after everything issued before it; `synchronize` tells what went wrong in it. */
-  launch(): void {
-    this.workFor(this.#owner).launch();
+  /**
+   * Issues the work, after everything issued before it, or on a stream; `synchronize` tells what went wrong in it.
+   */
+  launch(stream?: Stream): void {
+    const work = this.workFor(this.#owner);
+    if (stream === undefined) work.launch();
+    else work.launch(this.#owner.streamHandle(stream));
   }
 
   /** Gives back what it holds. Doing it twice is harmless. */

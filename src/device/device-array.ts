@@ -5,6 +5,7 @@
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
+import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
@@ -13,7 +14,9 @@ import type { RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import type { Location, Position } from "../support/location.ts";
+import { rowMajorStrides } from "../sim/view.ts";
 import type { Allocation, Backend } from "./backend.ts";
+import { isContiguous, spanOf } from "./strided-view.ts";
 
 // Hosts without `using` still get the method, under the symbol that their polyfill would use.
 const disposeSymbol: typeof Symbol.dispose =
@@ -32,6 +35,8 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
   readonly #whole: DeviceArray;
   /** Where it begins in the whole. */
   readonly #offset: number;
+  /** Of a view that was cut from rows or transposed; elements lie one after the other elsewhere. */
+  readonly #strides: readonly number[] | undefined;
   #allocation: Allocation | undefined;
 
   /** @internal */
@@ -40,7 +45,11 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     dtype: DType<N>,
     shape: readonly number[],
     allocation: Allocation,
-    part?: { readonly of: DeviceArray; readonly offset: number },
+    part?: {
+      readonly of: DeviceArray;
+      readonly offset: number;
+      readonly strides?: readonly number[] | undefined;
+    },
   ) {
     this.dtype = dtype;
     this.shape = Object.freeze([...shape]);
@@ -49,6 +58,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     this.#allocation = allocation;
     this.#whole = part?.of ?? this;
     this.#offset = part?.offset ?? 0;
+    this.#strides = part?.strides && Object.freeze([...part.strides]);
   }
 
   /** @internal */
@@ -56,6 +66,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     return thisCopy;
   }
 
+  /** Bytes from its first element to its last. */
   get bytes(): number {
     return this.#allocation?.bytes ?? 0;
   }
@@ -64,36 +75,91 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     return this.#allocation === undefined || this.#whole.#allocation === undefined;
   }
 
-  /** Rows `start` to `end`, without the last, of the first axis: a view, which shares this array's memory. */
-  slice(start: number, end: number = this.shape[0] ?? 0): DeviceArray<N> {
-    const [rows = 0, ...others] = this.shape;
-    const inOrder = [start, end].every(Number.isSafeInteger) && 0 <= start && start <= end;
-    if (this.shape.length === 0 || !inOrder || end > rows)
+  /** How far apart its elements are along each axis, in elements. */
+  get strides(): readonly number[] {
+    return this.#strides ?? rowMajorStrides(this.shape);
+  }
+
+  /** Whether its elements lie one after the other, last axis fastest. */
+  get contiguous(): boolean {
+    return isContiguous(this);
+  }
+
+  /**
+   * Elements `start` to `end`, without the last, along an axis, the first unless given: a view, which shares this
+   * array's memory.
+   */
+  slice(start: number, end?: number, axis = 0): DeviceArray<N> {
+    const extent = this.#extent(axis);
+    const last = end ?? extent;
+    const inOrder = [start, last].every(Number.isSafeInteger) && 0 <= start && start <= last;
+    if (!inOrder || last > extent)
       throw new TilewrightError({
         code: "TW4025",
-        message: `${this.#text} has no rows ${optionText(start)} to ${optionText(end)}`,
-        expected: this.shape.length === 0 ? "an array with an axis" : `rows from 0 to ${rows}`,
-        found: `${optionText(start)} to ${optionText(end)}`,
+        message: `${this.#text} has no elements ${optionText(start)} to ${optionText(last)} along axis ${axis}`,
+        expected: `elements from 0 to ${extent}`,
+        found: `${optionText(start)} to ${optionText(last)}`,
       });
-    const bits = elementCount(others) * start * this.dtype.bits;
+    const bits = (this.strides[axis] ?? 0) * start * this.dtype.bits;
     if (bits % 8 !== 0)
       throw new TilewrightError({
         code: "TW4025",
-        message: `row ${start} of ${this.#text} begins within a byte`,
-        expected: "a row that begins at a whole byte",
+        message: `element ${start} along axis ${axis} of ${this.#text} begins within a byte`,
+        expected: "an element that begins at a whole byte",
         found: `${this.dtype.bits} bits an element`,
       });
-    return this.#view(bits / 8, [end - start, ...others]);
+    const shape = this.shape.with(axis, last - start);
+    // Whole rows lie one after the other as before.
+    const strides = axis === 0 ? this.#strides : this.strides;
+    return this.#view(bits / 8, shape, strides);
+  }
+
+  #extent(axis: number): number {
+    const extent = this.shape[axis];
+    if (extent !== undefined) return extent;
+    throw new TilewrightError({
+      code: "TW4025",
+      message: `${this.#text} has no axis ${optionText(axis)}`,
+      expected: this.shape.length === 0 ? "an array with an axis" : axesText(this.shape.length),
+      found: optionText(axis),
+    });
+  }
+
+  /** The same elements with their axes in another order, reversed unless given: a view, which shares this array's memory. */
+  transpose(axes: readonly number[] = this.shape.map((_, axis) => axis).reverse()): DeviceArray<N> {
+    const rank = this.shape.length;
+    const given: unknown = axes;
+    const listed: readonly unknown[] | undefined = Array.isArray(given) ? given : undefined;
+    if (listed?.length !== rank || !this.shape.every((_, axis) => listed.includes(axis)))
+      throw new TilewrightError({
+        code: "TW4025",
+        message: `the axes of ${this.#text} cannot be put into this order`,
+        expected: `each of ${axesText(rank)} once`,
+        found: listed === undefined ? optionText(axes) : `[${listed.map(optionText).join(", ")}]`,
+      });
+    const { shape, strides } = this;
+    const permuted = (sizes: readonly number[]): readonly number[] =>
+      axes.map((axis) => sizes[axis] ?? 0);
+    return this.#view(0, permuted(shape), permuted(strides));
   }
 
   /** The same elements under another shape: a view, which shares this array's memory. */
   reshape(shape: readonly number[]): DeviceArray<N> {
-    if (elementCount(shape) === elementCount(this.shape)) return this.#view(0, shape);
+    const count = elementCount(shape);
+    if (count !== elementCount(this.shape))
+      throw new TilewrightError({
+        code: "TW4025",
+        message: `${this.#text} has not the elements of [${shape.join(", ")}]`,
+        expected: `${elementCount(this.shape)} elements`,
+        found: `${count} elements`,
+      });
+    if (this.contiguous) return this.#view(0, shape, undefined);
     throw new TilewrightError({
       code: "TW4025",
-      message: `${this.#text} has not the elements of [${shape.join(", ")}]`,
-      expected: `${elementCount(this.shape)} elements`,
-      found: `${elementCount(shape)} elements`,
+      message: `${this.#text} is a view with strides, which has no other shape without a copy`,
+      expected: "elements that lie one after the other",
+      found: `strides of [${this.strides.join(", ")}]`,
+      remedy: "copy it into an array of its own first: await device.copy(view, array)",
     });
   }
 
@@ -122,11 +188,34 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     return `${this.dtype.name}[${this.shape.join(", ")}]`;
   }
 
-  #view(offset: number, shape: readonly number[]): DeviceArray<N> {
-    return this.part(this.dtype, shape, offset);
+  #view(
+    offset: number,
+    shape: readonly number[],
+    strides: readonly number[] | undefined,
+  ): DeviceArray<N> {
+    const allocation = this.allocationFor(this.#owner);
+    const extents = strides === undefined ? shape : [spanOf({ shape, strides })];
+    const part = this.#owner.viewOf(allocation, offset, this.dtype, extents);
+    const whole = { of: this.#whole, offset: this.#offset + offset, strides };
+    return new DeviceArray(this.#owner, this.dtype, shape, part, whole);
   }
 
-  /** @internal Whether two arrays have bytes in common. */
+  /** @internal Of a view that was cut from rows or transposed; undefined elsewhere. */
+  get viewStrides(): readonly number[] | undefined {
+    return this.#strides;
+  }
+
+  /** @internal A copy of it on the host, by the device that owns it. */
+  fetch(): Promise<HostArray<N>> {
+    return this.#owner.fetch(this);
+  }
+
+  /** @internal */
+  belongsTo(owner: ArrayRegistry): boolean {
+    return owner === this.#owner;
+  }
+
+  /** @internal Whether the bytes that two arrays span have some in common. */
   overlaps(other: DeviceArray): boolean {
     const [first, second] = [this.#offset, other.#offset];
     return (
@@ -169,15 +258,32 @@ export interface Leak {
   readonly position: Position | undefined;
 }
 
+function axesText(rank: number): string {
+  return rank === 1 ? "axis 0" : `the axes 0 to ${rank - 1}`;
+}
+
+/** What arrays need from their device. */
+export interface ArrayOwner {
+  readonly release: (allocation: Allocation) => void;
+  readonly viewOf: Backend["view"];
+  readonly fetch: <N extends DTypeName>(array: DeviceArray<N>) => Promise<HostArray<N>>;
+}
+
 /** The live arrays of one device. */
 export class ArrayRegistry {
-  readonly #release: (allocation: Allocation) => void;
-  readonly viewOf: Backend["view"];
+  readonly #owner: ArrayOwner;
   readonly #live = new Set<DeviceArray>();
 
-  constructor(release: (allocation: Allocation) => void, viewOf: Backend["view"]) {
-    this.#release = release;
-    this.viewOf = viewOf;
+  constructor(owner: ArrayOwner) {
+    this.#owner = owner;
+  }
+
+  get viewOf(): Backend["view"] {
+    return this.#owner.viewOf;
+  }
+
+  fetch<N extends DTypeName>(array: DeviceArray<N>): Promise<HostArray<N>> {
+    return this.#owner.fetch(array);
   }
 
   add<N extends DTypeName>(
@@ -192,7 +298,7 @@ export class ArrayRegistry {
 
   remove(array: { readonly dtype: DType }, allocation: Allocation): void {
     // Views and memory of others are none of ours.
-    if (this.#live.delete(array as DeviceArray)) this.#release(allocation);
+    if (this.#live.delete(array as DeviceArray)) this.#owner.release(allocation);
   }
 
   leaks(): readonly Leak[] {

@@ -5,37 +5,28 @@
  *
  *   launch(axpy, { x, y, out })
  *     check names, formats, shapes ──▶ bind dimensions ──▶ compile, once ──▶ back end
+ *
+ * What it does to whole arrays is in `array-operations.ts`, code of other compilers in `foreign-code.ts`.
  */
 import type { DType, DTypeName, HostValue } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { requireDType } from "../formats/kinds.ts";
-import { toLanes } from "../formats/hostarray.ts";
+import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
-import { readLane } from "../formats/values.ts";
-import type { KernelInterface } from "../ir/node.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, collectInputs } from "./arguments.ts";
-import type { ArgumentValue, CollectedInputs } from "./arguments.ts";
+import type { ArgumentValue } from "./arguments.ts";
 import type { Allocation, Backend, Launch } from "./backend.ts";
-import { arrayParameters, outputShape } from "./binding.ts";
-import {
-  fillPattern,
-  flatIndex,
-  requirePointer,
-  requireSameElements,
-  requireValue,
-  sharedTensor,
-  withoutAddresses,
-  zeroPattern,
-} from "./array-access.ts";
 import type { SharedTensor } from "./array-access.ts";
+import { ArrayOperations } from "./array-operations.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -50,6 +41,8 @@ import {
   formatLeaks,
 } from "./device-array.ts";
 import type { Leak } from "./device-array.ts";
+import { DeviceModule, ForeignCode } from "./foreign-code.ts";
+import type { CodeSettings, DeviceTensorMap } from "./foreign-code.ts";
 import { isOperation } from "./operation.ts";
 import type { Operation } from "./operation.ts";
 import { boundTogether, plannedCalls } from "./planned-calls.ts";
@@ -59,10 +52,14 @@ import {
   requireDeviceArray,
   requireHostArray,
   requireKernel,
+  requireStream,
   requireWork,
 } from "./kinds.ts";
+import type { MemoryUse } from "./memory-account.ts";
 import { NoteTeller } from "./note-teller.ts";
-import type { DeviceArguments, HostResults, RunArguments } from "./types.ts";
+import { Stream } from "./stream.ts";
+import type { StreamOwner } from "./stream.ts";
+import type { DeviceArguments, HostResults, Launchable, RunArguments } from "./types.ts";
 import {
   isGivenUp,
   requireLaunchOptions,
@@ -72,9 +69,6 @@ import {
 } from "./waiting.ts";
 import type { LaunchOptions, WaitLimits } from "./waiting.ts";
 
-/** What a device runs. */
-export type Launchable = KernelDefinition | CompiledKernel | Operation;
-
 /** Launches to be issued one after the other, and arrays that they alone use. */
 interface PreparedWork {
   readonly launches: readonly Launch[];
@@ -83,6 +77,9 @@ interface PreparedWork {
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
+
+/** What is said where memory runs out. */
+const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
 
 export interface DeviceOptions {
   /** Hears of arrays that were never disposed of; by default they are written to the console. */
@@ -98,20 +95,27 @@ export class Device {
   readonly #arrays: ArrayRegistry;
   readonly #compilations: CompilationCache;
   readonly #onLeak: (leaks: readonly Leak[]) => void;
+  readonly #operations: ArrayOperations;
+  readonly #foreign: ForeignCode;
   readonly #bound = new Set<BoundLaunch>();
+  readonly #streams = new Set<Stream>();
   readonly #owner: BoundOwner;
+  readonly #streamOwner: StreamOwner;
   /** A failure that came after its waiting was given up. */
   #unheard: { readonly reason: unknown } | undefined;
   #disposed = false;
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
-    this.#arrays = new ArrayRegistry(
-      (allocation) => {
+    this.#arrays = new ArrayRegistry({
+      release: (allocation) => {
         backend.release(allocation);
       },
-      (...values) => backend.view(...values),
-    );
+      viewOf: (...values) => backend.view(...values),
+      fetch: (array) => this.download(array),
+    });
+    this.#operations = new ArrayOperations(backend, this.#arrays);
+    this.#foreign = new ForeignCode(backend.code, this.#arrays, backend);
     const teller = new NoteTeller(options.onNotes);
     this.#compilations = new CompilationCache(backend, (record) => {
       teller.tell(record);
@@ -124,6 +128,17 @@ export class Device {
         this.#requireOpen();
       },
       forget: (bound) => this.#bound.delete(bound),
+      streamHandle: (stream) => {
+        requireStream("launch", stream);
+        return stream.handleFor(this.#streamOwner);
+      },
+    };
+    this.#streamOwner = {
+      launch: (values, stream) => {
+        const [first, second, options] = values;
+        this.#issue(first, second, options as LaunchOptions | undefined, stream);
+      },
+      forget: (stream) => this.#streams.delete(stream),
     };
   }
 
@@ -145,6 +160,17 @@ export class Device {
     return this.#arrays.leaks();
   }
 
+  /** What this device's memory is used for. */
+  get memory(): MemoryUse {
+    return this.#backend.memory;
+  }
+
+  /** Gives memory back to the system that is kept for the next arrays. */
+  trim(): void {
+    this.#requireOpen();
+    this.#backend.trim();
+  }
+
   /** An uninitialised array. */
   allocate<N extends DTypeName>(dtype: DType<N>, shape: readonly number[]): DeviceArray<N> {
     this.#requireOpen();
@@ -158,46 +184,43 @@ export class Device {
   async zeros<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],
+    limits: WaitLimits = noOptions,
   ): Promise<DeviceArray<N>> {
-    const array = this.allocate(dtype, shape);
-    try {
-      await this.#filled(array, zeroPattern(dtype));
+    return this.#limited("zeros", limits, async () => {
+      const array = this.allocate(dtype, shape);
+      await this.#operations.zeros(array);
       return array;
-    } catch (error) {
-      array.dispose();
-      throw error;
-    }
+    });
   }
 
   /** Writes one value to every element, after all work launched so far. */
-  async fill<N extends DTypeName>(array: DeviceArray<N>, value: HostValue<N>): Promise<void> {
-    this.#requireOpen();
-    requireDeviceArray("fill", array);
-    requireValue(array.dtype, value);
-    await this.#filled(array, fillPattern(array.dtype, value));
-  }
-
-  #filled(array: DeviceArray, pattern: Uint8Array): Promise<void> {
-    return this.#backend.fill(array.allocationFor(this.#arrays), pattern);
+  async fill<N extends DTypeName>(
+    array: DeviceArray<N>,
+    value: HostValue<N>,
+    limits: WaitLimits = noOptions,
+  ): Promise<void> {
+    return this.#limited("fill", limits, () => this.#operations.fill(array, value));
   }
 
   /** Writes a host array over an array of the device, or over a view of one, after all work launched so far. */
-  async write<N extends DTypeName>(array: DeviceArray<N>, values: GivenArray<N>): Promise<void> {
-    this.#requireOpen();
-    requireDeviceArray("write", array);
-    const checked = requireHostArray("write", values);
-    requireSameElements("write", array, checked);
-    await this.#backend.upload(checked, array.allocationFor(this.#arrays));
+  async write<N extends DTypeName>(
+    array: DeviceArray<N>,
+    values: GivenArray<N>,
+    limits: WaitLimits = noOptions,
+  ): Promise<void> {
+    return this.#limited("write", limits, () => this.#operations.write(array, values));
   }
 
-  /** Copies an array, or a view of one, over another of the same format and shape. */
-  async copy<N extends DTypeName>(from: DeviceArray<N>, to: DeviceArray<N>): Promise<void> {
-    this.#requireOpen();
-    requireDeviceArray("copy", from);
-    requireDeviceArray("copy", to);
-    requireSameElements("copy", to, from);
-    const [source, target] = [from, to].map((array) => array.allocationFor(this.#arrays));
-    if (source !== undefined && target !== undefined) await this.#backend.copy(source, target);
+  /**
+   * Copies an array, or a view of one, over another of the same format and shape. The other is this device's; the
+   * first may be another's.
+   */
+  async copy<N extends DTypeName>(
+    from: DeviceArray<N>,
+    to: DeviceArray<N>,
+    limits: WaitLimits = noOptions,
+  ): Promise<void> {
+    return this.#limited("copy", limits, () => this.#operations.copy(from, to));
   }
 
   /** One element, after all work launched so far. */
@@ -206,14 +229,7 @@ export class Device {
     ...index: readonly number[]
   ): Promise<HostValue<N>> {
     this.#requireOpen();
-    requireDeviceArray("element", array);
-    const position = flatIndex(array.shape, index);
-    const flat = array.reshape([elementCount(array.shape)]);
-    // Two elements of 4 bits share a byte, so the pair is fetched.
-    const start = array.dtype.bits === 4 ? position - (position % 2) : position;
-    const part = flat.slice(start, Math.min(flat.shape[0] ?? 0, start + (position - start) + 1));
-    const lanes = toLanes(await this.download(part));
-    return readLane(array.dtype, lanes, position - start);
+    return this.#operations.element(array, index);
   }
 
   /**
@@ -222,10 +238,7 @@ export class Device {
    */
   share(array: DeviceArray): SharedTensor {
     this.#requireOpen();
-    requireDeviceArray("share", array);
-    const memory = this.#backend.addressOf(array.allocationFor(this.#arrays));
-    if (memory === undefined) throw withoutAddresses("share", this.name);
-    return sharedTensor(array, memory);
+    return this.#operations.share(array);
   }
 
   /** An array over memory of another library, by its address on this device's GPU. Disposing of it frees nothing. */
@@ -235,49 +248,86 @@ export class Device {
     shape: readonly number[],
   ): DeviceArray<N> {
     this.#requireOpen();
-    requireDType(dtype);
-    elementCount(shape);
-    const allocation = this.#backend.wrap(requirePointer(pointer), dtype, shape);
-    if (allocation === undefined) throw withoutAddresses("wrap", this.name);
-    return new DeviceArray(this.#arrays, dtype, shape, allocation);
+    return this.#operations.wrap(pointer, dtype, shape);
   }
 
   /** A copy of a host array on the device, as it is at the time of the call. */
-  async upload<N extends DTypeName>(array: GivenArray<N>): Promise<DeviceArray<N>> {
-    const checked = requireHostArray("upload", array);
-    const uploaded = this.allocate(checked.dtype, checked.shape);
-    try {
-      const allocation = uploaded.allocationFor(this.#arrays);
-      await this.#backend.upload(checked, allocation);
-    } catch (error) {
-      uploaded.dispose();
-      throw error;
-    }
-    return uploaded;
+  async upload<N extends DTypeName>(
+    array: GivenArray<N>,
+    limits: WaitLimits = noOptions,
+  ): Promise<DeviceArray<N>> {
+    return this.#limited("upload", limits, async () => {
+      const checked = requireHostArray("upload", array);
+      const uploaded = this.allocate(checked.dtype, checked.shape);
+      await this.#operations.upload(uploaded, checked);
+      return uploaded;
+    });
   }
 
   /** A copy of a device array on the host, after all work launched so far; `synchronize` tells whether that succeeded. */
-  async download<N extends DTypeName>(array: DeviceArray<N>): Promise<HostArray<N>> {
+  async download<N extends DTypeName>(
+    array: DeviceArray<N>,
+    limits: WaitLimits = noOptions,
+  ): Promise<HostArray<N>> {
+    return this.#limited("download", limits, () => {
+      requireDeviceArray("download", array);
+      return this.#operations.download(array);
+    });
+  }
+
+  /** PTX of any compiler as text, or a cubin, made ready to be launched. `file` is its name in reports. */
+  load(code: string | Uint8Array, file = "<ptx>"): DeviceModule {
     this.#requireOpen();
-    requireDeviceArray("download", array);
-    const allocation = array.allocationFor(this.#arrays);
-    return this.#backend.download(array.dtype, array.shape, allocation);
+    return this.#foreign.load(code, file);
+  }
+
+  /** A tensor map of an array, as a parameter of such code. */
+  tensorMap(array: DeviceArray, settings: TensorMapSettings): DeviceTensorMap {
+    this.#requireOpen();
+    return this.#foreign.tensorMap(array, settings);
+  }
+
+  /** A line of work beside the device's own, for launches that may run at the same time. Dispose of it when done. */
+  stream(): Stream {
+    this.#requireOpen();
+    const stream = new Stream(this.#streamOwner, this.#backend.stream());
+    this.#streams.add(stream);
+    return stream;
   }
 
   /** Issues a kernel on arrays of this device. Outputs are given like inputs. */
   launch<K extends Launchable>(
     definition: K,
     args: DeviceArguments<K>,
+    options?: LaunchOptions,
+  ): void;
+  /** Issues an entry of a module, by the words of `tilewright/emulator`. */
+  launch(module: DeviceModule, settings: CodeSettings): void;
+  launch(what: unknown, args: unknown, options?: LaunchOptions): void {
+    this.#issue(what, args, options, undefined);
+  }
+
+  #issue(
+    what: unknown,
+    args: unknown,
     options: LaunchOptions = noOptions,
+    on: Stream | undefined,
   ): void {
     this.#requireOpen();
-    requireKernel("launch", definition);
-    requireArguments("launch", args);
-    if (options !== noOptions) this.#requireOptions("launch", options, captureLocation());
-    const { launches, scratch } = this.#prepare(definition, args, options);
+    const stream = on?.handleFor(this.#streamOwner);
+    if (what instanceof DeviceModule) {
+      const { work } = this.#foreign.bind("launch", what, args as CodeSettings);
+      try {
+        work.launch(stream);
+      } finally {
+        work.dispose();
+      }
+      return;
+    }
+    const { launches, scratch } = this.#checkedWork("launch", what, args, options);
     try {
       this.#explainingMemory(() => {
-        for (const launch of launches) this.#backend.launch(launch);
+        for (const launch of launches) this.#backend.launch(launch, stream);
       });
     } finally {
       // The back end keeps the memory for as long as what was issued needs it.
@@ -285,25 +335,38 @@ export class Device {
     }
   }
 
+  #checkedWork(
+    call: "launch" | "bind",
+    definition: unknown,
+    args: unknown,
+    options: LaunchOptions,
+  ): PreparedWork & { readonly name: string } {
+    requireKernel(call, definition);
+    requireArguments(call, args);
+    if (options !== noOptions) this.#requireOptions(call, options, captureLocation());
+    return { ...this.#prepare(definition, args, options), name: definition.kernel.name };
+  }
+
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
   bind<K extends Launchable>(
     definition: K,
     args: DeviceArguments<K>,
-    options: LaunchOptions = noOptions,
-  ): BoundLaunch {
+    options?: LaunchOptions,
+  ): BoundLaunch;
+  bind(module: DeviceModule, settings: CodeSettings): BoundLaunch;
+  bind(what: unknown, args: unknown, options: LaunchOptions = noOptions): BoundLaunch {
     this.#requireOpen();
-    requireKernel("bind", definition);
-    requireArguments("bind", args);
-    if (options !== noOptions) this.#requireOptions("bind", options, captureLocation());
-    const { launches, scratch } = this.#prepare(definition, args, options);
+    if (what instanceof DeviceModule) {
+      const { name, arrays, work } = this.#foreign.bind("bind", what, args as CodeSettings);
+      return this.#keep(new BoundLaunch(this.#owner, [name], arrays, work));
+    }
+    const { launches, scratch, name } = this.#checkedWork("bind", what, args, options);
     const { work, giveBack } = boundTogether(this.#backend, scratch, (bound) => {
       for (const launch of launches)
         bound.push(this.#explainingMemory(() => this.#backend.bind(launch)));
     });
-    const arrays = Object.values(args).filter((value) => value instanceof DeviceArray);
-    return this.#keep(
-      new BoundLaunch(this.#owner, [definition.kernel.name], arrays, work, giveBack),
-    );
+    const arrays = Object.values(args as object).filter((value) => value instanceof DeviceArray);
+    return this.#keep(new BoundLaunch(this.#owner, [name], arrays, work, giveBack));
   }
 
   /** Bound launches, one after the other, as one piece of work. Dispose of it before them. */
@@ -338,10 +401,11 @@ export class Device {
   }
 
   /** Milliseconds that the device spends on what `work` launches. */
-  async time(work: () => void): Promise<number> {
-    this.#requireOpen();
-    requireWork(work);
-    return this.#backend.time(work);
+  async time(work: () => void, limits: WaitLimits = noOptions): Promise<number> {
+    return this.#limited("time", limits, () => {
+      requireWork(work);
+      return this.#backend.time(work);
+    });
   }
 
   /**
@@ -364,13 +428,18 @@ export class Device {
     const collected = collectInputs(kernel, inputs, options.dimensions ?? {});
     const temporary: DeviceArray[] = [];
     const pending: Promise<unknown>[] = [];
+    const allocate = (dtype: DType, shape: readonly number[]): DeviceArray => {
+      const array = this.allocate(dtype, shape);
+      temporary.push(array);
+      return array;
+    };
     try {
-      const args = this.#materialize(kernel, collected, temporary, pending);
+      const args = this.#operations.materialize(kernel, collected, { allocate, pending });
       const { launches, scratch } = this.#prepare(definition, args, options);
       temporary.push(...scratch);
       for (const launch of launches)
         pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
-      const results = this.#results(kernel, args);
+      const results = this.#operations.results(kernel, args);
       const settled = Promise.allSettled([...pending, results]);
       for (const outcome of await this.#waiting(settled, options, location))
         if (outcome.status === "rejected") throw outcome.reason;
@@ -397,6 +466,9 @@ export class Device {
       ...[...this.#bound].reverse().map((bound) => () => {
         bound.dispose();
       }),
+      ...[...this.#streams, ...this.#foreign.modules].map((each) => () => {
+        each.dispose();
+      }),
       () => {
         this.#arrays.disposeAll();
       },
@@ -422,6 +494,16 @@ export class Device {
     requireLaunchOptions(what, options, this.#backend.stopsKernels, at);
   }
 
+  /** Begins `work` and waits for it as long as the limits allow. */
+  #limited<T>(what: string, limits: WaitLimits, work: () => Promise<T>): Promise<T> {
+    this.#requireOpen();
+    if (limits === noOptions) return work();
+    const location = captureLocation();
+    requireWaitLimits(what, limits, location);
+    requireNotAborted(what, limits);
+    return this.#waiting(work(), limits, location);
+  }
+
   #waiting<T>(work: Promise<T>, limits: WaitLimits, location: Location): Promise<T> {
     return waitWithin(work, limits, { stopsKernels: this.#backend.stopsKernels, location });
   }
@@ -436,7 +518,7 @@ export class Device {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof TilewrightError) || error.code !== "TW4510") throw error;
+      if (!(error instanceof TilewrightError) || !memoryCodes.has(error.code)) throw error;
       throw error.withNotes(describeLargest(this.#arrays.leaks()));
     }
   }
@@ -486,42 +568,5 @@ export class Device {
         ? this.#compilations.load(definition)
         : this.#compilations.compile(definition.kernel);
     return { kernel, program, arrays, scalars, dimensions, limits: options };
-  }
-
-  /** Device arrays for host arrays among the inputs, being uploaded, and fresh ones for the outputs. */
-  #materialize(
-    kernel: KernelInterface,
-    { hostArrays, others, dimensions }: CollectedInputs,
-    temporary: DeviceArray[],
-    pending: Promise<unknown>[],
-  ): { readonly [name: string]: ArgumentValue } {
-    const args = new Map<string, ArgumentValue>(others);
-    const allocate = (name: string, dtype: DType, shape: readonly number[]): Allocation => {
-      const array = this.allocate(dtype, shape);
-      temporary.push(array);
-      args.set(name, array);
-      return array.allocationFor(this.#arrays);
-    };
-    for (const [name, array] of hostArrays) {
-      const allocation = allocate(name, array.dtype, array.shape);
-      pending.push(this.#backend.upload(array, allocation));
-    }
-    for (const parameter of arrayParameters(kernel))
-      if (parameter.role === "output")
-        allocate(parameter.name, parameter.type.dtype, outputShape(parameter, dimensions));
-    return Object.fromEntries(args);
-  }
-
-  async #results(
-    kernel: KernelInterface,
-    args: { readonly [name: string]: ArgumentValue },
-  ): Promise<{ readonly [name: string]: HostArray }> {
-    const downloads: Promise<readonly [string, HostArray]>[] = [];
-    for (const { name, role } of kernel.parameters) {
-      const array = args[name];
-      if ((role === "output" || role === "inout") && array instanceof DeviceArray)
-        downloads.push(this.download(array).then((result) => [name, result] as const));
-    }
-    return Object.fromEntries(await Promise.all(downloads));
   }
 }

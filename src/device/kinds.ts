@@ -8,13 +8,17 @@ import type { DTypeName } from "../formats/dtype.ts";
 import { checkedArray, isHostArray } from "../formats/hostarray.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
 import { isKernelDefinition } from "../lang/index.ts";
+import type { KernelDefinition } from "../lang/index.ts";
 import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { isReadable, isRecord, optionText } from "../support/options.ts";
+import type { ArgumentValue } from "./arguments.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import { DeviceArray } from "./device-array.ts";
 import { isOperation } from "./operation.ts";
+import type { Operation } from "./operation.ts";
+import { Stream } from "./stream.ts";
 
 function otherKind(
   call: string,
@@ -37,6 +41,7 @@ function kindText(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value instanceof BoundLaunch) return "a bound launch";
   if (value instanceof DeviceArray) return "an array on the device";
+  if (value instanceof Stream) return "a stream";
   if (isKernelDefinition(value) || value instanceof CompiledKernel)
     return `the kernel ${value.kernel.name}`;
   if (isHostArray(value)) return "an array of the host";
@@ -44,13 +49,24 @@ function kindText(value: unknown): string {
   return optionText(value);
 }
 
-export function requireKernel(call: string, definition: unknown): void {
+export function requireKernel(
+  call: string,
+  definition: unknown,
+): asserts definition is KernelDefinition | CompiledKernel | Operation {
   if (isKernelDefinition(definition) || definition instanceof CompiledKernel) return;
   if (isOperation(definition)) return;
   throw otherKind(call, "a kernel first", definition, "give what kernel(…) or loadKernel(…) gave");
 }
 
-export function requireArguments(call: string, args: unknown): void {
+export function requireStream(call: string, stream: unknown): asserts stream is Stream {
+  if (stream instanceof Stream) return;
+  throw otherKind(call, "a stream, or nothing", stream, "give what device.stream() gave");
+}
+
+export function requireArguments(
+  call: string,
+  args: unknown,
+): asserts args is { readonly [name: string]: ArgumentValue } {
   if (isRecord(args) && isReadable(args, Object.keys(args)) && !isHostArray(args)) return;
   throw otherKind(
     call,

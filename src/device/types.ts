@@ -2,7 +2,13 @@
 import type { DTypeName, HostValue } from "../formats/dtype.ts";
 import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts";
 import type { ArraySpec, ScalarSpec, Signature } from "../lang/index.ts";
+import type { KernelDefinition } from "../lang/index.ts";
+import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { DeviceArray } from "./device-array.ts";
+import type { Operation } from "./operation.ts";
+
+/** What a device runs. */
+export type Launchable = KernelDefinition | CompiledKernel | Operation;
 
 type Parameter<S, Array> = S extends ScalarSpec<infer D> ? HostValue<D> : Array;
 

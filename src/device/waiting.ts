@@ -37,13 +37,7 @@ export function requireLaunchOptions(
   stopsKernels: boolean,
   location: Location,
 ): void {
-  requireKnownOptions(
-    what,
-    options,
-    what === "bind" ? ["dimensions"] : launchOptions,
-    "TW4015",
-    location,
-  );
+  requireKnownOptions(what, options, launchOptions, "TW4015", location);
   const { dimensions } = options;
   if (dimensions !== undefined && !(isRecord(dimensions) && isReadable(dimensions, [])))
     throw new TilewrightError({
@@ -54,9 +48,19 @@ export function requireLaunchOptions(
       found: optionText(dimensions),
     });
   requireRunLimits(what, options, location);
+  requireKeptLimits(what, options, stopsKernels, location);
+}
+
+/** Refuses limits of `what` that a device that cannot stop kernels cannot keep. */
+export function requireKeptLimits(
+  what: "run" | "launch" | "bind",
+  limits: RunLimits,
+  stopsKernels: boolean,
+  location: Location,
+): void {
   const kept: readonly string[] = what === "run" ? ["signal", "timeLimit"] : [];
   for (const name of ["signal", "timeLimit", "stepLimit"] as const)
-    if (!stopsKernels && options[name] !== undefined && !kept.includes(name))
+    if (!stopsKernels && limits[name] !== undefined && !kept.includes(name))
       throw new TilewrightError({
         code: "TW4016",
         message: `a GPU cannot keep the ${name} of ${what}: it does not stop kernels, nor count their steps`,

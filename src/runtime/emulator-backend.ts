@@ -4,7 +4,8 @@
  *
  *   kernel ──▶ passes, placement, emission ──▶ PTX text ──▶ parser ──▶ emulateWith(pool, module, launch, memory)
  */
-import type { Allocation, Compiled, Launch } from "../device/backend.ts";
+import type { Compiled, Launch } from "../device/backend.ts";
+import type { MemoryUse } from "../device/memory-account.ts";
 import { WorkerPool, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
 import { byteStates } from "../emulator/memory.ts";
@@ -15,7 +16,7 @@ import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
-import type { HostArray } from "../formats/hostarray.ts";
+import type { HostArray, Storage } from "../formats/hostarray.ts";
 import { valueBytes } from "../formats/values.ts";
 import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
@@ -32,6 +33,8 @@ import { printLine } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
+import { EmulatedCodeBackend } from "./emulated-code.ts";
+import type { EmulatorAllocation } from "./emulated-code.ts";
 import { combineFindings } from "./findings.ts";
 import { QueuedBackend, repeatBytes } from "./queued-backend.ts";
 
@@ -46,12 +49,8 @@ export interface EmulatorDeviceOptions {
   readonly threads?: number;
   readonly onPrint?: (line: string) => void;
   readonly onFindings?: (findings: readonly TilewrightError[]) => void;
-}
-
-interface EmulatorAllocation extends Allocation {
-  readonly address: number;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
+  /** Bytes that arrays may have at once; 4 GiB unless given. */
+  readonly memoryLimit?: number;
 }
 
 type EmulatorLaunch = Launch<EmulatorAllocation, Executable>;
@@ -65,12 +64,21 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   readonly #options: EmulatorDeviceOptions;
   readonly #memory = new EmulatedMemory();
   readonly #pool: WorkerPool;
+  override readonly code: EmulatedCodeBackend;
 
   constructor(options: EmulatorDeviceOptions = {}) {
-    super();
+    super(options.memoryLimit);
     this.target = options.target ?? defaultTarget;
     this.#options = options;
     this.#pool = new WorkerPool({ threads: options.threads });
+    const { seed, checks, onFindings } = options;
+    this.code = new EmulatedCodeBackend({
+      memory: this.#memory,
+      pool: this.#pool,
+      queue: this.queue,
+      options: { target: this.target, seed, checks },
+      onFindings,
+    });
   }
 
   compile(kernel: Kernel): Compiled<Executable> {
@@ -91,10 +99,12 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     const bytes = packedBytes(dtype, elementCount(shape));
     // As on a GPU, where lone 4-bit elements are updated with the whole word around them.
     const whole = Math.ceil(Math.max(1, bytes) / 16) * 16;
-    const address = withinMemory(dtype.name, elementCount(shape), () =>
-      this.#memory.allocate(whole),
-    );
-    return { bytes, dtype, shape, address };
+    return this.account.take(bytes, () => {
+      const address = withinMemory(dtype.name, elementCount(shape), () =>
+        this.#memory.allocate(whole),
+      );
+      return { bytes, dtype, shape, address };
+    });
   }
 
   view(
@@ -121,16 +131,25 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
     });
   }
 
-  release({ address }: EmulatorAllocation): void {
+  override get memory(): MemoryUse {
+    return this.account.use(this.#memory.views.bytes.length);
+  }
+
+  release({ address, bytes }: EmulatorAllocation): void {
+    this.account.give(bytes);
     void this.queue.run(async () => {
       this.#memory.free(address);
     });
   }
 
-  upload({ data }: HostArray, { address }: EmulatorAllocation): Promise<void> {
-    const bytes = storageBytes(data).slice();
+  upload(array: HostArray, allocation: EmulatorAllocation): Promise<void> {
+    const data = array.data.slice() as Storage;
+    return this.receive(Promise.resolve({ ...array, data }), allocation);
+  }
+
+  receive(values: Promise<HostArray>, { address }: EmulatorAllocation): Promise<void> {
     return this.queue.run(async () => {
-      this.#memory.write(address, bytes);
+      this.#memory.write(address, storageBytes((await values).data));
     });
   }
 

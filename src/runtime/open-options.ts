@@ -19,6 +19,8 @@ export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "targ
   readonly target?: Target | TargetName;
   /** The number of the GPU to open, in the driver's order; 0 unless given. */
   readonly gpu?: number;
+  /** Bytes that arrays and the like may have on the device at once. */
+  readonly memoryLimit?: number;
   /** Threads that the emulator runs blocks on; as many as there are processors unless given. */
   readonly threads?: number;
 }
@@ -60,9 +62,16 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   onNotes: functionRule,
   gpu: countRule,
   threads: numberRule,
+  memoryLimit: countRule,
 };
 
-const common: readonly (keyof OpenOptions)[] = ["onPrint", "onLeak", "onCompile", "onNotes"];
+const common: readonly (keyof OpenOptions)[] = [
+  "onPrint",
+  "onLeak",
+  "onCompile",
+  "onNotes",
+  "memoryLimit",
+];
 
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {

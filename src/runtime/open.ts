@@ -16,15 +16,17 @@ const openers: { readonly [N in DeviceName]: Opener } = {
   gpu: async (options) => {
     // Loaded when it is asked for: most programs of a machine without GPU never need it.
     const { openGpu } = await import("../cuda/open.ts");
-    const { gpu, onPrint } = options;
+    const { gpu, onPrint, memoryLimit } = options;
     const backend = await openGpu({
       ...(gpu !== undefined && { gpu }),
       ...(onPrint !== undefined && { onPrint }),
+      ...(memoryLimit !== undefined && { memoryLimit }),
     });
     return new Device(backend, options);
   },
-  emulator: async ({ target, seed, checks, threads, onPrint, onFindings, ...options }) => {
-    const given = { target, seed, checks, threads, onPrint, onFindings };
+  emulator: async (options) => {
+    const { target, seed, checks, threads, onPrint, onFindings, memoryLimit } = options;
+    const given = { target, seed, checks, threads, onPrint, onFindings, memoryLimit };
     const own = Object.fromEntries(
       Object.entries(given).filter(([, value]) => value !== undefined),
     );

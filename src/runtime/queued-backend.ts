@@ -2,7 +2,17 @@
  * Back ends on the host, whose work runs piece by piece in the order in which it was issued. They differ in
  * how they keep memory and in what running a kernel means.
  */
-import type { Allocation, Backend, Compiled, Launch, Repeatable } from "../device/backend.ts";
+import type {
+  Allocation,
+  Backend,
+  BackendStream,
+  Compiled,
+  Launch,
+  Repeatable,
+} from "../device/backend.ts";
+import type { CodeBackend } from "../device/foreign-code.ts";
+import { MemoryAccount } from "../device/memory-account.ts";
+import type { MemoryUse } from "../device/memory-account.ts";
 import { WorkQueue } from "../device/work-queue.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
@@ -15,7 +25,27 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   abstract readonly target: Target;
   abstract readonly sourceLines: "all" | "messages";
   readonly stopsKernels = true;
+  readonly code: CodeBackend<A> | undefined = undefined;
   protected readonly queue = new WorkQueue();
+  protected readonly account: MemoryAccount;
+
+  /** With the bytes that arrays may have at once, where there is a limit. */
+  constructor(memoryLimit?: number) {
+    this.account = new MemoryAccount(memoryLimit);
+  }
+
+  get memory(): MemoryUse {
+    return this.account.use();
+  }
+
+  trim(): void {
+    // Nothing is kept for later that could be given back.
+  }
+
+  /** All work is done in one order, which every stream is content with. */
+  stream(): BackendStream {
+    return { dispose: () => undefined };
+  }
 
   abstract compile(kernel: Kernel): Compiled<P>;
   abstract load(kernel: CompiledKernel): Compiled<P>;
@@ -25,6 +55,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   abstract copy(from: A, to: A): Promise<void>;
   abstract release(allocation: A): void;
   abstract upload(array: HostArray, allocation: A): Promise<void>;
+  abstract receive(values: Promise<HostArray>, allocation: A): Promise<void>;
   abstract download<N extends DTypeName>(
     dtype: DType<N>,
     shape: readonly number[],

@@ -31,6 +31,8 @@ export interface SimulatorOptions {
   readonly onPrint?: (line: string) => void;
   /** Hears of everything that a launch found, before the launch fails with the first of it. */
   readonly onFindings?: (findings: readonly TilewrightError[]) => void;
+  /** Bytes that arrays may have at once; as many as the host has unless given. */
+  readonly memoryLimit?: number;
 }
 
 /** For tools that show a run: what happens in it, besides what it finds. */
@@ -57,7 +59,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   readonly #options: SimulatorOptions & SimulatorHooks;
 
   constructor(options: SimulatorOptions & SimulatorHooks = {}) {
-    super();
+    super(options.memoryLimit);
     this.target = options.target ?? defaultTarget;
     this.#options = options;
   }
@@ -74,8 +76,11 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   }
 
   allocate(dtype: DType, shape: readonly number[]): SimulatorAllocation {
-    const { data } = hostArray(dtype, shape);
-    return { bytes: data.byteLength, dtype, data, contents: { known: false } };
+    const bytes = packedBytes(dtype, elementCount(shape));
+    return this.account.take(bytes, () => {
+      const { data } = hostArray(dtype, shape);
+      return { bytes, dtype, data, contents: { known: false } };
+    });
   }
 
   view(
@@ -103,14 +108,19 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
     });
   }
 
-  release(): void {
+  release({ bytes }: SimulatorAllocation): void {
     // The garbage collector takes host memory back.
+    this.account.give(bytes);
   }
 
   upload(array: HostArray, allocation: SimulatorAllocation): Promise<void> {
-    const bytes = storageBytes(array.data).slice();
+    const data = array.data.slice() as Storage;
+    return this.receive(Promise.resolve({ ...array, data }), allocation);
+  }
+
+  receive(values: Promise<HostArray>, allocation: SimulatorAllocation): Promise<void> {
     return this.queue.run(async () => {
-      storageBytes(allocation.data).set(bytes);
+      storageBytes(allocation.data).set(storageBytes((await values).data));
       allocation.contents.known = true;
     });
   }

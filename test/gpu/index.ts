@@ -3,7 +3,8 @@
  * float64 references. `npm run test:gpu` runs it on the GPU; arguments pick another device or some cases.
  *
  *   npm run test:gpu                         everything
- *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples
+ *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "runtime" for
+ *                                            what devices do besides
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
@@ -11,6 +12,7 @@ import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { runExamples } from "./examples.ts";
+import { runRuntimeChecks } from "./runtime.ts";
 
 function option(name: string, otherwise: string): string {
   const position = process.argv.indexOf(`--${name}`);
@@ -24,7 +26,11 @@ const device = await open(option("device", "gpu") as DeviceName, { onNotes: () =
 const write = (text: string): boolean => process.stdout.write(text);
 let failures = 0;
 
-for (const { name, problem } of await runExamples(device, (name) => name.includes(only))) {
+const isWanted = (name: string): boolean => name.includes(only);
+for (const { name, problem } of [
+  ...(await runExamples(device, isWanted)),
+  ...(await runRuntimeChecks(device, isWanted)),
+]) {
   if (problem !== undefined) failures += 1;
   write(problem === undefined ? `ok   ${name}\n` : `FAIL ${name}: ${problem}\n`);
 }

@@ -9,7 +9,6 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { requireRunLimits } from "../../support/run-limits.ts";
-import type { RunLimits } from "../../support/run-limits.ts";
 import { targetNamed } from "../../targets/target.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
 import { emulate, emulateWith } from "../emulate.ts";
@@ -20,28 +19,17 @@ import { WorkerPool } from "../threads/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";
 import { EmulatedModule, targetOf } from "./module.ts";
-import type { Entry } from "./module.ts";
-import { parameterBytes, parameterText } from "./parameters.ts";
-import type { ParameterValue } from "./parameters.ts";
-import { tensorMapSettingNames, TensorMapValue } from "./tensor-map-value.ts";
+import { count, entryLaunchNames, impossible, launchForm } from "./launch-settings.ts";
+import type { EntryLaunch } from "./launch-settings.ts";
+import { ArrayPlace, MapBytes, entryParameterBytes } from "./parameters.ts";
+import type { PlacedValue, PlainValue } from "./parameters.ts";
+import { requireTensorMapSettings, TensorMapValue } from "./tensor-map-value.ts";
 import type { TensorMapSettings } from "./tensor-map-value.ts";
 
-/** Along x, or along x, y and z; 1 where nothing is said. */
-export type TripleLike = number | readonly [x: number, y?: number, z?: number];
+/** What a parameter is given here. */
+export type ParameterValue = EmulatedArray | TensorMapValue | PlainValue;
 
-export interface LaunchSettings extends RunLimits {
-  /** The name of the `.entry`; may be left out where the module has one. */
-  readonly entry?: string;
-  /** Blocks of the grid. */
-  readonly blocks: TripleLike;
-  /** Lanes (CUDA: threads) of a block. */
-  readonly lanes: TripleLike;
-  /** Blocks of a cluster, along x; what the entry requires unless given, or else 1. */
-  readonly cluster?: number;
-  /** Dynamic shared memory of a block; 0 unless given. */
-  readonly sharedBytes?: number;
-  /** In the order of the entry's parameters. */
-  readonly parameters?: readonly ParameterValue[];
+export interface LaunchSettings extends EntryLaunch<ParameterValue> {
   /** Decides the turns of warps and when asynchronous operations complete; 0 unless given. */
   readonly seed?: number;
   /** Whether to look for races, uninitialised values and the rest; true unless given. */
@@ -51,18 +39,10 @@ export interface LaunchSettings extends RunLimits {
 }
 
 const settingNames: { readonly [N in keyof LaunchSettings]-?: true } = {
-  entry: true,
-  blocks: true,
-  lanes: true,
-  cluster: true,
-  sharedBytes: true,
-  parameters: true,
+  ...entryLaunchNames,
   seed: true,
   checks: true,
   target: true,
-  signal: true,
-  timeLimit: true,
-  stepLimit: true,
 };
 
 export interface EmulatorSettings {
@@ -168,13 +148,7 @@ export class Emulator {
   /** A tensor map of an array, to be given as a parameter. */
   tensorMap(array: EmulatedArray, settings: TensorMapSettings): TensorMapValue {
     this.#own(array);
-    const location = captureLocation();
-    requireKnownOptions("tensorMap", settings, tensorMapSettingNames, "TW4015", location);
-    for (const name of ["box", "extents", "strides", "elementStrides"] as const) {
-      const value: unknown = settings[name];
-      if (!Array.isArray(value) && (value !== undefined || name === "box"))
-        throw impossible(`${name} of tensorMap`, "a list of numbers", value, location);
-    }
+    requireTensorMapSettings(settings, captureLocation());
     return new TensorMapValue(array, settings);
   }
 
@@ -236,12 +210,13 @@ export class Emulator {
       throw impossible("checks of launch", "true or false", checks, location);
     requireRunLimits(call, settings, location);
     const launch = {
-      entry: entry.name,
-      blocks: triple("blocks", settings.blocks, location),
-      lanes: triple("lanes", settings.lanes, location),
-      cluster: count("cluster", settings.cluster ?? entry.requiredCluster ?? 1, 1, location),
-      sharedBytes: count("sharedBytes", settings.sharedBytes ?? 0, 0, location),
-      parameters: this.#parameters(entry, settings.parameters ?? [], location),
+      ...launchForm(entry, settings, location),
+      parameters: entryParameterBytes(
+        entry,
+        settings.parameters ?? [],
+        (value: ParameterValue) => this.#place(value),
+        location,
+      ),
       names: { arrays: this.#names() },
     };
     const target = givenTarget(settings.target, location) ?? targetOf(module, location);
@@ -258,26 +233,14 @@ export class Emulator {
     );
   }
 
-  #parameters(
-    { name, parameters }: Entry,
-    values: readonly ParameterValue[],
-    location: Location,
-  ): readonly Uint8Array[] {
-    if (!Array.isArray(values) || values.length !== parameters.length)
-      throw new TilewrightError({
-        code: "TW8003",
-        message: `${name} takes another number of parameters`,
-        location,
-        expected: `${parameters.length}: ${parameters.map(parameterText).join(", ")}`,
-        found: Array.isArray(values) ? `${values.length}` : "no list of values",
-      });
-    return parameters.map((parameter, position) => {
-      // A list may have holes, and programs whose types were erased still run.
-      const value = (values as readonly ParameterValue[])[position] as ParameterValue;
-      if (value instanceof EmulatedArray) this.#own(value);
-      if (value instanceof TensorMapValue) this.#own(value.array);
-      return parameterBytes(parameter, value, location);
-    });
+  #place(value: ParameterValue): PlacedValue {
+    if (value instanceof EmulatedArray) {
+      this.#own(value);
+      return new ArrayPlace(value.address, arrayText(value));
+    }
+    if (!(value instanceof TensorMapValue)) return value;
+    this.#own(value.array);
+    return new MapBytes(value.bytes);
   }
 
   #own(array: EmulatedArray): void {
@@ -326,44 +289,6 @@ function requireHostArray<N extends DTypeName>(call: string, array: GivenArray<N
     array,
     "make one with fromNumbers(dtype, shape, numbers)",
   );
-}
-
-function impossible(
-  name: string,
-  expected: string,
-  found: unknown,
-  location: Location,
-): TilewrightError {
-  return new TilewrightError({
-    code: "TW4016",
-    message: `${name} cannot be ${optionText(found)}`,
-    location,
-    expected,
-    found: optionText(found),
-  });
-}
-
-function count(
-  name: string,
-  value: unknown,
-  least: number,
-  location: Location,
-  what = "launch",
-): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= least) return value;
-  throw impossible(`${name} of ${what}`, `a whole number from ${least} up`, value, location);
-}
-
-function triple(
-  name: string,
-  value: TripleLike,
-  location: Location,
-): readonly [number, number, number] {
-  const [x, y = 1, z = 1, ...more] = Array.isArray(value) ? (value as readonly unknown[]) : [value];
-  if (more.length > 0)
-    throw impossible(`${name} of launch`, "at most three numbers", value, location);
-  const along = (extent: unknown): number => count(name, extent, 1, location);
-  return [along(x), along(y), along(z)];
 }
 
 function givenTarget(target: unknown, location: Location): Target | undefined {

@@ -13,13 +13,14 @@
  *   emulator.download(out);
  */
 export { Emulator } from "./emulator.ts";
-export type { EmulatorSettings, LaunchSettings, TripleLike } from "./emulator.ts";
+export type { EmulatorSettings, LaunchSettings, ParameterValue } from "./emulator.ts";
+export type { EntryLaunch, TripleLike } from "./launch-settings.ts";
 export { EmulatedArray } from "./array.ts";
 export { EmulatedModule } from "./module.ts";
 export type { Entry, EntryParameter } from "./module.ts";
 export { TensorMapValue } from "./tensor-map-value.ts";
 export type { TensorMapSettings } from "./tensor-map-value.ts";
-export type { ParameterValue, TypedValue } from "./parameters.ts";
+export type { PlainValue, TypedValue } from "./parameters.ts";
 export type { TensorMapType } from "../tensor-map.ts";
 export type { EmulationCounters, EmulationResult } from "../types.ts";
 export { TilewrightError } from "../../support/diagnostics.ts";

@@ -3,6 +3,7 @@ import type { PtxFunction, PtxModule, PtxType, StateSpace, Variable } from "../.
 import { madeBy, thisCopy } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
 import { targets } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { variableBytes } from "../program/symbols.ts";
@@ -57,20 +58,26 @@ export class EmulatedModule {
 
   /** The entry of this name, or the only one. */
   entry(name?: string): Entry {
-    const [first] = this.entries;
-    const found =
-      name === undefined && this.entries.length === 1
-        ? first
-        : this.entries.find((entry) => entry.name === name);
-    if (found !== undefined) return found;
-    throw new TilewrightError({
-      code: "TW8003",
-      message:
-        name === undefined ? "the module has no single entry" : `the module has no entry ${name}`,
-      expected: this.entries.map((entry) => entry.name).join(", ") || "a module with an .entry",
-      found: name ?? "no name",
-    });
+    return entryNamed(this.entries, name);
   }
+}
+
+/** The entry of this name, or the only one. */
+export function entryNamed(entries: readonly Entry[], name: string | undefined): Entry {
+  const found =
+    name === undefined && entries.length === 1
+      ? entries[0]
+      : entries.find((entry) => entry.name === name);
+  if (found !== undefined) return found;
+  throw new TilewrightError({
+    code: "TW8003",
+    message:
+      name === undefined
+        ? "the module has no single entry"
+        : `the module has no entry ${typeof name === "string" ? name : optionText(name)}`,
+    expected: entries.map((entry) => entry.name).join(", ") || "a module with an .entry",
+    found: typeof name === "string" ? name : name === undefined ? "no name" : optionText(name),
+  });
 }
 
 function entryOf({ name, parameters, directives }: PtxFunction): Entry {

@@ -16,9 +16,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { tensorMapBytes } from "../tensor-map.ts";
-import { EmulatedArray, arrayText } from "./array.ts";
-import type { EntryParameter } from "./module.ts";
-import { TensorMapValue } from "./tensor-map-value.ts";
+import type { Entry, EntryParameter } from "./module.ts";
 
 /** A value whose format the parameter's type does not tell. */
 export interface TypedValue {
@@ -26,8 +24,32 @@ export interface TypedValue {
   readonly value: number | bigint | boolean;
 }
 
-export type ParameterValue =
-  EmulatedArray | TensorMapValue | TypedValue | Uint8Array | number | bigint | boolean | null;
+/** Values that mean the same wherever an entry is launched. */
+export type PlainValue = TypedValue | Uint8Array | number | bigint | boolean | null;
+
+/** An array where it lies, for a parameter that is a pointer. */
+export class ArrayPlace {
+  readonly address: number;
+  /** The array in words. */
+  readonly text: string;
+
+  constructor(address: number, text: string) {
+    this.address = address;
+    this.text = text;
+  }
+}
+
+/** The bytes of a tensor map. */
+export class MapBytes {
+  readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+}
+
+/** A value with its arrays and tensor maps found. */
+export type PlacedValue = ArrayPlace | MapBytes | PlainValue;
 
 /** The format of a number that is given for a parameter of this type; whole numbers for the rest. */
 const floatTypes: ReadonlyMap<PtxType, DTypeName> = new Map<PtxType, DTypeName>([
@@ -58,10 +80,30 @@ export function takenText(parameter: EntryParameter): string {
     : `a whole number, { dtype, value }, or ${asBytes}`;
 }
 
+/** The bytes of all parameters of an entry; `place` finds the arrays and tensor maps among the values. */
+export function entryParameterBytes<V>(
+  { name, parameters }: Entry,
+  values: unknown,
+  place: (value: V) => PlacedValue,
+  location: Location,
+): readonly Uint8Array[] {
+  if (!Array.isArray(values) || values.length !== parameters.length)
+    throw new TilewrightError({
+      code: "TW8003",
+      message: `${name} takes another number of parameters`,
+      location,
+      expected: `${parameters.length}: ${parameters.map(parameterText).join(", ")}`,
+      found: Array.isArray(values) ? `${values.length}` : "no list of values",
+    });
+  return parameters.map((parameter, position) =>
+    parameterBytes(parameter, place((values as readonly V[])[position] as V), location),
+  );
+}
+
 /** The bytes of a value for a parameter. */
 export function parameterBytes(
   parameter: EntryParameter,
-  value: ParameterValue,
+  value: PlacedValue,
   location: Location,
 ): Uint8Array {
   const bytes = encode(parameter, value);
@@ -76,17 +118,16 @@ export function parameterBytes(
 }
 
 /** The bytes, or in words what was found instead of something that fits. */
-function encode(parameter: EntryParameter, value: ParameterValue): Uint8Array | string {
+function encode(parameter: EntryParameter, value: PlacedValue): Uint8Array | string {
   const { bytes, count, vector, type } = parameter;
   if (value instanceof Uint8Array)
     return value.length === bytes ? value.slice() : `${value.length} bytes`;
-  if (value instanceof TensorMapValue)
-    return bytes === tensorMapBytes ? value.bytes : "a tensor map";
+  if (value instanceof MapBytes) return bytes === tensorMapBytes ? value.bytes : "a tensor map";
   if (count !== undefined || vector !== undefined || several.includes(type)) return textOf(value);
-  if (value instanceof EmulatedArray)
+  if (value instanceof ArrayPlace)
     return bytes === pointerBytes && !floatTypes.has(type)
       ? integerBytes(BigInt(value.address), bytes)
-      : arrayText(value);
+      : value.text;
   if (value === null)
     return bytes === pointerBytes ? new Uint8Array(bytes) : "null, which is a pointer";
   return typeof value === "object" ? typedBytes(parameter, value) : numberBytes(parameter, value);
@@ -128,7 +169,7 @@ function isDType(value: unknown): value is DType {
 }
 
 function textOf(value: unknown): string {
-  if (value instanceof EmulatedArray) return arrayText(value);
+  if (value instanceof ArrayPlace) return value.text;
   if (value === undefined) return "nothing";
   if (typeof value !== "object" || value === null) return optionText(value);
   if (isHostArray(value)) return "an array of the host, which upload() takes";

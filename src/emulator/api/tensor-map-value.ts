@@ -4,7 +4,10 @@
  *
  *   bf16[64, 256], { box: [64, 8] }   →   type bf16, extents [256, 64], strides [512], box of 8 rows of 64
  */
-import { encodeTensorMap, tensorMapTypeOf } from "../tensor-map.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { encodeTensorMap, tensorMapTypeOf, tensorMapTypes } from "../tensor-map.ts";
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
 import type { EmulatedArray } from "./array.ts";
 
@@ -36,7 +39,52 @@ const settingNames: { readonly [N in keyof TensorMapSettings]-?: true } = {
   extents: true,
   strides: true,
 };
-export const tensorMapSettingNames: readonly string[] = Object.keys(settingNames);
+
+/** Refuses settings that are no settings, where types were erased. */
+export function requireTensorMapSettings(settings: TensorMapSettings, location: Location): void {
+  requireKnownOptions("tensorMap", settings, Object.keys(settingNames), "TW4015", location);
+  for (const name of ["box", "extents", "strides", "elementStrides"] as const) {
+    const value: unknown = settings[name];
+    if (!isNumbers(value) && (value !== undefined || name === "box"))
+      throw impossibleSetting(name, "a list of numbers", value, location);
+  }
+  const { corners, swizzle = 0, fill = "zero", type } = settings;
+  if (
+    corners !== undefined &&
+    !(isRecord(corners) && isNumbers(corners.lower) && isNumbers(corners.upper))
+  )
+    throw impossibleSetting(
+      "corners",
+      "{ lower, upper }, a list of numbers each",
+      corners,
+      location,
+    );
+  if (![0, 32, 64, 128].includes(swizzle))
+    throw impossibleSetting("swizzle", "0, 32, 64 or 128", swizzle, location);
+  if (!["zero", "nan"].includes(fill))
+    throw impossibleSetting("fill", `"zero" or "nan"`, fill, location);
+  if (type !== undefined && !tensorMapTypes.includes(type))
+    throw impossibleSetting("type", tensorMapTypes.join(", "), type, location);
+}
+
+function isNumbers(value: unknown): boolean {
+  return Array.isArray(value) && value.every(Number.isSafeInteger);
+}
+
+function impossibleSetting(
+  name: string,
+  expected: string,
+  value: unknown,
+  location: Location,
+): TilewrightError {
+  return new TilewrightError({
+    code: "TW4016",
+    message: `${name} of tensorMap cannot be ${optionText(value)}`,
+    location,
+    expected,
+    found: optionText(value),
+  });
+}
 
 /** A tensor map of an array, for a parameter of 128 bytes. */
 export class TensorMapValue {
@@ -52,7 +100,11 @@ export class TensorMapValue {
   }
 }
 
-function mapOf({ address, dtype, shape }: EmulatedArray, settings: TensorMapSettings): TensorMap {
+/** The map of an array at an address. */
+export function mapOf(
+  { address, dtype, shape }: Pick<EmulatedArray, "address" | "dtype" | "shape">,
+  settings: TensorMapSettings,
+): TensorMap {
   const { box, corners, swizzle = 0, fill = "zero", elementStrides } = settings;
   // Of 4-bit formats a byte holds two elements, which lie side by side.
   const inner = (shape.at(-1) ?? 1) * (dtype.bits === 4 ? 0.5 : 1);

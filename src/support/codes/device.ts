@@ -185,4 +185,31 @@ export const deviceCodes = registerCodes({
     example: "x.reshape([cdiv(n, 2) * m]), where n and m are 100,000",
     remedy: "launch the kernel on parts of the arrays",
   },
+  TW4029: {
+    title: "view whose elements lie otherwise",
+    cause:
+      "A transposed array, or a part of its rows, is a view with strides: its elements do not lie one after the other. A kernel takes it where the parameter declares those strides.",
+    example: "device.launch(kernel, { x: array.transpose() })  // x: array(f32, [n, m])",
+    remedy:
+      "declare the strides with array(dtype, shape, { strides }), or copy the view into an array of its own",
+  },
+  TW4030: {
+    title: "memory beyond the limit",
+    cause: "The device would hold more than the memoryLimit that it was opened with.",
+    example: 'open("simulator", { memoryLimit: 1e9 }), then device.allocate(f32, [1e9])',
+    remedy: "dispose of arrays that are not needed any more, or raise the limit",
+  },
+  TW4031: {
+    title: "stream or module that is not there",
+    cause:
+      "A stream and a module of foreign code belong to the device that made them, until they are disposed of.",
+    example: "stream.dispose(); stream.launch(kernel, arguments);",
+    remedy: "make it on the device that uses it, and dispose of it after its last use",
+  },
+  TW4032: {
+    title: "bytes that are no cubin",
+    cause: "Machine code for a GPU comes as an ELF file, which begins with its own mark.",
+    example: 'device.load(await readFile("kernel.fatbin"))',
+    remedy: "give what ptxas or nvcc -cubin wrote, or PTX as text",
+  },
 });

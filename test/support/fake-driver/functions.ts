@@ -92,6 +92,7 @@ type MemoryFunctions = Pick<
   DriverCalls,
   | "cuDeviceGetDefaultMemPool"
   | "cuMemPoolSetAttribute"
+  | "cuMemPoolGetAttribute"
   | "cuMemPoolTrimTo"
   | "cuMemAllocAsync"
   | "cuMemFreeAsync"
@@ -119,6 +120,8 @@ function memoryFunctions(driver: FakeDriver): MemoryFunctions {
   return {
     cuDeviceGetDefaultMemPool: (address) => give(driver, address, pool),
     cuMemPoolSetAttribute: (handle) => (handle === pool ? success : invalidValue),
+    cuMemPoolGetAttribute: (handle, _attribute, address) =>
+      handle === pool ? give(driver, address, memory.bytes("device")) : invalidValue,
     cuMemPoolTrimTo: (handle) => (handle === pool ? success : invalidValue),
     cuMemAllocAsync: (address, bytes) => allocate(address, bytes),
     cuMemFreeAsync: (address, stream) => {
@@ -184,6 +187,7 @@ type StreamFunctions = Pick<
   DriverCalls,
   | "cuStreamCreate"
   | "cuStreamDestroy"
+  | "cuStreamWaitEvent"
   | "cuStreamBeginCapture"
   | "cuStreamEndCapture"
   | "cuEventCreate"
@@ -202,6 +206,16 @@ function streamFunctions(driver: FakeDriver): StreamFunctions {
     cuStreamDestroy: (handle) => {
       driver.finish();
       driver.remove("stream", handle);
+      return success;
+    },
+    cuStreamWaitEvent: (handle, eventHandle) => {
+      const [waiting, recorded] = [stream(handle), event(eventHandle)];
+      if (waiting === undefined || recorded?.stream === undefined) return invalidValue;
+      // The event may be recorded again before its turn comes: what counts is where it is now.
+      const { stream: other, position } = recorded;
+      waiting.issue(() => {
+        other.advance(position);
+      });
       return success;
     },
     cuStreamBeginCapture: (handle) => {

@@ -145,6 +145,7 @@ export interface HarnessOptions extends FakeOptions, DeviceOptions {
   readonly compiler?: KernelCompiler;
   readonly cache?: KernelCache;
   readonly onPrint?: (line: string) => void;
+  readonly memoryLimit?: number;
   readonly driver?: FakeDriver;
 }
 
@@ -162,8 +163,11 @@ export function openFake(options: HarnessOptions = {}): Harness {
   const context = new CudaContext(driver, 0);
   try {
     const loader = kernelLoader(options.compiler ?? stubCompiler(options.plans), cache);
-    const { onPrint } = options;
-    const backend = new CudaBackend(context, loader, onPrint === undefined ? {} : { onPrint });
+    const { onPrint, memoryLimit } = options;
+    const backend = new CudaBackend(context, loader, {
+      ...(onPrint !== undefined && { onPrint }),
+      ...(memoryLimit !== undefined && { memoryLimit }),
+    });
     // Notes are looked for on the record, and would only fill the tests' output.
     return {
       driver,

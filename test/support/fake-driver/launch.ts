@@ -8,6 +8,7 @@ import type { FakeStream } from "./stream.ts";
 type LaunchFunctions = Pick<
   DriverCalls,
   | "cuTensorMapEncodeTiled"
+  | "cuTensorMapEncodeIm2col"
   | "cuLaunchKernelEx"
   | "cuGraphInstantiate"
   | "cuGraphLaunch"
@@ -114,6 +115,10 @@ export function launchFunctions(driver: FakeDriver, give: Give): LaunchFunctions
           map.setBigUint64(48 + 8 * axis, along.getBigUint64(8 * (axis - 1), true), true);
         map.setUint32(88 + 4 * axis, across.getUint32(4 * axis, true), true);
       }
+      return success;
+    },
+    cuTensorMapEncodeIm2col: (target) => {
+      viewAt(driver, target, 128).setUint8(4, 1);
       return success;
     },
     cuLaunchKernelEx: (config, handle, pointers) => {

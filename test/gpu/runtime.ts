@@ -1,0 +1,219 @@
+/**
+ * What devices do besides running kernels, on a real one: views with strides, copies between devices, streams, and
+ * code of other compilers. Each check throws where something is wrong.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { open } from "../../src/runtime/open.ts";
+import type { Device } from "../../src/device/device.ts";
+import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
+import type { TensorMap } from "../../src/emulator/tensor-map.ts";
+import { f32, i32 } from "../../src/formats/dtype.ts";
+import { fromNumbers, toNested } from "../../src/formats/hostarray.ts";
+import { array, dim, kernel, loop, scalar } from "../../src/lang/index.ts";
+
+const count = (length: number): Float32Array => Float32Array.from({ length }, (_, index) => index);
+
+async function stridedViews(device: Device): Promise<void> {
+  const [n, pitch] = [dim("n"), dim("pitch")];
+  const rows = kernel(
+    {
+      name: "rows",
+      grid: { i: n },
+      inputs: { x: array(f32, [n, 64], { strides: [1, pitch] }) },
+      outputs: { out: array(f32, [n, 64]) },
+    },
+    ({ i, x, out }) => out.at(i).store(x.at(i).load()),
+  );
+  const x = await device.upload(fromNumbers(f32, [64, 48], count(64 * 48)));
+  const { out } = await device.run(rows, { x: x.transpose() });
+  deepEqual(toNested(out), toNested(await device.download(x.transpose())));
+  await device.fill(x.slice(7, 9, 1), -1);
+  equal(await device.element(x, 5, 7), -1);
+  equal(await device.element(x.transpose(), 6, 5), 5 * 48 + 6);
+  x.dispose();
+}
+
+async function copiesBetweenDevices(device: Device): Promise<void> {
+  const other = await open("emulator");
+  const here = await device.upload(fromNumbers(f32, [100], count(100)));
+  const there = other.allocate(f32, [100]);
+  const back = await device.zeros(f32, [100]);
+  void other.copy(here, there);
+  void device.copy(there, back);
+  deepEqual(Array.from((await device.download(back)).data), Array.from(count(100)));
+  for (const each of [here, there, back]) each.dispose();
+  other.dispose();
+}
+
+/** Keeps one processor busy for some time. */
+const busy = kernel(
+  {
+    name: "busy",
+    inputs: { x: array(f32, [32]), steps: scalar(i32) },
+    outputs: { out: array(f32, [32]) },
+  },
+  ({ x, steps, out }) => {
+    const initial = x.load();
+    out.store(loop({ to: steps, carry: initial }, (_, value) => value.mul(1.000001).add(1e-9)));
+  },
+);
+
+async function streams(device: Device): Promise<string> {
+  const x = await device.upload(fromNumbers(f32, [32], count(32)));
+  const outs = [0, 1, 2, 3].map(() => device.allocate(f32, [32]));
+  const lines = outs.map(() => device.stream());
+  const steps = device.name === "gpu" ? 200_000 : 20;
+  const launchAll = (on: (index: number) => { launch: Device["launch"] }) => () => {
+    outs.forEach((out, index) => {
+      on(index).launch(busy, { x, steps, out });
+    });
+  };
+  const alone = launchAll(() => device);
+  const beside = launchAll((index) => lines[index] ?? device);
+  await device.time(alone);
+  const oneByOne = await device.time(alone);
+  const expected = Array.from((await device.download(outs[0] ?? x)).data);
+  for (const out of outs) await device.fill(out, 0);
+  const together = await device.time(beside);
+  for (const out of outs) deepEqual(Array.from((await device.download(out)).data), expected);
+  if (device.name === "gpu") ok(together < 0.5 * oneByOne, `${together} of ${oneByOne} ms`);
+  for (const each of [x, ...outs, ...lines]) each.dispose();
+  return `four kernels ${oneByOne.toFixed(2)} ms on one stream, ${together.toFixed(2)} ms on four`;
+}
+
+const scaledPtx = `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scaled(.param .u64 x, .param .f32 factor, .param .u64 out, .param .u32 n)
+{
+  .reg .pred %p; .reg .b32 %i, %n; .reg .b64 %x, %out, %step; .reg .f32 %v, %factor;
+  ld.param.u64 %x, [x]; ld.param.u64 %out, [out]; ld.param.f32 %factor, [factor]; ld.param.u32 %n, [n];
+  mov.u32 %i, %tid.x; setp.ge.u32 %p, %i, %n;
+  @%p bra END;
+  mul.wide.u32 %step, %i, 4; add.s64 %x, %x, %step; add.s64 %out, %out, %step;
+  ld.global.f32 %v, [%x]; mul.f32 %v, %v, %factor; st.global.f32 [%out], %v;
+END:
+  ret;
+}`;
+
+async function codeOfOthers(device: Device): Promise<void> {
+  const x = await device.upload(fromNumbers(f32, [5], [1, 2, 3, 4, 5]));
+  const out = await device.zeros(f32, [5]);
+  const run = async (code: string | Uint8Array, factor: number): Promise<void> => {
+    const module = device.load(code, "scaled");
+    const parameters = [x, { dtype: f32, value: factor }, out, 5];
+    device.launch(module, { blocks: 1, lanes: 32, parameters });
+    deepEqual(
+      Array.from((await device.download(out)).data),
+      [1, 2, 3, 4, 5].map((value) => factor * value),
+    );
+    const bound = device.bind(module, { blocks: 1, lanes: 32, parameters });
+    const recording = device.record([bound, bound]);
+    recording.launch();
+    await device.synchronize();
+    for (const each of [recording, bound, module]) each.dispose();
+  };
+  await run(scaledPtx, 2);
+  if (device.name === "gpu") await run(assembled(scaledPtx), 3);
+  x.dispose();
+  out.dispose();
+}
+
+function assembled(ptx: string): Uint8Array {
+  const folder = mkdtempSync(join(tmpdir(), "cubin-"));
+  try {
+    const [source, output] = [join(folder, "a.ptx"), join(folder, "a.cubin")];
+    writeFileSync(source, ptx);
+    const { status, stderr } = spawnSync("ptxas", ["-arch=sm_90", "-o", output, source]);
+    equal(status, 0, String(stderr));
+    return readFileSync(output);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Copies 128 bytes that it is given by value: the tensor map as the device's driver makes it. */
+const mapPtx = `.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry dump(.param .align 64 .b8 map[128], .param .u64 out)
+{
+  .reg .b32 %i, %v; .reg .b64 %out, %step, %map;
+  ld.param.u64 %out, [out]; mov.u32 %i, %tid.x; mul.wide.u32 %step, %i, 4;
+  mov.b64 %map, map; add.s64 %map, %map, %step; ld.param.u32 %v, [%map];
+  add.s64 %out, %out, %step; st.global.u32 [%out], %v;
+  ret;
+}`;
+
+async function tensorMaps(device: Device): Promise<void> {
+  const module = device.load(mapPtx, "dump");
+  const x = await device.zeros(f32, [2, 16, 16, 64]);
+  const out = await device.zeros(i32, [32]);
+  const settings = [
+    { box: [32, 4, 2, 1], swizzle: 128 as const },
+    { box: [16, 8, 1, 1], fill: "nan" as const, elementStrides: [1, 2, 1, 1] },
+    { box: [32, 64], corners: { lower: [-1, -1], upper: [-1, -1] } },
+  ];
+  for (const each of settings) {
+    const map = device.tensorMap(x, each);
+    device.launch(module, { blocks: 1, lanes: 32, parameters: [map, out] });
+    const found = new Uint8Array((await device.download(out)).data.slice().buffer);
+    const address = Number(new DataView(found.buffer).getBigUint64(0, true));
+    const described: TensorMap = {
+      type: "f32",
+      address,
+      extents: [64, 16, 16, 2],
+      strides: [256, 4096, 65536],
+      swizzle: 0,
+      fill: "zero",
+      ...each,
+    };
+    deepEqual(found, encodeTensorMap(described), JSON.stringify(each));
+  }
+  for (const each of [module, x, out]) each.dispose();
+}
+
+async function memory(device: Device): Promise<void> {
+  const before = device.memory;
+  const x = device.allocate(f32, [1 << 20]);
+  equal(device.memory.used - before.used, 4 << 20);
+  ok(device.memory.reserved >= device.memory.used);
+  x.dispose();
+  await device.synchronize();
+  device.trim();
+  equal(device.memory.used, before.used);
+}
+
+type Check = (device: Device) => Promise<string | void>;
+
+const checks: { readonly [name: string]: Check } = {
+  "views with strides": stridedViews,
+  "copies between devices": copiesBetweenDevices,
+  streams,
+  "code of other compilers": codeOfOthers,
+  "tensor maps of code": tensorMaps,
+  memory,
+};
+
+/** Runs the checks whose name is wanted. */
+export async function runRuntimeChecks(
+  device: Device,
+  isWanted: (name: string) => boolean,
+): Promise<readonly { readonly name: string; readonly problem: string | undefined }[]> {
+  const results: { name: string; problem: string | undefined }[] = [];
+  for (const [title, check] of Object.entries(checks)) {
+    const name = `runtime: ${title}`;
+    if (!isWanted(name)) continue;
+    try {
+      const said = await check(device);
+      results.push({ name: said === undefined ? name : `${name}: ${said}`, problem: undefined });
+    } catch (error) {
+      results.push({ name, problem: error instanceof Error ? error.message : String(error) });
+    }
+  }
+  return results;
+}
