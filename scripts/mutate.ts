@@ -5,7 +5,7 @@
  *   npm run mutate                                   all faults, one after the other
  *   npm run mutate -- --jobs 2                       two copies at a time
  *   npm run mutate -- --only passes                  one area
- *   npm run mutate -- --only passes/sub-self-float   one fault
+ *   npm run mutate -- --only passes/sub-self-float   one fault; `--only` may be repeated
  *   npm run mutate -- --json results.json            the results as data
  *   npm run mutate -- --write                        also docs/mutation.md; needs all faults
  */
@@ -21,7 +21,7 @@ import { writeResults } from "./results-section.ts";
 
 const { values: settings } = parseArgs({
   options: {
-    only: { type: "string" },
+    only: { type: "string", multiple: true },
     jobs: { type: "string", default: "1" },
     timeout: { type: "string", default: "120" },
     date: { type: "string", default: new Date().toISOString().slice(0, 10) },

@@ -31,7 +31,7 @@ function results(...verdicts: readonly Verdict[]): readonly Result[] {
 
 describe("the list of faults", () => {
   test("covers every layer from formats to the emulator", () => {
-    const count = (area: string) => selectFaults(faults, area).length;
+    const count = (area: string) => selectFaults(faults, [area]).length;
     expect(count("formats")).toBeGreaterThanOrEqual(20);
     expect(count("passes")).toBeGreaterThanOrEqual(15);
     expect(count("simulator")).toBeGreaterThanOrEqual(30);
@@ -66,9 +66,11 @@ describe("the list of faults", () => {
 
   test("is searched by name and by area", () => {
     const [first] = faults;
-    expect(first && selectFaults(faults, first.id)).toEqual([first]);
-    expect(selectFaults(faults, undefined)).toBe(faults);
-    expect(() => selectFaults(faults, "nothing")).toThrow("no fault or area is called nothing");
+    const passes = faults.filter(({ area }) => area === "passes");
+    expect(first && selectFaults(faults, [first.id])).toEqual([first]);
+    expect(selectFaults(faults, ["passes", first?.id ?? ""])).toEqual([first, ...passes]);
+    expect(selectFaults(faults)).toBe(faults);
+    expect(() => selectFaults(faults, ["nothing"])).toThrow("no fault or area is called nothing");
   });
 });
 

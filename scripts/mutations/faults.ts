@@ -78,11 +78,15 @@ export function applyFault(source: string, { id, file, find, replace }: Fault): 
   return source.replace(find, () => replace);
 }
 
-/** The faults of an area, or the one of that name; all of them for no name. */
-export function selectFaults(faults: readonly Fault[], name: string | undefined): readonly Fault[] {
-  if (name === undefined) return faults;
-  const selected = faults.filter(({ id, area }) => id === name || area === name);
-  if (selected.length > 0) return selected;
-  const areas = [...new Set(faults.map(({ area }) => area))];
-  throw new Error(`no fault or area is called ${name}; the areas are ${areas.join(", ")}`);
+/** The faults of areas, or those of the names; all of them for no name. */
+export function selectFaults(
+  faults: readonly Fault[],
+  names: readonly string[] = [],
+): readonly Fault[] {
+  const areas = new Set(faults.map(({ area }) => area));
+  for (const name of names)
+    if (!areas.has(name) && !faults.some(({ id }) => id === name))
+      throw new Error(`no fault or area is called ${name}; the areas are ${[...areas].join(", ")}`);
+  if (names.length === 0) return faults;
+  return faults.filter(({ id, area }) => names.includes(id) || names.includes(area));
 }
