@@ -31,6 +31,8 @@ export interface Tally {
   kernels: number;
   /** Of the kernels, those that were placed in any way instead of the cheapest. */
   placedAtRandom: number;
+  /** Of the kernels, those that a GPU ran too. */
+  onGpu: number;
   texts: number;
   readonly byKind: Counts;
   readonly byTarget: Counts;
@@ -45,6 +47,7 @@ export function emptyTally(): Tally {
   return {
     kernels: 0,
     placedAtRandom: 0,
+    onGpu: 0,
     texts: 0,
     byKind: {},
     byTarget: {},
@@ -62,6 +65,7 @@ function count(counts: Counts, name: string, more = 1): void {
 export function addTally(sum: Tally, more: Tally): void {
   sum.kernels += more.kernels;
   sum.placedAtRandom += more.placedAtRandom;
+  sum.onGpu += more.onGpu;
   sum.texts += more.texts;
   for (const key of ["byKind", "byTarget", "refused"] as const)
     for (const [name, number] of Object.entries(more[key])) count(sum[key], name, number);
@@ -125,6 +129,7 @@ export class Campaign {
     const verdict = await judge(subject, gpu);
     tally.kernels += 1;
     if (subject.placement !== undefined) tally.placedAtRandom += 1;
+    if (gpu?.runs(subject.target) === true && verdict.kind !== "skipped") tally.onGpu += 1;
     count(tally.byKind, subject.kind);
     count(tally.byTarget, subject.target);
     if (verdict.kind === "skipped") count(tally.refused, verdict.why);

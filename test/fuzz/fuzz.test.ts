@@ -60,6 +60,7 @@ describe("a device beside the emulator", () => {
     let opened: EmulatorBackend | undefined;
     const gpu = {
       times: 0,
+      runs: () => true,
       async backend(): Promise<Backend> {
         if (opened === undefined) gpu.times += 1;
         opened ??= new EmulatorBackend({ target: targets.sm_90a, threads: 1 });

@@ -8,7 +8,7 @@
  *   --jobs N         processes at a time; 1 unless given
  *   --seed N         where to begin; the time of day unless given
  *   --targets A,B    the targets that kernels are compiled for; all unless given
- *   --device gpu     compares with a GPU too
+ *   --device gpu     compares with a GPU too, where a kernel's target is that of the GPU or sm_80
  *   --tally FILE     adds to the counts in a file, and goes on from the seed where those end
  *   --keep           adds seeds that exercise something new to the corpus
  *
@@ -65,10 +65,8 @@ function isTarget(name: string): name is FuzzTarget {
   return (fuzzTargets as readonly string[]).includes(name);
 }
 
-/** A GPU takes code for itself and for those before it. */
 function chosenTargets(): readonly FuzzTarget[] {
-  const otherwise = settings.device === "gpu" ? "sm_80,sm_90a" : fuzzTargets.join(",");
-  const names = (settings.targets ?? otherwise).split(",");
+  const names = settings.targets?.split(",") ?? fuzzTargets;
   const chosen = names.filter(isTarget);
   if (chosen.length !== names.length)
     throw new Error(`--targets takes ${fuzzTargets.join(", ")}, not ${settings.targets}`);
@@ -82,8 +80,18 @@ function keepFailure({ seed, kind, why, text }: Failure): void {
   console.error(`${file}\n${why.split("\n").slice(0, 8).join("\n")}\n`);
 }
 
+/** The first GPU of the machine. It takes code for itself, and portable code for those before it. */
 class OpenedGpu implements Gpu {
+  readonly #own: string;
   #backend: Promise<Backend> | undefined;
+
+  constructor(own: string) {
+    this.#own = own;
+  }
+
+  runs(target: FuzzTarget): boolean {
+    return target === this.#own || target === "sm_80";
+  }
 
   backend(): Promise<Backend> {
     return (this.#backend ??= openGpu() as Promise<Backend>);
@@ -98,7 +106,14 @@ class OpenedGpu implements Gpu {
   }
 }
 
-const gpu = settings.device === "gpu" ? new OpenedGpu() : undefined;
+async function openedGpu(): Promise<Gpu> {
+  const backend = await openGpu();
+  const { name } = backend.target;
+  backend.dispose();
+  return new OpenedGpu(name);
+}
+
+const gpu = settings.device === "gpu" ? await openedGpu() : undefined;
 const campaign = new Campaign({ targets: chosenTargets(), gpu, onFailure: keepFailure });
 
 /** The command by which this process starts others like it. */

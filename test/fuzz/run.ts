@@ -22,7 +22,7 @@ import { TilewrightError } from "../../src/support/diagnostics.ts";
 import { Random } from "../../src/support/random.ts";
 import { targets } from "../../src/targets/target.ts";
 import { dataFor, difference, elementsText, scalarFor } from "./data.ts";
-import type { Subject } from "./subjects.ts";
+import type { FuzzTarget, Subject } from "./subjects.ts";
 
 /** Runs that take longer say nothing. */
 const limits = { timeLimit: 20_000 };
@@ -40,6 +40,8 @@ export type Verdict =
 
 /** A GPU that can be opened again, since a kernel that faults takes the device with it. */
 export interface Gpu {
+  /** Whether it takes code for a target. */
+  runs(target: FuzzTarget): boolean;
   backend(): Promise<Backend>;
   /** Gives up the device of now. */
   close(): void;
@@ -149,7 +151,8 @@ async function* otherWays(
   const emulated = await outcome(() => results(emulator, emulator.load(compiled).program, subject));
   emulator.dispose();
   yield ["the emulator", emulated];
-  if (gpu !== undefined) yield ["the GPU", await outcome(() => onGpu(gpu, compiled, subject))];
+  if (gpu?.runs(subject.target) === true)
+    yield ["the GPU", await outcome(() => onGpu(gpu, compiled, subject))];
 }
 
 async function onGpu(gpu: Gpu, compiled: CompiledKernel, subject: Subject): Promise<string> {

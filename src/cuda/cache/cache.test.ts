@@ -196,7 +196,7 @@ describe("the store", () => {
           const [folder, seed] = process.argv.slice(2);
           const store = new FileStore(folder, 60000);
           let seen = 0;
-          for (let round = 0; round < 150; round += 1) {
+          for (let round = 0; round < 60; round += 1) {
             const key = "key-" + ((round * 7 + Number(seed)) % 5);
             const found = store.read(key);
             if (found !== undefined) {
@@ -216,7 +216,7 @@ describe("the store", () => {
       outfile,
     });
     const shared = join(folder, "shared");
-    const runs = [3, 5, 9].map((seed) =>
+    const runs = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) =>
       promisify(execFile)(process.execPath, [outfile, shared, String(seed)]),
     );
     for (const { stdout } of await Promise.all(runs)) expect(Number(stdout)).toBeGreaterThan(0);

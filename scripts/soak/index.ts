@@ -1,0 +1,92 @@
+/**
+ * `npm run soak -- --work launches --count 1000000`: does one thing for long and watches memory. It fails where a
+ * result is wrong or memory grows.
+ *
+ *   --work NAME      launches (of one kernel), kernels (all different, on one device), rounds (open, fail, dispose)
+ *                    or everything, which it is unless given
+ *   --device NAME    simulator, emulator or gpu; emulator unless given
+ *   --count N        how many; no end unless given
+ *   --minutes N      how long at most; 1 unless given
+ *   --every N        seconds between two looks at memory; 1 unless given
+ *   --log FILE       writes the samples as JSON
+ *   --plot FILE      draws them as an SVG
+ *
+ * The last line is what was done and by how much memory grew, in MiB, as JSON.
+ */
+import { writeFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { CudaContext } from "../../src/cuda/context.ts";
+import { processDriver } from "../../src/cuda/open.ts";
+import type { DeviceName } from "tilewright";
+import { growth, measures, MemoryWatch } from "./memory.ts";
+import { plotMemory } from "./plot.ts";
+import { makeWork, workNames } from "./work.ts";
+import type { WorkName } from "./work.ts";
+
+const { values: settings } = parseArgs({
+  options: {
+    work: { type: "string", default: "everything" },
+    device: { type: "string", default: "emulator" },
+    count: { type: "string", default: "Infinity" },
+    minutes: { type: "string", default: "1" },
+    every: { type: "string", default: "1" },
+    log: { type: "string" },
+    plot: { type: "string" },
+  },
+});
+
+/** Of the heap, buffers and device; the resident set is the allocator's, and shown alone. */
+const mostGrowth = 16 * 2 ** 20;
+
+function isWork(name: string): name is WorkName {
+  return (workNames as readonly string[]).includes(name);
+}
+
+/** Bytes in use on the GPU, asked through a context that lives as long as the soak. */
+async function deviceMemory(): Promise<() => number | undefined> {
+  if (settings.device !== "gpu") return () => undefined;
+  const context = new CudaContext(await processDriver(), 0);
+  return () => {
+    context.enter();
+    const memory = context.memory();
+    return memory === undefined ? undefined : memory.total - memory.free;
+  };
+}
+
+if (!isWork(settings.work)) throw new Error(`--work takes ${workNames.join(", ")}`);
+const work = await makeWork(settings.work, settings.device as DeviceName);
+const watch = new MemoryWatch(await deviceMemory(), Number(settings.every));
+const [count, seconds] = [Number(settings.count), 60 * Number(settings.minutes)];
+let done = 0;
+watch.note(done);
+while (done < count && watch.seconds < seconds) {
+  done += await work.step();
+  watch.note(done);
+}
+work.end();
+watch.note(done, true);
+
+const { samples } = watch;
+const grown = measures.flatMap((measure) => {
+  const bytes = growth(samples, measure);
+  return bytes === undefined ? [] : [{ measure, bytes }];
+});
+const title = `${settings.work} on the ${settings.device}: ${done} in ${watch.seconds.toFixed(0)} s`;
+if (settings.log !== undefined) writeFileSync(settings.log, `${JSON.stringify(samples)}\n`);
+if (settings.plot !== undefined) writeFileSync(settings.plot, plotMemory(samples, title));
+const mebibytes = Object.fromEntries(
+  grown.map(({ measure, bytes }) => [measure, Number((bytes / 2 ** 20).toFixed(2))]),
+);
+console.log(
+  JSON.stringify({
+    work: settings.work,
+    device: settings.device,
+    done,
+    seconds: Number(watch.seconds.toFixed(1)),
+    samples: samples.length,
+    grownMebibytes: mebibytes,
+  }),
+);
+if (grown.some(({ measure, bytes }) => measure !== "resident" && bytes > mostGrowth))
+  process.exitCode = 1;
