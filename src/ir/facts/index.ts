@@ -1,6 +1,7 @@
 /**
  * Facts about the integers of a kernel, worked out when asked for, from what defines them. Of a tile a fact
- * holds of each element. What memory holds, what loops carry and what comes from floats may be anything.
+ * holds of each element. What memory holds and what comes from floats may be anything; of what loops carry, facts are
+ * found by induction (`carried.ts`).
  *
  *   loop(cdiv(k, 64), (step) => …)     step: from 0, below ceildiv(k, 64)
  *   x.at(slice(step.mul(64), 64))      step · 64: from 0, a multiple of 64, below k
@@ -14,6 +15,8 @@ import { warpsPerThread } from "../../targets/target.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
+import { carriedBy, covers, guesses, refined } from "./carried.ts";
+import type { Carried } from "./carried.ts";
 import { anyOf, between, constantOf, divisorOf, either, exactly, gcd, stored } from "./fact.ts";
 import { rangeOf, tightened } from "./fact.ts";
 import type { Fact, Range } from "./fact.ts";
@@ -24,6 +27,9 @@ export type { Fact } from "./fact.ts";
 
 const indexRange: Range = { least: -(2n ** 31n), greatest: 2n ** 31n - 1n };
 
+/** Guesses about loops within loops that rest on each other; deeper ones are not made. */
+const deepestGuess = 4;
+
 /** Divisors are cut off at what no alignment asks for. */
 const greatestDivisor = 2n ** 20n;
 
@@ -33,13 +39,18 @@ export class Facts {
   readonly #kernel: Kernel;
   /** What gives the indices of its body a value. */
   readonly #indices = new Map<Value, Op<"loop"> | Op<"warps">>();
-  readonly #known = new Map<Value, Fact>();
+  readonly #carried = new Map<Value, Carried>();
+  /** What is known for good, and above it what follows from guesses that are being tried. */
+  readonly #known: Map<Value, Fact>[] = [new Map<Value, Fact>()];
 
   constructor(kernel: Kernel, definitions: ReadonlyMap<Value, AnyOp> = definingOps(kernel.body)) {
     this.#kernel = kernel;
     this.definitions = definitions;
     this.sizes = new SizeFacts(kernel.grid);
     walkOps(kernel.body, (op) => {
+      if (op.kind === "loop" || op.kind === "while")
+        for (const carried of carriedBy(op))
+          for (const parameter of carried.parameters) this.#carried.set(parameter, carried);
       if (op.kind !== "loop" && op.kind !== "warps") return;
       const [index] = op.regions.body.parameters;
       if (index !== undefined) this.#indices.set(index, op);
@@ -48,12 +59,14 @@ export class Facts {
 
   /** The fact of an integer or bool, or of the elements of a tile of them. */
   of(value: Value): Fact {
-    const known = this.#known.get(value);
-    if (known !== undefined) return known;
+    for (const layer of this.#known.toReversed()) {
+      const known = layer.get(value);
+      if (known !== undefined) return known;
+    }
     const range = isData(value.type) ? rangeOf(value.type.dtype) : undefined;
     if (range === undefined) throw new Error(`%${value.id} is no integer`);
     const fact = this.#compute(value, range);
-    this.#known.set(value, fact);
+    this.#known.at(-1)?.set(value, fact);
     return fact;
   }
 
@@ -111,9 +124,37 @@ export class Facts {
     const indexed = this.#indices.get(value);
     if (indexed?.kind === "warps") return this.indexOf(warpsPerThread);
     if (indexed?.kind === "loop") return this.#counter(indexed, range);
+    const carried = this.#carried.get(value);
+    if (carried !== undefined) return this.#byInduction(carried, range);
     const op = this.definitions.get(value);
     if (op === undefined) return anyOf(range);
     return applyRule(rules, op, { facts: this, range, position: op.results.indexOf(value) });
+  }
+
+  /** What a loop gives in this place: what it began with, or what a step handed on. */
+  resultOf(op: Op<"loop"> | Op<"while">, position: number, range: Range): Fact {
+    const [parameter] = carriedBy(op)[position]?.parameters ?? [];
+    return parameter === undefined ? anyOf(range) : this.of(parameter);
+  }
+
+  /** The first guess that a step keeps. */
+  #byInduction(carried: Carried, range: Range): Fact {
+    if (this.#known.length > deepestGuess) return anyOf(range);
+    const start = this.of(carried.initial);
+    const afterOne = (guess: Fact): Fact => this.#supposing(carried, guess);
+    for (const guess of guesses(carried, start, afterOne, this.definitions))
+      if (covers(guess, start) && covers(guess, afterOne(guess))) return guess;
+    return anyOf(range);
+  }
+
+  /** What a step hands on where the guess holds of it; nothing that follows from the guess is kept. */
+  #supposing({ parameters, yielded }: Carried, guess: Fact): Fact {
+    this.#known.push(new Map(parameters.map((parameter) => [parameter, guess])));
+    try {
+      return this.of(yielded);
+    } finally {
+      this.#known.pop();
+    }
   }
 
   /** A loop counts from `lower` by whole steps while it is below `upper`; it does not wrap. */
@@ -190,7 +231,13 @@ const rules: OpRules<[Request], Fact> = {
     binaryFact(attributes.fn, facts.of(operands.left), facts.of(operands.right), range),
   compare: anything,
   fma: anything,
-  select: ({ operands }, request) => oneOf([operands.ifTrue, operands.ifFalse], request),
+  select: ({ operands }, { facts }) => {
+    const condition = facts.definitions.get(operands.condition);
+    const constant = (value: Value): bigint | undefined => constantOf(facts.of(value));
+    const chosen = (value: Value, holds: boolean): Fact =>
+      refined(value, facts.of(value), condition, holds, constant);
+    return either(chosen(operands.ifTrue, true), chosen(operands.ifFalse, false));
+  },
   cast: ({ operands }, { facts, range }) => {
     const source = facts.ofAny(operands.source);
     return source === undefined ? anyOf(range) : converted(source, range);
@@ -246,8 +293,8 @@ const rules: OpRules<[Request], Fact> = {
   alloc_semaphore: anything,
   semaphore_signal: anything,
   semaphore_wait: anything,
-  loop: anything,
-  while: anything,
+  loop: (op, { facts, range, position }) => facts.resultOf(op, position, range),
+  while: (op, { facts, range, position }) => facts.resultOf(op, position, range),
   if: ({ regions }, request) =>
     oneOf(
       [regions.then, regions.otherwise].map((region) => yieldedValues(region)[request.position]),
