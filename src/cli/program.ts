@@ -141,7 +141,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .description(
       "Imports FILE. If it exports main, calls main(device). Otherwise runs every exported kernel on " +
         "seeded random inputs and prints its outputs. A file with neither is a plain script. Files that end " +
-        "in .mlir are programs of StableHLO: @main, or the only function, of each of them is evaluated.",
+        "in .mlir are programs of StableHLO: @main, or the only function, of each of them runs.",
     )
     .addArgument(fileArgument())
     .argument("[arguments...]", "what the program finds in process.argv, after --")

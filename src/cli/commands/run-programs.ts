@@ -1,10 +1,12 @@
 /**
  * `tilewright run FILE.mlir…`: programs of StableHLO. Of each program of each file runs `@main`, or its only
- * function; its checks must hold, and with --compare its results must agree with those of a file.
+ * function, on the evaluator or on a device; its checks must hold, and with --compare its results must agree with
+ * those of a file.
  *
  *   --json   [{ "file": "f.mlir", "function": "main", "ok": false, "code": "TW9502", "message": "…" }, …]
  */
 import { readFileSync } from "node:fs";
+import type { Device } from "../../device/device.ts";
 import { readNpz } from "../../files/npz.ts";
 import { formatArray } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
@@ -15,10 +17,14 @@ import {
   evaluate,
   namedTensors,
 } from "../../graph/evaluate/index.ts";
-import type { Datum } from "../../graph/evaluate/index.ts";
+import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
+import { compilePlan } from "../../graph/plan/compile.ts";
+import { Program } from "../../graph/plan/program.ts";
 import { parseGraph } from "../../graph/text/index.ts";
 import { verifyGraph } from "../../graph/verify/index.ts";
+import { open } from "../../runtime/open.ts";
+import type { DeviceName } from "../../runtime/open-options.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
 import { failureText } from "../failure.ts";
@@ -26,7 +32,7 @@ import type { Output } from "../output.ts";
 
 export interface RunProgramsSettings {
   readonly files: readonly string[];
-  readonly device: string;
+  readonly device: DeviceName | "evaluator";
   /** npz files: arrays in0, in1 … for the parameters, out0, out1 … for the results. */
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
@@ -50,18 +56,17 @@ export async function runProgramsCommand(
   settings: RunProgramsSettings,
   output: Output,
 ): Promise<number> {
-  const { files, device, inputs, compare } = settings;
-  if (device !== "evaluator")
-    throw new TilewrightError({
-      code: "TW5013",
-      message: `programs cannot run on the ${device} yet`,
-      location: unknownLocation,
-      expected: "--device evaluator",
-      found: `--device ${device}`,
-    });
+  const { files, inputs, compare } = settings;
   const given = inputs === undefined ? {} : await readArrays(inputs);
   const expected = compare === undefined ? undefined : await readArrays(compare);
-  const outcomes = files.flatMap((file) => runFile(file, { given, expected, settings, output }));
+  const device = settings.device === "evaluator" ? undefined : await open(settings.device);
+  const outcomes: Outcome[] = [];
+  try {
+    for (const file of files)
+      outcomes.push(...(await runFile(file, { given, expected, settings, output, device })));
+  } finally {
+    device?.dispose();
+  }
   for (const outcome of outcomes) report(outcome, output);
   const failed = outcomes.filter(({ ok }) => !ok).length;
   if (outcomes.length > 1)
@@ -91,25 +96,29 @@ interface Run {
   readonly expected: Arrays | undefined;
   readonly settings: RunProgramsSettings;
   readonly output: Output;
+  /** The evaluator where there is none. */
+  readonly device: Device | undefined;
 }
 
-function runFile(file: string, run: Run): readonly Outcome[] {
+async function runFile(file: string, run: Run): Promise<readonly Outcome[]> {
   let modules: readonly GraphModule[];
   try {
     modules = parseGraph(new TextDecoder().decode(read(file)), file);
   } catch (error) {
     return [failed(file, "", error)];
   }
-  return modules.map((module) => runProgram(file, module, run));
+  const outcomes: Outcome[] = [];
+  for (const module of modules) outcomes.push(await runProgram(file, module, run));
+  return outcomes;
 }
 
-function runProgram(file: string, module: GraphModule, run: Run): Outcome {
+async function runProgram(file: string, module: GraphModule, run: Run): Promise<Outcome> {
   let name = "";
   try {
     const entry = entryOf(module);
     verifyGraph(module);
     ({ name } = entry);
-    const results = evaluateEntry(module, entry, run);
+    const results = await runEntry(module, entry, run);
     for (const [i, result] of results.entries()) run.output.line(resultText(i, result));
     return { file, function: name, ok: true, code: null, message: "passed" };
   } catch (error) {
@@ -130,41 +139,71 @@ function entryOf(module: GraphModule): GraphFunction {
   });
 }
 
-function evaluateEntry(
+/** The results of a program, on the evaluator or on a device, which agree with those of the file if there is one. */
+async function runEntry(
   module: GraphModule,
   { name, body }: GraphFunction,
-  { given, expected, settings, output }: Run,
-): readonly Datum[] {
+  { given, expected, settings, output, device }: Run,
+): Promise<readonly Datum[]> {
   const inputs = namedTensors(
     given,
     "in",
     body.parameters.map(({ type }) => type),
   );
   const { seed } = settings;
-  const results = evaluate(module, name, inputs, {
-    seed,
-    print: (text) => {
-      output.text(`${text}\n`);
-    },
-  });
-  if (expected === undefined) return results;
-  const theirs = namedTensors(
-    expected,
-    "out",
-    body.results.map(({ type }) => type),
-  );
-  const reference = evaluate(module, name, inputs, { seed, widened: true });
+  const print = (text: string): void => {
+    output.text(`${text}\n`);
+  };
+  const results =
+    device === undefined
+      ? evaluate(module, name, inputs, { seed, print })
+      : await runOnDevice(device, module, name, inputs);
+  if (expected !== undefined)
+    requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
+      name,
+      file: settings.compare ?? "",
+      theirs: namedTensors(
+        expected,
+        "out",
+        body.results.map(({ type }) => type),
+      ),
+    });
+  return results;
+}
+
+async function runOnDevice(
+  device: Device,
+  module: GraphModule,
+  name: string,
+  inputs: readonly Tensor[],
+): Promise<readonly Datum[]> {
+  const program = await Program.load(device, compilePlan(module, name));
+  try {
+    return await program.run(inputs);
+  } finally {
+    program.dispose();
+  }
+}
+
+function requireAgreement(
+  results: readonly Datum[],
+  reference: readonly Datum[],
+  {
+    name,
+    file,
+    theirs,
+  }: { readonly name: string; readonly file: string; readonly theirs: readonly Tensor[] },
+): void {
   for (const [i, each] of theirs.entries()) {
     const difference = disagreement(results[i] as Datum, each, reference[i] as Datum);
     if (difference !== undefined)
       throw new TilewrightError({
         code: "TW5101",
-        message: `result ${i} of @${name} disagrees with out${i} of ${settings.compare}`,
+        message: `result ${i} of @${name} disagrees with out${i} of ${file}`,
         location: unknownLocation,
         found: difference,
       });
   }
-  return results;
 }
 
 function resultText(index: number, result: Datum): string {

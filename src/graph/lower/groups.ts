@@ -16,7 +16,7 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf } from "../ops/types.ts";
-import { loweringOf } from "./record.ts";
+import { loweringOf, tiledKernelOf } from "./record.ts";
 
 /** Kinds that look at elements of their operands more than once, or at all of several operands for each element. */
 const rereading: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
@@ -88,17 +88,23 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     const own = usages.get(op) ?? new Usage();
     if (isKept(op, own)) kept.add(op);
     const isRoot = kept.has(op);
-    const { form } = loweringOf(op);
     for (const value of usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
-      const isHandedOn = form === "control" && !isAsked(op, value) && isWritten(value);
-      if (form !== "map" && form !== "fold" && !isHandedOn) usage.isKept = true;
+      usage.isKept ||= needsMemory(op, value, isWritten(value));
       for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
     }
   }
   return kept;
+}
+
+/** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
+function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boolean {
+  const { form } = loweringOf(op);
+  if (form === "map") return false;
+  if (form === "fold") return tiledKernelOf(op)?.loadsWindows === true;
+  return form !== "control" || isAsked(op, value) || !isWritten;
 }
 
 /** Whether a branch depends on the value. */

@@ -14,6 +14,7 @@ import type { AnyPointRule } from "./context.ts";
 import { Points } from "./points/points.ts";
 import { loweringOf } from "./record.ts";
 import { cannotRun, dtypeOf, tensorTypeOf } from "./storage.ts";
+import type { TiledKernel } from "./tiled/tiled.ts";
 
 /** What a kernel computes. */
 export interface Group {
@@ -26,6 +27,8 @@ export interface Group {
   readonly results: readonly GraphValue[];
   /** Results at points, where that is not the rule of their op. */
   readonly rule?: ((points: Points, context: PointContext) => readonly Tile[]) | undefined;
+  /** A grid and a body of its own instead. */
+  readonly tiled?: TiledKernel | undefined;
   /** The op whose regions that rule runs. */
   readonly source?: AnyGraphOp | undefined;
   /** Tells such rules apart. */
@@ -63,39 +66,68 @@ function flatArray(value: GraphValue) {
   return array(dtypeOf(value) as DType, [sizeOf(tensorTypeOf(value).shape)]);
 }
 
+interface KernelParts {
+  readonly [name: string]: unknown;
+}
+
 function makeKernel(group: Group): KernelDefinition {
-  const { inputs, results, ops } = group;
-  const [first] = results;
-  if (first === undefined) throw new Error("a kernel has results");
-  const { shape } = tensorTypeOf(first);
-  const count = sizeOf(shape);
-  const width = widthFor(count);
-  const { source } = group;
-  const definitions = new Map(
-    [...ops, ...(source === undefined ? [] : [source])].flatMap(definitionsOf),
-  );
+  const { inputs, results, ops, source, tiled } = group;
+  const all = [...ops, ...(source === undefined ? [] : [source])];
+  const definitions = new Map(all.flatMap(definitionsOf));
+  const run = runOf(group);
   const spec = {
-    name: group.title,
-    grid: { block: cdiv(count, width) },
+    name: tiled === undefined ? group.title : `${group.title}_${tiled.title}`,
+    grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
     inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
     outputs: Object.fromEntries(results.map((value, i) => [outputName(i), flatArray(value)])),
   };
   return kernel(spec, (parts) => {
-    const named = parts as unknown as { readonly [name: string]: unknown };
+    const named = parts as unknown as KernelParts;
     const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
+    const outputs = results.map((_, i) => named[outputName(i)] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
-    const start = (named["block"] as Scalar<"i32">).mul(width);
-    const points =
-      shape.length === 0 ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
-    const tiles =
-      group.rule === undefined
-        ? results.map((value) => context.element(value, points))
-        : group.rule(points, context);
-    for (const [i, tile] of tiles.entries()) {
-      const out = named[outputName(i)] as Ref | undefined;
-      out?.at(slice(start, width)).store(tile.broadcastTo([width]));
+    if (tiled === undefined) {
+      storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
+      return;
     }
+    tiled.body({
+      context,
+      outputs,
+      ref: (value) => {
+        const found = refs.get(value);
+        if (found === undefined) throw new Error(`value ${value.id} is not loaded here`);
+        return found;
+      },
+      at: (axis) => named[axis] as Scalar<"i32">,
+    });
   }) as unknown as KernelDefinition;
+}
+
+/** How many elements results have, and how many of them a block makes. */
+function runOf({ results }: Group) {
+  const [first] = results;
+  if (first === undefined) throw new Error("a kernel has results");
+  const { shape } = tensorTypeOf(first);
+  const count = sizeOf(shape);
+  return { shape, count, width: widthFor(count) };
+}
+
+/** Stores results at a run of points. */
+function storeRun(
+  group: Group,
+  context: PointContext,
+  start: Scalar<"i32">,
+  outputs: readonly Ref[],
+): void {
+  const { shape, width } = runOf(group);
+  const isScalar = shape.length === 0;
+  const points = isScalar ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
+  const tiles =
+    group.rule === undefined
+      ? group.results.map((value) => context.element(value, points))
+      : group.rule(points, context);
+  for (const [i, tile] of tiles.entries())
+    outputs[i]?.at(slice(start, width)).store(tile.broadcastTo([width]));
 }
 
 /** The names of a kernel's arrays. */

@@ -20,6 +20,7 @@ import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import type { PointContext } from "./context.ts";
 import type { Points } from "./points/points.ts";
+import type { TiledKernel } from "./tiled/tiled.ts";
 
 /** The results of an op at points; one tile a result. */
 export type PointRule<K extends GraphOpKind> = (
@@ -50,6 +51,8 @@ export type Lowering<K extends GraphOpKind> =
   | {
       readonly form: "fold";
       readonly rule: PointRule<K>;
+      /** A kernel over larger tiles, for the shapes and types that have one. */
+      readonly tiled?: ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
     }
   | { readonly form: "steps"; readonly steps: (op: GraphOp<K>) => readonly KernelStep[] }
   | {
@@ -78,8 +81,11 @@ export function view<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
   return { form: "map", isFree: true, rule };
 }
 
-export function fold<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
-  return { form: "fold", rule };
+export function fold<K extends GraphOpKind>(
+  rule: PointRule<K>,
+  tiled?: (op: GraphOp<K>) => TiledKernel | undefined,
+): Lowering<K> {
+  return { form: "fold", rule, tiled };
 }
 
 export function refuse(reason: string): Lowering<GraphOpKind> & { readonly form: "refuse" } {

@@ -13,6 +13,8 @@ import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
 import { scatterAt } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
+import { tiledMatmul } from "./tiled/matmul.ts";
+import type { TiledKernel } from "./tiled/tiled.ts";
 
 const between = refuse("it works between devices");
 const withHost = refuse("it exchanges values with the host while the program runs");
@@ -26,16 +28,18 @@ export const lowerings: Lowerings<GraphOpKind> = {
   ...shapeLowerings,
   ...reductionLowerings,
   "stablehlo.scatter": fold(scatterAt),
-  "stablehlo.dot_general": fold((op, points, context) =>
-    dotAt(
-      op,
-      op.operands.lhs,
-      op.operands.rhs,
-      op.attributes.dot_dimension_numbers,
-      points,
-      context,
-      op.attributes.algorithm,
-    ),
+  "stablehlo.dot_general": fold(
+    (op, points, context) =>
+      dotAt(
+        op,
+        op.operands.lhs,
+        op.operands.rhs,
+        op.attributes.dot_dimension_numbers,
+        points,
+        context,
+        op.attributes.algorithm,
+      ),
+    tiledMatmul,
   ),
   "stablehlo.dot": fold((op, points, context) =>
     dotAt(op, op.operands.lhs, op.operands.rhs, plainDotNumbers(op.operands.lhs), points, context),
@@ -110,4 +114,10 @@ export function loweringOf(op: AnyGraphOp): AnyLowering {
   // The kind picks the lowering, which TypeScript cannot see.
   const found = lowerings[op.kind] as unknown as AnyLowering;
   return found.form === "choose" ? found.by(op as never) : found;
+}
+
+/** The kernel over larger tiles that an op has for its shapes and types. */
+export function tiledKernelOf(op: AnyGraphOp): TiledKernel | undefined {
+  const lowering = loweringOf(op);
+  return lowering.form === "fold" ? lowering.tiled?.(op as never) : undefined;
 }

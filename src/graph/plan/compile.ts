@@ -9,7 +9,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf } from "../lower/kernel-of.ts";
-import { loweringOf } from "../lower/record.ts";
+import { loweringOf, tiledKernelOf } from "../lower/record.ts";
 import { cannotRun, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
@@ -198,6 +198,7 @@ class Compiler {
       this.#constant(op);
       return;
     }
+    const tiled = tiledKernelOf(op);
     const cone = coneOf(op.results, (value) => this.#buffers.has(value), this.#definitions);
     const outputs = op.results.map((value) => this.#output(value, wanted));
     const group = {
@@ -205,7 +206,8 @@ class Compiler {
       ops: cone.ops,
       inputs: cone.inputs,
       results: op.results,
-      key: "",
+      tiled,
+      key: tiled?.title ?? "",
     };
     this.#launch(group, outputs, op.name, steps);
   }

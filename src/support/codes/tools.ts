@@ -83,8 +83,8 @@ export const toolCodes = registerCodes({
   TW5013: {
     title: "device that does not run this kind of file",
     cause:
-      "Programs of StableHLO run on the evaluator; kernels in TypeScript files run on the simulator, the emulator or a GPU.",
-    example: "tilewright run model.mlir --device gpu",
+      "The evaluator runs programs of StableHLO; kernels in TypeScript files run on the simulator, the emulator or a GPU.",
+    example: "tilewright run axpy.ts --device evaluator",
     remedy: "leave --device out, or name a device that runs files of this kind",
   },
   TW5101: {

@@ -15,6 +15,11 @@ export function loadAt(ref: Ref, points: Points): Tile {
   if (last === 0) return ref.at(slice(0, 1)).load();
   const width = points.tile.reduce((product, extent) => product * extent, 1);
   if (points.run !== undefined) return ref.at(slice(points.run, width)).load();
+  if (points.window !== undefined) {
+    const { rows, columns, row, column } = points.window;
+    const [height = 1, across = 1] = points.tile;
+    return ref.reshape([rows, columns]).at(slice(row, height), slice(column, across)).load();
+  }
   const position = clampIndex(points.position, last);
   if (isUniform(position)) return ref.at(slice(position, 1)).load();
   return gather(ref, position);

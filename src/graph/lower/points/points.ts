@@ -26,6 +26,14 @@ export function stridesOf(shape: readonly number[]): readonly number[] {
   return strides;
 }
 
+/** A rectangle of a matrix that a tensor is in memory: its first row and column. */
+export interface MatrixWindow {
+  readonly rows: number;
+  readonly columns: number;
+  readonly row: number | Scalar<"i32">;
+  readonly column: number | Scalar<"i32">;
+}
+
 export class Points {
   /** The shape of the tensor that they are places of. */
   readonly shape: readonly number[];
@@ -33,6 +41,8 @@ export class Points {
   readonly tile: readonly number[];
   /** The row-major position of the first, where the others follow it one by one. */
   readonly run: number | Scalar<"i32"> | undefined;
+  /** The rectangle that they are, where they are one of a matrix. */
+  readonly window: MatrixWindow | undefined;
   readonly #reshaped = new Map<string, Points>();
   #axes: readonly Index[] | undefined;
   #position: Index | undefined;
@@ -42,6 +52,7 @@ export class Points {
     tile: readonly number[],
     given: {
       readonly run?: number | Scalar<"i32"> | undefined;
+      readonly window?: MatrixWindow | undefined;
       readonly axes?: readonly Index[];
       readonly position?: Index | undefined;
     },
@@ -49,6 +60,7 @@ export class Points {
     this.shape = shape;
     this.tile = tile;
     this.run = given.run;
+    this.window = given.window;
     this.#axes = given.axes;
     this.#position = given.position;
   }
@@ -56,6 +68,11 @@ export class Points {
   /** The points of a block: `width` positions from `first` on. */
   static run(shape: readonly number[], first: number | Scalar<"i32">, width: number): Points {
     return new Points(shape, [width], { run: first });
+  }
+
+  /** The points of a rectangle, a tile of rows and columns. */
+  static window(shape: readonly number[], tile: readonly number[], window: MatrixWindow): Points {
+    return new Points(shape, tile, { window });
   }
 
   /** Points by an index for each axis. */
@@ -73,7 +90,12 @@ export class Points {
     if (shape.length === 0) return this.scalar();
     return this.#as(
       shape.join(),
-      () => new Points(shape, this.tile, { run: this.run, position: this.#known() }),
+      () =>
+        new Points(shape, this.tile, {
+          run: this.run,
+          window: this.window,
+          position: this.#known(),
+        }),
     );
   }
 
@@ -85,24 +107,43 @@ export class Points {
     return made;
   }
 
-  /** The position where it is known without computing it from a run. */
+  /** The position where it is known without computing it from a run or a rectangle. */
   #known(): Index | undefined {
-    return this.run === undefined ? this.position : undefined;
+    return this.run === undefined && this.window === undefined ? this.position : undefined;
   }
 
   /** The row-major position. */
   get position(): Index {
-    this.#position ??=
-      this.run === undefined
-        ? sumOfProducts(this.axes, stridesOf(this.shape))
-        : addIndex(iota(i32, this.tile, this.tile.length - 1), this.run);
+    this.#position ??= this.#computePosition();
     return this.#position;
+  }
+
+  #computePosition(): Index {
+    if (this.run !== undefined)
+      return addIndex(iota(i32, this.tile, this.tile.length - 1), this.run);
+    if (this.window === undefined) return sumOfProducts(this.axes, stridesOf(this.shape));
+    const { row, column } = rowAndColumn(this.window, this.tile);
+    return addIndex(scaleIndex(row, this.window.columns), column);
   }
 
   /** The index along each axis. */
   get axes(): readonly Index[] {
-    this.#axes ??= axesOfPosition(this.position, this.shape);
+    this.#axes ??= this.#computeAxes();
     return this.#axes;
+  }
+
+  /** Axes that make up the rows of a rectangle come from its rows alone, the others from its columns. */
+  #computeAxes(): readonly Index[] {
+    const { window, shape } = this;
+    const split = shape.findIndex(
+      (_, axis) => window !== undefined && sizeOf(shape.slice(0, axis)) === window.rows,
+    );
+    if (window === undefined || split < 0) return axesOfPosition(this.position, shape);
+    const { row, column } = rowAndColumn(window, this.tile);
+    return [
+      ...axesOfPosition(row, shape.slice(0, split)),
+      ...axesOfPosition(column, shape.slice(split)),
+    ];
   }
 
   /** Computes position and axes now, so that they can be used inside loops and after them. */
@@ -120,12 +161,19 @@ export class Points {
 
   /** Whether all lanes are at one place. */
   get isUniform(): boolean {
-    return this.run === undefined && isUniform(this.position);
+    return this.#known() !== undefined && isUniform(this.position);
   }
 
   get count(): number {
     return sizeOf(this.shape);
   }
+}
+
+function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
+  return {
+    row: addIndex(iota(i32, [height, 1], 0), row),
+    column: addIndex(iota(i32, [1, width], 1), column),
+  };
 }
 
 export function sumOfProducts(indices: readonly Index[], factors: readonly number[]): Index {
