@@ -14,6 +14,7 @@ import type { AnyPointRule } from "./context.ts";
 import { Points } from "./points/points.ts";
 import { loweringOf } from "./record.ts";
 import { cannotRun, dtypeOf, tensorTypeOf } from "./storage.ts";
+import { tileExtent } from "./tiled/tiled.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
 /** What a kernel computes. */
@@ -54,12 +55,15 @@ export function kernelOf(group: Group): KernelDefinition {
   return made;
 }
 
-const mostLanes = 128;
+/** A block has 128 lanes; where there are blocks enough, each lane makes several elements. */
+const lanes = 128;
+const mostElements = 1024;
+const manyBlocks = 1024;
 
 function widthFor(count: number): number {
-  let width = 1;
-  while (width < count && width < mostLanes) width *= 2;
-  return width;
+  const width = tileExtent(count, 1, lanes);
+  const perLane = Math.floor(count / (manyBlocks * lanes));
+  return Math.min(mostElements, width * tileExtent(perLane, 1, mostElements / lanes));
 }
 
 function flatArray(value: GraphValue) {

@@ -3,8 +3,7 @@
  * or all lanes want one element, and by index otherwise. An index never leaves the array: lanes beyond the result's
  * end, and lanes whose value is not used, read some element of it.
  */
-import { bool, i32 } from "../../../formats/dtype.ts";
-import { full, iota, loop, slice, zeros } from "../../../lang/index.ts";
+import { slice } from "../../../lang/index.ts";
 import type { Ref, Tile } from "../../../lang/index.ts";
 import { clampIndex, isUniform } from "./indices.ts";
 import type { Points } from "./points.ts";
@@ -22,25 +21,5 @@ export function loadAt(ref: Ref, points: Points): Tile {
   }
   const position = clampIndex(points.position, last);
   if (isUniform(position)) return ref.at(slice(position, 1)).load();
-  return gather(ref, position);
-}
-
-/**
- * The elements at a tile of positions. Windows are rectangular and their starts are the same for all lanes, so each
- * lane's element is read in a turn of its own: right, and slow. An access by a tile of indices takes this place once
- * kernels have one.
- */
-function gather(ref: Ref, positions: Tile<"i32">): Tile {
-  const { shape } = positions;
-  const count = shape.reduce((product, extent) => product * extent, 1);
-  const flat = positions.reshape([count]);
-  const lane = iota(i32, [count], 0);
-  const start = ref.dtype.kind === "bool" ? full(bool, [count], false) : zeros(ref.dtype, [count]);
-  const elements = loop({ to: count, carry: start as Tile }, (turn, found) => {
-    const isTurn = lane.eq(turn);
-    const position = isTurn.select(flat, 0).sum();
-    const element = ref.at(slice(position, 1)).load();
-    return isTurn.select(element, found) as Tile;
-  });
-  return elements.reshape(shape);
+  return ref.at(position).load();
 }

@@ -1,6 +1,7 @@
 /**
  * dot_general over tiles: each block makes a tile of one batch's result with `dot`, which is tensor cores where the
- * formats have them. f32 is multiplied exactly.
+ * formats have them. f32 is multiplied and summed as f64 and rounded once: tensor cores do that as fast as f32 is
+ * multiplied without them, and long sums are as good as short ones.
  *
  *   lhs [b, t, h, d]   batch b, h   free t   contracted d        window (b, slice t, h, slice d)
  *
@@ -82,7 +83,7 @@ export function isReadable(shape: readonly number[], axes: DotAxes): boolean {
 
 /** Formats that `dot` multiplies with each other, and the format of its sums. */
 const sums: { readonly [E in ElementType]?: DType } = {
-  f32: dtypes.f32,
+  f32: dtypes.f64,
   bf16: dtypes.f32,
   f16: dtypes.f32,
   f64: dtypes.f64,
@@ -93,7 +94,7 @@ const sums: { readonly [E in ElementType]?: DType } = {
 
 const results: { readonly [sum: string]: readonly ElementType[] } = {
   f32: ["f32", "bf16", "f16", "f64"],
-  f64: ["f64"],
+  f64: ["f64", "f32"],
   i32: ["i32"],
 };
 
@@ -101,6 +102,11 @@ interface Operand {
   readonly segments: readonly Segment[];
   /** Extents of the axes of the role, in the role's order. */
   readonly batch: readonly number[];
+}
+
+/** A tile of an operand in the format that is multiplied. */
+function factor(tile: Tile): Tile {
+  return tile.dtype === dtypes.f32 ? tile.cast(dtypes.f64) : tile;
 }
 
 function operandOf(shape: readonly number[], axes: DotAxes): Operand {
@@ -221,8 +227,7 @@ function matmulKernel(
           tile: { free: tile.n, contracted: tile.k },
           order: ["contracted", "free"],
         });
-        const precision = left.element === "f32" ? ({ precision: "ieee" } as const) : {};
-        return dot(x, y, { accumulator: partial, dtype: sum, ...precision }) as Tile;
+        return dot(factor(x), factor(y), { accumulator: partial, dtype: sum }) as Tile;
       });
       const [target] = outputs;
       const value = converted(total, sum.name as ElementType, out.element);
