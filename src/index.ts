@@ -146,6 +146,7 @@ export type {
   SemaphoreSpec,
   Settled,
   Slice,
+  SliceOptions,
   SortOptions,
   Tile,
   TileIndex,

@@ -9,7 +9,7 @@
 import { requireDeclared, requireLegal } from "../ir/dimension-values.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
-import { dimensionsOf, evaluateSize, shapeText, sizeText } from "../ir/size.ts";
+import { dimensionsOf, evaluateSize, solveSize, shapeText, sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
 import { rowMajorStrides } from "../sim/view.ts";
@@ -54,9 +54,12 @@ export function bindDimensions(
     const array = arrays.get(parameter.name);
     if (array === undefined) continue;
     for (const { size, value, source, isLoose } of sizesOf(kernel, parameter, array)) {
-      if (typeof size === "number" || size.kind !== "dimension") continue;
-      if (isLoose && !loose.has(size.name)) loose.set(size.name, { value, source });
-      else if (!isLoose) bind(kernel, values, sources, size.name, value, source);
+      const solved = solveSize(size, value);
+      if (solved === undefined || !Number.isInteger(solved.value)) continue;
+      const { name } = solved.dimension;
+      // An extent such as n + 1 says what n is where no array has just n elements.
+      if (!isLoose && solved.dimension === size) bind(kernel, values, sources, name, value, source);
+      else if (!loose.has(name)) loose.set(name, { value: solved.value, source });
     }
   }
   for (const [name, { value, source }] of loose)
@@ -71,13 +74,16 @@ interface GivenSize {
   readonly size: Size;
   readonly value: number;
   readonly source: string;
-  /** Whether any other value would do as well: the stride of an axis that has no second element. */
+  /**
+   * Whether it only counts where nothing else says more: the stride of an axis that has no second element, and the
+   * shape of what a parameter with strides of its own is given.
+   */
   readonly isLoose: boolean;
 }
 
 /**
  * What an array says of its parameter's sizes. A parameter with strides takes any array that is large enough, which
- * says nothing of them; but a view has strides of its own, and is taken as it lies.
+ * says something of them only where it has as many axes; but a view has strides of its own, and is taken as it lies.
  */
 function sizesOf(
   kernel: KernelInterface,
@@ -85,7 +91,8 @@ function sizesOf(
   array: ArrayDescription,
 ): readonly GivenSize[] {
   const { name, type, strides } = parameter;
-  if (strides !== undefined && array.viewStrides === undefined) return [];
+  const isHeld = strides !== undefined && array.viewStrides === undefined;
+  if (isHeld && array.shape.length !== type.shape.length) return [];
   requireRank(kernel, parameter, array);
   const given = (
     sizes: readonly Size[],
@@ -99,7 +106,7 @@ function sizesOf(
       source: `${what} ${axis} of ${name}`,
       isLoose: isLoose(axis),
     }));
-  const extents = given(type.shape, array.shape, "axis", () => false);
+  const extents = given(type.shape, array.shape, "axis", () => isHeld);
   if (strides === undefined || array.viewStrides === undefined) return extents;
   const isLoose = (axis: number): boolean => (array.shape[axis] ?? 0) <= 1;
   return [...extents, ...given(strides, array.viewStrides, "the stride of axis", isLoose)];
@@ -140,7 +147,7 @@ function unboundDimension(kernel: KernelInterface, name: string): TilewrightErro
     message: `nothing gives dimension ${name} of kernel ${kernel.name} a value`,
     expected: `an input whose shape names ${name}, or { dimensions: { ${name}: … } }`,
     ...(strided && {
-      found: `${strided.name}, whose strides say how it lies, so that the shape of what is given says nothing of ${name}`,
+      found: `${strided.name}, which lies by strides: the array that is given for it has another number of axes, so that its shape says nothing of ${name}`,
     }),
   });
 }

@@ -93,6 +93,34 @@ describe("run", () => {
     expect(await codeOf(run(6, 6))).toBe("TW4007");
   });
 
+  test("an array with strides gives dimensions their values where nothing else does", async () => {
+    const [n, m] = [dim("n"), dim("m")];
+    const k = kernel(
+      {
+        name: "transposed",
+        inputs: { x: array(f32, [n, m], { strides: [1, n] }) },
+        outputs: { out: array(f32, [n, m]) },
+      },
+      ({ x, out }) => {
+        const here = [slice(0, 4), slice(0, 4)] as const;
+        out.at(...here).store(x.at(...here).load());
+      },
+    );
+    const device = await open("simulator");
+    try {
+      const x = fromNumbers(f32, [2, 3], [0, 1, 2, 3, 4, 5]);
+      const { out } = await device.run(k, { x });
+      expect(out.shape).toEqual([2, 3]);
+      expect([...toNumbers(out)]).toEqual([0, 2, 4, 1, 3, 5]);
+      const flat = fromNumbers(f32, [6], [0, 1, 2, 3, 4, 5]);
+      await expect(device.run(k, { x: flat })).rejects.toThrow("another number of axes");
+      const given = await device.run(k, { x: flat }, { dimensions: { n: 3, m: 2 } });
+      expect([...toNumbers(given.out)]).toEqual([0, 3, 1, 4, 2, 5]);
+    } finally {
+      device.dispose();
+    }
+  });
+
   test("an array with strides must hold the last element they reach", async () => {
     const columns = kernel(
       {

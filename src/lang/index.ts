@@ -74,4 +74,4 @@ export type { Barrier, Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";
 export type { Tree } from "./tree.ts";
 export { all, block, slice } from "./window.ts";
-export type { All, Slice, WindowIndex } from "./window.ts";
+export type { All, Slice, SliceOptions, WindowIndex } from "./window.ts";

@@ -16,6 +16,7 @@ import { Accessible, picked, refuseRank } from "./access.ts";
 import type { PickedElements } from "./access.ts";
 import { indexValue } from "./indices.ts";
 import type { Index } from "./indices.ts";
+import { endedWindow } from "./ended-window.ts";
 import { PickedRef } from "./picked-ref.ts";
 import type { TileIndex } from "./picked-ref.ts";
 import { Scalar } from "./scalar.ts";
@@ -60,12 +61,12 @@ export class Ref<D extends DTypeName = DTypeName> extends Accessible<D> {
   at(...indices: readonly (WindowIndex | TileIndex)[]): PickedRef<D>;
   at(...indices: readonly (WindowIndex | TileIndex)[]): Ref<D> | PickedRef<D> {
     const location = captureLocation();
-    const ref = useValue(this, location);
-    const { offsets, sizes, dropped, indexed } = resolveWindow(refTypeOf(ref), indices, location);
-    const operands = {
-      ref,
-      offsets: offsets.map((offset) => indexValue("an index", offset, location)),
-    };
+    const source = useValue(this, location);
+    const window = resolveWindow(refTypeOf(source), indices, location);
+    const { sizes, dropped, indexed } = window;
+    const starts = window.offsets.map((offset) => indexValue("an index", offset, location));
+    const { ref, offsets } = endedWindow(source, starts, window.ends, location);
+    const operands = { ref, offsets };
     const made = emitOrigin("slice_ref", operands, { sizes, dropped }, location);
     if (indexed.length === 0) return new Ref(made);
     return new PickedRef(made, refTypeOf(made.value), indexed, location);

@@ -22,6 +22,7 @@ import { isIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 import { isTile } from "./operands.ts";
 import type { IndexedAxis } from "./picked-ref.ts";
+import { requireKnownOptions } from "../support/options.ts";
 import { Scalar } from "./scalar.ts";
 import { isExtent, isPositiveInteger } from "./sizes.ts";
 import { wrongKind } from "./traced.ts";
@@ -31,6 +32,14 @@ export interface Slice {
   readonly kind: "slice";
   readonly start: Index;
   readonly size: Size;
+  /** The first position that is out of bounds, where that is before the axis ends. */
+  readonly end?: Index;
+}
+
+/** Where a slice ends besides at the end of its axis. */
+export interface SliceOptions {
+  /** The first position that does not belong to it any more: what lies there loads as the fill value and is not stored. */
+  readonly end?: Index;
 }
 
 /** A whole axis. */
@@ -44,13 +53,21 @@ export type WindowIndex = Index | Slice | All;
 /** A whole axis of a window. */
 export const all: All = Object.freeze({ kind: "all" });
 
-/** `size` elements of an axis, from `start` on. */
-export function slice(start: Index, size: Size): Slice {
+/**
+ * `size` elements of an axis of global memory or shared memory, from `start` on. With `end`, which may be traced, those
+ * from that position on are out of bounds, so that a block of rows ends where its group does.
+ */
+export function slice(start: Index, size: Size, options: SliceOptions = {}): Slice {
   const location = captureLocation();
+  requireKnownOptions("slice", options, ["end"], "TW1033", location);
+  const { end } = options;
   if (!isIndex(start) || (typeof start === "number" && !Number.isInteger(start)))
     wrongKind("the start of a slice", "a number, an i32 scalar or a size", start, location);
   if (!isExtent(size)) wrongKind("the size of a slice", "a positive whole number", size, location);
-  return Object.freeze({ kind: "slice", start, size });
+  if (end === undefined) return Object.freeze({ kind: "slice", start, size });
+  if (!isIndex(end) || (typeof end === "number" && !Number.isInteger(end)))
+    wrongKind("the end of a slice", "a number, an i32 scalar or a size", end, location);
+  return Object.freeze({ kind: "slice", start, size, end });
 }
 
 /** Elements `index · size` to `(index + 1) · size` of an axis: the index counts blocks of `size`. */
@@ -65,6 +82,8 @@ export function block(index: Index, size: number): Slice {
 }
 
 export interface Window {
+  /** Ends of slices, for axes that have one. */
+  readonly ends: readonly (Index | undefined)[];
   readonly offsets: readonly Index[];
   readonly sizes: readonly Size[];
   readonly dropped: readonly number[];
@@ -100,6 +119,14 @@ export function resolveWindow(
     if (isTile(item)) indexed.push({ axis: axis - dropped.length, tile: item });
     if (isTile(item) || isForm(item, "all")) return { kind: "slice", start: 0, size: extent };
     if (isForm(item, "slice")) {
+      if (item.end !== undefined && type.space !== "gmem")
+        throw new TilewrightError({
+          code: "TW1036",
+          message: `a slice of ${typeText(type)} has an end of its own`,
+          location,
+          expected: "global memory",
+          found: type.space,
+        });
       // A window on global memory may overhang; it loads fill values and stores are clipped.
       requireInside(type, axis, item, type.space === "gmem", location);
       return item;
@@ -117,6 +144,7 @@ export function resolveWindow(
     return element;
   });
   return {
+    ends: parts.map(({ end }) => end),
     offsets: parts.map(({ start }) => start),
     sizes: parts.map(({ size }) => size),
     dropped,

@@ -125,6 +125,25 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     found: "tile<bool, [8, 64]>",
   },
   {
+    name: "end of a slice of shared memory",
+    code: "TW1036",
+    make: () =>
+      program(({ shared, i }) => {
+        shared.at(slice(0, 4, { end: i })); // <- end of a slice of shared memory
+      }),
+    message: "a slice of ref<smem, f32, [8, 64]> has an end of its own",
+    found: "smem",
+  },
+  {
+    name: "end of a slice that is no position",
+    code: "TW1008",
+    make: () =>
+      program(() => {
+        slice(0, 4, { end: 0.5 }); // <- end of a slice that is no position
+      }),
+    message: "the end of a slice must be a number, an i32 scalar or a size",
+  },
+  {
     name: "text for an index",
     code: "TW1008",
     make: () =>

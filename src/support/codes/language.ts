@@ -243,4 +243,11 @@ export const languageCodes = registerCodes({
     example: "const nest = (n) => { loop(2, () => nest(n + 1)); };",
     remedy: "let the recursion end, or use one loop in the kernel in place of many nested ones",
   },
+  TW1036: {
+    title: "slice of shared memory with an end of its own",
+    cause:
+      "Windows on shared memory may not overhang, so there is nothing that an end could leave out of bounds.",
+    example: "buffer.at(slice(0, 64, { end: count }))",
+    remedy: "leave elements out with a mask: load({ where }) and store(value, { where })",
+  },
 });
