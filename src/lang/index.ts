@@ -49,6 +49,7 @@ export type {
 export type { Ref } from "./ref.ts";
 export type { Scalar } from "./scalar.ts";
 export { cdiv, dim } from "./sizes.ts";
+export type { LaunchSize, SizeArithmetic } from "./sizes.ts";
 export type {
   ArraySpecs,
   GridSpec,

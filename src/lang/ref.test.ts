@@ -32,6 +32,12 @@ const windows: readonly Mistake[] = [
     expected: "start and size within 8 elements",
   },
   {
+    name: "end of a slice of shared memory",
+    code: "TW1036",
+    make: () => trace(({ shared, i }) => shared.at(slice(0, 4, { end: i }))), // <- here
+    message: "a slice of ref<smem, f32, [8, 64]> has an end of its own",
+  },
+  {
     name: "barrier beyond the array",
     code: "TW1016",
     make: () =>

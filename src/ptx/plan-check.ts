@@ -76,13 +76,16 @@ const truth: Check = (value) => typeof value === "boolean";
 const dtype: Check = (value) => Object.values<DType>(dtypes).some((each) => each === value);
 const count = whole(0, Number.MAX_SAFE_INTEGER);
 const positive = whole(1, Number.MAX_SAFE_INTEGER);
+const integer = whole(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
 
 type OfKind<T, K> = Extract<T, { readonly kind: K }>;
 
 const symbolicSizes: { readonly [K in SymbolicSize["kind"]]: Fields<OfKind<SymbolicSize, K>> } = {
   dimension: { kind: text, name: text, multipleOf: positive },
   ceildiv: { kind: text, of: (value) => symbolicSize(value), by: positive },
-  product: { kind: text, coefficient: count, factors: list((value) => symbolicSize(value)) },
+  floordiv: { kind: text, of: (value) => symbolicSize(value), by: positive },
+  product: { kind: text, coefficient: integer, factors: list((value) => symbolicSize(value)) },
+  sum: { kind: text, constant: integer, terms: list((value) => symbolicSize(value)) },
 };
 
 function byKind<T extends { readonly [kind: string]: Fields<object> }>(checks: T): Check {

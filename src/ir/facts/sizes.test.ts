@@ -1,6 +1,14 @@
 /** Symbolic bounds against evaluation: for small launches, every value that a fact allows is tried. */
 import { describe, expect, test } from "vitest";
-import { ceilDivSize, dimension, evaluateSize, multiplySizes, sizeText } from "../size.ts";
+import {
+  addSizes,
+  ceilDivSize,
+  dimension,
+  evaluateIndexSize,
+  floorDivSize,
+  multiplySizes,
+  sizeText,
+} from "../size.ts";
 import type { Size, SymbolicSize } from "../size.ts";
 import { Random } from "../../support/random.ts";
 import { binaryFact } from "./arithmetic.ts";
@@ -19,6 +27,11 @@ const sizes: readonly SymbolicSize[] = [
   multiplySizes(2, n),
   multiplySizes(n, ceilDivSize(m, 3)),
   multiplySizes(ceilDivSize(n, 4), ceilDivSize(m, 3)),
+  ceilDivSize(n, 3),
+  addSizes(n, 2),
+  addSizes(m, multiplySizes(-1, n), 6),
+  floorDivSize(addSizes(m, 1), 2),
+  multiplySizes(3, floorDivSize(addSizes(m, -2), 2)),
 ].filter((size) => typeof size !== "number");
 
 /** Launches with every small value, the empty ones too. */
@@ -47,7 +60,7 @@ function randomFact(random: Random, facts: SizeFacts): Fact {
 
 /** The values near 0 that the fact allows in a launch. */
 function valuesOf(fact: Fact, launch: ReadonlyMap<string, number>): readonly bigint[] {
-  const evaluate = (size: Size) => evaluateSize(size, launch);
+  const evaluate = (size: Size) => evaluateIndexSize(size, launch);
   const values = Array.from({ length: 40 }, (_, index) => BigInt(index - 6));
   return values.filter((value) => allows(fact, value, evaluate));
 }
@@ -80,7 +93,7 @@ describe("what results are below", () => {
       for (const launch of launches)
         for (const a of valuesOf(left, launch))
           for (const b of valuesOf(right, launch))
-            if (!allows(result, compute(a, b), (size) => evaluateSize(size, launch)))
+            if (!allows(result, compute(a, b), (size) => evaluateIndexSize(size, launch)))
               throw new Error(
                 `seed ${seed}: ${a} ${fn} ${b} below ${result.below.map(sizeText).join()} ` +
                   `for ${JSON.stringify([...launch])}`,
@@ -123,6 +136,8 @@ describe("what results are below", () => {
     expect(binaryFact("rem", index, facts.of(m), range).below).toEqual([]);
     const running = new SizeFacts([{ extent: m }]);
     expect(binaryFact("rem", index, running.of(m), range).below).toEqual([m]);
+    const others = new SizeFacts([{ extent: addSizes(m, 1) }]);
+    expect(binaryFact("rem", index, others.of(m), range).below).toEqual([]);
   });
 });
 
@@ -137,7 +152,7 @@ describe("windows that end within", () => {
       const [proven, atMost] = [endsWithin(start, count, end, facts), isAtMost(start, end, facts)];
       for (const launch of launches)
         for (const value of valuesOf(start, launch)) {
-          const [size, stop] = [count, end].map((each) => BigInt(evaluateSize(each, launch)));
+          const [size, stop] = [count, end].map((each) => BigInt(evaluateIndexSize(each, launch)));
           if (size === undefined || stop === undefined) throw new Error("two sizes");
           if (proven && value + size > stop) throw new Error(`seed ${seed}: ${value} + ${size}`);
           if (atMost && value > stop) throw new Error(`seed ${seed}: ${value} of ${stop}`);

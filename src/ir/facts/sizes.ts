@@ -11,14 +11,7 @@
  *   | quotient               | c · S           | v / c < S; for a number c, v / c < ceildiv(S, c) of v < S |
  *   | remainder              | anything        | v mod S < S where S > 0, and at most v        |
  */
-import {
-  ceilDivSize,
-  dimensionsOf,
-  divideSizeExactly,
-  knownDivisor,
-  multiplySizes,
-  sameSize,
-} from "../size.ts";
+import { ceilDivSize, divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../size.ts";
 import type { Size, SymbolicSize } from "../size.ts";
 import { exactly, tightened } from "./fact.ts";
 import type { Fact } from "./fact.ts";
@@ -30,8 +23,7 @@ export class SizeFacts {
   readonly #positive: ReadonlySet<string>;
 
   constructor(grid: readonly { readonly extent: Size }[]) {
-    const dimensions = grid.flatMap(({ extent }) => dimensionsOf(extent));
-    this.#positive = new Set(dimensions.map(({ name }) => name));
+    this.#positive = new Set(grid.flatMap(({ extent }) => positiveDimensions(extent)));
   }
 
   of(size: Size): Fact {
@@ -42,22 +34,61 @@ export class SizeFacts {
   #ends(size: SymbolicSize): Pick<Fact, "least" | "greatest"> {
     if (size.kind === "dimension")
       return { least: this.#positive.has(size.name) ? 1n : 0n, greatest: greatestDimension };
-    if (size.kind === "ceildiv") {
+    if (size.kind === "ceildiv" || size.kind === "floordiv") {
       const by = BigInt(size.by);
+      const add = size.kind === "ceildiv" ? by - 1n : 0n;
       const { least, greatest } = this.#ends(size.of);
-      return { least: (least + by - 1n) / by, greatest: (greatest + by - 1n) / by };
+      return {
+        least: flooredQuotient(least + add, by),
+        greatest: flooredQuotient(greatest + add, by),
+      };
+    }
+    if (size.kind === "sum") {
+      const constant = BigInt(size.constant);
+      return size.terms
+        .map((term) => this.#ends(term))
+        .reduce(
+          (total, term) => ({
+            least: total.least + term.least,
+            greatest: total.greatest + term.greatest,
+          }),
+          { least: constant, greatest: constant },
+        );
     }
     const coefficient = BigInt(size.coefficient);
-    return size.factors
+    const product = size.factors
       .map((factor) => this.#ends(factor))
       .reduce(
-        (total, factor) => ({
-          least: total.least * factor.least,
-          greatest: total.greatest * factor.greatest,
-        }),
-        { least: coefficient, greatest: coefficient },
+        (total, factor) => {
+          // Factors may be below 0 where they are quotients of differences.
+          const corners = [total.least, total.greatest].flatMap((end) => [
+            end * factor.least,
+            end * factor.greatest,
+          ]);
+          return { least: lowest(corners), greatest: -lowest(corners.map((corner) => -corner)) };
+        },
+        { least: 1n, greatest: 1n },
       );
+    const ends = [product.least * coefficient, product.greatest * coefficient];
+    return { least: lowest(ends), greatest: -lowest(ends.map((end) => -end)) };
   }
+}
+
+function lowest(numbers: readonly bigint[]): bigint {
+  return numbers.reduce((least, each) => (each < least ? each : least));
+}
+
+function flooredQuotient(value: bigint, by: bigint): bigint {
+  const quotient = value / by;
+  return value < 0n && quotient * by !== value ? quotient - 1n : quotient;
+}
+
+/** Dimensions that are above 0 where a size is: not those of a sum, whose other terms may make up for them. */
+function positiveDimensions(size: Size): readonly string[] {
+  if (typeof size === "number" || size.kind === "sum") return [];
+  if (size.kind === "dimension") return [size.name];
+  if (size.kind === "product") return size.factors.flatMap(positiveDimensions);
+  return positiveDimensions(size.of);
 }
 
 function multipleOf(size: Size): Pick<Fact, "modulus" | "residue"> {

@@ -24,7 +24,7 @@ export interface Token {
 
 /** One group a kind, in the order of `kinds`. */
 const pattern =
-  /(\s+)|([A-Za-z_$][\w$]*)|(%\w+)|([(){}[\]<>,:=*@])|(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?|-inf\b)|("(?:[^"\\\n]|\\.)*")/y;
+  /(\s+)|([A-Za-z_$][\w$]*)|(%\w+)|([(){}[\]<>,:=*@+]|-(?=\s))|(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?n?|-inf\b)|("(?:[^"\\\n]|\\.)*")/y;
 const kinds = ["space", "word", "value", "sign", "number", "string"] as const;
 
 export function tokenize(text: string, file: string): readonly Token[] {

@@ -1,13 +1,14 @@
 /**
  * Reads sizes, number formats and types.
  *
- *   size := factor {"*" factor}      factor := integer | dimension | "ceildiv" "(" size "," integer ")"
+ *   size := term {("+" | "-") term}      term := factor {"*" factor}
+ *   factor := integer | dimension | ("ceildiv" | "floordiv") "(" size "," integer ")"
  *   type := format | "tile" "<" format "," shape ["," layout] ">" | …     (see `../types.ts`)
  *   layout := "splat" | name | string
  */
 import { dtypeNames, dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import { ceilDivSize, multiplySizes } from "../size.ts";
+import { addSizes, ceilDivSize, floorDivSize, multiplySizes } from "../size.ts";
 import type { Dimension, Size } from "../size.ts";
 import {
   barrierType,
@@ -35,6 +36,15 @@ export function parseDType(cursor: Cursor): DType {
 }
 
 export function parseSize(cursor: Cursor, dimensions: Dimensions): Size {
+  const terms = [parseTerm(cursor, dimensions)];
+  for (;;) {
+    if (cursor.accept("+")) terms.push(parseTerm(cursor, dimensions));
+    else if (cursor.accept("-")) terms.push(multiplySizes(-1, parseTerm(cursor, dimensions)));
+    else return addSizes(...terms);
+  }
+}
+
+function parseTerm(cursor: Cursor, dimensions: Dimensions): Size {
   const factors = [parseFactor(cursor, dimensions)];
   while (cursor.accept("*")) factors.push(parseFactor(cursor, dimensions));
   return multiplySizes(...factors);
@@ -44,12 +54,13 @@ function parseFactor(cursor: Cursor, dimensions: Dimensions): Size {
   const token = cursor.peek();
   if (token.kind !== "word") return cursor.expectInteger("a size");
   cursor.take();
-  if (token.text === "ceildiv" && cursor.accept("(")) {
+  const divide = { ceildiv: ceilDivSize, floordiv: floorDivSize }[token.text];
+  if (divide !== undefined && cursor.accept("(")) {
     const of = parseSize(cursor, dimensions);
     cursor.expect(",");
     const by = parsePositive(cursor);
     cursor.expect(")");
-    return ceilDivSize(of, by);
+    return divide(of, by);
   }
   return (
     dimensions.get(token.text) ??

@@ -18,7 +18,7 @@ import { walkOps } from "../../ir/traverse.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { replication } from "../../layout/algebra/register-layout.ts";
 import { wordsPerLane } from "../../layout/algebra/vectors.ts";
-import { globalAlignment, sectorUse } from "../../layout/model/accesses.ts";
+import { contiguousAxis, globalAlignment, sectorUse } from "../../layout/model/accesses.ts";
 import { tileOf } from "../../layout/model/products.ts";
 import { pickedWindow } from "../../layout/model/picked.ts";
 import { Windows } from "../../layout/model/windows.ts";
@@ -73,6 +73,8 @@ function narrowNotes(placement: Placement, accessesOf: AccessesOf): readonly Per
     const layout = tileLayout(op, placement);
     if (whole.space !== "gmem" || layout === undefined || layout.kind === "splat") return;
     const window = pickedWindow(whole, op);
+    // Elements that are picked one by one lie wherever the indices say.
+    if (op.operands.indices.length > 0 && contiguousAxis(window) === undefined) return;
     const widths = accessesOf(op).flatMap(({ kind, bytes }) =>
       kind.startsWith("global") && bytes !== undefined ? [bytes] : [],
     );

@@ -212,4 +212,11 @@ export const deviceCodes = registerCodes({
     example: 'device.load(await readFile("kernel.fatbin"))',
     remedy: "give what ptxas or nvcc -cubin wrote, or PTX as text",
   },
+  TW4033: {
+    title: "size below 0",
+    cause:
+      "An extent, a stride or a number of blocks is a difference that is below 0 at this launch.",
+    example: "array(f32, [n.sub(4)]), where n is 3",
+    remedy: "launch the kernel with dimensions for which the difference is 0 or more",
+  },
 });

@@ -26,11 +26,11 @@ export interface WideSum {
 
 const wide = 2 ** 31;
 
-/** A stride as a constant times a dimension, which is less than 2³¹; undefined for products of several. */
+/** A stride as a constant times a dimension, which is less than 2³¹; undefined for sums and products of several. */
 function singleFactor(
   stride: Size,
 ): { readonly constant: number; readonly size: Size } | undefined {
-  if (typeof stride === "number") return undefined;
+  if (typeof stride === "number" || stride.kind === "sum") return undefined;
   if (stride.kind !== "product") return { constant: 1, size: stride };
   const [factor, ...others] = stride.factors;
   if (factor === undefined || others.length > 0) return undefined;
