@@ -7,7 +7,7 @@
  * | value  | `%0` `%sum`                           |
  * | number | `7` `-1.5e-7` `-inf` `12n`            |
  * | string | `"x"` with JSON's escapes             |
- * | sign   | `( ) { } [ ] < > , : = * @`           |
+ * | sign   | `( ) { } [ ] < > , : = * @ +`, and `-` before a space |
  * | end    | after the last                        |
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
