@@ -36,6 +36,8 @@ export class AccessFinder {
   readonly #placesOf = new Map<PlacedBuffer, readonly Place[]>();
   readonly #buffers = new Map<Value, PlacedBuffer>();
   readonly #arrays = new Map<Value, Place>();
+  /** Loops are followed several times, and each program thread on its own. */
+  readonly #known = new Map<AnyOp, readonly PlaceAccess[]>();
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
@@ -63,6 +65,14 @@ export class AccessFinder {
   }
 
   of(op: AnyOp): readonly PlaceAccess[] {
+    const known = this.#known.get(op);
+    if (known !== undefined) return known;
+    const found = this.#find(op);
+    this.#known.set(op, found);
+    return found;
+  }
+
+  #find(op: AnyOp): readonly PlaceAccess[] {
     const scratch = scratchOperand(op);
     const places = scratch === undefined ? [] : this.#placesOfWindow(scratch);
     return places.length === 0 ? this.#own(op) : [{ ...usesScratch, places }, ...this.#own(op)];

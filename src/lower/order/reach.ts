@@ -23,6 +23,7 @@ import type { AccessFinder, Place } from "./accesses.ts";
 
 /** Ops on barriers that must reach the whole cluster. */
 export function findReach(kernel: Kernel, finder: AccessFinder): ReadonlySet<AnyOp> {
+  if (!tellsCluster(kernel)) return new Set();
   const met = placesOfPeers(kernel, finder);
   const told = new Told();
   const reaching = new Set<AnyOp>();
@@ -33,6 +34,15 @@ export function findReach(kernel: Kernel, finder: AccessFinder): ReadonlySet<Any
       new Follower({ finder, met, told, reaching, thread }).follow(kernel.body, new Set());
   } while (told.size > known);
   return new Set([...reaching, ...waitsFor(reaching, kernel)]);
+}
+
+/** Whether anything is told beyond the block at all. */
+function tellsCluster({ body }: Kernel): boolean {
+  let tells = false;
+  walkOps(body, (op) => {
+    tells ||= toldBy(op) === "cluster";
+  });
+  return tells;
 }
 
 /** Places that other blocks may touch too: reached by peers' windows or multicasts, or arrays that are written. */
