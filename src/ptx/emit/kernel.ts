@@ -15,6 +15,7 @@ import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
 import { lanesPerThread } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
+import { coalesce } from "../coalescing/index.ts";
 import { integer } from "../operands.ts";
 import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
@@ -37,12 +38,12 @@ export function emitKernel(kernel: Kernel): Executable {
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
   const lanes = kernel.threads.length * lanesPerThread;
-  const body = context.code.statements;
+  const body = coalesce(context.code.statements);
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes ?? 0;
   const declarations = [
     ...(sharedBytes > 0 ? [sharedMemory] : []),
-    entryOf(context, entry, directives(lanes, cluster)),
+    entryOf(context, entry, { directives: directives(lanes, cluster), body }),
   ];
   return {
     name: kernel.name,
@@ -112,7 +113,7 @@ function directives(lanes: number, cluster: number): readonly FunctionDirective[
 function entryOf(
   context: EmitContext,
   name: string,
-  ofEntry: readonly FunctionDirective[],
+  { directives: ofEntry, body }: Pick<PtxFunction, "directives" | "body">,
 ): PtxFunction {
   return {
     kind: "function",
@@ -122,7 +123,7 @@ function entryOf(
     results: [],
     parameters: context.parameterVariables,
     directives: ofEntry,
-    body: context.code.statements,
+    body,
   };
 }
 

@@ -1,0 +1,87 @@
+/**
+ * The blocks of a function's body: runs of statements that are entered at their first and left at their last, and
+ * where each may go on.
+ *
+ *   0  mov %i, 0            block 0, then 1
+ *   1  $loop:               block 1, then 1 or 2
+ *   2  add %i, %i, 1
+ *   3  @%p bra $loop
+ *   4  ret                  block 2, then nowhere
+ */
+import type { Instruction, Statement } from "../module.ts";
+
+export interface Block {
+  /** Its first statement, and the one behind its last. */
+  readonly from: number;
+  readonly to: number;
+  readonly next: readonly number[];
+}
+
+/** Undefined where statements are nested, or jumps lead where only a register knows. */
+export function blocksOf(statements: readonly Statement[]): readonly Block[] | undefined {
+  const plain = statements.every(
+    (each) =>
+      each.kind === "label" ||
+      each.kind === "pragma" ||
+      (each.kind === "instruction" && !leadsAnywhere(each.opcode)),
+  );
+  if (!plain) return undefined;
+  const starts = statements.flatMap((statement, index) => {
+    const before = statements[index - 1];
+    const behindJump = before?.kind === "instruction" && leaves(before);
+    return index === 0 || statement.kind === "label" || behindJump ? [index] : [];
+  });
+  const blockAt = new Map(starts.map((start, block) => [start, block]));
+  const labels = new Map<string, number>();
+  statements.forEach((statement, index) => {
+    const block = blockAt.get(index);
+    if (statement.kind === "label" && block !== undefined) labels.set(statement.name, block);
+  });
+  return starts.map((from, block) => {
+    const to = starts[block + 1] ?? statements.length;
+    const last = statements[to - 1];
+    const follower = block + 1 < starts.length ? [block + 1] : [];
+    const next = last?.kind === "instruction" ? nextOf(last, labels, follower) : follower;
+    return { from, to, next };
+  });
+}
+
+function leadsAnywhere(opcode: string): boolean {
+  return opcode.startsWith("brx") || opcode.startsWith("call");
+}
+
+function leaves({ opcode }: Instruction): boolean {
+  return isJump(opcode) || opcode === "ret";
+}
+
+function isJump(opcode: string): boolean {
+  return opcode === "bra" || opcode.startsWith("bra.");
+}
+
+function nextOf(
+  last: Instruction,
+  labels: ReadonlyMap<string, number>,
+  follower: readonly number[],
+): readonly number[] {
+  const falls = last.guard === undefined && leaves(last) ? [] : follower;
+  const [target] = last.operands;
+  if (!isJump(last.opcode) || target?.kind !== "symbol") return falls;
+  const place = labels.get(target.name);
+  if (place === undefined) throw new Error(`a jump to ${target.name}, which is nowhere`);
+  return [...falls, place];
+}
+
+/** How many loops each statement is in: jumps back, and everything between. */
+export function loopDepths(blocks: readonly Block[], count: number): readonly number[] {
+  const change = new Int32Array(count + 1);
+  blocks.forEach(({ to, next }, index) => {
+    for (const target of next) {
+      const start = blocks[target]?.from;
+      if (target > index || start === undefined) continue;
+      change[start] = (change[start] ?? 0) + 1;
+      change[to] = (change[to] ?? 0) - 1;
+    }
+  });
+  let depth = 0;
+  return Array.from({ length: count }, (_, index) => (depth += change[index] ?? 0));
+}

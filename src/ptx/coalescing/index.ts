@@ -1,0 +1,206 @@
+/**
+ * Registers that a move joins become one where they can, and the move goes: carries of loops, accumulators that begin
+ * with a tile and left factors of products then stay in their registers.
+ *
+ *   mov %c, %zero;                          mov %c, 0;
+ *   $loop:                                  $loop:
+ *     mov %a, %c;        accumulator          wgmma {%c}, …;
+ *     wgmma {%a}, …;                          …
+ *     …                                       mul %c, %c, %s;
+ *     mul %n, %a, %s;                         @%p bra $loop;
+ *     mov %c, %n;        next round
+ *     @%p bra $loop;
+ *
+ * Two registers can be one unless one is written while the other holds something that is read later; a move of one into
+ * the other writes nothing new. Registers of a product are its own until the wait that ends it. Moves of the innermost
+ * loops are looked at first.
+ */
+import type { Operand, Register, Statement } from "../module.ts";
+import { visitRegisters } from "../registers.ts";
+import { effectsOf } from "./effects.ts";
+import type { Effects } from "./effects.ts";
+import { flightsOf } from "./flights.ts";
+import type { Flights } from "./flights.ts";
+import { blocksOf, loopDepths } from "./flow.ts";
+import { livesBehind, livesOf, together } from "./lives.ts";
+import type { Life } from "./lives.ts";
+
+interface Move {
+  readonly at: number;
+  readonly to: Register;
+  readonly from: Register;
+}
+
+/** The same statements with fewer registers and moves. */
+export function coalesce(statements: readonly Statement[]): readonly Statement[] {
+  const moves = statements.flatMap((statement, at) => moveOf(statement, at));
+  const blocks = moves.length === 0 ? undefined : blocksOf(statements);
+  if (blocks === undefined) return statements;
+  const registers = [...new Set(moves.flatMap(({ to, from }) => [to, from]))];
+  const numbers = new Map(registers.map((register, number) => [register, number]));
+  const effects = statements.map((statement) =>
+    statement.kind === "instruction" ? effectsOf(statement, numbers) : undefined,
+  );
+  const flights = flightsOf(statements, blocks, effects);
+  if (flights === undefined) return statements;
+  const holding = effects.map((each, at) => withHeld(each, at, flights));
+  const classes = new Classes(
+    flights,
+    livesOf(blocks, holding, registers.length),
+    movedFrom(moves, numbers),
+  );
+  const depths = loopDepths(blocks, statements.length);
+  const inner = moves.toSorted((one, other) => (depths[other.at] ?? 0) - (depths[one.at] ?? 0));
+  for (const { to, from } of inner) classes.join(numbers.get(to) ?? 0, numbers.get(from) ?? 0);
+  return renamed(statements, (register) => {
+    const number = numbers.get(register);
+    return number === undefined ? register : (registers[classes.of(number)] ?? register);
+  });
+}
+
+const moveOpcodes: ReadonlySet<string> = new Set(["mov.pred", "mov.b16", "mov.b32", "mov.b64"]);
+
+function moveOf(statement: Statement, at: number): readonly Move[] {
+  if (statement.kind !== "instruction" || statement.guard !== undefined) return [];
+  if (!moveOpcodes.has(statement.opcode)) return [];
+  const [to, from] = statement.operands;
+  if (to?.kind !== "register" || from?.kind !== "register" || to.type !== from.type) return [];
+  return [{ at, to, from }];
+}
+
+/** A wait reads the registers of the products that it ends, as far as lives are concerned. */
+function withHeld(
+  effects: Effects | undefined,
+  at: number,
+  { ended, registers }: Flights,
+): Effects | undefined {
+  const over = ended.get(at);
+  if (over === undefined || effects === undefined) return effects;
+  const held = [...over].flatMap((product) => registers.get(product) ?? []);
+  return { reads: [...effects.reads, ...held], writes: effects.writes };
+}
+
+function movedFrom(
+  moves: readonly Move[],
+  numbers: ReadonlyMap<Register, number>,
+): ReadonlyMap<number, number> {
+  return new Map(moves.map(({ at, from }) => [at, numbers.get(from) ?? 0]));
+}
+
+/** Registers that have become one, by the number of one of them. */
+class Classes {
+  readonly #parents: number[];
+  readonly #lives: Life[];
+  /** Products that hold each, and those that run while it is touched. */
+  readonly #holders: Set<number>[];
+  readonly #touched: Set<number>[];
+  /** What each move moves. */
+  readonly #moved: ReadonlyMap<number, number>;
+
+  constructor(
+    { registers, touched }: Flights,
+    lives: readonly Life[],
+    moved: ReadonlyMap<number, number>,
+  ) {
+    this.#touched = lives.map((_, register) => new Set(touched.get(register)));
+    this.#holders = lives.map(() => new Set());
+    for (const [product, held] of registers)
+      for (const register of held) this.#holders[register]?.add(product);
+    this.#parents = [...lives.keys()];
+    this.#lives = [...lives];
+    this.#moved = moved;
+  }
+
+  of(register: number): number {
+    let [found, parent] = [register, this.#parents[register]];
+    while (parent !== undefined && parent !== found)
+      [found, parent] = [parent, this.#parents[parent]];
+    return found;
+  }
+
+  join(left: number, right: number): void {
+    const [one, other] = [this.of(left), this.of(right)];
+    const [first, second] = [this.#lives[one], this.#lives[other]];
+    if (one === other || first === undefined || second === undefined) return;
+    if (this.#disturbs(first, second, other) || this.#disturbs(second, first, one)) return;
+    if (this.#touches(one, other) || this.#touches(other, one)) return;
+    this.#parents[other] = one;
+    for (const product of this.#holders[other] ?? []) this.#holders[one]?.add(product);
+    for (const product of this.#touched[other] ?? []) this.#touched[one]?.add(product);
+    this.#lives[one] = together(first, second);
+  }
+
+  /** Whether one is read or written while a product holds the other. */
+  #touches(one: number, other: number): boolean {
+    const holders = this.#holders[other];
+    return [...(this.#touched[one] ?? [])].some((product) => holders?.has(product));
+  }
+
+  /** Whether a write of one destroys what the other, of that number, holds. */
+  #disturbs({ writes }: Life, holder: Life, number: number): boolean {
+    return writes.some((at) => {
+      const moved = this.#moved.get(at);
+      if (moved !== undefined && this.of(moved) === number) return false;
+      return livesBehind(holder, at);
+    });
+  }
+}
+
+function renamed(
+  statements: readonly Statement[],
+  nameOf: (register: Register) => Register,
+): readonly Statement[] {
+  return statements.flatMap((statement): readonly Statement[] => {
+    if (statement.kind !== "instruction") return [statement];
+    const { guard, operands } = statement;
+    const changed = isChanged(operands, nameOf);
+    const other = guard && nameOf(guard.register);
+    const sameGuard = other === undefined || other === guard?.register;
+    if (!changed && sameGuard) return [statement];
+    const own = changed ? operands.map((operand) => renamedOperand(operand, nameOf)) : operands;
+    const [to, from] = own;
+    if (statement.opcode.startsWith("mov.") && to === from) return [];
+    const renamedGuard = guard && other && { ...guard, register: other };
+    return [{ ...statement, operands: own, guard: renamedGuard }];
+  });
+}
+
+function isChanged(
+  operands: readonly Operand[],
+  nameOf: (register: Register) => Register,
+): boolean {
+  let changed = false;
+  const visit = (register: Register): void => {
+    changed ||= nameOf(register) !== register;
+  };
+  for (const operand of operands) visitRegisters(operand, visit);
+  return changed;
+}
+
+function renamedOperand(operand: Operand, nameOf: (register: Register) => Register): Operand {
+  const change = (each: Operand): Operand => renamedOperand(each, nameOf);
+  switch (operand.kind) {
+    case "register":
+      return nameOf(operand);
+    case "address": {
+      const base = operand.base.kind === "register" ? nameOf(operand.base) : operand.base;
+      return { ...operand, base, coordinates: operand.coordinates?.map(change) };
+    }
+    case "vector":
+    case "list":
+      return { ...operand, elements: operand.elements.map(change) };
+    case "pair":
+      return { ...operand, first: change(operand.first), second: change(operand.second) };
+    case "not":
+      return { ...operand, operand: nameOf(operand.operand) };
+    case "negated":
+      return { ...operand, operand: change(operand.operand) };
+    case "element":
+      return { ...operand, register: nameOf(operand.register) };
+    case "integer":
+    case "float":
+    case "symbol":
+    case "discard":
+      return operand;
+  }
+}
