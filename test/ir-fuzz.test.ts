@@ -27,7 +27,7 @@ function forEachSeed(count: number, check: (seed: number) => void): void {
 }
 
 test("random kernels are valid, and parse back to the text they print", () => {
-  forEachSeed(300, (seed) => {
+  forEachSeed(150, (seed) => {
     const kernel = randomKernel(seed);
     verifyKernel(kernel);
     const text = textOf(kernel);
@@ -38,7 +38,7 @@ test("random kernels are valid, and parse back to the text they print", () => {
 
 test("each pass leaves a valid kernel that it does not change again", () => {
   const passes = { canonicalize, foldConstants, commonSubexpressions, hoistInvariants, deadCode };
-  forEachSeed(150, (seed) => {
+  forEachSeed(75, (seed) => {
     const kernel = randomKernel(seed);
     for (const [name, pass] of Object.entries(passes)) {
       const once = pass(kernel);
@@ -49,7 +49,7 @@ test("each pass leaves a valid kernel that it does not change again", () => {
 });
 
 test("the pipeline leaves valid kernels at every step, and nothing to do for a second run", () => {
-  forEachSeed(150, (seed) => {
+  forEachSeed(75, (seed) => {
     const once = runPasses(randomKernel(seed), { verify: true });
     expect(runPasses(once) === once).toBe(true);
   });

@@ -9,8 +9,7 @@ import type { Kernel } from "../src/ir/node.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { printKernel } from "../src/ir/printer.ts";
 import { verifyKernel } from "../src/ir/verify/index.ts";
-import { lower, place } from "../src/lower/pipeline.ts";
-import { EmulatorBackend } from "../src/runtime/emulator-backend.ts";
+import { place } from "../src/lower/pipeline.ts";
 import { SimulatorBackend } from "../src/runtime/simulator-backend.ts";
 import { Device } from "../src/device/device.ts";
 import { exampleKernels } from "./example-kernels.ts";
@@ -64,7 +63,7 @@ test("texts of placed kernels read back to the same kernels, which the traced ru
 
 test("random kernels compute the same on the simulator before and after they are placed", async () => {
   const simulator = new Device(new SimulatorBackend({ checks: false }));
-  for (let seed = 0; seed < 100; seed += 1) {
+  for (let seed = 0; seed < 40; seed += 1) {
     const kernel = randomKernel(seed, { exact: true });
     const found = placed(kernel, targets.sm_90a);
     if (found === undefined) continue;
@@ -75,38 +74,6 @@ test("random kernels compute the same on the simulator before and after they are
     expect(await runRandom(simulator, readBack(text), given), `seed ${seed}:\n${text}`).toBe(
       expected,
     );
-  }
-  simulator.dispose();
-});
-
-/** An emulator for which kernels are placed in any way that is possible. */
-class SeededEmulator extends EmulatorBackend {
-  readonly #seed: number;
-
-  constructor(seed: number) {
-    super({ seed, threads: 1 });
-    this.#seed = seed;
-  }
-
-  override compile(kernel: Kernel): ReturnType<EmulatorBackend["compile"]> {
-    const program = lower(kernel, this.target, { seed: this.#seed });
-    return { program, cached: false, notes: [] };
-  }
-}
-
-test("random kernels compute the same wherever their tiles are placed", async () => {
-  const simulator = new Device(new SimulatorBackend({ checks: false }));
-  for (let seed = 0; seed < 15; seed += 1) {
-    const kernel = randomKernel(seed, { exact: true });
-    const cheapest = placed(kernel, targets.sm_90a);
-    if (cheapest === undefined) continue;
-    const other = place(kernel, targets.sm_90a, { seed }).kernel;
-    expect(printKernel(other)).not.toBe(printKernel(cheapest));
-    const given = randomArguments(kernel, seed);
-    const emulator = new Device(new SeededEmulator(seed));
-    const found = await runRandom(emulator, kernel, given).catch(String);
-    expect(found, `seed ${seed}`).toBe(await runRandom(simulator, kernel, given));
-    emulator.dispose();
   }
   simulator.dispose();
 });

@@ -11,7 +11,7 @@ import { Campaign } from "./campaign.ts";
 import { fixtureOf, fixtureText } from "./fixtures.ts";
 import { seedsOf } from "./jobs.ts";
 import { programKinds } from "./programs.ts";
-import { judge } from "./run.ts";
+import { judge, lowered } from "./run.ts";
 import { shrink } from "./shrink.ts";
 import { fuzzTargets, subjectOf } from "./subjects.ts";
 
@@ -29,6 +29,17 @@ test(
     for (const kind of ["values", ...programKinds]) expect(byKind[kind], kind).toBeGreaterThan(0);
   },
 );
+
+test("a subject's placement is another than the cheapest", () => {
+  const subjects = Array.from({ length: 12 }, (_, seed) => subjectOf(seed));
+  const different = subjects.filter((subject) => {
+    const texts = [subject.placement ?? 1, undefined].map((placement) =>
+      printKernel(lowered({ ...subject, placement }).placed),
+    );
+    return texts[0] !== texts[1];
+  });
+  expect(different.length).toBeGreaterThan(8);
+});
 
 describe("what was found stays mended", () => {
   test.each(readdirSync(folder))("%s", async (file) => {

@@ -2,4 +2,6 @@
 import { testGroups } from "./run.ts";
 
 const others = ["integer", "float", "half", "compare", "convert"];
-testGroups((group) => !others.includes(group) && !/mma|matrices/.test(group));
+testGroups((group) => !others.includes(group) && !/mma|matrices/.test(group), {
+  reordered: 4,
+});

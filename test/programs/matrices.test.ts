@@ -1,4 +1,7 @@
 /** Programs of matrices and their products. */
 import { testGroups } from "./run.ts";
 
-testGroups((group) => /mma|matrices/.test(group) && !/sparse|products/.test(group), 16);
+testGroups((group) => /mma|matrices/.test(group) && !/sparse|products/.test(group), {
+  reordered: 8,
+  oneIn: 2,
+});

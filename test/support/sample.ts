@@ -1,0 +1,14 @@
+/**
+ * Which of many alike cases a run of the tests takes: some of them, chosen by their place alone, or all with
+ * `TILEWRIGHT_CASES=all`. Cases are taken as by the toss of a coin rather than every second one, so that none of the
+ * loops that make them is always left at the same turn.
+ */
+import process from "node:process";
+
+const takesAll = process.env["TILEWRIGHT_CASES"] === "all";
+
+/** Whether a run takes the case at a place among cases of which it takes about one in so many. */
+export function isTaken(place: number, oneIn: number): boolean {
+  const tossed = Math.imul(place + 1, 0x9e3779b1) >>> 0;
+  return takesAll || (tossed >>> 8) % oneIn === 0;
+}
