@@ -1,7 +1,8 @@
 /**
  * How fast the emulator runs plain instructions: `npx vitest bench bench/emulator.bench.ts`. Each run is about
  * ten million lane-instructions; straight arithmetic is meant to take less than 200 ms, and less than a
- * second with checks.
+ * second with checks. What it costs to know the array of an address: `-t "one array"`; an address put together
+ * from halves is not followed, and the same accesses are then only held against all memory there is.
  */
 import { bench, describe } from "vitest";
 import { EmulatedMemory, emulate } from "../src/emulator/index.ts";
@@ -69,6 +70,48 @@ describe.each([false, true])("checks: %s", (checks) => {
         emulate(module, launch, new EmulatedMemory(), { target: targets.sm_90a, checks });
       },
       { iterations: 5, time: 0, warmupIterations: 2, warmupTime: 0 },
+    );
+  }
+});
+
+/** Loads and stores of one array, whose addresses are followed back to it or are not. */
+function accessText(followed: boolean): string {
+  const access = unrolled(
+    (at) => `ld.global.b32 %r${at(0)}, [%d1]; add.s32 %r${at(0)}, %r${at(0)}, %r${at(1)};
+      st.global.b32 [%d1], %r${at(0)};`,
+  );
+  return `.version 8.0\n.target sm_90a\n.address_size 64
+.visible .entry kernel(.param .u64 array) {
+  .reg .pred %p; .reg .b32 %r<8>, %i, %lane, %low, %high; .reg .b64 %d<2>;
+  ${Array.from({ length: 8 }, (_, at) => `mov.b32 %r${at}, ${at};`).join(" ")}
+  ld.param.u64 %d0, [array]; mov.u32 %lane, %ctaid.x; mad.lo.u32 %lane, %lane, 256, %tid.x;
+  ${followed ? "" : "mov.b64 {%low, %high}, %d0; mov.b64 %d0, {%low, %high};"}
+  mad.wide.u32 %d1, %lane, 4, %d0; st.global.b32 [%d1], %lane; mov.b32 %i, 0;
+$loop:
+  ${access}
+  add.s32 %i, %i, 1; setp.lt.s32 %p, %i, 200; @%p bra $loop;
+  ret;
+}`;
+}
+
+describe("one array, checked", () => {
+  for (const followed of [false, true]) {
+    const module = parsePtx(accessText(followed));
+    bench(
+      followed ? "addresses that are followed" : "addresses that are not",
+      () => {
+        const memory = new EmulatedMemory();
+        const address = memory.allocate(4 * 4 * 256);
+        const launch = {
+          entry: "kernel",
+          blocks: [4, 1, 1],
+          lanes: [256, 1, 1],
+          sharedBytes: 0,
+          parameters: [new Uint8Array(BigUint64Array.of(BigInt(address)).buffer)],
+        } as const;
+        emulate(module, launch, memory, { target: targets.sm_90a, checks: true });
+      },
+      { iterations: 15, time: 0, warmupIterations: 3, warmupTime: 0 },
     );
   }
 });
