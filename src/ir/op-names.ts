@@ -6,6 +6,11 @@
  *   proxy_fence {space = …}  commitShared or commitGlobal
  *   barrier_wait             Barrier.wait
  */
+import type {
+  BinaryFunction,
+  ClassifyFunction,
+  UnaryFunction,
+} from "../formats/arithmetic/functions.ts";
 import type { AnyOp } from "./node.ts";
 import type { OpAttributes, OpKind } from "./ops.ts";
 
@@ -13,8 +18,21 @@ type OpNames = {
   readonly [K in OpKind]: string | ((attributes: OpAttributes<K>) => string);
 };
 
-const binaryNames: { readonly [fn: string]: string } = { min: "minimum", max: "maximum" };
-const classifyNames = { is_nan: "isNan", is_finite: "isFinite" } as const;
+/** Functions whose methods are called otherwise. */
+const methodNames: { readonly [F in UnaryFunction | BinaryFunction | ClassifyFunction]?: string } =
+  {
+    min: "minimum",
+    max: "maximum",
+    mul_high: "mulHigh",
+    bit_reverse: "bitReverse",
+    is_nan: "isNan",
+    is_finite: "isFinite",
+  };
+
+/** The method of a function. */
+export function methodName(fn: UnaryFunction | BinaryFunction | ClassifyFunction): string {
+  return methodNames[fn] ?? fn;
+}
 
 const opNames: OpNames = {
   constant: "constant",
@@ -24,9 +42,9 @@ const opNames: OpNames = {
   thread_index: "threadIndex",
   size: "dim",
   iota: "iota",
-  unary: ({ fn }) => fn,
-  classify: ({ fn }) => classifyNames[fn],
-  binary: ({ fn }) => binaryNames[fn] ?? fn,
+  unary: ({ fn }) => methodName(fn),
+  classify: ({ fn }) => methodName(fn),
+  binary: ({ fn }) => methodName(fn),
   compare: ({ predicate }) => predicate,
   fma: "fma",
   select: "select",

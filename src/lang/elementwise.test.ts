@@ -2,11 +2,13 @@ import { describe, expect, test } from "vitest";
 import { bodyText, testMistakes, trace } from "../../test/language.ts";
 import type { Mistake } from "../../test/language.ts";
 import {
+  acceptsBinary,
+  acceptsUnary,
   binaryFunctions,
   comparePredicates,
   unaryFunctions,
 } from "../formats/arithmetic/functions.ts";
-import type { BinaryFunction, UnaryFunction } from "../formats/arithmetic/functions.ts";
+import { methodName } from "../ir/op-names.ts";
 import { bf16, f32, f8e4m3fn, i32, u8 } from "../formats/dtype.ts";
 import { array, assert, cdiv, constant, dim, kernel, scalar, zeros } from "./index.ts";
 
@@ -152,23 +154,18 @@ describe("elementwise operations", () => {
   });
 
   test("every function has its method", () => {
-    const unary: { readonly [F in UnaryFunction]: F } = Object.fromEntries(
-      unaryFunctions.map((fn) => [fn, fn]),
-    ) as { readonly [F in UnaryFunction]: F };
-    const binary: { readonly [F in BinaryFunction]: string } = {
-      ...(Object.fromEntries(binaryFunctions.map((fn) => [fn, fn])) as {
-        readonly [F in BinaryFunction]: F;
-      }),
-      min: "minimum",
-      max: "maximum",
-    };
-    for (const [fn, method] of Object.entries({ ...unary, ...binary })) {
-      const isInteger = ["not", "clz", "popcount", "and", "or", "xor", "shl", "shr"].includes(fn);
+    const functions = [
+      ...unaryFunctions.map((fn) => ({ fn, ofFloats: acceptsUnary(fn, f32), others: 0 })),
+      ...binaryFunctions.map((fn) => ({ fn, ofFloats: acceptsBinary(fn, f32), others: 1 })),
+    ];
+    for (const { fn, ofFloats, others } of functions) {
       const text = bodyText(
         kernel({ name: "k" }, () => {
-          const tile = isInteger ? zeros(i32, [4]) : zeros(f32, [4]);
-          const call = Reflect.get(tile, method) as (...others: readonly unknown[]) => unknown;
-          call.apply(tile, fn in binary ? [tile] : []);
+          const tile = ofFloats ? zeros(f32, [4]) : zeros(i32, [4]);
+          const call = Reflect.get(tile, methodName(fn)) as (
+            ...others: readonly unknown[]
+          ) => unknown;
+          call.apply(tile, new Array<unknown>(others).fill(tile));
         }),
       );
       expect(text).toContain(`{fn = ${fn}}`);

@@ -143,6 +143,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#binary("shr", count);
   }
 
+  /** The upper half of the product of integers, which has twice their bits. */
+  mulHigh<O extends Operand<D>>(other: O): Combined<K, O, D> {
+    return this.#binary("mul_high", other);
+  }
+
   /** Whether equal. */
   eq<O extends Operand<D>>(other: O): Combined<K, O, "bool"> {
     return this.#compare("eq", other);
@@ -291,6 +296,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   /** How many bits are one. */
   popcount(): DataOf<K, D> {
     return this.#unary("popcount");
+  }
+
+  /** The bits in the opposite order. */
+  bitReverse(): DataOf<K, D> {
+    return this.#unary("bit_reverse");
   }
 
   /** Whether NaN. */

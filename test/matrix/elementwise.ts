@@ -10,11 +10,12 @@ import {
   comparePredicates,
   unaryFunctions,
 } from "../../src/formats/arithmetic/functions.ts";
-import type { BinaryFunction, UnaryFunction } from "../../src/formats/arithmetic/functions.ts";
+import type { UnaryFunction } from "../../src/formats/arithmetic/functions.ts";
 import { bool, dtypes, isFloat } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
 import type { HostArray } from "../../src/formats/hostarray.ts";
+import { methodName } from "../../src/ir/op-names.ts";
 import { array, cdiv, constant, full, iota, kernel, slice } from "../../src/lang/index.ts";
 import type { Tile } from "../../src/lang/index.ts";
 import { mathBounds } from "../../src/ptx/math/index.ts";
@@ -96,7 +97,7 @@ function unaryCases(): readonly MatrixCase[] {
     allFormats
       .filter((dtype) => acceptsUnary(fn, dtype))
       .flatMap((dtype, seed) => {
-        const compute = ({ x }: Values): Tile => methodsOf(x)[fn]?.() as Tile;
+        const compute = ({ x }: Values): Tile => methodsOf(x)[methodName(fn)]?.() as Tile;
         const tolerance = toleranceOf(fn, dtype);
         const any = pointwise(
           `unary ${fn} ${dtype.name}`,
@@ -116,18 +117,12 @@ function unaryCases(): readonly MatrixCase[] {
   );
 }
 
-const binaryMethods: { readonly [F in BinaryFunction]?: string } = {
-  min: "minimum",
-  max: "maximum",
-};
-
 function binaryCases(): readonly MatrixCase[] {
   return binaryFunctions.flatMap((fn) =>
     allFormats
       .filter((dtype) => acceptsBinary(fn, dtype))
       .flatMap((dtype, seed) => {
-        const compute = ({ x, y }: Values): Tile =>
-          methodsOf(x)[binaryMethods[fn] ?? fn]?.(y) as Tile;
+        const compute = ({ x, y }: Values): Tile => methodsOf(x)[methodName(fn)]?.(y) as Tile;
         return (["any", "ordinary"] as const).map((kind) => {
           const make = kind === "any" ? anyNumbers : ordinaryNumbers;
           const inputs = {
@@ -157,7 +152,7 @@ function zeroCases(): readonly MatrixCase[] {
           `binary ${fn} ${dtype.name} zeros`,
           { x: zeros(dtype, [1, -1, 1, -1]), y: zeros(dtype, [1, 1, -1, -1]) },
           dtype,
-          ({ x, y }) => methodsOf(x)[binaryMethods[fn] ?? fn]?.(y) as Tile,
+          ({ x, y }) => methodsOf(x)[methodName(fn)]?.(y) as Tile,
           exact,
         ),
       ),
@@ -189,7 +184,7 @@ function testCases(): readonly MatrixCase[] {
           `classify ${fn} ${dtype.name}`,
           { x: anyNumbers(dtype, [length], seed) },
           bool,
-          ({ x }) => methodsOf(x)[fn === "is_nan" ? "isNan" : "isFinite"]?.() as Tile,
+          ({ x }) => methodsOf(x)[methodName(fn)]?.() as Tile,
           exact,
         ),
       ),

@@ -5,7 +5,7 @@
  * | domain   | formats                                     | functions                              |
  * |----------|---------------------------------------------|----------------------------------------|
  * | float    | f64 f32 tf32 f16 bf16                       | floor … logistic, atan2, is_nan, fma   |
- * | integer  | i4 … i64, u4 … u64                          | clz popcount shl shr                   |
+ * | integer  | i4 … i64, u4 … u64                          | clz popcount bit_reverse shl shr mul_high |
  * | number   | float and integer                           | add … pow, neg abs sign, lt le gt ge   |
  * | logic    | integer and bool                            | and or xor not                         |
  * | equality | float, integer and bool                     | eq ne                                  |
@@ -41,6 +41,7 @@ export const unaryFunctions = [
   "logistic",
   "clz",
   "popcount",
+  "bit_reverse",
 ] as const;
 export type UnaryFunction = (typeof unaryFunctions)[number];
 
@@ -63,6 +64,7 @@ export const binaryFunctions = [
   "xor",
   "shl",
   "shr",
+  "mul_high",
 ] as const;
 export type BinaryFunction = (typeof binaryFunctions)[number];
 
@@ -97,6 +99,7 @@ export const functionNatures: {
   logistic: "transcendental",
   clz: "rounded",
   popcount: "rounded",
+  bit_reverse: "rounded",
   add: "rounded",
   sub: "rounded",
   mul: "rounded",
@@ -111,6 +114,7 @@ export const functionNatures: {
   xor: "rounded",
   shl: "rounded",
   shr: "rounded",
+  mul_high: "rounded",
 };
 
 export const comparePredicates = ["eq", "ne", "lt", "le", "gt", "ge"] as const;
@@ -181,6 +185,7 @@ export const unaryDomain = {
   logistic: "float",
   clz: "integer",
   popcount: "integer",
+  bit_reverse: "integer",
 } as const satisfies { readonly [F in UnaryFunction]: Domain };
 
 /** The unary functions of the domains `D`. */
@@ -208,6 +213,7 @@ export const binaryDomain = {
   xor: "logic",
   shl: "integer",
   shr: "integer",
+  mul_high: "integer",
 } as const satisfies { readonly [F in BinaryFunction]: Domain };
 
 /** The binary functions of the domains `D`. */

@@ -29,6 +29,15 @@ function widthMask(width: number): number {
   return width === 32 ? -1 : (1 << width) - 1;
 }
 
+/** The bits of a word in the opposite order. */
+export function reverseBits(word: number): number {
+  let bits = ((word >>> 1) & 0x55555555) | ((word & 0x55555555) << 1);
+  bits = ((bits >>> 2) & 0x33333333) | ((bits & 0x33333333) << 2);
+  bits = ((bits >>> 4) & 0x0f0f0f0f) | ((bits & 0x0f0f0f0f) << 4);
+  bits = ((bits >>> 8) & 0x00ff00ff) | ((bits & 0x00ff00ff) << 8);
+  return (bits >>> 16) | (bits << 16);
+}
+
 export const integerUnaryLoops: { readonly [F in IntegerUnaryFunction]: IntegerLoop } = {
   neg(count) {
     for (let i = 0; i < count; i++) lanes[i] = -(lanes[i] as number) | 0;
@@ -59,6 +68,9 @@ export const integerUnaryLoops: { readonly [F in IntegerUnaryFunction]: IntegerL
       sums = (sums + (sums >>> 4)) & 0x0f0f0f0f;
       lanes[i] = Math.imul(sums, 0x01010101) >>> 24;
     }
+  },
+  bit_reverse(count, width) {
+    for (let i = 0; i < count; i++) lanes[i] = reverseBits(lanes[i] as number) >>> (32 - width);
   },
 };
 
@@ -95,6 +107,24 @@ function signedPower(base: number, exponent: number): number {
   if (exponent >= 0) return integerPower(base, exponent);
   if (base === -1) return (exponent & 1) === 0 ? 1 : -1;
   return base === 1 ? 1 : 0;
+}
+
+/** The high word of the product of two unsigned words. */
+export function multiplyHigh(left: number, right: number): number {
+  const leftLow = left & 0xffff;
+  const leftHigh = left >>> 16;
+  const rightLow = right & 0xffff;
+  const rightHigh = right >>> 16;
+  const lowest = Math.imul(leftLow, rightLow) >>> 0;
+  // No sum reaches 2^32.
+  const middle = leftHigh * rightLow + (lowest >>> 16);
+  const crossed = leftLow * rightHigh + (middle & 0xffff);
+  return (leftHigh * rightHigh + (middle >>> 16) + (crossed >>> 16)) | 0;
+}
+
+/** The high word of the product of two signed words. */
+function signedHigh(left: number, right: number): number {
+  return multiplyHigh(left, right) - ((left >> 31) & right) - ((right >> 31) & left);
 }
 
 export const integerBinaryLoops: { readonly [F in IntegerBinaryFunction]: IntegerLoop } = {
@@ -173,10 +203,22 @@ export const integerBinaryLoops: { readonly [F in IntegerBinaryFunction]: Intege
       lanes[i] = (lanes[i] as number) >> (amount < width ? amount : 31);
     }
   },
+  mul_high(count, width) {
+    for (let i = 0; i < count; i++) {
+      const left = lanes[i] as number;
+      const right = lanes[second + i] as number;
+      lanes[i] = width === 32 ? signedHigh(left, right) : Math.imul(left, right) >> width;
+    }
+  },
 };
 
 export const unsignedBinaryLoops: { readonly [F in IntegerBinaryFunction]: IntegerLoop } = {
   ...integerBinaryLoops,
+  mul_high(count) {
+    for (let i = 0; i < count; i++) {
+      lanes[i] = multiplyHigh(lanes[i] as number, lanes[second + i] as number);
+    }
+  },
   div(count) {
     for (let i = 0; i < count; i++) {
       const divisor = (lanes[second + i] as number) >>> 0;

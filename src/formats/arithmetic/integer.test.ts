@@ -71,6 +71,10 @@ const unaryReference: {
     const digits = BigInt.asUintN(dtype.bits, value).toString(2);
     return BigInt(digits.replaceAll("0", "").length);
   },
+  bit_reverse: (value, dtype) => {
+    const digits = BigInt.asUintN(dtype.bits, value).toString(2).padStart(dtype.bits, "0");
+    return BigInt(`0b${[...digits].reverse().join("")}`);
+  },
 };
 
 const binaryReference: {
@@ -105,6 +109,7 @@ const binaryReference: {
     const amount = BigInt.asUintN(dtype.bits, right);
     return amount < BigInt(dtype.bits) ? left >> amount : left < 0n ? -1n : 0n;
   },
+  mul_high: (left, right, dtype) => (left * right) >> BigInt(dtype.bits),
 };
 
 describe.each(integers)("$name", (dtype) => {

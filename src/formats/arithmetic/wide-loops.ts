@@ -4,10 +4,11 @@
  *
  *   lane i    words[2i] = low    words[2i + 1] = high
  *
- * Arithmetic on words is some twenty times faster than on BigInt, which allocates each result. Division
- * and powers are rare enough to use BigInt all the same.
+ * Arithmetic on words is some twenty times faster than on BigInt, which allocates each result. Division,
+ * powers and the high half of products are rare enough to use BigInt all the same.
  */
 import type { LoopPredicate } from "./float-loops.ts";
+import { multiplyHigh, reverseBits } from "./integer-loops.ts";
 import type { IntegerBinaryFunction, IntegerUnaryFunction } from "./integer-loops.ts";
 import { flagRegister, registerLanes, wideRegisters } from "./registers.ts";
 
@@ -72,20 +73,14 @@ export const wideUnaryLoops: { readonly [F in IntegerUnaryFunction]: WideLoop } 
       words[i + 1] = 0;
     }
   },
+  bit_reverse(count) {
+    for (let i = 0; i < 2 * count; i += 2) {
+      const low = words[i] as number;
+      words[i] = reverseBits(words[i + 1] as number);
+      words[i + 1] = reverseBits(low);
+    }
+  },
 };
-
-/** The high word of the product of two unsigned words. */
-function multiplyHigh(left: number, right: number): number {
-  const leftLow = left & 0xffff;
-  const leftHigh = left >>> 16;
-  const rightLow = right & 0xffff;
-  const rightHigh = right >>> 16;
-  const lowest = Math.imul(leftLow, rightLow) >>> 0;
-  // No sum reaches 2^32.
-  const middle = leftHigh * rightLow + (lowest >>> 16);
-  const crossed = leftLow * rightHigh + (middle & 0xffff);
-  return (leftHigh * rightHigh + (middle >>> 16) + (crossed >>> 16)) | 0;
-}
 
 /** Keeps the lesser lane in the first register, or the greater one. */
 function keepExtreme(count: number, signed: boolean, greater: boolean): void {
@@ -225,6 +220,9 @@ export const wideBinaryLoops: { readonly [F in IntegerBinaryFunction]: WideLoop 
         words[i + 1] = signed ? high >> amount : high >>> amount;
       }
     }
+  },
+  mul_high(count, signed) {
+    eachPair(count, signed, (left, right) => (left * right) >> 64n);
   },
 };
 

@@ -67,6 +67,7 @@ function meaning(fn: BinaryFunction, a: number, b: number, { bits, kind }: DType
     shl: () => a * 2 ** amount,
     shr: () => Math.floor(a / 2 ** amount),
     pow: () => 0,
+    mul_high: () => Math.floor((a * b) / 2 ** bits),
   };
   return wrapped(exact[fn]?.() ?? 0, bits, signed);
 }
@@ -77,7 +78,7 @@ function wrapped(value: number, bits: number, signed: boolean): number {
   return signed && low >= count / 2 ? low - count : low;
 }
 
-const commutative = ["add", "mul", "min", "max", "and", "or", "xor"] as const;
+const commutative = ["add", "mul", "min", "max", "and", "or", "xor", "mul_high"] as const;
 const others = ["sub", "div", "rem", "shl", "shr"] as const;
 
 /** Throws where the fact does not allow a value. Written out, since it runs for millions. */
@@ -107,7 +108,9 @@ describe.each([i4, u4])("all facts of $name", (dtype) => {
 
   // Unsigned formats differ where a number may be negative on the way, or bits are read.
   const functions: readonly BinaryFunction[] =
-    dtype === i4 ? [...commutative, ...others] : ["sub", "div", "rem", "and", "or", "xor", "shr"];
+    dtype === i4
+      ? [...commutative, ...others]
+      : ["sub", "div", "rem", "and", "or", "xor", "shr", "mul_high"];
   test.each(functions)("%s", (fn) => {
     const halved = (commutative as readonly string[]).includes(fn);
     // The results of one left value with each right fact, as a set of bits.

@@ -246,6 +246,12 @@ function shiftRight(left: Fact, right: Fact, range: Range): Fact {
   };
 }
 
+function highHalf(left: Fact, right: Fact, range: Range): Fact {
+  const product = multiply(left, right);
+  const by = width(range);
+  return between(product.least >> by, product.greatest >> by);
+}
+
 const binaryRules: { readonly [F in BinaryFunction]?: BinaryRule } = {
   add,
   sub: (left, right) => add(left, negate(right)),
@@ -259,6 +265,7 @@ const binaryRules: { readonly [F in BinaryFunction]?: BinaryRule } = {
   xor,
   shl: shiftLeft,
   shr: shiftRight,
+  mul_high: highHalf,
 };
 
 /** Of functions that have no rule, as `pow`, nothing is known. */

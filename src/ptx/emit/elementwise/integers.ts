@@ -93,6 +93,11 @@ const unaryEmitters: {
     return surplus === 0 ? zeros : form.typed("sub", zeros, integer(surplus));
   },
   popcount: (form, value) => form.count("popc", form.masked(value)),
+  bit_reverse(form, value) {
+    const reversed = form.bits("brev", value);
+    const surplus = form.size - form.width;
+    return surplus === 0 ? reversed : form.make(`shr.u${form.size}`, reversed, integer(surplus));
+  },
 };
 
 /** Between what a dividend and its divisor lie. */
@@ -218,6 +223,10 @@ const binaryEmitters: {
   xor: (form, left, right) => form.bits("xor", left, right),
   shl: (form, left, right) => form.bits("shl", left, shiftAmount(form, right)),
   shr: (form, left, right) => form.typed("shr", left, shiftAmount(form, right)),
+  mul_high(form, left, right) {
+    if (form.fillsRegister) return form.typed("mul.hi", left, right);
+    return form.typed("shr", form.typed("mul.lo", left, right), integer(form.width));
+  },
 };
 
 export function integerUnary(
