@@ -206,7 +206,8 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
         what: "a warp holds what lies in others",
         of: "carries",
         replace: '"(L0 L1 L2 L3 L4)"',
-        by: '"(L0 L1 L2 L3 L4 W0)"',
+        by: '"(W0 L0 L1 L2 L3)"',
+        says: "over warps what one warp holds",
       },
       {
         what: "a layout has too many axes",
@@ -390,12 +391,14 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
         of: "matmul",
         replace: "shared(swizzle 128)",
         by: "shared(order 2 1 0)",
+        says: "copy_async cannot be made",
       },
       {
         what: "the target has no tensor copies",
         of: "matmul",
         replace: "target sm_90a",
         by: "target sm_80",
+        says: "copy_async cannot be made",
       },
       { what: "there is no such instruction", of: "mma.sync", replace: '"mma.sync"', by: '"hmma"' },
       {
