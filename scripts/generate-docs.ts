@@ -7,7 +7,7 @@
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  */
 import { format } from "prettier";
-import { renderGraphReference } from "../src/graph/evaluate/reference.ts";
+import { renderGraphReference } from "../src/graph/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";

@@ -1,10 +1,17 @@
 /** Programs of JAX on the simulator: those that take little time. `docs/stablehlo.md` has the command for all. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Device } from "../../src/device/device.ts";
+import { Device } from "../../src/device/device.ts";
+import { f32, fromNumbers } from "../../src/formats/index.ts";
+import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
+import type { Tensor } from "../../src/graph/evaluate/index.ts";
+import type { GraphModule } from "../../src/graph/ops/index.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
+import { Program } from "../../src/graph/plan/program.ts";
 import { planText } from "../../src/graph/plan/text.ts";
 import { parseGraph } from "../../src/graph/text/index.ts";
 import { open } from "../../src/runtime/open.ts";
+import { SimulatorBackend } from "../../src/runtime/simulator-backend.ts";
+import { Random } from "../../src/support/random.ts";
 import { programDisagreement } from "./device-programs.ts";
 
 const quick = [
@@ -35,10 +42,14 @@ describe("programs of JAX on the simulator", () => {
   });
 });
 
-function planOf(text: string): string {
+function moduleOf(text: string): GraphModule {
   const [module] = parseGraph(text);
   if (module === undefined) throw new Error("no program");
-  return planText(compilePlan(module, "main"));
+  return module;
+}
+
+function planOf(text: string): string {
+  return planText(compilePlan(moduleOf(text), "main"));
 }
 
 describe("plans", () => {
@@ -72,6 +83,107 @@ describe("plans", () => {
     }`);
     expect(text).toContain("arena 512 bytes");
   });
+});
+
+/** The device's results of a program against the evaluator's. */
+async function expectAgreement(text: string, inputs: readonly Tensor[]): Promise<void> {
+  const module = moduleOf(text);
+  const program = await Program.load(device, compilePlan(module, "main"));
+  try {
+    const found = await program.run(inputs);
+    const reference = evaluate(module, "main", inputs, { widened: true });
+    const ours = evaluate(module, "main", inputs);
+    expect(found.length).toBe(ours.length);
+    for (const [i, each] of found.entries())
+      expect(disagreement(each, ours[i] as Tensor, reference[i] as Tensor)).toBeUndefined();
+  } finally {
+    program.dispose();
+  }
+}
+
+function randomTensor(shape: readonly number[], seed: number): Tensor {
+  const random = new Random(seed);
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const numbers = Float32Array.from({ length: count }, () => 2 * random.uniform() - 1);
+  return tensorOfArray(fromNumbers(f32, shape, numbers));
+}
+
+describe("devices agree with the evaluator", () => {
+  test.each([true, false])("Cholesky factors, lower %s", async (lower) => {
+    await expectAgreement(
+      `func.func @main(%x: tensor<2x5x5xf32>) -> tensor<2x5x5xf32> {
+        %t = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+        %p = stablehlo.dot_general %x, %t, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x5x5xf32>, tensor<2x5x5xf32>) -> tensor<2x5x5xf32>
+        %i = stablehlo.iota dim = 1 : tensor<2x5x5xi32>
+        %j = stablehlo.iota dim = 2 : tensor<2x5x5xi32>
+        %d = stablehlo.compare EQ, %i, %j : (tensor<2x5x5xi32>, tensor<2x5x5xi32>) -> tensor<2x5x5xi1>
+        %one = stablehlo.constant dense<5.0> : tensor<2x5x5xf32>
+        %zero = stablehlo.constant dense<0.0> : tensor<2x5x5xf32>
+        %e = stablehlo.select %d, %one, %zero : tensor<2x5x5xi1>, tensor<2x5x5xf32>
+        %a = stablehlo.add %p, %e : tensor<2x5x5xf32>
+        %0 = stablehlo.cholesky %a, lower = ${lower} : tensor<2x5x5xf32>
+        return %0 : tensor<2x5x5xf32>
+      }`,
+      [randomTensor([2, 5, 5], 3)],
+    );
+  });
+
+  test("sorting, gathers, windows and padding of odd shapes", async () => {
+    await expectAgreement(
+      `func.func @main(%x: tensor<3x7xf32>) -> (tensor<3x7xf32>, tensor<4x6xf32>, tensor<3x4xf32>) {
+        %0 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+        }) : (tensor<3x7xf32>) -> tensor<3x7xf32>
+        %zero = stablehlo.constant dense<0.5> : tensor<f32>
+        %1 = stablehlo.pad %x, %zero, low = [2, -3], high = [-3, 1], interior = [1, 0] : (tensor<3x7xf32>, tensor<f32>) -> tensor<4x5xf32>
+        %2 = stablehlo.pad %1, %zero, low = [0, 1], high = [0, 0], interior = [0, 0] : (tensor<4x5xf32>, tensor<f32>) -> tensor<4x6xf32>
+        %3 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 1, 3>, window_strides = array<i64: 1, 2>, padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.multiply %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+        }) : (tensor<3x7xf32>, tensor<f32>) -> tensor<3x4xf32>
+        return %0, %2, %3 : tensor<3x7xf32>, tensor<4x6xf32>, tensor<3x4xf32>
+      }`,
+      [randomTensor([3, 7], 4)],
+    );
+  });
+});
+
+test("running allocates nothing", async () => {
+  const module = moduleOf(`func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+    %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %1 = stablehlo.tanh %0 : tensor<64x64xf32>
+    %2 = stablehlo.dot_general %1, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    return %2 : tensor<64x64xf32>
+  }`);
+  let allocations = 0;
+  const backend = new SimulatorBackend();
+  const allocate = backend.allocate.bind(backend);
+  backend.allocate = (dtype, shape) => {
+    allocations++;
+    return allocate(dtype, shape);
+  };
+  const counted = new Device(backend);
+  try {
+    const program = await Program.load(counted, compilePlan(module, "main"));
+    const [input, output] = [counted.allocate(f32, [64, 64]), counted.allocate(f32, [64, 64])];
+    await counted.fill(input, 0.5);
+    const bound = program.bind([input], [output]);
+    const before = allocations;
+    expect(before).toBe(3); // the arena and the two arrays
+    await bound.run();
+    await bound.run();
+    await counted.synchronize();
+    expect(allocations).toBe(before);
+    bound.dispose();
+    program.dispose();
+    input.dispose();
+    output.dispose();
+  } finally {
+    counted.dispose();
+  }
 });
 
 describe("what devices do not run", () => {

@@ -3,6 +3,7 @@ import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
 import { expandComposite, expandScan, largest } from "./expand/library.ts";
+import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
@@ -44,13 +45,13 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.dot": fold((op, points, context) =>
     dotAt(op, op.operands.lhs, op.operands.rhs, plainDotNumbers(op.operands.lhs), points, context),
   ),
-  "stablehlo.einsum": refuse("it has no lowering yet: dot_general replaces it"),
-  "stablehlo.unary_einsum": refuse("it has no lowering yet: reduce replaces it"),
+  "stablehlo.einsum": { form: "expand", to: expandEinsum },
+  "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
   "stablehlo.convolution": fold(convolutionAt),
   "stablehlo.dynamic_conv": refuse("its padding is known only when it runs"),
   "stablehlo.fft": complexNumbers,
-  "stablehlo.cholesky": refuse("it has no lowering yet"),
-  "stablehlo.triangular_solve": refuse("it has no lowering yet"),
+  "stablehlo.cholesky": { form: "expand", to: expandCholesky },
+  "stablehlo.triangular_solve": { form: "expand", to: expandTriangularSolve },
   "stablehlo.batch_norm_inference": { form: "expand", to: expandInference },
   "stablehlo.batch_norm_training": { form: "expand", to: expandTraining },
   "stablehlo.batch_norm_grad": { form: "expand", to: expandGradient },
