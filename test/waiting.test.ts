@@ -67,6 +67,27 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     device.dispose();
   });
 
+  test("2,000 blocks that take turns at one semaphore, all checks on", async () => {
+    const device = await open(name);
+    const turns = kernel(
+      {
+        name: "turns",
+        grid: { i: n },
+        outputs: { out: array(f32, [n]) },
+        scratch: { s: semaphore() },
+      },
+      ({ i, out, s }) => {
+        s.wait(i);
+        out.at(i).store(1);
+        s.signal(1);
+      },
+    );
+    const limits = { dimensions: { n: 2000 }, timeLimit: 60_000 };
+    const { out } = await device.run(turns, {}, limits);
+    expect([...out.data].every((value) => value === 1)).toBe(true);
+    device.dispose();
+  });
+
   test("blocks that wait for one that does not fit are a deadlock, in the words of the program", async () => {
     const device = await open(name, { target: { ...targets.sm_90a, processors: 1 } });
     const failure = await device
