@@ -1,7 +1,8 @@
 /**
  * Runs cases on the emulator, with all its checks, as tests: one for each op and what it is applied to. Cases
  * that `test/sampled` runs are left to it. Of cases that differ in format, shape and axis alone a part is enough to see
- * an op go wrong; `npm run test:gpu` runs them all.
+ * an op go wrong (what each lane does in each format `src/ptx/emit/elementwise` tries in full); `npm run test:gpu` runs
+ * them all.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Device } from "../../src/device/device.ts";
