@@ -198,42 +198,52 @@ export type { ScheduleName } from "./sim/index.ts";
 export { defaultTarget, targets } from "./targets/target.ts";
 export type { Feature, Target, TargetName } from "./targets/target.ts";
 
-export { bankConflicts } from "./layout/algebra/bank-conflicts.ts";
 export type { BankUse } from "./layout/algebra/bank-conflicts.ts";
-export { holders } from "./layout/algebra/elements.ts";
 export type { Holder } from "./layout/algebra/elements.ts";
-export {
-  blockedLayout,
-  coalescedLayout,
-  mmaFragment,
-  namedLayouts,
-  stridedLayout,
-} from "./layout/algebra/named.ts";
+export { namedLayouts } from "./layout/algebra/named.ts";
 export type { Blocking, LayoutName, MmaOperand, WarpGrid } from "./layout/algebra/named.ts";
-export { broadcastLayout, reduceLayout, transposeLayout } from "./layout/algebra/operations.ts";
 export type { Broadcast } from "./layout/algebra/operations.ts";
-export { registersPerLane, replication } from "./layout/algebra/register-layout.ts";
 export type {
   DistributedLayout,
   RegisterLayout,
   SplatLayout,
 } from "./layout/algebra/register-layout.ts";
-export { byteOffset, parseSharedLayout } from "./layout/algebra/shared-layout.ts";
+export { parseSharedLayout } from "./layout/algebra/shared-layout.ts";
 export type { SharedLayout, Swizzle } from "./layout/algebra/shared-layout.ts";
-export { sliceView, transposeView, wholeView } from "./layout/algebra/shared-view.ts";
 export type { SharedView } from "./layout/algebra/shared-view.ts";
-export { parseTmemLayout, tmemPlace } from "./layout/algebra/tensor-memory.ts";
+export { parseTmemLayout } from "./layout/algebra/tensor-memory.ts";
 export type { TmemLayout, TmemPlace } from "./layout/algebra/tensor-memory.ts";
 export { parseLayout } from "./layout/algebra/text.ts";
-export { tiling } from "./layout/algebra/tilings.ts";
 export type { Dealing } from "./layout/algebra/tilings.ts";
-export { drawRegisterLayout, drawRelayout } from "./layout/drawing/register-drawing.ts";
-export { drawSharedLayout } from "./layout/drawing/shared-drawing.ts";
 export type { SharedAccess } from "./layout/drawing/shared-drawing.ts";
-export { drawLayoutText, drawRelayoutText, drawSharedText } from "./layout/drawing/text-drawing.ts";
-export { relayoutCost } from "./layout/relayout/cost.ts";
-export { planRelayout } from "./layout/relayout/relayout.ts";
 export type { RelayoutKind, RelayoutPlan } from "./layout/relayout/steps.ts";
 export { placeKernel } from "./layout/plan/place.ts";
 export type { Placement } from "./layout/plan/place.ts";
-export { placementReport } from "./layout/plan/report.ts";
+export {
+  bankConflicts,
+  blockedLayout,
+  broadcastLayout,
+  byteOffset,
+  coalescedLayout,
+  drawLayoutText,
+  drawRegisterLayout,
+  drawRelayout,
+  drawRelayoutText,
+  drawSharedLayout,
+  drawSharedText,
+  holders,
+  mmaFragment,
+  placementReport,
+  planRelayout,
+  reduceLayout,
+  registersPerLane,
+  relayoutCost,
+  replication,
+  sliceView,
+  stridedLayout,
+  tiling,
+  tmemPlace,
+  transposeLayout,
+  transposeView,
+  wholeView,
+} from "./layout/checked.ts";

@@ -6,6 +6,7 @@
  *   cond(less(x, 0), () => neg(x), () => x)
  */
 import { TilewrightError } from "../support/diagnostics.ts";
+import { optionText } from "../support/options.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import { graphRegion } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
@@ -117,6 +118,18 @@ function rowType({ element, shape }: TensorType): TensorType {
   return tensorType(element, shape.slice(1));
 }
 
+function requirePair<C, Y>(result: readonly [C, Y]): readonly [C, Y] {
+  const given: unknown = result;
+  if (Array.isArray(given) && given.length === 2) return result;
+  throw new TilewrightError({
+    code: "TW9311",
+    message: "the function of scan does not return a pair",
+    expected: "[carry, y]",
+    found: Array.isArray(given) ? `a list of ${given.length}` : optionText(given),
+    remedy: "return the next state and what is stacked: [carry, y]",
+  });
+}
+
 /** Carries a state through the rows of arrays; gives the last state and the results of all rows, stacked. */
 export function scan<C, X, Y>(
   f: (carry: C, x: X) => readonly [C, Y],
@@ -130,7 +143,7 @@ export function scan<C, X, Y>(
   const rows = inputs.map((value) => zerosOf(sample, rowType(typeOfArray(value))));
   keep(sample.ops);
   const recording = recordFunction("scan", f, [init, rebuild(xs, arraysOf(rows))] as const);
-  const [carry, outputs] = recording.result;
+  const [carry, outputs] = requirePair(recording.result);
   requireSame("the function of scan", init, carry);
   const carries = valuesOf(init);
   const stacked = valuesOf(outputs).map((value) => {

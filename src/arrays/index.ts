@@ -8,15 +8,12 @@
  *   await step(w, x).values();
  */
 export { LazyArray, LazyArray as Array } from "./array.ts";
-export * from "./control.ts";
-export * from "./functions.ts";
-export { jit, lower } from "./jit.ts";
+export * from "./checked.ts";
+export type { Operand } from "./functions.ts";
 export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
 export * as nn from "./nn.ts";
 export * as random from "./random.ts";
-export * from "./reductions.ts";
-export * from "./shapes.ts";
-export { grad, jvp, valueAndGrad, vjp, vmap } from "./transforms.ts";
+export type { ReduceOptions } from "./reductions.ts";
+export type { Range } from "./shapes.ts";
 export type { VmapOptions } from "./transforms.ts";
-export { mapTree } from "./tree.ts";
 export { TilewrightError } from "../support/diagnostics.ts";

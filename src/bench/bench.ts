@@ -10,14 +10,16 @@
  * its data in the cache, divided by their number.
  */
 import { BoundLaunch } from "../device/bound-launch.ts";
-import type { Device } from "../device/device.ts";
+import { Device } from "../device/device.ts";
 import type { Cost } from "../ir/cost/cost.ts";
 import { ratesOf } from "../ir/cost/roofline.ts";
 import { packedBytes } from "../formats/dtype.ts";
 import { elementCount } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
+import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import { benchSettings, requireEntries } from "./options.ts";
 import type { BenchOptions, BenchSettings } from "./options.ts";
@@ -38,6 +40,19 @@ interface Lane {
   readonly dispose: () => void;
 }
 
+function requireDevice(device: unknown, location: Location): void {
+  if (device instanceof Device) return;
+  refuseForeign("the device of bench", device);
+  throw new TilewrightError({
+    code: "TW4023",
+    message: "bench takes a device first",
+    location,
+    expected: "a device",
+    found: optionText(device),
+    remedy: "give what open(…) gave",
+  });
+}
+
 /** Caches are passed by when the sets together are this many times as large. */
 const timesL2 = 3;
 
@@ -51,6 +66,7 @@ export async function bench<Name extends string>(
   options: BenchOptions = {},
 ): Promise<BenchResult<Name>> {
   const location = captureLocation();
+  requireDevice(device, location);
   const named = requireEntries<BenchEntry>(entries, location);
   const settings = benchSettings(
     options,

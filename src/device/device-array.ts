@@ -8,6 +8,7 @@ import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
+import { fieldsOf } from "../support/checked-call.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { RelatedNote } from "../support/diagnostics.ts";
@@ -91,7 +92,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
    */
   slice(start: number, end?: number, axis = 0): DeviceArray<N> {
     const extent = this.#extent(axis);
-    const last = end ?? extent;
+    const last = end === undefined ? extent : end;
     const inOrder = [start, last].every(Number.isSafeInteger) && 0 <= start && start <= last;
     if (!inOrder || last > extent)
       throw new TilewrightError({
@@ -115,7 +116,7 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
   }
 
   #extent(axis: number): number {
-    const extent = this.shape[axis];
+    const extent = Number.isSafeInteger(axis) ? this.shape[axis] : undefined;
     if (extent !== undefined) return extent;
     throw new TilewrightError({
       code: "TW4025",
@@ -325,6 +326,13 @@ export function disposeAll(arrays: readonly DeviceArray[]): void {
 }
 
 export function formatLeaks(leaks: readonly Leak[]): string {
+  if (!isLeaks(leaks))
+    throw new TilewrightError({
+      code: "TW4023",
+      message: "formatLeaks takes a list of leaks",
+      expected: "what device.leaks or onLeak gave",
+      found: optionText(leaks),
+    });
   const total = leaks.reduce((bytes, leak) => bytes + leak.bytes, 0);
   const lines = leaks.map(
     ({ dtype, shape, bytes, position }) =>
@@ -333,6 +341,12 @@ export function formatLeaks(leaks: readonly Leak[]): string {
   const [noun, verb] = leaks.length === 1 ? ["array", "was"] : ["arrays", "were"];
   const heading = `${leaks.length} ${noun} (${total} bytes) ${verb} never disposed of:`;
   return [heading, ...lines].join("\n");
+}
+
+function isLeaks(value: unknown): boolean {
+  const isLeak = (each: unknown): boolean =>
+    typeof fieldsOf(each, ["bytes", "dtype", "shape"])["bytes"] === "number";
+  return Array.isArray(value) && value.every(isLeak);
 }
 
 /** Arrays that are named when memory runs out. */

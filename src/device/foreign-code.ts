@@ -18,7 +18,7 @@ import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { optionText, requireKnownOptions } from "../support/options.ts";
+import { optionText, requireKnownOptions, requireText } from "../support/options.ts";
 import { requireRunLimits } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
 import type { Allocation, Repeatable } from "./backend.ts";
@@ -159,6 +159,7 @@ export class ForeignCode {
         found: optionText(code),
         remedy: 'read the file first: await readFile(path), with "utf8" for PTX',
       });
+    requireText("the name of the file", file);
     const module = new DeviceModule(this, this.#runner().load(code, file, location));
     this.#modules.add(module);
     return module;

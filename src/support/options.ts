@@ -57,6 +57,18 @@ export function isRecord(options: unknown): options is { readonly [name: string]
   return prototype === Object.prototype || prototype === null;
 }
 
+/** Refuses a name or a label that is no text. */
+export function requireText(what: string, value: unknown): void {
+  if (typeof value === "string") return;
+  throw new TilewrightError({
+    code: "TW4023",
+    message: `${what} cannot be ${optionText(value)}`,
+    expected: "a text",
+    found: optionText(value),
+    remedy: "write it in quotes",
+  });
+}
+
 /** The value of an option in words, for messages. */
 export function optionText(value: unknown): string {
   if (typeof value === "string") return `the text ${JSON.stringify(value)}`;

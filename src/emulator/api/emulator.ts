@@ -7,7 +7,7 @@ import { refuseForeign } from "../../support/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { optionText, requireKnownOptions, requireText } from "../../support/options.ts";
 import { requireRunLimits } from "../../support/run-limits.ts";
 import { targetNamed } from "../../targets/target.ts";
 import type { Target, TargetName } from "../../targets/target.ts";
@@ -80,6 +80,7 @@ export class Emulator {
         text,
         "decode a file's bytes first: new TextDecoder().decode(bytes)",
       );
+    requireText("the name of the file", file);
     return new EmulatedModule(parsePtx(text, file));
   }
 
@@ -90,6 +91,7 @@ export class Emulator {
     label?: string,
   ): EmulatedArray<N> {
     requireDType(dtype);
+    if (label !== undefined) requireText("the label of an array", label);
     const array = new EmulatedArray(this.#memory, dtype, shape, label);
     this.#arrays.add(array);
     return array;

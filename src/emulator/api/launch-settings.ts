@@ -55,12 +55,14 @@ export function launchForm(
   settings: EntryLaunch<unknown>,
   location: Location,
 ): LaunchForm {
+  // Types are erased, and a null is not a setting that was left out.
+  const { cluster = entry.requiredCluster ?? 1, sharedBytes = 0 } = settings;
   return {
     entry: entry.name,
     blocks: triple("blocks", settings.blocks, location),
     lanes: triple("lanes", settings.lanes, location),
-    cluster: count("cluster", settings.cluster ?? entry.requiredCluster ?? 1, 1, location),
-    sharedBytes: count("sharedBytes", settings.sharedBytes ?? 0, 0, location),
+    cluster: count("cluster", cluster, 1, location),
+    sharedBytes: count("sharedBytes", sharedBytes, 0, location),
   };
 }
 

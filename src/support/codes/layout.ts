@@ -66,6 +66,13 @@ export const layoutCodes = registerCodes({
     example: "sliceView(view, [0, 60], [8, 8])",
     remedy: "keep start plus size within the extents of the window it is cut from",
   },
+  TW6010: {
+    title: "a function on layouts was given something of another kind",
+    cause:
+      "Layouts, views, shapes and elements are what the functions that make them give; nothing is converted from texts or single numbers.",
+    example: 'holders("(L0 L1)", [4], 0)',
+    remedy: "give what the message names: parseLayout(text) for a layout, [4] for a shape",
+  },
   TW6101: {
     title: "layouts contradict each other",
     cause:

@@ -4,75 +4,15 @@ import type { GivenArray } from "tilewright";
 import { f32, i32 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
 import { checkKernel, compareWithReference } from "tilewright/testing";
+import { arrayCalls } from "./array-calls.ts";
+import { given, host, member, method, traced, untyped } from "./bad-call.ts";
+import type { BadCall, Untyped } from "./bad-call.ts";
+import { deviceCalls } from "./device-calls.ts";
+import { fileCalls, graphCalls } from "./file-calls.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
+import { layoutCalls } from "./layout-calls.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
-import type { Body } from "./surroundings.ts";
-
-export interface BadCall {
-  readonly name: string;
-  readonly parameters: readonly Parameter[];
-  readonly call: (...values: readonly unknown[]) => unknown;
-}
-
-/** A function of the library as a program without types sees it. */
-type Untyped = (...values: readonly unknown[]) => unknown;
-const untyped = library as unknown as { readonly [name: string]: Untyped };
-
-function method(owner: object, name: string): Untyped {
-  const found = (owner as { readonly [name: string]: unknown })[name];
-  if (typeof found !== "function") throw new Error(`there is no method ${name}`);
-  const call = found as Untyped;
-  return (...values) => call.apply(owner, [...values]);
-}
-
-/** A function of the host. */
-function host(name: string, ...parameters: readonly Parameter[]): BadCall {
-  const call = untyped[name];
-  if (call === undefined) throw new Error(`there is no export ${name}`);
-  return { name, parameters, call };
-}
-
-/** A function of the language, called in a body. */
-function traced(name: string, ...parameters: readonly Parameter[]): BadCall {
-  const call = untyped[name];
-  if (call === undefined) throw new Error(`there is no export ${name}`);
-  return {
-    name,
-    parameters,
-    call: (...values) => {
-      inKernel((body) => call(...values.map((value) => fromBody(value, body))));
-    },
-  };
-}
-
-/** Values that exist in a body alone are named outside of it. */
-class InBody {
-  readonly pick: (body: Body) => unknown;
-  constructor(pick: (body: Body) => unknown) {
-    this.pick = pick;
-  }
-}
-
-const given = (pick: (body: Body) => unknown) => (): unknown => new InBody(pick);
-
-function fromBody(value: unknown, body: Body): unknown {
-  if (value instanceof InBody) return value.pick(body);
-  return Array.isArray(value) ? value.map((each: unknown) => fromBody(each, body)) : value;
-}
-
-/** A method of something in a body. */
-function member(owner: keyof Body, name: string, ...parameters: readonly Parameter[]): BadCall {
-  return {
-    name: `body ${owner}.${name}`,
-    parameters,
-    call: (...values) => {
-      inKernel((body) =>
-        method(body[owner], name)(...values.map((value) => fromBody(value, body))),
-      );
-    },
-  };
-}
 
 const dtype = parameter(() => f32);
 const shape = parameter(() => [8], "list", "numbers");
@@ -346,8 +286,8 @@ const language: readonly BadCall[] = [
   member("truths", "select", operand, operand),
   member("out", "store", operand),
   {
-    name: "body out.store with a mask",
-    parameters: [parameter(() => undefined, "undefined")],
+    name: "body out.store with options",
+    parameters: [options(() => undefined)],
     call: (mask) => {
       inKernel(({ out, tile }) => {
         if (mask === undefined) out.store(tile);
@@ -533,63 +473,29 @@ export const calls: readonly BadCall[] = [
   ...language,
   ...devices,
   ...opening,
+  ...deviceCalls,
+  ...layoutCalls,
+  ...fileCalls,
+  ...graphCalls,
+  ...arrayCalls,
 ];
 
-/** Exports that this table leaves out: classes that a program does not make, and the algebra of layouts. */
+/** Classes whose objects other calls give; their constructors are no part of what is documented, their methods are called. */
 export const outside: readonly string[] = [
+  "Array",
+  "BenchResult",
   "BoundLaunch",
   "CompiledKernel",
   "Device",
   "DeviceArray",
   "DeviceModule",
   "DeviceTensorMap",
-  "Stream",
-  "TilewrightError",
   "EmulatedArray",
   "EmulatedModule",
+  "LazyArray",
+  "Operation",
+  "Program",
+  "Stream",
   "TensorMapValue",
-  "formatLeaks",
-  "placementReport",
-  "accumulator",
-  "wgmma",
-  "copyAsync",
-  "prefetch",
-  "switchCase",
-  "whileLoop",
-  "threadIndex",
-  "debugBreak",
-  "blockSync",
-  "clusterArrive",
-  "clusterSync",
-  "clusterWait",
-  "commitGlobal",
-  "commitGroup",
-  "commitShared",
-  "launchNextKernel",
-  "waitForPreviousKernel",
-  "bankConflicts",
-  "blockedLayout",
-  "broadcastLayout",
-  "byteOffset",
-  "coalescedLayout",
-  "drawLayoutText",
-  "drawRegisterLayout",
-  "drawRelayout",
-  "drawRelayoutText",
-  "drawSharedLayout",
-  "drawSharedText",
-  "holders",
-  "mmaFragment",
-  "planRelayout",
-  "reduceLayout",
-  "registersPerLane",
-  "relayoutCost",
-  "replication",
-  "sliceView",
-  "stridedLayout",
-  "tiling",
-  "tmemPlace",
-  "transposeLayout",
-  "transposeView",
-  "wholeView",
+  "TilewrightError",
 ];

@@ -1,0 +1,239 @@
+/**
+ * The functions on arrays as programs call them, each with what its arguments are. A value of another kind is refused
+ * where it is given (TW4023), not where something is computed from it later.
+ */
+import { dtypes } from "../formats/dtype.ts";
+import type { ArgumentKind } from "../support/checked-call.ts";
+import {
+  checkedCall,
+  fieldsOf,
+  functionKind,
+  isListOf,
+  isWhole,
+  optional,
+} from "../support/checked-call.ts";
+import { isHostArray } from "../formats/hostarray.ts";
+import { isReadable, isRecord } from "../support/options.ts";
+import { LazyArray } from "./array.ts";
+import * as control from "./control.ts";
+import * as functions from "./functions.ts";
+import * as compiling from "./jit.ts";
+import * as reductions from "./reductions.ts";
+import * as shapes from "./shapes.ts";
+import * as transforms from "./transforms.ts";
+import * as trees from "./tree.ts";
+
+function checked<F extends (...values: never[]) => unknown>(
+  name: string,
+  kinds: readonly ArgumentKind[],
+  call: F,
+): F {
+  return checkedCall(name, "TW4023", kinds, call);
+}
+
+const isArray = (value: unknown): boolean => value instanceof LazyArray;
+const array: ArgumentKind = { expected: "an array, as array(…) gives it", holds: isArray };
+const arrays: ArgumentKind = {
+  expected: "a list of arrays, at least one",
+  holds: (value) => isListOf(isArray)(value) && (value as readonly unknown[]).length > 0,
+};
+const operand: ArgumentKind = {
+  expected: "an array or a number",
+  holds: (value) => isArray(value) || typeof value === "number",
+};
+const isShape = isListOf(isWhole(0));
+const shape: ArgumentKind = { expected: "a shape, a list of whole numbers from 0", holds: isShape };
+const openShape: ArgumentKind = {
+  expected: "a shape, a list of whole numbers from 0, or -1 for what is left",
+  holds: isListOf(isWhole(-1)),
+};
+const axis: ArgumentKind = { expected: "an axis, a whole number", holds: Number.isSafeInteger };
+const axes: ArgumentKind = { expected: "a list of axes", holds: isListOf(Number.isSafeInteger) };
+const count: ArgumentKind = { expected: "a whole number from 0", holds: isWhole(0) };
+const number: ArgumentKind = { expected: "a number", holds: (value) => typeof value === "number" };
+const dtype: ArgumentKind = {
+  expected: 'the name of a number format, such as "f32"',
+  holds: (value) => typeof value === "string" && Object.hasOwn(dtypes, value),
+};
+const reduceOptions: ArgumentKind = optional({
+  expected: "{ axis, keepDims }",
+  holds: (value) => {
+    if (!isRecord(value) || !isReadable(value, ["axis", "keepDims"])) return false;
+    const given = value["axis"];
+    return given === undefined || axis.holds(given, []) || axes.holds(given, []);
+  },
+});
+/** Records and lists of arrays; whatever else is in them is static. A proxy that refuses to be read is neither. */
+const tree: ArgumentKind = {
+  expected: "an array, or records and lists of arrays",
+  holds: (value) => typeof value !== "object" || value === null || isReadable(value, []),
+};
+const record = (...names: readonly string[]): ArgumentKind =>
+  optional({
+    expected: `{ ${names.join(", ")} }`,
+    holds: (value) => isRecord(value) && isReadable(value, names),
+  });
+
+const unary = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
+  checked(name, [array], call);
+const binary = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
+  checked(name, [operand, operand], call);
+const reduction = <F extends (...values: never[]) => unknown>(name: string, call: F): F =>
+  checked(name, [array, reduceOptions], call);
+
+export const abs = unary("abs", functions.abs);
+export const neg = unary("neg", functions.neg);
+export const exp = unary("exp", functions.exp);
+export const expm1 = unary("expm1", functions.expm1);
+export const log = unary("log", functions.log);
+export const log1p = unary("log1p", functions.log1p);
+export const sigmoid = unary("sigmoid", functions.sigmoid);
+export const sin = unary("sin", functions.sin);
+export const cos = unary("cos", functions.cos);
+export const tan = unary("tan", functions.tan);
+export const tanh = unary("tanh", functions.tanh);
+export const sqrt = unary("sqrt", functions.sqrt);
+export const rsqrt = unary("rsqrt", functions.rsqrt);
+export const cbrt = unary("cbrt", functions.cbrt);
+export const floor = unary("floor", functions.floor);
+export const ceil = unary("ceil", functions.ceil);
+export const sign = unary("sign", functions.sign);
+export const round = unary("round", functions.round);
+export const logicalNot = unary("logicalNot", functions.logicalNot);
+export const erf = unary("erf", functions.erf);
+export const erfInv = unary("erfInv", functions.erfInv);
+
+export const add = binary("add", functions.add);
+export const sub = binary("sub", functions.sub);
+export const mul = binary("mul", functions.mul);
+export const div = binary("div", functions.div);
+export const rem = binary("rem", functions.rem);
+export const pow = binary("pow", functions.pow);
+export const maximum = binary("maximum", functions.maximum);
+export const minimum = binary("minimum", functions.minimum);
+export const bitwiseAnd = binary("bitwiseAnd", functions.bitwiseAnd);
+export const bitwiseOr = binary("bitwiseOr", functions.bitwiseOr);
+export const bitwiseXor = binary("bitwiseXor", functions.bitwiseXor);
+export const atan2 = binary("atan2", functions.atan2);
+export const shiftLeft = binary("shiftLeft", functions.shiftLeft);
+export const shiftRight = binary("shiftRight", functions.shiftRight);
+export const equal = binary("equal", functions.equal);
+export const notEqual = binary("notEqual", functions.notEqual);
+export const less = binary("less", functions.less);
+export const lessEqual = binary("lessEqual", functions.lessEqual);
+export const greater = binary("greater", functions.greater);
+export const greaterEqual = binary("greaterEqual", functions.greaterEqual);
+
+export const where = checked("where", [array, operand, operand], functions.where);
+export const astype = checked("astype", [array, dtype], functions.astype);
+export const bitcast = checked("bitcast", [array, dtype], functions.bitcast);
+export const full = checked("full", [shape, number, dtype], functions.full);
+export const broadcastTo = checked("broadcastTo", [array, shape], functions.broadcastTo);
+export const broadcastShapes = checked(
+  "broadcastShapes",
+  [shape, shape],
+  functions.broadcastShapes,
+);
+
+export const sum = reduction("sum", reductions.sum);
+export const prod = reduction("prod", reductions.prod);
+export const max = reduction("max", reductions.max);
+export const min = reduction("min", reductions.min);
+export const mean = reduction("mean", reductions.mean);
+export const variance = reduction("variance", reductions.variance);
+export const logsumexp = reduction("logsumexp", reductions.logsumexp);
+export const argmax = checked("argmax", [array, axis], reductions.argmax);
+export const softmax = checked("softmax", [array, optional(axis)], reductions.softmax);
+export const matmul = checked("matmul", [array, array], reductions.matmul);
+export const einsum = checked(
+  "einsum",
+  [
+    { expected: 'a formula such as "ij,jk->ik"', holds: (value) => typeof value === "string" },
+    array,
+    array,
+  ],
+  reductions.einsum,
+);
+
+const isNested = (value: unknown): boolean =>
+  typeof value === "number" || (Array.isArray(value) && value.every(isNested));
+const data: ArgumentKind = {
+  expected: "numbers in nested lists, or an array of the host",
+  holds: (value) => isNested(value) || isHostArray(fieldsOf(value, ["dtype", "shape", "data"])),
+};
+
+const makeArray = checked("array", [data, optional(dtype)], shapes.array);
+export { makeArray as array };
+export const zeros = checked("zeros", [shape, optional(dtype)], shapes.zeros);
+export const ones = checked("ones", [shape, optional(dtype)], shapes.ones);
+export const arange = checked("arange", [count, optional(dtype)], shapes.arange);
+export const iota = checked(
+  "iota",
+  [
+    shape,
+    {
+      expected: "an axis of the shape",
+      holds: (value, [extents]) =>
+        isShape(extents) && isWhole(0, (extents as readonly number[]).length - 1)(value),
+    },
+    dtype,
+  ],
+  shapes.iota,
+);
+export const reshape = checked("reshape", [array, openShape], shapes.reshape);
+export const transpose = checked("transpose", [array, optional(axes)], shapes.transpose);
+export const flip = checked("flip", [array, optional(axis)], shapes.flip);
+export const concatenate = checked("concatenate", [arrays, optional(axis)], shapes.concatenate);
+export const stack = checked("stack", [arrays, optional(axis)], shapes.stack);
+export const expandDims = checked("expandDims", [array, axis], shapes.expandDims);
+export const slice = checked(
+  "slice",
+  [
+    array,
+    {
+      expected: "[start, stop, step?] or null for each axis",
+      holds: isListOf((range) => range === null || isListOf(Number.isSafeInteger)(range)),
+    },
+  ],
+  shapes.slice,
+);
+export const take = checked("take", [array, array], shapes.take);
+export const oneHot = checked("oneHot", [array, count, optional(dtype)], shapes.oneHot);
+
+export const whileLoop = checked(
+  "whileLoop",
+  [functionKind, functionKind, tree],
+  control.whileLoop,
+);
+export const cond = checked("cond", [array, functionKind, functionKind], control.cond);
+export const scan = checked("scan", [functionKind, tree, tree, record("length")], control.scan);
+
+export const jit = checked("jit", [functionKind, record("name")], compiling.jit);
+export const lower = checked("lower", [functionKind], compiling.lower);
+export const grad = checked("grad", [functionKind, record("argument")], transforms.grad);
+export const valueAndGrad = checked(
+  "valueAndGrad",
+  [functionKind, record("argument")],
+  transforms.valueAndGrad,
+);
+export const vjp = checked("vjp", [functionKind], transforms.vjp);
+export const vmap = checked("vmap", [functionKind, record("arguments")], transforms.vmap);
+
+const isTrees = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((each) => tree.holds(each, []));
+export const jvp = checked(
+  "jvp",
+  [
+    functionKind,
+    { expected: "the arguments of the function, in a list", holds: isTrees },
+    {
+      expected: "a tangent for each argument, in a list",
+      holds: (value, [, primals]) =>
+        isTrees(value) &&
+        trees.flatten(value as readonly []).leaves.length ===
+          trees.flatten(primals as readonly []).leaves.length,
+    },
+  ],
+  transforms.jvp,
+);
+export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);

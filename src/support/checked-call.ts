@@ -1,0 +1,75 @@
+/**
+ * Functions as programs call them: what each argument is, checked before anything is done with it. A library's own
+ * files call the functions themselves, often and with what they made, so the checks stand at the entry and not in them:
+ *
+ *   export const holders = checkedCall("holders", "TW6010", [layout, shape, element], elements.holders);
+ *
+ *   holders("wgmma", [64, 8], 0)     TW6010: argument 1 of holders is not a layout of registers
+ */
+import { refuseForeign } from "./copies.ts";
+import { TilewrightError } from "./diagnostics.ts";
+import type { DiagnosticCode } from "./diagnostics.ts";
+import { isReadable, optionText } from "./options.ts";
+
+/** What an argument must be, in words and as a test, which sees the other arguments too. */
+export interface ArgumentKind {
+  readonly expected: string;
+  readonly holds: (value: unknown, all: readonly unknown[]) => boolean;
+}
+
+/** The function with its arguments checked, those that may be left out included. */
+export function checkedCall<F extends (...values: never[]) => unknown>(
+  name: string,
+  code: DiagnosticCode,
+  kinds: readonly ArgumentKind[],
+  call: F,
+): F {
+  const checking = (...values: never[]): unknown => {
+    for (const [position, { expected, holds }] of kinds.entries()) {
+      const value: unknown = values[position];
+      if (holds(value, values)) continue;
+      refuseForeign(`what ${name} was given`, value);
+      throw new TilewrightError({
+        code,
+        message: `argument ${position + 1} of ${name} is not ${expected}`,
+        expected,
+        found: optionText(value),
+      });
+    }
+    return call(...values);
+  };
+  // It takes what the function takes and gives what that gives.
+  return checking as F;
+}
+
+/** The fields of an object; none where reading them throws, as a proxy or a getter may. */
+export function fieldsOf(
+  value: unknown,
+  names: readonly string[],
+): { readonly [name: string]: unknown } {
+  const isObject = typeof value === "object" && value !== null;
+  if (!isObject || !isReadable(value, names)) return {};
+  return value as { readonly [name: string]: unknown };
+}
+
+export function isWhole(least: number, most = Number.MAX_SAFE_INTEGER) {
+  return (value: unknown): boolean =>
+    Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
+}
+
+export function isListOf(holds: (value: unknown) => boolean) {
+  return (value: unknown): boolean => Array.isArray(value) && value.every(holds);
+}
+
+/** The same, or nothing. */
+export function optional({ expected, holds }: ArgumentKind): ArgumentKind {
+  return {
+    expected: `${expected}, or nothing`,
+    holds: (value, all) => value === undefined || holds(value, all),
+  };
+}
+
+export const functionKind: ArgumentKind = {
+  expected: "a function",
+  holds: (value) => typeof value === "function",
+};

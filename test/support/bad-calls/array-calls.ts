@@ -1,0 +1,223 @@
+/** Calls of `tilewright/arrays`. */
+import * as arrays from "tilewright/arrays";
+import type { BadCall, Untyped } from "./bad-call.ts";
+import { junk, numberTakes, options, parameter } from "./junk.ts";
+import type { Junk, Parameter } from "./junk.ts";
+
+const exported = arrays as unknown as { readonly [name: string]: Untyped | undefined };
+
+/** Nothing is computed until it is read, so a call that is not read has not said everything. */
+async function readResult(result: unknown): Promise<void> {
+  if (result instanceof arrays.LazyArray) await result.read();
+}
+
+function call(name: string, ...parameters: readonly Parameter[]): BadCall {
+  const found = exported[name];
+  if (found === undefined) throw new Error(`there is no export ${name}`);
+  return {
+    name,
+    parameters,
+    call: async (...values) => readResult(found(...values)),
+  };
+}
+
+const floats = (): unknown =>
+  arrays.array([
+    [1, 2],
+    [3, 4],
+  ]);
+const truths = (): unknown => arrays.less(floats() as arrays.Array<"f32">, 2);
+const whole = (): unknown => arrays.array([1, 2, 3], "i32");
+const operand = parameter(floats, ...numberTakes);
+const array = parameter(floats);
+const shape = parameter(() => [2, 2], "list", "numbers");
+const axis = parameter(() => 0, "undefined", "zero", "negative");
+const f = parameter(() => (x: arrays.Array<"f32">) => arrays.sum(x), "function");
+/** Whatever is no array in a tree is static. */
+const treeTakes = Object.keys(junk) as readonly Junk[];
+
+const unary = [
+  "abs",
+  "neg",
+  "exp",
+  "expm1",
+  "log",
+  "log1p",
+  "sigmoid",
+  "sin",
+  "cos",
+  "tan",
+  "tanh",
+  "sqrt",
+  "rsqrt",
+  "cbrt",
+  "floor",
+  "ceil",
+  "sign",
+  "round",
+  "erf",
+  "erfInv",
+];
+const binary = [
+  "add",
+  "sub",
+  "mul",
+  "div",
+  "rem",
+  "pow",
+  "maximum",
+  "minimum",
+  "atan2",
+  "equal",
+  "notEqual",
+  "less",
+  "lessEqual",
+  "greater",
+  "greaterEqual",
+];
+
+const wholeNumbers = parameter(whole, ...numberTakes);
+const dtype = parameter(() => "f32");
+const optionalDType = parameter(() => "f32", "undefined");
+const reduceOptions = options(() => ({ axis: 0, keepDims: true }));
+const body = parameter(() => () => floats());
+
+export const arrayCalls: readonly BadCall[] = [
+  ...unary.map((name) => call(name, array)),
+  ...binary.map((name) => call(name, operand, operand)),
+  ...["bitwiseAnd", "bitwiseOr", "bitwiseXor", "shiftLeft", "shiftRight"].map((name) =>
+    call(name, wholeNumbers, wholeNumbers),
+  ),
+  call("logicalNot", parameter(truths)),
+  call("where", parameter(truths), operand, operand),
+  call("astype", array, dtype),
+  call(
+    "bitcast",
+    array,
+    parameter(() => "i32"),
+  ),
+  call(
+    "full",
+    shape,
+    parameter(() => 1, ...numberTakes),
+    dtype,
+  ),
+  call(
+    "broadcastTo",
+    array,
+    parameter(() => [3, 2, 2]),
+  ),
+  call("broadcastShapes", shape, shape),
+  ...["sum", "prod", "max", "min", "mean", "variance", "logsumexp"].map((name) =>
+    call(name, array, reduceOptions),
+  ),
+  call(
+    "argmax",
+    array,
+    parameter(() => 0, "zero", "negative"),
+  ),
+  call("softmax", array, axis),
+  call("matmul", array, array),
+  call(
+    "einsum",
+    parameter(() => "ij,jk->ik"),
+    array,
+    array,
+  ),
+  call(
+    "array",
+    parameter(() => [1, 2], ...numberTakes, "list", "numbers"),
+    optionalDType,
+  ),
+  call("zeros", shape, optionalDType),
+  call("ones", shape, optionalDType),
+  call(
+    "arange",
+    parameter(() => 4, "zero"),
+    optionalDType,
+  ),
+  call(
+    "iota",
+    parameter(() => [2, 2], "numbers"),
+    parameter(() => 0, "zero"),
+    dtype,
+  ),
+  call(
+    "reshape",
+    array,
+    parameter(() => [4]),
+  ),
+  call(
+    "transpose",
+    array,
+    parameter(() => [1, 0], "undefined"),
+  ),
+  call("flip", array, axis),
+  call(
+    "concatenate",
+    parameter(() => [floats(), floats()]),
+    axis,
+  ),
+  call(
+    "stack",
+    parameter(() => [floats(), floats()]),
+    axis,
+  ),
+  call(
+    "expandDims",
+    array,
+    parameter(() => 0, "zero", "negative"),
+  ),
+  call(
+    "slice",
+    array,
+    parameter(() => [[0, 1], null], "list"),
+  ),
+  call(
+    "take",
+    array,
+    parameter(() => arrays.array([0], "i32")),
+  ),
+  call(
+    "oneHot",
+    parameter(whole),
+    parameter(() => 4, "zero"),
+    optionalDType,
+  ),
+  call(
+    "whileLoop",
+    parameter(() => (x: arrays.Array<"f32">) => arrays.less(arrays.sum(x), 100)),
+    parameter(() => (x: arrays.Array<"f32">) => arrays.add(x, 1)),
+    array,
+  ),
+  call(
+    "cond",
+    parameter(() => arrays.less(arrays.array(1), 2)),
+    body,
+    body,
+  ),
+  call(
+    "scan",
+    parameter(() => (carry: arrays.Array<"f32">, x: arrays.Array<"f32">) => [
+      arrays.add(carry, x),
+      x,
+    ]),
+    parameter(() => arrays.array([1, 2])),
+    array,
+    options(),
+  ),
+  ...["jit", "grad", "valueAndGrad", "vmap"].map((name) => call(name, f, options())),
+  call("lower", f, array),
+  call("vjp", f, array),
+  call(
+    "jvp",
+    f,
+    parameter(() => [floats()]),
+    parameter(() => [floats()]),
+  ),
+  call(
+    "mapTree",
+    parameter(() => ({ x: floats() }), ...treeTakes),
+    parameter(() => (x: unknown) => x, "function"),
+  ),
+];

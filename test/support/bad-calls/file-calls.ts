@@ -1,0 +1,112 @@
+/** Calls of `tilewright/files`, `tilewright/graph` and `tilewright/bench`. */
+import * as bench from "tilewright/bench";
+import * as files from "tilewright/files";
+import * as graph from "tilewright/graph";
+import type { BadCall, Untyped } from "./bad-call.ts";
+import { options, parameter } from "./junk.ts";
+import type { Parameter } from "./junk.ts";
+import { deviceNamed, numbers } from "./surroundings.ts";
+
+function from(module: object, name: string, ...parameters: readonly Parameter[]): BadCall {
+  const call = (module as { readonly [name: string]: Untyped | undefined })[name];
+  if (call === undefined) throw new Error(`there is no export ${name}`);
+  return { name, parameters, call };
+}
+
+const array = parameter(() => numbers);
+const arrays = parameter(() => ({ x: numbers }), "object", "bare");
+
+export const fileCalls: readonly BadCall[] = [
+  from(files, "writeNpy", array),
+  from(files, "writeNpz", arrays),
+  from(files, "writeSafetensors", arrays, options()),
+  ...["openNpy", "readNpy"].map((name) =>
+    from(
+      files,
+      name,
+      parameter(() => files.writeNpy(numbers)),
+      options(),
+    ),
+  ),
+  from(
+    files,
+    "openNpz",
+    parameter(() => files.writeNpz({ x: numbers })),
+  ),
+  from(
+    files,
+    "readNpz",
+    parameter(() => files.writeNpz({ x: numbers })),
+    options(),
+  ),
+  ...["openSafetensors", "readSafetensors"].map((name) =>
+    from(
+      files,
+      name,
+      parameter(() => files.writeSafetensors({ x: numbers })),
+    ),
+  ),
+  {
+    name: "bench",
+    parameters: [
+      parameter(() => "device"),
+      parameter(() => entry),
+      options(() => ({ rounds: 10, launches: 1, warmUp: 0, sets: 1 })),
+    ],
+    call: async (device, entries, settings) => {
+      const open = device === "device" ? await deviceNamed("simulator") : device;
+      await (bench.bench as unknown as Untyped)(open, entries, settings);
+    },
+  },
+];
+
+const entry = { nothing: () => () => undefined };
+
+const text = `module {
+  func.func public @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>) {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}`;
+
+const module = (): unknown => graph.parseGraph(text)[0];
+const tensor = (): unknown => graph.tensorOfArray({ ...numbers, shape: [8] });
+
+export const graphCalls: readonly BadCall[] = [
+  from(
+    graph,
+    "parseGraph",
+    parameter(() => text, "empty"),
+  ),
+  from(graph, "printGraph", parameter(module)),
+  from(graph, "verifyGraph", parameter(module)),
+  from(graph, "tensorOfArray", array),
+  from(graph, "arrayOfTensor", parameter(tensor)),
+  from(
+    graph,
+    "evaluate",
+    parameter(module),
+    parameter(() => "main"),
+    parameter(() => [tensor()], "list"),
+    options(),
+  ),
+  from(graph, "disagreement", parameter(tensor), parameter(tensor), parameter(tensor)),
+  from(
+    graph,
+    "namedTensors",
+    parameter(() => ({ in0: numbers }), "object", "bare"),
+    parameter(() => "in"),
+    parameter(() => [], "list"),
+  ),
+  from(
+    graph,
+    "compilePlan",
+    parameter(module),
+    parameter(() => "main"),
+  ),
+  from(
+    graph,
+    "planText",
+    parameter(() => graph.compilePlan(module() as graph.GraphModule, "main")),
+  ),
+];
