@@ -6,13 +6,13 @@
  *   parameters x: [n], w: [n, m]      arguments x: f32[100], w: f32[100, 8]
  *     n = 100 (from x), w's first extent agrees, m = 8 (from w)
  */
+import { rowMajorStrides } from "../formats/shape.ts";
 import { requireDeclared, requireLegal } from "../ir/dimension-values.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { dimensionsOf, evaluateSize, solveSize, shapeText, sizeText } from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
-import { rowMajorStrides } from "../sim/view.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 /** What an array argument must say about itself. */

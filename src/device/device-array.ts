@@ -6,7 +6,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { elementCount } from "../formats/shape.ts";
+import { elementCount, rowMajorStrides } from "../formats/shape.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { fieldsOf } from "../support/checked-call.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
@@ -15,7 +15,6 @@ import type { RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import type { Location, Position } from "../support/location.ts";
-import { rowMajorStrides } from "../sim/view.ts";
 import type { Allocation, Backend } from "./backend.ts";
 import { isContiguous, spanOf } from "./strided-view.ts";
 

@@ -13,8 +13,7 @@ import { allocateLanes } from "../formats/dtype.ts";
 import type { DType, DTypeName, Lanes } from "../formats/dtype.ts";
 import { fromLanes, toLanes } from "../formats/hostarray.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { elementCount } from "../formats/shape.ts";
-import { coordinatesOf, rowMajorStrides } from "../sim/view.ts";
+import { coordinatesOf, elementCount, rowMajorStrides } from "../formats/shape.ts";
 
 /** Which elements of its span a view has. */
 export interface StridedShape {

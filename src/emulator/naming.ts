@@ -6,11 +6,11 @@
  *   0x7f0000000a10                    element [2, 16] of x, f32[64, 64]
  *   byte 144 of shared memory         element [1, 0] of tile, byte 144 of it
  */
+import { coordinatesOf } from "../formats/shape.ts";
 import type { DType } from "../formats/dtype.ts";
 import type { BufferPlan } from "../ptx/executable.ts";
 import { elementAtByte, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
 import { blockCoordinates } from "../ptx/messages.ts";
-import { coordinatesOf } from "../sim/view.ts";
 import { warpsPerThread } from "../targets/target.ts";
 import { globalBase } from "./addresses.ts";
 import type { Allocation, Heap } from "./memory.ts";

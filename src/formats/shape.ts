@@ -1,4 +1,4 @@
-/** Shapes of arrays, as programs give them: lists of extents. */
+/** Shapes of arrays, as programs give them: lists of extents, and where elements lie in row-major order. */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
 
@@ -24,4 +24,27 @@ export function elementCount(shape: readonly number[]): number {
     });
   }
   return shape.reduce((count, extent) => count * extent, 1);
+}
+
+/** The position of an element in row-major order, as an index along each axis. */
+export function coordinatesOf(index: number, extents: readonly number[]): number[] {
+  const coordinates = extents.map(() => 0);
+  let rest = index;
+  for (let axis = extents.length - 1; axis >= 0; axis--) {
+    const extent = extents[axis] ?? 1;
+    coordinates[axis] = rest % extent;
+    rest = Math.floor(rest / extent);
+  }
+  return coordinates;
+}
+
+/** Strides of a contiguous array, last axis fastest. */
+export function rowMajorStrides(sizes: readonly number[]): number[] {
+  const strides = new Array<number>(sizes.length);
+  let stride = 1;
+  for (let axis = sizes.length - 1; axis >= 0; axis--) {
+    strides[axis] = stride;
+    stride *= sizes[axis] as number;
+  }
+  return strides;
 }

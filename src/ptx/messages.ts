@@ -11,6 +11,7 @@
  * An element takes a word, two where it has 64 bits. Rooms are handed out in order, so after the first
  * record that does not fit none does: what has been written is one run of whole records.
  */
+import { coordinatesOf } from "../formats/shape.ts";
 import { allocateLanes } from "../formats/dtype.ts";
 import type { DType, Lanes } from "../formats/dtype.ts";
 import { evaluateSize } from "../ir/size.ts";
@@ -18,7 +19,6 @@ import type { DimensionValues } from "../ir/size.ts";
 import { assertionReport, falseText, printText, stepReport, valueText } from "../sim/messages.ts";
 import { placeText } from "../order/access.ts";
 import type { Place } from "../order/access.ts";
-import { coordinatesOf } from "../sim/view.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import type { LaunchPlan, MessageSite } from "./executable.ts";

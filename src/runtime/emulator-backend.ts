@@ -15,7 +15,7 @@ import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
-import { elementCount } from "../formats/shape.ts";
+import { coordinatesOf, elementCount, rowMajorStrides } from "../formats/shape.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import { valueBytes } from "../formats/values.ts";
 import { evaluateIndexSize, evaluateSize } from "../ir/size.ts";
@@ -28,7 +28,6 @@ import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executab
 import { readMessages, ringFailureWord, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { UnwrittenElements, unwrittenReport } from "../sim/outputs.ts";
-import { coordinatesOf, rowMajorStrides } from "../sim/view.ts";
 import { printLine } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { defaultTarget } from "../targets/target.ts";

@@ -4,11 +4,12 @@
  *
  *   grid [4, 6], cluster [2, 1]     cluster 7 = blocks [2, 1] (rank 0) and [3, 1] (rank 1)
  */
+import { coordinatesOf } from "../formats/shape.ts";
 import type { GridAxis, Kernel } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { coordinatesOf, product } from "./view.ts";
+import { product } from "./view.ts";
 
 export class Grid {
   readonly extents: readonly number[];

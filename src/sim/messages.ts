@@ -4,6 +4,7 @@
  *   [thread main of block (i = 3)] sum 12.5            a print
  *   false for 2 of 64 elements, at [0, 3], [0, 7]      what an assertion found
  */
+import { coordinatesOf } from "../formats/shape.ts";
 import type { DType, Lanes } from "../formats/dtype.ts";
 import { formatArray, fromLanes } from "../formats/hostarray.ts";
 import { readLane } from "../formats/values.ts";
@@ -11,7 +12,6 @@ import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { placeText } from "../order/access.ts";
 import type { Place } from "../order/access.ts";
-import { coordinatesOf } from "./view.ts";
 
 /** A value as printed: numbers by themselves, tiles with their shape. */
 export function valueText(dtype: DType, shape: readonly number[], lanes: Lanes): string {

@@ -4,11 +4,12 @@
  *
  *   grid of 1 block, 4 elements each      out [8]   W W W W · · · ·      4 of 8: [4], [5], [6] … [7]
  */
+import { coordinatesOf } from "../formats/shape.ts";
 import type { Kernel, KernelInterface, KernelParameter } from "../ir/node.ts";
 import type { DiagnosticDetails } from "../support/diagnostics.ts";
 import type { Findings } from "./reports.ts";
 import type { SlotValue } from "./values.ts";
-import { coordinatesOf, isView, product, visitRuns } from "./view.ts";
+import { isView, product, visitRuns } from "./view.ts";
 import type { View } from "./view.ts";
 
 /** How many elements are named one by one. */

@@ -9,6 +9,7 @@
  * An index outside its axis is a mistake unless the mask leaves it out: what lies there is nobody's. An element that
  * a store writes twice is one too, since nothing says which of the two values stays.
  */
+import { coordinatesOf, rowMajorStrides } from "../formats/shape.ts";
 import type { Lanes } from "../formats/dtype.ts";
 import type { AnyOp } from "../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../ir/indexed.ts";
@@ -18,7 +19,7 @@ import { placeText } from "../order/access.ts";
 import type { Agent } from "./agent.ts";
 import type { Assembler } from "./program.ts";
 import { lanesAt, scalarAt, viewAt } from "./values.ts";
-import { coordinatesOf, listedView, product, rowMajorStrides } from "./view.ts";
+import { listedView, product } from "./view.ts";
 import type { View } from "./view.ts";
 
 /** Gives the view that the running step of an access accesses. */

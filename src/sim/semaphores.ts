@@ -1,7 +1,8 @@
 /** Counters in global memory that the whole grid shares. */
+import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import { SemaphoreState } from "../order/semaphore.ts";
-import { product, rowMajorStrides } from "./view.ts";
+import { product } from "./view.ts";
 import { WaitList } from "./waiting.ts";
 
 export class Semaphore {

@@ -13,6 +13,7 @@
  * evenly; elsewhere the view lists its elements one by one (`elements`, −1 for out of bounds).
  */
 import type { DType } from "../formats/dtype.ts";
+import { rowMajorStrides } from "../formats/shape.ts";
 import type { Op } from "../ir/node.ts";
 import type { Memory } from "./memory.ts";
 
@@ -52,32 +53,9 @@ export function product(sizes: readonly number[]): number {
   return total;
 }
 
-/** The position of an element in row-major order, as an index along each axis. */
-export function coordinatesOf(index: number, extents: readonly number[]): number[] {
-  const coordinates = extents.map(() => 0);
-  let rest = index;
-  for (let axis = extents.length - 1; axis >= 0; axis--) {
-    const extent = extents[axis] ?? 1;
-    coordinates[axis] = rest % extent;
-    rest = Math.floor(rest / extent);
-  }
-  return coordinates;
-}
-
 /** Whether what a slot holds is a view. */
 export function isView(value: unknown): value is View {
   return typeof value === "object" && value !== null && "memory" in value;
-}
-
-/** Strides of a contiguous array, last axis fastest. */
-export function rowMajorStrides(sizes: readonly number[]): number[] {
-  const strides = new Array<number>(sizes.length);
-  let stride = 1;
-  for (let axis = sizes.length - 1; axis >= 0; axis--) {
-    strides[axis] = stride;
-    stride *= sizes[axis] as number;
-  }
-  return strides;
 }
 
 /** A view on a whole array. */

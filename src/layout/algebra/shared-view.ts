@@ -19,6 +19,7 @@
  *   | 0    | 8     | 128  | 8     | 2048 |
  *   | 1    | 64    | 2    | 2     | 1024 |
  */
+import { rowMajorStrides } from "../../formats/shape.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Memo } from "../../support/memo.ts";
 import { product } from "./bits.ts";
@@ -48,10 +49,6 @@ export function wholeView(
   if (problem !== undefined) throw new TilewrightError({ code: "TW6007", message: problem });
   const strides = rowMajorStrides(allocation);
   return { layout, allocation, bits, first: 0, shape: allocation, strides };
-}
-
-function rowMajorStrides(shape: readonly number[]): readonly number[] {
-  return shape.map((_, axis) => product(shape.slice(axis + 1)));
 }
 
 /** A window; axes in `dropped` have size 1 and disappear. */

@@ -12,6 +12,7 @@
  * Tall grids are folded into bands of rows side by side. A relayout is two grids; elements that change
  * lanes are outlined.
  */
+import { coordinatesOf } from "../../formats/shape.ts";
 import { product, threadsPerProgram } from "../algebra/bits.ts";
 import { elementTable, holders, padding } from "../algebra/elements.ts";
 import type { Holder } from "../algebra/elements.ts";
@@ -171,18 +172,6 @@ function elementCell(
     hint: `(${coordinatesOf(element, shape).join(", ")}): warp ${first.warp} lane ${first.lane} register ${first.register}${others}`,
     mark,
   };
-}
-
-function coordinatesOf(element: number, shape: readonly number[]): readonly number[] {
-  let remaining = element;
-  return shape
-    .toReversed()
-    .map((extent) => {
-      const coordinate = remaining % extent;
-      remaining = Math.floor(remaining / extent);
-      return coordinate;
-    })
-    .toReversed();
 }
 
 function legendOf(

@@ -1,4 +1,5 @@
 /** Simulation of ops that rearrange tiles or combine elements of a tile. */
+import { rowMajorStrides } from "../../formats/shape.ts";
 import {
   argLanes,
   dotLanes,
@@ -15,7 +16,7 @@ import type { Agent } from "../agent.ts";
 import { fillLanes, gather } from "../memory.ts";
 import type { Assembler, SimulationRules } from "../program.ts";
 import { lanesAt, scalarAt, toLanes, toScalar, viewAt } from "../values.ts";
-import { product, rowMajorStrides } from "../view.ts";
+import { product } from "../view.ts";
 import { axisOf, countOf, dtypeOf, shapeOf } from "./elementwise.ts";
 import { touch, zeroOf } from "./memory.ts";
 import { rearrangement } from "./rearrange.ts";

@@ -12,6 +12,7 @@
  *
  * What holds in the first lane holds in all: lanes and registers contribute to a coordinate on their own.
  */
+import { rowMajorStrides } from "../../../formats/shape.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
 import { firstThreadElements, padding } from "../../../layout/algebra/elements.ts";
 import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
@@ -104,19 +105,6 @@ function gatherWords(
   return words;
 }
 
-/** Row-major strides. */
-function stridesOf(shape: readonly number[]): readonly number[] {
-  let stride = 1;
-  return shape
-    .toReversed()
-    .map((extent) => {
-      const own = stride;
-      stride *= extent;
-      return own;
-    })
-    .toReversed();
-}
-
 /** Along each axis of the result a step in the source. */
 function stepping(shape: readonly number[], strides: readonly number[], offset: number): Origin {
   return (element) => {
@@ -148,7 +136,7 @@ function repeating(
   to: readonly number[],
   axes: readonly number[],
 ): Origin {
-  const own = stridesOf(from);
+  const own = rowMajorStrides(from);
   const strides = to.map(() => 0);
   axes.forEach((axis, index) => {
     if (from[index] !== 1) strides[axis] = own[index] ?? 0;
@@ -204,7 +192,7 @@ export function reshape(op: Op<"reshape">, context: EmitContext): void {
 export function transpose(op: Op<"transpose">, context: EmitContext): void {
   const tile = context.tile(op.operands.source);
   const { permutation } = op.attributes;
-  const own = stridesOf(tile.shape);
+  const own = rowMajorStrides(tile.shape);
   const shape = permutation.map((axis) => tile.shape[axis] ?? 1);
   const strides = permutation.map((axis) => own[axis] ?? 0);
   defineFrom(context, op, [{ tile, origin: stepping(shape, strides, 0) }]);
@@ -213,7 +201,7 @@ export function transpose(op: Op<"transpose">, context: EmitContext): void {
 export function slice(op: Op<"slice">, context: EmitContext): void {
   const tile = context.tile(op.operands.source);
   const { starts, sizes } = op.attributes;
-  const strides = stridesOf(tile.shape);
+  const strides = rowMajorStrides(tile.shape);
   const offset = starts.reduce((sum, start, axis) => sum + start * (strides[axis] ?? 0), 0);
   defineFrom(context, op, [{ tile, origin: stepping(sizes, strides, offset) }]);
 }
