@@ -14,13 +14,7 @@ import {
 import type { Places } from "../../../test/layout-oracle.ts";
 import { Random } from "../../support/random.ts";
 import { coversLanes, joinLayouts, meetLayouts, sameLanes } from "./lattice.ts";
-import {
-  broadcastLayout,
-  concatenateLayouts,
-  reduceLayout,
-  sliceLayout,
-  transposeLayout,
-} from "./operations.ts";
+import { broadcastLayout, reduceLayout, sliceLayout, transposeLayout } from "./operations.ts";
 import { replicatedLayout, replication, splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { reshapeLayout } from "./reshape.ts";
@@ -308,40 +302,6 @@ describe("against brute force", () => {
       const result = sliceLayout(layout, [12, 16], starts, sizes);
       expect(result, `seed ${seed}: ${starts.join()} of ${sizes.join()}`).toBeDefined();
     }
-  });
-
-  test("joined tiles keep their lanes", () => {
-    collect(60, (seed) => {
-      const { random, layout, shape, message } = randomCase(seed, 2);
-      const axis = random.below(2);
-      const other = shape.with(axis, random.pick([1, 2, 4, 8]));
-      const parts = [
-        { layout, shape },
-        { layout, shape: other },
-      ];
-      const result = concatenateLayouts(parts, axis);
-      if (result === undefined) return false;
-      const whole = shape.with(axis, (shape[axis] ?? 1) + (other[axis] ?? 1));
-      const sources = parts.map((part) => lanes(part.layout, part.shape));
-      const expected = (element: number) => {
-        const coordinates = coordinatesOf(element, whole);
-        const along = coordinates[axis] ?? 0;
-        const second = along >= (shape[axis] ?? 1);
-        const inside = coordinates.with(axis, second ? along - (shape[axis] ?? 1) : along);
-        return sources[second ? 1 : 0]?.[numberOf(inside, second ? other : shape) ?? -1];
-      };
-      expectLanes(lanes(result, whole), expected, message);
-      return true;
-    });
-  });
-
-  test("splats join anything; splats alone become whole copies", () => {
-    const part = { layout: parseLayout("(L0 | L1)"), shape: [2, 2] };
-    const uniform = { layout: splat, shape: [2, 2] };
-    expect(text(concatenateLayouts([uniform, part], 0))).toBe("(L0 | L1)");
-    expect(text(concatenateLayouts([uniform, uniform], 0))).toBe("()");
-    const moved = { layout: parseLayout("(L1 | L0)"), shape: [2, 2] };
-    expect(concatenateLayouts([part, moved], 0)).toBeUndefined();
   });
 });
 

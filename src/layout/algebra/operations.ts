@@ -27,8 +27,7 @@ import {
   renumber,
 } from "./expansion.ts";
 import type { Digit, Expansion } from "./expansion.ts";
-import { sameLanes } from "./lattice.ts";
-import { axesLayout, fitsShape, flatLayout, replicatedLayout, splat } from "./register-layout.ts";
+import { axesLayout, flatLayout, splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { splitFlat } from "./reshape.ts";
 
@@ -189,40 +188,4 @@ function sliceDigits(
   if (lowest === undefined || above.some(({ thread }) => thread !== undefined)) return undefined;
   const below = digits.filter((_, index) => at(index) < boundary);
   return [...below, registerDigit(Math.ceil(size / boundary), lowest.stride)];
-}
-
-/** Tiles to join along an axis, each with its layout. */
-export interface Part {
-  readonly layout: RegisterLayout;
-  readonly shape: readonly number[];
-}
-
-/** A layout of the joined tile in which every part stays in its lanes. */
-export function concatenateLayouts(
-  parts: readonly Part[],
-  axis: number,
-): RegisterLayout | undefined {
-  const total = parts.reduce((sum, { shape }) => sum + (shape[axis] ?? 1), 0);
-  const whole = parts[0]?.shape.with(axis, total) ?? [];
-  const candidates = new Map(parts.map(({ layout }) => [layout.text, layout]));
-  candidates.delete(splat.text);
-  for (const candidate of [...candidates.values(), replicatedLayout])
-    if (fitsShape(candidate, whole) && joins(candidate, whole, parts, axis)) return candidate;
-  return undefined;
-}
-
-function joins(
-  candidate: RegisterLayout,
-  whole: readonly number[],
-  parts: readonly Part[],
-  axis: number,
-): boolean {
-  let start = 0;
-  return parts.every(({ layout, shape }) => {
-    const starts = shape.map((_, index) => (index === axis ? start : 0));
-    start += shape[axis] ?? 1;
-    if (layout.kind === "splat") return true;
-    const window = sliceLayout(candidate, whole, starts, shape);
-    return window !== undefined && sameLanes(window, layout, shape);
-  });
 }
