@@ -25,6 +25,7 @@ export default defineConfig({
       { find: /^tilewright\/emulator$/, replacement: source("emulator/api/index.ts") },
       { find: /^tilewright\/files$/, replacement: source("files/index.ts") },
       { find: /^tilewright\/graph$/, replacement: source("graph/index.ts") },
+      { find: /^tilewright\/kernels$/, replacement: source("kernels/index.ts") },
       { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },
     ],
   },

@@ -2,6 +2,41 @@
 import { registerCodes } from "./entry.ts";
 
 export const kernelCodes = registerCodes({
+  TW9001: {
+    title: "formats that no product has",
+    cause:
+      "Matrix products multiply numbers of certain pairs of formats; nothing is converted silently.",
+    example: "matmul({ a: bf16, b: f16 })",
+    remedy: "convert one operand, or use a pair that the message lists",
+  },
+  TW9002: {
+    title: "shapes that do not fit",
+    cause:
+      "The arrays of an operation do not share the sizes that they must share, or lie in memory in another way than it reads.",
+    example: "matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })",
+    remedy: "give arrays of the expected shapes; strides say that one lies by columns",
+  },
+  TW9003: {
+    title: "precision that nobody said",
+    cause:
+      "f32 can be multiplied exactly or as tf32, and FP8 summed in several ways: the numbers differ, so it has to be said.",
+    example: "matmul({ a: f32, b: f32 })",
+    remedy: 'say it: precision: "ieee" is exact, "tf32" is fast',
+  },
+  TW9004: {
+    title: "configuration that cannot be",
+    cause:
+      "The configuration that was given takes more than the GPU has, or names what there is not.",
+    example: 'matmul({ a: bf16, b: bf16, configuration: { kernel: "persistent", stages: 9, … } })',
+    remedy: "leave configuration out, or give one that fits",
+  },
+  TW9005: {
+    title: "function that gives another tile",
+    cause:
+      "The epilogue of an operation gives a tile of the shape that it was given and of the result's format.",
+    example: "matmul({ a: bf16, b: bf16, epilogue: ({ acc }) => acc })",
+    remedy: "end with cast(dtype), and keep the shape",
+  },
   TW9008: {
     title: "plan that cannot be carried out",
     cause:

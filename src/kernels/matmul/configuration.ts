@@ -1,0 +1,37 @@
+/** How a matrix product is carried out: which kernel, its tiles, and how often k is split. */
+
+/** The persistent kernel on wgmma and the copy engine, or the plain one that reads anything. */
+export type MatmulConfiguration =
+  | {
+      readonly kernel: "persistent";
+      /** Program threads that multiply, 64 rows each. */
+      readonly multipliers: 1 | 2;
+      readonly columns: 64 | 128 | 256;
+      /** Pairs of tiles in flight. */
+      readonly stages: number;
+      /** Parts of k that are summed apart, and then together in a fixed order. */
+      readonly split: number;
+    }
+  | {
+      readonly kernel: "plain";
+      readonly rows: 64 | 128;
+      readonly columns: 32 | 64 | 128;
+      readonly depth: 16 | 32 | 64;
+      readonly split: number;
+    };
+
+export type PersistentConfiguration = Extract<MatmulConfiguration, { kernel: "persistent" }>;
+export type PlainConfiguration = Extract<MatmulConfiguration, { kernel: "plain" }>;
+
+/** The sizes of one product. */
+export interface ProductSizes {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly batch: number;
+}
+
+/** Rows that a multiplying thread has, which is what wgmma has. */
+export const threadRows = 64;
+/** Bytes of a row of a tile in shared memory: the widest swizzle. */
+export const rowBytes = 128;

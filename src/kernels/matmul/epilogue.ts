@@ -1,0 +1,105 @@
+/**
+ * What happens to a piece of the product before it is stored. The function sees the sums of the piece, and the part of
+ * every further input that belongs to it, shaped to be broadcast:
+ *
+ *   piece of 64 rows and 128 columns      acc         f32[64, 128]
+ *                                         bias [n]    f32[1, 128]
+ *                                         scale [m]   f32[64, 1]
+ *                                         residual    bf16[64, 128]
+ */
+import type { DTypeName } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
+import { slice } from "../../lang/index.ts";
+import { Tile } from "../../lang/tile.ts";
+import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { equalSizes, refused } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+/** The sums and the further inputs by name. */
+export type Epilogue = (tiles: { readonly [name: string]: Tile }) => Tile;
+
+/** A place in the product. */
+export interface Piece {
+  readonly batch: Scalar<"i32"> | undefined;
+  readonly top: Scalar<"i32">;
+  readonly left: Scalar<"i32">;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+type Shape = "rows" | "columns" | "both" | "batch and both";
+
+/** Which sizes of the product an input of the epilogue has. */
+export function inputShape(
+  name: string,
+  { shape }: ArraySpec,
+  { m, n, batch }: MatmulProblem["sizes"],
+  location: Location,
+): Shape {
+  const forms: readonly (readonly [Shape, readonly (Size | undefined)[]])[] = [
+    ["batch and both", [batch, m, n]],
+    ["both", [m, n]],
+    ["columns", [n]],
+    ["rows", [m]],
+  ];
+  const found = forms.find(
+    ([, sizes]) =>
+      sizes.length === shape.length &&
+      sizes.every((size, axis) => size !== undefined && equalSizes(size, shape[axis] ?? 0)),
+  );
+  if (found !== undefined) return found[0];
+  throw refused(
+    "TW9002",
+    `the input ${name} of matmul has neither rows nor columns of the result`,
+    "[m], [n] or [m, n] in the sizes of a and b",
+    `${shape.length} other sizes`,
+    location,
+  );
+}
+
+/** The piece of the result: the sums as the epilogue changes them, in the format of the result. */
+export function finished(
+  sums: Tile,
+  piece: Piece,
+  problem: MatmulProblem,
+  inputs: { readonly [name: string]: Ref },
+  location: Location,
+): Tile {
+  const { epilogue, out } = problem;
+  if (epilogue === undefined) return sums.cast(out.dtype);
+  const tiles: { [name: string]: Tile } = { acc: sums };
+  for (const [name, spec] of Object.entries(problem.inputs)) {
+    const ref = inputs[name];
+    if (ref !== undefined)
+      tiles[name] = inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
+  }
+  return requireResult(epilogue(tiles), sums, out.dtype.name, location);
+}
+
+function inputPiece(ref: Ref, shape: Shape, { batch, top, left, rows, columns }: Piece): Tile {
+  const down = slice(top, rows);
+  const along = slice(left, columns);
+  if (shape === "rows") return ref.at(down).load().reshape([rows, 1]);
+  if (shape === "columns") return ref.at(along).load().reshape([1, columns]);
+  if (shape === "both") return ref.at(down, along).load();
+  return ref.at(batch ?? 0, down, along).load();
+}
+
+function requireResult(
+  given: unknown,
+  { shape }: Tile,
+  dtype: DTypeName,
+  location: Location,
+): Tile {
+  const expected = `a tile of ${dtype}[${shape.join(", ")}]`;
+  if (given instanceof Tile) {
+    const fits =
+      given.shape.length === shape.length &&
+      given.shape.every((extent, axis) => extent === shape[axis]);
+    if (fits && given.dtype.name === dtype) return given;
+    const found = `${given.dtype.name}[${given.shape.join(", ")}]`;
+    throw refused("TW9005", "the epilogue of matmul gives another tile", expected, found, location);
+  }
+  throw refused("TW9005", "the epilogue of matmul gives no tile", expected, typeof given, location);
+}

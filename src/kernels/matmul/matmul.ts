@@ -1,0 +1,359 @@
+/**
+ * `matmul`: the matrix product as an operation, for any sizes.
+ *
+ *   specification ──▶ problem (formats, majors, batches, epilogue)
+ *   sizes, target ──▶ configuration ──▶ launches: the product, and the sum of its parts where k is split
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import { chooseConfiguration, persistentProblem, sharedBytes } from "./choose.ts";
+import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { inputShape } from "./epilogue.ts";
+import type { Epilogue } from "./epilogue.ts";
+import { persistentKernel } from "./persistent.ts";
+import { plainKernel } from "./plain.ts";
+import {
+  accumulatorOf,
+  equalSizes,
+  operandOf,
+  outputSpec,
+  refused,
+  usualOutput,
+} from "./problem.ts";
+import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
+import { sumPartsKernel } from "./sum-parts.ts";
+
+/** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
+export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
+
+export interface EpilogueInputs {
+  readonly [name: string]: ArraySpec;
+}
+
+type InputTiles<I extends EpilogueInputs> = {
+  readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
+};
+
+export interface MatmulSpec<
+  A extends DTypeName,
+  B extends DTypeName,
+  Out extends DTypeName,
+  Inputs extends EpilogueInputs,
+> {
+  /** [m, k], or [batch, m, k]. */
+  readonly a: MatmulOperand<A>;
+  /** [k, n], or [batch, k, n]; strides [1, k] say that it lies by columns. */
+  readonly b: MatmulOperand<B>;
+  /** The format of the result; that of the operands unless told, bf16 of FP8, i32 of integers. */
+  readonly out?: DType<Out>;
+  /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
+  readonly inputs?: Inputs;
+  /** What is done with the sums of a piece of the result before it is stored. */
+  readonly epilogue?: (tiles: { readonly acc: Tile<"f32"> } & InputTiles<Inputs>) => Tile<Out>;
+  /** How f32 is multiplied; for f32 alone, and always said. */
+  readonly precision?: MatmulPrecision;
+  /** How FP8 is summed; for FP8 alone, and always said. */
+  readonly accumulation?: Accumulation;
+  /** Instead of what the model would choose. */
+  readonly configuration?: MatmulConfiguration;
+}
+
+const names = ["a", "b", "out", "inputs", "epilogue", "precision", "accumulation", "configuration"];
+
+export type Matmul<
+  A extends DTypeName,
+  B extends DTypeName,
+  Out extends DTypeName,
+  Inputs extends EpilogueInputs,
+> = Operation<
+  { readonly a: ArraySpec<A>; readonly b: ArraySpec<B> } & Inputs,
+  { readonly out: ArraySpec<Out> },
+  Readonly<Record<never, never>>,
+  MatmulConfiguration
+>;
+
+/** The product of two matrices, or of batches of them, for any sizes. */
+export function matmul<
+  A extends DTypeName,
+  B extends DTypeName,
+  Out extends DTypeName = A,
+  const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
+>(spec: MatmulSpec<A, B, Out, Inputs>): Matmul<A, B, Out, Inputs> {
+  const location = captureLocation();
+  requireKnownOptions("matmul", spec, names, "TW1033", location);
+  const problem = problemOf(
+    spec as unknown as MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
+    location,
+  );
+  const { configuration } = spec;
+  return operation({
+    name: "matmul",
+    inputs: { a: problem.a, b: problem.b, ...problem.inputs },
+    outputs: { out: problem.out },
+    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+  }) as unknown as Matmul<A, B, Out, Inputs>;
+}
+
+function problemOf(
+  spec: MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
+  location: Location,
+): MatmulProblem {
+  const [m, n, k] = [dim("m"), dim("n"), dim("k")];
+  const a = operandOf("a", arrayOf("a", spec.a, [m, k], location), location);
+  const b = operandOf("b", arrayOf("b", spec.b, [k, n], location), location);
+  if (!equalSizes(a.columns, b.rows))
+    throw refused(
+      "TW9002",
+      "the operands of matmul do not share k",
+      "a of [m, k] and b of [k, n]",
+      "two sizes along k",
+      location,
+    );
+  if (a.batch !== undefined && b.batch !== undefined && !equalSizes(a.batch, b.batch))
+    throw refused(
+      "TW9002",
+      "the operands of matmul have two batches",
+      "one batch, or one of them without",
+      "two sizes",
+      location,
+    );
+  const accumulator = accumulatorOf(a.spec.dtype, b.spec.dtype, location);
+  requireSaid(spec, a.spec.dtype, location);
+  const batch = a.batch ?? b.batch;
+  const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
+  const out = outputSpec(
+    spec.out ?? usualOutput(a.spec.dtype, accumulator),
+    batch,
+    sizes.m,
+    sizes.n,
+  );
+  const inputs = spec.inputs ?? {};
+  for (const [name, input] of Object.entries(inputs)) inputShape(name, input, sizes, location);
+  return {
+    a: a.spec,
+    b: b.spec,
+    out,
+    sizes,
+    major: { a: a.byRows ? "k" : "m", b: b.byRows ? "n" : "k" },
+    batched: { a: a.batch !== undefined, b: b.batch !== undefined },
+    accumulator,
+    precision: spec.precision,
+    inputs,
+    epilogue: spec.epilogue as Epilogue | undefined,
+  };
+}
+
+function arrayOf(
+  name: string,
+  operand: unknown,
+  shape: Parameters<typeof array>[1],
+  location: Location,
+): ArraySpec {
+  if (
+    typeof operand === "object" &&
+    operand !== null &&
+    "kind" in operand &&
+    operand.kind === "array"
+  )
+    return operand as ArraySpec;
+  if (
+    typeof operand === "object" &&
+    operand !== null &&
+    Object.values(dtypes).includes(operand as DType)
+  )
+    return array(operand as DType, shape);
+  throw refused(
+    "TW9002",
+    `${name} of matmul is no array`,
+    "a dtype, or array(dtype, shape)",
+    optionText(operand),
+    location,
+  );
+}
+
+/** What changes the numbers is never chosen silently. */
+function requireSaid(
+  {
+    precision,
+    accumulation,
+  }: Pick<
+    MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
+    "precision" | "accumulation"
+  >,
+  dtype: DType,
+  location: Location,
+): void {
+  const said = (name: string, value: unknown, wanted: readonly string[], needed: boolean): void => {
+    if (needed ? wanted.includes(value as string) : value === undefined) return;
+    const expected = needed
+      ? wanted.map((word) => `${name}: "${word}"`).join(", or ")
+      : `no ${name}`;
+    throw refused(
+      "TW9003",
+      `matmul of ${dtype.name} ${needed ? "needs" : "takes no"} ${name}`,
+      expected,
+      optionText(value),
+      location,
+    );
+  };
+  said("precision", precision, ["ieee", "tf32"], dtype === dtypes.f32);
+  said(
+    "accumulation",
+    accumulation,
+    ["fast"],
+    dtype === dtypes.f8e4m3fn || dtype === dtypes.f8e5m2,
+  );
+}
+
+function planOf(
+  problem: MatmulProblem,
+  given: MatmulConfiguration | undefined,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  location: Location,
+): Planned<MatmulConfiguration> {
+  const values = new Map(Object.entries(dimensions));
+  const { m, n, k, batch } = problem.sizes;
+  const sizes: ProductSizes = {
+    m: evaluateSize(m, values),
+    n: evaluateSize(n, values),
+    k: evaluateSize(k, values),
+    batch: batch === undefined ? 1 : evaluateSize(batch, values),
+  };
+  const slow = persistentProblem(problem, sizes, target);
+  if (given !== undefined) requirePossible(given, slow, target, location);
+  const configuration = given ?? chooseConfiguration(problem, sizes, target);
+  return {
+    configuration,
+    source: given === undefined ? "heuristic" : "given",
+    notes:
+      slow === undefined || configuration.kernel === "persistent"
+        ? []
+        : [`the plain kernel is used: ${slow}`],
+    ...launchesOf(problem, configuration, sizes, target, location),
+  };
+}
+
+function requirePossible(
+  configuration: MatmulConfiguration,
+  slow: string | undefined,
+  target: Target,
+  location: Location,
+): void {
+  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
+  if (
+    !isRecord(configuration) ||
+    (configuration.kernel !== "persistent" && configuration.kernel !== "plain")
+  )
+    throw refused(
+      "TW9004",
+      "matmul has no such configuration",
+      '{ kernel: "persistent", … } or { kernel: "plain", … }',
+      text,
+      location,
+    );
+  if (
+    !Number.isSafeInteger(configuration.split) ||
+    configuration.split < 1 ||
+    configuration.split > 64
+  )
+    throw refused(
+      "TW9004",
+      "matmul cannot split k like this",
+      "a whole number from 1 to 64",
+      text,
+      location,
+    );
+  if (configuration.kernel === "plain") return;
+  if (slow !== undefined)
+    throw refused(
+      "TW9004",
+      `matmul cannot use the persistent kernel here: ${slow}`,
+      '{ kernel: "plain", … }',
+      text,
+      location,
+    );
+  const { stages } = configuration;
+  const bytes = sharedBytes(configuration);
+  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
+    throw refused(
+      "TW9004",
+      `the configuration of matmul takes ${bytes} bytes of shared memory`,
+      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+      text,
+      location,
+    );
+}
+
+/** The launches for some sizes; none where the result has no elements. */
+function launchesOf(
+  problem: MatmulProblem,
+  configuration: MatmulConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): Pick<Planned, "launches" | "scratch"> {
+  const { m, n, k, batch } = sizes;
+  if (m * n * batch === 0) return { launches: [] };
+  const { split } = configuration;
+  const layered = problem.sizes.batch !== undefined;
+  const output = split === 1 ? problem.out.dtype : problem.accumulator;
+  const copiesOut = (n * output.bits) % 128 === 0;
+  const processors = target.processors;
+  const product =
+    configuration.kernel === "persistent"
+      ? persistentKernel({ problem, configuration, processors, copiesOut, location })
+      : plainKernel(problem, configuration, location);
+  const layers = split * batch;
+  const operand = (name: "a" | "b"): PlannedArgument => {
+    const byMajor = { m: [k, m], k: name === "a" ? [m, k] : [n, k], n: [k, n] }[
+      problem.major[name]
+    ];
+    return { argument: name, shape: problem.batched[name] ? [batch, ...byMajor] : byMajor };
+  };
+  const inputs = Object.fromEntries(
+    Object.keys(problem.inputs).map((name) => [name, { argument: name }]),
+  );
+  const operands = { a: operand("a"), b: operand("b") };
+  const own = { m, n, k, ...(layered && { batch }) };
+  if (split === 1) {
+    const launch = { ...operands, ...inputs, out: { argument: "out" } };
+    return { launches: [launched(product, launch, { ...own, layers: batch })] };
+  }
+  const parts = { argument: "parts" };
+  return {
+    scratch: { parts: { dtype: problem.accumulator, shape: [layers, m, n] } },
+    launches: [
+      launched(product, { ...operands, out: parts }, { ...own, layers }),
+      launched(
+        sumPartsKernel(problem, split, location),
+        { parts, ...inputs, out: { argument: "out" } },
+        { ...own, layers },
+      ),
+    ],
+  };
+}
+
+/** A launch, with those of the values that its kernel has dimensions for. */
+function launched(
+  kernel: PlannedLaunch["kernel"],
+  given: PlannedLaunch["arguments"],
+  values: { readonly [name: string]: number },
+): PlannedLaunch {
+  const dimensions = Object.fromEntries(
+    kernel.kernel.dimensions.flatMap(({ name }) => {
+      const value = values[name];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+  return { kernel, arguments: given, dimensions };
+}

@@ -1,0 +1,67 @@
+/**
+ * The product on any GPU, of any formats, sizes and strides: a block makes a tile, reading operands straight from
+ * memory, where windows beyond the edges read as zero. Slower than the persistent kernel, and never refused.
+ */
+import { array, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { Location } from "../../support/location.ts";
+import type { PlainConfiguration } from "./configuration.ts";
+import { finished } from "./epilogue.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+export function plainKernel(
+  problem: MatmulProblem,
+  { rows, columns, depth, split }: PlainConfiguration,
+  location: Location,
+): KernelDefinition {
+  const [batch, m, n, k] = [dim("batch"), dim("m"), dim("n"), dim("k")];
+  const { major, batched } = problem;
+  const layersOut = problem.sizes.batch === undefined && split === 1 ? [] : [dim("layers")];
+  const output = split === 1 ? problem.out.dtype : problem.accumulator;
+  return kernel(
+    {
+      name: "matmul_plain",
+      grid: { layer: layersOut[0] ?? 1, i: cdiv(m, rows), j: cdiv(n, columns) },
+      inputs: {
+        a: array(problem.a.dtype, [
+          ...(batched.a ? [batch] : []),
+          ...(major.a === "k" ? [m, k] : [k, m]),
+        ]),
+        b: array(problem.b.dtype, [
+          ...(batched.b ? [batch] : []),
+          ...(major.b === "n" ? [k, n] : [n, k]),
+        ]),
+        ...(split === 1 ? problem.inputs : {}),
+      },
+      outputs: { out: array(output, [...layersOut, m, n]) },
+    },
+    (argument) => {
+      const { layer, i, j, a, b, out } = argument;
+      const zero = constant(dtypes.i32, 0);
+      const inBatch = split === 1 ? layer : layer.div(split);
+      const ofA = batched.a ? a.at(inBatch) : a;
+      const ofB = batched.b ? b.at(inBatch) : b;
+      const [top, left] = [i.mul(rows), j.mul(columns)];
+      const [down, across] = [slice(top, rows), slice(left, columns)];
+      const allSteps = zero.add(cdiv(k, depth));
+      const each = split === 1 ? allSteps : allSteps.add(split - 1).div(split);
+      const from = split === 1 ? zero : layer.sub(inBatch.mul(split)).mul(each).minimum(allSteps);
+      const steps = split === 1 ? allSteps : each.minimum(allSteps.sub(from));
+      const precision = problem.precision === undefined ? {} : { precision: problem.precision };
+      const start: Tile = zeros(problem.accumulator, [rows, columns]);
+      const sums: Tile = loop({ to: steps, carry: start }, (step, accumulator) => {
+        const along = slice(from.add(step).mul(depth), depth);
+        const left_ =
+          major.a === "k" ? ofA.at(down, along).load() : ofA.at(along, down).transpose().load();
+        const right =
+          major.b === "n" ? ofB.at(along, across).load() : ofB.at(across, along).transpose().load();
+        return dot(left_ as Tile, right, { accumulator, dtype: problem.accumulator, ...precision });
+      });
+      const piece = { batch: inBatch, top, left, rows, columns };
+      const done = split === 1 ? finished(sums, piece, problem, argument as never, location) : sums;
+      const target: Ref = layersOut.length === 0 ? out : out.at(layer);
+      target.at(down, across).store(done);
+    },
+  ) as unknown as KernelDefinition;
+}

@@ -1,0 +1,130 @@
+/**
+ * What a matrix product is asked to do, taken apart: formats, which way operands lie in memory, batches, and what
+ * happens to the result. Everything else in this folder works on this description.
+ *
+ *   a [m, k] row-major: rows of k lie together, "k"        b [k, n] row-major: "n"
+ *   a [m, k] strides [1, m]: columns do, "m"               b [k, n] strides [1, k]: "k"
+ */
+import type { DType } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { acceptsDot } from "../../formats/arithmetic/index.ts";
+import { sizeText } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { array } from "../../lang/index.ts";
+import type { ArraySpec } from "../../lang/index.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import type { Epilogue } from "./epilogue.ts";
+
+/** How f32 is multiplied: exactly as f32, or rounded to tf32 first. */
+export type MatmulPrecision = "ieee" | "tf32";
+
+/** How FP8 is summed: as the tensor core does it. */
+export type Accumulation = "fast";
+
+export interface MatmulProblem {
+  readonly a: ArraySpec;
+  readonly b: ArraySpec;
+  readonly out: ArraySpec;
+  /** Sizes of the product, as the specification names them. */
+  readonly sizes: {
+    readonly m: Size;
+    readonly n: Size;
+    readonly k: Size;
+    readonly batch: Size | undefined;
+  };
+  /** Which axis of each operand is contiguous. */
+  readonly major: { readonly a: "m" | "k"; readonly b: "k" | "n" };
+  /** Whether each operand has a batch of its own. */
+  readonly batched: { readonly a: boolean; readonly b: boolean };
+  readonly accumulator: DType;
+  readonly precision: MatmulPrecision | undefined;
+  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly epilogue: Epilogue | undefined;
+}
+
+interface Operand {
+  readonly spec: ArraySpec;
+  readonly batch: Size | undefined;
+  readonly rows: Size;
+  readonly columns: Size;
+  /** Whether rows are contiguous; columns are where they are not. */
+  readonly byRows: boolean;
+}
+
+/** The axes of an operand of rank 2 or 3, and which of the last two is contiguous. */
+export function operandOf(name: string, spec: ArraySpec, location: Location): Operand {
+  const { shape, strides } = spec;
+  const [rows, columns] = shape.slice(-2);
+  if (rows === undefined || columns === undefined || shape.length > 3)
+    throw refused(
+      "TW9002",
+      `${name} of matmul has ${shape.length} axes`,
+      "2 axes, or 3 with a batch",
+      `[${shape.map(sizeText).join(", ")}]`,
+      location,
+    );
+  const batch = shape.length === 3 ? shape[0] : undefined;
+  if (strides === undefined) return { spec, batch, rows, columns, byRows: true };
+  const [down, along] = strides.slice(-2);
+  const whole =
+    batch === undefined || (strides[0] !== undefined && isProduct(strides[0], rows, columns));
+  const byRows = along === 1 && down !== undefined && equalSizes(down, columns);
+  const byColumns = down === 1 && along !== undefined && equalSizes(along, rows);
+  if (whole && (byRows || byColumns)) return { spec, batch, rows, columns, byRows };
+  throw refused(
+    "TW9002",
+    `${name} of matmul lies in memory in a way that no kernel reads`,
+    `row-major, or strides [1, ${sizeText(rows)}] for column-major`,
+    `strides [${strides.map(sizeText).join(", ")}]`,
+    location,
+  );
+}
+
+export function equalSizes(left: Size, right: Size): boolean {
+  return sizeText(left) === sizeText(right);
+}
+
+function isProduct(stride: Size, rows: Size, columns: Size): boolean {
+  if (typeof stride === "number" && typeof rows === "number" && typeof columns === "number")
+    return stride === rows * columns;
+  const text = sizeText(stride);
+  return [
+    `${sizeText(rows)} * ${sizeText(columns)}`,
+    `${sizeText(columns)} * ${sizeText(rows)}`,
+  ].includes(text);
+}
+
+/** The format that products of the operands are summed in. */
+export function accumulatorOf(a: DType, b: DType, location: Location): DType {
+  const candidates = [dtypes.f32, dtypes.i32, dtypes.f64];
+  const found = candidates.find((dtype) => acceptsDot(a, b, dtype));
+  if (found !== undefined) return found;
+  throw refused(
+    "TW9001",
+    `matmul has no product of ${a.name} and ${b.name}`,
+    "two of bf16, f16, f32, f64, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
+    `${a.name} and ${b.name}`,
+    location,
+  );
+}
+
+/** What the result has unless told: the operands' format, bf16 for FP8, sums of integers as they are. */
+export function usualOutput(a: DType, accumulator: DType): DType {
+  if (accumulator === dtypes.i32) return accumulator;
+  return a.bits < 16 ? dtypes.bf16 : a;
+}
+
+export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Size): ArraySpec {
+  return array(dtype, batch === undefined ? [m, n] : [batch, m, n]);
+}
+
+export function refused(
+  code: "TW9001" | "TW9002" | "TW9003" | "TW9004" | "TW9005",
+  message: string,
+  expected: string,
+  found: string,
+  location: Location,
+): TilewrightError {
+  return new TilewrightError({ code, message, expected, found, location });
+}

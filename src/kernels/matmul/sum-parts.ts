@@ -1,0 +1,42 @@
+/** Adds up what parts of k came to, always in the same order, and finishes the result. */
+import { array, cdiv, dim, kernel, slice } from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { finished } from "./epilogue.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+const [rows, columns] = [8, 256];
+
+export function sumPartsKernel(
+  problem: MatmulProblem,
+  split: number,
+  location: Location,
+): KernelDefinition {
+  const [batch, m, n] = [dim("batch"), dim("m"), dim("n")];
+  const layered = problem.sizes.batch !== undefined;
+  return kernel(
+    {
+      name: "matmul_sum",
+      grid: { layer: layered ? batch : 1, i: cdiv(m, rows), j: cdiv(n, columns) },
+      inputs: { parts: array(problem.accumulator, [dim("layers"), m, n]), ...problem.inputs },
+      outputs: { out: array(problem.out.dtype, [...(layered ? [batch] : []), m, n]) },
+    },
+    (argument) => {
+      const { layer, i, j, parts, out } = argument;
+      const [top, left] = [i.mul(rows), j.mul(columns)];
+      const [down, across] = [slice(top, rows), slice(left, columns)];
+      const part = (index: number) => parts.at(layer.mul(split).add(index), down, across).load();
+      let sums = part(0);
+      for (let index = 1; index < split; index += 1) sums = sums.add(part(index));
+      const done = finished(
+        sums,
+        { batch: layer, top, left, rows, columns },
+        problem,
+        argument as never,
+        location,
+      );
+      const target = layered ? out.at(layer) : out;
+      target.at(down, across).store(done);
+    },
+  ) as unknown as KernelDefinition;
+}
