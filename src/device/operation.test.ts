@@ -186,7 +186,7 @@ describe("plans", () => {
       });
     const codeOf = (launch: object): string => {
       try {
-        planOf(launch).plan({ n: 4 });
+        void planOf(launch).plan({ n: 4 }).launches;
       } catch (error) {
         if (error instanceof TilewrightError) return `${error.code} ${error.message}`;
       }

@@ -55,7 +55,8 @@ export interface ScratchArray {
 export interface Planned<Configuration = unknown> {
   readonly configuration: Configuration;
   readonly source: PlanSource;
-  readonly launches: readonly PlannedLaunch[];
+  /** Or a function that makes them, called when they are needed: tracing kernels takes longer than planning. */
+  readonly launches: readonly PlannedLaunch[] | (() => readonly PlannedLaunch[]);
   /** Memory that launches hand to later ones, by name. */
   readonly scratch?: { readonly [name: string]: ScratchArray } | undefined;
   /** What makes it slower than it could be, for the user. */
@@ -63,6 +64,7 @@ export interface Planned<Configuration = unknown> {
 }
 
 export interface OperationPlan<Configuration = unknown> extends Planned<Configuration> {
+  readonly launches: readonly PlannedLaunch[];
   readonly scratch: { readonly [name: string]: ScratchArray };
   readonly notes: readonly string[];
   readonly scratchBytes: number;
@@ -203,7 +205,7 @@ function completePlan<C>(
   planned: Planned<C>,
   dimensions: ReadonlyMap<string, number>,
 ): OperationPlan<C> {
-  const { launches, scratch = {}, notes = [] } = planned;
+  const { scratch = {}, notes = [] } = planned;
   const arrays = new Map<string, ArrayDescription>(Object.entries(scratch));
   for (const { name, type } of arrayParameters(declared))
     arrays.set(name, {
@@ -211,13 +213,29 @@ function completePlan<C>(
       shape: type.shape.map((size) => evaluateSize(size, dimensions)),
     });
   const known = new Set([...declared.parameters.map(({ name }) => name), ...arrays.keys()]);
-  for (const launch of launches) requireArguments(declared, launch, known);
   const scratchBytes = Object.values(scratch).reduce(
     (sum, { dtype, shape }) => sum + packedBytes(dtype, elementCount(shape)),
     0,
   );
-  const cost = (): Cost => addCosts(launches.map((launch) => launchCost(launch, arrays)));
-  return { ...planned, scratch, notes, scratchBytes, cost };
+  let launches: readonly PlannedLaunch[] | undefined;
+  const made = (): readonly PlannedLaunch[] => {
+    if (launches !== undefined) return launches;
+    const given = typeof planned.launches === "function" ? planned.launches() : planned.launches;
+    for (const launch of given) requireArguments(declared, launch, known);
+    launches = given;
+    return given;
+  };
+  return {
+    configuration: planned.configuration,
+    source: planned.source,
+    scratch,
+    notes,
+    scratchBytes,
+    cost: () => addCosts(made().map((launch) => launchCost(launch, arrays))),
+    get launches() {
+      return made();
+    },
+  };
 }
 
 /** Every parameter of a launch is given something that the operation has. */

@@ -72,3 +72,12 @@ export function scaleCost(cost: Cost, factor: number): Cost {
 export function largestCost(costs: readonly Cost[]): Cost {
   return costs.reduce((total, cost) => combine(total, cost, Math.max), noCost);
 }
+
+export function equalCosts(left: Cost, right: Cost): boolean {
+  let equal = true;
+  combine(left, right, (a, b) => {
+    equal &&= a === b;
+    return 0;
+  });
+  return equal;
+}

@@ -18,7 +18,7 @@ import { applyRule } from "../ops.ts";
 import { evaluateSize, multiplySizes } from "../size.ts";
 import type { DimensionValues } from "../size.ts";
 import { regionList } from "../traverse.ts";
-import { addCosts, largestCost, noCost, scaleCost } from "./cost.ts";
+import { addCosts, equalCosts, largestCost, noCost, scaleCost } from "./cost.ts";
 import type { Cost } from "./cost.ts";
 import { costRules } from "./rules.ts";
 import { KnownScalars } from "./scalars.ts";
@@ -121,8 +121,11 @@ class CostWalk {
 
   #branch(regions: readonly Region[], index: number | undefined, threads: number): Cost {
     if (index === undefined) {
-      this.guessed = true;
-      return largestCost(regions.map((region) => this.region(region, threads)));
+      const costs = regions.map((region) => this.region(region, threads));
+      const [first = noCost, ...others] = costs;
+      // Where all ways cost the same, as where one of them only waits, it does not matter which is taken.
+      this.guessed ||= others.some((other) => !equalCosts(first, other));
+      return largestCost(costs);
     }
     const region = regions[Math.min(Math.max(index, 0), regions.length - 1)];
     return region === undefined ? noCost : this.region(region, threads);

@@ -85,7 +85,7 @@ function persistentCandidates(
   depth: number,
 ): readonly PersistentConfiguration[] {
   const steps = Math.ceil(k / depth);
-  return ([2, 1] as const).flatMap((multipliers) =>
+  return ([1, 2] as const).flatMap((multipliers) =>
     ([256, 128, 64] as const).flatMap((columns) => {
       const stages = mostStages(multipliers, columns, target);
       return splits
@@ -120,7 +120,8 @@ export function estimatedSeconds(
   const steps = Math.ceil(Math.ceil(k / depth) / split);
   const rate = rates.products[a.dtype.bits === 8 ? "byte" : "half"] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
-  const fetching = ((rows + columns) * rowBytes) / cacheBytes;
+  // Rows and columns beyond the edges are filled in without being fetched.
+  const fetching = ((Math.min(rows, m) + Math.min(columns, n)) * rowBytes) / cacheBytes;
   const busy = rounds * (steps * Math.max(multiplying, fetching) + tileSeconds);
   const moved =
     packedBytes(a.dtype, batch * m * k) +

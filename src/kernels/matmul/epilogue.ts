@@ -9,10 +9,11 @@
  */
 import type { DTypeName } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
-import { slice } from "../../lang/index.ts";
+import { array, slice } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
+import type { ProductDimensions } from "./dimensions.ts";
 import { equalSizes, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -55,6 +56,26 @@ export function inputShape(
     "[m], [n] or [m, n] in the sizes of a and b",
     `${shape.length} other sizes`,
     location,
+  );
+}
+
+/** The further inputs in the kernel's own dimensions. */
+export function inputSpecs(
+  { inputs, sizes }: MatmulProblem,
+  { batch, m, n }: ProductDimensions,
+  location: Location,
+): { readonly [name: string]: ArraySpec } {
+  const shapes: { readonly [S in Shape]: readonly Size[] } = {
+    rows: [m],
+    columns: [n],
+    both: [m, n],
+    "batch and both": [batch, m, n],
+  };
+  return Object.fromEntries(
+    Object.entries(inputs).map(([name, spec]) => [
+      name,
+      array(spec.dtype, shapes[inputShape(name, spec, sizes, location)]),
+    ]),
   );
 }
 

@@ -1,24 +1,304 @@
-import { expect, test } from "vitest";
-import { bf16, f32 } from "../../formats/dtype.ts";
+/** Products against sums in float64, exactly: operands are small whole numbers, so that every sum is exact. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openFake } from "../../../test/support/fake-driver/harness.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f16, f32, f64, f8e4m3fn, f8e5m2, i32, i8, u8 } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { matmul } from "./matmul.ts";
+import type { MatmulConfiguration } from "./configuration.ts";
 
-test("try", async () => {
-  const op = matmul({ a: bf16, b: bf16, out: f32 });
-  const device = await open("simulator");
-  for (const [m, n, k] of [[70, 136, 72], [5, 7, 9]] as const) {
-    const a = fromNumbers(bf16, [m, k], Array.from({ length: m * k }, (_, i) => (i % 7) - 3));
-    const b = fromNumbers(bf16, [k, n], Array.from({ length: k * n }, (_, i) => (i % 5) - 2));
-    console.log(op.plan({ m, n, k }).configuration);
-    const { out } = await device.run(op, { a, b });
-    const [x, y, z] = [toNumbers(a), toNumbers(b), toNumbers(out)];
-    for (let i = 0; i < m; i++)
-      for (let j = 0; j < n; j++) {
+const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
+
+interface Case {
+  readonly name: string;
+  readonly sizes: readonly [m: number, n: number, k: number];
+  readonly dtype?: DType;
+  readonly dtypeB?: DType;
+  readonly out?: DType;
+  /** Which operands lie by columns. */
+  readonly byColumns?: readonly ("a" | "b")[];
+  /** Which operands have batches, and how many there are. */
+  readonly batches?: { readonly count: number; readonly of: readonly ("a" | "b")[] };
+  readonly configuration?: MatmulConfiguration;
+  /** Which kernel is expected to be chosen. */
+  readonly kernel?: "persistent" | "plain";
+}
+
+const small: MatmulConfiguration = {
+  kernel: "persistent",
+  multipliers: 1,
+  columns: 64,
+  stages: 3,
+  split: 1,
+};
+const wide: MatmulConfiguration = {
+  kernel: "persistent",
+  multipliers: 2,
+  columns: 128,
+  stages: 2,
+  split: 1,
+};
+
+const cases: readonly Case[] = [
+  { name: "tails of every size", sizes: [70, 136, 72], kernel: "persistent" },
+  { name: "one element", sizes: [1, 1, 1], kernel: "plain" },
+  { name: "one row", sizes: [1, 64, 128], kernel: "persistent" },
+  { name: "odd sizes", sizes: [5, 67, 33], kernel: "plain" },
+  { name: "nothing to sum", sizes: [4, 8, 0] },
+  { name: "no rows", sizes: [0, 8, 8] },
+  { name: "b by columns", sizes: [65, 72, 80], byColumns: ["b"], kernel: "persistent" },
+  { name: "a by columns", sizes: [72, 65, 40], byColumns: ["a"], kernel: "plain" },
+  { name: "both by columns", sizes: [72, 65, 40], byColumns: ["a", "b"], kernel: "persistent" },
+  { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
+  { name: "two multipliers", sizes: [130, 136, 136], configuration: wide },
+  { name: "split along k", sizes: [70, 72, 400], configuration: { ...small, split: 3 } },
+  {
+    name: "split more often than there are steps",
+    sizes: [8, 8, 64],
+    configuration: { ...small, split: 4 },
+  },
+  {
+    name: "plain, split along k",
+    sizes: [9, 10, 300],
+    configuration: { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 3 },
+  },
+  { name: "batches", sizes: [20, 24, 40], batches: { count: 3, of: ["a", "b"] } },
+  { name: "batches of a alone, odd", sizes: [5, 7, 9], batches: { count: 2, of: ["a"] } },
+  {
+    name: "batches of b alone, split",
+    sizes: [8, 8, 200],
+    batches: { count: 2, of: ["b"] },
+    configuration: { ...small, split: 2 },
+  },
+  { name: "f16", sizes: [33, 40, 48], dtype: f16 },
+  { name: "f32, exactly", sizes: [17, 19, 23], dtype: f32, kernel: "plain" },
+  { name: "f64", sizes: [17, 19, 23], dtype: f64, kernel: "plain" },
+  {
+    name: "FP8 of two formats",
+    sizes: [17, 32, 160],
+    dtype: f8e4m3fn,
+    dtypeB: f8e5m2,
+    out: f32,
+    byColumns: ["b"],
+  },
+  { name: "bytes", sizes: [17, 32, 48], dtype: i8, dtypeB: u8, out: i32, byColumns: ["b"] },
+  { name: "bytes by rows", sizes: [9, 12, 20], dtype: i8, dtypeB: i8, out: i32, kernel: "plain" },
+];
+
+/** Small whole numbers; without a sign for formats that have none. */
+function numbers<N extends DTypeName>(dtype: DType<N>, shape: readonly number[], seed: number) {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const values = Array.from({ length: count }, (_, index) => {
+    const value = ((index * 7 + seed * 3 + (index >> 4)) % 5) - 2;
+    return dtype.name === "u8" ? Math.abs(value) : value;
+  });
+  return { array: fromNumbers(dtype, shape, values), values };
+}
+
+async function check(device: Device, one: Case): Promise<void> {
+  const { dtype = bf16, dtypeB = dtype, byColumns = [], batches, configuration } = one;
+  const [rows, columns, depth] = one.sizes;
+  const count = batches?.count ?? 1;
+  const has = (name: "a" | "b"): boolean => batches?.of.includes(name) ?? false;
+  const strided = (name: "a" | "b") => byColumns.includes(name);
+  const out = one.out ?? (dtype === bf16 || dtype === f16 ? f32 : dtype);
+  const op = matmul({
+    a: array(dtype, has("a") ? [batch, m, k] : [m, k], strided("a") ? { strides: [1, m] } : {}),
+    b: array(dtypeB, has("b") ? [batch, k, n] : [k, n], strided("b") ? { strides: [1, k] } : {}),
+    out,
+    ...(dtype === f32 && { precision: "ieee" as const }),
+    ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
+    ...(configuration && { configuration }),
+  });
+  const layers = (name: "a" | "b", shape: readonly number[]) =>
+    has(name) ? [count, ...shape] : shape;
+  const a = numbers(dtype, layers("a", strided("a") ? [depth, rows] : [rows, depth]), 1);
+  const b = numbers(dtypeB, layers("b", strided("b") ? [columns, depth] : [depth, columns]), 2);
+  const sizes = { m: rows, n: columns, k: depth, ...(batches && { batch: count }) };
+  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  const result = await device.run(op, { a: a.array, b: b.array }, { dimensions: sizes });
+  const expected = new Float64Array(count * rows * columns);
+  const at = (
+    values: readonly number[],
+    own: boolean,
+    layer: number,
+    turned: boolean,
+    i: number,
+    j: number,
+    height: number,
+    width: number,
+  ): number =>
+    values[(own ? layer * height * width : 0) + (turned ? j * height + i : i * width + j)] ?? NaN;
+  for (let layer = 0; layer < count; layer += 1)
+    for (let i = 0; i < rows; i += 1)
+      for (let j = 0; j < columns; j += 1) {
         let sum = 0;
-        for (let l = 0; l < k; l++) sum += (x[i * k + l] ?? 0) * (y[l * n + j] ?? 0);
-        expect(z[i * n + j]).toBe(sum);
+        for (let l = 0; l < depth; l += 1)
+          sum +=
+            at(a.values, has("a"), layer, strided("a"), i, l, rows, depth) *
+            at(b.values, has("b"), layer, strided("b"), l, j, depth, columns);
+        expected[(layer * rows + i) * columns + j] = sum;
       }
-  }
-  device.dispose();
+  expect(toNumbers(result.out)).toEqual(expected);
+}
+
+describe("on the simulator", () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open("simulator");
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+  test.each(cases)("$name", (one) => check(device, one));
+
+  test("an epilogue sees its part of rows, columns and matrices", async () => {
+    for (const configuration of [small, { ...small, split: 2 }, undefined]) {
+      const op = matmul({
+        a: bf16,
+        b: bf16,
+        out: f32,
+        inputs: { bias: array(f32, [n]), scale: array(f32, [m]), residual: array(bf16, [m, n]) },
+        epilogue: ({ acc, bias, scale, residual }) =>
+          acc.add(bias).maximum(0).mul(scale).add(residual.cast(f32)),
+        ...(configuration && { configuration }),
+      });
+      const [rows, columns, depth] = [70, 72, 136];
+      const a = numbers(bf16, [rows, depth], 1);
+      const b = numbers(bf16, [depth, columns], 2);
+      const bias = numbers(f32, [columns], 3);
+      const scale = numbers(f32, [rows], 4);
+      const residual = numbers(bf16, [rows, columns], 5);
+      const { out } = await device.run(op, {
+        a: a.array,
+        b: b.array,
+        bias: bias.array,
+        scale: scale.array,
+        residual: residual.array,
+      });
+      const expected = Float64Array.from({ length: rows * columns }, (_, index) => {
+        const [i, j] = [Math.floor(index / columns), index % columns];
+        let sum = 0;
+        for (let l = 0; l < depth; l += 1)
+          sum += (a.values[i * depth + l] ?? NaN) * (b.values[l * columns + j] ?? NaN);
+        const kept = Math.max(0, sum + (bias.values[j] ?? NaN));
+        return kept * (scale.values[i] ?? NaN) + (residual.values[index] ?? NaN);
+      });
+      expect(toNumbers(out).map((value) => value + 0)).toEqual(expected.map((value) => value + 0));
+    }
+  });
+});
+
+describe("on the emulator", () => {
+  const chosen = [
+    "tails of every size",
+    "both by columns",
+    "split along k",
+    "odd sizes",
+    "FP8 of two formats",
+  ];
+  test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", async (one) => {
+    const device = await open("emulator");
+    await check(device, one);
+    device.dispose();
+  });
+});
+
+describe("plans", () => {
+  const op = matmul({ a: bf16, b: bf16 });
+  const sizes = [1, 16, 64, 1000, 4096, 16384].flatMap((rows) =>
+    [512, 4096, 28672].flatMap((columns) =>
+      [64, 2048, 28672].map((depth) => [rows, columns, depth] as const),
+    ),
+  );
+
+  test("fit on the GPU, and are made in less than a millisecond", () => {
+    for (const [rows, columns, depth] of sizes) {
+      const { configuration, source } = op.plan({ m: rows, n: columns, k: depth });
+      expect(source).toBe("heuristic");
+      expect(configuration.kernel).toBe("persistent");
+    }
+    const start = performance.now();
+    for (let rows = 1; rows <= 100; rows += 1) op.plan({ m: rows, n: 4096, k: 4096 });
+    // A machine that has other things to do is given ten times as long.
+    expect((performance.now() - start) / 100).toBeLessThan(10);
+  });
+
+  test("large products take wide tiles, few rows take one multiplier, a thin last round is split", () => {
+    const configurationOf = (rows: number, columns: number, depth: number) =>
+      op.plan({ m: rows, n: columns, k: depth }).configuration;
+    expect(configurationOf(8192, 8192, 8192)).toMatchObject({
+      multipliers: 2,
+      columns: 256,
+      split: 1,
+    });
+    expect(configurationOf(16, 8192, 28672)).toMatchObject({ multipliers: 1 });
+    expect(configurationOf(128, 128, 65536)).not.toMatchObject({ split: 1 });
+  });
+
+  test("say why a slow kernel is used", () => {
+    expect(op.plan({ m: 8, n: 8, k: 1001 }).notes.join()).toMatch(/k = 1001 .* pad it to 1008/);
+    expect(op.plan({ m: 8, n: 8, k: 8 }, "sm_80").notes.join()).toMatch(/sm_80 has no wgmma/);
+    expect(op.plan({ m: 8, n: 8, k: 8 }).notes).toEqual([]);
+  });
+
+  test("count what is computed, for any number of blocks", () => {
+    const { flops, products } = op.plan({ m: 4096, n: 4096, k: 4096 }).cost();
+    expect(products.half).toBe(2 * 4096 ** 3);
+    expect(flops).toBe(products.half);
+  });
+
+  test("are bound and recorded as one piece", () => {
+    const { device } = openFake();
+    const arrays = {
+      a: device.allocate(bf16, [64, 64]),
+      b: device.allocate(bf16, [64, 64]),
+      out: device.allocate(bf16, [64, 64]),
+    };
+    expect(() => device.bind(op, { ...arrays, out: arrays.a })).toThrow("TW4014");
+    for (const each of Object.values(arrays)) each.dispose();
+    device.dispose();
+  });
+});
+
+test("mistakes are told", () => {
+  const codeOf = (make: () => unknown): string => {
+    try {
+      make();
+    } catch (error) {
+      if (error instanceof TilewrightError) return error.code;
+      throw error;
+    }
+    return "nothing was thrown";
+  };
+  const fits = { m: 64, n: 64, k: 64 };
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9001", () => matmul({ a: bf16, b: f16 })],
+    ["TW9002", () => matmul({ a: bf16, b: 5 as never })],
+    ["TW9002", () => matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })],
+    ["TW9002", () => matmul({ a: array(bf16, [m]), b: bf16 })],
+    ["TW9002", () => matmul({ a: array(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
+    ["TW9002", () => matmul({ a: bf16, b: bf16, inputs: { bias: array(f32, [k]) } })],
+    ["TW9003", () => matmul({ a: f32, b: f32 })],
+    ["TW9003", () => matmul({ a: bf16, b: bf16, precision: "ieee" })],
+    ["TW9003", () => matmul({ a: f8e4m3fn, b: f8e4m3fn })],
+    [
+      "TW9004",
+      () => matmul({ a: bf16, b: bf16, configuration: { ...wide, stages: 40 } }).plan(fits),
+    ],
+    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: { ...wide, split: 0 } }).plan(fits)],
+    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
+    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: wide }).plan({ ...fits, k: 63 })],
+    [
+      "TW9005",
+      () => matmul({ a: bf16, b: bf16, epilogue: ({ acc }) => acc as never }).kernels(fits),
+    ],
+    ["TW9005", () => matmul({ a: bf16, b: bf16, epilogue: () => 5 as never }).kernels(fits)],
+    ["TW1033", () => matmul({ a: bf16, b: bf16, transpose: true } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make)).toBe(code);
 });

@@ -10,12 +10,13 @@ import { operation } from "../../device/operation.ts";
 import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, Tile } from "../../lang/index.ts";
+import type { ArraySpec, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration, persistentProblem, sharedBytes } from "./choose.ts";
+import { threadRows } from "./configuration.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import { inputShape } from "./epilogue.ts";
 import type { Epilogue } from "./epilogue.ts";
@@ -305,14 +306,6 @@ function launchesOf(
   const { m, n, k, batch } = sizes;
   if (m * n * batch === 0) return { launches: [] };
   const { split } = configuration;
-  const layered = problem.sizes.batch !== undefined;
-  const output = split === 1 ? problem.out.dtype : problem.accumulator;
-  const copiesOut = (n * output.bits) % 128 === 0;
-  const processors = target.processors;
-  const product =
-    configuration.kernel === "persistent"
-      ? persistentKernel({ problem, configuration, processors, copiesOut, location })
-      : plainKernel(problem, configuration, location);
   const layers = split * batch;
   const operand = (name: "a" | "b"): PlannedArgument => {
     const byMajor = { m: [k, m], k: name === "a" ? [m, k] : [n, k], n: [k, n] }[
@@ -324,23 +317,44 @@ function launchesOf(
     Object.keys(problem.inputs).map((name) => [name, { argument: name }]),
   );
   const operands = { a: operand("a"), b: operand("b") };
-  const own = { m, n, k, ...(layered && { batch }) };
-  if (split === 1) {
-    const launch = { ...operands, ...inputs, out: { argument: "out" } };
-    return { launches: [launched(product, launch, { ...own, layers: batch })] };
-  }
+  const out = { argument: "out" };
+  const workers = Math.min(target.processors, tileCount(configuration, sizes));
+  const values = { m, n, k, batch, layers, workers };
+  const product = (): KernelDefinition => productKernel(problem, configuration, sizes, location);
+  if (split === 1)
+    return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
   const parts = { argument: "parts" };
   return {
     scratch: { parts: { dtype: problem.accumulator, shape: [layers, m, n] } },
-    launches: [
-      launched(product, { ...operands, out: parts }, { ...own, layers }),
+    launches: () => [
+      launched(product(), { ...operands, out: parts }, values),
       launched(
-        sumPartsKernel(problem, split, location),
-        { parts, ...inputs, out: { argument: "out" } },
-        { ...own, layers },
+        sumPartsKernel(problem, split, sizes, location),
+        { parts, ...inputs, out },
+        { ...values, layers },
       ),
     ],
   };
+}
+
+function productKernel(
+  problem: MatmulProblem,
+  configuration: MatmulConfiguration,
+  sizes: ProductSizes,
+  location: Location,
+): KernelDefinition {
+  if (configuration.kernel === "plain") return plainKernel(problem, configuration, sizes, location);
+  const output = configuration.split === 1 ? problem.out.dtype : problem.accumulator;
+  const copiesOut = (sizes.n * output.bits) % 128 === 0;
+  return persistentKernel({ problem, configuration, sizes, copiesOut, location });
+}
+
+/** Tiles of the result, those of all parts of k and of all batches. */
+function tileCount(configuration: MatmulConfiguration, { m, n, batch }: ProductSizes): number {
+  const rows =
+    configuration.kernel === "plain" ? configuration.rows : configuration.multipliers * threadRows;
+  const { columns, split } = configuration;
+  return batch * split * Math.ceil(m / rows) * Math.ceil(n / columns);
 }
 
 /** A launch, with those of the values that its kernel has dimensions for. */

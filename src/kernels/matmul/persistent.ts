@@ -33,15 +33,16 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
-import type { PersistentConfiguration } from "./configuration.ts";
-import { finished } from "./epilogue.ts";
+import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
+import { alignedDimensions } from "./dimensions.ts";
+import { finished, inputSpecs } from "./epilogue.ts";
 import { tileOrder } from "./order.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
   readonly configuration: PersistentConfiguration;
-  readonly processors: number;
+  readonly sizes: ProductSizes;
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
   readonly location: Location;
@@ -52,28 +53,17 @@ export function depthOf({ bits }: DType): number {
   return (rowBytes * 8) / bits;
 }
 
-/** The dimensions of the kernel; those along which memory is contiguous are multiples of what 16 bytes hold. */
-function dimensionsOf({ problem: { a, b, major } }: PersistentForm) {
-  const unit = ({ bits }: DType): number => 128 / bits;
-  const multiple = (name: "m" | "n" | "k"): number =>
-    Math.max(major.a === name ? unit(a.dtype) : 1, major.b === name ? unit(b.dtype) : 1);
-  return {
-    batch: dim("batch"),
-    m: dim("m", { multipleOf: multiple("m") }),
-    n: dim("n", { multipleOf: multiple("n") }),
-    k: dim("k", { multipleOf: multiple("k") }),
-  };
-}
-
 /** Columns of a piece of the result: a row of 128 bytes. */
 function pieceColumns({ bits }: DType, columns: number): number {
   return Math.min(columns, (rowBytes * 8) / bits);
 }
 
 export function persistentKernel(form: PersistentForm): KernelDefinition {
-  const { problem, configuration, processors, copiesOut, location } = form;
+  const { problem, configuration, copiesOut, location } = form;
   const { multipliers, columns, stages, split } = configuration;
-  const { batch, m, n, k } = dimensionsOf(form);
+  const dimensions = alignedDimensions(form.sizes);
+  const { batch, m, n, k } = dimensions;
+  const workers = dim("workers");
   const { major, batched } = problem;
   const rows = multipliers * threadRows;
   const depth = depthOf(problem.a.dtype);
@@ -87,12 +77,12 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   return kernel(
     {
       name: "matmul",
-      grid: { worker: processors },
+      grid: { worker: workers },
       threads: names,
       inputs: {
         a: array(problem.a.dtype, [...layersA, ...(major.a === "k" ? [m, k] : [k, m])]),
         b: array(problem.b.dtype, [...layersB, ...(major.b === "n" ? [k, n] : [n, k])]),
-        ...(split === 1 ? problem.inputs : {}),
+        ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
       },
       outputs: { out: array(output, [...layersOut, m, n]) },
       scratch: {
@@ -124,7 +114,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         const next = slot.add(1);
         return next.eq(stages).select(zero, next);
       };
-      const own = { from: worker, to: tiles, step: processors };
+      const own = { from: worker, to: tiles, step: zero.add(workers) };
 
       argument.copy(() => {
         if (multipliers === 2) setRegisters(40);

@@ -6,16 +6,19 @@ import { array, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../
 import type { KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
-import type { PlainConfiguration } from "./configuration.ts";
-import { finished } from "./epilogue.ts";
+import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
+import { alignedDimensions } from "./dimensions.ts";
+import { finished, inputSpecs } from "./epilogue.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 export function plainKernel(
   problem: MatmulProblem,
   { rows, columns, depth, split }: PlainConfiguration,
+  sizes: ProductSizes,
   location: Location,
 ): KernelDefinition {
-  const [batch, m, n, k] = [dim("batch"), dim("m"), dim("n"), dim("k")];
+  const dimensions = alignedDimensions(sizes);
+  const { batch, m, n, k } = dimensions;
   const { major, batched } = problem;
   const layersOut = problem.sizes.batch === undefined && split === 1 ? [] : [dim("layers")];
   const output = split === 1 ? problem.out.dtype : problem.accumulator;
@@ -32,7 +35,7 @@ export function plainKernel(
           ...(batched.b ? [batch] : []),
           ...(major.b === "n" ? [k, n] : [n, k]),
         ]),
-        ...(split === 1 ? problem.inputs : {}),
+        ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
       },
       outputs: { out: array(output, [...layersOut, m, n]) },
     },

@@ -2,7 +2,9 @@
 import { array, cdiv, dim, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { finished } from "./epilogue.ts";
+import type { ProductSizes } from "./configuration.ts";
+import { alignedDimensions } from "./dimensions.ts";
+import { finished, inputSpecs } from "./epilogue.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 const [rows, columns] = [8, 256];
@@ -10,15 +12,20 @@ const [rows, columns] = [8, 256];
 export function sumPartsKernel(
   problem: MatmulProblem,
   split: number,
+  sizes: ProductSizes,
   location: Location,
 ): KernelDefinition {
-  const [batch, m, n] = [dim("batch"), dim("m"), dim("n")];
+  const dimensions = alignedDimensions(sizes);
+  const { batch, m, n } = dimensions;
   const layered = problem.sizes.batch !== undefined;
   return kernel(
     {
       name: "matmul_sum",
       grid: { layer: layered ? batch : 1, i: cdiv(m, rows), j: cdiv(n, columns) },
-      inputs: { parts: array(problem.accumulator, [dim("layers"), m, n]), ...problem.inputs },
+      inputs: {
+        parts: array(problem.accumulator, [dim("layers"), m, n]),
+        ...inputSpecs(problem, dimensions, location),
+      },
       outputs: { out: array(problem.out.dtype, [...(layered ? [batch] : []), m, n]) },
     },
     (argument) => {
