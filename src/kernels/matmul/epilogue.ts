@@ -2,7 +2,7 @@
  * What happens to a piece of the product before it is stored. The function sees the sums of the piece, and the part of
  * every further input that belongs to it, shaped to be broadcast:
  *
- *   piece of 64 rows and 128 columns      acc         f32[64, 128]
+ *   piece of 64 rows and 128 columns      sums         f32[64, 128]
  *                                         bias [n]    f32[1, 128]
  *                                         scale [m]   f32[64, 1]
  *                                         residual    bf16[64, 128]
@@ -89,7 +89,7 @@ export function finished(
 ): Tile {
   const { epilogue, out } = problem;
   if (epilogue === undefined) return sums.cast(out.dtype);
-  const tiles: { [name: string]: Tile } = { acc: sums };
+  const tiles: { [name: string]: Tile } = { sums };
   for (const [name, spec] of Object.entries(problem.inputs)) {
     const ref = inputs[name];
     if (ref !== undefined)
@@ -118,7 +118,7 @@ function requireResult(
     const fits =
       given.shape.length === shape.length &&
       given.shape.every((extent, axis) => extent === shape[axis]);
-    if (fits && given.dtype.name === dtype) return given;
+    if (fits && given.dtype.name === dtype) return given as Tile;
     const found = `${given.dtype.name}[${given.shape.join(", ")}]`;
     throw refused("TW9005", "the epilogue of matmul gives another tile", expected, found, location);
   }

@@ -99,51 +99,61 @@ function numbers<N extends DTypeName>(dtype: DType<N>, shape: readonly number[],
   return { array: fromNumbers(dtype, shape, values), values };
 }
 
-async function check(device: Device, one: Case): Promise<void> {
-  const { dtype = bf16, dtypeB = dtype, byColumns = [], batches, configuration } = one;
+/** An operand of a case: how it lies, and its numbers. */
+function operandOf(one: Case, name: "a" | "b") {
+  const { dtype = bf16, dtypeB = dtype, byColumns = [], batches } = one;
   const [rows, columns, depth] = one.sizes;
-  const count = batches?.count ?? 1;
-  const has = (name: "a" | "b"): boolean => batches?.of.includes(name) ?? false;
-  const strided = (name: "a" | "b") => byColumns.includes(name);
-  const out = one.out ?? (dtype === bf16 || dtype === f16 ? f32 : dtype);
+  const [height, width] = name === "a" ? [rows, depth] : [depth, columns];
+  const turned = byColumns.includes(name);
+  const own = batches?.of.includes(name) ?? false;
+  const shape = [
+    ...(own ? [batches?.count ?? 1] : []),
+    ...(turned ? [width, height] : [height, width]),
+  ];
+  const { array: given, values } = numbers(
+    name === "a" ? dtype : dtypeB,
+    shape,
+    name === "a" ? 1 : 2,
+  );
+  const [down, along] = name === "a" ? [m, k] : [k, n];
+  const spec = array(
+    given.dtype,
+    own ? [batch, down, along] : [down, along],
+    turned ? { strides: [1, down] } : {},
+  );
+  const at = (layer: number, i: number, j: number): number =>
+    values[(own ? layer * height * width : 0) + (turned ? j * height + i : i * width + j)] ?? NaN;
+  return { spec, given, at };
+}
+
+async function check(device: Device, one: Case): Promise<void> {
+  const { dtype = bf16, configuration } = one;
+  const [rows, columns, depth] = one.sizes;
+  const [a, b] = [operandOf(one, "a"), operandOf(one, "b")];
   const op = matmul({
-    a: array(dtype, has("a") ? [batch, m, k] : [m, k], strided("a") ? { strides: [1, m] } : {}),
-    b: array(dtypeB, has("b") ? [batch, k, n] : [k, n], strided("b") ? { strides: [1, k] } : {}),
-    out,
+    a: a.spec,
+    b: b.spec,
+    out: one.out ?? (dtype.bits === 16 ? f32 : dtype),
     ...(dtype === f32 && { precision: "ieee" as const }),
     ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
     ...(configuration && { configuration }),
   });
-  const layers = (name: "a" | "b", shape: readonly number[]) =>
-    has(name) ? [count, ...shape] : shape;
-  const a = numbers(dtype, layers("a", strided("a") ? [depth, rows] : [rows, depth]), 1);
-  const b = numbers(dtypeB, layers("b", strided("b") ? [columns, depth] : [depth, columns]), 2);
-  const sizes = { m: rows, n: columns, k: depth, ...(batches && { batch: count }) };
+  const count = one.batches?.count ?? 1;
+  const sizes = { m: rows, n: columns, k: depth, ...(one.batches && { batch: count }) };
   if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
-  const result = await device.run(op, { a: a.array, b: b.array }, { dimensions: sizes });
+  const { out } = await device.run(op, { a: a.given, b: b.given }, { dimensions: sizes });
   const expected = new Float64Array(count * rows * columns);
-  const at = (
-    values: readonly number[],
-    own: boolean,
-    layer: number,
-    turned: boolean,
-    i: number,
-    j: number,
-    height: number,
-    width: number,
-  ): number =>
-    values[(own ? layer * height * width : 0) + (turned ? j * height + i : i * width + j)] ?? NaN;
-  for (let layer = 0; layer < count; layer += 1)
-    for (let i = 0; i < rows; i += 1)
-      for (let j = 0; j < columns; j += 1) {
-        let sum = 0;
-        for (let l = 0; l < depth; l += 1)
-          sum +=
-            at(a.values, has("a"), layer, strided("a"), i, l, rows, depth) *
-            at(b.values, has("b"), layer, strided("b"), l, j, depth, columns);
-        expected[(layer * rows + i) * columns + j] = sum;
-      }
-  expect(toNumbers(result.out)).toEqual(expected);
+  for (const index of expected.keys()) {
+    const [layer, i, j] = [
+      Math.floor(index / (rows * columns)),
+      Math.floor(index / columns) % rows,
+      index % columns,
+    ];
+    let sum = 0;
+    for (let l = 0; l < depth; l += 1) sum += a.at(layer, i, l) * b.at(layer, l, j);
+    expected[index] = sum;
+  }
+  expect(toNumbers(out)).toEqual(expected);
 }
 
 describe("on the simulator", () => {
@@ -163,8 +173,8 @@ describe("on the simulator", () => {
         b: bf16,
         out: f32,
         inputs: { bias: array(f32, [n]), scale: array(f32, [m]), residual: array(bf16, [m, n]) },
-        epilogue: ({ acc, bias, scale, residual }) =>
-          acc.add(bias).maximum(0).mul(scale).add(residual.cast(f32)),
+        epilogue: ({ sums, bias, scale, residual }) =>
+          sums.add(bias).maximum(0).mul(scale).add(residual.cast(f32)),
         ...(configuration && { configuration }),
       });
       const [rows, columns, depth] = [70, 72, 136];
@@ -295,7 +305,7 @@ test("mistakes are told", () => {
     ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: wide }).plan({ ...fits, k: 63 })],
     [
       "TW9005",
-      () => matmul({ a: bf16, b: bf16, epilogue: ({ acc }) => acc as never }).kernels(fits),
+      () => matmul({ a: bf16, b: bf16, epilogue: ({ sums }) => sums as never }).kernels(fits),
     ],
     ["TW9005", () => matmul({ a: bf16, b: bf16, epilogue: () => 5 as never }).kernels(fits)],
     ["TW1033", () => matmul({ a: bf16, b: bf16, transpose: true } as never)],

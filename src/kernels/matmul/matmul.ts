@@ -59,7 +59,7 @@ export interface MatmulSpec<
   /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
   readonly inputs?: Inputs;
   /** What is done with the sums of a piece of the result before it is stored. */
-  readonly epilogue?: (tiles: { readonly acc: Tile<"f32"> } & InputTiles<Inputs>) => Tile<Out>;
+  readonly epilogue?: (tiles: { readonly sums: Tile<"f32"> } & InputTiles<Inputs>) => Tile<Out>;
   /** How f32 is multiplied; for f32 alone, and always said. */
   readonly precision?: MatmulPrecision;
   /** How FP8 is summed; for FP8 alone, and always said. */

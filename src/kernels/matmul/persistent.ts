@@ -28,7 +28,7 @@ import {
   wgmma,
   when,
 } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
@@ -37,6 +37,7 @@ import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { tileOrder } from "./order.ts";
+import type { TilePlace } from "./order.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 export interface PersistentForm {
@@ -58,33 +59,89 @@ function pieceColumns({ bits }: DType, columns: number): number {
   return Math.min(columns, (rowBytes * 8) / bits);
 }
 
+/** What the threads of the kernel work on. */
+interface Work {
+  readonly form: PersistentForm;
+  readonly shapes: Shapes;
+  readonly a: Ref;
+  readonly b: Ref;
+  readonly out: Ref;
+  readonly tileA: Ref;
+  readonly tileB: Ref;
+  /** Undefined where lanes store the result themselves. */
+  readonly result: Ref | undefined;
+  readonly full: Barrier;
+  readonly empty: Barrier;
+  readonly inputs: { readonly [name: string]: Ref };
+  /** The tiles of this block. */
+  readonly own: {
+    readonly from: Scalar<"i32">;
+    readonly to: Scalar<"i32">;
+    readonly step: Scalar<"i32">;
+  };
+  readonly place: (tile: Scalar<"i32">) => TilePlace;
+  /** The steps of a part of k. */
+  readonly range: (part: Scalar<"i32">) => Steps;
+}
+
+interface Steps {
+  readonly from: Scalar<"i32">;
+  readonly steps: Scalar<"i32">;
+}
+
+/** Sizes of tiles and pieces. */
+interface Shapes {
+  readonly rows: number;
+  readonly columns: number;
+  readonly depth: number;
+  readonly piece: number;
+  /** Whether the result is several matrices: batches, or parts of k. */
+  readonly layered: boolean;
+}
+
+function shapesOf({ problem, configuration }: PersistentForm): Shapes {
+  const { multipliers, columns, split } = configuration;
+  return {
+    rows: multipliers * threadRows,
+    columns,
+    depth: depthOf(problem.a.dtype),
+    piece: pieceColumns(outputOf(problem, split), columns),
+    layered: problem.sizes.batch !== undefined || split > 1,
+  };
+}
+
+function outputOf({ out, accumulator: sums }: MatmulProblem, split: number): DType {
+  return split === 1 ? out.dtype : sums;
+}
+
 export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { problem, configuration, copiesOut, location } = form;
-  const { multipliers, columns, stages, split } = configuration;
+  const { multipliers, stages, split } = configuration;
+  const shapes = shapesOf(form);
+  const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
-  const workers = dim("workers");
   const { major, batched } = problem;
-  const rows = multipliers * threadRows;
-  const depth = depthOf(problem.a.dtype);
-  const output = split === 1 ? problem.out.dtype : problem.accumulator;
-  const piece = pieceColumns(output, columns);
-  const layersA = batched.a ? [batch] : [];
-  const layersB = batched.b ? [batch] : [];
-  const layersOut = problem.sizes.batch === undefined && split === 1 ? [] : [dim("layers")];
-  const names =
-    multipliers === 2 ? (["copy", "first", "second"] as const) : (["copy", "first"] as const);
+  const workers = dim("workers");
+  const output = outputOf(problem, split);
+  const inputs = split === 1 ? inputSpecs(problem, dimensions, location) : {};
   return kernel(
     {
       name: "matmul",
       grid: { worker: workers },
-      threads: names,
+      threads: multipliers === 2 ? ["copy", "first", "second"] : ["copy", "first"],
       inputs: {
-        a: array(problem.a.dtype, [...layersA, ...(major.a === "k" ? [m, k] : [k, m])]),
-        b: array(problem.b.dtype, [...layersB, ...(major.b === "n" ? [k, n] : [n, k])]),
-        ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
+        a: array(problem.a.dtype, [
+          ...(batched.a ? [batch] : []),
+          ...(major.a === "k" ? [m, k] : [k, m]),
+        ]),
+        b: array(problem.b.dtype, [
+          ...(batched.b ? [batch] : []),
+          ...(major.b === "n" ? [k, n] : [n, k]),
+        ]),
+        ...inputs,
       },
-      outputs: { out: array(output, [...layersOut, m, n]) },
+      outputs: { out: array(output, [...(shapes.layered ? [dim("layers")] : []), m, n]) },
       scratch: {
         tileA: smem(problem.a.dtype, [
           stages,
@@ -101,124 +158,169 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
     },
     (argument) => {
       const { worker, a, b, out, tileA, tileB, full, empty } = argument;
-      const zero = constant(dtypes.i32, 0);
+      const named = argument as unknown as { readonly [name: string]: Ref };
+      const threads = argument as unknown as {
+        readonly [name: string]: (body: () => void) => void;
+      };
       const layers = problem.sizes.batch === undefined ? 1 : batch;
       const { tiles, place } = tileOrder({ batch: layers, split, m, n, rows, columns });
-      const allSteps = zero.add(cdiv(k, depth));
-      const each = split === 1 ? allSteps : allSteps.add(split - 1).div(split);
-      const range = (part: Scalar<"i32">) => {
-        const from = split === 1 ? zero : part.mul(each).minimum(allSteps);
-        return { from, steps: split === 1 ? allSteps : each.minimum(allSteps.sub(from)) };
+      const zero = constant(dtypes.i32, 0);
+      const work: Work = {
+        ...{ form, shapes, a, b, out, tileA, tileB, full, empty, place },
+        result: copiesOut ? named["result"] : undefined,
+        inputs: Object.fromEntries(
+          Object.keys(inputs).flatMap((name) => {
+            const ref = named[name];
+            return ref === undefined ? [] : [[name, ref] as const];
+          }),
+        ),
+        own: { from: worker, to: tiles, step: zero.add(workers) },
+        range: stepsOf(zero.add(cdiv(k, depth)), split),
       };
-      const following = (slot: Scalar<"i32">): Scalar<"i32"> => {
-        const next = slot.add(1);
-        return next.eq(stages).select(zero, next);
-      };
-      const own = { from: worker, to: tiles, step: zero.add(workers) };
-
-      argument.copy(() => {
-        if (multipliers === 2) setRegisters(40);
-        warps((warp) => {
-          when(warp.eq(0), () => {
-            loop({ ...own, carry: { slot: zero, count: zero } }, (tile, before) => {
-              const { batch: layer, part, top, left } = place(tile);
-              const { from, steps } = range(part);
-              return loop({ to: steps, carry: before }, (step, { slot, count }) => {
-                when(count.ge(stages), () => {
-                  empty.at(slot).wait();
-                });
-                const along = slice(from.add(step).mul(depth), depth);
-                const [down, across] = [slice(top, rows), slice(left, columns)];
-                const ofA = batched.a ? a.at(layer) : a;
-                const ofB = batched.b ? b.at(layer) : b;
-                const landed = { barrier: full.at(slot) };
-                copyAsync(
-                  major.a === "k" ? ofA.at(down, along) : ofA.at(along, down),
-                  tileA.at(slot),
-                  landed,
-                );
-                copyAsync(
-                  major.b === "n" ? ofB.at(along, across) : ofB.at(across, along),
-                  tileB.at(slot),
-                  landed,
-                );
-                return { slot: following(slot), count: count.add(1) };
-              });
-            });
-          });
+      threads["copy"]?.(() => {
+        copyTiles(work);
+      });
+      ["first", "second"].slice(0, multipliers).forEach((name, index) => {
+        threads[name]?.(() => {
+          multiplyTiles(work, index);
         });
       });
-
-      const multiply = (index: number): void => {
-        if (multipliers === 2) setRegisters(232);
-        const mine = slice(index * threadRows, threadRows);
-        const rowsOf = (slot: Scalar<"i32">): Ref =>
-          major.a === "k" ? tileA.at(slot, mine) : tileA.at(slot, all, mine).transpose();
-        const columnsOf = (slot: Scalar<"i32">): Ref =>
-          major.b === "n" ? tileB.at(slot) : tileB.at(slot).transpose();
-        loop({ ...own, carry: { slot: zero, last: zero } }, (tile, before) => {
-          const { batch: layer, part, top, left } = place(tile);
-          const { steps } = range(part);
-          const initial = {
-            sum: accumulator(problem.accumulator as DType<"f32">, [threadRows, columns]),
-            ...before,
-          };
-          const { sum, slot, last } = loop({ to: steps, carry: initial }, (step, carried) => {
-            full.at(carried.slot).wait();
-            const running = wgmma(
-              carried.sum,
-              rowsOf(carried.slot),
-              columnsOf(carried.slot),
-            ).waitPending(1);
-            // The product of the step before is over, so its tiles may be replaced.
-            when(step.gt(0), () => {
-              empty.at(carried.last).arrive();
-            });
-            return { sum: running, slot: following(carried.slot), last: carried.slot };
-          });
-          const product: Tile = sum.wait();
-          when(steps.gt(0), () => {
-            empty.at(last).arrive();
-          });
-          const target = targetOf(out, layer, part, split, layersOut.length > 0);
-          for (let left_ = 0; left_ < columns; left_ += piece) {
-            const corner = { top: top.add(index * threadRows), left: left.add(left_) };
-            const sums = product.slice([0, left_], [threadRows, piece]);
-            const at = { batch: layer, ...corner, rows: threadRows, columns: piece };
-            const done =
-              split === 1 ? finished(sums, at, problem, argument as never, location) : sums;
-            const window = target.at(slice(corner.top, threadRows), slice(corner.left, piece));
-            storePiece(window, done, resultOf(argument), index, left_ / piece);
-          }
-          return { slot, last };
-        });
-        if (copiesOut) waitGroup(0, { read: true });
-      };
-      argument.first(() => {
-        multiply(0);
-      });
-      if ("second" in argument)
-        (argument as unknown as { second: (body: () => void) => void }).second(() => {
-          multiply(1);
-        });
     },
-  ) as unknown as KernelDefinition;
+  );
 }
 
-function resultOf(argument: object): Ref | undefined {
-  return "result" in argument ? (argument.result as Ref) : undefined;
+/** The steps of each part of k: as many as any other, but for the last ones. */
+function stepsOf(all: Scalar<"i32">, split: number): (part: Scalar<"i32">) => Steps {
+  const zero = constant(dtypes.i32, 0);
+  if (split === 1) return () => ({ from: zero, steps: all });
+  const each = all.add(split - 1).div(split);
+  return (part) => {
+    const from = part.mul(each).minimum(all);
+    return { from, steps: each.minimum(all.sub(from)) };
+  };
 }
 
-/** The matrix of the result that a tile belongs to. */
-function targetOf(
-  out: Ref,
-  layer: Scalar<"i32">,
-  part: Scalar<"i32">,
-  split: number,
-  layered: boolean,
-): Ref {
-  if (!layered) return out;
-  return out.at(split === 1 ? layer : layer.mul(split).add(part));
+/** The slot after this one. */
+function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
+  const next = slot.add(1);
+  return next.eq(stages).select(0, next);
+}
+
+/** One warp keeps the ring full, tile after tile. */
+function copyTiles({
+  form,
+  shapes,
+  a,
+  b,
+  tileA,
+  tileB,
+  full,
+  empty,
+  own,
+  place,
+  range,
+}: Work): void {
+  const { stages, multipliers } = form.configuration;
+  const { major, batched } = form.problem;
+  const { rows, columns, depth } = shapes;
+  const zero = constant(dtypes.i32, 0);
+  if (multipliers === 2) setRegisters(40);
+  warps((warp) => {
+    when(warp.eq(0), () => {
+      loop({ ...own, carry: { slot: zero, count: zero } }, (tile, before) => {
+        const { batch, part, top, left } = place(tile);
+        const { from, steps } = range(part);
+        const ofA = batched.a ? a.at(batch) : a;
+        const ofB = batched.b ? b.at(batch) : b;
+        const [down, across] = [slice(top, rows), slice(left, columns)];
+        return loop({ to: steps, carry: before }, (step, { slot, count }) => {
+          when(count.ge(stages), () => {
+            empty.at(slot).wait();
+          });
+          const along = slice(from.add(step).mul(depth), depth);
+          const landed = { barrier: full.at(slot) };
+          copyAsync(
+            major.a === "k" ? ofA.at(down, along) : ofA.at(along, down),
+            tileA.at(slot),
+            landed,
+          );
+          copyAsync(
+            major.b === "n" ? ofB.at(along, across) : ofB.at(across, along),
+            tileB.at(slot),
+            landed,
+          );
+          return { slot: following(slot, stages), count: count.add(1) };
+        });
+      });
+    });
+  });
+}
+
+/** A thread multiplies its 64 rows of each tile, and stores what comes out. */
+function multiplyTiles(work: Work, index: number): void {
+  const { form, shapes, tileA, tileB, full, empty, own, place, range, result } = work;
+  const { stages, multipliers } = form.configuration;
+  const { major, accumulator: sums } = form.problem;
+  const zero = constant(dtypes.i32, 0);
+  const mine = slice(index * threadRows, threadRows);
+  const rowsOf = (slot: Scalar<"i32">): Ref =>
+    major.a === "k" ? tileA.at(slot, mine) : tileA.at(slot, all, mine).transpose();
+  const columnsOf = (slot: Scalar<"i32">): Ref =>
+    major.b === "n" ? tileB.at(slot) : tileB.at(slot).transpose();
+  if (multipliers === 2) setRegisters(232);
+  loop({ ...own, carry: { slot: zero, last: zero } }, (tile, before) => {
+    const where = place(tile);
+    const { steps } = range(where.part);
+    const start = accumulator(sums as DType<"f32">, [threadRows, shapes.columns]);
+    const { sum, slot, last } = loop(
+      { to: steps, carry: { sum: start, ...before } },
+      (step, carried) => {
+        full.at(carried.slot).wait();
+        const product = wgmma(carried.sum, rowsOf(carried.slot), columnsOf(carried.slot));
+        const running = product.waitPending(1);
+        // The product of the step before is over, so its tiles may be replaced.
+        when(step.gt(0), () => {
+          empty.at(carried.last).arrive();
+        });
+        return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+      },
+    );
+    const product = sum.wait();
+    when(steps.gt(0), () => {
+      empty.at(last).arrive();
+    });
+    storeTile(work, product, where, index);
+    return { slot, last };
+  });
+  if (result !== undefined) waitGroup(0, { read: true });
+}
+
+/** Stores a thread's rows of a tile, piece by piece. */
+function storeTile(
+  { form, shapes, out, result, inputs }: Work,
+  product: Tile,
+  place: TilePlace,
+  index: number,
+): void {
+  const { problem, configuration, location } = form;
+  const { split } = configuration;
+  const { columns, piece, layered } = shapes;
+  const layer = split === 1 ? place.batch : place.batch.mul(split).add(place.part);
+  const target = layered ? out.at(layer) : out;
+  const top = place.top.add(index * threadRows);
+  for (let column = 0; column < columns; column += piece) {
+    const left = place.left.add(column);
+    const sums = product.slice([0, column], [threadRows, piece]);
+    const at = { batch: place.batch, top, left, rows: threadRows, columns: piece };
+    const done = split === 1 ? finished(sums, at, problem, inputs, location) : sums;
+    storePiece(
+      target.at(slice(top, threadRows), slice(left, piece)),
+      done,
+      result,
+      index,
+      column / piece,
+    );
+  }
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */

@@ -34,7 +34,7 @@ export const kernelCodes = registerCodes({
     title: "function that gives another tile",
     cause:
       "The epilogue of an operation gives a tile of the shape that it was given and of the result's format.",
-    example: "matmul({ a: bf16, b: bf16, epilogue: ({ acc }) => acc })",
+    example: "matmul({ a: bf16, b: bf16, epilogue: ({ sums }) => sums })",
     remedy: "end with cast(dtype), and keep the shape",
   },
   TW9008: {
