@@ -102,6 +102,29 @@ const mistakes: readonly Mistake[] = [
     at: there,
   },
   {
+    name: "tile of a carry that only a round multiplied",
+    code: "TW2222",
+    make: accumulating((writer) => {
+      const carried = looped(writer, accumulator(writer), (carry) => multiply(writer, carry));
+      take(writer, carried, 1, there);
+    }),
+    message: "the tile may still be written: its own product need not be over",
+    found: "0 on some way here",
+    at: there,
+  },
+  {
+    name: "tile of a product that an earlier wait has left running",
+    code: "TW2222",
+    make: accumulating((writer) => {
+      const first = multiply(writer, accumulator(writer));
+      const second = multiply(writer, accumulator(writer));
+      take(writer, first, 1);
+      take(writer, second, 1, there);
+    }),
+    message: "the tile may still be written: its own product need not be over",
+    at: there,
+  },
+  {
     name: "tile whose younger products may be left out",
     code: "TW2222",
     make: accumulating((writer) => {

@@ -128,6 +128,32 @@ describe("moves stay", () => {
     expect(moves(lines)).toHaveLength(1);
   });
 
+  test("where the other holds what a product adds to", () => {
+    const lines = coalesced((code) => {
+      const sum = code.make("b32", "mov.b32", integer(1));
+      const other = code.make("b32", "mov.b32", integer(2));
+      code.emit("st.global.b32", [address(symbol("out")), other]);
+      code.emit("wgmma.mma_async", [braces([sum]), integer(0)]);
+      code.emit("wgmma.commit_group.sync.aligned");
+      code.emit("wgmma.wait_group.sync.aligned", [integer(0)]);
+      code.emit("mov.b32", [other, sum]);
+      code.emit("st.global.b32", [address(symbol("out")), other]);
+    });
+    expect(moves(lines)).toHaveLength(1);
+  });
+
+  test("where one that has joined holds something else", () => {
+    const lines = coalesced((code) => {
+      const first = code.make("b32", "mov.b32", integer(1));
+      const third = code.make("b32", "mov.b32", integer(2));
+      code.emit("st.global.b32", [address(symbol("out")), third]);
+      const second = code.make("b32", "mov.b32", first);
+      code.emit("mov.b32", [third, second]);
+      code.emit("st.global.b32", [address(symbol("out")), third]);
+    });
+    expect(moves(lines)).toHaveLength(1);
+  });
+
   test("where a guard may leave the target as it was", () => {
     const lines = coalesced((code) => {
       const [one, two] = [code.constant("b32", 1), code.constant("b32", 2)];
