@@ -31,6 +31,24 @@ export function dumpOption(): Option {
   return new Option("--dump <folder>", "write IR after every pass, layouts, PTX and machine code");
 }
 
+/** Limits of each launch, for kernels that may not end. */
+export function limitOptions(): readonly [timeLimit: Option, stepLimit: Option] {
+  return [
+    new Option("--time-limit <ms>", "stop a launch after so many milliseconds").argParser(
+      parseCount,
+    ),
+    new Option("--step-limit <count>", "stop a launch after so many steps").argParser(
+      parsePositive,
+    ),
+  ];
+}
+
+/** What `limitOptions` gives. */
+export interface LimitOptions {
+  readonly timeLimit?: number;
+  readonly stepLimit?: number;
+}
+
 export function targetOption(): Option {
   return new Option("--target <name>", "the GPU whose limits hold")
     .argParser(parseTarget)
@@ -82,6 +100,12 @@ export function parseCount(text: string): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(value)) return value;
   throw new InvalidArgumentError("It must be a whole number from 0 up.");
+}
+
+function parsePositive(text: string): number {
+  const value = parseCount(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError("It must be a whole number from 1 up.");
 }
 
 /** Extents with x between them. */

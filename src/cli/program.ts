@@ -25,6 +25,7 @@ import {
   fileArgument,
   jsonOption,
   kernelOption,
+  limitOptions,
   parseCount,
   parseExtents,
   parseShape,
@@ -34,7 +35,7 @@ import {
   targetOption,
   targetsOption,
 } from "./options.ts";
-import type { CacheAction, Emitted } from "./options.ts";
+import type { CacheAction, Emitted, LimitOptions } from "./options.ts";
 import type { Output } from "./output.ts";
 import type { Dimensions } from "./random-inputs.ts";
 
@@ -67,7 +68,7 @@ interface ReportOptions {
   readonly timeout: number;
 }
 
-interface SimulateOptions {
+interface SimulateOptions extends LimitOptions {
   readonly device: CheckingDevice;
   readonly kernel?: string;
   readonly dim: Dimensions;
@@ -77,7 +78,7 @@ interface SimulateOptions {
   readonly target: Target;
 }
 
-interface EmulateOptions {
+interface EmulateOptions extends LimitOptions {
   readonly entry?: string;
   readonly grid?: Extents;
   readonly block?: Extents;
@@ -241,6 +242,7 @@ function addCompile(program: Command, choose: (command: ChosenCommand) => void):
 }
 
 function addSimulate(program: Command, choose: (command: ChosenCommand) => void): void {
+  const [timeLimit, stepLimit] = limitOptions();
   program
     .command("simulate")
     .summary("look for races and deadlocks under many schedules")
@@ -264,6 +266,8 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
         .default(20),
     )
     .option("--no-checks", "only run; do not look for races and the like")
+    .addOption(timeLimit)
+    .addOption(stepLimit)
     .addOption(targetOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -286,6 +290,7 @@ function addSimulate(program: Command, choose: (command: ChosenCommand) => void)
 }
 
 function addEmulate(program: Command, choose: (command: ChosenCommand) => void): void {
+  const [timeLimit, stepLimit] = limitOptions();
   program
     .command("emulate")
     .summary("run PTX of any compiler, with checks")
@@ -314,6 +319,8 @@ function addEmulate(program: Command, choose: (command: ChosenCommand) => void):
         .default([], "none"),
     )
     .addOption(seedOption("decides the random arrays, and what happens first"))
+    .addOption(timeLimit)
+    .addOption(stepLimit)
     .option("--no-checks", "only run; do not look for races and the like")
     .addOption(
       new Option("--target <name>", "the GPU whose limits hold; else the file's").argParser(

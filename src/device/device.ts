@@ -21,6 +21,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, collectInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
@@ -82,6 +83,8 @@ const noOptions: LaunchOptions = Object.freeze({});
 const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
 
 export interface DeviceOptions {
+  /** Of every launch that has none of its own, on devices that stop kernels. */
+  readonly limits?: RunLimits;
   /** Hears of arrays that were never disposed of; by default they are written to the console. */
   readonly onLeak?: (leaks: readonly Leak[]) => void;
   /** Hears of every compilation, with its reason. */
@@ -94,6 +97,7 @@ export class Device {
   readonly #backend: Backend;
   readonly #arrays: ArrayRegistry;
   readonly #compilations: CompilationCache;
+  readonly #limits: RunLimits | undefined;
   readonly #onLeak: (leaks: readonly Leak[]) => void;
   readonly #operations: ArrayOperations;
   readonly #foreign: ForeignCode;
@@ -107,6 +111,7 @@ export class Device {
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
+    this.#limits = options.limits;
     this.#arrays = new ArrayRegistry({
       release: (allocation) => {
         backend.release(allocation);
@@ -567,6 +572,13 @@ export class Device {
       definition instanceof CompiledKernel
         ? this.#compilations.load(definition)
         : this.#compilations.compile(definition.kernel);
-    return { kernel, program, arrays, scalars, dimensions, limits: options };
+    return {
+      kernel,
+      program,
+      arrays,
+      scalars,
+      dimensions,
+      limits: { ...this.#limits, ...options },
+    };
   }
 }

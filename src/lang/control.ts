@@ -42,11 +42,15 @@ export interface CarryingLoop<C> extends LoopBounds {
 }
 
 /** Repeats `body` in the kernel, and gives what the last iteration hands on. */
+export function loop(
+  options: Index | (LoopBounds & { readonly carry?: never }),
+  body: (index: Scalar<"i32">) => void,
+): void;
+// The last one is what TypeScript explains where neither fits, and the body of a loop with a carry is where mistakes are.
 export function loop<const C extends Tree>(
   options: CarryingLoop<C>,
   body: (index: Scalar<"i32">, carry: C) => NoInfer<C>,
 ): C;
-export function loop(options: Index | LoopBounds, body: (index: Scalar<"i32">) => void): void;
 export function loop(
   options: Index | (LoopBounds & { readonly carry?: unknown }),
   body: (index: Scalar<"i32">, carry: unknown) => unknown,

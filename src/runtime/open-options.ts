@@ -8,7 +8,9 @@ import type { DeviceOptions } from "../device/device.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
-import { optionText, requireKnownOptions } from "../support/options.ts";
+import { isRecord, optionText, requireKnownOptions } from "../support/options.ts";
+import { requireRunLimits } from "../support/run-limits.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import { requireTarget } from "../targets/given.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import type { SimulatorOptions } from "./simulator-backend.ts";
@@ -63,6 +65,7 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   gpu: countRule,
   threads: numberRule,
   memoryLimit: countRule,
+  limits: ["{ signal, timeLimit, stepLimit }", isRecord],
 };
 
 const common: readonly (keyof OpenOptions)[] = [
@@ -76,8 +79,8 @@ const common: readonly (keyof OpenOptions)[] = [
 /** The options that a device takes. */
 const optionNames: { readonly [N in DeviceName]: readonly (keyof OpenOptions)[] } = {
   gpu: [...common, "gpu"],
-  emulator: [...common, "seed", "checks", "threads", "onFindings", "target"],
-  simulator: [...common, "schedule", "seed", "checks", "onFindings", "target"],
+  emulator: [...common, "limits", "seed", "checks", "threads", "onFindings", "target"],
+  simulator: [...common, "limits", "schedule", "seed", "checks", "onFindings", "target"],
 };
 
 /** The names that `open` takes. */
@@ -105,7 +108,14 @@ export function checkOpenOptions(
   requireKnownOptions(what, options, names, "TW4015", location);
   requireRules("open", rules, options, location);
   const { target, ...others } = options;
+  if (options.limits !== undefined) requireLimits(options.limits, location);
   return target === undefined ? others : { ...others, target: requireTarget(target, location) };
+}
+
+function requireLimits(limits: RunLimits, location: Location): void {
+  const names = ["signal", "timeLimit", "stepLimit"];
+  requireKnownOptions("limits of open", limits, names, "TW4015", location);
+  requireRunLimits("open", limits, location);
 }
 
 /** Refuses options that are given and break their rule. */

@@ -1,6 +1,8 @@
 /** What `open` takes, and what it says to everything else. */
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { i32 } from "../formats/dtype.ts";
+import { array, constant, kernel, whileLoop } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { targets } from "../targets/target.ts";
 import { open } from "./open.ts";
@@ -129,4 +131,25 @@ test("a target is given as such, changed, or by its name", async () => {
     expect(device.target).toBe(wanted);
     device.dispose();
   }
+});
+
+test("limits of open hold for every launch that has none of its own", async () => {
+  const endless = kernel({ name: "endless", outputs: { out: array(i32, [1]) } }, ({ out }) => {
+    out.at(0).store(
+      whileLoop(
+        constant(i32, 1),
+        (value) => value.ne(0),
+        (value) => value.mul(3),
+      ),
+    );
+  });
+  const device = await open("simulator", { limits: { stepLimit: 1000 } });
+  await expect(device.run(endless, {})).rejects.toMatchObject({ code: "TW3022" });
+  device.dispose();
+  await expect(open("simulator", { limits: { steps: 5 } as never })).rejects.toMatchObject({
+    code: "TW4015",
+  });
+  await expect(open("emulator", { limits: { stepLimit: -1 } })).rejects.toMatchObject({
+    code: "TW4016",
+  });
 });

@@ -215,3 +215,19 @@ test("what lanes print comes first", () => {
   expect(run(heap).text).toMatch(/^lane 7: 0, 12\.50%\n/);
   expect(document(heap)).toMatchObject({ printed: "lane 7: 0, 12.50%\n", clean: true });
 });
+
+test("a launch that does not end is stopped by its limits", () => {
+  const folder = mkdtempSync(join(tmpdir(), "endless-"));
+  try {
+    const file = join(folder, "endless.ptx");
+    writeFileSync(
+      file,
+      ".version 8.0\n.target sm_80\n.address_size 64\n.entry e() { L: bra L; }\n",
+    );
+    const given = { file, block: [32] as const, entry: "e" };
+    expect(failure({ ...given, stepLimit: 1000 }).code).toBe("TW3022");
+    expect(failure({ ...given, timeLimit: 20 }).code).toBe("TW3022");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

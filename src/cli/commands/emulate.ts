@@ -45,6 +45,8 @@ export interface EmulateSettings {
   readonly seed: number;
   readonly checks: boolean;
   readonly target: Target | undefined;
+  readonly timeLimit?: number;
+  readonly stepLimit?: number;
   /** How many elements of each array to print, from the first; a summary where undefined. */
   readonly print: number | undefined;
   /** The folder for what the kernel wrote. */
@@ -155,7 +157,12 @@ function launchEntry(
   const random = new Random(seed);
   const { values, arrays } = prepareArguments(emulator, settings.arguments, names, random);
   const launch = launchOf(entry, settings);
-  const outcome = run(() => emulator.launch(module, { ...launch, parameters: values }));
+  const { timeLimit, stepLimit } = settings;
+  const limits = {
+    ...(timeLimit !== undefined && { timeLimit }),
+    ...(stepLimit !== undefined && { stepLimit }),
+  };
+  const outcome = run(() => emulator.launch(module, { ...launch, ...limits, parameters: values }));
   const written = arrays
     .map((array) => ({ ...array, after: emulator.download(array.array) }))
     .filter(({ before, after }) => before === undefined || differs(before, after));

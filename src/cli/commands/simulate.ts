@@ -36,6 +36,9 @@ export interface SimulateSettings {
   readonly schedules: number;
   readonly checks: boolean;
   readonly target: Target;
+  /** Of each launch. */
+  readonly timeLimit?: number;
+  readonly stepLimit?: number;
 }
 
 /** Something to run once a schedule. */
@@ -131,13 +134,17 @@ async function simulateTurn(
   subject: Subject,
   turn: Turn,
   list: FindingList,
-  { device: name, target, checks }: SimulateSettings,
+  { device: name, target, checks, timeLimit, stepLimit }: SimulateSettings,
 ): Promise<TurnReport> {
   const launchFindings: TilewrightError[] = [];
   const onFindings = (findings: readonly TilewrightError[]): void => {
     launchFindings.push(...findings);
   };
-  const device = await open(name, { ...turn, target, checks, onFindings });
+  const limits = {
+    ...(timeLimit !== undefined && { timeLimit }),
+    ...(stepLimit !== undefined && { stepLimit }),
+  };
+  const device = await open(name, { ...turn, target, checks, onFindings, limits });
   let printed = "";
   const take = (text: string): void => {
     printed += text;
