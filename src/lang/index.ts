@@ -2,6 +2,8 @@
 export type { AccessOptions, AtomicFunction, LoadOptions } from "./access.ts";
 export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
+export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
+export type { TopKOptions } from "./arrange.ts";
 export { array, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
 export type {
   ArraySpec,

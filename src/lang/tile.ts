@@ -147,52 +147,68 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     return this.#reshape(this.shape.toSpliced(position, 0, 1), location);
   }
 
-  /** Sum of all elements, or along one axis. */
+  /** Sum of all elements, or along some axes. */
   sum(): Scalar<D>;
-  sum(axis: number, options?: ReduceOptions): Tile<D>;
-  sum(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+  sum(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  sum(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
     return this.#reduce("sum", "sum", axis, options);
   }
 
-  /** Product of all elements, or along one axis. */
+  /** Product of all elements, or along some axes. */
   prod(): Scalar<D>;
-  prod(axis: number, options?: ReduceOptions): Tile<D>;
-  prod(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+  prod(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  prod(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
     return this.#reduce("prod", "prod", axis, options);
   }
 
-  /** Least element of all, or along one axis. */
+  /** Least element of all, or along some axes. */
   min(): Scalar<D>;
-  min(axis: number, options?: ReduceOptions): Tile<D>;
-  min(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+  min(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  min(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
     return this.#reduce("min", "min", axis, options);
   }
 
-  /** Greatest element of all, or along one axis. */
+  /** Greatest element of all, or along some axes. */
   max(): Scalar<D>;
-  max(axis: number, options?: ReduceOptions): Tile<D>;
-  max(axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+  max(axis: number | readonly number[], options?: ReduceOptions): Tile<D>;
+  max(axis?: number | readonly number[], options?: ReduceOptions): Scalar<D> | Tile<D> {
     return this.#reduce("max", "max", axis, options);
   }
 
   /** Whether all elements are true, or all along one axis. */
   all(this: Tile<"bool">): Scalar<"bool">;
-  all(this: Tile<"bool">, axis: number, options?: ReduceOptions): Tile<"bool">;
-  all(this: Tile<"bool">, axis?: number, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+  all(this: Tile<"bool">, axis: number | readonly number[], options?: ReduceOptions): Tile<"bool">;
+  all(
+    this: Tile<"bool">,
+    axis?: number | readonly number[],
+    options?: ReduceOptions,
+  ): Scalar<"bool"> | Tile<"bool"> {
     return this.#reduce("all", "and", axis, options);
   }
 
   /** Whether any element is true, or any along one axis. */
   any(this: Tile<"bool">): Scalar<"bool">;
-  any(this: Tile<"bool">, axis: number, options?: ReduceOptions): Tile<"bool">;
-  any(this: Tile<"bool">, axis?: number, options?: ReduceOptions): Scalar<"bool"> | Tile<"bool"> {
+  any(this: Tile<"bool">, axis: number | readonly number[], options?: ReduceOptions): Tile<"bool">;
+  any(
+    this: Tile<"bool">,
+    axis?: number | readonly number[],
+    options?: ReduceOptions,
+  ): Scalar<"bool"> | Tile<"bool"> {
     return this.#reduce("any", "or", axis, options);
   }
 
   /** All elements combined bit by bit, or those along one axis. */
   reduce(fn: "and" | "or" | "xor"): Scalar<D>;
-  reduce(fn: "and" | "or" | "xor", axis: number, options?: ReduceOptions): Tile<D>;
-  reduce(fn: "and" | "or" | "xor", axis?: number, options?: ReduceOptions): Scalar<D> | Tile<D> {
+  reduce(
+    fn: "and" | "or" | "xor",
+    axis: number | readonly number[],
+    options?: ReduceOptions,
+  ): Tile<D>;
+  reduce(
+    fn: "and" | "or" | "xor",
+    axis?: number | readonly number[],
+    options?: ReduceOptions,
+  ): Scalar<D> | Tile<D> {
     return this.#reduce("reduce", fn, axis, options);
   }
 
@@ -274,32 +290,40 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
     this: Tile<E>,
     method: string,
     fn: ReduceFunction,
-    axis: number | undefined,
+    axis: number | readonly number[] | undefined,
     options: ReduceOptions = {},
   ): Scalar<E> | Tile<E> {
     const location = captureLocation();
     const source = useValue(this, location);
     requireKnownOptions(method, options, ["keep"], "TW1033", location);
     const { keep = false } = options;
-    const along = axis === undefined ? undefined : axisFromEnd(axis, this.shape.length);
-    const axes = along === undefined ? this.shape.map((_, position) => position) : [along];
-    if (axis !== undefined && !keep) this.#requireOtherAxis(method, axis, location);
+    const rank = this.shape.length;
+    const given =
+      typeof axis === "number" || axis === undefined ? axis : axesOf(method, axis, location);
+    const along = typeof given === "number" ? [given] : given;
+    const axes = along?.map((each) => axisFromEnd(each, rank)) ?? this.shape.map((_, each) => each);
+    if (along !== undefined && !keep) this.#requireOtherAxis(method, along, location);
     const value = emitValue("reduce", { source }, { fn, axes }, location);
-    const shape = this.shape.map((extent, position) => (position === along ? 1 : extent));
+    const shape = this.shape.map((extent, position) => (axes.includes(position) ? 1 : extent));
     const result = keep ? emitValue("reshape", { source: value }, { shape }, location) : value;
     noteCondition(result, method, location);
     return dataObject(result, location) as Scalar<E> | Tile<E>;
   }
 
   /** A tile has at least one axis, so the only one cannot be reduced away. */
-  #requireOtherAxis(method: string, axis: number, location: Location): void {
-    if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
-    if (this.shape.length > 1) return;
+  #requireOtherAxis(method: string, axes: readonly number[], location: Location): void {
+    for (const axis of axes)
+      if (typeof axis !== "number") wrongKind(`the axis of ${method}`, "a number", axis, location);
+    if (this.shape.length > axes.length) return;
+    const [only] = axes;
+    const axis = axes.length === 1 ? String(only) : `[${axes.join(", ")}]`;
+    const which = axes.length === 1 ? "the only axis" : "all axes";
+    const ones = this.shape.map(() => 1);
     throw new TilewrightError({
       code: "TW1015",
-      message: `${method}(${axis}) along the only axis leaves no tile`,
+      message: `${method}(${axis}) along ${which} leaves no tile`,
       location,
-      expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape [1]`,
+      expected: `${method}() for a scalar, or ${method}(${axis}, { keep: true }) for a tile of shape ${shapeText(ones)}`,
       found: `a tile of shape ${shapeText(this.shape)}`,
       remedy: `write ${method}()`,
     });
@@ -317,7 +341,7 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #arg(fn: ArgFunction, axis: number | undefined): Scalar<"i32"> | Tile<"i32"> {
     const location = captureLocation();
     const source = useValue(this, location);
-    if (axis !== undefined) this.#requireOtherAxis(fn, axis, location);
+    if (axis !== undefined) this.#requireOtherAxis(fn, [axis], location);
     else if (this.shape.length > 1)
       wrongKind(
         `the axis of ${fn}`,
@@ -338,6 +362,13 @@ export class Tile<D extends DTypeName = DTypeName> extends Elementwise<"tile", D
   #tile(value: Value, location: Location): Tile<D> {
     return new Tile(originOf(value, location));
   }
+}
+
+/** The axes of a reduction as the user wrote them: a number, or a list of them. */
+function axesOf(method: string, axes: unknown, location: Location): readonly number[] {
+  if (Array.isArray(axes) && axes.length > 0 && axes.every((axis) => typeof axis === "number"))
+    return axes;
+  return wrongKind(`the axis of ${method}`, "a number, or a list of numbers", axes, location);
 }
 
 /** The scalar or tile that stands for a value made just now. */

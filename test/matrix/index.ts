@@ -1,4 +1,5 @@
 /** The whole matrix of cases. */
+import { arrangingCases } from "./arranging.ts";
 import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
@@ -20,6 +21,7 @@ export function matrixCases(): readonly MatrixCase[] {
     ...productCases(),
     ...updatingCases(),
     ...pickingCases(),
+    ...arrangingCases(),
     ...orderingCases(),
     ...meetingCases(),
     ...turnCases(),

@@ -285,13 +285,13 @@ export const memoryMistakes = mistakeTable(import.meta.url, [
     message: "does not permute 1 axes",
   },
   {
-    name: "atomic maximum of floats",
+    name: "atomic combination of bits of floats",
     code: "TW2045",
     make: () =>
       program(({ out }) => {
-        out.at(0, 0).atomic("max", 1); // <- atomic maximum of floats
+        out.at(0, 0).atomic("or", 1); // <- atomic combination of bits of floats
       }),
-    message: "there is no atomic max on f32",
+    message: "there is no atomic or on f32",
     expected: "one of i32",
   },
   {

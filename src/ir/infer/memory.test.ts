@@ -160,7 +160,7 @@ const mistakes: readonly Mistake[] = [
   ...(
     [
       ["add", i8],
-      ["max", f32],
+      ["max", u8],
       ["and", f32],
       ["exchange", f16],
       ["xor", u8],

@@ -33,7 +33,7 @@ import type { Draft, InferContext, InferRules } from "./draft.ts";
 type AtomicFunction = (typeof atomicFunctions)[number];
 
 const wholeWords: readonly DTypeName[] = ["i32", "u32", "i64", "u64"];
-const extrema: readonly DTypeName[] = [...wholeWords, "f16", "bf16"];
+const extrema: readonly DTypeName[] = [...wholeWords, "f16", "bf16", "f32", "f64"];
 const words: readonly DTypeName[] = [...wholeWords, "f32", "tf32", "f64"];
 
 /** The formats that the hardware updates atomically. */

@@ -9,7 +9,7 @@
  *   | add           | f16, bf16                  | add.noftz.f16; bf16 from sm_90 on, else a loop |
  *   | add           | f32, f16, bf16, unwanted   | add.v4.f32, add.noftz.v4.f16x2: 16 bytes a lane |
  *   | min, max      | integers                   | min.s32 and the like                           |
- *   | min, max      | f16, bf16                  | a loop of cas.b16                              |
+ *   | min, max      | floats                     | a loop of cas.b16, cas.b32, cas.b64            |
  *   | and, or, xor  | integers                   | and.b32, and.b64                               |
  *   | exchange      | 32 and 64 bits             | exch.b32, exch.b64                             |
  *
@@ -208,18 +208,16 @@ function updateLoop(
   const { code } = context;
   const [again, end] = [code.label("again"), code.label("updated")];
   if (guard !== undefined) code.jumpIf(guard, end, { negated: true, uniform: false });
-  const seen = code.make(
-    "b16",
-    `ld.relaxed.${space === "global" ? "gpu" : "cta"}.${space}.b16`,
-    place,
-  );
+  const type = dtype.bits === 64 ? "b64" : dtype.bits === 32 ? "b32" : "b16";
+  const scope = space === "global" ? "gpu" : "cta";
+  const seen = code.make(type, `ld.relaxed.${scope}.${space}.${type}`, place);
   code.place(again);
   const next = emitBinary(context, fn, dtype, seen, operand);
-  const found = code.make("b16", `atom.${space}.cas.b16`, place, seen, next);
-  const failed = code.make("pred", "setp.ne.b16", found, seen);
-  code.emit("mov.b16", [seen, found]);
+  const found = code.make(type, `atom.${space}.cas.${type}`, place, seen, next);
+  const failed = code.make("pred", `setp.ne.${type}`, found, seen);
+  code.emit(`mov.${type}`, [seen, found]);
   code.jumpIf(failed, again, { uniform: false });
-  if (old !== undefined) code.emit("mov.b16", [old, seen]);
+  if (old !== undefined) code.emit(`mov.${type}`, [old, seen]);
   code.place(end);
   warpBarrier(context, "the lanes left the loop apart");
 }

@@ -36,7 +36,7 @@ export const memoryCodes = registerCodes({
   TW2045: {
     title: "no such atomic update",
     cause:
-      "The hardware adds 32- and 64-bit numbers and 16-bit floats, takes minima and maxima of integers and 16-bit floats, combines bits of integers, exchanges 32 and 64 bits and compares integers.",
+      "The hardware adds 32- and 64-bit numbers and 16-bit floats, takes minima and maxima of integers, those of floats by comparing and exchanging, combines bits of integers, exchanges 32 and 64 bits and compares integers.",
     example: "counts.atomicAdd(x)  // i8",
     remedy: "use memory of a dtype that has the update",
   },

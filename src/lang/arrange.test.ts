@@ -1,0 +1,149 @@
+import { expect, test } from "vitest";
+import { testMistakes, trace } from "../../test/language.ts";
+import type { Mistake } from "../../test/language.ts";
+import { runKernel } from "../../test/simulation.ts";
+import { f32, i32 } from "../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { array, flip, histogram, iota, kernel, roll, takeAlong, topK } from "./index.ts";
+
+const [rows, columns] = [3, 5];
+const numbers = [4, 1, 4, 9, 0, 2, 2, 7, 7, 1, 5, 3, 8, 6, 8];
+const x = fromNumbers(f32, [rows, columns], numbers);
+const at = (row: number, column: number): number => numbers[row * columns + column] ?? NaN;
+const each = (value: (row: number, column: number) => number): readonly number[] =>
+  numbers.map((_, index) => value(Math.floor(index / columns), index % columns));
+const list = (array: HostArray | undefined): readonly number[] =>
+  array === undefined ? [] : [...toNumbers(array)];
+
+test("elements are where flip, roll and takeAlong put them", async () => {
+  const shape = [rows, columns];
+  const names = ["down", "right", "rolled", "back", "taken"] as const;
+  const outputs = Object.fromEntries(names.map((name) => [name, array(f32, shape)]));
+  const k = kernel({ name: "places", inputs: { x: array(f32, shape) }, outputs }, (refs) => {
+    const tile = refs.x.load();
+    const places = iota(i32, shape, 1)
+      .mul(iota(i32, shape, 0).add(1))
+      .rem(columns);
+    refs["down"]?.store(flip(tile, 0));
+    refs["right"]?.store(flip(tile, -1));
+    refs["rolled"]?.store(roll(tile, 2, 1));
+    refs["back"]?.store(roll(tile, -4, 0));
+    refs["taken"]?.store(takeAlong(tile, places, 1));
+  });
+  const { results, findings } = await runKernel(k, { x });
+  expect(findings).toEqual([]);
+  expect(list(results["down"])).toEqual(each((row, column) => at(rows - 1 - row, column)));
+  expect(list(results["right"])).toEqual(each((row, column) => at(row, columns - 1 - column)));
+  expect(list(results["rolled"])).toEqual(each((row, column) => at(row, (column + 3) % columns)));
+  expect(list(results["back"])).toEqual(each((row, column) => at((row + 4) % rows, column)));
+  expect(list(results["taken"])).toEqual(
+    each((row, column) => at(row, (column * (row + 1)) % columns)),
+  );
+});
+
+test("topK takes the greatest, of equal ones the first; histogram counts", async () => {
+  const k = kernel(
+    {
+      name: "picks",
+      inputs: { x: array(f32, [rows, columns]) },
+      outputs: {
+        values: array(f32, [rows, 3]),
+        places: array(i32, [rows, 3]),
+        least: array(i32, [1, columns]),
+        counts: array(i32, [10]),
+      },
+    },
+    ({ x, values, places, least, counts }) => {
+      const tile = x.load();
+      const [found, where] = topK(tile, 3, 1);
+      values.store(found);
+      places.store(where);
+      least.store(topK(tile, 1, 0, { least: true })[1]);
+      counts.store(histogram(tile.cast(i32), 10));
+    },
+  );
+  const { results } = await runKernel(k, { x });
+  expect(list(results["values"])).toEqual([9, 4, 4, 7, 7, 2, 8, 8, 6]);
+  expect(list(results["places"])).toEqual([3, 0, 2, 2, 3, 0, 2, 4, 3]);
+  expect(list(results["least"])).toEqual([1, 0, 0, 2, 0]);
+  const counts = Array.from({ length: 10 }, (_, bin) => numbers.filter((n) => n === bin).length);
+  expect(list(results["counts"])).toEqual(counts);
+});
+
+test("reductions over several axes", async () => {
+  const k = kernel(
+    {
+      name: "axes",
+      inputs: { x: array(f32, [2, 3, 4]) },
+      outputs: { middle: array(f32, [3]), kept: array(f32, [1, 3, 1]) },
+    },
+    ({ x, middle, kept }) => {
+      middle.store(x.load().sum([0, -1]));
+      kept.store(x.load().max([2, 0], { keep: true }));
+    },
+  );
+  const counting = Array.from({ length: 24 }, (_, index) => index);
+  const { results } = await runKernel(k, { x: fromNumbers(f32, [2, 3, 4], counting) });
+  const group = (row: number): readonly number[] =>
+    counting.filter((index) => Math.floor(index / 4) % 3 === row);
+  const sums = [0, 1, 2].map((row) => group(row).reduce((sum, value) => sum + value, 0));
+  expect(list(results["middle"])).toEqual(sums);
+  expect(list(results["kept"])).toEqual([0, 1, 2].map((row) => Math.max(...group(row))));
+});
+
+const mistakes: readonly Mistake[] = [
+  {
+    name: "axis that is not there",
+    code: "TW1008",
+    make: () => trace(({ x }) => flip(x.load(), 2)), // <- here
+    message: "the axis of flip must be an axis from -2 to 1",
+    found: "2",
+  },
+  {
+    name: "more elements than there are",
+    code: "TW1008",
+    make: () => trace(({ x }) => topK(x.load(), 65, 1)), // <- here
+    message: "the count of topK must be a number from 1 to 64",
+  },
+  {
+    name: "traced number of places",
+    code: "TW1008",
+    make: () => trace(({ x, i }) => roll(x.load(), i as unknown as number, 0)), // <- here
+    message: "the places of roll must be a whole number",
+    found: "i32",
+  },
+  {
+    name: "window in place of a tile",
+    code: "TW1008",
+    make: () => trace(({ x }) => flip(x as never, 0)), // <- here
+    message: "what flip takes must be a tile",
+  },
+  {
+    name: "indices of fewer axes",
+    code: "TW1008",
+    make: () => trace(({ x }) => takeAlong(x.load(), iota(i32, [8], 0), 0)), // <- here
+    message: "the indices of takeAlong must be a tile of 2 axes",
+  },
+  {
+    name: "no bins",
+    code: "TW1008",
+    make: () => trace(() => histogram(iota(i32, [8], 0), 0)), // <- here
+    message: "the bins of histogram must be a positive whole number",
+  },
+  {
+    name: "axes that are no numbers",
+    code: "TW1008",
+    make: () => trace(({ x }) => x.load().sum(["0"] as never)), // <- here
+    message: "the axis of sum must be a number, or a list of numbers",
+  },
+  {
+    name: "reduction over all axes by name",
+    code: "TW1015",
+    make: () => trace(({ x }) => x.load().sum([0, 1])), // <- here
+    message: "sum([0, 1]) along all axes leaves no tile",
+    remedy: "write sum()",
+  },
+];
+
+testMistakes("arrangements", mistakes);

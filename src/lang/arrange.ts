@@ -1,0 +1,161 @@
+/**
+ * Functions that give elements of a tile other places, chosen by numbers that are only known as the kernel runs, or
+ * count them. Elements change lanes through shared memory that the function has for itself; each program thread that
+ * runs the code has a part of its own.
+ *
+ *   takeAlong(tile, indices, 1)     element (i, j) is tile[i, indices[i, j]]
+ *   flip(tile, 0)                   row i is row rows − 1 − i
+ *   roll(tile, 3, 0)                row i is row (i − 3) mod rows
+ *   topK(tile, 8, 1)                the 8 greatest of each row, and where they are
+ *   histogram(values, 16)           how many of the values are 0, 1, … 15
+ */
+import { i32 } from "../formats/dtype.ts";
+import type { DType, DTypeName } from "../formats/dtype.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import type { AccessOptions } from "./access.ts";
+import { smem } from "./arguments.ts";
+import { axisFromEnd } from "./axes.ts";
+import { scoped } from "./control.ts";
+import { concatenate, full, iota } from "./create.ts";
+import type { TileIndex } from "./picked-ref.ts";
+import type { Ref } from "./ref.ts";
+import { isPositiveInteger } from "./sizes.ts";
+import { threadIndex } from "./sync.ts";
+import { Tile } from "./tile.ts";
+import { activeTrace } from "./trace.ts";
+import { wrongKind } from "./traced.ts";
+import { all } from "./window.ts";
+
+/** Runs a body with shared memory of this program thread's own. */
+function withBuffer<D extends DTypeName, R extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  location: Location,
+  body: (own: Ref<D>) => Tile<R>,
+): Tile<R> {
+  const trace = activeTrace("shared memory", location);
+  const isAlone = trace.runners === 1;
+  const threads = isAlone ? 1 : trace.context.threads.length;
+  return scoped({ exchange: smem(dtype, [threads, ...shape]) }, ({ exchange }) =>
+    body(exchange.at(isAlone ? 0 : threadIndex())),
+  );
+}
+
+function requireTile(label: string, tile: unknown, location: Location): void {
+  if (!(tile instanceof Tile)) wrongKind(`what ${label} takes`, "a tile", tile, location);
+}
+
+function requireAxis(label: string, tile: Tile, axis: unknown, location: Location): number {
+  const rank = tile.shape.length;
+  const own = typeof axis === "number" ? axisFromEnd(axis, rank) : -1;
+  if (Number.isInteger(own) && own >= 0 && own < rank) return own;
+  return wrongKind(`the axis of ${label}`, `an axis from ${-rank} to ${rank - 1}`, axis, location);
+}
+
+/**
+ * Elements of a tile by their positions along one axis: element (…, i, …) is the tile's at position
+ * `indices[…, i, …]`. Along the other axes the shapes agree, or are 1 in the indices and repeat.
+ */
+export function takeAlong<D extends DTypeName>(
+  tile: Tile<D>,
+  indices: TileIndex,
+  axis: number,
+): Tile<D> {
+  const location = captureLocation();
+  requireTile("takeAlong", tile, location);
+  requireTile("takeAlong", indices, location);
+  const own = requireAxis("takeAlong", tile, axis, location);
+  const { shape } = tile;
+  if (indices.shape.length !== shape.length)
+    wrongKind("the indices of takeAlong", `a tile of ${shape.length} axes`, indices, location);
+  const positions = shape.map((extent, each): TileIndex => {
+    if (each === own) return indices;
+    const ones = shape.map((_, other) => (other === each ? extent : 1));
+    return iota(i32, ones, each);
+  });
+  return withBuffer(tile.dtype, shape, location, (buffer) => {
+    buffer.store(tile);
+    return buffer.at(...positions).load();
+  });
+}
+
+/** The tile turned around along an axis. */
+export function flip<D extends DTypeName>(tile: Tile<D>, axis: number): Tile<D> {
+  const location = captureLocation();
+  requireTile("flip", tile, location);
+  const own = requireAxis("flip", tile, axis, location);
+  const extent = tile.shape[own] ?? 1;
+  return withBuffer(tile.dtype, tile.shape, location, (buffer) => {
+    buffer.store(tile);
+    const before = tile.shape.slice(0, own).map(() => all);
+    const turned = iota(i32, [extent], 0)
+      .neg()
+      .add(extent - 1);
+    return buffer.at(...before, turned).load();
+  });
+}
+
+/** Each element moved `by` places on along an axis; what leaves at the end comes in at the start. */
+export function roll<D extends DTypeName>(tile: Tile<D>, by: number, axis: number): Tile<D> {
+  const location = captureLocation();
+  requireTile("roll", tile, location);
+  const own = requireAxis("roll", tile, axis, location);
+  if (!Number.isSafeInteger(by)) wrongKind("the places of roll", "a whole number", by, location);
+  const extent = tile.shape[own] ?? 1;
+  const first = ((-by % extent) + extent) % extent;
+  if (first === 0) return tile;
+  const part = (start: number, size: number): Tile<D> =>
+    tile.slice(
+      tile.shape.map((_, each) => (each === own ? start : 0)),
+      tile.shape.with(own, size),
+    );
+  return concatenate([part(first, extent - first), part(0, first)], own);
+}
+
+/** Which elements `topK` picks. */
+export interface TopKOptions {
+  /** The least ones, from the least on. */
+  readonly least?: boolean;
+}
+
+/** The `count` greatest elements along an axis, from the greatest on, and their positions; of equal ones the first. */
+export function topK<D extends DTypeName>(
+  tile: Tile<D>,
+  count: number,
+  axis: number,
+  options: TopKOptions = {},
+): readonly [Tile<D>, Tile<"i32">] {
+  const location = captureLocation();
+  requireTile("topK", tile, location);
+  requireKnownOptions("topK", options, ["least"], "TW1033", location);
+  const own = requireAxis("topK", tile, axis, location);
+  const extent = tile.shape[own] ?? 1;
+  if (!isPositiveInteger(count) || count > extent)
+    wrongKind("the count of topK", `a number from 1 to ${extent}`, count, location);
+  const places = iota(i32, tile.shape, own);
+  const descending = options.least !== true;
+  const [keys, positions] = tile.sortWith(own, [places], { descending });
+  const starts = tile.shape.map(() => 0);
+  const sizes = tile.shape.with(own, count);
+  return [keys.slice(starts, sizes), positions.slice(starts, sizes)];
+}
+
+/** How many elements of a tile are 0, 1, … `bins` − 1; others must be left out by `where`. */
+export function histogram(
+  values: TileIndex,
+  bins: number,
+  options: AccessOptions = {},
+): Tile<"i32"> {
+  const location = captureLocation();
+  requireTile("histogram", values, location);
+  requireKnownOptions("histogram", options, ["where"], "TW1033", location);
+  if (!isPositiveInteger(bins))
+    wrongKind("the bins of histogram", "a positive whole number", bins, location);
+  return withBuffer(i32, [bins], location, (counts) => {
+    counts.store(0);
+    counts.at(values).atomicAdd(full(i32, values.shape, 1), options);
+    return counts.load();
+  });
+}

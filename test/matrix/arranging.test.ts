@@ -1,0 +1,4 @@
+import { arrangingCases } from "./arranging.ts";
+import { emulateCases } from "./emulated.ts";
+
+emulateCases(arrangingCases());
