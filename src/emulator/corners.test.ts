@@ -138,6 +138,9 @@ describe("registers of the wrong kind", () => {
     ["selp.b32 %r1, 1, 2, %r0;", "selp.b32"],
     ["and.pred %p1, %p0, %r0;", "and.pred"],
     ["cvt.f32.s32 %p0, %r0;", "cvt.f32.s32"],
+    ["cvt.u64.u32 %p0, %r0;", "cvt.u64.u32"],
+    ["cvt.f64.s32 %r1, %r0;", "cvt.f64.s32"],
+    ["shfl.sync.bfly.b32 1, %r0, 4, 31, -1;", "shfl.sync.bfly.b32"],
   ])("%s is refused", (line, opcode) => {
     const body = `mov.u32 %r0, 1; setp.eq.u32 %p0, %r0, 1; ${line} ret;`;
     expect(() => runBlocks({ body, arrays: [] })).toThrow(

@@ -413,6 +413,7 @@ export class LaneWriter {
     if (register === undefined) return;
     const { shape } = this.place(register);
     if (shape === "word") return this.setWord(operand, low);
+    if (shape === "predicate") throw new OperandError("a predicate where 64 bits are written");
     const local = this.#local(register, "write");
     this.#beforeWrite(local, "bits");
     const { number } = local.place;
@@ -424,6 +425,7 @@ export class LaneWriter {
   setDouble(operand: Operand, expression: string, nan: string): void {
     const register = destination(operand);
     if (register === undefined) return;
+    if (this.place(register).shape !== "pair") throw new OperandError("f64 in another register");
     const local = this.#local(register, "write");
     this.#beforeWrite(local, "number");
     const { number } = local.place;

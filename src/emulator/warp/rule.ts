@@ -33,8 +33,11 @@ export class WarpInstruction {
   /** The first operand's parts: `d|p` gives both, `d` only the first. */
   results(): readonly [OperandView | undefined, OperandView | undefined] {
     const target = this.view(0);
-    if (target.operand.kind !== "pair") return [target, undefined];
-    return [target.elements[0], target.elements[1]];
+    const parts = target.operand.kind === "pair" ? target.elements : [target];
+    for (const { operand } of parts)
+      if (operand.kind !== "register" && operand.kind !== "discard")
+        throw new OperandError(`${operand.kind} operand as a result`);
+    return [parts[0], parts[1]];
   }
 }
 
