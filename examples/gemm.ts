@@ -1,33 +1,25 @@
 /**
- * bf16 matrix product with a program thread that copies and two that multiply. Tiles travel through a ring
- * of buffers; `full` says that a pair of tiles has landed, `empty` that both multipliers are done with it.
- *
- *   copy        fill 0   fill 1   fill 2   fill 3   wait empty 0, fill 0   …
- *   multiply 0  wait full 0, wgmma rows 0–63   …   arrive empty 0 once the wgmma after it has started
- *   multiply 1  wait full 0, wgmma rows 64–127 …   arrive empty 0
- *   both        result through the ring's memory, and out by copies
+ * bf16 matrix product, persistent: as many blocks as the GPU has processors work through the tiles of the result. In each
+ * block one thread copies and two multiply, 64 rows each. The copies of a tile begin while the tile before is multiplied,
+ * and a result leaves through shared memory while the next tile is already on its way.
  */
 import {
   accumulator,
   array,
-  barrier,
   bf16,
+  block,
   cdiv,
-  commitGroup,
-  commitShared,
-  copyAsync,
   dim,
   f32,
   kernel,
-  loop,
-  setRegisters,
+  processors,
   slice,
   smem,
+  storeThrough,
+  tiles,
   toNumbers,
-  union,
-  waitGroup,
+  warpSpecialized,
   wgmma,
-  when,
 } from "tilewright";
 import type { Device } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
@@ -39,6 +31,7 @@ import { productElement } from "./support/product.ts";
 const m = dim("m");
 const n = dim("n", { multipleOf: 8 });
 const k = dim("k", { multipleOf: 8 });
+const half = 64;
 
 interface Tiling {
   readonly columns?: number;
@@ -46,75 +39,35 @@ interface Tiling {
   readonly stages?: number;
 }
 
-const rows = 128;
-const half = rows / 2;
-
 export const gemmOf = ({ columns = 256, depth = 64, stages = 4 }: Tiling = {}) =>
   kernel(
     {
       name: "gemm",
-      grid: { j: cdiv(n, columns), i: cdiv(m, rows) },
+      grid: { worker: processors },
       threads: ["copy", "first", "second"],
       inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
       outputs: { c: array(bf16, [m, n]) },
-      scratch: {
-        memory: union(
-          {
-            tileA: smem(bf16, [stages, rows, depth]),
-            tileB: smem(bf16, [stages, depth, columns]),
-          },
-          { result: smem(bf16, [2, half, columns]) },
-        ),
-        full: barrier({ count: stages, arrivals: 2 }),
-        empty: barrier({ count: stages, arrivals: 2 }),
-        drained: barrier({ arrivals: 2 }),
-      },
+      scratch: { result: smem(bf16, [2, 2, half, 64]) },
     },
-    ({ i, j, a, b, c, memory, full, empty, drained, copy, first, second }) => {
-      const { tileA, tileB, result } = memory;
-      const steps = cdiv(k, depth);
-      const top = i.mul(rows);
-      const left = slice(j.mul(columns), columns);
-      copy(() => {
-        setRegisters(40);
-        loop(steps, (step) => {
-          const slot = step.rem(stages);
-          when(step.ge(stages), () => {
-            empty.at(slot).wait();
-          });
-          const along = slice(step.mul(depth), depth);
-          const landed = { barrier: full.at(slot) };
-          copyAsync(a.at(slice(top, rows), along), tileA.at(slot), landed);
-          copyAsync(b.at(along, left), tileB.at(slot), landed);
-        });
-      });
-      [first, second].forEach((multiply, part) => {
-        multiply(() => {
-          setRegisters(232);
-          const product = loop(
-            { to: steps, carry: accumulator(f32, [half, columns]) },
-            (step, sum) => {
-              const slot = step.rem(stages);
-              full.at(slot).wait();
-              const mine = tileA.at(slot, slice(part * half, half));
-              const running = wgmma(sum, mine, tileB.at(slot)).waitPending(1);
-              // The step before this one is over, so its slot may be refilled.
-              when(step.gt(0), () => {
-                empty.at(step.add(stages - 1).rem(stages)).arrive();
-              });
-              return running;
-            },
-          ).wait();
-          drained.arrive();
-          drained.wait();
-          const own = result.at(part);
-          own.store(product.cast(bf16));
-          commitShared();
-          copyAsync(own, c.at(slice(top.add(part * half), half), left));
-          commitGroup();
-          waitGroup(0, { read: true });
-        });
-      });
+    ({ a, b, c, result }) => {
+      warpSpecialized(
+        {
+          tiles: tiles({ i: cdiv(m, 2 * half), j: cdiv(n, columns) }, { order: "grouped" }),
+          grid: { step: cdiv(k, depth) },
+          inputs: {
+            left: ({ i, step }) => a.at(block(i, 2 * half), block(step, depth)),
+            right: ({ j, step }) => b.at(block(step, depth), block(j, columns)),
+          },
+          depth: stages,
+        },
+        ({ i, j, part, steps }) => {
+          const product = steps(accumulator(f32, [half, columns]), ({ left, right }, sum) =>
+            wgmma(sum, left.at(slice(part.mul(half), half)), right),
+          );
+          const top = i.mul(2).add(part).mul(half);
+          storeThrough(result.at(part), product.cast(bf16), c, [top, j.mul(columns)]);
+        },
+      );
     },
   );
 

@@ -6,6 +6,7 @@ import type { GivenArray, HostArray, NestedList } from "../formats/hostarray.ts"
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
 import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { Target } from "../targets/target.ts";
 import { arrayParameters, bindDimensions, checkArray, checkGrid } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
 import { DeviceArray } from "./device-array.ts";
@@ -23,6 +24,7 @@ export function collectArguments(
   kernel: KernelInterface,
   args: { readonly [name: string]: ArgumentValue },
   explicitDimensions: { readonly [name: string]: number },
+  target: Target,
 ): CollectedArguments {
   requireNames(kernel, kernel.parameters, args);
   const arrays = new Map<string, DeviceArray>();
@@ -33,7 +35,7 @@ export function collectArguments(
       scalars.set(parameter.name, requireScalar(kernel, parameter, value));
     else arrays.set(parameter.name, requireArray(kernel, parameter, value));
   }
-  const dimensions = bindDimensions(kernel, arrays, explicitDimensions);
+  const dimensions = bindDimensions(kernel, arrays, explicitDimensions, target);
   for (const parameter of arrayParameters(kernel)) {
     const array = arrays.get(parameter.name);
     if (array !== undefined) checkArray(kernel, parameter, array, dimensions);
@@ -58,6 +60,7 @@ export function collectInputs(
   kernel: KernelInterface,
   inputs: { readonly [name: string]: InputValue },
   explicitDimensions: { readonly [name: string]: number },
+  target: Target,
 ): CollectedInputs {
   const parameters = kernel.parameters.filter(({ role }) => role !== "output");
   requireNames(kernel, parameters, inputs);
@@ -73,7 +76,7 @@ export function collectInputs(
   }
   const arrays = new Map<string, ArrayDescription>(hostArrays);
   for (const [name, value] of others) if (value instanceof DeviceArray) arrays.set(name, value);
-  const dimensions = bindDimensions(kernel, arrays, explicitDimensions);
+  const dimensions = bindDimensions(kernel, arrays, explicitDimensions, target);
   for (const parameter of arrayParameters(kernel)) {
     const array = arrays.get(parameter.name);
     if (array !== undefined) checkArray(kernel, parameter, array, dimensions);

@@ -1,6 +1,6 @@
 /**
  * Binding: matching a launch's arguments to a kernel's parameters. Named dimensions take their values
- * from the shapes of the arrays that are given, or from the launch's `dimensions`; everything else is
+ * from the shapes of the arrays that are given, from the launch's `dimensions`, or from the device; everything else is
  * then a number and must agree.
  *
  *   parameters x: [n], w: [n, m]      arguments x: f32[100], w: f32[100, 8]
@@ -10,10 +10,18 @@ import { rowMajorStrides } from "../formats/shape.ts";
 import { requireDeclared, requireLegal } from "../ir/dimension-values.ts";
 import type { DType, HostValue } from "../formats/dtype.ts";
 import type { KernelInterface, KernelParameter } from "../ir/node.ts";
-import { dimensionsOf, evaluateSize, solveSize, shapeText, sizeText } from "../ir/size.ts";
+import {
+  dimensionsOf,
+  evaluateSize,
+  processors,
+  solveSize,
+  shapeText,
+  sizeText,
+} from "../ir/size.ts";
 import type { Size } from "../ir/size.ts";
 import type { RefType } from "../ir/types.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import type { Target } from "../targets/target.ts";
 
 /** What an array argument must say about itself. */
 export interface ArrayDescription {
@@ -37,11 +45,12 @@ export function arrayParameters(kernel: KernelInterface): readonly ArrayParamete
   });
 }
 
-/** The dimensions of a launch, from explicit values and from the arrays' shapes. */
+/** The dimensions of a launch, from explicit values, from the arrays' shapes, and from the device. */
 export function bindDimensions(
   kernel: KernelInterface,
   arrays: ReadonlyMap<string, ArrayDescription>,
   explicit: { readonly [name: string]: number },
+  target: Pick<Target, "processors">,
 ): ReadonlyMap<string, number> {
   const values = new Map<string, number>();
   const sources = new Map<string, string>();
@@ -64,6 +73,9 @@ export function bindDimensions(
   }
   for (const [name, { value, source }] of loose)
     if (!values.has(name)) bind(kernel, values, sources, name, value, source);
+  const { name: ofDevice } = processors;
+  if (!values.has(ofDevice) && kernel.dimensions.some(({ name }) => name === ofDevice))
+    bind(kernel, values, sources, ofDevice, target.processors, "the device");
   for (const { name } of kernel.dimensions)
     if (!values.has(name)) throw unboundDimension(kernel, name);
   return values;

@@ -430,7 +430,7 @@ export class Device {
     const location = captureLocation();
     this.#requireOptions("run", options, location);
     requireNotAborted("the run", options);
-    const collected = collectInputs(kernel, inputs, options.dimensions ?? {});
+    const collected = collectInputs(kernel, inputs, options.dimensions ?? {}, this.target);
     const temporary: DeviceArray[] = [];
     const pending: Promise<unknown>[] = [];
     const allocate = (dtype: DType, shape: readonly number[]): DeviceArray => {
@@ -543,7 +543,12 @@ export class Device {
     args: { readonly [name: string]: ArgumentValue },
     options: LaunchOptions,
   ): PreparedWork {
-    const collected = collectArguments(operation.kernel, args, options.dimensions ?? {});
+    const collected = collectArguments(
+      operation.kernel,
+      args,
+      options.dimensions ?? {},
+      this.target,
+    );
     const plan = operation.planFor(collected.dimensions, this.target);
     const { calls, scratch } = plannedCalls(plan, collected, (...of) => this.allocate(...of));
     try {
@@ -563,7 +568,7 @@ export class Device {
     options: LaunchOptions,
   ): Launch {
     const { kernel } = definition;
-    const collected = collectArguments(kernel, args, options.dimensions ?? {});
+    const collected = collectArguments(kernel, args, options.dimensions ?? {}, this.target);
     const arrays = new Map<string, Allocation>(
       [...collected.arrays].map(([name, array]) => [name, array.allocationFor(this.#arrays)]),
     );

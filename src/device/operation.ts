@@ -166,7 +166,7 @@ function rememberingPlans<C>(
     const known = plans.get(key);
     if (known !== undefined) return known;
     const planned = planner(Object.fromEntries(dimensions), target);
-    const plan = completePlan(declared, planned, dimensions);
+    const plan = completePlan(declared, planned, dimensions, target);
     plans.set(key, plan);
     return plan;
   };
@@ -204,6 +204,7 @@ function completePlan<C>(
   declared: KernelInterface,
   planned: Planned<C>,
   dimensions: ReadonlyMap<string, number>,
+  target: Target,
 ): OperationPlan<C> {
   const { scratch = {}, notes = [] } = planned;
   const arrays = new Map<string, ArrayDescription>(Object.entries(scratch));
@@ -231,7 +232,7 @@ function completePlan<C>(
     scratch,
     notes,
     scratchBytes,
-    cost: () => addCosts(made().map((launch) => launchCost(launch, arrays))),
+    cost: () => addCosts(made().map((launch) => launchCost(launch, arrays, target))),
     get launches() {
       return made();
     },
@@ -265,6 +266,7 @@ function requireArguments(
 function launchCost(
   { kernel: definition, arguments: given, dimensions = {} }: PlannedLaunch,
   arrays: ReadonlyMap<string, ArrayDescription>,
+  target: Target,
 ): Cost {
   const descriptions = new Map<string, ArrayDescription>();
   for (const [parameter, argument] of Object.entries(given)) {
@@ -272,7 +274,8 @@ function launchCost(
     if (array === undefined || !("argument" in argument)) continue;
     descriptions.set(parameter, { dtype: array.dtype, shape: argument.shape ?? array.shape });
   }
-  return kernelCost(definition.kernel, bindDimensions(definition.kernel, descriptions, dimensions));
+  const { kernel } = definition;
+  return kernelCost(kernel, bindDimensions(kernel, descriptions, dimensions, target));
 }
 
 function wrongPlan(name: string, problem: string, location: Location): TilewrightError {

@@ -66,6 +66,9 @@ export function dimension(name: string, multipleOf = 1): Dimension {
   return Object.freeze({ kind: "dimension", name, multipleOf });
 }
 
+/** The dimension that a launch takes from its device: how many processors that has. */
+export const processors = dimension("processors");
+
 export function multiplySizes(...sizes: readonly Size[]): Size {
   const sum = sizes.find((size) => typeof size !== "number" && size.kind === "sum");
   if (sum === undefined || typeof sum === "number" || sum.kind !== "sum")

@@ -35,22 +35,29 @@ export type { Index } from "./indices.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
 export type { PickedRef, TileIndex } from "./picked-ref.ts";
-export { pipeline, ring, turns } from "./pipeline/index.ts";
+export { pipeline, ring, storeThrough, tiles, turns, warpSpecialized } from "./pipeline/index.ts";
 export type {
   BlockMap,
   CarryingPipeline,
   InputOptions,
   OutputOptions,
   PipelineOptions,
+  RegisterShares,
   Ring,
   RingPosition,
+  RunSteps,
   Settled,
+  SpecializedOptions,
+  SpecializedStep,
+  SpecializedTile,
+  TileOptions,
+  Tiles,
   TurnOptions,
   Turns,
 } from "./pipeline/index.ts";
 export type { Ref } from "./ref.ts";
 export type { Scalar } from "./scalar.ts";
-export { cdiv, dim } from "./sizes.ts";
+export { cdiv, dim, processors } from "./sizes.ts";
 export type { LaunchSize, SizeArithmetic } from "./sizes.ts";
 export type {
   ArraySpecs,

@@ -122,6 +122,8 @@ export function dim(
   return launchSize(dimension(name, multipleOf), location);
 }
 
+export { processors } from "../ir/size.ts";
+
 /** How many blocks of `by` cover `size`. */
 export function cdiv(size: number, by: number): number;
 export function cdiv(size: SymbolicSize, by: number): LaunchSize;

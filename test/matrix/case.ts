@@ -68,7 +68,7 @@ async function runOn(
   inputs: Arrays,
 ): Promise<Arrays> {
   const { kernel } = definition;
-  const dimensions = bindDimensions(kernel, new Map(Object.entries(inputs)), {});
+  const dimensions = bindDimensions(kernel, new Map(Object.entries(inputs)), {}, device.target);
   const given: { [name: string]: DeviceArray } = {};
   try {
     for (const parameter of arrayParameters(kernel)) {

@@ -6,3 +6,14 @@ export { pipeline } from "./pipeline.ts";
 export type { CarryingPipeline, PipelineOptions } from "./pipeline.ts";
 export { ring, turns } from "./ring.ts";
 export type { Ring, RingPosition, TurnOptions, Turns } from "./ring.ts";
+export type { RegisterShares } from "./registers.ts";
+export { warpSpecialized } from "./specialized.ts";
+export type {
+  RunSteps,
+  SpecializedOptions,
+  SpecializedStep,
+  SpecializedTile,
+} from "./specialized-options.ts";
+export { storeThrough } from "./store-through.ts";
+export { tiles } from "./tiles.ts";
+export type { TileOptions, Tiles } from "./tiles.ts";

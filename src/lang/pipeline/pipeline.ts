@@ -10,30 +10,31 @@
  * runs the body, and starts the copies of a later step. With several program threads all of them run the body, and each
  * starts its part of every copy; `empty` barriers then tell that everybody is done with a slot.
  */
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
-import { commitShared } from "../async.ts";
 import { loop, scoped } from "../control.ts";
 import type { Scalar } from "../scalar.ts";
 import type { Empty } from "../spec.ts";
 import { clusterSync, threadIndex } from "../sync.ts";
 import { activeTrace } from "../trace.ts";
 import type { Trace } from "../trace.ts";
-import { callBody } from "../traced.ts";
 import type { Tree } from "../tree.ts";
-import { hasAccumulator, holdBack, settle } from "./carries.ts";
+import { hasAccumulator, settle } from "./carries.ts";
 import type { Settled } from "./carries.ts";
 import { Drain, drainScratch } from "./drain.ts";
 import type { DrainPlan } from "./drain.ts";
 import { Feed, feedScratch } from "./feed.ts";
+import type { Copying } from "./feed.ts";
 import { entriesOf, planFeeds, planOutputs, requireNames } from "./options.ts";
 import type { BlocksOf, FeedDefaults, Formats, InputsOf, OutputsOf } from "./options.ts";
-import { accessedByLanes } from "./reads.ts";
 import { alone } from "./sharing.ts";
 import type { Sharers } from "./sharing.ts";
+import { workStep } from "./step.ts";
+import type { Named, StepState, StepWork } from "./step.ts";
 import { Steps } from "./steps.ts";
-import type { Axes, AxesOf, StepGrid } from "./steps.ts";
+import type { Axes, AxesOf, Odometer, StepGrid } from "./steps.ts";
 
 export interface PipelineOptions<G, I extends Formats, O extends Formats> {
   /** How many steps there are along each axis, last axis fastest; numbers known only as the kernel runs, too. */
@@ -102,7 +103,7 @@ export function pipeline(
   const namesOf = (group: string, specs: unknown): readonly string[] =>
     entriesOf(group, specs, location).map(([name]) => name);
   requireNames([steps.names, namesOf("inputs", inputs), namesOf("outputs", outputs)], location);
-  const threads = threadsHere(trace);
+  const threads = threadsHere(trace, location);
   const surroundings = {
     trace,
     outer: [],
@@ -131,108 +132,93 @@ export function pipeline(
     ...feedPlans.map((plan) => feedScratch(plan, location)),
     drainScratch(drainPlan),
   ) as ReturnType<typeof drainScratch>;
-  const run = (objects: { readonly [name: string]: unknown }): Tree | undefined => {
-    const feeds = feedPlans.map((plan) => new Feed(trace, plan, objects, location));
-    const drain = new Drain(trace, drainPlan, objects, location);
-    const step = body as unknown as StepBody;
-    return new Run(trace, steps, feeds, drain, step, location).all(carry);
-  };
+  const step = body as unknown as (argument: Named, carry?: Tree) => unknown;
+  const run = (objects: { readonly [name: string]: unknown }): Tree | undefined =>
+    new Run({
+      trace,
+      steps,
+      feeds: feedPlans.map((plan) => new Feed(trace, plan, objects, location)),
+      drain: new Drain(trace, drainPlan, objects, location),
+      tile: {},
+      body: (argument, handed) => (carry === undefined ? step(argument) : step(argument, handed)),
+      label: "the body of pipeline",
+      location,
+      carries: carry !== undefined,
+    }).all(carry);
   return scoped(scratch, run as (objects: unknown) => Tree);
 }
 
 /** The program threads that run a pipeline together. */
-function threadsHere(trace: Trace): Sharers {
-  return trace.runners === 1 ? alone : { count: trace.runners, part: threadIndex };
+function threadsHere(trace: Trace, location: Location): Sharers {
+  if (trace.runners === 1) return alone;
+  if (trace.thread === undefined) return { count: trace.runners, part: threadIndex };
+  throw new TilewrightError({
+    code: "TW1106",
+    message: `a pipeline stands in code that ${trace.thread} run`,
+    location,
+    expected: "code of one thread, or code that all threads of the block run",
+    found: `the code of ${trace.thread}`,
+  });
 }
-
-type StepBody = (blocks: { readonly [name: string]: unknown }, carry: unknown) => unknown;
 
 /** What the loop of the steps carries. */
 type Carried = {
-  readonly carry: Tree;
-  readonly odometer: readonly Scalar<"i32">[];
-  readonly using: readonly ReturnType<Feed["start"]>[];
-  readonly copying: readonly ReturnType<Feed["start"]>[];
-  readonly ahead: readonly (readonly Scalar<"i32">[])[];
-  readonly draining: readonly Scalar<"i32">[];
+  readonly work: StepState;
+  readonly copying: readonly Copying[];
+  readonly ahead: readonly Odometer[];
 };
-
-/** How many steps' products may run on when the next step ends, so that no block is released under them. */
-export function productsKept(feeds: readonly Feed[]): number | undefined {
-  const delays = feeds.flatMap(({ plan: { manual, pace, delay } }) =>
-    manual ? [] : [pace === "sometimes" ? 1 : delay],
-  );
-  return delays.length === 0 ? undefined : Math.min(...delays);
-}
 
 /** The expansion of one pipeline. */
 class Run {
-  readonly #trace: Trace;
-  readonly #steps: Steps;
   readonly #still: readonly Feed[];
   readonly #moving: readonly Feed[];
-  readonly #drain: Drain;
-  readonly #body: StepBody;
-  readonly #location: Location;
+  readonly #work: Omit<StepWork, "still">;
 
-  constructor(
-    trace: Trace,
-    steps: Steps,
-    feeds: readonly Feed[],
-    drain: Drain,
-    body: StepBody,
-    location: Location,
-  ) {
-    this.#trace = trace;
-    this.#steps = steps;
-    this.#still = feeds.filter(({ plan }) => plan.pace === "never");
-    this.#moving = feeds.filter(({ plan }) => plan.pace !== "never");
-    this.#drain = drain;
-    this.#body = body;
-    this.#location = location;
+  constructor(work: Omit<StepWork, "still">) {
+    this.#still = work.feeds.filter(({ plan }) => plan.pace === "never");
+    this.#moving = work.feeds.filter(({ plan }) => plan.pace !== "never");
+    this.#work = { ...work, feeds: this.#moving };
   }
 
   all(carry: Tree | undefined): Tree | undefined {
-    const steps = this.#steps;
-    const stillAt = this.#still.map((feed) => feed.start());
+    const { steps, drain } = this.#work;
     const nowhere = steps.axes(steps.total, steps.start());
-    for (const [position, feed] of this.#still.entries())
-      feed.copy(stillAt[position] ?? feed.start(), nowhere);
+    const still = this.#still.map((feed) => ({ feed, state: feed.start() }));
+    for (const { feed, state } of still) feed.copy(state, nowhere);
     const begun = this.#moving.map((feed) => this.#prologue(feed));
-    for (const [position, feed] of this.#still.entries())
-      feed.landed((stillAt[position] ?? feed.start()).position);
-    const stillBlocks = Object.assign(
+    for (const { feed, state } of still) feed.landed(state.position);
+    const blocks = Object.assign(
       {},
-      ...this.#still.map((feed, position) => feed.blocks(stillAt[position] ?? feed.start())),
-    ) as { readonly [name: string]: unknown };
+      ...still.map(({ feed, state }) => feed.blocks(state)),
+    ) as Named;
     const initial: Carried = {
-      carry: carry ?? [],
-      odometer: steps.start(),
-      using: this.#moving.map((feed) => feed.start()),
+      work: {
+        carry: carry ?? [],
+        odometer: steps.start(),
+        using: this.#moving.map((feed) => feed.start()),
+        draining: drain.start(),
+      },
       copying: begun.map(({ copying }) => copying),
       ahead: begun.map(({ odometer }) => odometer),
-      draining: this.#drain.start(),
     };
     const end = loop({ to: steps.total, carry: initial }, (step, carried) =>
-      this.#step(step, carried, stillBlocks, carry !== undefined),
+      this.#step(step, carried, blocks),
     );
-    const settled = settle(end.carry);
+    const settled = settle(end.work.carry);
     for (const [position, feed] of this.#moving.entries()) {
-      const using = end.using[position];
+      const using = end.work.using[position];
       if (using !== undefined) feed.finish(using, steps.total);
     }
-    this.#drain.finish(end.draining, nowhere, () => steps.total.gt(0));
-    this.#drain.settle();
-    if ([...this.#moving, ...this.#still].some(({ plan }) => plan.peers !== undefined))
-      clusterSync();
+    drain.finish(end.work.draining, nowhere, () => steps.total.gt(0));
+    drain.settle();
+    const feeds = [...this.#moving, ...this.#still];
+    if (feeds.some(({ plan }) => plan.peers !== undefined)) clusterSync();
     return carry === undefined ? undefined : settled;
   }
 
   /** Starts the copies of the first steps. */
-  #prologue(
-    feed: Feed,
-  ): Pick<Carried, "odometer"> & { readonly copying: ReturnType<Feed["start"]> } {
-    const steps = this.#steps;
+  #prologue(feed: Feed): { readonly copying: Copying; readonly odometer: Odometer } {
+    const { steps } = this.#work;
     const start = { copying: feed.start(), odometer: steps.start() };
     if (this.#atOnce(feed)) return start;
     return loop({ to: steps.total.minimum(feed.plan.lookahead), carry: start }, (step, state) => ({
@@ -241,54 +227,14 @@ class Run {
     }));
   }
 
-  #step(
-    step: Scalar<"i32">,
-    { carry, odometer, using, copying, ahead, draining }: Carried,
-    still: { readonly [name: string]: unknown },
-    carries: boolean,
-  ): Carried {
-    const steps = this.#steps;
-    const axes = steps.axes(step, odometer);
-    const following = steps.next(odometer);
-    const taken = this.#moving.map((feed, position) =>
-      feed.advance(using[position] ?? feed.start(), axes),
-    );
-    const begun = this.#copyNow(copying, axes);
-    for (const [position, feed] of this.#moving.entries()) {
-      const each = taken[position];
-      if (each !== undefined) feed.receive(each);
-    }
-    this.#drain.begin();
-    const blocks = taken.map((each, position) => this.#moving[position]?.blocks(each.using) ?? {});
-    const outputs = this.#drain.blocks(draining);
-    const before = this.#trace.position;
-    const argument = Object.assign({}, axes, still, ...blocks, outputs) as {
-      readonly [name: string]: unknown;
+  #step(step: Scalar<"i32">, { work, copying, ahead }: Carried, still: Named): Carried {
+    const { steps } = this.#work;
+    let begun = copying;
+    const beforeWaiting = (): void => {
+      begun = this.#copyNow(copying, steps.axes(step, work.odometer));
     };
-    const label = "the body of pipeline";
-    const handed = callBody(
-      label,
-      this.#location,
-      this.#body,
-      argument,
-      carries ? carry : undefined,
-    );
-    const ops = this.#trace.opsSince(before);
-    const next = carries ? holdBack(handed as Tree, productsKept(this.#moving)) : [];
-    const used = blocks.flatMap((each) => Object.values(each));
-    if (this.#drain.writesSteps || accessedByLanes(ops, used)) commitShared();
-    const left = taken.map((each, position) => {
-      const feed = this.#moving[position];
-      if (feed === undefined) throw new Error("a feed was taken");
-      return feed.leave(using[position] ?? each.using, each, step);
-    });
-    const drained = this.#drain.end(draining, {
-      axes,
-      next: steps.axes(step.add(1), following),
-      last: () => step.add(1).eq(steps.total),
-    });
-    const refilled = this.#refill(step, begun, ahead);
-    return { carry: next, odometer: following, using: left, draining: drained, ...refilled };
+    const next = workStep({ ...this.#work, still, beforeWaiting }, step, work);
+    return { work: next, ...this.#refill(step, begun, ahead) };
   }
 
   /** Whether copies of a feed are started in the step that uses them. */
@@ -302,7 +248,7 @@ class Run {
     copying: Carried["copying"],
     ahead: Carried["ahead"],
   ): Pick<Carried, "copying" | "ahead"> {
-    const steps = this.#steps;
+    const { steps } = this.#work;
     const later = this.#moving.map((feed, position) => {
       const [state, odometer] = [copying[position] ?? feed.start(), ahead[position] ?? []];
       if (this.#atOnce(feed)) return state;

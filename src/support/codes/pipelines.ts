@@ -4,6 +4,7 @@
  * | codes           | about                                        |
  * |-----------------|----------------------------------------------|
  * | TW1101 – TW1109 | blocks, counts and threads of a pipeline     |
+ * | TW1110, TW1111  | tiles of persistent kernels, and their stores |
  */
 import { registerCodes } from "./entry.ts";
 
@@ -41,11 +42,47 @@ export const pipelineCodes = registerCodes({
     example: "a block of shape [1, 5] for two threads",
     remedy: "choose a block with an extent that their number divides",
   },
+  TW1106: {
+    title: "threads that a pipeline cannot have",
+    cause:
+      "The threads that run `pipeline` share its copies: they are one thread, or all of the block. `warpSpecialized` gives one thread the copies and all others the work, so it stands where all of them come, in a kernel of two threads or more.",
+    example: "warpSpecialized({ … }, () => { pipeline({ … }, …); })",
+    remedy:
+      'declare threads such as ["copy", "compute"], and move the call to where the message says',
+  },
   TW1107: {
     title: "multicast without a cluster",
     cause:
       "A block is handed to the other blocks of a cluster along one axis of the grid, so the kernel's cluster must have several blocks along it.",
     example: 'kernel({ grid: { i: 8 } }, …), with multicast: "i"',
     remedy: "name an axis of `cluster`, or give the kernel one",
+  },
+  TW1108: {
+    title: "steps of a tile not run once",
+    cause:
+      "The copying thread fills the slots for the steps of every tile once. The body of a tile therefore calls `steps` exactly once, and not in a loop or a branch; in the body of a step, `manual` blocks are waited for and released once each.",
+    example: "warpSpecialized({ … }, ({ steps }) => { loop(2, () => { steps(…); }); })",
+    remedy: "call it once, directly in the body",
+  },
+  TW1109: {
+    title: "block that is not there yet",
+    cause:
+      "A block that depends on the step exists in the body of the steps alone; the body of a tile has the blocks that do not.",
+    example:
+      "warpSpecialized({ inputs: { a: ({ k }) => … }, … }, ({ a, steps }) => { a.load(); … })",
+    remedy: "use the block in the body that `steps` takes",
+  },
+  TW1110: {
+    title: "tiles that cannot be dealt",
+    cause:
+      "Tiles are dealt to the blocks along one axis of the kernel's grid; orders other than plain number the tiles of two axes.",
+    example: 'tiles({ i: 8 }, { order: "snake" })',
+    remedy: "name an axis of the grid with `along`, and give tiles two axes or the plain order",
+  },
+  TW1111: {
+    title: "tile that does not go through its buffers",
+    cause: "`storeThrough` divides a tile along one axis into equal pieces of the buffers' shape.",
+    example: "storeThrough(smem [2, 64, 64], tile [64, 96], …)",
+    remedy: "give buffers whose pieces divide the tile along one axis",
   },
 });

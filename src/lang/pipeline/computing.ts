@@ -1,0 +1,224 @@
+/**
+ * The computing threads of `warpSpecialized`: what runs around the user's bodies of tiles and steps.
+ *
+ *   tile     wait for the tile's own blocks · body · release them · store outputs that stay
+ *   body     whatever the user does · steps: a loop of `workStep` · whatever the user does, such as storing a result
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { commitShared, waitGroup } from "../async.ts";
+import { loop } from "../control.ts";
+import type { Scalar } from "../scalar.ts";
+import type { Scope, Trace } from "../trace.ts";
+import { callBody, wrongKind } from "../traced.ts";
+import type { Tree } from "../tree.ts";
+import { settle } from "./carries.ts";
+import type { Drain, Draining } from "./drain.ts";
+import type { Feed, Using } from "./feed.ts";
+import { ManualBlocks } from "./manual.ts";
+import { accessedByLanes } from "./reads.ts";
+import { byPace, zeroAxes } from "./specialized-plan.ts";
+import type { Paces, SpecializedPlan } from "./specialized-plan.ts";
+import { workStep } from "./step.ts";
+import type { Named, StepState, StepWork } from "./step.ts";
+import type { Axes } from "./steps.ts";
+import type { Tiles } from "./tiles.ts";
+
+export interface ComputeWork {
+  readonly trace: Trace;
+  readonly feeds: readonly Feed[];
+  readonly drain: Drain;
+  readonly plan: SpecializedPlan;
+  readonly tiles: Tiles;
+  readonly part: Scalar<"i32">;
+  readonly location: Location;
+}
+
+/** What is handed from tile to tile. */
+type TileState = {
+  readonly perTile: readonly Using[];
+  readonly moving: readonly Using[];
+  readonly draining: Draining;
+};
+
+/** What the computing threads do. */
+export class Computing {
+  readonly #work: ComputeWork;
+  readonly #body: (tile: Named) => void;
+
+  constructor(work: ComputeWork, body: (tile: Named) => void) {
+    this.#work = work;
+    this.#body = body;
+  }
+
+  all(): void {
+    const { feeds, drain, tiles } = this.#work;
+    const paces = byPace(feeds);
+    const fixed = paces.once.map((feed) => {
+      const { position, seen } = feed.start();
+      feed.landed(position);
+      return feed.blocks({ position, seen });
+    });
+    const start: TileState = {
+      perTile: paces.perTile.map((feed) => feed.start()),
+      moving: paces.moving.map((feed) => feed.start()),
+      draining: drain.start(),
+    };
+    tiles.deal(start, (tile, state) =>
+      this.#tile(tile, state, paces, Object.assign({}, ...fixed) as Named),
+    );
+    // Copies out of shared memory have read it before the thread ends: those of outputs, and the user's own.
+    waitGroup(0, { read: true });
+  }
+
+  #tile(tile: Axes, state: TileState, paces: Paces, fixed: Named): TileState {
+    const { trace, drain, plan, part, location } = this.#work;
+    drain.renew();
+    const stays = paces.perTile.map((feed, position) => {
+      const using = state.perTile[position] ?? feed.start();
+      feed.landed(using.position);
+      return { feed, using, blocks: feed.blocks(using) };
+    });
+    const before = trace.position;
+    const still = Object.assign({}, fixed, ...stays.map(({ blocks }) => blocks)) as Named;
+    const run = new TileRun(this.#work, paces.moving, tile, state, still);
+    const moving = [
+      ...paces.moving.flatMap(({ plan: { inputs } }) => inputs),
+      ...plan.drain.outputs.filter(({ pace }) => pace !== "never"),
+    ].map(({ name }) => name);
+    const given = {
+      ...tile,
+      ...still,
+      part,
+      steps: run.steps,
+      ...stillOutputs(plan, drain, state),
+    };
+    callBody("the body of a tile", location, this.#body, withoutMoving(given, moving, location));
+    const { moving: after, draining } = run.finished();
+    const held = stays.flatMap(({ blocks }) => Object.values(blocks));
+    if (accessedByLanes(trace.opsSince(before), held)) commitShared();
+    const perTile = stays.map(({ feed, using }) => {
+      feed.release(using.position);
+      return { position: feed.next(using.position), seen: [] };
+    });
+    drain.finish(draining, { ...zeroAxes(plan.names), ...tile, part });
+    return { perTile, moving: after, draining };
+  }
+}
+
+/** The outputs that do not move with the steps. */
+function stillOutputs(
+  { drain: { outputs } }: SpecializedPlan,
+  drain: Drain,
+  { draining }: TileState,
+): Named {
+  const blocks = drain.blocks(draining);
+  const names = outputs.filter(({ pace }) => pace === "never").map(({ name }) => name);
+  return Object.fromEntries(names.map((name) => [name, blocks[name]]));
+}
+
+/** Refuses the blocks that exist in the body of the steps alone. */
+function withoutMoving(given: Named, moving: readonly string[], location: Location): Named {
+  const argument = { ...given };
+  for (const name of moving)
+    Object.defineProperty(argument, name, {
+      get(): never {
+        throw new TilewrightError({
+          code: "TW1109",
+          message: `${name} is a block of the steps`,
+          location,
+          expected: "a block that does not depend on the step",
+          found: name,
+        });
+      },
+    });
+  return argument;
+}
+
+/** The steps of one tile. */
+class TileRun {
+  readonly #work: ComputeWork;
+  readonly #moving: readonly Feed[];
+  readonly #tile: Axes;
+  readonly #state: TileState;
+  readonly #still: Named;
+  readonly #scope: Scope;
+  #end: Pick<TileState, "moving" | "draining"> | undefined;
+
+  constructor(
+    work: ComputeWork,
+    moving: readonly Feed[],
+    tile: Axes,
+    state: TileState,
+    still: Named,
+  ) {
+    this.#work = work;
+    this.#moving = moving;
+    this.#tile = tile;
+    this.#state = state;
+    this.#still = still;
+    this.#scope = work.trace.scope;
+  }
+
+  /** What the body of a tile calls. */
+  readonly steps = (first: unknown, second?: unknown): Tree | undefined => {
+    const location = captureLocation();
+    if (this.#end !== undefined) misused("steps is called again", "one call", location);
+    if (this.#work.trace.scope !== this.#scope)
+      misused("steps is called in a loop or a branch", "a call in the body of the tile", location);
+    const carries = second !== undefined;
+    const body = (carries ? second : first) as (argument: Named, carry?: unknown) => unknown;
+    if (typeof body !== "function") wrongKind("the body of steps", "a function", body, location);
+    return this.#run(carries ? (first as Tree) : undefined, body, location);
+  };
+
+  finished(): Pick<TileState, "moving" | "draining"> {
+    const { location } = this.#work;
+    return this.#end ?? misused("the body of a tile does not call steps", "one call", location);
+  }
+
+  #run(
+    carry: Tree | undefined,
+    body: (argument: Named, carry?: unknown) => unknown,
+    location: Location,
+  ): Tree | undefined {
+    const { trace, drain, plan, part } = this.#work;
+    const steps = plan.stepsOf(this.#tile);
+    const feeds = this.#moving;
+    const work: StepWork = {
+      ...{ trace, steps, feeds, drain, location },
+      tile: { ...this.#tile, part },
+      still: this.#still,
+      body: (argument, handed, using) => {
+        const manual = new ManualBlocks(trace, feeds, using, argument, location);
+        const given = { ...argument, wait: manual.wait, release: manual.release };
+        const result = carry === undefined ? body(given) : body(given, handed);
+        manual.requireDone();
+        return result;
+      },
+      label: "the body of steps",
+      carries: carry !== undefined,
+    };
+    const initial: StepState = {
+      carry: carry ?? [],
+      odometer: steps.start(),
+      using: this.#state.moving,
+      draining: this.#state.draining,
+    };
+    const end = loop({ to: steps.total, carry: initial }, (step, state) =>
+      workStep(work, step, state),
+    );
+    const settled = settle(end.carry);
+    for (const [position, feed] of feeds.entries()) {
+      const using = end.using[position];
+      if (using !== undefined) feed.finish(using, steps.total);
+    }
+    this.#end = { moving: end.using, draining: end.draining };
+    return carry === undefined ? undefined : settled;
+  }
+}
+
+function misused(message: string, expected: string, location: Location): never {
+  throw new TilewrightError({ code: "TW1108", message, location, expected, found: "another" });
+}

@@ -1,0 +1,37 @@
+/** The copying thread of `warpSpecialized`: it fills slot after slot, tile after tile, as far as there are free ones. */
+import { loop } from "../control.ts";
+import type { Feed } from "./feed.ts";
+import { byPace, zeroAxes } from "./specialized-plan.ts";
+import type { SpecializedPlan } from "./specialized-plan.ts";
+import type { Tiles } from "./tiles.ts";
+
+/** What the copying thread does. */
+export function copyTiles(
+  feeds: readonly Feed[],
+  { names, stepsOf }: SpecializedPlan,
+  tiles: Tiles,
+): void {
+  const { once, perTile, moving } = byPace(feeds);
+  const zeros = zeroAxes([...tiles.names, ...names]);
+  for (const feed of once) feed.copy(feed.start(), zeros);
+  const start = {
+    perTile: perTile.map((feed) => feed.start()),
+    moving: moving.map((feed) => feed.start()),
+  };
+  tiles.deal(start, (tile, state) => {
+    const steps = stepsOf(tile);
+    const around = { ...zeros, ...tile };
+    const copied = perTile.map((feed, position) =>
+      feed.copy(state.perTile[position] ?? feed.start(), around),
+    );
+    const initial = { moving: state.moving, odometer: steps.start() };
+    const end = loop({ to: steps.total, carry: initial }, (step, carried) => {
+      const axes = { ...tile, ...steps.axes(step, carried.odometer) };
+      const next = moving.map((feed, position) =>
+        feed.copy(carried.moving[position] ?? feed.start(), axes),
+      );
+      return { moving: next, odometer: steps.next(carried.odometer) };
+    });
+    return { perTile: copied, moving: end.moving };
+  });
+}

@@ -1,0 +1,109 @@
+/** From what `warpSpecialized` is told to plans of its inputs and outputs. */
+import { i32 } from "../../formats/dtype.ts";
+import { scalarType } from "../../ir/types.ts";
+import type { Location } from "../../support/location.ts";
+import { constant } from "../create.ts";
+import { Scalar } from "../scalar.ts";
+import { originOf } from "../trace.ts";
+import type { Trace } from "../trace.ts";
+import { callBody } from "../traced.ts";
+import { drainScratch } from "./drain.ts";
+import type { DrainPlan } from "./drain.ts";
+import { feedScratch } from "./feed.ts";
+import type { Feed, FeedPlan } from "./feed.ts";
+import { entriesOf, planFeeds, planOutputs, requireNames } from "./options.ts";
+import type { Formats } from "./options.ts";
+import { alone } from "./sharing.ts";
+import type { SpecializedOptions } from "./specialized-options.ts";
+import { Steps } from "./steps.ts";
+import type { Axes, StepGrid } from "./steps.ts";
+import type { Tiles } from "./tiles.ts";
+
+/** A specialised kernel's inputs, outputs and steps, once they have been checked. */
+export interface SpecializedPlan {
+  readonly feeds: readonly FeedPlan[];
+  readonly drain: DrainPlan;
+  readonly scratch: ReturnType<typeof drainScratch>;
+  /** The names of the steps' axes. */
+  readonly names: readonly string[];
+  readonly stepsOf: (tile: Axes) => Steps;
+}
+
+export function planSpecialized(
+  trace: Trace,
+  options: SpecializedOptions<Axes, StepGrid, Formats, Formats>,
+  tiles: Tiles,
+  computing: number,
+  location: Location,
+): SpecializedPlan {
+  const { grid, inputs, outputs, synchronous = false } = options;
+  const gridOf = (tile: Axes): StepGrid =>
+    typeof grid === "function" ? callBody("the grid of steps", location, grid, tile) : grid;
+  const names = stepNames(trace, tiles.names, gridOf, location);
+  const namesOf = (group: string, specs: unknown): readonly string[] =>
+    entriesOf(group, specs, location).map(([name]) => name);
+  const blocks = [namesOf("inputs", inputs), namesOf("outputs", outputs)];
+  requireNames([tiles.names, names, ["part", "steps", "wait", "release"], ...blocks], location);
+  const surroundings = {
+    ...{ trace, outer: tiles.names, inner: names, copiers: alone, specialised: true },
+    ...{ users: computing, synchronous, location },
+  };
+  const defaults = { depth: options.depth, delay: options.delay, usualDelay: 1 };
+  const feeds = planFeeds(inputs, defaults, options.prefetch, surroundings);
+  const outer = [...tiles.names, "part"];
+  const drain: DrainPlan = {
+    outputs: planOutputs(outputs, alone, { ...surroundings, outer }),
+    sharers: alone,
+    writers: { count: computing, part: () => undefined },
+    synchronous,
+  };
+  const scratch = Object.assign(
+    {},
+    ...feeds.map((plan) => feedScratch(plan, location)),
+    drainScratch(drain),
+  ) as ReturnType<typeof drainScratch>;
+  const stepsOf = (tile: Axes): Steps => new Steps(gridOf(tile), location);
+  return { feeds, drain, scratch, names, stepsOf };
+}
+
+/** The names of the steps' axes, from a grid that may be a function of the tile. */
+function stepNames(
+  trace: Trace,
+  outer: readonly string[],
+  gridOf: (tile: Axes) => StepGrid,
+  location: Location,
+): readonly string[] {
+  let names: readonly string[] = [];
+  const types = outer.map(() => scalarType(i32));
+  trace.region("the grid of steps", types, location, (values) => {
+    const indices = values.map((value) => new Scalar<"i32">(originOf(value, location)));
+    const tile = outer.map((name, axis) => [name, indices[axis]]);
+    names = new Steps(gridOf(Object.fromEntries(tile) as Axes), location).names;
+    return [];
+  });
+  return names;
+}
+
+/** Indices for blocks that do not depend on them. */
+export function zeroAxes(names: readonly string[]): Axes {
+  return Object.fromEntries(names.map((name) => [name, constant(i32, 0)]));
+}
+
+/** Feeds by how often their blocks are copied. */
+export interface Paces {
+  /** Copied once. */
+  readonly once: readonly Feed[];
+  /** Copied for every tile. */
+  readonly perTile: readonly Feed[];
+  readonly moving: readonly Feed[];
+}
+
+export function byPace(feeds: readonly Feed[]): Paces {
+  const still = feeds.filter(({ plan }) => plan.pace === "never");
+  const isPerTile = ({ plan: { inputs } }: Feed): boolean => inputs.some(({ byTile }) => byTile);
+  return {
+    once: still.filter((feed) => !isPerTile(feed)),
+    perTile: still.filter(isPerTile),
+    moving: feeds.filter(({ plan }) => plan.pace !== "never"),
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * Persistent work: tiles that are dealt to thread blocks, as many of which run as there are processors. A block takes
+ * tile after tile:
+ *
+ *   tiles 0 … 6 for 3 blocks         block 0: 0, 3, 6     block 1: 1, 4     block 2: 2, 5
+ *
+ * The order says which place of the grid a tile's number is:
+ *
+ *   plain        snake        grouped, 2 rows a group
+ *   0 1 2 3      0 1 2 3       0  2  4  6        blocks that run together work on few rows and few columns, so that
+ *   4 5 6 7      7 6 5 4       1  3  5  7        what they read stays in the L2 cache; every other group goes back
+ *   8 9 …        8 9 …        14 12 10  8
+ *                             15 13 11  9
+ */
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
+import { loop } from "../control.ts";
+import { isIndex } from "../indices.ts";
+import { Scalar } from "../scalar.ts";
+import { isPositiveInteger } from "../sizes.ts";
+import { gridSize } from "../sync.ts";
+import { activeTrace, emitOrigin } from "../trace.ts";
+import { describe, wrongKind } from "../traced.ts";
+import type { Tree } from "../tree.ts";
+import { asScalar } from "./ring.ts";
+import type { Axes, AxesOf, StepGrid } from "./steps.ts";
+
+export interface TileOptions {
+  /** The axis of the kernel's grid whose blocks share the tiles; may be left out where there is only one. */
+  readonly along?: string;
+  /** How tiles are numbered; "plain" unless given. */
+  readonly order?: "plain" | "snake" | "grouped";
+  /** Rows of tiles in a group of the order "grouped"; 8 unless given. */
+  readonly group?: number;
+}
+
+/** How the numbers of tiles become their indices, and who works on which. */
+interface Deal {
+  readonly extents: readonly Scalar<"i32">[];
+  readonly axis: string;
+  readonly order: NonNullable<TileOptions["order"]>;
+  readonly group: number;
+}
+
+/** Work for `warpSpecialized`, or for `each`. */
+export class Tiles<A extends Axes = Axes> {
+  /** The names of the axes. */
+  readonly names: readonly (keyof A & string)[];
+  readonly #deal: Deal | undefined;
+
+  /** @internal Without a deal there is one tile. */
+  constructor(names: readonly (keyof A & string)[], deal?: Deal) {
+    this.names = names;
+    this.#deal = deal;
+  }
+
+  /** Runs `body` for every tile of this thread block. */
+  each(body: (tile: A) => void): void {
+    this.deal([], (tile) => {
+      body(tile);
+      return [];
+    });
+  }
+
+  /** @internal The same, with values handed from tile to tile. */
+  deal<S extends Tree>(state: S, body: (tile: A, state: S) => S): S {
+    if (this.#deal === undefined) return body({} as A, state);
+    const location = captureLocation();
+    const deal = this.#deal;
+    const { axis, extents } = deal;
+    const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
+    const bounds = { from, to: product(extents), step: gridSize(axis), carry: state as Tree };
+    const { names } = this;
+    const place = (tile: Scalar<"i32">): A => {
+      const indices = placeTile(tile, deal);
+      return Object.fromEntries(names.map((name, position) => [name, indices[position]])) as A;
+    };
+    return loop(bounds, (tile, carried) => body(place(tile), carried as S)) as S;
+  }
+}
+
+/** The indices of a tile, by its number. */
+function placeTile(tile: Scalar<"i32">, { extents, order, group }: Deal): readonly Scalar<"i32">[] {
+  const [rows, columns] = extents.slice(-2);
+  const outer = extents.slice(0, -2);
+  if (rows === undefined || columns === undefined) return [tile];
+  if (outer.length === 0) return placeInPlane(tile, rows, columns, order, group);
+  const size = rows.mul(columns);
+  const plane = tile.div(size);
+  const within = tile.sub(plane.mul(size));
+  return [...divided(plane, outer), ...placeInPlane(within, rows, columns, order, group)];
+}
+
+function placeInPlane(
+  tile: Scalar<"i32">,
+  rows: Scalar<"i32">,
+  columns: Scalar<"i32">,
+  order: Deal["order"],
+  group: number,
+): readonly Scalar<"i32">[] {
+  const back = (turned: Scalar<"i32">, column: Scalar<"i32">): Scalar<"i32"> =>
+    turned.and(1).eq(0).select(column, columns.sub(1).sub(column));
+  if (order !== "grouped") {
+    const row = tile.div(columns);
+    const column = tile.sub(row.mul(columns));
+    return [row, order === "snake" ? back(row, column) : column];
+  }
+  const number = tile.div(columns.mul(group));
+  const first = number.mul(group);
+  const height = rows.sub(first).minimum(group);
+  const within = tile.sub(first.mul(columns));
+  const column = within.div(height);
+  return [first.add(within.sub(column.mul(height))), back(number, column)];
+}
+
+function product(extents: readonly Scalar<"i32">[]): Scalar<"i32"> {
+  return extents.reduce((total, extent) => total.mul(extent));
+}
+
+/** A number taken apart along axes, last one fastest. */
+function divided(
+  number: Scalar<"i32">,
+  extents: readonly Scalar<"i32">[],
+): readonly Scalar<"i32">[] {
+  let rest = number;
+  const indices = extents.toReversed().map((extent, position) => {
+    if (position === extents.length - 1) return rest;
+    const quotient = rest.div(extent);
+    const index = rest.sub(quotient.mul(extent));
+    rest = quotient;
+    return index;
+  });
+  return indices.toReversed();
+}
+
+/** Tiles along each named axis, for the thread blocks of a persistent kernel. */
+export function tiles<const G extends StepGrid>(
+  grid: G,
+  options: TileOptions = {},
+): Tiles<AxesOf<G>> {
+  const location = captureLocation();
+  const trace = activeTrace("tiles", location);
+  if (!isRecord(grid) || !isReadable(grid, []) || Object.keys(grid).length === 0)
+    wrongKind("a grid of tiles", "an object with a count for each axis", grid, location);
+  requireKnownOptions("tiles", options, ["along", "order", "group"], "TW1033", location);
+  const extents = Object.entries(grid).map(([name, extent]) =>
+    isIndex(extent) && (typeof extent !== "number" || isPositiveInteger(extent))
+      ? asScalar(extent)
+      : wrongKind(
+          `the number of tiles along ${name}`,
+          "a positive whole number, an i32 scalar or a size",
+          extent,
+          location,
+        ),
+  );
+  requireOrder(options, extents.length, location);
+  const axes = trace.context.grid.map(({ name }) => name);
+  const axis = dealingAxis(options.along, axes, location);
+  const { order = "plain", group = 8 } = options;
+  const names = Object.keys(grid) as (keyof G & string)[];
+  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group });
+}
+
+function requireOrder({ order, group }: TileOptions, axes: number, location: Location): void {
+  if (order !== undefined && !["plain", "snake", "grouped"].includes(order))
+    wrongKind("the order of tiles", '"plain", "snake" or "grouped"', order, location);
+  if (group !== undefined && !isPositiveInteger(group))
+    wrongKind("group of tiles", "a positive whole number", group, location);
+  if (axes < 2 && order !== undefined && order !== "plain")
+    throw new TilewrightError({
+      code: "TW1110",
+      message: `tiles along one axis have no order ${order}`,
+      location,
+      expected: "two axes or more",
+      found: "one",
+    });
+}
+
+function dealingAxis(along: unknown, axes: readonly string[], location: Location): string {
+  const [only, ...others] = axes;
+  if (along === undefined && only !== undefined && others.length === 0) return only;
+  if (typeof along === "string" && axes.includes(along)) return along;
+  throw new TilewrightError({
+    code: "TW1110",
+    message: "tiles are dealt along no axis of the grid",
+    location,
+    expected: axes.length === 0 ? "a kernel with a grid" : `along: one of ${axes.join(", ")}`,
+    found: along === undefined ? "nothing" : typeof along === "string" ? along : describe(along),
+  });
+}
