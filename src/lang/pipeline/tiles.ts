@@ -12,12 +12,14 @@
  *   8 9 …        8 9 …        14 12 10  8
  *                             15 13 11  9
  */
+import { multiplySizes } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
 import { loop } from "../control.ts";
 import { isIndex } from "../indices.ts";
+import type { Index } from "../indices.ts";
 import { Scalar } from "../scalar.ts";
 import { isPositiveInteger } from "../sizes.ts";
 import { gridSize } from "../sync.ts";
@@ -38,7 +40,7 @@ export interface TileOptions {
 
 /** How the numbers of tiles become their indices, and who works on which. */
 interface Deal {
-  readonly extents: readonly Scalar<"i32">[];
+  readonly extents: readonly Index[];
   readonly axis: string;
   readonly order: NonNullable<TileOptions["order"]>;
   readonly group: number;
@@ -71,7 +73,7 @@ export class Tiles<A extends Axes = Axes> {
     const deal = this.#deal;
     const { axis, extents } = deal;
     const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
-    const bounds = { from, to: product(extents), step: gridSize(axis), carry: state as Tree };
+    const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
     const { names } = this;
     const place = (tile: Scalar<"i32">): A => {
       const indices = placeTile(tile, deal);
@@ -83,14 +85,20 @@ export class Tiles<A extends Axes = Axes> {
 
 /** The indices of a tile, by its number. */
 function placeTile(tile: Scalar<"i32">, { extents, order, group }: Deal): readonly Scalar<"i32">[] {
-  const [rows, columns] = extents.slice(-2);
-  const outer = extents.slice(0, -2);
+  const counts = extents.map(asScalar);
+  const [rows, columns] = counts.slice(-2);
+  const outer = counts.slice(0, -2);
   if (rows === undefined || columns === undefined) return [tile];
-  if (outer.length === 0) return placeInPlane(tile, rows, columns, order, group);
   const size = rows.mul(columns);
-  const plane = tile.div(size);
-  const within = tile.sub(plane.mul(size));
-  return [...divided(plane, outer), ...placeInPlane(within, rows, columns, order, group)];
+  const plane = outer.length === 0 ? undefined : tile.div(size);
+  const within = plane === undefined ? tile : tile.sub(plane.mul(size));
+  const inner = placeInPlane(within, rows, columns, order, group);
+  const indices = [...(plane === undefined ? [] : divided(plane, outer)), ...inner];
+  // The remainders change nothing; they tell the compiler that no index is negative or too large.
+  return indices.map((index, axis) => {
+    const count = counts[axis];
+    return count === undefined ? index : index.maximum(0).rem(count.maximum(1));
+  });
 }
 
 function placeInPlane(
@@ -115,8 +123,11 @@ function placeInPlane(
   return [first.add(within.sub(column.mul(height))), back(number, column)];
 }
 
-function product(extents: readonly Scalar<"i32">[]): Scalar<"i32"> {
-  return extents.reduce((total, extent) => total.mul(extent));
+/** How many tiles there are; a size, of which more is known than of a number computed in the kernel, where it can be. */
+function totalOf(extents: readonly Index[]): Index {
+  const sizes = extents.flatMap((extent) => (extent instanceof Scalar ? [] : [extent]));
+  if (sizes.length === extents.length) return multiplySizes(...sizes);
+  return extents.map(asScalar).reduce((total, extent) => total.mul(extent));
 }
 
 /** A number taken apart along axes, last one fastest. */
@@ -147,7 +158,7 @@ export function tiles<const G extends StepGrid>(
   requireKnownOptions("tiles", options, ["along", "order", "group"], "TW1033", location);
   const extents = Object.entries(grid).map(([name, extent]) =>
     isIndex(extent) && (typeof extent !== "number" || isPositiveInteger(extent))
-      ? asScalar(extent)
+      ? extent
       : wrongKind(
           `the number of tiles along ${name}`,
           "a positive whole number, an i32 scalar or a size",
