@@ -1,5 +1,6 @@
 /** The configurations that are tried; each axis of choice is covered by itself and together with others. */
 import type { PlainChoices } from "./plain.ts";
+import type { SpecialisedChoices } from "./specialised.ts";
 
 const depths: readonly PlainChoices[] = [1, 2, 3, 4].flatMap((depth) =>
   Array.from({ length: depth }, (_, ahead): PlainChoices => ({ depth, lookahead: ahead + 1 })),
@@ -63,6 +64,35 @@ export const plainChoices: readonly PlainChoices[] = [
   ...visits,
   ...counts,
   ...together,
+];
+
+export const specialisedChoices: readonly SpecialisedChoices[] = [
+  ...[1, 2, 3, 4].map((depth): SpecialisedChoices => ({ depth })),
+  ...[0, 1, 2].map((delay): SpecialisedChoices => ({ depth: 3, delay })),
+  ...[1, 3].map((computing): SpecialisedChoices => ({ computing })),
+  { copy: "last" },
+  { copy: "last", computing: 1, weights: "step" },
+  { weights: "step", prefetch: ["w", "x"] },
+  { weights: "half", depth: 3 },
+  { weights: "half", depth: 2, delay: 0, steps: 3 },
+  { weights: "half", weightDepth: 1, delay: 0 },
+  { weights: "once" },
+  { weights: "tile", weightDepth: 2 },
+  { uneven: true },
+  { uneven: true, weights: "step", depth: 4 },
+  { uneven: true, weights: "half", depth: 3, columns: 4 },
+  { steps: 0 },
+  { steps: 1, depth: 3 },
+  { rows: 3, columns: 2, order: "snake" },
+  { rows: 3, columns: 2, order: "grouped", workers: 1 },
+  { rows: 2, columns: 2, order: "plain", workers: 3 },
+  { columns: 1, workers: 3 },
+  { manual: true, depth: 3 },
+  { manual: true, weights: "step", computing: 1 },
+  { manual: true, uneven: true, copy: "last" },
+  { cluster: 2, workers: 1, columns: 2, steps: 3 },
+  { cluster: 2, workers: 1, columns: 2, steps: 2, weights: "step", depth: 3 },
+  { cluster: 2, workers: 1, columns: 2, steps: 3, weights: "once", computing: 1 },
 ];
 
 /** A configuration in words, as the name of its test. */

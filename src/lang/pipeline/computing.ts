@@ -94,7 +94,7 @@ export class Computing {
       steps: run.steps,
       ...stillOutputs(plan, drain, state),
     };
-    callBody("the body of a tile", location, this.#body, withoutMoving(given, moving, location));
+    callBody("the body of a tile", location, this.#body, withoutMoving(given, moving));
     const { moving: after, draining } = run.finished();
     const held = stays.flatMap(({ blocks }) => Object.values(blocks));
     if (accessedByLanes(trace.opsSince(before), held)) commitShared();
@@ -119,7 +119,7 @@ function stillOutputs(
 }
 
 /** Refuses the blocks that exist in the body of the steps alone. */
-function withoutMoving(given: Named, moving: readonly string[], location: Location): Named {
+function withoutMoving(given: Named, moving: readonly string[]): Named {
   const argument = { ...given };
   for (const name of moving)
     Object.defineProperty(argument, name, {
@@ -127,7 +127,6 @@ function withoutMoving(given: Named, moving: readonly string[], location: Locati
         throw new TilewrightError({
           code: "TW1109",
           message: `${name} is a block of the steps`,
-          location,
           expected: "a block that does not depend on the step",
           found: name,
         });

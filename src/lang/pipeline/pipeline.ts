@@ -20,6 +20,7 @@ import type { Empty } from "../spec.ts";
 import { clusterSync, threadIndex } from "../sync.ts";
 import { activeTrace } from "../trace.ts";
 import type { Trace } from "../trace.ts";
+import { wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { hasAccumulator, settle } from "./carries.ts";
 import type { Settled } from "./carries.ts";
@@ -132,6 +133,7 @@ export function pipeline(
     ...feedPlans.map((plan) => feedScratch(plan, location)),
     drainScratch(drainPlan),
   ) as ReturnType<typeof drainScratch>;
+  if (typeof body !== "function") wrongKind("the body of pipeline", "a function", body, location);
   const step = body as unknown as (argument: Named, carry?: Tree) => unknown;
   const run = (objects: { readonly [name: string]: unknown }): Tree | undefined =>
     new Run({
@@ -162,8 +164,7 @@ function threadsHere(trace: Trace, location: Location): Sharers {
 }
 
 /** What the loop of the steps carries. */
-type Carried = {
-  readonly work: StepState;
+type Carried = StepState & {
   readonly copying: readonly Copying[];
   readonly ahead: readonly Odometer[];
 };
@@ -192,24 +193,22 @@ class Run {
       ...still.map(({ feed, state }) => feed.blocks(state)),
     ) as Named;
     const initial: Carried = {
-      work: {
-        carry: carry ?? [],
-        odometer: steps.start(),
-        using: this.#moving.map((feed) => feed.start()),
-        draining: drain.start(),
-      },
+      carry: carry ?? [],
+      odometer: steps.start(),
+      using: this.#moving.map((feed) => feed.start()),
+      draining: drain.start(),
       copying: begun.map(({ copying }) => copying),
       ahead: begun.map(({ odometer }) => odometer),
     };
     const end = loop({ to: steps.total, carry: initial }, (step, carried) =>
       this.#step(step, carried, blocks),
     );
-    const settled = settle(end.work.carry);
+    const settled = settle(end.carry);
     for (const [position, feed] of this.#moving.entries()) {
-      const using = end.work.using[position];
+      const using = end.using[position];
       if (using !== undefined) feed.finish(using, steps.total);
     }
-    drain.finish(end.work.draining, nowhere, () => steps.total.gt(0));
+    drain.finish(end.draining, nowhere, () => steps.total.gt(0));
     drain.settle();
     const feeds = [...this.#moving, ...this.#still];
     if (feeds.some(({ plan }) => plan.peers !== undefined)) clusterSync();
@@ -227,14 +226,14 @@ class Run {
     }));
   }
 
-  #step(step: Scalar<"i32">, { work, copying, ahead }: Carried, still: Named): Carried {
+  #step(step: Scalar<"i32">, { copying, ahead, ...state }: Carried, still: Named): Carried {
     const { steps } = this.#work;
     let begun = copying;
     const beforeWaiting = (): void => {
-      begun = this.#copyNow(copying, steps.axes(step, work.odometer));
+      begun = this.#copyNow(copying, steps.axes(step, state.odometer));
     };
-    const next = workStep({ ...this.#work, still, beforeWaiting }, step, work);
-    return { work: next, ...this.#refill(step, begun, ahead) };
+    const next = workStep({ ...this.#work, still, beforeWaiting }, step, state);
+    return { ...next, ...this.#refill(step, begun, ahead) };
   }
 
   /** Whether copies of a feed are started in the step that uses them. */

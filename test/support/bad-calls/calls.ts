@@ -224,6 +224,38 @@ const language: readonly BadCall[] = [
     parameter(() => ({ grid: { k: 4 } })),
     body,
   ),
+  traced(
+    "tiles",
+    parameter(() => ({ i: 4 })),
+    options(),
+  ),
+  traced(
+    "storeThrough",
+    parameter(given(({ shared }) => shared.reshape([1, 8]))),
+    parameter(given(({ tile }) => tile)),
+    parameter(given(({ out }) => out)),
+    parameter(() => [0], "numbers"),
+  ),
+  ...[0, 1].map((position): BadCall => ({
+    name: `warpSpecialized (argument ${position})`,
+    parameters: [
+      position === 0
+        ? parameter(() => ({ grid: { k: 4 } }))
+        : parameter(() => ({ steps }: { readonly steps: (body: () => void) => void }) => {
+            steps(() => undefined);
+          }),
+    ],
+    call: (item) => {
+      library.kernel({ name: "k", threads: ["a", "b"] }, () => {
+        const whole = ({ steps }: { readonly steps: (body: () => void) => void }): void => {
+          steps(() => undefined);
+        };
+        untyped["warpSpecialized"]?.(
+          ...(position === 0 ? [item, whole] : [{ grid: { k: 4 } }, item]),
+        );
+      });
+    },
+  })),
   {
     name: "turns",
     parameters: [parameter(() => 0, "zero", "negative", "nan", "infinite", "fraction", "huge")],

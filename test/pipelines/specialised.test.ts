@@ -1,0 +1,29 @@
+/** Every configuration of `warpSpecialized` is clean and gives the same under every schedule, on the emulator, and when debugged. */
+import { describe, expect, test } from "vitest";
+import { choicesText, specialisedChoices } from "./choices.ts";
+import { requireClean, requireEmulated } from "./run.ts";
+import { specialisedExpected, specialisedKernel } from "./specialised.ts";
+
+describe.each(specialisedChoices.map((choices) => ({ choices, title: choicesText(choices) })))(
+  "specialised threads with $title",
+  ({ choices }) => {
+    const expected = specialisedExpected(choices);
+
+    test("are clean and right under twenty schedules", async () => {
+      await requireClean(specialisedKernel(choices), expected);
+    });
+
+    test("give the same with every copy synchronous", async () => {
+      await requireClean(specialisedKernel({ ...choices, synchronous: true }), expected, 2);
+    });
+
+    test("give the same on the emulator", async () => {
+      await requireEmulated(specialisedKernel(choices), expected);
+    });
+  },
+);
+
+test("kernels stay small: nothing is unrolled, and computing threads share their code", () => {
+  const lines = (choices: object): number => String(specialisedKernel(choices)).split("\n").length;
+  expect(lines({ depth: 16, steps: 100, computing: 4 })).toBe(lines({ depth: 2 }));
+});
