@@ -12,6 +12,7 @@ import { fileCalls, graphCalls } from "./file-calls.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 import { layoutCalls } from "./layout-calls.ts";
+import { pipelineCalls } from "./pipelines.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 
 const dtype = parameter(() => f32);
@@ -154,15 +155,6 @@ const specification: readonly BadCall[] = [
     parameter(() => 0, "zero", "negative", "huge"),
     parameter(() => 4),
   ),
-  host(
-    "block",
-    parameter(() => 0, "zero", "negative", "huge"),
-    parameter(() => 4),
-  ),
-  host(
-    "ring",
-    parameter(() => 3),
-  ),
 ];
 
 const language: readonly BadCall[] = [
@@ -219,50 +211,6 @@ const language: readonly BadCall[] = [
     parameter(() => "x", "text", "empty"),
   ),
   traced("warps", body),
-  traced(
-    "pipeline",
-    parameter(() => ({ grid: { k: 4 } })),
-    body,
-  ),
-  traced(
-    "tiles",
-    parameter(() => ({ i: 4 })),
-    options(),
-  ),
-  traced(
-    "storeThrough",
-    parameter(given(({ shared }) => shared.reshape([1, 8]))),
-    parameter(given(({ tile }) => tile)),
-    parameter(given(({ out }) => out)),
-    parameter(() => [0], "numbers"),
-  ),
-  ...[0, 1].map((position): BadCall => ({
-    name: `warpSpecialized (argument ${position})`,
-    parameters: [
-      position === 0
-        ? parameter(() => ({ grid: { k: 4 } }))
-        : parameter(() => ({ steps }: { readonly steps: (body: () => void) => void }) => {
-            steps(() => undefined);
-          }),
-    ],
-    call: (item) => {
-      library.kernel({ name: "k", threads: ["a", "b"] }, () => {
-        const whole = ({ steps }: { readonly steps: (body: () => void) => void }): void => {
-          steps(() => undefined);
-        };
-        untyped["warpSpecialized"]?.(
-          ...(position === 0 ? [item, whole] : [{ grid: { k: 4 } }, item]),
-        );
-      });
-    },
-  })),
-  {
-    name: "turns",
-    parameters: [parameter(() => 0, "zero", "negative", "nan", "infinite", "fraction", "huge")],
-    call: (part) => {
-      inKernel(({ ready }) => untyped["turns"]?.({ barriers: ready, part, count: 2 }));
-    },
-  },
   traced(
     "scoped",
     parameter(() => ({ a: library.smem(f32, [8]) }), "object", "bare"),
@@ -503,6 +451,7 @@ export const calls: readonly BadCall[] = [
   ...formats,
   ...specification,
   ...language,
+  ...pipelineCalls,
   ...devices,
   ...opening,
   ...deviceCalls,
