@@ -12,7 +12,7 @@ import { fileCalls, graphCalls } from "./file-calls.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 import { layoutCalls } from "./layout-calls.ts";
-import { pipelineCalls } from "./pipelines.ts";
+import { pipelineCalls } from "./pipeline-calls.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 
 const dtype = parameter(() => f32);

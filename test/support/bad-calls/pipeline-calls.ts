@@ -1,6 +1,6 @@
 /** Calls of pipelines and what belongs to them. */
 import * as library from "tilewright";
-import type { BadCall } from "./calls.ts";
+import type { BadCall } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 import { inKernel } from "./surroundings.ts";
