@@ -131,7 +131,7 @@ export const gallery: readonly GalleryItem[] = [
     "tour",
     "The tour of all examples",
     tour,
-    "Every example after the other, and what the simulator says of a bug.",
+    "Every example after the other; the last one has a bug on purpose, so that there is something to find.",
   ),
   item(
     steps,
@@ -239,10 +239,10 @@ export const gallery: readonly GalleryItem[] = [
     "bug-bounds",
     "Out of the table",
     boundsBug,
-    "An index that is added to is an index that can leave the array: 12 more than a row that is there may not be one.",
+    "The last block asks for row 16 of rows 0 to 15. A slice may overhang an array; an index may not.",
     {
       code: "TW3005",
-      lines: ["table.at(row.add(12))"],
+      lines: ["table.at(row).load()"],
     },
   ),
   item(

@@ -48,7 +48,7 @@ export function App({ first }: { readonly first: Session }) {
   const [theme, setTheme] = useTheme();
   const [types, setTypes] = useState<LanguageState>("not loaded");
   const runner = useMemo(() => new Runner(document.body), []);
-  const { run, printed, refused, start, forget } = useRun(runner);
+  const { started, run, printed, refused, start, forget } = useRun(runner);
   const client = useMemo(() => new LanguageClient(setTypes), []);
   const editor = useRef<Editor>(undefined);
   const pause = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -140,12 +140,13 @@ export function App({ first }: { readonly first: Session }) {
           setGalleryOpen(true);
         }}
       />
-      <main>
+      <main data-state={run.kind} data-run={started}>
         <section class="editor-side" aria-label="Editor">
           <div class="file-bar">
             <span class="file">{session.program.name}</span>
-            <span class="types" role="status">
-              {typesText[types]}
+            <span class="types">{typesText[types]}</span>
+            <span class="status" role="status" data-testid="status">
+              {statusText(run)}
             </span>
           </div>
           {session.guide !== undefined && <Guide session={session} run={run} />}
@@ -221,6 +222,17 @@ function useEditor(
     });
   }, []);
   return host;
+}
+
+/** How the last run went, in a few words. */
+function statusText(run: RunState): string {
+  if (run.kind === "none") return "";
+  if (run.kind === "running") return `${run.message} …`;
+  if (run.kind === "stopped") return "Stopped";
+  if (run.kind === "timed out") return `Stopped: it took longer than ${run.seconds} s`;
+  const { findings, milliseconds } = run.report;
+  const codes = [...new Set(findings.map(({ code }) => code))];
+  return `${codes.length === 0 ? "No findings" : `Found ${codes.join(", ")}`}, ${Math.round(milliseconds)} ms`;
 }
 
 const typesText: { readonly [S in LanguageState]: string } = {

@@ -198,7 +198,11 @@ export class Editor {
         ...completionKeymap,
         ...lintKeymap,
       ]),
-      EditorView.contentAttributes.of({ "aria-label": "Program", spellcheck: "false" }),
+      EditorView.contentAttributes.of({
+        "aria-label": "Program",
+        spellcheck: "false",
+        tabindex: "0",
+      }),
       EditorView.updateListener.of(({ docChanged, selectionSet, state }) => {
         if (docChanged && !this.#silent) {
           changed(state.doc.toString());

@@ -130,6 +130,7 @@ export function Choice<T extends string | number>({
     <label class="choice">
       <span>{label}</span>
       <select
+        name={label}
         value={String(value)}
         onChange={({ currentTarget }) => {
           const chosen = options.find(([each]) => String(each) === currentTarget.value);

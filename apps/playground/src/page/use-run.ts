@@ -8,6 +8,8 @@ const mostPrinted = 500;
 const mostRefused = 20;
 
 export interface RunControl {
+  /** How many runs were started. */
+  readonly started: number;
   readonly run: RunState;
   readonly printed: readonly string[];
   readonly refused: readonly string[];
@@ -21,8 +23,10 @@ export function useRun(runner: Runner): RunControl {
   const [printed, setPrinted] = useState<readonly string[]>([]);
   const [refused, setRefused] = useState<readonly string[]>([]);
   const number = useRef(0);
+  const [started, setStarted] = useState(0);
   const start = useCallback(async ({ program, settings, seconds }: Session): Promise<void> => {
     const own = (number.current += 1);
+    setStarted(own);
     setRun({ kind: "running", message: "Starting", since: performance.now() });
     setPrinted([]);
     setRefused([]);
@@ -48,5 +52,5 @@ export function useRun(runner: Runner): RunControl {
     number.current += 1;
     setRun({ kind: "none" });
   }, []);
-  return { run, printed, refused, start, forget };
+  return { started, run, printed, refused, start, forget };
 }

@@ -87,6 +87,7 @@ export function LineList({
             id={`${id}-${number}`}
             role="option"
             aria-selected={isMarked}
+            aria-label={text === "" ? "an empty line" : undefined}
             aria-setsize={lines.length}
             aria-posinset={number + 1}
             class={names.filter(Boolean).join(" ")}

@@ -45,7 +45,7 @@ function SideBySide({
               <button
                 type="button"
                 class={name === right ? "chosen" : undefined}
-                aria-label={`Show ${name} on the right`}
+                title={`Show ${name} on the right, and what comes before it on the left`}
                 onClick={() => {
                   setLeft(stages[index - 1]?.name ?? name);
                   setRight(name);

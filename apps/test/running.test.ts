@@ -1,0 +1,334 @@
+/** Programs in the playground: every one of the gallery, edited ones, shared ones, endless ones, and ones that reach for more. */
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  closeBrowser,
+  crowding,
+  linesWith,
+  openBrowser,
+  openItem,
+  programText,
+  type,
+  verdict,
+} from "./browser.ts";
+import type { Opened } from "./browser.ts";
+import { galleryFiles } from "./gallery-files.ts";
+
+let opened: Opened;
+let page: Page;
+
+beforeAll(async () => {
+  opened = await openBrowser("playground");
+  page = await opened.context.newPage();
+  await page.goto(opened.address);
+  await verdict(page);
+});
+
+afterAll(async () => {
+  await closeBrowser(opened);
+});
+
+describe("the gallery", () => {
+  const right = galleryFiles.filter(({ id, reports }) => reports === undefined && id !== "tour");
+  const broken = galleryFiles.filter(({ reports }) => reports !== undefined);
+
+  test.each(right)("$id runs and nothing is found", async ({ id, source }) => {
+    expect(await openItem(page, id)).toMatch(/^No findings/);
+    expect(await programText(page)).toBe(source);
+  });
+
+  test.each(broken)("$id shows its code on its lines", async ({ id, source, reports }) => {
+    const said = await openItem(page, id);
+    const { code = "", lines = [] } = reports ?? {};
+    expect(said).toContain(code);
+    await page.click("#tab-findings");
+    const named = await page.$$eval(".finding .line-button", (buttons) =>
+      buttons.map((button) => Number(button.textContent.replace("line ", ""))),
+    );
+    const expected = lines.map((text) => {
+      const line = source.split("\n").findIndex((each) => each.includes(text)) + 1;
+      expect(line).toBeGreaterThan(0);
+      return line;
+    });
+    expect(named).toEqual(expect.arrayContaining(expected));
+    const [found, related] = [
+      await linesWith(page, "line-found"),
+      await linesWith(page, "line-related"),
+    ];
+    expect([...found, ...related]).toEqual(expect.arrayContaining(expected));
+    await page.click("#tab-results");
+  });
+
+  test("tour runs every example, and shows the bug at its end", async () => {
+    expect(await openItem(page, "tour")).toContain("TW3001");
+    const printed = await page.textContent(".printed");
+    for (const stop of ["axpy with a tail", "row softmax", "double-buffered matmul", "cluster"])
+      expect(printed).toContain(stop);
+  });
+
+  test("opens as a dialog that lists every program", async () => {
+    await page.click("text=Gallery");
+    const listed = await page.$$eval("dialog [data-item]", (buttons) =>
+      buttons.map((button) => button.getAttribute("data-item")),
+    );
+    expect(listed).toEqual(galleryFiles.map(({ id }) => id));
+    await page.click('dialog [data-item="softmax"]');
+    expect(await verdict(page)).toMatch(/^No findings/);
+    expect(await page.textContent(".file")).toBe("softmax.ts");
+  });
+
+  test("explains a bug when asked", async () => {
+    await openItem(page, "bug-deadlock");
+    await page.click("details.guide summary");
+    expect(await page.textContent("details.guide")).toContain("a buffer that was never filled");
+  });
+});
+
+const doubled = (factor: string): string => `import { array, f32, kernel } from "tilewright";
+export const twice = kernel(
+  { name: "twice", inputs: { x: array(f32, [64]) }, outputs: { out: array(f32, [64]) } },
+  ({ x, out }) => { out.store(x.load().mul(${factor})); },
+);
+`;
+
+describe("programs", () => {
+  test("run again after an edit", async () => {
+    await openItem(page, "axpy");
+    await type(page, doubled("2"));
+    await page.waitForSelector("text=twice on the simulator");
+    expect(await verdict(page)).toMatch(/^No findings/);
+  });
+
+  test("are told of mistakes on the line of the mistake", async () => {
+    await type(page, doubled('"two"'));
+    await page.waitForSelector(".verdict.bad");
+    await page.click("#tab-findings");
+    expect(await page.textContent(".finding .code")).toMatch(/^TW\d{4}$/);
+    expect(await linesWith(page, "line-found")).toEqual([4]);
+    await page.click("#tab-results");
+  });
+
+  test("that cannot be parsed say where", async () => {
+    await type(page, "const a = 1;\nconst b = = 2;\n");
+    await page.waitForSelector("text=SyntaxError");
+    expect(await linesWith(page, "line-found")).toEqual([2]);
+  });
+
+  test("that throw say where", async () => {
+    await type(page, 'const a = 1;\n\nthrow new Error("no more");\n');
+    await page.waitForSelector(".verdict.bad");
+    await page.click("#tab-findings");
+    expect(await page.textContent(".finding .summary")).toContain("no more");
+    expect(await linesWith(page, "line-found")).toEqual([3]);
+    await page.click("#tab-results");
+  });
+
+  test("that import what is not there are told what is", async () => {
+    await type(page, 'import fs from "node:fs";\nconsole.log(fs);\n');
+    await page.waitForSelector(".verdict.bad");
+    await page.click("#tab-findings");
+    expect(await page.textContent(".finding .summary")).toContain("there is no module node:fs");
+    await page.click("#tab-results");
+  });
+
+  test("print, also without end", async () => {
+    await type(page, 'for (let i = 0; i < 5000; i += 1) console.log("line", i);\n');
+    await page.waitForSelector(".printed");
+    const printed = (await page.textContent(".printed")) ?? "";
+    expect(printed.split("\n").slice(0, 2)).toEqual(["line 0", "line 1"]);
+    expect(printed.split("\n").length).toBe(500);
+  });
+
+  test("run the snippets of the docs, devices included", async () => {
+    const docs = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+    const [, snippet = ""] = /```ts\n([^]*?)```/.exec(docs) ?? [];
+    await type(page, snippet);
+    expect(await verdict(page)).toMatch(/^No findings/);
+  });
+
+  test("run on the emulator, and compare with the simulator bit for bit", async () => {
+    await openItem(page, "softmax");
+    await page.click(".more summary");
+    await page.check("text=compare with the emulator");
+    await page.waitForSelector("text=Same bits as the emulator");
+    await page.uncheck("text=compare with the emulator");
+    await page.click(".more summary");
+    await page.selectOption('select[name="on"]', "emulator");
+    await page.waitForSelector("text=on the emulator");
+    expect(await verdict(page)).toMatch(/^No findings/);
+    await page.selectOption('select[name="on"]', "simulator");
+    await page.waitForSelector("text=on the simulator");
+  });
+
+  test("take the inputs that were asked for", async () => {
+    await type(page, doubled("3"));
+    await page.waitForSelector("text=twice on the simulator");
+    await page.click(".more summary");
+    await page.selectOption("select[name='filled with']", "ones");
+    await page.waitForFunction(() =>
+      document.querySelector(".array.output .range")?.textContent.includes("3 … 3, mean 3"),
+    );
+    await page.selectOption("select[name='filled with']", "normal");
+    await page.click(".more summary");
+  });
+
+  test("are refused what a target does not have, with a code", async () => {
+    await openItem(page, "bug-inflight");
+    await page.selectOption('select[name="target"]', "sm_80");
+    await page.click("#tab-stages");
+    await page.waitForSelector("#view .finding .code");
+    expect(await page.textContent("#view .finding .code")).toMatch(/^TW\d{4}$/);
+    await page.selectOption('select[name="target"]', "sm_90a");
+    await page.click("#tab-results");
+  });
+});
+
+describe("links", () => {
+  const source = doubled("7");
+
+  test("carry the program, which does not run before somebody says so", async () => {
+    await openItem(page, "axpy");
+    await type(page, source);
+    await page.waitForSelector("text=twice on the simulator");
+    await page.selectOption('select[name="schedule"]', "adversarial");
+    await verdict(page);
+    await page.click("text=Share");
+    await page.waitForFunction(() => location.hash.startsWith("#p="));
+    const link = page.url();
+    const other = await opened.context.newPage();
+    await other.goto(link);
+    await other.waitForSelector("text=This program came with a link");
+    expect(await programText(other)).toBe(source);
+    expect(await other.inputValue('select[name="schedule"]')).toBe("adversarial");
+    // Not even after an edit, until it was asked for.
+    await type(other, `${source}\n`);
+    await other.waitForTimeout(600);
+    expect(await other.isVisible("text=This program came with a link")).toBe(true);
+    await other.click("text=Run it");
+    expect(await verdict(other)).toMatch(/^No findings/);
+    await other.close();
+  });
+
+  test("that are damaged open the first example", async () => {
+    const other = await opened.context.newPage();
+    await other.goto(`${opened.address}#p=not-a-program`);
+    await verdict(other);
+    expect(await other.textContent(".file")).toBe("axpy.ts");
+    await other.close();
+  });
+});
+
+/** Milliseconds from a click on Stop to the page that says so. */
+function stopTime(where: Page): Promise<number> {
+  return where.evaluate(
+    () =>
+      new Promise<number>((resolve) => {
+        const begin = performance.now();
+        new MutationObserver(() => {
+          if (document.querySelector("#view")?.textContent.includes("The run was stopped") === true)
+            resolve(performance.now() - begin);
+        }).observe(document.body, { subtree: true, childList: true, characterData: true });
+        (document.querySelector(".stop") as HTMLButtonElement).click();
+      }),
+  );
+}
+
+describe("endless programs", () => {
+  test("are stopped within a second, and the page goes on", async () => {
+    await type(page, "for (;;) {}\n");
+    await page.waitForSelector(".stop:not(:disabled)");
+    await page.waitForTimeout(200);
+    const slack = crowding();
+    expect((await stopTime(page)) / slack).toBeLessThan(1000);
+    await type(page, doubled("2"));
+    expect(await verdict(page)).toMatch(/^No findings/);
+  });
+
+  test("are stopped by the time limit", async () => {
+    await page.click(".more summary");
+    await page.selectOption("select[name='stop after']", "5");
+    await page.click(".more summary");
+    await type(page, "await new Promise(() => undefined);\n");
+    expect(await verdict(page)).toContain("longer than 5 s");
+  });
+
+  test("are stopped inside of a kernel", async () => {
+    await type(
+      page,
+      `import { array, i32, kernel, loop } from "tilewright";
+export const long = kernel(
+  { name: "long", inouts: { x: array(i32, [16]) } },
+  ({ x }) => { loop(2000000000, () => { x.store(x.load().add(1)); }); },
+);
+`,
+    );
+    await page.waitForSelector(".stop:not(:disabled)");
+    await page.waitForTimeout(500);
+    await page.click(".stop");
+    await page.waitForSelector("text=The run was stopped");
+  });
+});
+
+describe("what programs reach for", () => {
+  const attempts: readonly (readonly [string, string])[] = [
+    ["the network by fetch", 'await fetch(ADDRESS + "page.js")'],
+    [
+      "the network by a socket",
+      "await new Promise((give, fail) => { const s = new WebSocket(ADDRESS.replace('http', 'ws')); s.onopen = give; s.onerror = () => fail(new Error('closed')); })",
+    ],
+    [
+      "the network by a request",
+      "await new Promise((give, fail) => { const r = new XMLHttpRequest(); r.open('GET', ADDRESS); r.onload = give; r.onerror = () => fail(new Error('refused')); r.send(); })",
+    ],
+    ["code of other hosts", 'await import(ADDRESS + "page.js")'],
+    ["scripts of other hosts", 'importScripts(ADDRESS + "page.js")'],
+    [
+      "a worker's network",
+      "await new Promise((give, fail) => { const w = new Worker(URL.createObjectURL(new Blob(['fetch(\"' + ADDRESS + '\").then(() => postMessage(1), () => postMessage(0))']))); w.onmessage = ({ data }) => data === 1 ? give() : fail(new Error('refused')); w.onerror = () => fail(new Error('refused')); })",
+    ],
+    [
+      "databases",
+      'await new Promise((give, fail) => { const r = indexedDB.open("x"); r.onsuccess = give; r.onerror = () => fail(new Error("refused")); })',
+    ],
+    ["storage", 'localStorage.setItem("a", "b")'],
+    ["caches", 'await caches.open("x")'],
+    ["files", "await navigator.storage.getDirectory()"],
+    ["cookies", "document.cookie.length"],
+    ["the page", "parent.document.title"],
+    ["the opener", "opener.location.href"],
+  ];
+
+  let answers: ReadonlyMap<string, string>;
+
+  beforeAll(async () => {
+    const tries = attempts.map(
+      ([what, attempt]) => `await attempt(${JSON.stringify(what)}, async () => { ${attempt}; });`,
+    );
+    const text = `const ADDRESS = ${JSON.stringify(opened.address)};
+async function attempt(what, reach) {
+  try {
+    await reach();
+    console.log(what + ": reached");
+  } catch (error) {
+    console.log(what + ": refused, " + error);
+  }
+}
+${tries.join("\n")}
+`;
+    await type(page, text);
+    await page.waitForSelector(".printed");
+    const printed = (await page.textContent(".printed")) ?? "";
+    answers = new Map(printed.split("\n").map((line) => line.split(": ") as [string, string]));
+  });
+
+  test.each(attempts)("%s is refused", (what) => {
+    expect(answers.get(what)).toMatch(/^refused/);
+  });
+
+  test("is shown where the policy refused it", async () => {
+    await type(page, `await fetch("${opened.address}").catch(() => undefined);\n`);
+    await page.waitForSelector(".refused");
+    expect(await page.textContent(".refused")).toContain("connect-src");
+  });
+});
