@@ -4,6 +4,7 @@
  *
  *   npm run playground      builds the playground and serves it on this machine
  *   npm run site            builds the site, with the playground in it, into apps/dist/site
+ *   npm run test:site       builds the site and tries it in a browser
  *   npm run test:browser    checks types and lint of both, builds them, and tries them in a browser
  */
 import { spawnSync } from "node:child_process";
@@ -28,6 +29,18 @@ function run(command, given, settings = {}) {
 if (!existsSync(join(apps, "node_modules")))
   run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: apps });
 
+/** Runs tests of what was built; where there is no browser to run them in, says so. */
+async function tryOut(which) {
+  const { browserPath } = await import("../apps/build/browser-path.mjs");
+  if (browserPath() === undefined) {
+    console.log(
+      "NOT TRIED: no Chromium is installed (apt-get install chromium), and CHROMIUM names none. Everything was built.",
+    );
+    return;
+  }
+  run("npx", ["vitest", "run", "--config", "apps/vitest.config.ts", ...which]);
+}
+
 const commands = {
   playground: async () => {
     const { buildPlayground, output } = await import("../apps/build/playground.mjs");
@@ -41,7 +54,16 @@ const commands = {
     run("npx", ["oxlint", "--deny-warnings", "apps"]);
     const { buildPlayground } = await import("../apps/build/playground.mjs");
     await buildPlayground();
-    run("npx", ["vitest", "run", "--config", "apps/vitest.config.ts"]);
+    await tryOut(["--exclude", "test/site/**"]);
+  },
+  site: async () => {
+    const { buildSite, output } = await import("../apps/build/site.mjs");
+    await buildSite();
+    console.log(`wrote ${output}`);
+  },
+  testSite: async () => {
+    await commands.site();
+    await tryOut(["test/site"]);
   },
 };
 

@@ -1,25 +1,11 @@
 /** A real browser on the built playground: where it is found, how it is opened, and how slow the machine is just now. */
-import { existsSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import { browserPath } from "../build/browser-path.mjs";
 import { serve } from "../build/serve.mjs";
-
-const usual = [
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-  "/opt/google/chrome/chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
-
-/** The browser of this machine; undefined where none is installed. */
-export function browserPath(): string | undefined {
-  const named = process.env["CHROMIUM"];
-  return [...(named === undefined ? [] : [named]), ...usual].find((path) => existsSync(path));
-}
 
 export interface Opened {
   readonly browser: Browser;

@@ -1,10 +1,10 @@
 /** The page itself: how soon and how large, that it stays alive, who can use it, and what it looks like. */
-import { createRequire } from "node:module";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { violations } from "./accessibility.ts";
 import { closeBrowser, crowding, openBrowser, openItem, show, type, verdict } from "./browser.ts";
 import type { Opened } from "./browser.ts";
 
@@ -17,35 +17,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await closeBrowser(opened);
 });
-
-const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-
-/** Violations of levels A and AA in the page as it is. */
-async function violations(page: Page): Promise<readonly string[]> {
-  // The page's policy has no place for scripts of others, so the checker comes in by the debugger's way.
-  const has = await page.evaluate(() => "axe" in globalThis);
-  if (!has) await page.evaluate(readFileSync(axe, "utf8"));
-  return page.evaluate(async () => {
-    const { axe: checker } = globalThis as unknown as {
-      readonly axe: {
-        run(
-          context: Document,
-          options: object,
-        ): Promise<{
-          readonly violations: readonly {
-            readonly id: string;
-            readonly nodes: readonly { readonly html: string }[];
-          }[];
-        }>;
-      };
-    };
-    const { violations: found } = await checker.run(document, {
-      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
-      iframes: false,
-    });
-    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
-  });
-}
 
 const pictures = fileURLToPath(new URL("../../docs/images/playground/", import.meta.url));
 

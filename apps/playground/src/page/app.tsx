@@ -19,12 +19,16 @@ import { Toolbar } from "./toolbar.tsx";
 import { useRun } from "./use-run.ts";
 import type { Theme } from "./toolbar.tsx";
 
+/** A kernel that begins before this line is seen without scrolling. */
+const linesInSight = 20;
+
 /** Milliseconds without a key before an edited program runs. */
 const editPause = 120;
 
 function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
   const { name, language, source, guide } = item;
-  return { program: { name, language, source }, settings, seconds: 10, trusted: true, guide };
+  const program = { name, language, source };
+  return { program, settings, seconds: 10, trusted: true, guide, edited: false };
 }
 
 /** What the address asks for; the first example where it asks for nothing. */
@@ -34,7 +38,7 @@ export async function firstSession(fragment: string): Promise<Session> {
   const shared = await readFragment(fragment);
   if (shared !== undefined) {
     const { program, settings } = shared;
-    return { program, settings, seconds: 10, trusted: false, guide: undefined };
+    return { program, settings, seconds: 10, trusted: false, guide: undefined, edited: false };
   }
   return sessionOf(galleryItemNamed(galleryItem(fragment) ?? "") ?? axpy);
 }
@@ -83,7 +87,10 @@ export function App({ first }: { readonly first: Session }) {
     changed: (source) => {
       setMarked(undefined);
       const { program } = latest.current;
-      rerunLatest.current({ ...latest.current, program: { ...program, source } }, editPause);
+      rerunLatest.current(
+        { ...latest.current, program: { ...program, source }, edited: true },
+        editPause,
+      );
     },
     moved: setMarked,
     run: runNow,
@@ -100,6 +107,13 @@ export function App({ first }: { readonly first: Session }) {
       marked,
     });
   }, [findings, marked, session.program.source]);
+
+  useEffect(() => {
+    // Programs of the gallery begin with what they import; the kernel is what one wants to see.
+    const line = run.kind === "finished" ? run.report.kernels[0]?.line : undefined;
+    if (!session.edited && session.guide !== undefined && line !== undefined && line > linesInSight)
+      editor.current?.showFrom(line - 1);
+  }, [session.guide, run.kind]);
 
   const open = (item: GalleryItem): void => {
     const next = sessionOf(item, session.settings);

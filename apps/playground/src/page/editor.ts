@@ -155,8 +155,11 @@ export class Editor {
     this.#view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "center" }) });
   }
 
-  focus(): void {
-    this.#view.focus();
+  /** Scrolls so that a line is near the top. */
+  showFrom(line: number): void {
+    const { doc } = this.#view.state;
+    const { from } = doc.line(Math.max(1, Math.min(doc.lines, line)));
+    this.#view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "start" }) });
   }
 
   /** Asks the types about the text. */

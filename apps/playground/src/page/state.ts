@@ -16,6 +16,8 @@ export interface Session {
   readonly trusted: boolean;
   /** The gallery's explanation that belongs to the program. */
   readonly guide: string | undefined;
+  /** Whether somebody has changed it since it was opened. */
+  readonly edited: boolean;
 }
 
 export const viewNames = [

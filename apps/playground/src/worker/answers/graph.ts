@@ -77,7 +77,20 @@ function drawnGraph(
       layer,
     });
   }
-  return { nodes, edges };
+  return { nodes: lowered(nodes, edges), edges };
+}
+
+/** Nodes that use nothing, such as constants, moved down to just above the first that uses them. */
+function lowered(
+  nodes: readonly GraphNode[],
+  edges: readonly (readonly [number, number])[],
+): readonly GraphNode[] {
+  const hasSource = new Set(edges.map(([, to]) => to));
+  return nodes.map((node) => {
+    const users = edges.filter(([from]) => from === node.id).map(([, to]) => nodes[to]?.layer ?? 1);
+    if (hasSource.has(node.id) || users.length === 0) return node;
+    return { ...node, layer: Math.max(0, Math.min(...users) - 1) };
+  });
 }
 
 /** Operands, and what the op's regions take from outside. */
