@@ -19,6 +19,9 @@ import { Toolbar } from "./toolbar.tsx";
 import { useRun } from "./use-run.ts";
 import type { Theme } from "./toolbar.tsx";
 
+/** Seconds that a program may run unless told otherwise. */
+const usualLimit = 30;
+
 /** A kernel that begins before this line is seen without scrolling. */
 const linesInSight = 20;
 
@@ -28,7 +31,7 @@ const editPause = 120;
 function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
   const { name, language, source, guide } = item;
   const program = { name, language, source };
-  return { program, settings, seconds: 10, trusted: true, guide, edited: false };
+  return { program, settings, seconds: usualLimit, trusted: true, guide, edited: false };
 }
 
 /** What the address asks for; the first example where it asks for nothing. */
@@ -38,7 +41,14 @@ export async function firstSession(fragment: string): Promise<Session> {
   const shared = await readFragment(fragment);
   if (shared !== undefined) {
     const { program, settings } = shared;
-    return { program, settings, seconds: 10, trusted: false, guide: undefined, edited: false };
+    return {
+      program,
+      settings,
+      seconds: usualLimit,
+      trusted: false,
+      guide: undefined,
+      edited: false,
+    };
   }
   return sessionOf(galleryItemNamed(galleryItem(fragment) ?? "") ?? axpy);
 }
@@ -109,10 +119,8 @@ export function App({ first }: { readonly first: Session }) {
   }, [findings, marked, session.program.source]);
 
   useEffect(() => {
-    // Programs of the gallery begin with what they import; the kernel is what one wants to see.
     const line = run.kind === "finished" ? run.report.kernels[0]?.line : undefined;
-    if (!session.edited && session.guide !== undefined && line !== undefined && line > linesInSight)
-      editor.current?.showFrom(line - 1);
+    showKernel(editor.current, session, line);
   }, [session.guide, run.kind]);
 
   const open = (item: GalleryItem): void => {
@@ -155,17 +163,7 @@ export function App({ first }: { readonly first: Session }) {
         }}
       />
       <main data-state={run.kind} data-run={started}>
-        <section class="editor-side" aria-label="Editor">
-          <div class="file-bar">
-            <span class="file">{session.program.name}</span>
-            <span class="types">{typesText[types]}</span>
-            <span class="status" role="status" data-testid="status">
-              {statusText(run)}
-            </span>
-          </div>
-          {session.guide !== undefined && <Guide session={session} run={run} />}
-          <div class="editor" ref={editorHost} />
-        </section>
+        <EditorSide {...{ session, run, types, host: editorHost }} />
         <Panel
           {...{ session, run, runner, marking, printed, refused, view, runNow }}
           show={setView}
@@ -191,6 +189,12 @@ function useTheme(): readonly [Theme, (theme: Theme) => void] {
 }
 
 const none: readonly Finding[] = [];
+
+/** Programs of the gallery begin with what they import; the kernel is what one wants to see. */
+function showKernel(editor: Editor | undefined, session: Session, line: number | undefined): void {
+  if (!session.edited && session.guide !== undefined && line !== undefined && line > linesInSight)
+    editor?.showFrom(line - 1);
+}
 
 /** Puts the program into the address, and the address onto the clipboard. */
 async function shareSession({ program, settings }: Session): Promise<void> {
@@ -255,6 +259,33 @@ const typesText: { readonly [S in LanguageState]: string } = {
   ready: "types ready",
   failed: "types could not be loaded",
 };
+
+/** The left side: the file, how the last run went, what the gallery says, and the editor. */
+function EditorSide({
+  session,
+  run,
+  types,
+  host,
+}: {
+  readonly session: Session;
+  readonly run: RunState;
+  readonly types: LanguageState;
+  readonly host: RefObject<HTMLDivElement | null>;
+}) {
+  return (
+    <section class="editor-side" aria-label="Editor">
+      <div class="file-bar">
+        <span class="file">{session.program.name}</span>
+        <span class="types">{typesText[types]}</span>
+        <span class="status" role="status" data-testid="status">
+          {statusText(run)}
+        </span>
+      </div>
+      {session.guide !== undefined && <Guide session={session} run={run} />}
+      <div class="editor" ref={host} />
+    </section>
+  );
+}
 
 /** What the gallery says of its program; what is wrong with a bug is told once it was found. */
 function Guide({ session, run }: { readonly session: Session; readonly run: RunState }) {
