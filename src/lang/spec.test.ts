@@ -3,6 +3,7 @@ import { testMistakes, trace, wrong } from "../../test/language.ts";
 import type { Mistake } from "../../test/language.ts";
 import { listFiles, readText } from "../../test/source-files.ts";
 import { languageCodes } from "../support/codes/language.ts";
+import { pipelineCodes } from "../support/codes/pipelines.ts";
 import { bf16, f32, i32, i64, i8 } from "../formats/dtype.ts";
 import {
   accumulator,
@@ -327,5 +328,5 @@ test("every code of the language has a test", () => {
   const tested = listFiles("src/lang", /\.test\.ts$/).flatMap((file) =>
     [...readText(file).matchAll(/code: "(TW1\d{3})"/g)].map((match) => match[1]),
   );
-  expect(new Set(tested)).toEqual(new Set(Object.keys(languageCodes)));
+  expect(new Set(tested)).toEqual(new Set(Object.keys({ ...languageCodes, ...pipelineCodes })));
 });
