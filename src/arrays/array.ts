@@ -16,6 +16,8 @@ import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import { arrayOfTensor, evaluate, isTensorDatum } from "../graph/evaluate/index.ts";
 import type { Tensor } from "../graph/evaluate/index.ts";
+import { disposeSymbol } from "../device/device-array.ts";
+import type { Device } from "../device/device.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import type { OpDetails, Origin } from "../graph/infer/builder.ts";
 import { capturesOf } from "../graph/ops/captures.ts";
@@ -27,6 +29,8 @@ import type { GraphAttributes, GraphOpKind, GraphOperands } from "../graph/ops/t
 import { operandsOf, regionsOf } from "../graph/ops/traverse.ts";
 import { isTensor } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
+
+import { chosenDevice, disposeValue, downloaded, isHeld, runOnDevice } from "./device.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
 const producers = new WeakMap<GraphValue, AnyGraphOp>();
@@ -111,7 +115,7 @@ export function graphOf(
     }
     const { value } = next;
     if (value === undefined || parameters.has(value)) continue;
-    const known = computed.has(value) || value.id < since;
+    const known = computed.has(value) || isHeld(value) || value.id < since;
     const op = known ? undefined : producers.get(value);
     if (op === undefined) {
       free.add(value);
@@ -129,6 +133,13 @@ export function graphOf(
 function dataOf(value: GraphValue): Tensor {
   const found = computed.get(value);
   if (found !== undefined) return found;
+  if (isHeld(value))
+    throw new TilewrightError({
+      code: "TW9315",
+      message: "an array lies on a device that is no longer chosen",
+      expected: "useDevice with its device, or await x.read() first",
+      found: "the evaluator",
+    });
   throw new TilewrightError({
     code: "TW9302",
     message: "a value of a recorded function has no data",
@@ -156,6 +167,43 @@ export function compute(values: readonly GraphValue[]): readonly Tensor[] {
     }
   }
   return values.map(dataOf);
+}
+
+/** Values with or without data, as a device takes them; those still to be computed are run there first. */
+export function onDevice(
+  device: Device,
+  values: readonly GraphValue[],
+): readonly { readonly value: GraphValue; readonly data: Tensor | undefined }[] {
+  const missing = values.filter((value) => !computed.has(value) && !isHeld(value));
+  const made = new Map<GraphValue, GraphValue>();
+  if (missing.length > 0) {
+    const { ops, free } = graphOf(missing, new Set());
+    const results = runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf));
+    for (const [i, value] of missing.entries()) made.set(value, results[i] ?? value);
+  }
+  return values.map((value) => inputOf(made.get(value) ?? value));
+}
+
+function inputOf(value: GraphValue): {
+  readonly value: GraphValue;
+  readonly data: Tensor | undefined;
+} {
+  return { value, data: isHeld(value) ? undefined : dataOf(value) };
+}
+
+/** The data of a value, wherever it is computed. */
+async function read(value: GraphValue): Promise<Tensor> {
+  const device = chosenDevice();
+  const known = computed.get(value);
+  if (known !== undefined) return known;
+  if (device === undefined && !isHeld(value)) return compute([value])[0] ?? dataOf(value);
+  const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value]);
+  const data = input?.data ?? (await downloaded(input?.value ?? value));
+  if (!isHeld(value)) {
+    computed.set(value, data);
+    producers.delete(value);
+  }
+  return data;
 }
 
 export function setData(value: GraphValue, data: Tensor): void {
@@ -191,8 +239,7 @@ export class LazyArray<D extends DTypeName = DTypeName> {
 
   /** The elements as a host array. */
   async read(): Promise<HostArray<D>> {
-    const [tensor] = compute([this.value]);
-    const array = tensor === undefined ? undefined : arrayOfTensor(tensor);
+    const array = arrayOfTensor(await read(this.value));
     if (array === undefined) throw new Error("arrays have elements that kernels have");
     return array as HostArray<D>;
   }
@@ -200,6 +247,15 @@ export class LazyArray<D extends DTypeName = DTypeName> {
   /** The elements as nested lists, a single one as itself. */
   async values(): Promise<Nested<number | bigint | boolean>> {
     return toNested(await this.read());
+  }
+
+  /** Gives its memory on a device back; on the host there is nothing to give. */
+  dispose(): void {
+    disposeValue(this.value);
+  }
+
+  [disposeSymbol](): void {
+    this.dispose();
   }
 
   toString(): string {

@@ -8,7 +8,8 @@ import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { graphValue } from "../graph/ops/node.ts";
 import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
-import { compute, runGraph, setData } from "./array.ts";
+import { compute, onDevice, runGraph, setData } from "./array.ts";
+import { chosenDevice, runOnDevice } from "./device.ts";
 import { arraysOf, inlineGraph, isRecording, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
@@ -72,8 +73,10 @@ export function jit<A extends readonly unknown[], R>(
   return Object.assign(call, { compilations });
 }
 
-/** Runs a graph now; the results have data. */
+/** Runs a graph: on the evaluator now, so that the results have data, or on the chosen device in its turn. */
 function run(graph: GraphRegion, inputs: readonly GraphValue[]): readonly GraphValue[] {
+  const device = chosenDevice();
+  if (device !== undefined) return runOnDevice(device, graph, onDevice(device, inputs));
   const results = runGraph(graph, compute(inputs));
   return results.map((tensor, i) => {
     const value = graphValue(graph.results[i]?.type ?? { kind: "token" });

@@ -85,4 +85,18 @@ export const arrayCodes = registerCodes({
     example: "vmap(add)(zeros([4]), zeros([5]))",
     remedy: "give arrays with equally many examples, or say which arguments have none",
   },
+  TW9314: {
+    title: "array used after it was disposed of",
+    cause:
+      "dispose() gave the array's memory on its device back, and then it was read or computed with.",
+    example: "x.dispose(); await x.read()",
+    remedy: "dispose of an array after its last use",
+  },
+  TW9315: {
+    title: "array on a device that is no longer chosen",
+    cause:
+      "The array was computed on a device, and the evaluator, which has its data on the host, is asked to compute with it.",
+    example: "useDevice(gpu); const y = f(x); useDevice(); jit(g)(y)",
+    remedy: "choose the device again, or read the array and make a new one from its data",
+  },
 });

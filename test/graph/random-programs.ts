@@ -1,0 +1,81 @@
+/**
+ * Random functions over arrays, of which programs are made by jit, grad and vmap in any nesting. What a function does is
+ * drawn from a seed; it takes a matrix and gives a number, stays within small numbers, and has a derivative everywhere
+ * that matters.
+ */
+import {
+  add,
+  array,
+  concatenate,
+  cos,
+  exp,
+  grad,
+  lower,
+  matmul,
+  maximum,
+  mul,
+  reshape,
+  sin,
+  sub,
+  sum,
+  tanh,
+  transpose,
+  vmap,
+} from "../../src/arrays/index.ts";
+import type { LazyArray } from "../../src/arrays/index.ts";
+import { Random } from "../../src/support/random.ts";
+
+type F32 = LazyArray<"f32">;
+type Step = (x: F32) => F32;
+
+const flips: readonly Step[] = [
+  (x) => sin(x),
+  (x) => cos(x),
+  (x) => tanh(x),
+  (x) => exp(tanh(x)),
+  (x) => mul(x, 0.5),
+  (x) => add(x, 1),
+  (x) => mul(tanh(x), x),
+  (x) => maximum(x, 0.25),
+  (x) => transpose(x),
+  (x) => reshape(x, [...x.shape].reverse()),
+  (x) => sub(x, sum(mul(x, x), { axis: 0, keepDims: true })),
+  (x) => mul(x, sum(x, { axis: 1, keepDims: true })),
+  (x) => tanh(matmul(x, transpose(x))),
+  (x) => concatenate([x, mul(x, -1)]),
+];
+
+/** A function of a seed, its steps drawn at random, and the inputs that it is called with. */
+export function randomProgram(seed: number): {
+  readonly text: string;
+  readonly shape: readonly number[];
+} {
+  const random = new Random(seed);
+  const pick = (count: number): number => Math.floor(random.uniform() * count);
+  const steps = Array.from({ length: 2 + pick(5) }, () => flips[pick(flips.length)] as Step);
+  const f = (x: F32): F32 => sum(steps.reduce((value, step) => small(step(value)), x));
+  const rows = 1 + pick(4);
+  const columns = 1 + pick(5);
+  const forms: readonly ((x: F32) => unknown)[] = [
+    f,
+    (x) => grad(f)(x),
+    (x) => vmap(f)(stack(x)),
+    (x) => vmap(grad(f))(stack(x)),
+    (x) => grad((y: F32) => sum(mul(grad(f)(y), 0.5)))(x),
+  ];
+  const form = forms[pick(forms.length)] as (x: F32) => unknown;
+  const zeros = array(Array.from({ length: rows }, () => new Array<number>(columns).fill(0)));
+  return { text: lower((x: F32) => form(x), zeros), shape: [rows, columns] };
+}
+
+/** Keeps programs small: a matrix that has grown is summed along its rows. */
+function small(x: F32): F32 {
+  const [rows = 1, columns = 1] = x.shape;
+  return rows * columns <= 256 ? x : sum(x, { axis: 0, keepDims: true });
+}
+
+function stack(x: F32): F32 {
+  const [rows = 1, columns = 1] = x.shape;
+  const batch = [1, rows, columns];
+  return concatenate([reshape(x, batch), reshape(mul(x, 0.5), batch)]);
+}
