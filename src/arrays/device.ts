@@ -24,6 +24,7 @@ import { TilewrightError } from "../support/diagnostics.ts";
 
 /** A result that a device computes or has computed. */
 interface Held {
+  readonly type: TensorType;
   readonly device: Device;
   readonly ready: Promise<DeviceArray>;
   isDisposed: boolean;
@@ -86,8 +87,10 @@ export function runOnDevice(
   graph: GraphRegion,
   inputs: readonly { readonly value: GraphValue; readonly data: Tensor | undefined }[],
 ): readonly GraphValue[] {
+  // An array may be disposed of once the call is made: its memory goes after the run.
+  const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
   const run = inTurn(async () => {
-    const given = await Promise.all(inputs.map((input) => arrayOf(device, input)));
+    const given = await Promise.all(sources.map((source) => arrayOf(device, source)));
     const program = await programOf(device, graph);
     const outputs = graph.results.map((value) => allocate(device, tensorTypeOf(value)));
     const bound = program.bind(
@@ -117,7 +120,7 @@ const forgotten = new FinalizationRegistry<Held>((entry) => {
 });
 
 function hold(value: GraphValue, device: Device, ready: Promise<DeviceArray>): void {
-  const entry: Held = { device, ready, isDisposed: false };
+  const entry: Held = { type: tensorTypeOf(value), device, ready, isDisposed: false };
   ready.catch(() => undefined);
   held.set(value, entry);
   forgotten.register(value, entry, entry);
@@ -128,7 +131,9 @@ async function disposeHeld(entry: Held): Promise<void> {
   entry.isDisposed = true;
   forgotten.unregister(entry);
   try {
-    (await entry.ready).dispose();
+    await inTurn(async () => {
+      (await entry.ready).dispose();
+    });
   } catch {
     // What was never computed holds no memory; who reads it hears why.
   }
@@ -153,13 +158,11 @@ function requireHeld(value: GraphValue): Held {
 
 async function arrayOf(
   device: Device,
-  { value, data }: { readonly value: GraphValue; readonly data: Tensor | undefined },
+  source: Tensor | Held,
 ): Promise<{ readonly array: DeviceArray; readonly isTemporary: boolean }> {
-  if (data === undefined) {
-    const entry = requireHeld(value);
-    if (entry.device === device) return { array: await entry.ready, isTemporary: false };
-  }
-  const { lanes, element } = data ?? (await downloaded(value));
+  if ("ready" in source && source.device === device)
+    return { array: await source.ready, isTemporary: false };
+  const { lanes, element } = "ready" in source ? await fetched(source) : source;
   const dtype = storageOf(element);
   if (dtype === undefined) throw new Error(`devices have no ${element}`);
   if (lanes.length === 0) return { array: device.allocate(dtype, [1]), isTemporary: true };
@@ -167,10 +170,13 @@ async function arrayOf(
   return { array, isTemporary: true };
 }
 
+async function fetched({ device, ready, type }: Held): Promise<Tensor> {
+  const lanes = toLanes(await device.download(await ready));
+  return tensor(type.element, type.shape, sizeOf(type.shape) === 0 ? lanes.slice(0, 0) : lanes);
+}
+
 /** The data of a value that lies on a device. */
 export async function downloaded(value: GraphValue): Promise<Tensor> {
-  const { device, ready } = requireHeld(value);
-  const { element, shape } = tensorTypeOf(value);
-  const lanes = toLanes(await device.download(await ready));
-  return tensor(element, shape, sizeOf(shape) === 0 ? lanes.slice(0, 0) : lanes);
+  const entry = requireHeld(value);
+  return inTurn(() => fetched(entry));
 }
