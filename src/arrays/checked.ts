@@ -14,7 +14,9 @@ import {
 } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
 import { isReadable, isRecord } from "../support/options.ts";
+import { Device } from "../device/device.ts";
 import { LazyArray } from "./array.ts";
+import * as devices from "./device.ts";
 import * as control from "./control.ts";
 import * as functions from "./functions.ts";
 import * as compiling from "./jit.ts";
@@ -237,3 +239,9 @@ export const jvp = checked(
   transforms.jvp,
 );
 export const mapTree = checked("mapTree", [tree, functionKind], trees.mapTree);
+
+const device: ArgumentKind = {
+  expected: "a device, as open(…) gives it, or nothing",
+  holds: (value) => value instanceof Device,
+};
+export const useDevice = checked("useDevice", [optional(device)], devices.useDevice);

@@ -10,7 +10,6 @@
 export { LazyArray, LazyArray as Array } from "./array.ts";
 export * from "./checked.ts";
 export type { Operand } from "./functions.ts";
-export { useDevice } from "./device.ts";
 export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
 export * as nn from "./nn.ts";
 export * as random from "./random.ts";
