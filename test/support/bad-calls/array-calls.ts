@@ -208,6 +208,11 @@ export const arrayCalls: readonly BadCall[] = [
   ),
   ...["jit", "grad", "valueAndGrad", "vmap"].map((name) => call(name, f, options())),
   call("lower", f, array),
+  // No device is one that can be chosen: the evaluator.
+  call(
+    "useDevice",
+    parameter(() => undefined, "undefined"),
+  ),
   call("vjp", f, array),
   call(
     "jvp",
