@@ -155,3 +155,12 @@ describe("values of options", () => {
     expect(() => parseDimension(text, {})).toThrow(/must/);
   });
 });
+
+test("a kernel on the evaluator, which runs programs, is a mistake", async () => {
+  let work: Promise<unknown> | undefined;
+  const program = buildProgram("1.2.3", (command) => {
+    work = Promise.resolve(command(undefined as never));
+  });
+  program.parse(["run", "a.ts", "--device", "evaluator"], { from: "user" });
+  await expect(work).rejects.toMatchObject({ code: "TW5013" });
+});

@@ -1,6 +1,6 @@
 /** The calls, each with what its parameters take. */
 import * as library from "tilewright";
-import type { GivenArray } from "tilewright";
+import type { GivenArray, Tile } from "tilewright";
 import { f32, i32 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
 import { checkKernel, compareWithReference } from "tilewright/testing";
@@ -29,6 +29,9 @@ const body = parameter(() => () => undefined, "function");
 const axis = parameter(() => 0, "negative", "zero");
 const array = parameter(() => numbers);
 const data = parameter(() => new Float32Array(8), "undefined");
+
+/** The positions of a tile's elements along its first axis. */
+const positions = ({ shape: extents }: Tile): Tile => library.iota(i32, extents, 0);
 
 const layoutText = parameter(() => "(L0 L1 L2 L3 L4 W0 W1)", "text", "empty");
 
@@ -177,6 +180,27 @@ const language: readonly BadCall[] = [
     parameter(() => 1, ...numberTakes),
   ),
   traced("concatenate", parameter(given(({ tile: each }) => [each, each])), axis),
+  traced("takeAlong", square, parameter(given(({ square: each }) => positions(each))), axis),
+  traced("flip", square, axis),
+  traced(
+    "roll",
+    square,
+    parameter(() => 1, "negative", "zero"),
+    axis,
+  ),
+  traced(
+    "topK",
+    square,
+    parameter(() => 1),
+    axis,
+    options(),
+  ),
+  traced(
+    "histogram",
+    parameter(given(({ square: each }) => positions(each))),
+    parameter(() => 64),
+    options(),
+  ),
   traced(
     "dot",
     square,
@@ -220,7 +244,7 @@ const language: readonly BadCall[] = [
     member(
       "square",
       name,
-      parameter(() => 0, "undefined", "negative", "zero"),
+      parameter(() => 0, "undefined", "negative", "zero", "numbers"),
       options(),
     ),
   ),
