@@ -78,6 +78,12 @@ describe("stages", () => {
 
   test("show what a stage has changed", async () => {
     await page.click('.stage-path button:has-text("place")');
+    await page.$eval('[aria-label="Right: place"]', (list) => {
+      list.scrollTop = 0;
+    });
+    await page.waitForSelector(
+      '[aria-label="Right: place"] .text-line.new:has-text("target sm_90a")',
+    );
     const added = await page.$$eval('[aria-label="Right: place"] .text-line.new', (lines) =>
       lines.map((line) => line.textContent),
     );
@@ -89,9 +95,12 @@ describe("stages", () => {
 
   test("are read with the keyboard", async () => {
     await page.focus('[aria-label="Right: place"]');
-    for (let i = 0; i < 9; i += 1) await page.keyboard.press("ArrowDown");
     const current = '[aria-label="Right: place"] .text-line.current';
-    const line = Number(await page.getAttribute(current, "data-line"));
+    let line = 0;
+    for (let step = 0; step < 40 && line === 0; step += 1) {
+      await page.keyboard.press("ArrowDown");
+      line = Number(await page.getAttribute(current, "data-line"));
+    }
     await page.keyboard.press("Enter");
     expect(line).toBeGreaterThan(0);
     await page.waitForSelector(

@@ -99,7 +99,12 @@ function StageColumn({
         options={stages.map((each) => [each.name, each.name])}
         choose={choose}
       />
-      <LineList lines={stage.lines} label={`${side}: ${stage.name}`} marking={marking} />
+      <LineList
+        key={stage.name}
+        lines={stage.lines}
+        label={`${side}: ${stage.name}`}
+        marking={marking}
+      />
     </div>
   );
 }
