@@ -1,6 +1,7 @@
 /** A real browser on the built playground: where it is found, how it is opened, and how slow the machine is just now. */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
@@ -43,7 +44,8 @@ export function crowding(): number {
   let sum = 0;
   while (performance.now() - begin < 200) sum += Math.sqrt(sum + 1);
   const { user, system } = process.cpuUsage(used);
-  return Math.max(1, (performance.now() - begin) / ((user + system) / 1000));
+  const waited = (performance.now() - begin) / ((user + system) / 1000);
+  return Math.max(1, waited, (loadavg()[0] ?? 0) / availableParallelism());
 }
 
 /** The number of the run that was the last one before something was done. */

@@ -26,7 +26,7 @@ const usualLimit = 30;
 const linesInSight = 20;
 
 /** Milliseconds without a key before an edited program runs. */
-const editPause = 120;
+const editPause = 80;
 
 function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
   const { name, language, source, guide } = item;
@@ -53,7 +53,12 @@ export async function firstSession(fragment: string): Promise<Session> {
   return sessionOf(galleryItemNamed(galleryItem(fragment) ?? "") ?? axpy);
 }
 
-export function App({ first }: { readonly first: Session }) {
+interface AppProps {
+  readonly first: Session;
+  readonly frame: HTMLIFrameElement;
+}
+
+export function App({ first, frame }: AppProps) {
   const [session, setSession] = useState(first);
   const [marked, setMarked] = useState<number>();
   const [view, setView] = useState<ViewName>("results");
@@ -61,7 +66,7 @@ export function App({ first }: { readonly first: Session }) {
   const [isGalleryOpen, setGalleryOpen] = useState(false);
   const [theme, setTheme] = useTheme();
   const [types, setTypes] = useState<LanguageState>("not loaded");
-  const runner = useMemo(() => new Runner(document.body), []);
+  const runner = useMemo(() => new Runner(frame), []);
   const { started, run, printed, refused, start, forget } = useRun(runner);
   const client = useMemo(() => new LanguageClient(setTypes), []);
   const editor = useRef<Editor>(undefined);

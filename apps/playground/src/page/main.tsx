@@ -3,10 +3,11 @@ import { render } from "preact";
 import { App, firstSession } from "./app.tsx";
 
 const host = document.getElementById("app");
-if (host !== null) {
+const frame = document.querySelector<HTMLIFrameElement>("#sandbox");
+if (host !== null && frame !== null) {
   const first = await firstSession(location.hash);
   host.textContent = "";
-  render(<App first={first} />, host);
+  render(<App first={first} frame={frame} />, host);
 }
 
 // Once everything is there, the next visit needs no network.

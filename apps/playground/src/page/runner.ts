@@ -98,8 +98,8 @@ export class Runner {
   #current: RemoteWorker | undefined;
   #stop: (() => void) | undefined;
 
-  constructor(host: HTMLElement) {
-    this.#frame = openFrame(host);
+  constructor(frame: HTMLIFrameElement) {
+    this.#frame = openFrame(frame);
     this.#spare = this.#start();
   }
 
@@ -168,24 +168,28 @@ export class Runner {
   }
 }
 
-/** Loads the frame and hands it the worker's code, once. */
-async function openFrame(host: HTMLElement): Promise<Window> {
-  const frame = document.createElement("iframe");
-  frame.setAttribute("sandbox", "allow-scripts");
-  frame.title = "Where programs run";
-  frame.hidden = true;
-  frame.src = "sandbox.html";
-  const ready = new Promise<Window>((resolve) => {
+/** Hands the worker's code to the page's frame, once it listens. */
+async function openFrame(frame: HTMLIFrameElement): Promise<Window> {
+  const loading = fetch("worker.js").then((response) => response.text());
+  const target = await listening(frame);
+  target.postMessage({ kind: "code", code: await loading }, "*");
+  return target;
+}
+
+/** Milliseconds between two questions whether the frame is there. */
+const helloInterval = 20;
+
+/** A frame without origin tells nobody that it has loaded, so it is asked until it answers. */
+function listening(frame: HTMLIFrameElement): Promise<Window> {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      frame.contentWindow?.postMessage({ kind: "hello" }, "*");
+    }, helloInterval);
     addEventListener("message", function listen({ source }) {
-      if (source !== frame.contentWindow || frame.contentWindow === null) return;
+      if (source === null || source !== frame.contentWindow) return;
       removeEventListener("message", listen);
+      clearInterval(timer);
       resolve(frame.contentWindow);
     });
   });
-  host.append(frame);
-  const response = await fetch("worker.js");
-  const code = await response.text();
-  const target = await ready;
-  target.postMessage({ kind: "code", code }, "*");
-  return target;
 }

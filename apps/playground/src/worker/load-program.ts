@@ -7,7 +7,7 @@
  */
 import { parse } from "es-module-lexer/js";
 import { transform } from "sucrase";
-import type { ModuleExports } from "./modules.ts";
+import type { Importable, ModuleExports } from "./modules.ts";
 import type { SourceLines } from "./source-lines.ts";
 
 /** Where modules made from text find what they export. */
@@ -28,11 +28,11 @@ export class ImportError extends Error {
 /** Runs the text; resolves to what it exports. */
 export async function loadProgram(
   source: string,
-  modules: { readonly [specifier: string]: ModuleExports },
+  modules: { readonly [specifier: string]: Importable },
   lines: SourceLines,
 ): Promise<ModuleExports> {
   const { code } = transform(source, { transforms: ["typescript"], disableESTransforms: true });
-  const url = moduleUrl(withImports(code, modules));
+  const url = moduleUrl(await withImports(code, modules));
   lines.isProgram(url);
   return (await import(url)) as ModuleExports;
 }
@@ -42,23 +42,24 @@ function moduleUrl(code: string): string {
 }
 
 /** The code with the names of modules replaced by addresses. */
-function withImports(
+async function withImports(
   code: string,
-  modules: { readonly [specifier: string]: ModuleExports },
-): string {
+  modules: { readonly [specifier: string]: Importable },
+): Promise<string> {
   const [imports] = parse(code);
   let text = "";
   let end = 0;
   for (const { specifier: name, start, end: stop, type } of imports) {
     // Of an import whose name is computed, the browser says what it thinks of it.
     if (name === undefined || name === null) continue;
-    const exports = modules[name];
-    if (exports === undefined) {
+    const found = modules[name];
+    if (found === undefined) {
       const line = code.slice(0, start).split("\n").length;
       const known = Object.keys(modules).join(", ");
       throw new ImportError(`there is no module ${name} here; there are ${known}`, line);
     }
-    const address = moduleOf(name, exports);
+    const exports = typeof found === "function" ? await found() : found;
+    const address = moduleOf(name, exports as ModuleExports);
     text += code.slice(end, start) + (type === "dynamic" ? JSON.stringify(address) : address);
     end = stop;
   }

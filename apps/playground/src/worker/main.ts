@@ -7,7 +7,6 @@ import type { FromWorker, Question, ToWorker } from "../protocol.ts";
 import { answers } from "./answers/index.ts";
 import { runProgram } from "./run.ts";
 import type { FinishedRun } from "./run.ts";
-import { runGraph } from "./run-graph.ts";
 import { SourceLines } from "./source-lines.ts";
 
 function serve(port: MessagePort): void {
@@ -26,7 +25,7 @@ function serve(port: MessagePort): void {
       const { program, settings } = data;
       run =
         program.language === "stablehlo"
-          ? runGraph(program, settings, post)
+          ? (await import("./run-graph.ts")).runGraph(program, settings, post)
           : await runProgram(program, settings, post);
       post({ kind: "finished", report: run.report });
       return;

@@ -22,7 +22,7 @@ import { deadlockGraph } from "./deadlock-graph.ts";
 import { generatedLaunch } from "./inputs.ts";
 import { loadProgram } from "./load-program.ts";
 import { importable } from "./modules.ts";
-import type { ModuleExports } from "./modules.ts";
+import type { Importable, ModuleExports } from "./modules.ts";
 import { openRecorded, Recording } from "./recording.ts";
 import type { RecordedArray } from "./recording.ts";
 import { SourceLines } from "./source-lines.ts";
@@ -100,7 +100,7 @@ class Execution {
   }
 
   /** What the program imports: the library, with devices and kernels that are kept. */
-  #modules(): { readonly [specifier: string]: ModuleExports } {
+  #modules(): { readonly [specifier: string]: Importable } {
     const open = async (name?: DeviceName, options: OpenOptions = {}): Promise<Device> => {
       if (name === "gpu") return library.open(name, options);
       const { schedule = this.#settings.schedule, seed = this.#settings.seed } = options;

@@ -11,7 +11,6 @@ import type { FinishedRun } from "../run.ts";
 import type { FinishedGraph } from "../run-graph.ts";
 import { readValues } from "../values.ts";
 import { costReport } from "./cost.ts";
-import { graphReport } from "./graph.ts";
 import { elementMap, layoutReport } from "./layouts.ts";
 import { kernelStages } from "./stages.ts";
 import { memoryReport, timelineReport } from "./timeline.ts";
@@ -89,8 +88,9 @@ export const answers: Answers = {
     if (array === undefined) throw new Error("there is no such array");
     return readValues(array.value, asks);
   },
-  graph: (run) => {
+  graph: async (run) => {
     if (!("graph" in run) || run.graph === undefined) throw new Error("the program is no graph");
+    const { graphReport } = await import("./graph.ts");
     return graphReport(run.graph, run.lines);
   },
 };
