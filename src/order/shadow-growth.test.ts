@@ -75,7 +75,8 @@ describe("shadow memory", () => {
     const writer = begin(shadow, readers, "write", new Knowledge(all, Clock.empty, Clock.empty));
     writer.run(0, 64);
     expect(writer.conflicts).toEqual([]);
-    expect(performance.now() - start).toBeLessThan(1000);
+    // Readers times readers would take minutes; a machine that has other things to do is given seconds.
+    expect(performance.now() - start).toBeLessThan(10_000);
   });
 
   test("remembers of each agent the last read only", () => {
