@@ -4,6 +4,8 @@ import { defineConfig } from "vitepress";
 const guide = [
   ["The language", "language"],
   ["Running kernels", "running"],
+  ["Kernels", "kernels"],
+  ["Pipelines", "pipelines"],
   ["The simulator", "simulator"],
   ["The emulator", "emulator"],
   ["Layouts", "layouts"],
@@ -49,7 +51,10 @@ export default defineConfig({
   head: [["link", { rel: "icon", href: `${process.env["SITE_BASE"] ?? "/"}icon.svg` }]],
   // Links to files of the repository lead out of the site.
   ignoreDeadLinks: true,
-  markdown: { lineNumbers: false },
+  // The usual colours of code are too faint for some eyes.
+  markdown: {
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+  },
   themeConfig: {
     logo: "/icon.svg",
     nav: [
