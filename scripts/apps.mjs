@@ -27,7 +27,9 @@ function run(command, given, settings = {}) {
 }
 
 if (!existsSync(join(apps, "node_modules")))
-  run("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"], { cwd: apps });
+  run("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"], {
+    cwd: apps,
+  });
 
 /** Runs tests of what was built; where there is no browser to run them in, says so. */
 async function tryOut(which) {
