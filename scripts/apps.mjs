@@ -27,9 +27,7 @@ function run(command, given, settings = {}) {
 }
 
 if (!existsSync(join(apps, "node_modules")))
-  run("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save"], {
-    cwd: apps,
-  });
+  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: apps });
 
 /** Runs tests of what was built; where there is no browser to run them in, says so. */
 async function tryOut(which) {
