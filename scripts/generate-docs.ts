@@ -6,12 +6,12 @@
  *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
  */
-import { format } from "prettier";
 import { renderGraphReference } from "../src/graph/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
 import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";
 import { drawLayouts } from "./layout-drawings.ts";
+import { formatPage } from "./results-section.ts";
 
 /** The areas of the registry by the first digit of a code. */
 const areas: { readonly [digit: string]: string } = {
@@ -81,10 +81,7 @@ export async function generateDocs(): Promise<readonly { path: string; text: str
     { path: "docs/stablehlo-operations.md", text: renderGraphReference() },
   ];
   const formatted = await Promise.all(
-    pages.map(async ({ path, text }) => ({
-      path,
-      text: await format(text, { parser: "markdown", printWidth: 100 }),
-    })),
+    pages.map(async ({ path, text }) => ({ path, text: await formatPage(text) })),
   );
   return [...formatted, ...drawLayouts()];
 }

@@ -8,7 +8,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { format } from "prettier";
+import { format } from "oxfmt";
 
 const closing = "<!-- end of results -->";
 
@@ -21,9 +21,17 @@ export function replaceResults(page: string, command: string, results: string): 
   return `${page.slice(0, start + opening.length)}\n\n${results}\n\n${page.slice(end)}`;
 }
 
+/** A page in the repository's format. */
+export async function formatPage(text: string): Promise<string> {
+  const { code, errors } = await format("page.md", text, { printWidth: 100 });
+  const [error] = errors;
+  if (error !== undefined) throw new Error(error.message);
+  return code;
+}
+
 /** Replaces the results in a page of docs/, in the repository's format. */
 export async function writeResults(name: string, command: string, results: string): Promise<void> {
   const path = fileURLToPath(new URL(`../docs/${name}`, import.meta.url));
   const page = replaceResults(readFileSync(path, "utf8"), command, results);
-  writeFileSync(path, await format(page, { parser: "markdown", printWidth: 100 }));
+  writeFileSync(path, await formatPage(page));
 }

@@ -1,8 +1,8 @@
 /** The GPU's part of the page on benchmarks, which is made from what was measured. */
-import { format } from "prettier";
 import { describe, expect, test } from "vitest";
 import { gpuChart, gpuReport, peersOf, withRun } from "../bench/gpu/figures.ts";
 import type { GpuFigures } from "../bench/gpu/figures.ts";
+import { formatPage } from "../scripts/results-section.ts";
 import { expectGolden, withSection } from "./golden.ts";
 import { readText } from "./source-files.ts";
 
@@ -14,7 +14,7 @@ const figures = JSON.parse(readText(measured)) as GpuFigures;
 test("the page on benchmarks shows the figures of the GPU", async () => {
   const report = gpuReport(figures, chart.slice("docs/".length));
   const text = withSection(page, readText(page), "gpu", report);
-  expectGolden(page, await format(text, { parser: "markdown", printWidth: 100 }));
+  expectGolden(page, await formatPage(text));
   expectGolden(chart, gpuChart(figures));
 });
 

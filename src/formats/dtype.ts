@@ -23,7 +23,15 @@ import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 export type FloatName =
-  "f64" | "f32" | "tf32" | "f16" | "bf16" | "f8e4m3fn" | "f8e5m2" | "f8e8m0fnu" | "f4e2m1fn";
+  | "f64"
+  | "f32"
+  | "tf32"
+  | "f16"
+  | "bf16"
+  | "f8e4m3fn"
+  | "f8e5m2"
+  | "f8e8m0fnu"
+  | "f4e2m1fn";
 export type SignedName = "i4" | "i8" | "i16" | "i32" | "i64";
 export type UnsignedName = "u4" | "u8" | "u16" | "u32" | "u64";
 export type IntegerName = SignedName | UnsignedName;

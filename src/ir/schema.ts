@@ -129,7 +129,8 @@ export interface Traits<O extends string = string, A extends string = string> {
   readonly meets: readonly Meeting[];
   /** Who may learn of what the lanes did before; wider where the optional operand or the list is given. */
   readonly tells:
-    Scope | { readonly with: O | A; readonly scope: Scope; readonly otherwise: Scope };
+    | Scope
+    | { readonly with: O | A; readonly scope: Scope; readonly otherwise: Scope };
   /** Whose accesses the lanes may rely on afterwards. */
   readonly hears: Scope;
   /** Whether its lanes may need shared memory of their own; `src/layout/plan/scratch.ts` has a rule then. */

@@ -39,7 +39,11 @@ export type DataOf<K extends DataKind, D extends DTypeName> = DataKinds<D>[K];
  * size that is known at launch an i32 scalar.
  */
 export type Operand<D extends DTypeName> =
-  number | HostValue<D> | Scalar<D> | Tile<D> | (D extends "i32" ? SymbolicSize : never);
+  | number
+  | HostValue<D>
+  | Scalar<D>
+  | Tile<D>
+  | (D extends "i32" ? SymbolicSize : never);
 
 /** The result of combining a `K` with operands `O`: a tile if any of them is one. */
 export type Combined<K extends DataKind, O, D extends DTypeName> = [

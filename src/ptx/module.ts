@@ -239,7 +239,13 @@ export interface Block {
 }
 
 export type Statement =
-  Instruction | Label | Pragma | TargetList | CallPrototype | Variable | Block;
+  | Instruction
+  | Label
+  | Pragma
+  | TargetList
+  | CallPrototype
+  | Variable
+  | Block;
 
 export type Linkage = "visible" | "extern" | "weak" | "common";
 

@@ -30,7 +30,13 @@ export interface Inflight {
 }
 
 export type SlotValue =
-  ScalarValue | Lanes | View | BarrierArray | SemaphoreArray | Inflight | undefined;
+  | ScalarValue
+  | Lanes
+  | View
+  | BarrierArray
+  | SemaphoreArray
+  | Inflight
+  | undefined;
 
 export function numberAt(agent: Agent, slot: number): number {
   return agent.slots[slot] as number;

@@ -98,7 +98,9 @@ export const mailbox = family<SendMistake>({
 });
 
 type MulticastMistake =
-  "a peer does not wait" | "a peer still reads" | "a peer's reads not committed";
+  | "a peer does not wait"
+  | "a peer still reads"
+  | "a peer's reads not committed";
 
 const rounds = 3;
 

@@ -6,7 +6,13 @@ import { expect } from "vitest";
 import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 
 export type NumberArray =
-  Uint8Array | Uint16Array | Int16Array | Uint32Array | Int32Array | Float32Array | Float64Array;
+  | Uint8Array
+  | Uint16Array
+  | Int16Array
+  | Uint32Array
+  | Int32Array
+  | Float32Array
+  | Float64Array;
 export type Data = NumberArray | BigInt64Array | BigUint64Array;
 
 export type Argument =

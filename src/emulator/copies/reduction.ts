@@ -23,7 +23,15 @@ export function reductionOf(modifiers: readonly string[]): ReductionOperation | 
 }
 
 export type ReductionType =
-  "u32" | "s32" | "u64" | "s64" | "f16" | "bf16" | "f32" | "f32.ftz" | "f64";
+  | "u32"
+  | "s32"
+  | "u64"
+  | "s64"
+  | "f16"
+  | "bf16"
+  | "f32"
+  | "f32.ftz"
+  | "f64";
 
 export const reductionTypeBytes: { readonly [T in ReductionType]: number } = Object.freeze({
   u32: 4,

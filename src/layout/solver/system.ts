@@ -62,7 +62,9 @@ export interface Application<C extends Candidate = Candidate> {
 }
 
 export type Expression<C extends Candidate = Candidate> =
-  Variable<C> | Constant<C> | Application<C>;
+  | Variable<C>
+  | Constant<C>
+  | Application<C>;
 
 /** Who states a constraint and what it says, in words for a report. */
 export interface Origin {

@@ -188,7 +188,12 @@ export interface SemaphoreValue {
 export type RefValue = GlobalValue | ReshapedValue | SharedValue;
 
 export type EmittedValue =
-  ScalarValue | TileValue | InflightValue | RefValue | BarrierValue | SemaphoreValue;
+  | ScalarValue
+  | TileValue
+  | InflightValue
+  | RefValue
+  | BarrierValue
+  | SemaphoreValue;
 
 /** The class of a word of a tile. */
 export function wordClass(dtype: DType): RegisterClass {
