@@ -163,6 +163,11 @@ export class DeviceArray<N extends DTypeName = DTypeName> {
     });
   }
 
+  /** @internal All that lies from its first element to its last, as one axis. */
+  span(): DeviceArray<N> {
+    return this.#view(0, [spanOf(this)], undefined);
+  }
+
   /** @internal Bytes of this array, from `offset` on, as elements of another format. */
   part<M extends DTypeName>(
     dtype: DType<M>,

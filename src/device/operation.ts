@@ -30,9 +30,13 @@ import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
 
-/** An argument of the operation or an array of its scratch, as it is or under another shape; or the value of a scalar. */
+/**
+ * An argument of the operation or an array of its scratch, as it is, under another shape, or flat: all that it spans
+ * from its first element to its last, for a kernel with strides of its own; or the value of a scalar.
+ */
 export type PlannedArgument =
   | { readonly argument: string; readonly shape?: readonly number[] | undefined }
+  | { readonly argument: string; readonly flat: true }
   | { readonly scalar: HostValue };
 
 export interface PlannedLaunch {
@@ -264,15 +268,17 @@ function requireArguments(
 
 /** The cost of a launch, whose dimensions follow from the shapes of what it is given. */
 function launchCost(
-  { kernel: definition, arguments: given, dimensions = {} }: PlannedLaunch,
+  { kernel: definition, arguments: inOrder, dimensions = {} }: PlannedLaunch,
   arrays: ReadonlyMap<string, ArrayDescription>,
   target: Target,
 ): Cost {
   const descriptions = new Map<string, ArrayDescription>();
-  for (const [parameter, argument] of Object.entries(given)) {
+  for (const [parameter, argument] of Object.entries(inOrder)) {
     const array = "argument" in argument ? arrays.get(argument.argument) : undefined;
     if (array === undefined || !("argument" in argument)) continue;
-    descriptions.set(parameter, { dtype: array.dtype, shape: argument.shape ?? array.shape });
+    const { dtype, shape } = array;
+    const given = "flat" in argument ? [elementCount(shape)] : (argument.shape ?? shape);
+    descriptions.set(parameter, { dtype, shape: given });
   }
   const { kernel } = definition;
   return kernelCost(kernel, bindDimensions(kernel, descriptions, dimensions, target));

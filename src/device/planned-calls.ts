@@ -49,9 +49,9 @@ function valueOf(
   const value = values.get(argument.argument);
   if (value === undefined)
     throw new Error(`plans are checked, yet ${argument.argument} is missing`);
-  return argument.shape !== undefined && value instanceof DeviceArray
-    ? value.reshape(argument.shape)
-    : value;
+  if (!(value instanceof DeviceArray)) return value;
+  if ("flat" in argument) return value.span();
+  return argument.shape === undefined ? value : value.reshape(argument.shape);
 }
 
 /** Launches bound as one piece of work, and how to give back what only that piece uses. */

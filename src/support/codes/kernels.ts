@@ -33,9 +33,10 @@ export const kernelCodes = registerCodes({
   TW9005: {
     title: "function that gives another tile",
     cause:
-      "The epilogue of an operation gives a tile of the shape that it was given and of the result's format.",
+      "The function that an operation was given has to give tiles of the names, formats and shape that the operation expects, and to compute each element from elements in the same place.",
     example: "matmul({ a: bf16, b: bf16, epilogue: ({ sums }) => sums })",
-    remedy: "end with cast(dtype), and keep the shape",
+    remedy:
+      "end with cast(dtype), keep the shape, and reduce or move elements with another operation",
   },
   TW9008: {
     title: "plan that cannot be carried out",

@@ -1,0 +1,91 @@
+/** Elementwise operations that need no function of the user's: other formats, other strides, one value everywhere. */
+import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import { dim, full } from "../../lang/index.ts";
+import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { requireKnownOptions } from "../../support/options.ts";
+import { givenArray, isFormat, requireShape } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { mapping } from "./map.ts";
+import type { MapConfiguration } from "./map-kernel.ts";
+
+type FromX<X extends DTypeName, Out extends DTypeName> = Operation<
+  { readonly x: ArraySpec<X> },
+  { readonly out: ArraySpec<Out> },
+  Empty,
+  MapConfiguration
+>;
+
+export interface CastSpec<X extends DTypeName, Out extends DTypeName> {
+  readonly x: GivenArray<X>;
+  /** A format, or an array that lies otherwise than by rows. */
+  readonly out: GivenArray<Out>;
+}
+
+/** The same numbers in another format, by the rules of the language's `cast`. */
+export function cast<X extends DTypeName, Out extends DTypeName>(
+  spec: CastSpec<X, Out>,
+): FromX<X, Out> {
+  const location = captureLocation();
+  requireKnownOptions("cast", spec, ["x", "out"], "TW1033", location);
+  return converted("cast", spec.x, spec.out, location) as unknown as FromX<X, Out>;
+}
+
+export interface CopySpec<D extends DTypeName> {
+  readonly x: GivenArray<D>;
+  /** Where it lies otherwise than by rows. */
+  readonly out?: ArraySpec<D>;
+}
+
+/** The same numbers, lying by rows unless told otherwise. */
+export function copy<D extends DTypeName>(spec: CopySpec<D>): FromX<D, D> {
+  const location = captureLocation();
+  requireKnownOptions("copy", spec, ["x", "out"], "TW1033", location);
+  const x = givenArray("x", "copy", spec.x, [dim("n")], location);
+  return converted("copy", x, spec.out ?? x.dtype, location) as unknown as FromX<D, D>;
+}
+
+function converted(name: string, x: GivenArray, out: GivenArray, location: Location): Operation {
+  const source = givenArray("x", name, x, [dim("n")], location);
+  const target = givenArray("out", name, out, source.shape, location);
+  requireShape("out", name, target, source.shape, location);
+  return mapping(
+    { x: source },
+    ({ x: tile }) => ({ out: asTile(tile).cast(target.dtype) }),
+    { name, outputs: isFormat(out) ? {} : { out: target } },
+    location,
+  );
+}
+
+function asTile(value: unknown): Tile {
+  return value as Tile;
+}
+
+export interface FillSpec<D extends DTypeName> {
+  /** A format is an array of n elements. */
+  readonly out: GivenArray<D>;
+  readonly value: number | HostValue<D>;
+}
+
+export type FillOperation<D extends DTypeName> = Operation<
+  Empty,
+  { readonly out: ArraySpec<D> },
+  Empty,
+  MapConfiguration
+>;
+
+/** One value everywhere. Sizes that no array tells are given with the launch: `{ dimensions: { n } }`. */
+export function fill<D extends DTypeName>(spec: FillSpec<D>): FillOperation<D> {
+  const location = captureLocation();
+  requireKnownOptions("fill", spec, ["out", "value"], "TW1033", location);
+  const out = givenArray("out", "fill", spec.out, [dim("n")], location);
+  const value = (): Tile => full(out.dtype as DType<D>, [1, 1], spec.value);
+  return mapping(
+    {},
+    () => ({ out: value() }),
+    { name: "fill", outputs: { out } },
+    location,
+  ) as unknown as FillOperation<D>;
+}

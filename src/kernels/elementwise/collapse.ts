@@ -1,0 +1,54 @@
+/**
+ * The axes that an elementwise operation goes over, as few as there can be. Axes of one element go, axes are ordered as
+ * the first result lies in memory, and neighbours that every array goes through evenly become one:
+ *
+ *   out f32[64, 128, 32], x f32[64, 128, 32], bias f32[32]
+ *
+ *   | axis | extent | out  | x    | bias |          | axis | extent | out | x  | bias |
+ *   |------|--------|------|------|------|          |------|--------|-----|----|------|
+ *   | 0    | 64     | 4096 | 4096 | 0    |    ──▶   | 0    | 8192   | 32  | 32 | 0    |
+ *   | 1    | 128    | 32   | 32   | 0    |          | 1    | 32     | 1   | 1  | 1    |
+ *   | 2    | 32     | 1    | 1    | 1    |
+ *
+ * A stride of 0 repeats an array along the axis.
+ */
+
+/** An axis, and how far apart elements of each array are along it. */
+export interface CollapsedAxis {
+  readonly extent: number;
+  readonly strides: readonly number[];
+}
+
+/** An index is an i32. */
+const mostElements = 2 ** 31 - 1;
+
+/** The axes of a launch, slowest first; at least one. The first array is the one that decides their order. */
+export function collapsedAxes(
+  shape: readonly number[],
+  arrays: readonly (readonly number[])[],
+): readonly CollapsedAxis[] {
+  const axes = shape
+    .map((extent, axis) => ({ extent, strides: arrays.map((strides) => strides[axis] ?? 0) }))
+    .filter(({ extent }) => extent !== 1)
+    .sort((left, right) => (right.strides[0] ?? 0) - (left.strides[0] ?? 0));
+  const merged: CollapsedAxis[] = [];
+  for (const axis of axes) {
+    const outer = merged.at(-1);
+    if (outer !== undefined && continues(outer, axis))
+      merged[merged.length - 1] = joined(outer, axis);
+    else merged.push(axis);
+  }
+  return merged.length > 0 ? merged : [{ extent: 1, strides: arrays.map(() => 1) }];
+}
+
+/** Whether a step along the outer axis is, for every array, as far as the whole inner one. */
+function continues(outer: CollapsedAxis, inner: CollapsedAxis): boolean {
+  return (
+    outer.extent * inner.extent <= mostElements &&
+    outer.strides.every((stride, array) => stride === (inner.strides[array] ?? 0) * inner.extent)
+  );
+}
+
+function joined(outer: CollapsedAxis, inner: CollapsedAxis): CollapsedAxis {
+  return { extent: outer.extent * inner.extent, strides: inner.strides };
+}

@@ -1,0 +1,188 @@
+/**
+ * The kernel of an elementwise operation. A block makes a window of the two axes that matter most: the one along which
+ * the result lies, and another where an array lies along that one, or where rows are short:
+ *
+ *   out [m, n] by rows, x [m, n] by columns        windows of 64 × 64, read along m, written along n
+ *   out [m, 48], bias [48]                          windows of 64 × 64: several rows at once
+ *   out [n], x [n]                                  windows of 1 × 4096
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, cdiv, dim, kernel, slice } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, ScalarSpec, Tile } from "../../lang/index.ts";
+import { alignment, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import type { CollapsedAxis } from "./collapse.ts";
+
+/** An array of the operation, by its name there. */
+export interface MappedArray {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly isOutput: boolean;
+}
+
+/** How windows lie; the part of a launch that a kernel is made for. */
+export interface MapConfiguration {
+  /** The axis of a window's rows; −1 where a window has one row. */
+  readonly rowAxis: number;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Bytes of one array that a lane has in flight, and of all together. */
+const bytesInFlight = 64;
+const mostBytes = 320;
+/** A window whose rows and columns both lie along some array. */
+const squareBytes = 128;
+
+export function chooseWindow(
+  arrays: readonly MappedArray[],
+  axes: readonly CollapsedAxis[],
+  processors: number,
+): MapConfiguration {
+  const last = axes.length - 1;
+  const columns = axes[last]?.extent ?? 1;
+  const crossing = axes.findIndex(
+    ({ strides }, axis) => axis !== last && strides.some((stride) => stride === 1),
+  );
+  const bytes = arrays.map(({ dtype }) => dtype.bits / 8);
+  if (crossing >= 0) {
+    const extent = Math.max(16, Math.min(64, squareBytes / Math.max(...bytes)));
+    return {
+      rowAxis: crossing,
+      rows: Math.min(extent, powerOfTwoFrom(axes[crossing]?.extent ?? 1)),
+      columns: Math.min(extent, powerOfTwoFrom(columns)),
+    };
+  }
+  const span = windowElements(bytes, axes, processors);
+  const width = Math.min(span, powerOfTwoFrom(columns));
+  const rows = Math.min(span / width, powerOfTwoFrom(axes[last - 1]?.extent ?? 1));
+  return { rowAxis: rows > 1 ? last - 1 : -1, rows, columns: width };
+}
+
+/** Elements of a window: enough bytes in flight, but not so many that processors are left without one. */
+function windowElements(
+  bytes: readonly number[],
+  axes: readonly CollapsedAxis[],
+  processors: number,
+): number {
+  const least = Math.max(1, widestAccess / Math.min(...bytes));
+  const all = bytes.reduce((sum, each) => sum + each, 0);
+  let each = Math.max(least, bytesInFlight / Math.max(...bytes));
+  while (each > least && each * all > mostBytes) each /= 2;
+  const count = axes.reduce((product, { extent }) => product * extent, 1);
+  while (each > least && count / (each * lanes) < 2 * processors) each /= 2;
+  return each * lanes;
+}
+
+/** What the body of an elementwise operation does with tiles that broadcast to a window. */
+export type MapBody = (tiles: { readonly [name: string]: Tile | Scalar }) => {
+  readonly [name: string]: Tile;
+};
+
+/** What of a launch the kernel depends on; equal texts have equal kernels. */
+export function formText(axes: readonly CollapsedAxis[], window: MapConfiguration): string {
+  const forms = axes.map(({ extent, strides }) => [
+    alignment(extent),
+    strides.map((stride) => (stride <= 1 ? stride : -alignment(stride))),
+  ]);
+  return JSON.stringify([window, forms]);
+}
+
+const extentName = (axis: number): string => `extent${axis}`;
+const strideName = (array: number, axis: number): string => `stride${array}_${axis}`;
+
+/** Values for the kernel's dimensions. */
+export function dimensionsOfMap(axes: readonly CollapsedAxis[]): {
+  readonly [name: string]: number;
+} {
+  const entries = axes.flatMap(({ extent, strides }, axis) => [
+    [extentName(axis), extent] as const,
+    ...strides.flatMap((stride, array) =>
+      stride > 1 ? [[strideName(array, axis), stride] as const] : [],
+    ),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+export function mapKernel(
+  name: string,
+  arrays: readonly MappedArray[],
+  scalars: { readonly [name: string]: ScalarSpec },
+  axes: readonly CollapsedAxis[],
+  window: MapConfiguration,
+  body: MapBody,
+): KernelDefinition {
+  const extents = axes.map(({ extent }, axis) =>
+    dim(extentName(axis), { multipleOf: alignment(extent) }),
+  );
+  const last = axes.length - 1;
+  const step = (axis: number): number =>
+    axis === last ? window.columns : axis === window.rowAxis ? window.rows : 1;
+  const specs = arrays.map(({ dtype }, position) => {
+    const own = ownAxes(axes, position);
+    if (own.length === 0) return array(dtype, [1]);
+    return array(
+      dtype,
+      own.map((axis) => extents[axis] ?? 1),
+      { strides: own.map((axis) => strideOf(axes, position, axis)) },
+    );
+  });
+  const named = (isOutput: boolean) =>
+    Object.fromEntries(
+      arrays.flatMap((each, position) =>
+        each.isOutput === isOutput ? [[each.name, specs[position] ?? array(each.dtype, [1])]] : [],
+      ),
+    );
+  return kernel(
+    {
+      name,
+      grid: Object.fromEntries(
+        extents.map((extent, axis) => [`block${axis}`, cdiv(extent, step(axis))]),
+      ),
+      inputs: { ...named(false), ...scalars },
+      outputs: named(true),
+    },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: unknown };
+      const places = axes.map((_, axis) =>
+        (argument[`block${axis}`] as Scalar<"i32">).mul(step(axis)),
+      );
+      const windowOf = ({ name: own }: MappedArray, position: number): Ref => {
+        const ref = argument[own] as Ref;
+        const present = ownAxes(axes, position);
+        if (present.length === 0) return ref;
+        return ref.at(...present.map((axis) => slice(places[axis] ?? 0, step(axis))));
+      };
+      const tiles: { [name: string]: Tile | Scalar } = {};
+      for (const scalar of Object.keys(scalars)) tiles[scalar] = argument[scalar] as Scalar;
+      for (const [position, each] of arrays.entries()) {
+        if (each.isOutput) continue;
+        const present = ownAxes(axes, position);
+        const shape = [
+          present.includes(window.rowAxis) ? window.rows : 1,
+          present.includes(last) ? window.columns : 1,
+        ];
+        tiles[each.name] = windowOf(each, position).load().reshape(shape);
+      }
+      const results = body(tiles);
+      for (const [position, each] of arrays.entries()) {
+        const result = results[each.name];
+        if (!each.isOutput || result === undefined) continue;
+        const target = windowOf(each, position);
+        const whole = result.broadcastTo([window.rows, window.columns]);
+        target.store(whole.reshape(target.shape.map(Number)));
+      }
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** The axes along which an array does not repeat. */
+function ownAxes(axes: readonly CollapsedAxis[], position: number): readonly number[] {
+  return axes.flatMap(({ strides }, axis) => ((strides[position] ?? 0) > 0 ? [axis] : []));
+}
+
+function strideOf(axes: readonly CollapsedAxis[], position: number, axis: number): Size {
+  const stride = axes[axis]?.strides[position] ?? 1;
+  if (stride <= 1) return stride;
+  return dim(strideName(position, axis), { multipleOf: alignment(stride) });
+}

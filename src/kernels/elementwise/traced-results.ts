@@ -1,0 +1,115 @@
+/**
+ * What a function on tiles gives, found by tracing it once on a small tile, and whether it is elementwise. A kernel calls
+ * it on windows of whatever shape suits the sizes, so a function that looks beyond its element would give results that
+ * depend on the window:
+ *
+ *   ({ x }) => ({ y: x.mul(2) })               y: f32
+ *   ({ x }) => ({ y: x.div(x.sum()) })         refused: reduce is not elementwise
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { AnyOp } from "../../ir/node.ts";
+import { array, kernel, smem } from "../../lang/index.ts";
+import type { ArraySpec, Ref, Scalar, ScalarSpec } from "../../lang/index.ts";
+import { Tile } from "../../lang/tile.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText } from "../../support/options.ts";
+import { refused } from "../support/given.ts";
+import type { MapBody } from "./map-kernel.ts";
+
+/** A shape that no function could expect. */
+const probe = [2, 4];
+
+/** Ops that compute each element from elements in the same place, or that are the same everywhere; memory is our own. */
+const elementwise: ReadonlySet<AnyOp["kind"]> = new Set<AnyOp["kind"]>([
+  "constant",
+  "size",
+  "unary",
+  "classify",
+  "binary",
+  "compare",
+  "fma",
+  "select",
+  "cast",
+  "bitcast",
+  "broadcast",
+  "alloc",
+  "load",
+  "store",
+  "yield",
+]);
+
+/** Names and formats of what the function gives. */
+export function tracedResults(
+  name: string,
+  arrays: { readonly [name: string]: ArraySpec },
+  scalars: { readonly [name: string]: ScalarSpec },
+  body: MapBody,
+  location: Location,
+): { readonly [name: string]: DType } {
+  if (typeof body !== "function")
+    throw refused(
+      "TW9005",
+      `${name} has no function`,
+      "a function on tiles",
+      optionText(body),
+      location,
+    );
+  let results: { readonly [name: string]: DType } = {};
+  const traced = kernel(
+    {
+      name: "probe",
+      inputs: {
+        ...Object.fromEntries(
+          Object.entries(arrays).map(([own, { dtype }]) => [own, array(dtype, probe)]),
+        ),
+        ...scalars,
+      },
+      scratch: { conditions: smem(dtypes.bool, probe) },
+    },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: Ref | Scalar };
+      const use = (result: Tile): void => {
+        // A condition that nothing uses is taken for a mistake.
+        if (result.dtype === dtypes.bool) (argument["conditions"] as Ref).store(result);
+      };
+      const tiles: { [name: string]: Tile | Scalar } = {};
+      for (const [own, value] of Object.entries(argument))
+        if (own in scalars) tiles[own] = value as Scalar;
+        else if (own in arrays) tiles[own] = (value as Ref).load();
+      results = formats(name, body(tiles), use, location);
+    },
+  );
+  const other = traced.kernel.body.ops.find(({ kind }) => !elementwise.has(kind));
+  if (other === undefined) return results;
+  throw refused(
+    "TW9005",
+    `the function of ${name} looks beyond its element`,
+    "elementwise functions alone",
+    other.kind,
+    other.location,
+  );
+}
+
+function formats(
+  name: string,
+  given: unknown,
+  use: (result: Tile) => void,
+  location: Location,
+): { readonly [name: string]: DType } {
+  const expected = "{ name: tile, … }, each of the shape that the inputs broadcast to";
+  const wrong = (found: string) =>
+    refused("TW9005", `the function of ${name} gives something else`, expected, found, location);
+  if (!isRecord(given) || Object.keys(given).length === 0) throw wrong(optionText(given));
+  return Object.fromEntries(
+    Object.entries(given).map(([own, value]) => {
+      if (!(value instanceof Tile)) throw wrong(`${own}: ${optionText(value)}`);
+      const fits =
+        value.shape.length === 2 &&
+        value.shape.every((extent, axis) => extent === 1 || extent === probe[axis]);
+      if (!fits) throw wrong(`${own}: a tile of another shape`);
+      use(value as Tile);
+      return [own, value.dtype];
+    }),
+  );
+}

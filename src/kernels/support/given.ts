@@ -1,0 +1,87 @@
+/** What functions of the library are given: formats or arrays, axes, and the refusal of everything else. */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { sameSize, shapeText } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { array } from "../../lang/index.ts";
+import type { ArraySpec } from "../../lang/index.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+
+/** A format, for an array of the function's own dimensions by rows; or an array with sizes and strides of its own. */
+export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
+
+/** The format of what was given. */
+export type FormatOf<G> = G extends GivenArray<infer D> ? D : never;
+
+export function refused(
+  code: "TW9001" | "TW9002" | "TW9004" | "TW9005" | "TW9009",
+  message: string,
+  expected: string,
+  found: string,
+  location: Location,
+): TilewrightError {
+  return new TilewrightError({ code, message, expected, found, location });
+}
+
+export function isFormat(value: unknown): value is DType {
+  return Object.values(dtypes).includes(value as DType);
+}
+
+function isArray(value: unknown): value is ArraySpec {
+  return typeof value === "object" && value !== null && "kind" in value && value.kind === "array";
+}
+
+/** The array that was given, or one of the usual shape where that was only a format. */
+export function givenArray(
+  name: string,
+  of: string,
+  given: unknown,
+  usual: readonly Size[],
+  location: Location,
+): ArraySpec {
+  if (isArray(given)) return given;
+  if (isFormat(given)) return array(given, usual);
+  throw refused(
+    "TW9002",
+    `${name} of ${of} is no array`,
+    "a dtype, or array(dtype, shape)",
+    optionText(given),
+    location,
+  );
+}
+
+/** Refuses an array of another shape. */
+export function requireShape(
+  name: string,
+  of: string,
+  { shape }: ArraySpec,
+  expected: readonly Size[],
+  location: Location,
+): void {
+  const same =
+    shape.length === expected.length &&
+    shape.every((size, axis) => sameSize(size, expected[axis] ?? -1));
+  if (same) return;
+  throw refused(
+    "TW9002",
+    `${name} of ${of} has another shape`,
+    shapeText(expected),
+    shapeText(shape),
+    location,
+  );
+}
+
+/** An axis from the front, of one that may count from the end. */
+export function givenAxis(of: string, axis: unknown, rank: number, location: Location): number {
+  const whole = typeof axis === "number" && Number.isInteger(axis);
+  if (whole && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  throw refused(
+    "TW9002",
+    `${of} has no such axis`,
+    rank === 0 ? "an array with an axis" : `an axis from ${-rank} to ${rank - 1}`,
+    optionText(axis),
+    location,
+  );
+}

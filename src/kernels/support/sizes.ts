@@ -1,0 +1,52 @@
+/**
+ * Sizes that kernels of the library are made for. What powers of two a size is a multiple of is known when an
+ * operation is planned, and kernels are made for it, so that memory is accessed as widely as the sizes allow:
+ *
+ *   columns = 4096   dim("columns", { multipleOf: 16 })        columns = 1001   dim("columns")
+ */
+import type { Dimension, Size } from "../../ir/size.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import { rowMajorStrides } from "../../formats/shape.ts";
+import { dim } from "../../lang/index.ts";
+import type { ArraySpec } from "../../lang/index.ts";
+
+/** More says nothing that an access could use. */
+const greatest = 16;
+
+/** The power of two, up to 16, that divides a size. */
+export function alignment(size: number): number {
+  let multipleOf = greatest;
+  while (size % multipleOf !== 0) multipleOf /= 2;
+  return multipleOf;
+}
+
+/** A dimension that promises what its value keeps. */
+export function alignedDimension(name: string, size: number): Dimension {
+  return dim(name, { multipleOf: alignment(size) });
+}
+
+/** The shape and the strides of an array of an operation, for the sizes of one launch. */
+export function laidOut(
+  { shape, strides }: Pick<ArraySpec, "shape" | "strides">,
+  dimensions: { readonly [name: string]: number },
+): { readonly shape: readonly number[]; readonly strides: readonly number[] } {
+  const values = new Map(Object.entries(dimensions));
+  const evaluated = (sizes: readonly Size[]): readonly number[] =>
+    sizes.map((size) => evaluateSize(size, values));
+  const extents = evaluated(shape);
+  return {
+    shape: extents,
+    strides: strides === undefined ? rowMajorStrides(extents) : evaluated(strides),
+  };
+}
+
+/** The least power of two from `size` on. */
+export function powerOfTwoFrom(size: number): number {
+  let power = 1;
+  while (power < size) power *= 2;
+  return power;
+}
+
+/** Lanes of a program thread, each of which accesses up to 16 bytes at once. */
+export const lanes = 128;
+export const widestAccess = 16;
