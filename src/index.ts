@@ -175,6 +175,7 @@ export type {
   UnionSpec,
   WindowIndex,
 } from "./lang/index.ts";
+export type { Cost, KernelCost, Rates, Roofline } from "./ir/cost/index.ts";
 export type { Dimension, Size } from "./ir/size.ts";
 
 export { Device } from "./device/device.ts";

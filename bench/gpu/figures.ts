@@ -5,8 +5,9 @@
  *   npm run bench:gpu -- --json docs/benchmarks/h200.json    results, peers and date; the rest stays
  *   npm run docs                                             page and chart
  */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { drawChart } from "../chart.ts";
+import type { Comparison } from "./compare.ts";
 import type { Measurement } from "../measure.ts";
 import { formatMilliseconds, markdownTable } from "../report.ts";
 
@@ -40,6 +41,17 @@ export function withRun(path: string, run: GpuRun): string {
     ? (JSON.parse(readFileSync(path, "utf8")) as GpuFigures)
     : { machine: "unknown machine" };
   return `${JSON.stringify({ ...before, ...run }, undefined, 2)}\n`;
+}
+
+/** Puts comparisons into a file of figures, in place of earlier ones of the same names. */
+export function addComparisons(path: string, added: readonly Comparison[]): void {
+  const before: { readonly comparisons?: readonly Comparison[] } = existsSync(path)
+    ? (JSON.parse(readFileSync(path, "utf8")) as object)
+    : {};
+  const byName = new Map((before.comparisons ?? []).map((each) => [each.name, each]));
+  for (const each of added) byName.set(each.name, each);
+  const comparisons = [...byName.values()];
+  writeFileSync(path, `${JSON.stringify({ ...before, comparisons }, undefined, 2)}\n`);
 }
 
 interface Peer {

@@ -5,7 +5,10 @@ import type { Device, DeviceArray, DType } from "tilewright";
 const span = 4096;
 
 /** Each element is the sum of the four bytes of a mixed counter: mean 510, deviation 147.8. */
-const randomKernel = <N extends "bf16" | "f32">(dtype: DType<N>, shape: readonly number[]) => {
+const randomKernel = <N extends "bf16" | "f16" | "f32">(
+  dtype: DType<N>,
+  shape: readonly number[],
+) => {
   const count = shape.reduce((all, extent) => all * extent, 1);
   return kernel(
     {
@@ -30,7 +33,7 @@ const randomKernel = <N extends "bf16" | "f32">(dtype: DType<N>, shape: readonly
 };
 
 /** An array of random numbers on the device. */
-export function randomArray<N extends "bf16" | "f32">(
+export function randomArray<N extends "bf16" | "f16" | "f32">(
   device: Device,
   dtype: DType<N>,
   shape: readonly number[],

@@ -81,6 +81,25 @@ describe("on a device", () => {
     for (const each of [x, ...outs]) each.dispose();
   });
 
+  test("work that times itself is believed where its time can be", async () => {
+    let calls = 0;
+    const theirs: BenchEntry = () => ({ sample: async () => (calls += 1) });
+    const result = await bench(device, { theirs, ours: () => () => undefined }, quick);
+    expect(result.of("theirs")).toMatchObject({ clock: "own", samples: [2, 3, 4, 5, 6, 7] });
+    expect(result.table()).toContain("theirs (by its own clock)");
+    const turned = result.against("theirs");
+    expect(turned.json.against).toBe("theirs");
+    expect(turned.of("ours").ratio).toBeGreaterThan(1);
+    expect(turned.of("theirs").ratio).toBe(1);
+    expect(() => result.against("nobody" as "ours")).toThrow(RangeError);
+    for (const time of [0, NaN, -1, "1", undefined])
+      expect(
+        await codeOf(() =>
+          bench(device, { wrong: () => ({ sample: async () => time as number }) }, quick),
+        ),
+      ).toBe("TW9203");
+  });
+
   test("what an entry makes is given back when another fails", async () => {
     const x = await device.upload(fromNumbers(f32, [128], new Float32Array(128)));
     const out = device.allocate(f32, [128]);

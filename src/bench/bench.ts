@@ -20,13 +20,20 @@ import { refuseForeign } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { optionText } from "../support/options.ts";
+import { isRecord, optionText } from "../support/options.ts";
 import { benchSettings, requireEntries } from "./options.ts";
 import type { BenchOptions, BenchSettings } from "./options.ts";
 import { BenchResult } from "./result.ts";
+import type { BenchClock } from "./result.ts";
 
-/** Launches prepared by `device.bind` or `device.record`, or a function that the host's clock is held against. */
-export type Timed = BoundLaunch | (() => unknown);
+/** Work that times itself: that of another process, or of a library with a clock of its own. */
+export interface SelfTimed {
+  /** Milliseconds of one launch, as a mean over many. */
+  readonly sample: () => Promise<number>;
+}
+
+/** Launches prepared by `device.bind` or `device.record`, a function that the host's clock is held against, or others' work. */
+export type Timed = BoundLaunch | (() => unknown) | SelfTimed;
 
 /** Makes the work on one set of arrays; sets are numbered from 0. */
 export type BenchEntry = (set: number) => Timed;
@@ -34,7 +41,7 @@ export type BenchEntry = (set: number) => Timed;
 /** Work that is ready to be timed: as often as asked for, over all sets. */
 interface Lane {
   readonly name: string;
-  readonly clock: "device" | "host";
+  readonly clock: BenchClock;
   /** Milliseconds of one launch or call. */
   readonly sample: () => Promise<number>;
   readonly dispose: () => void;
@@ -101,7 +108,8 @@ function costs(cost: BenchSettings["cost"], lanes: readonly Lane[]): ReadonlyMap
 
 function laneOf(device: Device, name: string, entry: BenchEntry, settings: BenchSettings): Lane {
   const first = requireTimed(name, entry(0), settings);
-  if (!(first instanceof BoundLaunch)) return hostLane(device, name, first, settings);
+  if (typeof first === "function") return hostLane(device, name, first, settings);
+  if (!(first instanceof BoundLaunch)) return selfTimedLane(name, first, settings);
   const sets =
     settings.sets === "beyond-l2" ? setsBeyondCache(device, first, settings) : settings.sets;
   const bound = [first];
@@ -146,6 +154,23 @@ function hostLane(
   return { name, clock: "host", sample, dispose: () => undefined };
 }
 
+/** What another gives as its time is checked before it is believed. */
+function selfTimedLane(name: string, { sample }: SelfTimed, settings: BenchSettings): Lane {
+  const checked = async (): Promise<number> => {
+    const milliseconds: unknown = await sample();
+    if (typeof milliseconds === "number" && milliseconds > 0 && Number.isFinite(milliseconds))
+      return milliseconds;
+    throw new TilewrightError({
+      code: "TW9203",
+      message: `the entry ${name} of bench gives a time that cannot be`,
+      location: settings.location,
+      expected: "milliseconds, more than 0",
+      found: optionText(milliseconds),
+    });
+  };
+  return { name, clock: "own", sample: checked, dispose: () => undefined };
+}
+
 /** So many sets that their arrays are far larger than the cache, and no more than there are launches. */
 function setsBeyondCache(
   device: Device,
@@ -184,6 +209,7 @@ async function rounds(
 
 function requireTimed(name: string, made: unknown, settings: BenchSettings): Timed {
   if (made instanceof BoundLaunch || typeof made === "function") return made as Timed;
+  if (isRecord(made) && typeof made["sample"] === "function") return made as unknown as SelfTimed;
   throw otherKind(name, made, settings);
 }
 
@@ -192,7 +218,8 @@ function otherKind(name: string, found: unknown, { location }: BenchSettings): T
     code: "TW9203",
     message: `the entry ${name} of bench gives nothing that can be timed`,
     location,
-    expected: "what device.bind or device.record gives, for every set; or a function, for set 0",
+    expected:
+      "what device.bind or device.record gives, for every set; or a function or { sample }, for set 0",
     found: optionText(found),
   });
 }

@@ -9,7 +9,13 @@ import { escapeText } from "../layout/drawing/svg.ts";
 import type { BenchData, BenchFigures } from "./result.ts";
 import { ratioText, timeText } from "./table.ts";
 
-const geometry = { labels: 180, bars: 320, values: 290, row: 30, bar: 16, top: 34 };
+const geometry = { character: 7.5, bars: 320, values: 290, row: 30, bar: 16, top: 34 };
+
+/** Room for the longest name. */
+function labelWidth({ entries }: BenchData): number {
+  const longest = Math.max(...entries.map(({ name }) => name.length));
+  return Math.max(180, Math.ceil(longest * geometry.character) + 20);
+}
 
 const style = [
   "text { font: 13px system-ui, sans-serif; fill: #24292f; }",
@@ -19,7 +25,8 @@ const style = [
 ].join(" ");
 
 export function drawBench(data: BenchData): string {
-  const { labels, bars, values, row, top } = geometry;
+  const { bars, values, row, top } = geometry;
+  const labels = labelWidth(data);
   const longest = Math.max(
     ...data.entries.map(({ interval, ratio }) => Math.max(interval.high, ratio)),
     1,
@@ -32,7 +39,9 @@ export function drawBench(data: BenchData): string {
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
     `<title>${escapeText(`Speed beside ${data.against} on ${data.device}`)}</title>`,
     `<style>${style}</style>`,
-    ...data.entries.flatMap((figures, index) => drawRow(figures, index, scale, data.against)),
+    ...data.entries.flatMap((figures, index) =>
+      drawRow(figures, index, { scale, labels, against: data.against }),
+    ),
     `<line class="line" x1="${line.toFixed(1)}" y1="${top - 8}" x2="${line.toFixed(1)}" y2="${height - 4}"/>`,
     `<text x="${line.toFixed(1)}" y="${top - 14}" text-anchor="middle">${escapeText(data.against)}</text>`,
     "</svg>",
@@ -43,10 +52,9 @@ export function drawBench(data: BenchData): string {
 function drawRow(
   figures: BenchFigures,
   index: number,
-  scale: number,
-  against: string,
+  { scale, labels, against }: { scale: number; labels: number; against: string },
 ): readonly string[] {
-  const { labels, bars, row, bar, top } = geometry;
+  const { bars, row, bar, top } = geometry;
   const { name, ratio, interval, milliseconds } = figures;
   const y = top + index * row;
   const base = name === against;

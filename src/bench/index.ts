@@ -1,7 +1,7 @@
 /** `tilewright/bench`: times kernels beside each other, in turns, with the ratio and how sure it is. */
 export { bench } from "./bench.ts";
-export type { BenchEntry, Timed } from "./bench.ts";
+export type { BenchEntry, SelfTimed, Timed } from "./bench.ts";
 export type { BenchOptions, BenchProgress } from "./options.ts";
 export { BenchResult } from "./result.ts";
-export type { BenchData, BenchFigures } from "./result.ts";
+export type { BenchClock, BenchData, BenchFigures } from "./result.ts";
 export type { Interval } from "./statistics.ts";

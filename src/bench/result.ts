@@ -7,10 +7,12 @@ import { median, medianInterval, spread } from "./statistics.ts";
 import type { Interval } from "./statistics.ts";
 import { benchTable } from "./table.ts";
 
+/** Who took the time: the device, the host around calls of a function, or work that times itself. */
+export type BenchClock = "device" | "host" | "own";
+
 export interface BenchFigures<Name extends string = string> {
   readonly name: Name;
-  /** Who took the time: the device, or the host around calls of a function. */
-  readonly clock: "device" | "host";
+  readonly clock: BenchClock;
   /** Milliseconds of one launch, a round each. */
   readonly samples: readonly number[];
   readonly milliseconds: number;
@@ -47,10 +49,12 @@ interface Measured<Name extends string> {
 export class BenchResult<Name extends string = string> {
   /** Everything that was measured, as plain data. */
   readonly json: BenchData<Name>;
+  readonly #measured: Measured<Name>;
 
   /** @internal */
   constructor(measured: Measured<Name>) {
     const { device, against, entries } = measured;
+    this.#measured = measured;
     const base = entries.find(({ name }) => name === against)?.samples ?? [];
     this.json = {
       device,
@@ -65,6 +69,11 @@ export class BenchResult<Name extends string = string> {
     const found = this.json.entries.find((entry) => entry.name === name);
     if (found === undefined) throw new RangeError(`bench has no entry ${name}`);
     return found;
+  }
+
+  /** The same samples, with ratios to another entry. */
+  against(name: Name): BenchResult<Name> {
+    return new BenchResult({ ...this.#measured, against: this.of(name).name });
   }
 
   table(): string {

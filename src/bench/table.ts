@@ -6,11 +6,11 @@
  *   plain     179.8 µs    0.3%  0.56    764.4        77.3%
  *   other     180.1 µs    0.9%  0.56    763.0        77.1%  0.999 (0.996 to 1.002), even
  */
-import type { BenchData, BenchFigures } from "./result.ts";
+import type { BenchClock, BenchData, BenchFigures } from "./result.ts";
 
 export function benchTable({ entries, against }: BenchData): string {
   const columns: readonly Column[] = [
-    ["entry", ({ name, clock }) => (clock === "host" ? `${name} (by the host's clock)` : name)],
+    ["entry", ({ name, clock }) => `${name}${clockText[clock]}`],
     ["time", ({ milliseconds }) => timeText(milliseconds)],
     ["spread", ({ spread }) => `${(100 * spread).toFixed(1)}%`],
     ["TB/s", ({ terabytes }) => terabytes?.toPrecision(3) ?? ""],
@@ -35,6 +35,12 @@ export function benchTable({ entries, against }: BenchData): string {
   );
   return `${lines.join("\n")}\n`;
 }
+
+const clockText: { readonly [C in BenchClock]: string } = {
+  device: "",
+  host: " (by the host's clock)",
+  own: " (by its own clock)",
+};
 
 type Column = readonly [head: string, cell: (figures: BenchFigures) => string];
 

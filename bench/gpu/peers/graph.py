@@ -1,0 +1,45 @@
+"""Work of PyTorch and Triton as CUDA graphs, and the arrays it is done on."""
+import torch
+
+dtypes = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
+
+
+def normal(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
+
+
+def product_arrays(task):
+    """a of [m, k], b of [k, n] by rows ("kn") or by columns ("nk"), and the result."""
+    m, n, k, dtype = task["m"], task["n"], task["k"], dtypes[task["dtype"]]
+    b = normal(k, n, dtype=dtype) if task["b"] == "kn" else normal(n, k, dtype=dtype).t()
+    return normal(m, k, dtype=dtype), b, torch.empty(m, n, device="cuda", dtype=dtype)
+
+
+class GraphLane:
+    """Launches over sets of arrays in turn, recorded once and replayed for every sample."""
+
+    def __init__(self, name, calls, launches, note=""):
+        self.name = name
+        self.how = f"CUDA graph of {launches} launches{note}"
+        self.launches = launches
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for call in calls:
+                call()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        self.kept = calls
+        with torch.cuda.graph(self.graph):
+            for index in range(launches):
+                calls[index % len(calls)]()
+        self.sample()
+
+    def sample(self):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        self.graph.replay()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / self.launches

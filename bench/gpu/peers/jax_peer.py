@@ -1,0 +1,153 @@
+"""JAX as a peer: cuBLAS as XLA calls it, and the Hopper product that comes with Pallas:Mosaic GPU.
+
+What JAX compiles cannot be captured from outside, so launches are issued back to back: a compiled program has one
+launch for each set of arrays, and is run as often as it takes. CUPTI, in the profiler that comes with Mosaic GPU, gives
+the time of the kernels alone, without the gaps between them, which flatters this peer; where that is missing, the
+host's clock is used, which does the opposite. Each lane says which it was.
+"""
+import dataclasses
+import functools
+import inspect
+import math
+import os
+import statistics
+import time
+
+# Memory is shared with other processes; and with Triton off, what XLA calls is cuBLAS.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_enable_triton_gemm=false"
+
+import jax
+import jax.numpy as jnp
+from serve import serve, why
+
+MOST_CONFIGURATIONS = 8
+dtypes = {"bf16": jnp.bfloat16, "f16": jnp.float16}
+
+
+def profiler():
+    from jax.experimental.mosaic.gpu import profiler as found
+
+    return found
+
+
+def kernel_times(f, arguments, iterations):
+    """Milliseconds of all kernels of each run, by CUPTI."""
+    found = profiler()
+    if hasattr(found, "Cupti"):
+        _, times = found.Cupti(finalize=False).measure(f, iterations=iterations)(*arguments)
+    else:
+        _, times = found.measure(f, iterations=iterations)(*arguments)
+    return times if isinstance(times, list) else [times]
+
+
+class Lane:
+    def __init__(self, name, f, arguments, sets, launches, note=""):
+        self.name, self.f, self.arguments, self.sets = name, f, arguments, sets
+        self.iterations = math.ceil(launches / sets)
+        count = self.iterations * sets
+        try:
+            self.clock = self.by_cupti
+            self.sample()
+            clock = "kernels alone, by CUPTI"
+        except Exception as error:
+            self.clock = self.by_host
+            self.sample()
+            clock = f"by the host's clock, since there is no CUPTI ({why(error)})"
+        self.how = f"{count} launches back to back, {clock}{note}"
+
+    def by_cupti(self):
+        return sum(kernel_times(self.f, self.arguments, self.iterations)) / (self.iterations * self.sets)
+
+    def by_host(self):
+        jax.block_until_ready(self.f(*self.arguments))
+        start = time.perf_counter()
+        for _ in range(self.iterations):
+            results = self.f(*self.arguments)
+        jax.block_until_ready(results)
+        return (time.perf_counter() - start) * 1e3 / (self.iterations * self.sets)
+
+    def sample(self):
+        return float(self.clock())
+
+
+def over_sets(call):
+    return jax.jit(lambda *pairs: [call(a, b) for a, b in pairs])
+
+
+def cublas(task):
+    contract = ((1,), (0,)) if task["b"] == "kn" else ((1,), (1,))
+    return lambda a, b: jax.lax.dot_general(a, b, (contract, ((), ())), preferred_element_type=a.dtype)
+
+
+def pallas_configurations(module, task):
+    """At most eight: tiles, tiles of the grid, and clusters where this version has them."""
+    known = {field.name for field in dataclasses.fields(module.TuningConfig)}
+    dimension = getattr(module, "MatmulDimension", None)
+    choices = []
+    for cluster in (None, 0):
+        for tile_m, tile_n, steps in ((128, 128, 4), (64, 256, 4)):
+            for width in (1, 8):
+                config = {"tile_m": tile_m, "tile_n": tile_n, "tile_k": 64, "max_concurrent_steps": steps,
+                          "epi_tile_m": 64, "epi_tile_n": 64, "grid_tile_width": width}
+                if dimension is not None:
+                    config["grid_minor_dim"] = dimension.M if width > 1 else dimension.N
+                    config["cluster_dimension"] = None if cluster is None else dimension.M
+                    config["wg_dimension"] = dimension.M if tile_n <= 128 or tile_m == 64 else dimension.N
+                choices.append({name: value for name, value in config.items() if name in known})
+    distinct = [choice for index, choice in enumerate(choices) if choice not in choices[:index]]
+    return [module.TuningConfig(**choice) for choice in distinct[:MOST_CONFIGURATIONS]]
+
+
+def pallas(task, pairs, sets, launches, lanes, refused):
+    if task["b"] != "kn":
+        refused.append("Pallas:Mosaic GPU: its product takes b by rows alone")
+        return
+    from jax.experimental.pallas.ops.gpu import hopper_matmul_mgpu as module
+
+    product = getattr(module, "matmul", None) or module.matmul_kernel
+    named = "config" in inspect.signature(product).parameters
+    exact = jnp.dot(*pairs[0], preferred_element_type=jnp.float32)
+    found, tried = [], pallas_configurations(module, task)
+    for config in tried:
+        text = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(config).items())
+        try:
+            call = functools.partial(product, config=config) if named else (lambda a, b, c=config: product(a, b, c))
+            f = over_sets(call)
+            out = f(*pairs)[0].astype(jnp.float32)
+            error = float(jnp.linalg.norm(out - exact) / jnp.linalg.norm(exact))
+            if not error < 1e-2:
+                raise ValueError(f"relative error {error:.3g}")
+            quick = Lane("", f, pairs, sets, max(1, launches // 5))
+            found.append((statistics.median(quick.sample() for _ in range(3)), text, f))
+        except Exception as error:
+            refused.append(f"Pallas:Mosaic GPU ({text}): {why(error)}")
+    if found:
+        _, text, f = min(found, key=lambda each: each[0])
+        note = f"; fastest of {len(tried)} configurations: {text}"
+        lanes.append(Lane("Pallas:Mosaic GPU", f, pairs, sets, launches, note))
+
+
+def prepare(task, sets, launches, lanes, refused):
+    if task["op"] != "matmul" or task["dtype"] not in dtypes:
+        refused.append(f"JAX has no {task['op']} of {task.get('dtype', 'f32')} here")
+        return
+    dtype = dtypes[task["dtype"]]
+    pairs = []
+    for index in range(sets):
+        left, right = jax.random.split(jax.random.key(index))
+        shape = (task["k"], task["n"]) if task["b"] == "kn" else (task["n"], task["k"])
+        pairs.append((jax.random.normal(left, (task["m"], task["k"]), dtype), jax.random.normal(right, shape, dtype)))
+    lanes.append(Lane("cuBLAS (JAX)", over_sets(cublas(task)), pairs, sets, launches))
+    try:
+        pallas(task, pairs, sets, launches, lanes, refused)
+    except Exception as error:
+        refused.append(f"Pallas:Mosaic GPU: {why(error)}")
+
+
+def hello():
+    return {"peer": f"JAX {jax.__version__}", "gpu": jax.devices()[0].device_kind}
+
+
+if __name__ == "__main__":
+    serve(hello, prepare)

@@ -1,0 +1,70 @@
+"""PyTorch as a peer: cuBLAS for products, its own kernels and torch.compile's for the rest.
+
+Every lane is a CUDA graph of launches over sets of arrays in turn, timed by CUDA events.
+"""
+import sys
+import torch
+from graph import GraphLane, dtypes, normal, product_arrays
+from serve import serve, why
+
+
+def matmul(task, sets):
+    arrays = [product_arrays(task) for _ in range(sets)]
+    yield "cuBLAS (PyTorch)", [lambda a=a, b=b, out=out: torch.matmul(a, b, out=out) for a, b, out in arrays]
+
+
+def copy(task, sets):
+    arrays = [(normal(task["count"]), torch.empty(task["count"], device="cuda")) for _ in range(sets)]
+    yield "PyTorch", [lambda x=x, out=out: out.copy_(x) for x, out in arrays]
+
+
+def axpy(task, sets):
+    compiled = torch.compile(lambda x, y: x * 2 + y)
+    arrays = [(normal(task["count"]), normal(task["count"])) for _ in range(sets)]
+    yield "torch.compile", [lambda x=x, y=y: compiled(x, y) for x, y in arrays]
+
+
+def rows(task, sets):
+    dtype = dtypes[task["dtype"]]
+    return [normal(task["rows"], task["columns"], dtype=dtype) for _ in range(sets)]
+
+
+def softmax(task, sets):
+    arrays = rows(task, sets)
+    compiled = torch.compile(lambda x: torch.softmax(x, -1))
+    yield "PyTorch", [lambda x=x: torch.softmax(x, -1) for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def rms_norm(task, sets):
+    arrays = rows(task, sets)
+    weight = normal(task["columns"], dtype=arrays[0].dtype)
+    norm = torch.nn.functional.rms_norm
+    compiled = torch.compile(lambda x: norm(x, (task["columns"],), weight, 1e-6))
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+ops = {"matmul": matmul, "copy": copy, "axpy": axpy, "softmax": softmax, "rms_norm": rms_norm}
+
+
+def prepare(task, sets, launches, lanes, refused):
+    torch.cuda.empty_cache()
+    if task["op"] not in ops:
+        refused.append(f"PyTorch has no {task['op']} here")
+        return
+    for name, calls in ops[task["op"]](task, sets):
+        try:
+            lanes.append(GraphLane(name, calls, launches))
+        except Exception as error:
+            refused.append(f"{name}: {why(error)}")
+
+
+def hello():
+    return {
+        "peer": f"PyTorch {torch.__version__}, CUDA {torch.version.cuda}",
+        "gpu": torch.cuda.get_device_name(),
+    }
+
+
+if __name__ == "__main__":
+    serve(hello, prepare)

@@ -1,0 +1,47 @@
+"""Serves one peer over pipes: a JSON object a line in, one a line out.
+
+    {"do": "prepare", "task": {...}, "sets": 4, "launches": 50}   {"lanes": [{"name": ..., "how": ...}], "refused": [...]}
+    {"do": "sample", "lane": 0}                                   {"milliseconds": 0.174}
+    {"do": "forget"}                                              {}
+
+A lane is one way in which the peer does the task. Between requests the peer leaves the GPU alone, so that rounds of
+several processes can take turns. A task that the peer cannot do has no lanes, and says why.
+"""
+import json
+import os
+import sys
+import traceback
+
+
+def serve(hello, prepare):
+    # Libraries print to standard output as they like: answers have a channel of their own.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    answer = lambda value: print(json.dumps(value), file=answers, flush=True)
+    answer(hello())
+    lanes = []
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "prepare":
+                lanes.clear()
+                refused = []
+                prepare(request["task"], request["sets"], request["launches"], lanes, refused)
+                answer({"lanes": [{"name": lane.name, "how": lane.how} for lane in lanes], "refused": refused})
+            elif request["do"] == "sample":
+                answer({"milliseconds": lanes[request["lane"]].sample()})
+            else:
+                lanes.clear()
+                import gc
+
+                gc.collect()
+                answer({})
+        except Exception as error:
+            traceback.print_exc()
+            answer({"error": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"})
+
+
+def why(error):
+    """An error in one line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200] if text else ''}"
