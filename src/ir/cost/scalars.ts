@@ -19,6 +19,9 @@ const binaryValues: { readonly [F in BinaryFunction]?: (left: number, right: num
   rem: (left, right) => left % right,
   min: Math.min,
   max: Math.max,
+  and: (left, right) => left & right,
+  or: (left, right) => left | right,
+  xor: (left, right) => left ^ right,
 };
 
 const compareValues: {
@@ -101,5 +104,5 @@ export class KnownScalars {
 }
 
 function isWhole({ type }: Value): boolean {
-  return type.kind === "scalar" && isInteger(type.dtype);
+  return type.kind === "scalar" && (isInteger(type.dtype) || type.dtype.name === "bool");
 }

@@ -2,8 +2,10 @@
  * Which configuration to use where none was given or measured: the one that a model of the GPU thinks fastest. The
  * model is of the whole launch, since what matters most is how tiles fill processors:
  *
- *   time = rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
- *          or the time that memory needs for all of it, if that is longer; and the summing of parts where k is split
+ *   by tiles      rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
+ *   in a stream   an even part of all steps, and the handing over of sums
+ *
+ * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
  *
  * The rates are those of one processor at work, found by measuring single configurations, not shapes.
  */
@@ -21,18 +23,27 @@ import type { MatmulProblem } from "./problem.ts";
 import { depthOf } from "./persistent.ts";
 
 /** The part of a processor's rate that tiles reach: wide ones read shared memory less for what they multiply. */
-const tileEfficiency: { readonly [M in 1 | 2]: { readonly [C in 64 | 128 | 256]: number } } = {
-  1: { 64: 0.3, 128: 0.5, 256: 0.66 },
-  2: { 64: 0.45, 128: 0.72, 256: 0.82 },
+const tileEfficiency: {
+  readonly [M in 1 | 2]: { readonly [C in PersistentConfiguration["columns"]]: number };
+} = {
+  1: { 64: 0.3, 128: 0.5, 192: 0.6, 256: 0.66 },
+  2: { 64: 0.45, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
 /** Bytes a second that the shared cache gives one processor. */
 const cacheBytes = 42e9;
 /** The part of the memory's rate that copies reach. */
 const memoryEfficiency = 0.9;
+/** The part of the shorter of computing and moving that the other does not hide. */
+const notHidden = 0.1;
 /** Seconds that a tile takes besides its steps, and a launch besides its tiles. */
 const tileSeconds = 0.8e-6;
 const launchSeconds = 3e-6;
-const splits = [1, 2, 3, 4, 6, 8, 12, 16] as const;
+/** Bytes a second at which a block hands sums to another through the shared cache. */
+const handedBytes = 60e9;
+/** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
+const leastSteps = 4;
+/** Seconds until a block hears of what another has written. */
+const handedSeconds = 1e-6;
 
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
@@ -46,6 +57,7 @@ export function persistentProblem(
   if (a.dtype.bits > 16) return `wgmma does not multiply ${a.dtype.name} as it is`;
   if (a.dtype.bits === 8 && (major.a !== "k" || major.b !== "k"))
     return `wgmma reads ${a.dtype.name} along k alone: give a row-major and b column-major`;
+  if (k === 0) return "there is nothing to multiply";
   const extents = { m, n, k };
   for (const [name, along, dtype] of [
     ["a", major.a, a.dtype],
@@ -71,7 +83,7 @@ export function chooseConfiguration(
 ): MatmulConfiguration {
   if (persistentProblem(problem, sizes, target) !== undefined)
     return plainConfiguration(problem, sizes, target);
-  const candidates = persistentCandidates(target, sizes, depthOf(problem.a.dtype));
+  const candidates = persistentCandidates(target);
   return candidates.reduce((best, each) =>
     estimatedSeconds(problem, sizes, each, target) < estimatedSeconds(problem, sizes, best, target)
       ? each
@@ -79,27 +91,26 @@ export function chooseConfiguration(
   );
 }
 
-function persistentCandidates(
-  target: Target,
-  { k }: ProductSizes,
-  depth: number,
-): readonly PersistentConfiguration[] {
-  const steps = Math.ceil(k / depth);
-  return ([1, 2] as const).flatMap((multipliers) =>
-    ([256, 128, 64] as const).flatMap((columns) => {
+function persistentCandidates(target: Target): readonly PersistentConfiguration[] {
+  return ([2, 1] as const).flatMap((multipliers) =>
+    ([256, 192, 128, 64] as const).flatMap((columns) => {
       const stages = mostStages(multipliers, columns, target);
-      return splits
-        .filter((split) => split === 1 || split * 4 <= steps)
-        .map((split) => ({ kernel: "persistent", multipliers, columns, stages, split }) as const);
+      return (["tiles", "stream"] as const).map(
+        (schedule) => ({ kernel: "persistent", multipliers, columns, stages, schedule }) as const,
+      );
     }),
   );
 }
 
 /** As many stages as fit, up to eight: more hide no more. */
-function mostStages(multipliers: 1 | 2, columns: 64 | 128 | 256, target: Target): number {
+function mostStages(
+  multipliers: PersistentConfiguration["multipliers"],
+  columns: PersistentConfiguration["columns"],
+  target: Target,
+): number {
   let stages = 8;
   const fits = (): boolean =>
-    sharedBytes({ kernel: "persistent", multipliers, columns, stages, split: 1 }) <=
+    sharedBytes({ kernel: "persistent", multipliers, columns, stages, schedule: "tiles" }) <=
     target.sharedMemoryPerBlock;
   while (stages > 2 && !fits()) stages -= 1;
   return stages;
@@ -109,31 +120,63 @@ function mostStages(multipliers: 1 | 2, columns: 64 | 128 | 256, target: Target)
 export function estimatedSeconds(
   { a, b, out }: MatmulProblem,
   { m, n, k, batch }: ProductSizes,
-  { multipliers, columns, split }: PersistentConfiguration,
+  configuration: PersistentConfiguration,
   target: Target,
 ): number {
+  const { multipliers, columns, schedule } = configuration;
   const rates = ratesOf(target);
   const rows = multipliers * threadRows;
   const depth = depthOf(a.dtype);
-  const tiles = batch * Math.ceil(m / rows) * Math.ceil(n / columns) * split;
-  const rounds = Math.ceil(tiles / target.processors);
-  const steps = Math.ceil(Math.ceil(k / depth) / split);
+  const tiles = tileCount(configuration, { m, n, k, batch });
+  const workers = workerCount(configuration, { m, n, k, batch }, depth, target);
+  const rounds = Math.ceil(tiles / workers);
+  const steps = Math.ceil(k / depth);
   const rate = rates.products[a.dtype.bits === 8 ? "byte" : "half"] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
   // Rows and columns beyond the edges are filled in without being fetched.
   const fetching = ((Math.min(rows, m) + Math.min(columns, n)) * rowBytes) / cacheBytes;
-  const busy = rounds * (steps * Math.max(multiplying, fetching) + tileSeconds);
+  const step = Math.max(multiplying, fetching);
+  const handing =
+    handedSeconds + ((1 + Math.ceil(workers / tiles)) * rows * columns * 4) / handedBytes;
+  const busy =
+    schedule === "tiles"
+      ? rounds * (steps * step + tileSeconds)
+      : Math.ceil((tiles * steps) / workers) * step + (rounds + 1) * tileSeconds + handing;
   const moved =
     packedBytes(a.dtype, batch * m * k) +
     packedBytes(b.dtype, batch * k * n) +
     packedBytes(out.dtype, batch * m * n);
   const memory = moved / (rates.gmemBytes * memoryEfficiency);
-  const summing =
-    split === 1
-      ? 0
-      : launchSeconds +
-        ((2 * split + 1) * 4 * batch * m * n) / (rates.gmemBytes * memoryEfficiency);
-  return Math.max(busy, memory) + launchSeconds + summing;
+  return Math.max(busy, memory) + notHidden * Math.min(busy, memory) + launchSeconds;
+}
+
+/** Tiles of the result, those of all parts of k and of all batches. */
+export function tileCount(
+  configuration: MatmulConfiguration,
+  { m, n, batch }: ProductSizes,
+): number {
+  const rows =
+    configuration.kernel === "plain" ? configuration.rows : configuration.multipliers * threadRows;
+  const parts = configuration.kernel === "plain" ? configuration.split : 1;
+  return batch * parts * Math.ceil(m / rows) * Math.ceil(n / configuration.columns);
+}
+
+/**
+ * Blocks of the persistent kernel. A stream of less tiles than processors has as many as cut each tile into equal
+ * parts, where that leaves few processors without work: sums are handed over less often.
+ */
+export function workerCount(
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  depth: number,
+  { processors }: Target,
+): number {
+  const tiles = tileCount(configuration, sizes);
+  const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
+  const most = Math.min(processors, tiles * (configuration.schedule === "tiles" ? 1 : parts));
+  if (tiles >= most) return most;
+  const even = Math.floor(most / tiles) * tiles;
+  return even >= 0.9 * most ? even : most;
 }
 
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */

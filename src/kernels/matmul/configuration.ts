@@ -6,17 +6,18 @@ export type MatmulConfiguration =
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
       readonly multipliers: 1 | 2;
-      readonly columns: 64 | 128 | 256;
+      readonly columns: 64 | 128 | 192 | 256;
       /** Pairs of tiles in flight. */
       readonly stages: number;
-      /** Parts of k that are summed apart, and then together in a fixed order. */
-      readonly split: number;
+      /** How the steps of tiles are dealt out to processors: tile by tile, or evenly (`segments.ts`). */
+      readonly schedule: "tiles" | "stream";
     }
   | {
       readonly kernel: "plain";
       readonly rows: 64 | 128;
       readonly columns: 32 | 64 | 128;
       readonly depth: 16 | 32 | 64;
+      /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly split: number;
     };
 

@@ -33,15 +33,17 @@ const small: MatmulConfiguration = {
   multipliers: 1,
   columns: 64,
   stages: 3,
-  split: 1,
+  schedule: "tiles",
 };
 const wide: MatmulConfiguration = {
   kernel: "persistent",
   multipliers: 2,
   columns: 128,
   stages: 2,
-  split: 1,
+  schedule: "tiles",
 };
+
+const streamed: MatmulConfiguration = { ...small, schedule: "stream" };
 
 const cases: readonly Case[] = [
   { name: "tails of every size", sizes: [70, 136, 72], kernel: "persistent" },
@@ -55,11 +57,11 @@ const cases: readonly Case[] = [
   { name: "both by columns", sizes: [72, 65, 40], byColumns: ["a", "b"], kernel: "persistent" },
   { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
   { name: "two multipliers", sizes: [130, 136, 136], configuration: wide },
-  { name: "split along k", sizes: [70, 72, 400], configuration: { ...small, split: 3 } },
+  { name: "a stream", sizes: [70, 72, 648], configuration: streamed },
   {
-    name: "split more often than there are steps",
+    name: "a stream of less steps than processors",
     sizes: [8, 8, 64],
-    configuration: { ...small, split: 4 },
+    configuration: streamed,
   },
   {
     name: "plain, split along k",
@@ -69,10 +71,10 @@ const cases: readonly Case[] = [
   { name: "batches", sizes: [20, 24, 40], batches: { count: 3, of: ["a", "b"] } },
   { name: "batches of a alone, odd", sizes: [5, 7, 9], batches: { count: 2, of: ["a"] } },
   {
-    name: "batches of b alone, split",
+    name: "batches of b alone, a stream",
     sizes: [8, 8, 200],
     batches: { count: 2, of: ["b"] },
-    configuration: { ...small, split: 2 },
+    configuration: streamed,
   },
   { name: "f16", sizes: [33, 40, 48], dtype: f16 },
   { name: "f32, exactly", sizes: [17, 19, 23], dtype: f32, kernel: "plain" },
@@ -167,7 +169,7 @@ describe("on the simulator", () => {
   test.each(cases)("$name", (one) => check(device, one));
 
   test("an epilogue sees its part of rows, columns and matrices", async () => {
-    for (const configuration of [small, { ...small, split: 2 }, undefined]) {
+    for (const configuration of [small, streamed, undefined]) {
       const op = matmul({
         a: bf16,
         b: bf16,
@@ -207,7 +209,7 @@ describe("on the emulator", () => {
   const chosen = [
     "tails of every size",
     "both by columns",
-    "split along k",
+    "a stream",
     "odd sizes",
     "FP8 of two formats",
   ];
@@ -244,10 +246,9 @@ describe("plans", () => {
     expect(configurationOf(8192, 8192, 8192)).toMatchObject({
       multipliers: 2,
       columns: 256,
-      split: 1,
     });
     expect(configurationOf(16, 8192, 28672)).toMatchObject({ multipliers: 1 });
-    expect(configurationOf(128, 128, 65536)).not.toMatchObject({ split: 1 });
+    expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "stream" });
   });
 
   test("say why a slow kernel is used", () => {
@@ -257,9 +258,16 @@ describe("plans", () => {
   });
 
   test("count what is computed, for any number of blocks", () => {
-    const { flops, products } = op.plan({ m: 4096, n: 4096, k: 4096 }).cost();
-    expect(products.half).toBe(2 * 4096 ** 3);
-    expect(flops).toBe(products.half);
+    // 232 tiles of 64 steps are streamed to 132 blocks, of which the first 64 have 113 steps and the others 112.
+    const starts = Array.from({ length: 132 }, (_, block) => block * 112 + Math.min(block, 64));
+    const handed = starts.filter((start) => start % 64 !== 0).length;
+    for (const schedule of ["tiles", "stream"] as const) {
+      const pinned = matmul({ a: bf16, b: bf16, configuration: { ...wide, schedule } });
+      const { flops, products } = pinned.plan({ m: 4096, n: 4096, k: 4096 }).cost();
+      expect(products.half).toBe(2 * 4096 ** 3);
+      // In a stream some sums are added once more.
+      expect(flops - products.half).toBe(schedule === "tiles" ? 0 : handed * 128 * 128);
+    }
   });
 
   test("are bound and recorded as one piece", () => {
@@ -300,7 +308,15 @@ test("mistakes are told", () => {
       "TW9004",
       () => matmul({ a: bf16, b: bf16, configuration: { ...wide, stages: 40 } }).plan(fits),
     ],
-    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: { ...wide, split: 0 } }).plan(fits)],
+    [
+      "TW9004",
+      () =>
+        matmul({
+          a: bf16,
+          b: bf16,
+          configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 0 },
+        }).plan(fits),
+    ],
     ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
     ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: wide }).plan({ ...fits, k: 63 })],
     [

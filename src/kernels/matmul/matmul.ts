@@ -15,12 +15,11 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { chooseConfiguration, persistentProblem, sharedBytes } from "./choose.ts";
-import { threadRows } from "./configuration.ts";
+import { chooseConfiguration, persistentProblem, sharedBytes, workerCount } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import { inputShape } from "./epilogue.ts";
 import type { Epilogue } from "./epilogue.ts";
-import { persistentKernel } from "./persistent.ts";
+import { depthOf, persistentKernel } from "./persistent.ts";
 import { plainKernel } from "./plain.ts";
 import {
   accumulatorOf,
@@ -262,11 +261,9 @@ function requirePossible(
       text,
       location,
     );
-  if (
-    !Number.isSafeInteger(configuration.split) ||
-    configuration.split < 1 ||
-    configuration.split > 64
-  )
+  if (configuration.kernel === "plain") {
+    const { split } = configuration;
+    if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
     throw refused(
       "TW9004",
       "matmul cannot split k like this",
@@ -274,7 +271,7 @@ function requirePossible(
       text,
       location,
     );
-  if (configuration.kernel === "plain") return;
+  }
   if (slow !== undefined)
     throw refused(
       "TW9004",
@@ -305,8 +302,6 @@ function launchesOf(
 ): Pick<Planned, "launches" | "scratch"> {
   const { m, n, k, batch } = sizes;
   if (m * n * batch === 0) return { launches: [] };
-  const { split } = configuration;
-  const layers = split * batch;
   const operand = (name: "a" | "b"): PlannedArgument => {
     const byMajor = { m: [k, m], k: name === "a" ? [m, k] : [n, k], n: [k, n] }[
       problem.major[name]
@@ -318,16 +313,30 @@ function launchesOf(
   );
   const operands = { a: operand("a"), b: operand("b") };
   const out = { argument: "out" };
-  const workers = Math.min(target.processors, tileCount(configuration, sizes));
-  const values = { m, n, k, batch, layers, workers };
-  const product = (): KernelDefinition => productKernel(problem, configuration, sizes, location);
+  const values = { m, n, k, batch };
+  if (configuration.kernel === "persistent") {
+    const copiesOut = (n * problem.out.dtype.bits) % 128 === 0;
+    const workers = workerCount(configuration, sizes, depthOf(problem.a.dtype), target);
+    const product = (): KernelDefinition =>
+      persistentKernel({ problem, configuration, sizes, copiesOut, location });
+    return {
+      launches: () => [
+        launched(product(), { ...operands, ...inputs, out }, { ...values, workers }),
+      ],
+    };
+  }
+  const { split } = configuration;
+  const layers = split * batch;
+  const product = (): KernelDefinition => plainKernel(problem, configuration, sizes, location);
   if (split === 1)
-    return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
+    return {
+      launches: () => [launched(product(), { ...operands, ...inputs, out }, { ...values, layers })],
+    };
   const parts = { argument: "parts" };
   return {
     scratch: { parts: { dtype: problem.accumulator, shape: [layers, m, n] } },
     launches: () => [
-      launched(product(), { ...operands, out: parts }, values),
+      launched(product(), { ...operands, out: parts }, { ...values, layers }),
       launched(
         sumPartsKernel(problem, split, sizes, location),
         { parts, ...inputs, out },
@@ -335,26 +344,6 @@ function launchesOf(
       ),
     ],
   };
-}
-
-function productKernel(
-  problem: MatmulProblem,
-  configuration: MatmulConfiguration,
-  sizes: ProductSizes,
-  location: Location,
-): KernelDefinition {
-  if (configuration.kernel === "plain") return plainKernel(problem, configuration, sizes, location);
-  const output = configuration.split === 1 ? problem.out.dtype : problem.accumulator;
-  const copiesOut = (sizes.n * output.bits) % 128 === 0;
-  return persistentKernel({ problem, configuration, sizes, copiesOut, location });
-}
-
-/** Tiles of the result, those of all parts of k and of all batches. */
-function tileCount(configuration: MatmulConfiguration, { m, n, batch }: ProductSizes): number {
-  const rows =
-    configuration.kernel === "plain" ? configuration.rows : configuration.multipliers * threadRows;
-  const { columns, split } = configuration;
-  return batch * split * Math.ceil(m / rows) * Math.ceil(n / columns);
 }
 
 /** A launch, with those of the values that its kernel has dimensions for. */

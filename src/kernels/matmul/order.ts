@@ -17,7 +17,6 @@ const group = 8;
 
 export interface TileGrid {
   readonly batch: Size;
-  readonly split: number;
   readonly m: Size;
   readonly n: Size;
   readonly rows: number;
@@ -26,20 +25,19 @@ export interface TileGrid {
 
 export interface TilePlace {
   readonly batch: Scalar<"i32">;
-  readonly part: Scalar<"i32">;
   readonly top: Scalar<"i32">;
   readonly left: Scalar<"i32">;
 }
 
 /** How many tiles there are, and where each lies. */
-export function tileOrder({ batch, split, m, n, rows, columns }: TileGrid): {
+export function tileOrder({ batch, m, n, rows, columns }: TileGrid): {
   readonly tiles: Scalar<"i32">;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
 } {
   const zero = constant(dtypes.i32, 0);
   const [down, across] = [zero.add(cdiv(m, rows)), zero.add(cdiv(n, columns))];
   const plane = down.mul(across);
-  const tiles = plane.mul(split).mul(zero.add(batch));
+  const tiles = plane.mul(zero.add(batch));
   const place = (tile: Scalar<"i32">): TilePlace => {
     const layer = tile.div(plane);
     const inPlane = tile.sub(layer.mul(plane));
@@ -49,9 +47,7 @@ export function tileOrder({ batch, split, m, n, rows, columns }: TileGrid): {
     const j = within.div(size);
     const i = of.mul(group).add(within.sub(j.mul(size)));
     const column = of.and(1).eq(0).select(j, across.sub(1).sub(j));
-    const inBatch = split === 1 ? layer : layer.div(split);
-    const part = split === 1 ? zero : layer.sub(inBatch.mul(split));
-    return { batch: inBatch, part, top: i.mul(rows), left: column.mul(columns) };
+    return { batch: layer, top: i.mul(rows), left: column.mul(columns) };
   };
   return { tiles, place };
 }

@@ -5,7 +5,11 @@
  *   copy        fill 0  fill 1  fill 2  wait empty 0, fill 0 …        goes on with the next tile at once
  *   multiply    wait full 0, wgmma …  arrive empty 0 …  store         while the copies of the next tile arrive
  *
- * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves.
+ * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves. Where
+ * steps are dealt out in a stream (`segments.ts`), sums of a part of a tile go from block to block through memory.
+ *
+ * Blocks are started while the kernel before still ends, and wait for it before they touch memory. They are numbered
+ * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
  */
 import {
   accumulator,
@@ -18,17 +22,21 @@ import {
   constant,
   copyAsync,
   dim,
+  gmem,
   kernel,
+  launchNextKernel,
   loop,
+  semaphore,
   setRegisters,
   slice,
   smem,
+  waitForPreviousKernel,
   waitGroup,
   warps,
   wgmma,
   when,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
@@ -39,6 +47,8 @@ import { finished, inputSpecs } from "./epilogue.ts";
 import { tileOrder } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { streamedTiles, wholeTiles } from "./segments.ts";
+import type { Segment, Segments } from "./segments.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
@@ -73,20 +83,18 @@ interface Work {
   readonly full: Barrier;
   readonly empty: Barrier;
   readonly inputs: { readonly [name: string]: Ref };
-  /** The tiles of this block. */
-  readonly own: {
-    readonly from: Scalar<"i32">;
-    readonly to: Scalar<"i32">;
-    readonly step: Scalar<"i32">;
-  };
+  /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
+  readonly handed: Handed | undefined;
+  readonly worker: Scalar<"i32">;
+  /** What this block works on. */
+  readonly segments: Segments;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
-  /** The steps of a part of k. */
-  readonly range: (part: Scalar<"i32">) => Steps;
 }
 
-interface Steps {
-  readonly from: Scalar<"i32">;
-  readonly steps: Scalar<"i32">;
+/** Where each block leaves the sums of a tile that another one began, and tells of it, thread by thread. */
+interface Handed {
+  readonly sums: Ref;
+  readonly told: Semaphore;
 }
 
 /** Sizes of tiles and pieces. */
@@ -95,40 +103,34 @@ interface Shapes {
   readonly columns: number;
   readonly depth: number;
   readonly piece: number;
-  /** Whether the result is several matrices: batches, or parts of k. */
-  readonly layered: boolean;
 }
 
 function shapesOf({ problem, configuration }: PersistentForm): Shapes {
-  const { multipliers, columns, split } = configuration;
+  const { multipliers, columns } = configuration;
   return {
     rows: multipliers * threadRows,
     columns,
     depth: depthOf(problem.a.dtype),
-    piece: pieceColumns(outputOf(problem, split), columns),
-    layered: problem.sizes.batch !== undefined || split > 1,
+    piece: pieceColumns(problem.out.dtype, columns),
   };
-}
-
-function outputOf({ out, accumulator: sums }: MatmulProblem, split: number): DType {
-  return split === 1 ? out.dtype : sums;
 }
 
 export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { problem, configuration, copiesOut, location } = form;
-  const { multipliers, stages, split } = configuration;
+  const { multipliers, stages, schedule } = configuration;
   const shapes = shapesOf(form);
   const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
   const { major, batched } = problem;
   const workers = dim("workers");
-  const output = outputOf(problem, split);
-  const inputs = split === 1 ? inputSpecs(problem, dimensions, location) : {};
+  const streams = schedule === "stream";
+  const output = problem.out.dtype;
+  const inputs = inputSpecs(problem, dimensions, location);
   return kernel(
     {
       name: "matmul",
-      grid: { worker: workers },
+      grid: { index: workers },
       threads: multipliers === 2 ? ["copy", "first", "second"] : ["copy", "first"],
       inputs: {
         a: array(problem.a.dtype, [
@@ -141,7 +143,9 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         ]),
         ...inputs,
       },
-      outputs: { out: array(output, [...(shapes.layered ? [dim("layers")] : []), m, n]) },
+      outputs: {
+        out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
+      },
       scratch: {
         tileA: smem(problem.a.dtype, [
           stages,
@@ -154,19 +158,27 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         ...(copiesOut && { result: smem(output, [multipliers, 2, threadRows, piece]) }),
         full: barrier({ count: stages, arrivals: 2 }),
         empty: barrier({ count: stages, arrivals: multipliers }),
+        ...(streams && {
+          handed: gmem(problem.accumulator, [workers, rows, columns]),
+          told: semaphore([workers, multipliers]),
+        }),
       },
     },
     (argument) => {
-      const { worker, a, b, out, tileA, tileB, full, empty } = argument;
+      const { index, a, b, out, tileA, tileB, full, empty } = argument;
       const named = argument as unknown as { readonly [name: string]: Ref };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
+      waitForPreviousKernel();
+      launchNextKernel();
       const layers = problem.sizes.batch === undefined ? 1 : batch;
-      const { tiles, place } = tileOrder({ batch: layers, split, m, n, rows, columns });
+      const { tiles, place } = tileOrder({ batch: layers, m, n, rows, columns });
       const zero = constant(dtypes.i32, 0);
+      const worker = zero.add(workers).sub(1).sub(index);
+      const segmentsOf = streams ? streamedTiles : wholeTiles;
       const work: Work = {
-        ...{ form, shapes, a, b, out, tileA, tileB, full, empty, place },
+        ...{ form, shapes, a, b, out, tileA, tileB, full, empty, place, worker },
         result: copiesOut ? named["result"] : undefined,
         inputs: Object.fromEntries(
           Object.keys(inputs).flatMap((name) => {
@@ -174,8 +186,8 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
             return ref === undefined ? [] : [[name, ref] as const];
           }),
         ),
-        own: { from: worker, to: tiles, step: zero.add(workers) },
-        range: stepsOf(zero.add(cdiv(k, depth)), split),
+        handed: streams ? handedOf(argument) : undefined,
+        segments: segmentsOf(worker, zero.add(workers), tiles, zero.add(cdiv(k, depth))),
       };
       threads["copy"]?.(() => {
         copyTiles(work);
@@ -189,15 +201,9 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   );
 }
 
-/** The steps of each part of k: as many as any other, but for the last ones. */
-function stepsOf(all: Scalar<"i32">, split: number): (part: Scalar<"i32">) => Steps {
-  const zero = constant(dtypes.i32, 0);
-  if (split === 1) return () => ({ from: zero, steps: all });
-  const each = all.add(split - 1).div(split);
-  return (part) => {
-    const from = part.mul(each).minimum(all);
-    return { from, steps: each.minimum(all.sub(from)) };
-  };
+function handedOf(argument: object): Handed {
+  const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
+  return { sums: handed, told };
 }
 
 /** The slot after this one. */
@@ -207,19 +213,7 @@ function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
 }
 
 /** One warp keeps the ring full, tile after tile. */
-function copyTiles({
-  form,
-  shapes,
-  a,
-  b,
-  tileA,
-  tileB,
-  full,
-  empty,
-  own,
-  place,
-  range,
-}: Work): void {
+function copyTiles({ form, shapes, a, b, tileA, tileB, full, empty, segments, place }: Work): void {
   const { stages, multipliers } = form.configuration;
   const { major, batched } = form.problem;
   const { rows, columns, depth } = shapes;
@@ -227,9 +221,9 @@ function copyTiles({
   if (multipliers === 2) setRegisters(40);
   warps((warp) => {
     when(warp.eq(0), () => {
-      loop({ ...own, carry: { slot: zero, count: zero } }, (tile, before) => {
-        const { batch, part, top, left } = place(tile);
-        const { from, steps } = range(part);
+      loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
+        const { tile, from, steps } = segments.at(index);
+        const { batch, top, left } = place(tile);
         const ofA = batched.a ? a.at(batch) : a;
         const ofB = batched.b ? b.at(batch) : b;
         const [down, across] = [slice(top, rows), slice(left, columns)];
@@ -258,7 +252,7 @@ function copyTiles({
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 function multiplyTiles(work: Work, index: number): void {
-  const { form, shapes, tileA, tileB, full, empty, own, place, range, result } = work;
+  const { form, shapes, tileA, tileB, full, empty, segments, result } = work;
   const { stages, multipliers } = form.configuration;
   const { major, accumulator: sums } = form.problem;
   const zero = constant(dtypes.i32, 0);
@@ -268,9 +262,9 @@ function multiplyTiles(work: Work, index: number): void {
   const columnsOf = (slot: Scalar<"i32">): Ref =>
     major.b === "n" ? tileB.at(slot) : tileB.at(slot).transpose();
   if (multipliers === 2) setRegisters(232);
-  loop({ ...own, carry: { slot: zero, last: zero } }, (tile, before) => {
-    const where = place(tile);
-    const { steps } = range(where.part);
+  loop({ to: segments.count, carry: { slot: zero, last: zero } }, (position, before) => {
+    const segment = segments.at(position);
+    const { steps } = segment;
     const start = accumulator(sums as DType<"f32">, [threadRows, shapes.columns]);
     const { sum, slot, last } = loop(
       { to: steps, carry: { sum: start, ...before } },
@@ -289,38 +283,66 @@ function multiplyTiles(work: Work, index: number): void {
     when(steps.gt(0), () => {
       empty.at(last).arrive();
     });
-    storeTile(work, product, where, index);
+    finishSegment(work, product, segment, index);
     return { slot, last };
   });
   if (result !== undefined) waitGroup(0, { read: true });
 }
 
+/** Hands the sums to the block that began the tile, or adds those of others to them and stores the tile. */
+function finishSegment(work: Work, product: Tile, segment: Segment, index: number): void {
+  const { handed, worker } = work;
+  if (handed === undefined) {
+    storeTile(work, product, segment, index);
+    return;
+  }
+  when(
+    segment.from.gt(0),
+    () => {
+      handed.sums.at(worker, slice(index * threadRows, threadRows)).store(product);
+      handed.told.at(worker, index).signal();
+    },
+    () => {
+      loop({ to: segment.others }, (other) => {
+        handed.told.at(worker.add(1).add(other), index).wait(1, { decrement: true });
+      });
+      storeTile(work, product, segment, index);
+    },
+  );
+}
+
 /** Stores a thread's rows of a tile, piece by piece. */
-function storeTile(
-  { form, shapes, out, result, inputs }: Work,
-  product: Tile,
-  place: TilePlace,
-  index: number,
-): void {
-  const { problem, configuration, location } = form;
-  const { split } = configuration;
-  const { columns, piece, layered } = shapes;
-  const layer = split === 1 ? place.batch : place.batch.mul(split).add(place.part);
-  const target = layered ? out.at(layer) : out;
+function storeTile(work: Work, product: Tile, segment: Segment, index: number): void {
+  const { form, shapes, out, result, inputs } = work;
+  const { problem, location } = form;
+  const { columns, piece } = shapes;
+  const place = work.place(segment.tile);
+  const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
   const top = place.top.add(index * threadRows);
   for (let column = 0; column < columns; column += piece) {
     const left = place.left.add(column);
-    const sums = product.slice([0, column], [threadRows, piece]);
+    const own = product.slice([0, column], [threadRows, piece]);
+    const sums = withOthers(work, own, segment, index, column);
     const at = { batch: place.batch, top, left, rows: threadRows, columns: piece };
-    const done = split === 1 ? finished(sums, at, problem, inputs, location) : sums;
-    storePiece(
-      target.at(slice(top, threadRows), slice(left, piece)),
-      done,
-      result,
-      index,
-      column / piece,
-    );
+    const done = finished(sums, at, problem, inputs, location);
+    const window = target.at(slice(top, threadRows), slice(left, piece));
+    storePiece(window, done, result, index, column / piece);
   }
+}
+
+/** A piece of the sums with what other blocks came to, in the order of k. */
+function withOthers(
+  { handed, worker, shapes }: Work,
+  own: Tile,
+  { others }: Segment,
+  index: number,
+  column: number,
+): Tile {
+  if (handed === undefined) return own;
+  const window = [slice(index * threadRows, threadRows), slice(column, shapes.piece)] as const;
+  return loop({ to: others, carry: own }, (other, sums) =>
+    sums.add(handed.sums.at(worker.add(1).add(other), ...window).load()),
+  );
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
