@@ -26,8 +26,8 @@ import { depthOf } from "./persistent.ts";
 const tileEfficiency: {
   readonly [M in 1 | 2]: { readonly [C in PersistentConfiguration["columns"]]: number };
 } = {
-  1: { 64: 0.3, 128: 0.5, 192: 0.6, 256: 0.66 },
-  2: { 64: 0.45, 128: 0.72, 192: 0.79, 256: 0.82 },
+  1: { 8: 0.04, 16: 0.08, 32: 0.15, 64: 0.3, 128: 0.5, 192: 0.6, 256: 0.66 },
+  2: { 8: 0.06, 16: 0.12, 32: 0.23, 64: 0.45, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
 /** Bytes a second that the shared cache gives one processor. */
 const cacheBytes = 42e9;
@@ -40,6 +40,7 @@ const tileSeconds = 0.8e-6;
 const launchSeconds = 3e-6;
 /** Bytes a second at which a block hands sums to another through the shared cache. */
 const handedBytes = 60e9;
+const greatestStages = 12;
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
 const leastSteps = 4;
 /** Seconds until a block hears of what another has written. */
@@ -71,9 +72,15 @@ export function persistentProblem(
 }
 
 /** Bytes of shared memory that a configuration takes. */
-export function sharedBytes({ multipliers, columns, stages }: PersistentConfiguration): number {
+export function sharedBytes({
+  multipliers,
+  columns,
+  stages,
+  turned,
+}: Omit<PersistentConfiguration, "kernel" | "schedule">): number {
   const rows = multipliers * threadRows;
-  return stages * (rows + columns) * rowBytes + multipliers * 2 * threadRows * rowBytes + 1024;
+  const results = turned ? 0 : multipliers * 2 * threadRows * rowBytes;
+  return stages * (rows + columns) * rowBytes + results + 1024;
 }
 
 export function chooseConfiguration(
@@ -93,25 +100,28 @@ export function chooseConfiguration(
 
 function persistentCandidates(target: Target): readonly PersistentConfiguration[] {
   return ([2, 1] as const).flatMap((multipliers) =>
-    ([256, 192, 128, 64] as const).flatMap((columns) => {
-      const stages = mostStages(multipliers, columns, target);
-      return (["tiles", "stream"] as const).map(
-        (schedule) => ({ kernel: "persistent", multipliers, columns, stages, schedule }) as const,
-      );
-    }),
+    (["tiles", "stream"] as const).flatMap((schedule) =>
+      [
+        ...([256, 192, 128, 64] as const).map((columns) => ({ columns, turned: false })),
+        ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true })),
+      ].map(({ columns, turned }) => {
+        const stages = mostStages(multipliers, columns, turned, target);
+        return { kernel: "persistent", multipliers, columns, stages, schedule, turned } as const;
+      }),
+    ),
   );
 }
 
-/** As many stages as fit, up to eight: more hide no more. */
+/** As many stages as fit, up to what memory needs in flight: more hide no more. */
 function mostStages(
   multipliers: PersistentConfiguration["multipliers"],
   columns: PersistentConfiguration["columns"],
+  turned: boolean,
   target: Target,
 ): number {
-  let stages = 8;
+  let stages = greatestStages;
   const fits = (): boolean =>
-    sharedBytes({ kernel: "persistent", multipliers, columns, stages, schedule: "tiles" }) <=
-    target.sharedMemoryPerBlock;
+    sharedBytes({ multipliers, columns, stages, turned }) <= target.sharedMemoryPerBlock;
   while (stages > 2 && !fits()) stages -= 1;
   return stages;
 }
@@ -133,8 +143,8 @@ export function estimatedSeconds(
   const steps = Math.ceil(k / depth);
   const rate = rates.products[a.dtype.bits === 8 ? "byte" : "half"] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
-  // Rows and columns beyond the edges are filled in without being fetched.
-  const fetching = ((Math.min(rows, m) + Math.min(columns, n)) * rowBytes) / cacheBytes;
+  // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
+  const fetching = ((rows + columns) * rowBytes) / cacheBytes;
   const step = Math.max(multiplying, fetching);
   const handing =
     handedSeconds + ((1 + Math.ceil(workers / tiles)) * rows * columns * 4) / handedBytes;
@@ -155,10 +165,12 @@ export function tileCount(
   configuration: MatmulConfiguration,
   { m, n, batch }: ProductSizes,
 ): number {
-  const rows =
-    configuration.kernel === "plain" ? configuration.rows : configuration.multipliers * threadRows;
-  const parts = configuration.kernel === "plain" ? configuration.split : 1;
-  return batch * parts * Math.ceil(m / rows) * Math.ceil(n / configuration.columns);
+  const { columns } = configuration;
+  if (configuration.kernel === "plain")
+    return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
+  const rows = configuration.multipliers * threadRows;
+  const [height, width] = configuration.turned ? [n, m] : [m, n];
+  return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }
 
 /**

@@ -6,11 +6,13 @@ export type MatmulConfiguration =
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
       readonly multipliers: 1 | 2;
-      readonly columns: 64 | 128 | 192 | 256;
+      readonly columns: 8 | 16 | 32 | 64 | 128 | 192 | 256;
       /** Pairs of tiles in flight. */
       readonly stages: number;
       /** How the steps of tiles are dealt out to processors: tile by tile, or evenly (`segments.ts`). */
       readonly schedule: "tiles" | "stream";
+      /** Whether rows of tiles go along columns of the result (`sides.ts`). */
+      readonly turned: boolean;
     }
   | {
       readonly kernel: "plain";

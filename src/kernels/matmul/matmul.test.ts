@@ -34,6 +34,7 @@ const small: MatmulConfiguration = {
   columns: 64,
   stages: 3,
   schedule: "tiles",
+  turned: false,
 };
 const wide: MatmulConfiguration = {
   kernel: "persistent",
@@ -41,6 +42,7 @@ const wide: MatmulConfiguration = {
   columns: 128,
   stages: 2,
   schedule: "tiles",
+  turned: false,
 };
 
 const streamed: MatmulConfiguration = { ...small, schedule: "stream" };
@@ -67,6 +69,23 @@ const cases: readonly Case[] = [
     name: "plain, split along k",
     sizes: [9, 10, 300],
     configuration: { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 3 },
+  },
+  {
+    name: "turned, a by columns",
+    sizes: [16, 136, 200],
+    byColumns: ["a"],
+    configuration: { ...streamed, columns: 16, turned: true },
+  },
+  {
+    name: "turned, b by columns",
+    sizes: [5, 136, 72],
+    byColumns: ["b"],
+    configuration: { ...wide, columns: 8, turned: true },
+  },
+  {
+    name: "turned, both by rows",
+    sizes: [33, 72, 72],
+    configuration: { ...small, columns: 32, turned: true },
   },
   { name: "batches", sizes: [20, 24, 40], batches: { count: 3, of: ["a", "b"] } },
   { name: "batches of a alone, odd", sizes: [5, 7, 9], batches: { count: 2, of: ["a"] } },
@@ -169,7 +188,7 @@ describe("on the simulator", () => {
   test.each(cases)("$name", (one) => check(device, one));
 
   test("an epilogue sees its part of rows, columns and matrices", async () => {
-    for (const configuration of [small, streamed, undefined]) {
+    for (const configuration of [small, streamed, { ...small, turned: true }, undefined]) {
       const op = matmul({
         a: bf16,
         b: bf16,
@@ -247,7 +266,7 @@ describe("plans", () => {
       multipliers: 2,
       columns: 256,
     });
-    expect(configurationOf(16, 8192, 28672)).toMatchObject({ multipliers: 1 });
+    expect(configurationOf(16, 8192, 28672)).toMatchObject({ columns: 16, turned: true });
     expect(configurationOf(128, 128, 65536)).toMatchObject({ schedule: "stream" });
   });
 

@@ -315,7 +315,7 @@ function launchesOf(
   const out = { argument: "out" };
   const values = { m, n, k, batch };
   if (configuration.kernel === "persistent") {
-    const copiesOut = (n * problem.out.dtype.bits) % 128 === 0;
+    const copiesOut = !configuration.turned && (n * problem.out.dtype.bits) % 128 === 0;
     const workers = workerCount(configuration, sizes, depthOf(problem.a.dtype), target);
     const product = (): KernelDefinition =>
       persistentKernel({ problem, configuration, sizes, copiesOut, location });

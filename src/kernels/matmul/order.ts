@@ -17,8 +17,9 @@ const group = 8;
 
 export interface TileGrid {
   readonly batch: Size;
-  readonly m: Size;
-  readonly n: Size;
+  /** The sizes of the whole. */
+  readonly height: Size;
+  readonly width: Size;
   readonly rows: number;
   readonly columns: number;
 }
@@ -30,12 +31,12 @@ export interface TilePlace {
 }
 
 /** How many tiles there are, and where each lies. */
-export function tileOrder({ batch, m, n, rows, columns }: TileGrid): {
+export function tileOrder({ batch, height, width, rows, columns }: TileGrid): {
   readonly tiles: Scalar<"i32">;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
 } {
   const zero = constant(dtypes.i32, 0);
-  const [down, across] = [zero.add(cdiv(m, rows)), zero.add(cdiv(n, columns))];
+  const [down, across] = [zero.add(cdiv(height, rows)), zero.add(cdiv(width, columns))];
   const plane = down.mul(across);
   const tiles = plane.mul(zero.add(batch));
   const place = (tile: Scalar<"i32">): TilePlace => {

@@ -13,7 +13,6 @@
  */
 import {
   accumulator,
-  all,
   array,
   barrier,
   cdiv,
@@ -49,6 +48,8 @@ import type { TilePlace } from "./order.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { streamedTiles, wholeTiles } from "./segments.ts";
 import type { Segment, Segments } from "./segments.ts";
+import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
+import type { Sides } from "./sides.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
@@ -73,11 +74,13 @@ function pieceColumns({ bits }: DType, columns: number): number {
 interface Work {
   readonly form: PersistentForm;
   readonly shapes: Shapes;
-  readonly a: Ref;
-  readonly b: Ref;
+  readonly sides: Sides;
+  /** The operands along rows and columns, and their tiles. */
+  readonly left: Ref;
+  readonly right: Ref;
   readonly out: Ref;
-  readonly tileA: Ref;
-  readonly tileB: Ref;
+  readonly leftTiles: Ref;
+  readonly rightTiles: Ref;
   /** Undefined where lanes store the result themselves. */
   readonly result: Ref | undefined;
   readonly full: Barrier;
@@ -106,23 +109,23 @@ interface Shapes {
 }
 
 function shapesOf({ problem, configuration }: PersistentForm): Shapes {
-  const { multipliers, columns } = configuration;
+  const { multipliers, columns, turned } = configuration;
   return {
     rows: multipliers * threadRows,
     columns,
     depth: depthOf(problem.a.dtype),
-    piece: pieceColumns(problem.out.dtype, columns),
+    piece: turned ? columns : pieceColumns(problem.out.dtype, columns),
   };
 }
 
 export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { problem, configuration, copiesOut, location } = form;
-  const { multipliers, stages, schedule } = configuration;
+  const { multipliers, stages, schedule, turned } = configuration;
   const shapes = shapesOf(form);
   const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
-  const { major, batched } = problem;
+  const sides = sidesOf(problem, dimensions, turned);
   const workers = dim("workers");
   const streams = schedule === "stream";
   const output = problem.out.dtype;
@@ -133,27 +136,18 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       grid: { index: workers },
       threads: multipliers === 2 ? ["copy", "first", "second"] : ["copy", "first"],
       inputs: {
-        a: array(problem.a.dtype, [
-          ...(batched.a ? [batch] : []),
-          ...(major.a === "k" ? [m, k] : [k, m]),
-        ]),
-        b: array(problem.b.dtype, [
-          ...(batched.b ? [batch] : []),
-          ...(major.b === "n" ? [k, n] : [n, k]),
-        ]),
+        [sides.rows.name]: sideSpec(sides.rows, batch, k),
+        [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
       },
       outputs: {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
       },
       scratch: {
-        tileA: smem(problem.a.dtype, [
+        leftTiles: smem(sides.rows.dtype, [stages, ...tileShape(sides.rows, rows, depth)]),
+        rightTiles: smem(sides.columns.dtype, [
           stages,
-          ...(major.a === "k" ? [rows, depth] : [depth, rows]),
-        ]),
-        tileB: smem(problem.b.dtype, [
-          stages,
-          ...(major.b === "n" ? [depth, columns] : [columns, depth]),
+          ...tileShape(sides.columns, columns, depth),
         ]),
         ...(copiesOut && { result: smem(output, [multipliers, 2, threadRows, piece]) }),
         full: barrier({ count: stages, arrivals: 2 }),
@@ -165,7 +159,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       },
     },
     (argument) => {
-      const { index, a, b, out, tileA, tileB, full, empty } = argument;
+      const { index, out, leftTiles, rightTiles, full, empty } = argument;
       const named = argument as unknown as { readonly [name: string]: Ref };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
@@ -173,18 +167,21 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       waitForPreviousKernel();
       launchNextKernel();
       const layers = problem.sizes.batch === undefined ? 1 : batch;
-      const { tiles, place } = tileOrder({ batch: layers, m, n, rows, columns });
+      const { tiles, place } = tileOrder({
+        ...{ batch: layers, rows, columns },
+        height: sides.rows.extent,
+        width: sides.columns.extent,
+      });
       const zero = constant(dtypes.i32, 0);
       const worker = zero.add(workers).sub(1).sub(index);
       const segmentsOf = streams ? streamedTiles : wholeTiles;
       const work: Work = {
-        ...{ form, shapes, a, b, out, tileA, tileB, full, empty, place, worker },
+        ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, place, worker },
+        left: requireRef(named, sides.rows.name),
+        right: requireRef(named, sides.columns.name),
         result: copiesOut ? named["result"] : undefined,
         inputs: Object.fromEntries(
-          Object.keys(inputs).flatMap((name) => {
-            const ref = named[name];
-            return ref === undefined ? [] : [[name, ref] as const];
-          }),
+          Object.keys(inputs).map((name) => [name, requireRef(named, name)] as const),
         ),
         handed: streams ? handedOf(argument) : undefined,
         segments: segmentsOf(worker, zero.add(workers), tiles, zero.add(cdiv(k, depth))),
@@ -201,6 +198,12 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   );
 }
 
+function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref {
+  const found = named[name];
+  if (found === undefined) throw new Error(`the kernel has no argument ${name}`);
+  return found;
+}
+
 function handedOf(argument: object): Handed {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
   return { sums: handed, told };
@@ -213,9 +216,19 @@ function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
 }
 
 /** One warp keeps the ring full, tile after tile. */
-function copyTiles({ form, shapes, a, b, tileA, tileB, full, empty, segments, place }: Work): void {
+function copyTiles(work: Work): void {
+  const {
+    form,
+    shapes,
+    sides,
+    left: ofRows,
+    right: ofColumns,
+    full,
+    empty,
+    segments,
+    place,
+  } = work;
   const { stages, multipliers } = form.configuration;
-  const { major, batched } = form.problem;
   const { rows, columns, depth } = shapes;
   const zero = constant(dtypes.i32, 0);
   if (multipliers === 2) setRegisters(40);
@@ -224,8 +237,6 @@ function copyTiles({ form, shapes, a, b, tileA, tileB, full, empty, segments, pl
       loop({ to: segments.count, carry: { slot: zero, count: zero } }, (index, before) => {
         const { tile, from, steps } = segments.at(index);
         const { batch, top, left } = place(tile);
-        const ofA = batched.a ? a.at(batch) : a;
-        const ofB = batched.b ? b.at(batch) : b;
         const [down, across] = [slice(top, rows), slice(left, columns)];
         return loop({ to: steps, carry: before }, (step, { slot, count }) => {
           when(count.ge(stages), () => {
@@ -233,16 +244,10 @@ function copyTiles({ form, shapes, a, b, tileA, tileB, full, empty, segments, pl
           });
           const along = slice(from.add(step).mul(depth), depth);
           const landed = { barrier: full.at(slot) };
-          copyAsync(
-            major.a === "k" ? ofA.at(down, along) : ofA.at(along, down),
-            tileA.at(slot),
-            landed,
-          );
-          copyAsync(
-            major.b === "n" ? ofB.at(along, across) : ofB.at(across, along),
-            tileB.at(slot),
-            landed,
-          );
+          const tileLeft = sideWindow(sides.rows, ofRows, batch, down, along);
+          const tileRight = sideWindow(sides.columns, ofColumns, batch, across, along);
+          copyAsync(tileLeft, work.leftTiles.at(slot), landed);
+          copyAsync(tileRight, work.rightTiles.at(slot), landed);
           return { slot: following(slot, stages), count: count.add(1) };
         });
       });
@@ -252,15 +257,11 @@ function copyTiles({ form, shapes, a, b, tileA, tileB, full, empty, segments, pl
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 function multiplyTiles(work: Work, index: number): void {
-  const { form, shapes, tileA, tileB, full, empty, segments, result } = work;
+  const { form, shapes, sides, leftTiles, rightTiles, full, empty, segments, result } = work;
   const { stages, multipliers } = form.configuration;
-  const { major, accumulator: sums } = form.problem;
+  const { accumulator: sums } = form.problem;
   const zero = constant(dtypes.i32, 0);
   const mine = slice(index * threadRows, threadRows);
-  const rowsOf = (slot: Scalar<"i32">): Ref =>
-    major.a === "k" ? tileA.at(slot, mine) : tileA.at(slot, all, mine).transpose();
-  const columnsOf = (slot: Scalar<"i32">): Ref =>
-    major.b === "n" ? tileB.at(slot) : tileB.at(slot).transpose();
   if (multipliers === 2) setRegisters(232);
   loop({ to: segments.count, carry: { slot: zero, last: zero } }, (position, before) => {
     const segment = segments.at(position);
@@ -270,7 +271,11 @@ function multiplyTiles(work: Work, index: number): void {
       { to: steps, carry: { sum: start, ...before } },
       (step, carried) => {
         full.at(carried.slot).wait();
-        const product = wgmma(carried.sum, rowsOf(carried.slot), columnsOf(carried.slot));
+        const product = wgmma(
+          carried.sum,
+          rowsOfTile(sides.rows, leftTiles, carried.slot, mine),
+          columnsOfTile(sides.columns, rightTiles, carried.slot),
+        );
         const running = product.waitPending(1);
         // The product of the step before is over, so its tiles may be replaced.
         when(step.gt(0), () => {
@@ -323,9 +328,12 @@ function storeTile(work: Work, product: Tile, segment: Segment, index: number): 
     const left = place.left.add(column);
     const own = product.slice([0, column], [threadRows, piece]);
     const sums = withOthers(work, own, segment, index, column);
-    const at = { batch: place.batch, top, left, rows: threadRows, columns: piece };
-    const done = finished(sums, at, problem, inputs, location);
-    const window = target.at(slice(top, threadRows), slice(left, piece));
+    const { turned } = form.configuration;
+    const at = turned
+      ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
+      : { batch: place.batch, top, left, rows: threadRows, columns: piece };
+    const done = finished(turned ? sums.transpose() : sums, at, problem, inputs, location);
+    const window = target.at(slice(at.top, at.rows), slice(at.left, at.columns));
     storePiece(window, done, result, index, column / piece);
   }
 }
