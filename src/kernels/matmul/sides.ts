@@ -7,8 +7,8 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Dimension, Size } from "../../ir/size.ts";
-import { all, array, slice } from "../../lang/index.ts";
-import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { all, array } from "../../lang/index.ts";
+import type { ArraySpec, Ref, Scalar, Slice } from "../../lang/index.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -68,20 +68,15 @@ export function sideWindow(
   { alongK, batched }: Side,
   operand: Ref,
   batch: Scalar<"i32">,
-  along: ReturnType<typeof slice>,
-  depth: ReturnType<typeof slice>,
+  along: Slice,
+  depth: Slice,
 ): Ref {
   const matrix = batched ? operand.at(batch) : operand;
   return alongK ? matrix.at(along, depth) : matrix.at(depth, along);
 }
 
 /** Some rows of a tile, [rows, depth]. */
-export function rowsOfTile(
-  { alongK }: Side,
-  tile: Ref,
-  slot: Scalar<"i32">,
-  rows: ReturnType<typeof slice>,
-): Ref {
+export function rowsOfTile({ alongK }: Side, tile: Ref, slot: Scalar<"i32">, rows: Slice): Ref {
   return alongK ? tile.at(slot, rows) : tile.at(slot, all, rows).transpose();
 }
 
