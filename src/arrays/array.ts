@@ -31,6 +31,7 @@ import { isTensor } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 
 import { chosenDevice, disposeValue, downloaded, isHeld, runOnDevice } from "./device.ts";
+import type { DeviceInput } from "./device.ts";
 
 /** The op that defines a value; a value without one is a parameter or has data. */
 const producers = new WeakMap<GraphValue, AnyGraphOp>();
@@ -170,24 +171,18 @@ export function compute(values: readonly GraphValue[]): readonly Tensor[] {
 }
 
 /** Values with or without data, as a device takes them; those still to be computed are run there first. */
-export function onDevice(
-  device: Device,
-  values: readonly GraphValue[],
-): readonly { readonly value: GraphValue; readonly data: Tensor | undefined }[] {
-  const missing = values.filter((value) => !computed.has(value) && !isHeld(value));
-  const made = new Map<GraphValue, GraphValue>();
+export function onDevice(device: Device, values: readonly GraphValue[]): readonly DeviceInput[] {
+  const missing = [...new Set(values.filter((value) => !computed.has(value) && !isHeld(value)))];
   if (missing.length > 0) {
     const { ops, free } = graphOf(missing, new Set());
-    const results = runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf));
-    for (const [i, value] of missing.entries()) made.set(value, results[i] ?? value);
+    runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf), missing);
+    // How it came about need not be kept.
+    for (const value of missing) producers.delete(value);
   }
-  return values.map((value) => inputOf(made.get(value) ?? value));
+  return values.map(inputOf);
 }
 
-function inputOf(value: GraphValue): {
-  readonly value: GraphValue;
-  readonly data: Tensor | undefined;
-} {
+function inputOf(value: GraphValue): DeviceInput {
   return { value, data: isHeld(value) ? undefined : dataOf(value) };
 }
 
@@ -198,11 +193,9 @@ async function read(value: GraphValue): Promise<Tensor> {
   if (known !== undefined) return known;
   if (device === undefined && !isHeld(value)) return compute([value])[0] ?? dataOf(value);
   const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value]);
-  const data = input?.data ?? (await downloaded(input?.value ?? value));
-  if (!isHeld(value)) {
-    computed.set(value, data);
-    producers.delete(value);
-  }
+  const data = input?.data ?? (await downloaded(value));
+  computed.set(value, data);
+  producers.delete(value);
   return data;
 }
 

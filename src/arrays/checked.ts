@@ -16,11 +16,13 @@ import { isHostArray } from "../formats/hostarray.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import { Device } from "../device/device.ts";
 import { LazyArray } from "./array.ts";
+import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";
 import * as functions from "./functions.ts";
 import * as compiling from "./jit.ts";
 import * as reductions from "./reductions.ts";
+import * as scopes from "./scope.ts";
 import * as shapes from "./shapes.ts";
 import * as transforms from "./transforms.ts";
 import * as trees from "./tree.ts";
@@ -208,9 +210,23 @@ export const whileLoop = checked(
   control.whileLoop,
 );
 export const cond = checked("cond", [array, functionKind, functionKind], control.cond);
+const functionList: ArgumentKind = {
+  expected: "a list of functions, at least one",
+  holds: (value) =>
+    isListOf((each) => typeof each === "function")(value) &&
+    (value as readonly unknown[]).length > 0,
+};
+export const switchCase = checked("switchCase", [array, functionList], control.switchCase);
 export const scan = checked("scan", [functionKind, tree, tree, record("length")], control.scan);
 
-export const jit = checked("jit", [functionKind, record("name")], compiling.jit);
+const jitOptions: ArgumentKind = optional({
+  expected: "{ name, donate }, where donate lists arguments by their places",
+  holds: (value) =>
+    isRecord(value) &&
+    isReadable(value, ["name", "donate"]) &&
+    (value["donate"] === undefined || isListOf(isWhole(0))(value["donate"])),
+});
+export const jit = checked("jit", [functionKind, jitOptions], compiling.jit);
 export const lower = checked("lower", [functionKind], compiling.lower);
 export const grad = checked("grad", [functionKind, record("argument")], transforms.grad);
 export const valueAndGrad = checked(
@@ -219,6 +235,36 @@ export const valueAndGrad = checked(
   transforms.valueAndGrad,
 );
 export const vjp = checked("vjp", [functionKind], transforms.vjp);
+export const customVjp = checked(
+  "customVjp",
+  [functionKind, functionKind, functionKind],
+  derivatives.customVjp,
+);
+const isName = (value: unknown): boolean => typeof value === "string";
+const checkpointOptions: ArgumentKind = optional({
+  expected: '{ policy: "nothing" | "dots" | "dotsWithoutBatch" } or { names }',
+  holds: (value) => {
+    if (!isRecord(value) || !isReadable(value, ["policy", "names"])) return false;
+    const { policy, names } = value;
+    const isPolicy =
+      policy === undefined ||
+      policy === "nothing" ||
+      policy === "dots" ||
+      policy === "dotsWithoutBatch";
+    return isPolicy && (names === undefined || isListOf(isName)(names));
+  },
+});
+export const checkpoint = checked(
+  "checkpoint",
+  [functionKind, checkpointOptions],
+  derivatives.checkpoint,
+);
+export const checkpointName = checked(
+  "checkpointName",
+  [array, { expected: "a name", holds: isName }],
+  derivatives.checkpointName,
+);
+export const stopGradient = checked("stopGradient", [tree], derivatives.stopGradient);
 export const vmap = checked("vmap", [functionKind, record("arguments")], transforms.vmap);
 
 const isTrees = (value: unknown): boolean =>
@@ -244,4 +290,5 @@ const device: ArgumentKind = {
   expected: "a device, as open(…) gives it, or nothing",
   holds: (value) => value instanceof Device,
 };
+export const scope = checked("scope", [functionKind], scopes.scope);
 export const useDevice = checked("useDevice", [optional(device)], devices.useDevice);

@@ -4,6 +4,7 @@
  *   scan((sum, x) => [sum.add(x), sum], zero, xs)     [last sum, all sums]; of known length, so it has gradients
  *   whileLoop(state => less(state.error, 1), step, start)
  *   cond(less(x, 0), () => neg(x), () => x)
+ *   switchCase(kind, [() => x, () => neg(x), () => exp(x)])
  */
 import { TilewrightError } from "../support/diagnostics.ts";
 import { optionText } from "../support/options.ts";
@@ -21,17 +22,17 @@ import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
 
 /** The recording as a region that sees what is around it. */
-function regionOf({ graph, captures }: Recording<unknown>): GraphRegion {
+export function regionOf({ graph, captures }: Recording<unknown>): GraphRegion {
   const own = graph.parameters.slice(0, graph.parameters.length - captures.length);
   return graphRegion(own, graph.ops, graph.results);
 }
 
-function valuesOf(tree: unknown): readonly GraphValue[] {
+export function valuesOf(tree: unknown): readonly GraphValue[] {
   return flatten(tree).leaves.map(({ value }) => value);
 }
 
 /** Fails unless a loop's body returns what it was given. */
-function requireSame(what: string, before: unknown, after: unknown): void {
+export function requireSame(what: string, before: unknown, after: unknown): void {
   const text = (tree: unknown): string => {
     const { leaves, structure } = flatten(tree);
     return `${structure} of ${leaves.map(({ value }) => typeText(value.type)).join(", ")}`;
@@ -67,6 +68,29 @@ export function cond<R>(pred: LazyArray<"bool">, onTrue: () => R, onFalse: () =>
   const regions = { true_branch: regionOf(taken), false_branch: regionOf(other) };
   const results = recordAll("stablehlo.if", { pred: pred.value }, {}, { regions });
   return rebuild(taken.result, arraysOf(results));
+}
+
+/** One of several functions by an index of shape []; the nearest where the index is none of theirs. */
+export function switchCase<R>(index: LazyArray<"i32">, branches: readonly (() => R)[]): R {
+  const recordings = branches.map((each, i) => recordFunction(`branch${i}`, each, []));
+  const [first] = recordings;
+  if (first === undefined) throw new Error("checked before: there is a branch");
+  for (const { result } of recordings)
+    requireSame("a later function of switchCase", first.result, result);
+  const builder = new GraphBuilder();
+  const bounded = builder.one(
+    "stablehlo.clamp",
+    {
+      min: splatOf(builder, counter, 0),
+      operand: index.value,
+      max: splatOf(builder, counter, branches.length - 1),
+    },
+    {},
+  );
+  keep(builder.ops);
+  const regions = { branches: recordings.map(regionOf) };
+  const results = recordAll("stablehlo.case", { index: bounded }, {}, { regions });
+  return rebuild(first.result, arraysOf(results));
 }
 
 const counter = tensorType("i32", []);

@@ -1,7 +1,20 @@
 /** Arrays on the simulator give what the evaluator gives. */
 import { afterEach, describe, expect, test } from "vitest";
 import { open } from "../runtime/open.ts";
-import { add, array, grad, jit, matmul, mul, sub, sum, tanh, useDevice } from "./index.ts";
+import {
+  add,
+  array,
+  flip,
+  grad,
+  jit,
+  matmul,
+  mul,
+  scope,
+  sub,
+  sum,
+  tanh,
+  useDevice,
+} from "./index.ts";
 import type { Array } from "./index.ts";
 
 type F32 = Array<"f32">;
@@ -58,8 +71,56 @@ describe("mistakes", () => {
     await useDevice(await open("simulator"));
     const double = jit((x: F32) => mul(x, 2));
     const y = double(array([1, 2]));
-    expect(await y.values()).toEqual([2, 4]);
     await useDevice();
     expect(() => double(y)).toThrow("TW9315");
+  });
+});
+
+describe("memory", () => {
+  test("donated arguments give their memory to results, and are gone", async () => {
+    const device = await open("simulator");
+    await useDevice(device);
+    const step = jit((w: F32, x: F32) => sub(w, mul(x, 0.5)), { donate: [0] });
+    const first = step(array([1, 2, 3]), array([2, 2, 2]));
+    await first.read();
+    const before = device.memory.used;
+    const second = step(first, array([2, 2, 2]));
+    const third = step(second, array([4, 4, 4]));
+    expect(await third.values()).toEqual([-3, -2, -1]);
+    expect(device.memory.used).toBe(before);
+    await expect(second.read()).rejects.toThrow("TW9314");
+  });
+
+  test("a donated argument that is read elsewhere keeps its memory until then", async () => {
+    await useDevice(await open("simulator"));
+    const turned = jit((w: F32) => [flip(w), mul(w, 2)] as const, { donate: [0] });
+    const [back, twice] = turned(array([1, 2, 3]));
+    expect(await back.values()).toEqual([3, 2, 1]);
+    expect(await twice.values()).toEqual([2, 4, 6]);
+  });
+
+  test("an array cannot be donated and used besides", async () => {
+    await useDevice(await open("simulator"));
+    const both = jit((a: F32, b: F32) => add(a, b), { donate: [0] });
+    const y = mul(array([1, 2]), 1);
+    expect(() => both(y, y)).toThrow("TW9317");
+  });
+
+  test("a scope gives back what it does not return", async () => {
+    const device = await open("simulator");
+    await useDevice(device);
+    const double = jit((x: F32) => mul(x, 2));
+    const before = device.memory.used;
+    const y = scope(() => {
+      const inner = double(array([1, 2]));
+      return { sum: add(inner, 1), kept: double(inner) };
+    });
+    expect(await y.sum.values()).toEqual([3, 5]);
+    expect(await y.kept.values()).toEqual([4, 8]);
+    y.sum.dispose();
+    y.kept.dispose();
+    await useDevice();
+    expect(device.memory.used).toBe(before);
+    expect(() => scope(async () => Promise.resolve(1))).toThrow("TW9309");
   });
 });

@@ -10,16 +10,16 @@
  */
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
-import { fromLanes, toLanes } from "../formats/hostarray.ts";
+import { toLanes } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
-import { storageOf, tensorTypeOf } from "../graph/lower/storage.ts";
-import { graphValue, moduleOf } from "../graph/ops/node.ts";
+import { tensorTypeOf } from "../graph/lower/storage.ts";
+import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
 import { sizeOf } from "../graph/ops/types.ts";
 import type { TensorType } from "../graph/ops/types.ts";
 import { compilePlan } from "../graph/plan/compile.ts";
-import { Program } from "../graph/plan/program.ts";
+import { Replay } from "../graph/plan/replay.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 
 /** A result that a device computes or has computed. */
@@ -33,7 +33,9 @@ interface Held {
 let chosen: Device | undefined;
 let queue: Promise<unknown> = Promise.resolve();
 const held = new WeakMap<GraphValue, Held>();
-const programs = new Map<Device, Map<GraphRegion, Promise<Program>>>();
+const programs = new Map<Device, Map<GraphRegion, Promise<Replay>>>();
+/** Values that are made while a scope is open, the innermost last. */
+const openScopes: GraphValue[][] = [];
 
 /**
  * Chooses where arrays are computed from now on; without a device, on the evaluator. Resolves when the programs of the
@@ -67,51 +69,71 @@ function inTurn<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** The program of a graph, compiled once; compiled functions run the same graph again and again. */
-function programOf(device: Device, graph: GraphRegion): Promise<Program> {
-  const known = programs.get(device) ?? new Map<GraphRegion, Promise<Program>>();
+function programOf(
+  device: Device,
+  graph: GraphRegion,
+  donated: readonly number[],
+): Promise<Replay> {
+  const known = programs.get(device) ?? new Map<GraphRegion, Promise<Replay>>();
   programs.set(device, known);
-  const program = known.get(graph) ?? Program.load(device, compilePlan(moduleOf(graph), "main"));
+  const program =
+    known.get(graph) ?? Replay.load(device, compilePlan(moduleOf(graph), "main", donated));
   known.set(graph, program);
   return program;
 }
 
-function allocate(device: Device, type: TensorType): DeviceArray {
-  const dtype = storageOf(type.element);
-  if (dtype === undefined) throw new Error(`devices have no ${type.element}`);
-  return device.allocate(dtype, [Math.max(1, sizeOf(type.shape))]);
+/** An argument of a run: a value of the device, or data. */
+export interface DeviceInput {
+  readonly value: GraphValue;
+  readonly data: Tensor | undefined;
 }
 
-/** Runs a graph on the chosen device; inputs are values on it, or their data. */
+/** Runs a graph on the chosen device. `targets` are the values that its results become. */
 export function runOnDevice(
   device: Device,
   graph: GraphRegion,
-  inputs: readonly { readonly value: GraphValue; readonly data: Tensor | undefined }[],
-): readonly GraphValue[] {
+  inputs: readonly DeviceInput[],
+  targets: readonly GraphValue[],
+  donated: readonly number[] = [],
+): void {
   // An array may be disposed of once the call is made: its memory goes after the run.
   const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
+  const given = donated.flatMap((place) => {
+    const source = sources[place];
+    return source !== undefined && "ready" in source ? [source] : [];
+  });
+  for (const entry of given) {
+    entry.isDisposed = true;
+    forgotten.unregister(entry);
+  }
   const run = inTurn(async () => {
-    const given = await Promise.all(sources.map((source) => arrayOf(device, source)));
-    const program = await programOf(device, graph);
-    const outputs = graph.results.map((value) => allocate(device, tensorTypeOf(value)));
-    const bound = program.bind(
-      given.map(({ array }) => array),
-      outputs,
-    );
-    try {
-      await bound.run();
-      await device.synchronize();
-    } finally {
-      bound.dispose();
-      for (const { array, isTemporary } of given) if (isTemporary) array.dispose();
-    }
+    const program = await programOf(device, graph, donated);
+    const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
+    const outputs = await program.run(arrays);
+    const taken = new Set(program.takenOver.map((place) => sources[place]));
+    for (const entry of given) if (!taken.has(entry)) (await entry.ready).dispose();
     return outputs;
   });
-  return graph.results.map(({ type }, i) => {
-    const value = graphValue(type);
-    const ready = run.then((outputs) => outputs[i] as DeviceArray);
-    hold(value, device, ready);
-    return value;
-  });
+  for (const [i, value] of targets.entries())
+    hold(
+      value,
+      device,
+      run.then((outputs) => outputs[i] as DeviceArray),
+    );
+}
+
+/** Runs `body`; gives what it returned and the values that it put on a device. */
+export function tracked<R>(body: () => R): {
+  readonly result: R;
+  readonly made: readonly GraphValue[];
+} {
+  const made: GraphValue[] = [];
+  openScopes.push(made);
+  try {
+    return { result: body(), made };
+  } finally {
+    openScopes.pop();
+  }
 }
 
 /** Device memory of values that nobody reaches any more. */
@@ -123,6 +145,7 @@ function hold(value: GraphValue, device: Device, ready: Promise<DeviceArray>): v
   const entry: Held = { type: tensorTypeOf(value), device, ready, isDisposed: false };
   ready.catch(() => undefined);
   held.set(value, entry);
+  openScopes.at(-1)?.push(value);
   forgotten.register(value, entry, entry);
 }
 
@@ -156,18 +179,10 @@ function requireHeld(value: GraphValue): Held {
   });
 }
 
-async function arrayOf(
-  device: Device,
-  source: Tensor | Held,
-): Promise<{ readonly array: DeviceArray; readonly isTemporary: boolean }> {
-  if ("ready" in source && source.device === device)
-    return { array: await source.ready, isTemporary: false };
-  const { lanes, element } = "ready" in source ? await fetched(source) : source;
-  const dtype = storageOf(element);
-  if (dtype === undefined) throw new Error(`devices have no ${element}`);
-  if (lanes.length === 0) return { array: device.allocate(dtype, [1]), isTemporary: true };
-  const array = await device.upload(fromLanes(dtype, [lanes.length], lanes));
-  return { array, isTemporary: true };
+/** An array of the device, or the data of what lies elsewhere. */
+async function inputArray(device: Device, source: Tensor | Held): Promise<DeviceArray | Tensor> {
+  if (!("ready" in source)) return source;
+  return source.device === device ? source.ready : fetched(source);
 }
 
 async function fetched({ device, ready, type }: Held): Promise<Tensor> {

@@ -9,8 +9,9 @@
  */
 export { LazyArray, LazyArray as Array } from "./array.ts";
 export * from "./checked.ts";
+export type { CheckpointOptions } from "./derivatives.ts";
 export type { Operand } from "./functions.ts";
-export type { Compilation, CompilationReason, Compiled } from "./jit.ts";
+export type { Compilation, CompilationReason, Compiled, JitOptions } from "./jit.ts";
 export * as nn from "./nn.ts";
 export * as random from "./random.ts";
 export type { ReduceOptions } from "./reductions.ts";

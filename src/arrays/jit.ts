@@ -2,6 +2,8 @@
  * Compiled functions: recorded once for each structure, shapes and dtypes of their arguments and each value of
  * their static parts, simplified, and run as one program from then on. Each compilation says why it happened.
  */
+import { TilewrightError } from "../support/diagnostics.ts";
+import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pipeline.ts";
 import { moduleOf } from "../graph/ops/node.ts";
 import type { GraphRegion, GraphValue } from "../graph/ops/node.ts";
@@ -37,10 +39,18 @@ function simplified(graph: GraphRegion): GraphRegion {
   return runPasses(moduleOf(graph)).functions.get("main")?.body ?? graph;
 }
 
+export interface JitOptions {
+  readonly name?: string | undefined;
+  /**
+   * Arguments, by their places, whose memory the results may take: on a device their arrays are disposed of by the call.
+   */
+  readonly donate?: readonly number[] | undefined;
+}
+
 /** A function that is recorded once for each kind of arguments. */
 export function jit<A extends readonly unknown[], R>(
   f: (...args: A) => R,
-  options: { readonly name?: string } = {},
+  options: JitOptions = {},
 ): Compiled<A, R> {
   const name = `jit(${options.name ?? (f.name || "f")})`;
   const programs = new Map<string, Program<R>>();
@@ -67,16 +77,52 @@ export function jit<A extends readonly unknown[], R>(
     const program = programs.get(key) ?? compile(args, structure, types);
     programs.set(key, program);
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
-    const values = isRecording() ? inlineGraph(program.graph, inputs) : run(program.graph, inputs);
+    const values = isRecording()
+      ? inlineGraph(program.graph, inputs)
+      : run(program.graph, inputs, donatedLeaves(args, options.donate ?? []));
     return rebuild(program.recording.result, arraysOf(values));
   };
   return Object.assign(call, { compilations });
 }
 
+/** The places among all arrays of those that belong to donated arguments. */
+function donatedLeaves(args: readonly unknown[], donate: readonly number[]): readonly number[] {
+  let next = 0;
+  return args.flatMap((arg, i) =>
+    flatten(arg).leaves.flatMap(() => {
+      const place = next++;
+      return donate.includes(i) ? [place] : [];
+    }),
+  );
+}
+
+/** Fails where a donated array is also another argument, or one that the function uses from around it. */
+function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]): void {
+  const twice = donated.find((place) => inputs.indexOf(inputs[place] as GraphValue) !== place);
+  const again = donated.find((place) => inputs.lastIndexOf(inputs[place] as GraphValue) !== place);
+  const place = twice ?? again;
+  if (place === undefined) return;
+  throw new TilewrightError({
+    code: "TW9317",
+    message: "an array is donated to a call that uses it a second time",
+    expected: "every donated array once",
+    found: `${typeText((inputs[place] as GraphValue).type)} at two places`,
+  });
+}
+
 /** Runs a graph: on the evaluator now, so that the results have data, or on the chosen device in its turn. */
-function run(graph: GraphRegion, inputs: readonly GraphValue[]): readonly GraphValue[] {
+function run(
+  graph: GraphRegion,
+  inputs: readonly GraphValue[],
+  donated: readonly number[],
+): readonly GraphValue[] {
   const device = chosenDevice();
-  if (device !== undefined) return runOnDevice(device, graph, onDevice(device, inputs));
+  if (device !== undefined) {
+    const targets = graph.results.map(({ type }) => graphValue(type));
+    requireOnce(inputs, donated);
+    runOnDevice(device, graph, onDevice(device, inputs), targets, donated);
+    return targets;
+  }
   const results = runGraph(graph, compute(inputs));
   return results.map((tensor, i) => {
     const value = graphValue(graph.results[i]?.type ?? { kind: "token" });
@@ -90,5 +136,6 @@ export function lower<A extends readonly unknown[]>(
   f: (...args: A) => unknown,
   ...args: A
 ): string {
-  return printGraph(moduleOf(simplified(recordFunction("lower", f, args).graph)));
+  const module = moduleOf(simplified(recordFunction("lower", f, args).graph));
+  return printGraph(derivativesPass.run(module));
 }

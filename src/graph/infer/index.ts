@@ -10,7 +10,7 @@ import { distributionRules, testingRules } from "./distribution.ts";
 import type { Draft, InferRules } from "./draft.ts";
 import { chloRules, elementwiseRules } from "./elementwise.ts";
 import { productRules } from "./products.ts";
-import { controlRules, reductionRules } from "./regions.ts";
+import { controlRules, derivativeRules, reductionRules } from "./regions.ts";
 import { shapeRules } from "./shapes.ts";
 
 const rules: InferRules<GraphOpKind> = {
@@ -22,6 +22,7 @@ const rules: InferRules<GraphOpKind> = {
   ...distributionRules,
   ...chloRules,
   ...testingRules,
+  ...derivativeRules,
 };
 
 /** The types of an op's results. */

@@ -1,5 +1,7 @@
 /** Result types of ops with regions, of calls and of tuples. */
 import type { controlOps } from "../ops/control.ts";
+import type { derivativeOps } from "../ops/derivatives.ts";
+import { isFloatElement } from "../ops/elements.ts";
 import type { GraphRegion } from "../ops/node.ts";
 import type { reductionOps } from "../ops/reductions.ts";
 import { tensorType, tupleType, typeText } from "../ops/types.ts";
@@ -178,4 +180,44 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   "sdy.sharding_constraint": (draft) => [draft.operands.input.type],
   "sdy.manual_computation": declared,
   foreign: declared,
+};
+
+/** What a region gives that takes the op's operands. */
+function ofBody(
+  draft: Draft<"tilewright.custom_vjp" | "tilewright.checkpoint">,
+  region: GraphRegion,
+): readonly GraphType[] {
+  requireParameters(
+    draft,
+    region,
+    draft.operands.inputs.map((value) => tensorOf(draft, value)),
+  );
+  return region.results.map(({ type }) => type);
+}
+
+function isFloat(type: GraphType): boolean {
+  return type.kind === "tensor" && isFloatElement(type.element);
+}
+
+/** Its three regions fit each other: results and residuals forward, residuals and cotangents backward. */
+function customVjp(draft: Draft<"tilewright.custom_vjp">): readonly GraphType[] {
+  const { body, forward, backward } = draft.regions;
+  const results = ofBody(draft, body);
+  const all = ofBody(draft, forward);
+  const residuals = all.slice(results.length);
+  requireResults(draft, forward, [...results, ...residuals] as readonly TensorType[]);
+  requireParameters(draft, backward, [
+    ...residuals,
+    ...results.filter(isFloat),
+  ] as readonly TensorType[]);
+  const inputs = draft.operands.inputs.map((value) => tensorOf(draft, value)).filter(isFloat);
+  requireResults(draft, backward, inputs);
+  return results;
+}
+
+export const derivativeRules: InferRules<keyof typeof derivativeOps> = {
+  "tilewright.custom_vjp": customVjp,
+  "tilewright.checkpoint": (draft) => ofBody(draft, draft.regions.body),
+  "tilewright.name": (draft) => [draft.operands.operand.type],
+  "tilewright.stop_gradient": (draft) => [draft.operands.operand.type],
 };

@@ -6,6 +6,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { array, cdiv, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { elementwiseOps } from "../ops/elementwise.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
@@ -34,6 +35,8 @@ export interface Group {
   readonly source?: AnyGraphOp | undefined;
   /** Tells such rules apart. */
   readonly key: string;
+  /** An input in whose memory the first result is written; none of `inputs`. */
+  readonly inPlace?: GraphValue | undefined;
 }
 
 const applyRule: AnyPointRule = (op, points, context) => {
@@ -75,20 +78,25 @@ interface KernelParts {
 }
 
 function makeKernel(group: Group): KernelDefinition {
-  const { inputs, results, ops, source, tiled } = group;
+  const { inputs, results, ops, source, tiled, inPlace } = group;
   const all = [...ops, ...(source === undefined ? [] : [source])];
   const definitions = new Map(all.flatMap(definitionsOf));
   const run = runOf(group);
+  const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
+  const [first = [], others = arrays] =
+    inPlace === undefined ? [] : [arrays.slice(0, 1), arrays.slice(1)];
   const spec = {
     name: tiled === undefined ? group.title : `${group.title}_${tiled.title}`,
     grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
     inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
-    outputs: Object.fromEntries(results.map((value, i) => [outputName(i), flatArray(value)])),
+    outputs: Object.fromEntries(others),
+    inouts: Object.fromEntries(first),
   };
   return kernel(spec, (parts) => {
     const named = parts as unknown as KernelParts;
     const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
     const outputs = results.map((_, i) => named[outputName(i)] as Ref);
+    if (inPlace !== undefined) refs.set(inPlace, outputs[0] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
       storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
@@ -105,6 +113,24 @@ function makeKernel(group: Group): KernelDefinition {
       at: (axis) => named[axis] as Scalar<"i32">,
     });
   }) as unknown as KernelDefinition;
+}
+
+/**
+ * Inputs of which each element is read only where the result of its own place is made: such an input may lie where a
+ * result is written.
+ */
+export function pointwiseInputs({ ops, inputs, rule, tiled }: Group): readonly GraphValue[] {
+  if (rule !== undefined || tiled !== undefined) return [];
+  const isElsewhere = (op: AnyGraphOp): boolean => !Object.hasOwn(elementwiseOps, op.kind);
+  // Backwards: whatever an op needs that looks elsewhere is looked at elsewhere.
+  const elsewhere = new Set<GraphValue>();
+  for (const op of [...ops].reverse()) {
+    const within = regionsOf(op).flatMap((region) => [...opsWithin(region)]);
+    const needed = [...operandsOf(op), ...within.flatMap(operandsOf)];
+    if (isElsewhere(op) || op.results.some((value) => elsewhere.has(value)))
+      for (const value of needed) elsewhere.add(value);
+  }
+  return inputs.filter((value) => !elsewhere.has(value));
 }
 
 /** How many elements results have, and how many of them a block makes. */
@@ -163,11 +189,12 @@ class Names {
 }
 
 /** A text that is the same for groups that compute the same. */
-function groupText({ title, ops, inputs, results, source, key }: Group): string {
+function groupText({ title, ops, inputs, results, source, key, inPlace }: Group): string {
   const names = new Names();
   return [
     `${title} ${key}`,
     inputs.map((value) => names.of(value)).join(),
+    inPlace === undefined ? "" : `in ${names.of(inPlace)}`,
     ...ops.map((op) => opText(op, names)),
     ...(source === undefined ? [] : [opText(source, names)]),
     results.map((value) => names.of(value)).join(),

@@ -1,9 +1,11 @@
 /** The lowering of every op kind: a new op does not compile until it has one here. */
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
-import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
-import { expandComposite, expandScan, largest } from "./expand/library.ts";
+import { meanings } from "../passes/derivatives.ts";
+import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
+import { expandComposite, largest } from "./expand/library.ts";
 import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
+import { expandScan } from "../transform/expand/scan.ts";
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
@@ -24,10 +26,19 @@ const control = { form: "control" } as const;
 const check = { form: "check" } as const;
 const none = { form: "none" } as const;
 
+/** Ops that only say how to differentiate. */
+const derivativeLowerings: Lowerings<keyof typeof meanings> = {
+  "tilewright.custom_vjp": { form: "expand", to: meanings["tilewright.custom_vjp"] },
+  "tilewright.checkpoint": { form: "expand", to: meanings["tilewright.checkpoint"] },
+  "tilewright.name": { form: "expand", to: meanings["tilewright.name"] },
+  "tilewright.stop_gradient": { form: "expand", to: meanings["tilewright.stop_gradient"] },
+};
+
 export const lowerings: Lowerings<GraphOpKind> = {
   ...elementwiseLowerings,
   ...shapeLowerings,
   ...reductionLowerings,
+  ...derivativeLowerings,
   "stablehlo.scatter": fold(scatterAt),
   "stablehlo.dot_general": fold(
     (op, points, context) =>

@@ -4,6 +4,7 @@
  */
 import { chloOps } from "./chlo.ts";
 import { controlOps } from "./control.ts";
+import { derivativeOps } from "./derivatives.ts";
 import { distributionOps } from "./distribution.ts";
 import { elementwiseOps } from "./elementwise.ts";
 import type { AnyGraphOp, GraphOp } from "./node.ts";
@@ -22,6 +23,7 @@ const table = Object.freeze({
   ...distributionOps,
   ...chloOps,
   ...testingOps,
+  ...derivativeOps,
 });
 
 type Table = typeof table;

@@ -5,10 +5,12 @@
  */
 import { fromLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
-import { kernelOf } from "../lower/kernel-of.ts";
+import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
+import type { Group } from "../lower/kernel-of.ts";
 import { loweringOf, tiledKernelOf } from "../lower/record.ts";
 import { cannotRun, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
@@ -23,6 +25,7 @@ import { inlinePass } from "../passes/inline.ts";
 import { hoistPass, unrollPass } from "../passes/loops.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { simplifyPass } from "../passes/simplify.ts";
+import { withAliases } from "./aliases.ts";
 import { placeBuffers } from "./arena.ts";
 import type { Buffer, Place, Plan, Step } from "./plan.ts";
 
@@ -39,7 +42,12 @@ const devicePasses = [
   dcePass,
 ];
 
-export function compilePlan(module: GraphModule, name: string): Plan {
+/** The plan of a function; arguments at the places of `donated` may be overwritten by results. */
+export function compilePlan(
+  module: GraphModule,
+  name: string,
+  donated: readonly number[] = [],
+): Plan {
   const simplified = runPasses(module, devicePasses);
   const found = simplified.functions.get(name);
   if (found === undefined)
@@ -49,7 +57,7 @@ export function compilePlan(module: GraphModule, name: string): Plan {
       expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
       found: `@${name}`,
     });
-  return new Compiler().compile(found.body, name);
+  return withAliases(new Compiler().compile(found.body, name), donated);
 }
 
 class Compiler {
@@ -76,6 +84,7 @@ class Compiler {
       arenaBytes: bytes,
       offsets,
       steps,
+      aliases: new Map(),
     };
   }
 
@@ -221,12 +230,7 @@ class Compiler {
     this.#constants.push(fromLanes(buffer.dtype, [buffer.count], expandLanes(value)));
   }
 
-  #launch(
-    group: Parameters<typeof kernelOf>[0],
-    outputs: readonly Buffer[],
-    name: string,
-    steps: Step[],
-  ): void {
+  #launch(group: Group, outputs: readonly Buffer[], name: string, steps: Step[]): void {
     // What has no elements is neither written nor read.
     if (outputs.every(({ count }) => count === 0)) return;
     const inputs = group.inputs.filter((value) => this.#bufferOf(value).count > 0);
@@ -236,8 +240,22 @@ class Compiler {
       kernel,
       inputs: inputs.map((value) => this.#bufferOf(value)),
       outputs,
+      inPlace: this.#inPlace({ ...group, inputs }),
       name,
     });
+  }
+
+  /** The kernels of a group that write over one of its inputs. */
+  #inPlace(group: Group): (input: Buffer) => KernelDefinition | undefined {
+    const values = new Map(
+      pointwiseInputs(group).map((value) => [this.#bufferOf(value), value] as const),
+    );
+    return (input) => {
+      const inPlace = values.get(input);
+      if (inPlace === undefined) return undefined;
+      const inputs = group.inputs.filter((value) => value !== inPlace);
+      return kernelOf({ ...group, inputs, inPlace });
+    };
   }
 
   /** Leaves a value in a buffer. */
@@ -266,7 +284,14 @@ class Compiler {
       results: [value],
       key: "copy",
     });
-    steps.push({ kind: "launch", kernel, inputs: [source], outputs: [target], name: "copy" });
+    steps.push({
+      kind: "launch",
+      kernel,
+      inputs: [source],
+      outputs: [target],
+      inPlace: () => undefined,
+      name: "copy",
+    });
   }
 
   #control(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {

@@ -33,6 +33,8 @@ export interface LaunchStep {
   readonly kernel: KernelDefinition;
   readonly inputs: readonly Buffer[];
   readonly outputs: readonly Buffer[];
+  /** The kernel that writes its result where an input lies, for inputs that are read each at the result's own place. */
+  readonly inPlace: (input: Buffer) => KernelDefinition | undefined;
   /** What the program calls it. */
   readonly name: string;
 }
@@ -73,6 +75,8 @@ export interface Plan {
   /** Byte offsets of the buffers in the arena. */
   readonly offsets: ReadonlyMap<Buffer, number>;
   readonly steps: readonly Step[];
+  /** The argument, by its place, whose memory a result takes. */
+  readonly aliases: ReadonlyMap<number, number>;
 }
 
 /** Every step, those of loops and branches after the step that holds them. */

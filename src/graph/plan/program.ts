@@ -44,7 +44,7 @@ export interface BoundProgram {
   dispose(): void;
 }
 
-function allocateFor(device: Device, type: TensorType): DeviceArray {
+export function allocateFor(device: Device, type: TensorType): DeviceArray {
   const dtype = storageOf(type.element);
   if (dtype === undefined) throw new Error(`devices have no ${typeText(type)}`);
   return device.allocate(dtype, [Math.max(1, sizeOf(type.shape))]);

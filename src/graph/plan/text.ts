@@ -62,6 +62,7 @@ export function planText(plan: Plan): string {
   return [
     `plan ${plan.name}`,
     `arena ${plan.arenaBytes} bytes`,
+    ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
     ...plan.steps.flatMap((step) => stepLines(step, plan, "")),
     `launches ${launches.length}, kernels ${kernels.size}, one graph ${isOnePiece ? "yes" : "no"}`,
   ].join("\n");

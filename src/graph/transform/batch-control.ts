@@ -6,14 +6,23 @@ import { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import { copyOp, replaceOperands } from "../ops/rebuild.ts";
 import { tensorType } from "../ops/types.ts";
-import { broadcastInDim, combiner, compare, select, splatOf, typeOfValue } from "./arithmetic.ts";
+import type { TensorType } from "../ops/types.ts";
+import {
+  addValues,
+  broadcastInDim,
+  combiner,
+  compare,
+  reshape,
+  select,
+  splatOf,
+  typeOfValue,
+  zerosOf,
+} from "./arithmetic.ts";
 import { BatchContext } from "./batch.ts";
 import type { Batched } from "./batch.ts";
 import { required } from "./maps.ts";
-
-/** Adds batched ops to a context. */
-export type RunBatched = (context: BatchContext, ops: readonly AnyGraphOp[]) => void;
 
 type While = GraphOp<"stablehlo.while">;
 type Branching = GraphOp<"stablehlo.case"> | GraphOp<"stablehlo.if">;
@@ -29,16 +38,15 @@ function runRegion(
   region: GraphRegion,
   batched: readonly boolean[],
   outer: BatchContext,
-  run: RunBatched,
 ): BatchedRegion {
-  const context = new BatchContext(new GraphBuilder(outer.builder.origin), outer.size, outer);
+  const context = outer.inner();
   const parameters = region.parameters.map((value, i) => {
     const own = batched[i] === true;
     const parameter = graphValue(own ? outer.type(value.type) : value.type);
     context.set(value, { value: parameter, batched: own });
     return parameter;
   });
-  run(context, region.ops);
+  context.run(region.ops);
   const results = region.results.map((value) => context.get(value));
   const values = results.map(({ value }) => value);
   return { region: graphRegion(parameters, context.builder.ops, values), context, results };
@@ -63,37 +71,32 @@ function anyOf(builder: GraphBuilder, flags: GraphValue): GraphValue {
 function carriedBatches(
   op: While,
   context: BatchContext,
-  run: RunBatched,
 ): { readonly carried: readonly boolean[]; readonly condition: boolean } {
   let carried = op.operands.operand.map((value) => context.isBatched(value));
   for (;;) {
-    const test = runRegion(op.regions.cond, carried, context, run);
+    const test = runRegion(op.regions.cond, carried, context);
     const condition = test.results[0]?.batched === true;
-    const { results } = runRegion(op.regions.body, carried, context, run);
+    const { results } = runRegion(op.regions.body, carried, context);
     const grown = carried.map((own, i) => own || condition || results[i]?.batched === true);
     if (grown.every((each, i) => each === carried[i])) return { carried, condition };
     carried = grown;
   }
 }
 
-export function whileBatching(
-  op: While,
-  context: BatchContext,
-  run: RunBatched,
-): readonly Batched[] {
-  const { carried, condition } = carriedBatches(op, context, run);
+export function whileBatching(op: While, context: BatchContext): readonly Batched[] {
+  const { carried, condition } = carriedBatches(op, context);
   const operand = op.operands.operand.map((value, i) =>
     carried[i] === true ? context.full(value) : context.get(value).value,
   );
-  const cond = runRegion(op.regions.cond, carried, context, run);
-  const body = runRegion(op.regions.body, carried, context, run);
+  const cond = runRegion(op.regions.cond, carried, context);
+  const body = runRegion(op.regions.body, carried, context);
   const results = op.regions.body.results.map((value, i) =>
     carried[i] === true ? body.context.full(value) : body.context.get(value).value,
   );
   const regions = condition
     ? {
         cond: anyRegion(cond),
-        body: keepingRegion(op, body, results, carried, context, run),
+        body: keepingRegion(op, body, results, carried, context),
       }
     : {
         cond: cond.region,
@@ -116,14 +119,13 @@ function keepingRegion(
   results: readonly GraphValue[],
   carried: readonly boolean[],
   outer: BatchContext,
-  run: RunBatched,
 ): GraphRegion {
   const { builder } = body.context;
   const { cond } = op.regions;
-  const test = new BatchContext(builder, outer.size, outer);
+  const test = outer.inner(builder);
   for (const [i, value] of cond.parameters.entries())
     test.set(value, { value: required(body.region.parameters[i]), batched: carried[i] === true });
-  run(test, cond.ops);
+  test.run(cond.ops);
   const flags = test.full(required(cond.results[0]));
   const kept = results.map((value, i) => {
     const before = required(body.region.parameters[i]);
@@ -147,24 +149,14 @@ function choices(op: Branching, context: BatchContext): readonly GraphValue[] {
     .map((_, i) => compare(builder, "EQ", index, splatOf(builder, typeOfValue(index), i)));
 }
 
-export function branchBatching(
-  op: Branching,
-  context: BatchContext,
-  run: RunBatched,
-): readonly Batched[] {
+export function branchBatching(op: Branching, context: BatchContext): readonly Batched[] {
   const chooser = op.kind === "stablehlo.case" ? op.operands.index : op.operands.pred;
-  return context.isBatched(chooser)
-    ? selectedBranches(op, context, run)
-    : sameBranch(op, context, run);
+  return context.isBatched(chooser) ? selectedBranches(op, context) : sameBranch(op, context);
 }
 
-function selectedBranches(
-  op: Branching,
-  context: BatchContext,
-  run: RunBatched,
-): readonly Batched[] {
+function selectedBranches(op: Branching, context: BatchContext): readonly Batched[] {
   const all = branchesOf(op).map((region) => {
-    run(context, region.ops);
+    context.run(region.ops);
     return region.results.map((value) => context.full(value));
   });
   const taken = choices(op, context);
@@ -180,8 +172,8 @@ function selectedBranches(
   });
 }
 
-function sameBranch(op: Branching, context: BatchContext, run: RunBatched): readonly Batched[] {
-  const branches = branchesOf(op).map((region) => runRegion(region, [], context, run));
+function sameBranch(op: Branching, context: BatchContext): readonly Batched[] {
+  const branches = branchesOf(op).map((region) => runRegion(region, [], context));
   const batched = op.results.map((_, i) =>
     branches.some(({ results }) => results[i]?.batched === true),
   );
@@ -213,6 +205,89 @@ function sameBranch(op: Branching, context: BatchContext, run: RunBatched): read
           },
         );
   return all.map((value, i) => ({ value, batched: batched[i] === true }));
+}
+
+type Stated = GraphOp<"tilewright.custom_vjp"> | GraphOp<"tilewright.checkpoint">;
+
+/** A region all of whose parameters and results have the batch in front. */
+function fullRegion(region: GraphRegion, outer: BatchContext): GraphRegion {
+  const flags = region.parameters.map(() => true);
+  const { region: made, context } = runRegion(region, flags, outer);
+  const results = region.results.map((value) => context.full(value));
+  return graphRegion(made.parameters, context.builder.ops, results);
+}
+
+/** Functions that state how they are differentiated: every region over the whole batch. */
+export function customBatching(op: Stated, context: BatchContext): readonly Batched[] {
+  const inputs = op.operands.inputs.map((value) => context.full(value));
+  const all =
+    op.kind === "tilewright.checkpoint"
+      ? context.builder.add(op.kind, { inputs }, op.attributes, {
+          regions: { body: fullRegion(op.regions.body, context) },
+        })
+      : context.builder.add(
+          op.kind,
+          { inputs },
+          {},
+          {
+            regions: {
+              body: fullRegion(op.regions.body, context),
+              forward: fullRegion(op.regions.forward, context),
+              backward: fullRegion(op.regions.backward, context),
+            },
+          },
+        );
+  return all.map((value) => ({ value, batched: true }));
+}
+
+const counter = tensorType("i32", []);
+
+/** Row `at` of an array, without its axis. */
+function rowOf(builder: GraphBuilder, operand: GraphValue, at: GraphValue): GraphValue {
+  const [, ...rest] = typeOfValue(operand).shape;
+  const zero = splatOf(builder, counter, 0);
+  const row = builder.one(
+    "stablehlo.dynamic_slice",
+    { operand, start_indices: [at, ...rest.map(() => zero)] },
+    { slice_sizes: [1, ...rest] },
+  );
+  return reshape(builder, row, rest);
+}
+
+/** An op that has no form over a batch: a loop over its examples. */
+export function oneByOne(op: object, context: BatchContext): readonly Batched[] {
+  const own = op as AnyGraphOp;
+  const { builder, size } = context;
+  const stacks = own.results.map(({ type }) => zerosOf(builder, context.type(type) as TensorType));
+  const types = [counter, ...stacks.map(({ type }) => type)];
+  const cond = builder.region(types, (inner, [at]) => [
+    compare(inner, "LT", required(at), splatOf(inner, counter, size)),
+  ]);
+  const body = builder.region(types, (inner, [at, ...rows]) => {
+    const place = required(at);
+    const example = copyOp(
+      replaceOperands(own, (value) => {
+        const { value: found, batched } = context.get(value);
+        return batched ? rowOf(inner, found, place) : found;
+      }),
+      new Map(),
+    );
+    inner.append(example);
+    const zero = splatOf(inner, counter, 0);
+    const written = example.results.map((value, i) => {
+      const { shape } = typeOfValue(value);
+      const update = reshape(inner, value, [1, ...shape]);
+      return inner.one(
+        "stablehlo.dynamic_update_slice",
+        { operand: required(rows[i]), update, start_indices: [place, ...shape.map(() => zero)] },
+        {},
+      );
+    });
+    return [addValues(inner, place, splatOf(inner, counter, 1)), ...written];
+  });
+  const operand = [splatOf(builder, counter, 0), ...stacks];
+  const [, ...all] = builder.add("stablehlo.while", { operand }, {}, { regions: { cond, body } });
+  return all.map((value) => ({ value, batched: true }));
 }
 
 /** Whether an op's regions use something that is batched. */

@@ -6,6 +6,9 @@ import type { reductionOps } from "../ops/reductions.ts";
 import type { ConvolutionNumbers } from "../ops/structures.ts";
 import { reshape, transpose, typeOfValue } from "./arithmetic.ts";
 import { next, unbatchable } from "./batch.ts";
+import { oneByOne } from "./batch-control.ts";
+import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
+import { required } from "./maps.ts";
 import type { Batched, BatchContext, BatchRule, BatchRules } from "./batch.ts";
 import { range } from "./product-maps.ts";
 
@@ -128,26 +131,29 @@ export const productBatching: BatchRules<keyof typeof productOps> = {
   "stablehlo.fft": leading,
   "stablehlo.cholesky": leading,
   "stablehlo.triangular_solve": leading,
-  "stablehlo.dot": unbatchable,
-  "stablehlo.einsum": unbatchable,
-  "stablehlo.unary_einsum": unbatchable,
+  "stablehlo.dot": oneByOne,
+  "stablehlo.einsum": oneByOne,
+  "stablehlo.unary_einsum": oneByOne,
   "stablehlo.dynamic_conv": unbatchable,
-  "stablehlo.batch_norm_inference": unbatchable,
-  "stablehlo.batch_norm_training": unbatchable,
-  "stablehlo.batch_norm_grad": unbatchable,
+  "stablehlo.batch_norm_inference": (op, context) =>
+    context.through(op, (builder) => expandInference(op, builder)),
+  "stablehlo.batch_norm_training": (op, context) =>
+    context.through(op, (builder) => expandTraining(op, builder)),
+  "stablehlo.batch_norm_grad": (op, context) =>
+    context.through(op, (builder) => expandGradient(op, builder)),
   "stablehlo.rng": unbatchable,
-  "stablehlo.rng_bit_generator": unbatchable,
+  "stablehlo.rng_bit_generator": oneByOne,
 };
 
-/** Initial values that are the same for the whole batch. */
-function sharedInits(
+/** An op as it is where its initial values are the same for the whole batch; else its examples one by one. */
+function withSharedInits(
   op: object,
   values: readonly GraphValue[],
   context: BatchContext,
-): readonly GraphValue[] {
-  return values.map((value) =>
-    context.isBatched(value) ? unbatchable(op) : context.get(value).value,
-  );
+  build: (inits: readonly GraphValue[]) => readonly Batched[],
+): readonly Batched[] {
+  if (values.some((value) => context.isBatched(value))) return oneByOne(op, context);
+  return build(values.map((value) => context.get(value).value));
 }
 
 function front(list: readonly number[] | undefined): readonly number[] | undefined {
@@ -162,38 +168,42 @@ function frontRows(
 
 export const reductionBatching: BatchRules<keyof typeof reductionOps> = {
   "stablehlo.reduce": (op, context) =>
-    context.again(op, {
-      operands: { init_values: sharedInits(op, op.operands.init_values, context) },
-      attributes: { dimensions: next(op.attributes.dimensions) },
-    }),
+    withSharedInits(op, op.operands.init_values, context, (init_values) =>
+      context.again(op, {
+        operands: { init_values },
+        attributes: { dimensions: next(op.attributes.dimensions) },
+      }),
+    ),
   "stablehlo.reduce_window": (op, context) =>
-    context.again(op, {
-      operands: { init_values: sharedInits(op, op.operands.init_values, context) },
-      attributes: {
-        window_dimensions: [1, ...op.attributes.window_dimensions],
-        window_strides: front(op.attributes.window_strides),
-        base_dilations: front(op.attributes.base_dilations),
-        window_dilations: front(op.attributes.window_dilations),
-        padding: frontRows(op.attributes.padding),
-      },
-    }),
-  "stablehlo.select_and_scatter": (op, context) => {
-    const [init] = sharedInits(op, [op.operands.init_value], context);
-    if (init === undefined) return unbatchable(op);
-    return context.again(op, {
-      operands: { init_value: init },
-      attributes: {
-        window_dimensions: front(op.attributes.window_dimensions),
-        window_strides: front(op.attributes.window_strides),
-        padding: frontRows(op.attributes.padding),
-      },
-    });
-  },
+    withSharedInits(op, op.operands.init_values, context, (init_values) =>
+      context.again(op, {
+        operands: { init_values },
+        attributes: {
+          window_dimensions: [1, ...op.attributes.window_dimensions],
+          window_strides: front(op.attributes.window_strides),
+          base_dilations: front(op.attributes.base_dilations),
+          window_dilations: front(op.attributes.window_dilations),
+          padding: frontRows(op.attributes.padding),
+        },
+      }),
+    ),
+  "stablehlo.select_and_scatter": (op, context) =>
+    withSharedInits(op, [op.operands.init_value], context, (inits) =>
+      context.again(op, {
+        operands: { init_value: required(inits[0]) },
+        attributes: {
+          window_dimensions: front(op.attributes.window_dimensions),
+          window_strides: front(op.attributes.window_strides),
+          padding: frontRows(op.attributes.padding),
+        },
+      }),
+    ),
   "stablehlo.sort": (op, context) => {
     const { dimension } = op.attributes;
     return context.again(op, {
       attributes: { dimension: dimension < 0 ? dimension : dimension + 1 },
     });
   },
-  "stablehlo.map": unbatchable,
+  "stablehlo.map": (op, context) =>
+    context.again(op, { attributes: { dimensions: [0, ...next(op.attributes.dimensions)] } }),
 };

@@ -1,6 +1,6 @@
 /** What a batching rule is given: which values have the batch in front, and ways to get there. */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import type { GraphBuilder } from "../infer/builder.ts";
+import { GraphBuilder } from "../infer/builder.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../ops/node.ts";
 import { graphOpTable } from "../ops/table.ts";
 import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
@@ -29,15 +29,41 @@ interface Changes<K extends GraphOpKind> {
   readonly regions?: GraphRegions<K>;
 }
 
+/** Adds batched ops to a context. */
+export type RunBatched = (context: BatchContext, ops: readonly AnyGraphOp[]) => void;
+
 export class BatchContext {
   readonly builder: GraphBuilder;
   readonly size: number;
   readonly #known: Map<GraphValue, Batched>;
 
-  constructor(builder: GraphBuilder, size: number, outer?: BatchContext) {
+  readonly #runOps: RunBatched;
+
+  constructor(builder: GraphBuilder, size: number, runOps: RunBatched, outer?: BatchContext) {
+    this.#runOps = runOps;
     this.builder = builder;
     this.size = size;
     this.#known = new Map(outer === undefined ? [] : outer.#known);
+  }
+
+  /** A context for a region: it knows what is around it. */
+  inner(builder = new GraphBuilder(this.builder.origin)): BatchContext {
+    return new BatchContext(builder, this.size, this.#runOps, this);
+  }
+
+  run(ops: readonly AnyGraphOp[]): void {
+    this.#runOps(this, ops);
+  }
+
+  /** An op as other ops that compute the same. */
+  through(
+    op: { readonly results: readonly GraphValue[] },
+    build: (builder: GraphBuilder) => readonly GraphValue[],
+  ): readonly Batched[] {
+    const scratch = new GraphBuilder(this.builder.origin);
+    const results = build(scratch);
+    this.run(scratch.ops);
+    return op.results.map((_, i) => this.get(results[i] as GraphValue));
   }
 
   set(value: GraphValue, batched: Batched): void {

@@ -1,17 +1,31 @@
 /** What a derivative rule is given. */
 import type { TilewrightError } from "../../support/diagnostics.ts";
 import type { GraphBuilder } from "../infer/builder.ts";
-import { isFloatElement } from "../ops/elements.ts";
+import { isComplexElement, isFloatElement } from "../ops/elements.ts";
 import type { Literal } from "../ops/literal.ts";
-import type { GraphOp, GraphValue } from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { isTensor } from "../ops/types.ts";
 import { typeOfValue } from "./arithmetic.ts";
+import { ReverseMode } from "./linear.ts";
 import type { LinearMap, LinearMode } from "./linear.ts";
 import { addition } from "./maps.ts";
 
 /** A tangent that may be zero. */
 export type Tangent = GraphValue | undefined;
+
+/** New results of an op, and their tangents. */
+export interface Replacement {
+  readonly results: readonly GraphValue[];
+  readonly tangents: readonly Tangent[];
+}
+
+/** Adds the tangent ops of a list of ops to a context; gives what the results have become. */
+export type RunOps = (
+  context: JvpContext,
+  ops: readonly AnyGraphOp[],
+  results: readonly GraphValue[],
+) => readonly GraphValue[];
 
 export class JvpContext {
   readonly builder: GraphBuilder;
@@ -20,13 +34,25 @@ export class JvpContext {
   readonly #missing: Map<GraphValue, TilewrightError>;
   /** Constants that were met, which trip counts are read from. */
   readonly constants: Map<GraphValue, Literal>;
+  readonly #runOps: RunOps;
 
-  constructor(builder: GraphBuilder, mode: LinearMode, outer?: JvpContext) {
+  constructor(builder: GraphBuilder, mode: LinearMode, runOps: RunOps, outer?: JvpContext) {
+    this.#runOps = runOps;
     this.builder = builder;
     this.mode = mode;
     this.#tangents = new Map(outer === undefined ? [] : outer.#tangents);
     this.#missing = new Map(outer === undefined ? [] : outer.#missing);
     this.constants = new Map(outer === undefined ? [] : outer.constants);
+  }
+
+  /** A context for a region: it knows the tangents of what is around it. */
+  inner(builder: GraphBuilder, mode: LinearMode): JvpContext {
+    return new JvpContext(builder, mode, this.#runOps, this);
+  }
+
+  /** Adds ops with their tangents; gives what the results have become. */
+  run(ops: readonly AnyGraphOp[], results: readonly GraphValue[]): readonly GraphValue[] {
+    return this.#runOps(this, ops, results);
   }
 
   /** The tangent of a value; throws where its op has no derivative. */
@@ -63,9 +89,15 @@ export class JvpContext {
   }
 }
 
-/** Whether a value has tangents: floats do, integers and flags do not. */
+/** The mode of a context that goes backwards. */
+export function reverseOf({ mode }: JvpContext): ReverseMode {
+  if (mode instanceof ReverseMode) return mode;
+  throw new Error("the context is in reverse mode");
+}
+
+/** Whether a value has tangents: real and complex numbers do, integers and flags do not. */
 export function isDifferentiable({ type }: GraphValue): boolean {
-  return isTensor(type) && isFloatElement(type.element);
+  return isTensor(type) && (isFloatElement(type.element) || isComplexElement(type.element));
 }
 
 /** One tangent a result. */

@@ -7,13 +7,12 @@ import { capturesOf } from "../ops/captures.ts";
 import { graphRegion } from "../ops/node.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { typeOfValue, zerosOf } from "./arithmetic.ts";
-import { JvpContext } from "./context.ts";
-import type { Tangent } from "./context.ts";
-import type { Replacement, RunOps } from "./jvp-loops.ts";
+import { reverseOf } from "./context.ts";
+import type { JvpContext, Replacement, Tangent } from "./context.ts";
 import { ForwardMode, ReverseMode } from "./linear.ts";
-import type { LinearMap } from "./linear.ts";
+import type { BackwardMap } from "./linear.ts";
 import { required } from "./maps.ts";
-import { definedBy, inlineWith, regionMaps } from "./residuals.ts";
+import { definedBy, inlineWith, regionMap } from "./residuals.ts";
 
 type Branching = GraphOp<"stablehlo.case"> | GraphOp<"stablehlo.if">;
 
@@ -46,16 +45,16 @@ interface Branch {
   readonly tangents: readonly Tangent[];
 }
 
-function runBranch(region: GraphRegion, context: JvpContext, run: RunOps): Branch {
+function runBranch(region: GraphRegion, context: JvpContext): Branch {
   const builder = new GraphBuilder(context.builder.origin);
   const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
-  const inner = new JvpContext(builder, mode, context);
-  const results = run(inner, region.ops, region.results);
+  const inner = context.inner(builder, mode);
+  const results = inner.run(region.ops, region.results);
   return { context: inner, results, tangents: results.map((value) => inner.tangent(value)) };
 }
 
-export function branchJvp(op: Branching, context: JvpContext, run: RunOps): Replacement {
-  const branches = branchesOf(op).map((region) => runBranch(region, context, run));
+export function branchJvp(op: Branching, context: JvpContext): Replacement {
+  const branches = branchesOf(op).map((region) => runBranch(region, context));
   const active = op.results.flatMap((_, i) =>
     branches.some(({ tangents }) => tangents[i] !== undefined) ? [i] : [],
   );
@@ -103,10 +102,10 @@ function reverseBranches(
   const inputTypes = inputs.map(typeOfValue);
   const outputTypes = active.map((i) => typeOfValue(required(op.results[i])));
   const maps = branches.map(({ context: inner, tangents }) => {
-    const { mode, builder } = inner;
-    if (!(mode instanceof ReverseMode)) throw new Error("the branch was taken in reverse mode");
+    const { builder } = inner;
+    const mode = reverseOf(inner);
     const chosen = active.map((i) => tangents[i]);
-    return regionMaps(
+    return regionMap(
       builder,
       mode.toMap(inputs, chosen),
       inputTypes,
@@ -128,27 +127,17 @@ function reverseBranches(
   const all = branch(context.builder, op, regions);
   const count = op.results.length;
   const kept = new Map(residuals.map(({ value }, i) => [value, required(all[count + i])]));
-  const choose = (
-    builder: GraphBuilder,
-    direction: "apply" | "transpose",
-    given: readonly GraphValue[],
-  ): readonly GraphValue[] =>
-    branch(
-      builder,
-      op,
-      maps.map((each) =>
-        builder.region([], (inner) => inlineWith(inner, each[direction], given, kept)),
-      ),
-    );
-  const map: LinearMap = {
+  const map: BackwardMap = {
     outputs: outputTypes,
-    apply: (builder, given) => choose(builder, "apply", given),
     transpose: (builder, cotangents) => {
-      const filled = outputTypes.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
-      return choose(builder, "transpose", filled);
+      const given = outputTypes.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
+      const back = maps.map(({ transpose }) =>
+        builder.region([], (inner) => inlineWith(inner, transpose, given, kept)),
+      );
+      return branch(builder, op, back);
     },
   };
-  const outputs = context.mode.linear(map, inputs);
+  const outputs = reverseOf(context).linear(map, inputs);
   const tangents = op.results.map((_, i) => outputs[active.indexOf(i)]);
   return {
     results: all.slice(0, count),

@@ -9,6 +9,7 @@ import type { GraphValue } from "../ops/node.ts";
 import {
   addValues,
   binary,
+  broadcastInDim,
   compare,
   divide,
   like,
@@ -22,8 +23,17 @@ import {
 } from "./arithmetic.ts";
 import { isDifferentiable } from "./context.ts";
 import type { JvpContext, JvpRule, JvpRules, Tangent } from "./context.ts";
+import {
+  absRule,
+  complexRule,
+  conjugateRule,
+  imaginaryRule,
+  realRule,
+  signRule,
+} from "./jvp-complex.ts";
 import { conversion, negation, required, scaling, selection, single } from "./maps.ts";
 import { refused, zero } from "./refusal.ts";
+import { through } from "./through.ts";
 
 interface Place {
   readonly builder: GraphBuilder;
@@ -140,12 +150,23 @@ const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
 const clampRule: JvpRule<"stablehlo.clamp"> = (op, context) => {
   const { builder } = context;
   const { min, operand, max } = op.operands;
-  if (context.hasTangent(min) || context.hasTangent(max)) return refused(op, context);
   const y = required(op.results[0]);
+  const type = typeOfValue(operand);
+  if (context.hasTangent(min) || context.hasTangent(max))
+    return through(op, context, (scratch) => {
+      const spread = (bound: GraphValue): GraphValue =>
+        typeOfValue(bound).shape.length === type.shape.length
+          ? bound
+          : broadcastInDim(scratch, bound, type.shape, []);
+      const isBelow = compare(scratch, "LT", operand, spread(min));
+      const isAbove = compare(scratch, "GT", operand, spread(max));
+      const raised = select(scratch, isBelow, spread(min), operand);
+      return [select(scratch, isAbove, spread(max), raised)];
+    });
   return [
     context.map(context.tangent(operand), () => {
       const inside = compare(builder, "EQ", operand, y);
-      return selection(inside, typeOfValue(operand), { onTrue: true, onFalse: false });
+      return selection(inside, type, { onTrue: true, onFalse: false });
     }),
   ];
 };
@@ -193,7 +214,6 @@ const remainderRule = partials(
 );
 
 const unaryRules = {
-  "stablehlo.abs": derivative(({ builder, x }) => unary(builder, "stablehlo.sign", x)),
   "stablehlo.cbrt": derivative(({ builder, y }) =>
     divide(builder, like(builder, y, 1 / 3), multiply(builder, y, y)),
   ),
@@ -228,6 +248,7 @@ const negateRule: JvpRule<"stablehlo.negate"> = (op, context) => [
 
 export const elementwiseJvp: JvpRules<keyof typeof elementwiseOps> = {
   ...unaryRules,
+  "stablehlo.abs": absRule,
   "stablehlo.negate": negateRule,
   "stablehlo.add": addRule,
   "stablehlo.subtract": subtractRule,
@@ -252,7 +273,7 @@ export const elementwiseJvp: JvpRules<keyof typeof elementwiseOps> = {
   "stablehlo.floor": zero,
   "stablehlo.round_nearest_afz": zero,
   "stablehlo.round_nearest_even": zero,
-  "stablehlo.sign": zero,
+  "stablehlo.sign": signRule,
   "stablehlo.is_finite": zero,
   "stablehlo.compare": zero,
   "stablehlo.and": zero,
@@ -265,9 +286,9 @@ export const elementwiseJvp: JvpRules<keyof typeof elementwiseOps> = {
   "stablehlo.shift_right_arithmetic": zero,
   "stablehlo.shift_right_logical": zero,
   "stablehlo.bitcast_convert": zero,
-  "stablehlo.real": refused,
-  "stablehlo.imag": refused,
-  "stablehlo.complex": refused,
+  "stablehlo.real": realRule,
+  "stablehlo.imag": imaginaryRule,
+  "stablehlo.complex": complexRule,
   "stablehlo.uniform_quantize": refused,
   "stablehlo.uniform_dequantize": refused,
 };
@@ -333,6 +354,20 @@ const polygammaRule: JvpRule<"chlo.polygamma"> = (op, context) => {
   ];
 };
 
+/** -s · ζ(s + 1, q), for a constant s. */
+const zetaRule: JvpRule<"chlo.zeta"> = (op, context) => {
+  const { x: s, q } = op.operands;
+  if (context.hasTangent(s)) return refused(op, context);
+  const { builder } = context;
+  return [
+    context.map(context.tangent(q), () => {
+      const next = addValues(builder, s, like(builder, s, 1));
+      const zeta = builder.one("chlo.zeta", { x: next, q }, {});
+      return scaling(negate(builder, multiply(builder, s, zeta)));
+    }),
+  ];
+};
+
 export const chloElementwiseJvp: JvpRules<
   Exclude<keyof typeof chloOps, "chlo.top_k" | "chlo.scan" | "chlo.ragged_dot">
 > = {
@@ -345,6 +380,6 @@ export const chloElementwiseJvp: JvpRules<
   "chlo.next_after": zero,
   "chlo.asin_acos_kernel": refused,
   "chlo.bessel_i1e": refused,
-  "chlo.conj": refused,
-  "chlo.zeta": refused,
+  "chlo.conj": conjugateRule,
+  "chlo.zeta": zetaRule,
 };

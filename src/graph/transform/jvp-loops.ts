@@ -10,7 +10,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
-import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
+import type { GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
 import { tripCount } from "../ops/trip-count.ts";
 import { tensorType } from "../ops/types.ts";
@@ -24,28 +24,15 @@ import {
   typeOfValue,
   zerosOf,
 } from "./arithmetic.ts";
-import { isDifferentiable, JvpContext } from "./context.ts";
-import type { Tangent } from "./context.ts";
+import { isDifferentiable, reverseOf } from "./context.ts";
+import type { JvpContext, Replacement, Tangent } from "./context.ts";
 import { ForwardMode, ReverseMode } from "./linear.ts";
-import type { LinearMap } from "./linear.ts";
+import type { BackwardMap } from "./linear.ts";
 import { required } from "./maps.ts";
-import { definedBy, inlineWith, regionMaps } from "./residuals.ts";
-import type { RegionMaps } from "./residuals.ts";
+import { definedBy, inlineWith, regionMap } from "./residuals.ts";
+import type { RegionMap } from "./residuals.ts";
 
 type While = GraphOp<"stablehlo.while">;
-
-/** New results of an op, and their tangents. */
-export interface Replacement {
-  readonly results: readonly GraphValue[];
-  readonly tangents: readonly Tangent[];
-}
-
-/** Adds the tangent ops of a list of ops to a context. */
-export type RunOps = (
-  context: JvpContext,
-  ops: readonly AnyGraphOp[],
-  results: readonly GraphValue[],
-) => readonly GraphValue[];
 
 /** The loop with values that its body uses from around it as further carried values. */
 function explicitCaptures(op: While, captured: readonly GraphValue[]): While {
@@ -89,28 +76,26 @@ function bodyWith(
   context: JvpContext,
   active: readonly number[],
   mode: "forward" | "reverse",
-  run: RunOps,
 ): Linearized {
   const { body } = op.regions;
   const builder = new GraphBuilder(context.builder.origin);
-  const inner = new JvpContext(
+  const inner = context.inner(
     builder,
     mode === "forward" ? new ForwardMode(builder) : new ReverseMode(),
-    context,
   );
   const tangentParameters = active.map((i) => graphValue(required(body.parameters[i]).type));
   for (const [place, i] of active.entries())
     inner.setTangent(required(body.parameters[i]), required(tangentParameters[place]));
-  const results = run(inner, body.ops, body.results);
+  const results = inner.run(body.ops, body.results);
   const outputs = results.map((value) => inner.tangent(value));
   return { context: inner, tangentParameters, results, outputs };
 }
 
 /** The carried values that get a tangent at the start or in the course of the loop. */
-function activeCarries(op: While, context: JvpContext, run: RunOps): readonly number[] {
+function activeCarries(op: While, context: JvpContext): readonly number[] {
   let active = op.operands.operand.flatMap((value, i) => (context.hasTangent(value) ? [i] : []));
   for (;;) {
-    const { outputs } = bodyWith(op, context, active, context.mode.kind, run);
+    const { outputs } = bodyWith(op, context, active, context.mode.kind);
     const grown = op.operands.operand.flatMap((value, i) =>
       active.includes(i) || (outputs[i] !== undefined && isDifferentiable(value)) ? [i] : [],
     );
@@ -123,7 +108,7 @@ function tangentOrZero(context: JvpContext, value: GraphValue): GraphValue {
   return context.tangent(value) ?? zerosOf(context.builder, typeOfValue(value));
 }
 
-export function whileJvp(op: While, context: JvpContext, run: RunOps): Replacement {
+export function whileJvp(op: While, context: JvpContext): Replacement {
   const captured = capturesOf(op.regions.body).filter((value) => context.hasTangent(value));
   const carriesTangents = [...op.operands.operand, ...captured].some((value) =>
     context.hasTangent(value),
@@ -133,11 +118,11 @@ export function whileJvp(op: While, context: JvpContext, run: RunOps): Replaceme
     return { results: op.results, tangents: op.results.map(() => undefined) };
   }
   const explicit = explicitCaptures(op, captured);
-  const active = activeCarries(explicit, context, run);
+  const active = activeCarries(explicit, context);
   const done =
     context.mode.kind === "forward"
-      ? forwardLoop(explicit, context, active, run)
-      : reverseLoop(explicit, context, active, run);
+      ? forwardLoop(explicit, context, active)
+      : reverseLoop(explicit, context, active);
   const count = op.results.length;
   return { results: done.results.slice(0, count), tangents: done.tangents.slice(0, count) };
 }
@@ -151,14 +136,9 @@ function atPlaces(
   return Array.from({ length: count }, (_, i) => tangents[active.indexOf(i)]);
 }
 
-function forwardLoop(
-  op: While,
-  context: JvpContext,
-  active: readonly number[],
-  run: RunOps,
-): Replacement {
+function forwardLoop(op: While, context: JvpContext, active: readonly number[]): Replacement {
   const { cond } = op.regions;
-  const body = bodyWith(op, context, active, "forward", run);
+  const body = bodyWith(op, context, active, "forward");
   const { builder } = body.context;
   const outputs = active.map(
     (i) => body.outputs[i] ?? zerosOf(builder, typeOfValue(required(body.results[i]))),
@@ -238,14 +218,13 @@ function stackingLoop(
   return { results: all.slice(0, carried), stacks: all.slice(carried + 1) };
 }
 
-/** A loop over the stacks that applies one direction of the body's map at each trip. */
+/** A loop over the stacks, from the last trip to the first, that takes cotangents through the body's map at each. */
 function mapLoop(
   builder: GraphBuilder,
   region: GraphRegion,
   inputs: readonly GraphValue[],
   stacks: ReadonlyMap<GraphValue, GraphValue>,
   count: number,
-  backwards: boolean,
 ): readonly GraphValue[] {
   const types = [counterType, ...inputs.map(({ type }) => type)];
   const cond = builder.region(types, (inner, [index]) => [
@@ -253,7 +232,7 @@ function mapLoop(
   ]);
   const body = builder.region(types, (inner, [index, ...carried]) => {
     const trip = required(index);
-    const place = backwards ? subtract(inner, splatOf(inner, counterType, count - 1), trip) : trip;
+    const place = subtract(inner, splatOf(inner, counterType, count - 1), trip);
     const residuals = new Map(
       Array.from(stacks, ([value, operand]) => {
         const { shape } = typeOfValue(value);
@@ -273,28 +252,22 @@ function mapLoop(
 }
 
 function loopMap(
-  maps: RegionMaps,
+  maps: RegionMap,
   types: readonly TensorType[],
   stacks: readonly GraphValue[],
   count: number,
-): LinearMap {
+): BackwardMap {
   const stacked = new Map(maps.residuals.map((value, i) => [value, required(stacks[i])]));
   return {
     outputs: types,
-    apply: (builder, inputs) => mapLoop(builder, maps.apply, inputs, stacked, count, false),
     transpose: (builder, cotangents) => {
       const given = types.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
-      return mapLoop(builder, maps.transpose, given, stacked, count, true);
+      return mapLoop(builder, maps.transpose, given, stacked, count);
     },
   };
 }
 
-function reverseLoop(
-  op: While,
-  context: JvpContext,
-  active: readonly number[],
-  run: RunOps,
-): Replacement {
+function reverseLoop(op: While, context: JvpContext, active: readonly number[]): Replacement {
   const count = tripCount(op, context.constants);
   if (count === undefined)
     throw new TilewrightError({
@@ -304,12 +277,11 @@ function reverseLoop(
       expected: "a counter that starts at a constant, grows by one and is compared with one",
       found: op.name === "" ? "stablehlo.while" : op.name,
     });
-  const body = bodyWith(op, context, active, "reverse", run);
-  const mode = body.context.mode;
-  if (!(mode instanceof ReverseMode)) throw new Error("the body was taken in reverse mode");
+  const body = bodyWith(op, context, active, "reverse");
+  const mode = reverseOf(body.context);
   const chosen = active.map((i) => body.outputs[i]);
   const types = active.map((i) => typeOfValue(required(op.operands.operand[i])));
-  const maps = regionMaps(
+  const maps = regionMap(
     body.context.builder,
     mode.toMap(body.tangentParameters, chosen),
     types,
@@ -321,29 +293,26 @@ function reverseLoop(
   const map = loopMap(maps, types, stacks, count);
   return {
     results,
-    tangents: atPlaces(op.results.length, active, linearOf(context, map, inputs, types)),
+    tangents: atPlaces(
+      op.results.length,
+      active,
+      backwardOf(reverseOf(context), context, map, inputs),
+    ),
   };
 }
 
-/** Applies a map to the tangents of values; a value without one has a zero that goes no further. */
-function linearOf(
+/** Keeps a map of the tangents of values; a value without one has a zero that goes no further. */
+function backwardOf(
+  mode: ReverseMode,
   context: JvpContext,
-  map: LinearMap,
+  map: BackwardMap,
   values: readonly GraphValue[],
-  types: readonly TensorType[],
 ): readonly GraphValue[] {
   const tangents = values.map((value) => context.tangent(value));
   const present = tangents.filter((each) => each !== undefined);
-  const filled = (builder: GraphBuilder, inputs: readonly GraphValue[]): readonly GraphValue[] => {
-    const given = inputs[Symbol.iterator]();
-    return tangents.map((each, i) =>
-      each === undefined ? zerosOf(builder, required(types[i])) : required(given.next().value),
-    );
-  };
-  return context.mode.linear(
+  return mode.linear(
     {
       outputs: map.outputs,
-      apply: (builder, inputs) => map.apply(builder, filled(builder, inputs)),
       transpose: (builder, cotangents) =>
         map.transpose(builder, cotangents).filter((_, i) => tangents[i] !== undefined),
     },

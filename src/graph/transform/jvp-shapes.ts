@@ -21,6 +21,11 @@ import {
 } from "./arithmetic.ts";
 import type { JvpContext, JvpRule, JvpRules, Tangent } from "./context.ts";
 import { convolutionMap } from "./convolution-maps.ts";
+import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
+import { expandMap, expandReduce, expandReduceWindow } from "./expand/folds.ts";
+import { expandMultiplying, expandReplacing } from "./expand/scatter.ts";
+import { fourierRule } from "./jvp-complex.ts";
+import { choleskyRule, solveRule } from "./jvp-solves.ts";
 import {
   broadcasting,
   concatenation,
@@ -39,6 +44,7 @@ import {
 import type { LinearMap } from "./linear.ts";
 import { dotMap, range } from "./product-maps.ts";
 import { refused, zero } from "./refusal.ts";
+import { through } from "./through.ts";
 import { scatterAdding } from "./scatter-maps.ts";
 import { picking, placing, windowSumming } from "./window-maps.ts";
 
@@ -125,14 +131,20 @@ const gatherRule: JvpRule<"stablehlo.gather"> = (op, context) => {
   ];
 };
 
-/** A scatter that adds; one that replaces has a derivative only where nothing is written twice. */
+/** A scatter that adds, replaces, or multiplies where no element is met twice. */
 const scatterRule: JvpRule<"stablehlo.scatter"> = (op, context) => {
   const { inputs, updates, scatter_indices: indices } = op.operands;
   const [operand, ...others] = inputs;
   const [update] = updates;
-  const adds = combinerKind(op.regions.update_computation) === "stablehlo.add";
-  if (!adds || others.length > 0 || operand === undefined || update === undefined)
+  if (others.length > 0 || operand === undefined || update === undefined)
     return refused(op, context);
+  const region = op.regions.update_computation;
+  if (region.ops.length === 0 && region.results[0] === region.parameters[1])
+    return through(op, context, (builder) => expandReplacing(op, builder));
+  const kind = combinerKind(region);
+  if (kind === "stablehlo.multiply" && op.attributes.unique_indices)
+    return through(op, context, (builder) => expandMultiplying(op, builder));
+  if (kind !== "stablehlo.add") return refused(op, context);
   const {
     scatter_dimension_numbers: numbers,
     indices_are_sorted: sorted,
@@ -202,7 +214,18 @@ const dotRule: JvpRule<"stablehlo.dot_general"> = (op, context) => {
 
 const convolutionRule: JvpRule<"stablehlo.convolution"> = (op, context) => {
   const { lhs, rhs } = op.operands;
-  if (op.attributes.window_reversal?.includes(true) === true) return refused(op, context);
+  if (op.attributes.window_reversal?.includes(true) === true)
+    return through(op, context, (builder) => {
+      const { kernel_spatial_dimensions: spatial } = op.attributes.dimension_numbers;
+      const dimensions = spatial.filter((_, i) => op.attributes.window_reversal?.[i] === true);
+      const turned = builder.one("stablehlo.reverse", { operand: rhs }, { dimensions });
+      return builder.add(
+        "stablehlo.convolution",
+        { lhs, rhs: turned },
+        { ...op.attributes, window_reversal: undefined },
+        { types: op.results.map(({ type }) => type) },
+      );
+    });
   const to = typeOfValue(required(op.results[0]));
   return [
     context.sum([
@@ -217,16 +240,32 @@ export const productJvp: JvpRules<keyof typeof productOps> = {
   "stablehlo.convolution": convolutionRule,
   "stablehlo.rng_bit_generator": zero,
   "stablehlo.rng": zero,
-  "stablehlo.dot": refused,
+  "stablehlo.dot": (op, context) =>
+    through(op, context, (builder) => {
+      const { lhs, rhs } = op.operands;
+      const dot_dimension_numbers = {
+        lhs_batching_dimensions: [],
+        rhs_batching_dimensions: [],
+        lhs_contracting_dimensions: [typeOfValue(lhs).shape.length - 1],
+        rhs_contracting_dimensions: [0],
+      };
+      const { precision_config } = op.attributes;
+      const types = op.results.map(({ type }) => type);
+      const attributes = { dot_dimension_numbers, precision_config };
+      return builder.add("stablehlo.dot_general", { lhs, rhs }, attributes, { types });
+    }),
   "stablehlo.einsum": refused,
   "stablehlo.unary_einsum": refused,
   "stablehlo.dynamic_conv": refused,
-  "stablehlo.fft": refused,
-  "stablehlo.cholesky": refused,
-  "stablehlo.triangular_solve": refused,
-  "stablehlo.batch_norm_inference": refused,
-  "stablehlo.batch_norm_training": refused,
-  "stablehlo.batch_norm_grad": refused,
+  "stablehlo.fft": fourierRule,
+  "stablehlo.cholesky": choleskyRule,
+  "stablehlo.triangular_solve": solveRule,
+  "stablehlo.batch_norm_inference": (op, context) =>
+    through(op, context, (builder) => expandInference(op, builder)),
+  "stablehlo.batch_norm_training": (op, context) =>
+    through(op, context, (builder) => expandTraining(op, builder)),
+  "stablehlo.batch_norm_grad": (op, context) =>
+    through(op, context, (builder) => expandGradient(op, builder)),
 };
 
 /** Equal shares for the elements that are the extreme, as JAX has them. */
@@ -247,8 +286,10 @@ const reduceRule: JvpRule<"stablehlo.reduce"> = (op, context) => {
   const { inputs, init_values: inits } = op.operands;
   const [operand, ...others] = inputs;
   const kind = combinerKind(op.regions.body);
+  const pairwise = (): readonly Tangent[] =>
+    through(op, context, (builder) => expandReduce(op, builder));
   const initHasTangent = inits.some((value) => context.hasTangent(value));
-  if (operand === undefined || others.length > 0 || initHasTangent) return refused(op, context);
+  if (operand === undefined || others.length > 0 || initHasTangent) return pairwise();
   const tangent = context.tangent(operand);
   const result = required(op.results[0]);
   const from = typeOfValue(operand);
@@ -256,7 +297,7 @@ const reduceRule: JvpRule<"stablehlo.reduce"> = (op, context) => {
   const { dimensions } = op.attributes;
   if (kind === "stablehlo.add")
     return [context.map(tangent, () => summation(from, to, dimensions))];
-  if (kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") return refused(op, context);
+  if (kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") return pairwise();
   const weighted = context.map(tangent, () =>
     scaling(extremeWeights(context.builder, operand, result, dimensions)),
   );
@@ -274,16 +315,17 @@ const reduceWindowRule: JvpRule<"stablehlo.reduce_window"> = (op, context) => {
   const [operand, ...others] = inputs;
   const [init] = inits;
   const kind = combinerKind(op.regions.body);
+  const placewise = (): readonly Tangent[] =>
+    through(op, context, (builder) => expandReduceWindow(op, builder));
   if (operand === undefined || init === undefined || others.length > 0 || context.hasTangent(init))
-    return refused(op, context);
+    return placewise();
   const tangent = context.tangent(operand);
   const { attributes } = op;
   const result = typeOfValue(required(op.results[0]));
   if (kind === "stablehlo.add")
     return [context.map(tangent, () => windowSumming(typeOfValue(operand), result, attributes))];
   const plain = isPlain(attributes.base_dilations) && isPlain(attributes.window_dilations);
-  if ((kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") || !plain)
-    return refused(op, context);
+  if ((kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") || !plain) return placewise();
   const place = { operand, init, result, attributes, direction: directions[kind] };
   return [context.map(tangent, () => picking(place))];
 };
@@ -317,7 +359,7 @@ export const reductionJvp: JvpRules<Exclude<keyof typeof reductionOps, "stablehl
   "stablehlo.reduce": reduceRule,
   "stablehlo.reduce_window": reduceWindowRule,
   "stablehlo.select_and_scatter": selectAndScatterRule,
-  "stablehlo.map": refused,
+  "stablehlo.map": (op, context) => through(op, context, (builder) => expandMap(op, builder)),
 };
 
 /** Elements of an axis at given indices, other axes alike. */

@@ -10,6 +10,7 @@
 import { GraphBuilder } from "../infer/builder.ts";
 import type { chloOps } from "../ops/chlo.ts";
 import type { controlOps } from "../ops/control.ts";
+import type { derivativeOps } from "../ops/derivatives.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { copyRegion, replaceOperands } from "../ops/rebuild.ts";
@@ -18,11 +19,12 @@ import type { GraphOpKind, GraphRules } from "../ops/table.ts";
 import { tensorType } from "../ops/types.ts";
 import { iota, typeOfValue, zerosOf } from "./arithmetic.ts";
 import { isDifferentiable, JvpContext } from "./context.ts";
-import type { JvpRules, Tangent } from "./context.ts";
+import type { JvpRules, Replacement, Tangent } from "./context.ts";
+import { expandScan } from "./expand/scan.ts";
 import { branchJvp } from "./jvp-branches.ts";
+import { checkpointJvp, customVjpJvp } from "./jvp-derivatives.ts";
 import { chloElementwiseJvp, elementwiseJvp } from "./jvp-elementwise.ts";
 import { whileJvp } from "./jvp-loops.ts";
-import type { Replacement } from "./jvp-loops.ts";
 import {
   alongAxis,
   distributionJvp,
@@ -34,17 +36,17 @@ import {
 } from "./jvp-shapes.ts";
 import { ForwardMode, ReverseMode } from "./linear.ts";
 import { required } from "./maps.ts";
-import { refused } from "./refusal.ts";
+import { refused, zero } from "./refusal.ts";
+import { through } from "./through.ts";
 
 /** Ops whose derivative changes how their values are computed. */
 const replacing = {
-  "stablehlo.while": (op: GraphOp<"stablehlo.while">, context: JvpContext) =>
-    whileJvp(op, context, runOps),
-  "stablehlo.case": (op: GraphOp<"stablehlo.case">, context: JvpContext) =>
-    branchJvp(op, context, runOps),
-  "stablehlo.if": (op: GraphOp<"stablehlo.if">, context: JvpContext) =>
-    branchJvp(op, context, runOps),
+  "stablehlo.while": whileJvp,
+  "stablehlo.case": branchJvp,
+  "stablehlo.if": branchJvp,
   "stablehlo.sort": sortJvp,
+  "tilewright.custom_vjp": customVjpJvp,
+  "tilewright.checkpoint": checkpointJvp,
 };
 
 function isReplacing(kind: GraphOpKind): kind is keyof typeof replacing {
@@ -76,10 +78,17 @@ const controlJvp: JvpRules<keyof typeof controlOps> = {
   foreign: refused,
 };
 
+const derivativeJvp: JvpRules<keyof typeof derivativeOps> = {
+  "tilewright.custom_vjp": replaced,
+  "tilewright.checkpoint": replaced,
+  "tilewright.name": (op, context) => [context.tangent(op.operands.operand)],
+  "tilewright.stop_gradient": zero,
+};
+
 const chloJvp: JvpRules<keyof typeof chloOps> = {
   ...chloElementwiseJvp,
   "chlo.top_k": topKRule,
-  "chlo.scan": refused,
+  "chlo.scan": (op, context) => through(op, context, (builder) => expandScan(op, builder)),
   "chlo.ragged_dot": refused,
 };
 
@@ -93,6 +102,7 @@ const rules: GraphRules<[JvpContext], readonly Tangent[]> = {
   ...distributionJvp,
   ...chloJvp,
   ...testingJvp,
+  ...derivativeJvp,
 };
 
 /** Sorts the positions along, and moves the tangents to where their values went. */
@@ -175,7 +185,7 @@ export function jvp(
   active = differentiablePlaces(graph.parameters),
 ): GraphRegion {
   const builder = new GraphBuilder();
-  const context = new JvpContext(builder, new ForwardMode(builder));
+  const context = new JvpContext(builder, new ForwardMode(builder), runOps);
   const tangents = active.map((i) => graphValue(required(graph.parameters[i]).type));
   for (const [place, i] of active.entries())
     context.setTangent(required(graph.parameters[i]), required(tangents[place]));
@@ -197,7 +207,7 @@ export function vjp(
 ): GraphRegion {
   const builder = new GraphBuilder();
   const mode = new ReverseMode();
-  const context = new JvpContext(builder, mode);
+  const context = new JvpContext(builder, mode, runOps);
   const inputs = active.map((i) => graphValue(required(graph.parameters[i]).type));
   for (const [place, i] of active.entries())
     context.setTangent(required(graph.parameters[i]), required(inputs[place]));

@@ -17,15 +17,19 @@ import { addValues } from "./arithmetic.ts";
 /** A cotangent that may be zero. */
 export type Cotangent = GraphValue | undefined;
 
-export interface LinearMap {
+/** A map of which reverse mode needs to know how it goes back. */
+export interface BackwardMap {
   readonly outputs: readonly TensorType[];
-  apply(builder: GraphBuilder, inputs: readonly GraphValue[]): readonly GraphValue[];
   /** The cotangents of the inputs, one each; not called where all outputs' are zero. */
   transpose(builder: GraphBuilder, cotangents: readonly Cotangent[]): readonly Cotangent[];
 }
 
+export interface LinearMap extends BackwardMap {
+  apply(builder: GraphBuilder, inputs: readonly GraphValue[]): readonly GraphValue[];
+}
+
 interface Step {
-  readonly map: LinearMap;
+  readonly map: BackwardMap;
   readonly inputs: readonly GraphValue[];
   readonly outputs: readonly GraphValue[];
 }
@@ -54,45 +58,23 @@ export class ReverseMode implements LinearMode {
   readonly kind = "reverse";
   readonly #steps: Step[] = [];
 
-  linear(map: LinearMap, inputs: readonly GraphValue[]): readonly GraphValue[] {
+  linear(map: BackwardMap, inputs: readonly GraphValue[]): readonly GraphValue[] {
     const outputs = map.outputs.map((type) => graphValue(type));
     this.#steps.push({ map, inputs, outputs });
     return outputs;
   }
 
   /** The kept maps one after another, as a map from `inputs` to `outputs`. */
-  toMap(inputs: readonly GraphValue[], outputs: readonly (GraphValue | undefined)[]): LinearMap {
+  toMap(inputs: readonly GraphValue[], outputs: readonly (GraphValue | undefined)[]): BackwardMap {
     const steps = [...this.#steps];
     return {
       outputs: outputs.flatMap((value) => (value === undefined ? [] : [value.type as TensorType])),
-      apply: (builder, given) => applySteps(builder, steps, inputs, given, outputs),
       transpose: (builder, cotangents) => {
         const present = outputs.filter((value) => value !== undefined);
         return transposeSteps(builder, steps, inputs, present, cotangents);
       },
     };
   }
-}
-
-function applySteps(
-  builder: GraphBuilder,
-  steps: readonly Step[],
-  inputs: readonly GraphValue[],
-  given: readonly GraphValue[],
-  outputs: readonly (GraphValue | undefined)[],
-): readonly GraphValue[] {
-  const values = new Map<GraphValue, GraphValue>();
-  for (const [i, input] of inputs.entries()) values.set(input, given[i] ?? input);
-  const lookUp = (value: GraphValue): GraphValue => {
-    const found = values.get(value);
-    if (found === undefined) throw new Error("a tangent is computed before it is used");
-    return found;
-  };
-  for (const step of steps) {
-    const results = step.map.apply(builder, step.inputs.map(lookUp));
-    for (const [i, output] of step.outputs.entries()) values.set(output, results[i] ?? output);
-  }
-  return outputs.flatMap((value) => (value === undefined ? [] : [lookUp(value)]));
 }
 
 /** Runs through the steps backwards; cotangents that meet at a value are added. */

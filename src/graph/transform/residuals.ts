@@ -11,38 +11,29 @@ import { copyOp } from "../ops/rebuild.ts";
 import type { Substitution } from "../ops/rebuild.ts";
 import type { TensorType } from "../ops/types.ts";
 import { zerosOf } from "./arithmetic.ts";
-import type { LinearMap } from "./linear.ts";
+import type { BackwardMap } from "./linear.ts";
 
-export interface RegionMaps {
-  /** Tangents in, tangents out; the region captures residuals. */
-  readonly apply: GraphRegion;
-  /** Cotangents in, cotangents out. */
+export interface RegionMap {
+  /** Cotangents in, cotangents out; the region captures residuals. */
   readonly transpose: GraphRegion;
   readonly residuals: readonly GraphValue[];
 }
 
-/** Both directions of a map as regions; a result without a tangent is zero. */
-export function regionMaps(
+/** A map backwards as a region; a result without a tangent is zero. */
+export function regionMap(
   builder: GraphBuilder,
-  map: LinearMap,
+  map: BackwardMap,
   inputs: readonly TensorType[],
   outputs: readonly { readonly type: TensorType; readonly present: boolean }[],
   defined: ReadonlySet<GraphValue>,
-): RegionMaps {
-  const apply = builder.region(inputs, (inner, tangents) => {
-    const given = map.apply(inner, tangents)[Symbol.iterator]();
-    return outputs.map(({ type, present }) =>
-      present ? (given.next().value ?? zerosOf(inner, type)) : zerosOf(inner, type),
-    );
-  });
+): RegionMap {
   const outputTypes = outputs.map(({ type }) => type);
   const transpose = builder.region(outputTypes, (inner, cotangents) => {
     const present = cotangents.filter((_, i) => outputs[i]?.present === true);
     const found = map.transpose(inner, present);
     return inputs.map((type, i) => found[i] ?? zerosOf(inner, type));
   });
-  const captured = new Set([...capturesOf(apply), ...capturesOf(transpose)]);
-  return { apply, transpose, residuals: [...captured].filter((value) => defined.has(value)) };
+  return { transpose, residuals: capturesOf(transpose).filter((value) => defined.has(value)) };
 }
 
 /** Values that a region's own ops and parameters define. */

@@ -270,6 +270,64 @@ const programs: readonly (readonly [string, string])[] = [
       "%r = stablehlo.add %0#0, %0#1 : tensor<2xf64>",
     ),
   ],
+  [
+    "reduce with a start an example",
+    program(
+      "%x: tensor<2x3xf64>, %z: tensor<f64>",
+      "tensor<2xf64>",
+      "%r = stablehlo.reduce(%x init: %z) applies stablehlo.multiply across dimensions = [1] : (tensor<2x3xf64>, tensor<f64>) -> tensor<2xf64>",
+    ),
+  ],
+  [
+    "windows with a start an example",
+    program(
+      "%x: tensor<6xf64>, %z: tensor<f64>",
+      "tensor<3xf64>",
+      `%r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ${region("add")} : (tensor<6xf64>, tensor<f64>) -> tensor<3xf64>`,
+    ),
+  ],
+  [
+    "batch_norm_inference",
+    program(
+      "%x: tensor<4x3xf64>, %s: tensor<3xf64>, %o: tensor<3xf64>",
+      "tensor<4x3xf64>",
+      '%r = "stablehlo.batch_norm_inference"(%x, %s, %o, %s, %s) <{epsilon = 1.0e-2 : f32, feature_index = 1 : i64}> : (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) -> tensor<4x3xf64>',
+    ),
+  ],
+  [
+    "batch_norm_training",
+    program(
+      "%x: tensor<4x3xf64>, %s: tensor<3xf64>, %o: tensor<3xf64>",
+      "tensor<4x3xf64>",
+      '%0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{epsilon = 1.0e-2 : f32, feature_index = 1 : i64}> : (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<4x3xf64>, tensor<3xf64>, tensor<3xf64>)',
+      "%1 = stablehlo.broadcast_in_dim %0#2, dims = [1] : (tensor<3xf64>) -> tensor<4x3xf64>",
+      "%r = stablehlo.add %0#0, %1 : tensor<4x3xf64>",
+    ),
+  ],
+  [
+    "map",
+    program(
+      "%x: tensor<4xf64>, %y: tensor<4xf64>",
+      "tensor<4xf64>",
+      `%r = "stablehlo.map"(%x, %y) <{dimensions = array<i64: 0>}> ${region("multiply")} : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>`,
+    ),
+  ],
+  [
+    "dot",
+    program(
+      "%x: tensor<2x3xf64>, %y: tensor<3xf64>",
+      "tensor<2xf64>",
+      "%r = stablehlo.dot %x, %y : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2xf64>",
+    ),
+  ],
+  [
+    "checkpoint",
+    program(
+      "%x: tensor<4xf64>, %y: tensor<4xf64>",
+      "tensor<4xf64>",
+      '%r = "tilewright.checkpoint"(%x) <{policy = "nothing"}> ({ ^bb0(%a: tensor<4xf64>): %s = stablehlo.sine %a : tensor<4xf64> %p = stablehlo.multiply %s, %y : tensor<4xf64> stablehlo.return %p : tensor<4xf64> }) : (tensor<4xf64>) -> tensor<4xf64>',
+    ),
+  ],
 ];
 
 describe("batches against loops", () => {

@@ -7,6 +7,7 @@
 import { GraphBuilder } from "../infer/builder.ts";
 import type { chloOps } from "../ops/chlo.ts";
 import type { controlOps } from "../ops/control.ts";
+import type { derivativeOps } from "../ops/derivatives.ts";
 import type { distributionOps } from "../ops/distribution.ts";
 import type { elementwiseOps } from "../ops/elementwise.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
@@ -19,7 +20,14 @@ import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { broadcastInDim, typeOfValue } from "./arithmetic.ts";
 import { BatchContext, unbatchable } from "./batch.ts";
 import type { Batched, BatchRule, BatchRules } from "./batch.ts";
-import { branchBatching, capturesBatch, whileBatching } from "./batch-control.ts";
+import { expandScan } from "./expand/scan.ts";
+import {
+  branchBatching,
+  capturesBatch,
+  customBatching,
+  oneByOne,
+  whileBatching,
+} from "./batch-control.ts";
 import { productBatching, reductionBatching } from "./batch-products.ts";
 import { shapeBatching } from "./batch-shapes.ts";
 
@@ -133,14 +141,14 @@ const chloBatching: BatchRules<keyof typeof chloOps> = {
   "chlo.mulhi": elementwise,
   // The elements that are compared lie along the last axis.
   "chlo.top_k": elementwise,
-  "chlo.ragged_dot": unbatchable,
-  "chlo.scan": unbatchable,
+  "chlo.ragged_dot": oneByOne,
+  "chlo.scan": (op, context) => context.through(op, (builder) => expandScan(op, builder)),
 };
 
 const controlBatching: BatchRules<keyof typeof controlOps> = {
-  "stablehlo.while": (op, context) => whileBatching(op, context, runOps),
-  "stablehlo.case": (op, context) => branchBatching(op, context, runOps),
-  "stablehlo.if": (op, context) => branchBatching(op, context, runOps),
+  "stablehlo.while": whileBatching,
+  "stablehlo.case": branchBatching,
+  "stablehlo.if": branchBatching,
   "stablehlo.optimization_barrier": elementwise,
   "sdy.sharding_constraint": (op, context) => [context.get(op.operands.input)],
   "func.call": unbatchable,
@@ -185,6 +193,13 @@ const testingBatching: BatchRules<keyof typeof testingOps> = {
   "interpreter.probe": unbatchable,
 };
 
+const derivativeBatching: BatchRules<keyof typeof derivativeOps> = {
+  "tilewright.custom_vjp": customBatching,
+  "tilewright.checkpoint": customBatching,
+  "tilewright.name": elementwise,
+  "tilewright.stop_gradient": elementwise,
+};
+
 const rules: GraphRules<[BatchContext], readonly Batched[]> = {
   ...elementwiseBatching,
   ...shapeBatching,
@@ -194,9 +209,13 @@ const rules: GraphRules<[BatchContext], readonly Batched[]> = {
   ...distributionBatching,
   ...chloBatching,
   ...testingBatching,
+  ...derivativeBatching,
 };
 
+/** Ops whose regions may use batched values from around them. */
 const branching: ReadonlySet<GraphOpKind> = new Set([
+  "tilewright.custom_vjp",
+  "tilewright.checkpoint",
   "stablehlo.while",
   "stablehlo.case",
   "stablehlo.if",
@@ -226,7 +245,7 @@ function runOp(op: AnyGraphOp, context: BatchContext): readonly Batched[] {
 
 /** The graph over a batch; every result has the batch in front. */
 export function vmap(graph: GraphRegion, size: number, batched: readonly boolean[]): GraphRegion {
-  const context = new BatchContext(new GraphBuilder(), size);
+  const context = new BatchContext(new GraphBuilder(), size, runOps);
   const parameters = graph.parameters.map((value, i) => {
     const own = batched[i] === true;
     const parameter = graphValue(own ? context.type(value.type) : value.type);

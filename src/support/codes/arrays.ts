@@ -99,4 +99,18 @@ export const arrayCodes = registerCodes({
     example: "useDevice(gpu); const y = f(x); useDevice(); jit(g)(y)",
     remedy: "choose the device again, or read the array and make a new one from its data",
   },
+  TW9316: {
+    title: "derivative that does not fit its function",
+    cause:
+      "The forward function of customVjp returns a result and residuals; the backward function a list with a cotangent for each argument, of the argument's types.",
+    example: "customVjp(sin, (x) => [sin(x), x], (x, c) => mul(c, cos(x)))",
+    remedy: "return [result, residuals] and [cotangent, …]",
+  },
+  TW9317: {
+    title: "array donated and used besides",
+    cause:
+      "The memory of a donated array may hold a result before the call has read the array at its other place.",
+    example: "jit(add, { donate: [0] })(x, x)",
+    remedy: "donate an array that the call uses once, or hand over a copy",
+  },
 });

@@ -65,6 +65,13 @@ export const graphCodes = registerCodes({
     example: "grad of a whileLoop that ends when a value has converged",
     remedy: "count the trips with a constant limit, as scan does, or use forward mode (jvp)",
   },
+  TW9204: {
+    title: "function with its own derivative that uses a differentiated value",
+    cause:
+      "The derivative of such a function is of its arguments alone; a value from around it would silently count as constant.",
+    example: "grad((w) => customVjp(() => w, …)())(w)",
+    remedy: "hand the value to the function as an argument, or stopGradient it",
+  },
   TW9203: {
     title: "op of a program that cannot be batched",
     cause:

@@ -41,6 +41,12 @@ export const controlRules = {
   },
   "sdy.manual_computation": refuse("it runs on the parts of a mesh of devices"),
   "sdy.sharding_constraint": (op, frame) => [frame.datum(op.operands.input)],
+  "tilewright.custom_vjp": (op, frame) =>
+    frame.session.runRegion(op.regions.body, frame.data(op.operands.inputs), frame),
+  "tilewright.checkpoint": (op, frame) =>
+    frame.session.runRegion(op.regions.body, frame.data(op.operands.inputs), frame),
+  "tilewright.name": (op, frame) => [frame.datum(op.operands.operand)],
+  "tilewright.stop_gradient": (op, frame) => [frame.datum(op.operands.operand)],
   foreign: (op) => {
     throw unsupported(op, `${op.attributes.op_name} is of no known dialect`);
   },

@@ -4,14 +4,7 @@ import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf } from "../../ops/types.ts";
-import {
-  binary,
-  broadcastInDim,
-  convert,
-  like,
-  sum,
-  typeOfValue,
-} from "../../transform/arithmetic.ts";
+import { binary, broadcastInDim, convert, like, sum, typeOfValue } from "../arithmetic.ts";
 
 /** Arithmetic of one normalisation: over all axes but the feature's. */
 class Features {

@@ -1,0 +1,105 @@
+/**
+ * A compiled program run again and again. Arguments that lie on the device are bound where they lie, and what was bound is
+ * kept by their places in memory, so that a loop which hands its results back in binds once; host tensors are written
+ * into arrays that the program keeps. A result lies in the memory of a donated argument where it can, else it is copied
+ * into an array of its own.
+ *
+ *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
+ */
+import { fromLanes } from "../../formats/hostarray.ts";
+import type { DeviceArray } from "../../device/device-array.ts";
+import type { Device } from "../../device/device.ts";
+import type { Tensor } from "../evaluate/datum.ts";
+import type { TensorType } from "../ops/types.ts";
+import type { Plan } from "./plan.ts";
+import { allocateFor, Program } from "./program.ts";
+import type { BoundProgram } from "./program.ts";
+
+/** Bound programs that are kept: a loop without donation alternates between a few sets of arrays. */
+const keptBindings = 4;
+
+interface Binding {
+  readonly arrays: readonly DeviceArray[];
+  readonly bound: BoundProgram;
+}
+
+export class Replay {
+  readonly #device: Device;
+  readonly #program: Program;
+  readonly #inputs = new Map<number, DeviceArray>();
+  readonly #outputs = new Map<number, DeviceArray>();
+  #bindings: readonly Binding[] = [];
+
+  private constructor(device: Device, program: Program) {
+    this.#device = device;
+    this.#program = program;
+  }
+
+  static async load(device: Device, plan: Plan): Promise<Replay> {
+    return new Replay(device, await Program.load(device, plan));
+  }
+
+  /** The arguments whose memory results take over. */
+  get takenOver(): readonly number[] {
+    return [...this.#program.plan.aliases.values()];
+  }
+
+  /** Runs on arrays of the device and on host tensors; gives arrays that are the caller's. */
+  async run(given: readonly (DeviceArray | Tensor)[]): Promise<readonly DeviceArray[]> {
+    const device = this.#device;
+    const inputs = await Promise.all(given.map((each, place) => this.#input(each, place)));
+    const { results, aliases } = this.#program.plan;
+    const outputs = results.map((type, place) => {
+      const taken = aliases.get(place);
+      return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type);
+    });
+    await this.#bound(inputs, outputs).run();
+    const own = await Promise.all(
+      outputs.map(async (array, place) => {
+        if (aliases.has(place)) return array;
+        const copy = allocateFor(device, results[place] as TensorType);
+        await device.copy(array, copy);
+        return copy;
+      }),
+    );
+    await device.synchronize();
+    return own;
+  }
+
+  async #input(given: DeviceArray | Tensor, place: number): Promise<DeviceArray> {
+    if (!("lanes" in given)) return given;
+    const type = this.#program.plan.parameters[place] as TensorType;
+    // What a result takes over leaves with it; other host tensors are written to the same place each time.
+    const isTaken = this.takenOver.includes(place);
+    const array =
+      (isTaken ? undefined : this.#inputs.get(place)) ?? allocateFor(this.#device, type);
+    if (!isTaken) this.#inputs.set(place, array);
+    if (given.lanes.length > 0)
+      await this.#device.write(array, fromLanes(array.dtype, array.shape, given.lanes));
+    return array;
+  }
+
+  #output(place: number, type: TensorType): DeviceArray {
+    const array = this.#outputs.get(place) ?? allocateFor(this.#device, type);
+    this.#outputs.set(place, array);
+    return array;
+  }
+
+  #bound(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
+    const arrays = [...inputs, ...outputs];
+    const isSame = (each: Binding): boolean => each.arrays.every((array, i) => array === arrays[i]);
+    const known = this.#bindings.find(isSame);
+    const binding = known ?? { arrays, bound: this.#program.bind(inputs, outputs) };
+    const others = this.#bindings.filter((each) => each !== known);
+    for (const { bound } of others.slice(keptBindings - 1)) bound.dispose();
+    this.#bindings = [binding, ...others.slice(0, keptBindings - 1)];
+    return binding.bound;
+  }
+
+  dispose(): void {
+    for (const { bound } of this.#bindings) bound.dispose();
+    this.#bindings = [];
+    for (const array of [...this.#inputs.values(), ...this.#outputs.values()]) array.dispose();
+    this.#program.dispose();
+  }
+}
