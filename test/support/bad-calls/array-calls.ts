@@ -206,7 +206,26 @@ export const arrayCalls: readonly BadCall[] = [
     array,
     options(),
   ),
-  ...["jit", "grad", "valueAndGrad", "vmap"].map((name) => call(name, f, options())),
+  call(
+    "switchCase",
+    parameter(() => arrays.array(0, "i32")),
+    parameter(() => [() => floats(), () => floats()], "list"),
+  ),
+  call("customVjp", f, f, f),
+  call(
+    "checkpointName",
+    array,
+    parameter(() => "hidden", "string", "empty"),
+  ),
+  call(
+    "stopGradient",
+    parameter(() => ({ x: floats() }), ...treeTakes),
+  ),
+  call(
+    "scope",
+    parameter(() => () => floats(), "function"),
+  ),
+  ...["jit", "grad", "valueAndGrad", "vmap", "checkpoint"].map((name) => call(name, f, options())),
   call("lower", f, array),
   // No device is one that can be chosen: the evaluator.
   call(
