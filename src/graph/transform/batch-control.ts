@@ -2,7 +2,7 @@
  * Batching of loops and branches. A loop whose condition differs along the batch runs until all are done and
  * keeps the state of those that are; a branch that differs runs every branch and selects.
  */
-import { GraphBuilder } from "../infer/builder.ts";
+import type { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
@@ -20,8 +20,7 @@ import {
   typeOfValue,
   zerosOf,
 } from "./arithmetic.ts";
-import { BatchContext } from "./batch.ts";
-import type { Batched } from "./batch.ts";
+import type { BatchContext, Batched } from "./batch.ts";
 import { required } from "./maps.ts";
 
 type While = GraphOp<"stablehlo.while">;
