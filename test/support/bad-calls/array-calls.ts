@@ -215,7 +215,7 @@ export const arrayCalls: readonly BadCall[] = [
   call(
     "checkpointName",
     array,
-    parameter(() => "hidden", "string", "empty"),
+    parameter(() => "hidden", "empty"),
   ),
   call(
     "stopGradient",
