@@ -98,7 +98,7 @@ function matmulBenchmark(
     async () => ({
       a: await upload(device, bf16, [size, size], 1),
       b: await upload(device, bf16, [size, size], 2),
-      c: device.allocate(f32, [size, size]),
+      c: device.allocate(bf16, [size, size]),
     }),
     (args) => {
       device.launch(matmul, args);

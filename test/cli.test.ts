@@ -312,7 +312,7 @@ describe.concurrent("compile", () => {
   });
 
   test("an instruction that a target lacks is named", async () => {
-    const example = join(repositoryRoot, "examples/matmul.ts");
+    const example = join(repositoryRoot, "examples/gemm.ts");
     for (const target of ["sm_80", "sm_100a"])
       expect(await json("compile", example, "--emit", "ptx", "--target", target)).toMatchObject({
         error: {
@@ -536,7 +536,7 @@ describe.concurrent("layout", () => {
           ]) as unknown,
           memory: {
             buffers: expect.arrayContaining([
-              expect.objectContaining({ name: "tileA", layout: "shared(swizzle 128)" }),
+              expect.objectContaining({ name: "a_ahead", layout: "shared(swizzle 128)" }),
             ]) as unknown,
           },
         },

@@ -30,10 +30,12 @@ function freezeSlots<T extends object>(slots: T): T {
 export class Builder {
   readonly #context: InferContext;
   readonly #open: OpenRegion[] = [];
-  #nextId = 0;
+  #nextId: number;
 
-  constructor(context: InferContext) {
+  /** `firstId` is above the ids of all values that there are already. */
+  constructor(context: InferContext, firstId = 0) {
     this.#context = context;
+    this.#nextId = firstId;
   }
 
   /** How many regions are open; values are usable while their region is. */
@@ -89,11 +91,16 @@ export class Builder {
       inferResults(draft, this.#context).map((type) => this.value(type)),
     );
     const op: Op<K> = Object.freeze({ ...draft, results });
-    const open = this.#open.at(-1);
-    if (open === undefined) throw new Error(`no region is open for ${kind}`);
     // An Op<K> is one of the union's members, which TypeScript cannot see for a generic K.
-    open.ops.push(op as unknown as AnyOp);
+    this.append(op as unknown as AnyOp);
     return results;
+  }
+
+  /** Adds an op that has its results already. */
+  append(op: AnyOp): void {
+    const open = this.#open.at(-1);
+    if (open === undefined) throw new Error(`no region is open for ${op.kind}`);
+    open.ops.push(op);
   }
 
   #finish(): Region {

@@ -118,6 +118,15 @@ const flow: readonly Mistake[] = [
     message: "a loop cannot count by 0",
   },
   {
+    name: "loop with room for half a step",
+    code: "TW1008",
+    make: () =>
+      trace(() => {
+        loop({ to: 4, depth: 1.5 }, () => undefined); // <- here
+      }),
+    message: "the depth of a loop",
+  },
+  {
     name: "wait for no product",
     code: "TW1019",
     make: () => trace(() => accumulator(f32, [64, 64]).waitPending(0)), // <- here

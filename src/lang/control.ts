@@ -33,6 +33,8 @@ export interface LoopBounds {
   readonly to: Index;
   /** What is added to the index each time; 1 unless given. */
   readonly step?: Index;
+  /** For how many steps there is room where the compiler copies blocks ahead; 1: it does not. As many as fit unless given. */
+  readonly depth?: number;
 }
 
 /** A loop that carries values from one iteration to the next. */
@@ -57,7 +59,9 @@ export function loop(
 ): unknown {
   const location = captureLocation();
   const trace = activeTrace("loop", location);
-  const { from = 0, to, step = 1, carry } = loopBounds(options, location);
+  const { from = 0, to, step = 1, depth, carry } = loopBounds(options, location);
+  if (depth !== undefined && !isPositiveInteger(depth))
+    wrongKind("the depth of a loop", "a positive whole number", depth, location);
   if (typeof step === "number" && !isPositiveInteger(step)) {
     throw new TilewrightError({
       code: "TW1014",
@@ -80,7 +84,7 @@ export function loop(
     return carry === undefined ? [] : nextCarry(initial, next, location);
   });
   const operands = { lower, upper, step: stride, initial: valuesOf(initial) };
-  const results = trace.add("loop", operands, {}, { body: region }, location);
+  const results = trace.add("loop", operands, { depth }, { body: region }, location);
   return carry === undefined ? undefined : rebuildTree(initial.shape, results, location);
 }
 
@@ -90,12 +94,18 @@ function loopBounds(
 ): LoopBounds & { readonly carry?: unknown } {
   if (isIndex(options)) return { to: options };
   if (typeof options === "object" && options !== null) {
-    requireKnownOptions("loop", options, ["from", "to", "step", "carry"], "TW1033", location);
+    requireKnownOptions(
+      "loop",
+      options,
+      ["from", "to", "step", "depth", "carry"],
+      "TW1033",
+      location,
+    );
     return options;
   }
   return wrongKind(
     "what a loop counts to",
-    "a count or { from, to, step, carry }",
+    "a count or { from, to, step, depth, carry }",
     options,
     location,
   );

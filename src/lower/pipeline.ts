@@ -2,13 +2,14 @@
  * The way from a traced kernel to one that runs, a line a stage. Every back end and command takes it as far
  * as it needs:
  *
- *   traced ──simplify──▶ simpler ─────────────────────▶ simulator
- *                           └──place──▶ placed ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   traced ──simplify──▶ simpler ─────────────────────────────────▶ simulator
+ *                           └──pipeline──place──▶ placed ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
  */
 import type { Kernel } from "../ir/node.ts";
+import { walkOps } from "../ir/traverse.ts";
 import type { Placement } from "../layout/plan/place.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
@@ -18,6 +19,8 @@ import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
 import { order, verifyOrder } from "./order/order.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { pipelineLoops } from "./pipelining/index.ts";
 import { placedKernel } from "./placed-kernel.ts";
 import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
@@ -44,7 +47,7 @@ export interface PlacedKernel {
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
   const simplified = simplify(traced, options);
   requireBlockLimits(simplified, target);
-  const placement = placeRearranged(simplified, target, options);
+  const placement = placePipelined(simplified, target, options);
   const placed = placedKernel(placement);
   options.observe?.("place", placed);
   const kernel = order(placed);
@@ -52,6 +55,29 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   verifyPlaced(kernel);
   verifyOrder(kernel);
   return { kernel, placement };
+}
+
+/** Places a kernel with copies ahead in its loops; without them where there is no room for both. */
+function placePipelined(kernel: Kernel, target: Target, options: LoweringOptions): Placement {
+  const pipelined = pipelineLoops(kernel, target);
+  if (pipelined === kernel) return placeRearranged(kernel, target, options);
+  try {
+    const placement = placeRearranged(pipelined, target, options);
+    options.observe?.("pipeline", pipelined);
+    return placement;
+  } catch (error) {
+    if (!(error instanceof TilewrightError) || asksForDepth(kernel)) throw error;
+    return placeRearranged(kernel, target, options);
+  }
+}
+
+/** Whether a loop says how many steps it wants to have room for, so that having none is a mistake to report. */
+function asksForDepth({ body }: Kernel): boolean {
+  let asks = false;
+  walkOps(body, (op) => {
+    asks ||= op.kind === "loop" && op.attributes.depth !== undefined;
+  });
+  return asks;
 }
 
 /** A traced kernel ready to be launched on a target. */

@@ -6,7 +6,7 @@ import { turns } from "../../src/testing/check-kernel.ts";
 import { runKernel } from "../simulation.ts";
 import type { Expected } from "./plain.ts";
 
-function requireResults(
+export function requireResults(
   results: { readonly [name: string]: HostArray },
   expected: Expected,
   title: string,
@@ -20,7 +20,7 @@ function requireResults(
 
 /** Runs under the fixed schedule and `schedules` seeded ones: nothing may be found, and all results must be right. */
 export async function requireClean(
-  definition: KernelDefinition,
+  definition: Pick<KernelDefinition, "kernel">,
   expected: Expected,
   schedules = 20,
   dimensions: { readonly [name: string]: number } = {},

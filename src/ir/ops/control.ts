@@ -13,9 +13,9 @@ const entryAndExit = [
 export const controlOps = defineOps({
   loop: {
     summary:
-      "Counts from `lower` below `upper` by `step`; the body takes the index and the carried values and yields the next ones.",
+      "Counts from `lower` below `upper` by `step`; the body takes the index and the carried values and yields the next ones. `depth` says for how many steps there is room where the compiler copies blocks ahead.",
     operands: { lower: "one", upper: "one", step: "one", initial: "many" },
-    attributes: {},
+    attributes: { depth: "integer?" },
     regions: { body: "one" },
     traits: {
       ...controls,

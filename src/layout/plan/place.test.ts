@@ -3,6 +3,7 @@ import { axpy } from "../../../examples/axpy.ts";
 import { clusterNormalize } from "../../../examples/cluster.ts";
 import { columnSum } from "../../../examples/column-sum.ts";
 import { handoff } from "../../../examples/handoff.ts";
+import { gemm } from "../../../examples/gemm.ts";
 import { matmul } from "../../../examples/matmul.ts";
 import { softmax } from "../../../examples/softmax.ts";
 import { transpose } from "../../../examples/transpose.ts";
@@ -58,9 +59,10 @@ describe("examples", () => {
     expect(conversions).toEqual([]);
   });
 
-  test("the matmul's tiles are read by wgmma and written by tensor copies", () => {
-    const { copies, shared } = place(matmul);
+  test("the blocks of gemm are read by wgmma and written by tensor copies", () => {
+    const { copies, shared } = place(gemm);
     expect([...shared.values()].map(({ text }) => text)).toEqual([
+      "shared(swizzle 128)",
       "shared(swizzle 128)",
       "shared(tile 64 64, swizzle 128)",
     ]);
@@ -109,7 +111,7 @@ describe("other targets", () => {
   });
 
   test.each([
-    ["wgmma", matmul, "needs wgmma, which sm_80 does not have"],
+    ["wgmma", gemm, "needs wgmma, which sm_80 does not have"],
     ["multicast", clusterNormalize, "a multicast needs tensor copies, which sm_80 does not have"],
   ] as const)("%s by name is refused where it does not exist", (_, { kernel }, message) => {
     let report: unknown;

@@ -1,0 +1,167 @@
+/**
+ * Which loops the compiler pipelines, and what of them: a loop with a `dot` in a kernel of one program thread, and those
+ * of its loads whose windows follow from the index alone, so that they are known steps ahead.
+ *
+ *   loop %0, %steps, %1 initial(%zeros) body(%k, %sum) {
+ *     %a = load (slice_ref %left …, %k · 64)        copied ahead: an input, 16 bytes at a time
+ *     %b = load (slice_ref %right %k · 64, …)       copied ahead
+ *     %t = load (slice_ref %table, %n)              stays: the same in every step
+ *     %next = dot %a, %b accumulator(%sum)          in flight: the sum is touched by nothing else
+ *     yield %next
+ *   }
+ *
+ * Nothing else may happen in the loop that others see, so that the order of steps and copies is nobody's business; inputs
+ * are written by nobody while the kernel runs.
+ */
+import { copyLimits } from "../../ir/infer/asynchronous.ts";
+import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import { countUses } from "../../ir/rewrite/analysis.ts";
+import { hasEffect, onlyComputes } from "../../ir/traits.ts";
+import { operandValues, regionList, yieldedValues } from "../../ir/traverse.ts";
+import type { RefType } from "../../ir/types.ts";
+import { contiguousAxis, globalAlignment } from "../../layout/model/accesses.ts";
+import { wgmmaShapeProblem } from "../../layout/model/products.ts";
+import { refOf, Windows } from "../../layout/model/windows.ts";
+import { packedBytes } from "../../formats/dtype.ts";
+import type { Target } from "../../targets/target.ts";
+
+/** A load whose blocks are copied ahead. */
+export interface CopiedLoad {
+  readonly load: Op<"load">;
+  /** What its array is called. */
+  readonly name: string;
+  /** The window that is copied: what is loaded, before it is transposed. */
+  readonly window: Value;
+  readonly type: RefType;
+  /** How the block in shared memory is turned to be what is loaded. */
+  readonly transposes: readonly Op<"transpose_ref">[];
+  /** What computes the window from the index, in order. */
+  readonly address: readonly AnyOp[];
+  readonly bytes: number;
+}
+
+/** A product whose sum stays in flight from step to step. */
+export interface FlyingProduct {
+  readonly dot: Op<"dot">;
+  /** Which of the loop's carries is the sum. */
+  readonly carry: number;
+}
+
+export interface LoopPlan {
+  readonly loop: Op<"loop">;
+  readonly step: number;
+  readonly copies: readonly CopiedLoad[];
+  readonly products: readonly FlyingProduct[];
+}
+
+/** The loops that gain from copies ahead, outermost first; none lies within another. */
+export function planLoops(kernel: Kernel, target: Target): readonly LoopPlan[] {
+  return kernel.threads.length === 1 ? new Planner(kernel, target).region(kernel.body) : [];
+}
+
+class Planner {
+  readonly #target: Target;
+  readonly #windows: Windows;
+  readonly #uses: ReadonlyMap<Value, number>;
+  /** Inputs, by what they are called. */
+  readonly #inputs: ReadonlyMap<Value, string>;
+
+  constructor(kernel: Kernel, target: Target) {
+    this.#target = target;
+    this.#windows = new Windows(kernel);
+    this.#uses = countUses(kernel.body);
+    const inputs = kernel.parameters.filter(({ role }) => role === "input");
+    this.#inputs = new Map(inputs.map(({ value, name }) => [value, name]));
+  }
+
+  region({ ops }: Region): readonly LoopPlan[] {
+    return ops.flatMap((op) => {
+      if (op.kind === "warps") return [];
+      const plan = op.kind === "loop" ? this.#plan(op) : undefined;
+      return plan === undefined ? regionList(op).flatMap((region) => this.region(region)) : [plan];
+    });
+  }
+
+  #plan(loop: Op<"loop">): LoopPlan | undefined {
+    const { facts } = this.#windows;
+    const { body } = loop.regions;
+    const step = facts.constant(loop.operands.step);
+    const multiplies = body.ops.some(({ kind }) => kind === "dot");
+    if (!multiplies || hasEffect(loop) || loop.attributes.depth === 1) return undefined;
+    if (step === undefined || step < 1 || facts.of(loop.operands.lower).least < 0n)
+      return undefined;
+    const copies = body.ops.flatMap((op) => (op.kind === "load" ? this.#copied(op, body) : []));
+    if (copies.length === 0) return undefined;
+    return { loop, step, copies, products: this.#flying(loop, copies) };
+  }
+
+  #copied(load: Op<"load">, body: Region): readonly CopiedLoad[] {
+    const { indices, where, fill } = load.operands;
+    if (indices.length > 0 || where !== undefined || fill !== undefined) return [];
+    const transposes: Op<"transpose_ref">[] = [];
+    let window = load.operands.ref;
+    for (;;) {
+      const op = this.#windows.definitions.get(window);
+      if (op?.kind !== "transpose_ref") break;
+      transposes.unshift(op);
+      window = op.operands.ref;
+    }
+    const type = refOf(window);
+    const address = this.#address(window, body);
+    const name = this.#inputs.get(this.#windows.of(window).root);
+    if (address === undefined || name === undefined || !this.#isCopyable(window, type)) return [];
+    const bytes = packedBytes(
+      type.dtype,
+      type.shape.reduce<number>((all, n) => all * Number(n), 1),
+    );
+    return [{ load, name, window, type, transposes, address, bytes }];
+  }
+
+  /** The ops of the body that compute the window; undefined where more than the index, or none of it, decides. */
+  #address(window: Value, body: Region): readonly AnyOp[] | undefined {
+    const [index, ...carries] = body.parameters;
+    const needed = new Set<Value>([window]);
+    const ops = body.ops.toReversed().filter((op) => {
+      if (!op.results.some((result) => needed.has(result))) return false;
+      for (const value of operandValues(op)) needed.add(value);
+      return true;
+    });
+    const known = ops.every((op) => onlyComputes(op) && regionList(op).length === 0);
+    const moves = index !== undefined && needed.has(index);
+    return known && moves && !carries.some((carry) => needed.has(carry))
+      ? ops.toReversed()
+      : undefined;
+  }
+
+  /** Whether rows are copied 16 bytes at a time, by the copy engine or by lanes. */
+  #isCopyable(ref: Value, { space, dtype, shape }: RefType): boolean {
+    if (space !== "gmem" || dtype.bits < 8) return false;
+    const window = this.#windows.of(ref);
+    if (window.space !== "gmem") return false;
+    const bytes = dtype.bits / 8;
+    return (
+      shape.every((extent) => typeof extent === "number" && extent <= copyLimits.extent) &&
+      shape.length <= copyLimits.rank &&
+      (Number(shape.at(-1) ?? 0) * bytes) % copyLimits.grain === 0 &&
+      contiguousAxis(window) === shape.length - 1 &&
+      globalAlignment(window) * bytes >= copyLimits.grain
+    );
+  }
+
+  /** Products that wgmma makes of copied blocks, onto a carry that is used for nothing else. */
+  #flying({ regions: { body } }: Op<"loop">, copies: readonly CopiedLoad[]): FlyingProduct[] {
+    const copied = new Set(copies.flatMap(({ load }) => load.results));
+    const [, ...carries] = body.parameters;
+    const once = (value: Value | undefined): value is Value =>
+      value !== undefined && this.#uses.get(value) === 1;
+    return body.ops.flatMap((op) => {
+      if (op.kind !== "dot" || wgmmaShapeProblem(op, this.#target) !== undefined) return [];
+      const { left, right, accumulator } = op.operands;
+      const carry = accumulator === undefined ? -1 : carries.indexOf(accumulator);
+      const [result] = op.results;
+      const alone = once(accumulator) && once(result) && yieldedValues(body)[carry] === result;
+      if (!alone || !copied.has(right) || !once(right)) return [];
+      return copied.has(left) && !once(left) ? [] : [{ dot: op, carry }];
+    });
+  }
+}

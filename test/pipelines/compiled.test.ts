@@ -1,0 +1,61 @@
+/** Plain loops of products that the compiler pipelines. */
+import { describe, expect, test } from "vitest";
+import { open } from "tilewright";
+import type { RunArguments } from "tilewright";
+import type { Kernel } from "../../src/ir/node.ts";
+import { walkOps } from "../../src/ir/traverse.ts";
+import { pipelineLoops } from "../../src/lower/pipelining/index.ts";
+import { lower, simplify } from "../../src/lower/pipeline.ts";
+import { targets } from "../../src/targets/target.ts";
+import { compiledCases, plainCases } from "./compiled.ts";
+import { requireClean, requireResults } from "./run.ts";
+
+function kindsOf({ body }: Kernel): readonly string[] {
+  const kinds: string[] = [];
+  walkOps(body, ({ kind }) => kinds.push(kind));
+  return kinds;
+}
+
+const count = (kernel: Kernel, kind: string): number =>
+  kindsOf(kernel).filter((each) => each === kind).length;
+
+describe.each(Object.entries(compiledCases))("a loop with %s", (_, given) => {
+  const { definition, expected, dimensions = {}, products } = given;
+  const simplified = simplify(definition.kernel);
+
+  test("copies ahead, and multiplies in flight where there is wgmma", () => {
+    for (const target of [targets.sm_80, targets.sm_90a]) {
+      const kernel = pipelineLoops(simplified, target);
+      expect(count(kernel, "copy_async"), target.name).toBeGreaterThan(0);
+      expect(count(kernel, "wgmma"), target.name).toBe(target.name === "sm_90a" ? products : 0);
+    }
+  });
+
+  test.each(["sm_80", "sm_90a"] as const)("is right under schedules for %s", async (name) => {
+    const kernel = pipelineLoops(simplified, targets[name]);
+    await requireClean({ ...definition, kernel }, expected, 5, dimensions);
+  });
+
+  test.each(["sm_80", "sm_90a"] as const)("is right on the emulator for %s", async (target) => {
+    const device = await open("emulator", { seed: 11, target });
+    try {
+      const inputs = expected.inputs as RunArguments<typeof definition>;
+      requireResults(await device.run(definition, inputs, { dimensions }), expected, "emulator");
+    } finally {
+      device.dispose();
+    }
+  });
+});
+
+test.each(Object.entries(plainCases))("a loop stays as it is where %s", (_, definition) => {
+  const simplified = simplify(definition.kernel);
+  expect(pipelineLoops(simplified, targets.sm_90a) === simplified).toBe(true);
+});
+
+test("the stage is seen", () => {
+  const steps: string[] = [];
+  const { definition } = compiledCases["as many steps as fit"] ?? {};
+  if (definition === undefined) throw new Error("no such case");
+  lower(definition.kernel, targets.sm_90a, { observe: (step) => steps.push(step) });
+  expect(steps.slice(-3)).toEqual(["pipeline", "place", "order"]);
+});
