@@ -4,6 +4,15 @@ export type { CastSpec, CopySpec, FillOperation, FillSpec } from "./elementwise/
 export { map } from "./elementwise/map.ts";
 export type { MapInputs, MapOperation, MapOptions, MapResults } from "./elementwise/map.ts";
 export type { MapConfiguration } from "./elementwise/map-kernel.ts";
+export { crossEntropy } from "./rows/cross-entropy.ts";
+export type { CrossEntropyOperation, CrossEntropySpec } from "./rows/cross-entropy.ts";
+export { layerNorm, rmsNorm } from "./rows/norm.ts";
+export type { LayerNormSpec, NormOperation, NormSpec } from "./rows/norm.ts";
+export type { RowConfiguration } from "./rows/row-kernel.ts";
+export { logSoftmax, softmax } from "./rows/softmax.ts";
+export type { SoftmaxOperation, SoftmaxSpec } from "./rows/softmax.ts";
+export { logSoftmaxBackward, softmaxBackward } from "./rows/softmax-backward.ts";
+export type { SoftmaxBackwardOperation, SoftmaxBackwardSpec } from "./rows/softmax-backward.ts";
 export { matmul } from "./matmul/matmul.ts";
 export type { EpilogueInputs, Matmul, MatmulOperand, MatmulSpec } from "./matmul/matmul.ts";
 export type { MatmulConfiguration } from "./matmul/configuration.ts";

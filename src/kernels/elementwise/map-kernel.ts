@@ -8,10 +8,11 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, cdiv, dim, kernel, slice } from "../../lang/index.ts";
+import { cdiv, kernel } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, ScalarSpec, Tile } from "../../lang/index.ts";
-import { alignment, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
-import type { CollapsedAxis } from "./collapse.ts";
+import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import { storeWhole } from "../support/strided.ts";
+import type { StridedAxis, StridedForm } from "../support/strided.ts";
 
 /** An array of the operation, by its name there. */
 export interface MappedArray {
@@ -36,7 +37,7 @@ const squareBytes = 128;
 
 export function chooseWindow(
   arrays: readonly MappedArray[],
-  axes: readonly CollapsedAxis[],
+  axes: readonly StridedAxis[],
   processors: number,
 ): MapConfiguration {
   const last = axes.length - 1;
@@ -62,7 +63,7 @@ export function chooseWindow(
 /** Elements of a window: enough bytes in flight, but not so many that processors are left without one. */
 function windowElements(
   bytes: readonly number[],
-  axes: readonly CollapsedAxis[],
+  axes: readonly StridedAxis[],
   processors: number,
 ): number {
   const least = Math.max(1, widestAccess / Math.min(...bytes));
@@ -79,110 +80,52 @@ export type MapBody = (tiles: { readonly [name: string]: Tile | Scalar }) => {
   readonly [name: string]: Tile;
 };
 
-/** What of a launch the kernel depends on; equal texts have equal kernels. */
-export function formText(axes: readonly CollapsedAxis[], window: MapConfiguration): string {
-  const forms = axes.map(({ extent, strides }) => [
-    alignment(extent),
-    strides.map((stride) => (stride <= 1 ? stride : -alignment(stride))),
-  ]);
-  return JSON.stringify([window, forms]);
-}
-
-const extentName = (axis: number): string => `extent${axis}`;
-const strideName = (array: number, axis: number): string => `stride${array}_${axis}`;
-
-/** Values for the kernel's dimensions. */
-export function dimensionsOfMap(axes: readonly CollapsedAxis[]): {
-  readonly [name: string]: number;
-} {
-  const entries = axes.flatMap(({ extent, strides }, axis) => [
-    [extentName(axis), extent] as const,
-    ...strides.flatMap((stride, array) =>
-      stride > 1 ? [[strideName(array, axis), stride] as const] : [],
-    ),
-  ]);
-  return Object.fromEntries(entries);
-}
-
 export function mapKernel(
   name: string,
   arrays: readonly MappedArray[],
   scalars: { readonly [name: string]: ScalarSpec },
-  axes: readonly CollapsedAxis[],
+  form: StridedForm,
   window: MapConfiguration,
   body: MapBody,
 ): KernelDefinition {
-  const extents = axes.map(({ extent }, axis) =>
-    dim(extentName(axis), { multipleOf: alignment(extent) }),
+  const last = form.axes.length - 1;
+  const sizes = form.axes.map((_, axis) =>
+    axis === last ? window.columns : axis === window.rowAxis ? window.rows : 1,
   );
-  const last = axes.length - 1;
-  const step = (axis: number): number =>
-    axis === last ? window.columns : axis === window.rowAxis ? window.rows : 1;
-  const specs = arrays.map(({ dtype }, position) => {
-    const own = ownAxes(axes, position);
-    if (own.length === 0) return array(dtype, [1]);
-    return array(
-      dtype,
-      own.map((axis) => extents[axis] ?? 1),
-      { strides: own.map((axis) => strideOf(axes, position, axis)) },
-    );
-  });
   const named = (isOutput: boolean) =>
     Object.fromEntries(
       arrays.flatMap((each, position) =>
-        each.isOutput === isOutput ? [[each.name, specs[position] ?? array(each.dtype, [1])]] : [],
+        each.isOutput === isOutput ? [[each.name, form.spec(position, each.dtype)]] : [],
       ),
     );
+  const grid = form.extents.map((extent, axis) => [`block${axis}`, cdiv(extent, sizes[axis] ?? 1)]);
   return kernel(
     {
       name,
-      grid: Object.fromEntries(
-        extents.map((extent, axis) => [`block${axis}`, cdiv(extent, step(axis))]),
-      ),
+      grid: Object.fromEntries(grid) as { readonly [axis: string]: Size },
       inputs: { ...named(false), ...scalars },
       outputs: named(true),
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
-      const places = axes.map((_, axis) =>
-        (argument[`block${axis}`] as Scalar<"i32">).mul(step(axis)),
+      const starts = sizes.map((size, axis) =>
+        (argument[`block${axis}`] as Scalar<"i32">).mul(size),
       );
-      const windowOf = ({ name: own }: MappedArray, position: number): Ref => {
-        const ref = argument[own] as Ref;
-        const present = ownAxes(axes, position);
-        if (present.length === 0) return ref;
-        return ref.at(...present.map((axis) => slice(places[axis] ?? 0, step(axis))));
-      };
+      const windowOf = ({ name: own }: MappedArray, position: number): Ref =>
+        form.window(argument[own] as Ref, position, starts, sizes);
+      const shapeOf = (position: number): readonly number[] =>
+        form.tileShape(position, sizes, [window.rowAxis, last]);
       const tiles: { [name: string]: Tile | Scalar } = {};
       for (const scalar of Object.keys(scalars)) tiles[scalar] = argument[scalar] as Scalar;
-      for (const [position, each] of arrays.entries()) {
-        if (each.isOutput) continue;
-        const present = ownAxes(axes, position);
-        const shape = [
-          present.includes(window.rowAxis) ? window.rows : 1,
-          present.includes(last) ? window.columns : 1,
-        ];
-        tiles[each.name] = windowOf(each, position).load().reshape(shape);
-      }
+      for (const [position, each] of arrays.entries())
+        if (!each.isOutput)
+          tiles[each.name] = windowOf(each, position).load().reshape(shapeOf(position));
       const results = body(tiles);
       for (const [position, each] of arrays.entries()) {
         const result = results[each.name];
-        if (!each.isOutput || result === undefined) continue;
-        const target = windowOf(each, position);
-        const whole = result.broadcastTo([window.rows, window.columns]);
-        target.store(whole.reshape(target.shape.map(Number)));
+        if (each.isOutput && result !== undefined)
+          storeWhole(windowOf(each, position), result, shapeOf(position));
       }
     },
   ) as unknown as KernelDefinition;
-}
-
-/** The axes along which an array does not repeat. */
-function ownAxes(axes: readonly CollapsedAxis[], position: number): readonly number[] {
-  return axes.flatMap(({ strides }, axis) => ((strides[position] ?? 0) > 0 ? [axis] : []));
-}
-
-function strideOf(axes: readonly CollapsedAxis[], position: number, axis: number): Size {
-  const stride = axes[axis]?.strides[position] ?? 1;
-  if (stride <= 1) return stride;
-  return dim(strideName(position, axis), { multipleOf: alignment(stride) });
 }

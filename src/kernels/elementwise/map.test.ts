@@ -6,7 +6,7 @@ import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim, iota, scalar } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
-import { codeOf, wholeNumbers } from "../support/testing.ts";
+import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import { cast, copy, fill } from "./cast.ts";
 import { map } from "./map.ts";
 
@@ -28,7 +28,11 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     }));
     for (const count of kind === "simulator" ? [0, 1, 5, 127, 1000, 4100] : [0, 5, 1000]) {
       const [x, y] = [wholeNumbers(f32, [count], 1), wholeNumbers(f32, [count], 2)];
-      const { out, less } = await device.run(axpy, { x: x.array, y: y.array, factor: 3 });
+      const { out, less } = await device.run(axpy, {
+        x: x.array,
+        y: y.array,
+        factor: 3,
+      });
       const at = (index: number) => [x.values[index] ?? NaN, y.values[index] ?? NaN] as const;
       const expected = (of: (x: number, y: number) => number) =>
         Float64Array.from({ length: count }, (_, index) => of(...at(index)));
@@ -63,7 +67,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       const row = wholeNumbers(f32, [columns], 2);
       const column = wholeNumbers(i32, [rows, 1], 3);
       const one = wholeNumbers(f32, [1], 4);
-      const given = { x: x.array, row: row.array, column: column.array, one: one.array };
+      const given = {
+        x: x.array,
+        row: row.array,
+        column: column.array,
+        one: one.array,
+      };
       const { out } = await device.run(sum, given);
       const expected = x.values.map((value, index) => {
         const [i, j] = [Math.floor(index / columns) % rows, index % columns];
@@ -125,7 +134,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const whole = wholeNumbers(f32, [6, 20], 1);
     const x = await device.upload(whole.array);
     const { out } = await device.run(doubled, { x: x.slice(4, 13, 1) });
-    const { out: turned } = await device.run(doubled, { x: x.slice(4, 13, 1).transpose() });
+    const { out: turned } = await device.run(doubled, {
+      x: x.slice(4, 13, 1).transpose(),
+    });
     const at = (i: number, j: number): number => 2 * (whole.values[i * 20 + j + 4] ?? NaN);
     expect([...toNumbers(out)]).toEqual(
       Array.from({ length: 54 }, (_, index) => at(Math.floor(index / 9), index % 9)),
@@ -138,10 +149,15 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("cast, copy, fill", async () => {
     const x = wholeNumbers(f32, [3, 50], 5);
-    const bytes = await device.run(cast({ x: array(f32, [m, n]), out: i8 }), { x: x.array });
+    const bytes = await device.run(cast({ x: array(f32, [m, n]), out: i8 }), {
+      x: x.array,
+    });
     expect([...toNumbers(bytes.out)]).toEqual(x.values);
     const kept = await device.run(
-      copy({ x: array(f32, [m, n]), out: array(f32, [m, n], { strides: [1, m] }) }),
+      copy({
+        x: array(f32, [m, n]),
+        out: array(f32, [m, n], { strides: [1, m] }),
+      }),
       {
         x: x.array,
       },
@@ -226,7 +242,9 @@ test("axes that all arrays go through evenly are one; kernels are shared by size
   const [first] = op.kernels({ b: 4, m: 512, n: 4096 });
   expect(first?.kernel.grid.length).toBe(2);
   expect(op.kernels({ b: 2, m: 512, n: 4096 })[0]).toBe(first);
-  const plain = map({ x: array(bf16, [b, m, n]) }, ({ x }) => ({ out: x.neg() }));
+  const plain = map({ x: array(bf16, [b, m, n]) }, ({ x }) => ({
+    out: x.neg(),
+  }));
   expect(plain.kernels({ b: 4, m: 512, n: 4096 })[0]?.kernel.grid.length).toBe(1);
   expect(plain.plan({ b: 16, m: 512, n: 4096 }).cost().bytes.gmem).toEqual({
     read: 2 * 16 * 512 * 4096,
@@ -238,7 +256,10 @@ test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     [
       "TW9002",
-      () => map({ x: array(f32, [m]), y: array(f32, [n]) }, ({ x, y }) => ({ out: x.add(y) })),
+      () =>
+        map({ x: array(f32, [m]), y: array(f32, [n]) }, ({ x, y }) => ({
+          out: x.add(y),
+        })),
     ],
     ["TW9002", () => map({ x: 5 as never }, ({ x }) => ({ out: x as never }))],
     ["TW9002", () => map(5 as never, () => ({}))],
@@ -257,7 +278,10 @@ test("mistakes are told", () => {
     ["TW9005", () => map({ x: f32 }, 5 as never)],
     [
       "TW9005",
-      () => map({ x: f32 }, ({ x }) => ({ out: x.neg() }), { outputs: { out: array(bf16, [n]) } }),
+      () =>
+        map({ x: f32 }, ({ x }) => ({ out: x.neg() }), {
+          outputs: { out: array(bf16, [n]) },
+        }),
     ],
     ["TW1033", () => map({ x: f32 }, ({ x }) => ({ out: x.neg() }), { shape: [n] } as never)],
     ["TW1033", () => cast({ x: f32, to: bf16 } as never)],

@@ -22,8 +22,9 @@ import type { Target } from "../../targets/target.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { laidOut } from "../support/sizes.ts";
-import { collapsedAxes } from "./collapse.ts";
-import { chooseWindow, dimensionsOfMap, formText, mapKernel } from "./map-kernel.ts";
+import { collapsedAxes } from "../support/collapse.ts";
+import { StridedForm, formText } from "../support/strided.ts";
+import { chooseWindow, mapKernel } from "./map-kernel.ts";
 import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
 import { tracedResults } from "./traced-results.ts";
 
@@ -116,10 +117,25 @@ export function mapping(
     requireWhole(name, own, made[own], shape, location);
   }
   const arrays = [
-    ...Object.entries(made).map(([own, { dtype }]) => ({ name: own, dtype, isOutput: true })),
-    ...Object.entries(specs).map(([own, { dtype }]) => ({ name: own, dtype, isOutput: false })),
+    ...Object.entries(made).map(([own, { dtype }]) => ({
+      name: own,
+      dtype,
+      isOutput: true,
+    })),
+    ...Object.entries(specs).map(([own, { dtype }]) => ({
+      name: own,
+      dtype,
+      isOutput: false,
+    })),
   ];
-  const problem = { name, arrays, specs: { ...specs, ...made }, scalars, shape, body };
+  const problem = {
+    name,
+    arrays,
+    specs: { ...specs, ...made },
+    scalars,
+    shape,
+    body,
+  };
   const kernels = new Map<string, KernelDefinition>();
   return operation({
     name,
@@ -217,9 +233,10 @@ function planOf(
   const configuration = chooseWindow(arrays, axes, target.processors);
   if (extents.includes(0)) return { configuration, source: "heuristic", launches: [] };
   const launches = () => {
-    const text = formText(axes, configuration);
+    const form = new StridedForm(axes);
+    const text = JSON.stringify(configuration) + formText(axes);
     const known = kernels.get(text);
-    const made = known ?? mapKernel(name, arrays, scalars, axes, configuration, body);
+    const made = known ?? mapKernel(name, arrays, scalars, form, configuration, body);
     kernels.set(text, made);
     const flat = arrays.map((each) => [each.name, { argument: each.name, flat: true }] as const);
     const single = Object.keys(scalars).map((own) => [own, { argument: own }] as const);
@@ -227,7 +244,7 @@ function planOf(
       {
         kernel: made,
         arguments: Object.fromEntries([...flat, ...single]),
-        dimensions: dimensionsOfMap(axes),
+        dimensions: form.dimensions(),
       },
     ];
   };

@@ -68,7 +68,9 @@ export function tracedResults(
       scratch: { conditions: smem(dtypes.bool, probe) },
     },
     (given) => {
-      const argument = given as unknown as { readonly [name: string]: Ref | Scalar };
+      const argument = given as unknown as {
+        readonly [name: string]: Ref | Scalar;
+      };
       const use = (result: Tile): void => {
         // A condition that nothing uses is taken for a mistake.
         if (result.dtype === dtypes.bool) (argument["conditions"] as Ref).store(result);

@@ -85,3 +85,20 @@ export function givenAxis(of: string, axis: unknown, rank: number, location: Loc
     location,
   );
 }
+
+/** Refuses numbers that are no floats, or too narrow to be computed with. */
+export function requireFloat(
+  name: string,
+  of: string,
+  { dtype }: ArraySpec,
+  location: Location,
+): void {
+  if (dtype.kind === "float" && dtype.bits >= 16 && dtype !== dtypes.tf32) return;
+  throw refused(
+    "TW9001",
+    `${name} of ${of} has a format that it does not compute with`,
+    "f16, bf16, f32 or f64",
+    dtype.name,
+    location,
+  );
+}

@@ -1,5 +1,5 @@
 /**
- * The axes that an elementwise operation goes over, as few as there can be. Axes of one element go, axes are ordered as
+ * The axes that an operation goes over, as few as there can be. Axes of one element go, axes are ordered as
  * the first result lies in memory, and neighbours that every array goes through evenly become one:
  *
  *   out f32[64, 128, 32], x f32[64, 128, 32], bias f32[32]
@@ -12,12 +12,7 @@
  *
  * A stride of 0 repeats an array along the axis.
  */
-
-/** An axis, and how far apart elements of each array are along it. */
-export interface CollapsedAxis {
-  readonly extent: number;
-  readonly strides: readonly number[];
-}
+import type { StridedAxis } from "./strided.ts";
 
 /** An index is an i32. */
 const mostElements = 2 ** 31 - 1;
@@ -26,12 +21,15 @@ const mostElements = 2 ** 31 - 1;
 export function collapsedAxes(
   shape: readonly number[],
   arrays: readonly (readonly number[])[],
-): readonly CollapsedAxis[] {
+): readonly StridedAxis[] {
   const axes = shape
-    .map((extent, axis) => ({ extent, strides: arrays.map((strides) => strides[axis] ?? 0) }))
+    .map((extent, axis) => ({
+      extent,
+      strides: arrays.map((strides) => strides[axis] ?? 0),
+    }))
     .filter(({ extent }) => extent !== 1)
     .sort((left, right) => (right.strides[0] ?? 0) - (left.strides[0] ?? 0));
-  const merged: CollapsedAxis[] = [];
+  const merged: StridedAxis[] = [];
   for (const axis of axes) {
     const outer = merged.at(-1);
     if (outer !== undefined && continues(outer, axis))
@@ -42,13 +40,13 @@ export function collapsedAxes(
 }
 
 /** Whether a step along the outer axis is, for every array, as far as the whole inner one. */
-function continues(outer: CollapsedAxis, inner: CollapsedAxis): boolean {
+function continues(outer: StridedAxis, inner: StridedAxis): boolean {
   return (
     outer.extent * inner.extent <= mostElements &&
     outer.strides.every((stride, array) => stride === (inner.strides[array] ?? 0) * inner.extent)
   );
 }
 
-function joined(outer: CollapsedAxis, inner: CollapsedAxis): CollapsedAxis {
+function joined(outer: StridedAxis, inner: StridedAxis): StridedAxis {
   return { extent: outer.extent * inner.extent, strides: inner.strides };
 }

@@ -1,0 +1,99 @@
+/**
+ * Which form an operation on rows takes. What fits in registers is read once; a row that does not is shared by a cluster,
+ * and one that is too long even for that is gone through twice:
+ *
+ *   bf16 softmax, rows of     256     8 rows a block
+ *                           8,192     a row a block
+ *                          65,536     a row a cluster of 4
+ *                         300,000     a row a cluster of 8, in pieces of 4,096
+ */
+import type { Target } from "../../targets/target.ts";
+import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
+import type { StridedAxis } from "../support/strided.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
+import type { RowOp } from "./row-op.ts";
+
+/** Elements that a lane holds of all arrays per element together, and of each where rows are short or looped. */
+const heldElements = 128;
+const shortElements = 32;
+/** Rows of a block where neighbours in memory belong to different rows. */
+const crossingRows = 64;
+
+export function chooseRows(
+  op: RowOp,
+  axes: readonly StridedAxis[],
+  target: Target,
+): RowConfiguration {
+  const columns = axes.at(-1)?.extent ?? 1;
+  const leads = axes.slice(0, -1);
+  const count = leads.reduce((product, { extent }) => product * extent, 1);
+  const inputs = op.arrays.filter(({ per, role }) => per === "element" && role === "input");
+  const elements = op.arrays.filter(({ per }) => per === "element");
+  const bits = elements.map(({ dtype }) => dtype.bits);
+  const wide = op.compute.bits / 32;
+  const held = Math.max(8, powerOfTwoFrom(heldElements / Math.max(1, inputs.length) / wide));
+  const short = Math.max(4, Math.min(held, shortElements / wide));
+  const crossing = crossingAxis(op, axes);
+  if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, short);
+  const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
+  if (columns <= unit) return shortForm(columns, leads.at(-1)?.extent ?? 1, count, short, target);
+  const most = target.features.includes("cluster") ? target.clusterSize : 1;
+  let blocks = 1;
+  // Long rows need several blocks to be held; few rows need them to keep all processors busy.
+  while (
+    blocks < most &&
+    (columns > blocks * held * lanes ||
+      (count * blocks * 2 <= target.processors && columns > blocks * 2 * unit))
+  )
+    blocks *= 2;
+  const share = Math.ceil(columns / blocks);
+  if (share <= held * lanes)
+    return {
+      rows: 1,
+      columns: Math.ceil(share / unit) * unit,
+      blocks,
+      pieces: 1,
+    };
+  const piece = Math.max(unit, short * lanes);
+  return {
+    rows: 1,
+    columns: piece,
+    blocks,
+    pieces: Math.ceil(columns / (blocks * piece)),
+  };
+}
+
+/** Several rows a block, but no fewer blocks than keep the processors busy. */
+function shortForm(
+  columns: number,
+  extent: number,
+  count: number,
+  short: number,
+  { processors }: Target,
+): RowConfiguration {
+  const width = powerOfTwoFrom(columns);
+  let rows = Math.min(Math.max(1, (short * lanes) / width), powerOfTwoFrom(extent));
+  while (rows > 1 && count / rows < 4 * processors && rows * width > 4 * lanes) rows /= 2;
+  return { rows, columns: width, blocks: 1, pieces: 1 };
+}
+
+/** Whether elements that lie side by side belong to different rows. */
+function crossingAxis(op: RowOp, axes: readonly StridedAxis[]): boolean {
+  const [column, lead] = [axes.at(-1), axes.at(-2)];
+  return op.arrays.some(
+    ({ per }, position) =>
+      per === "element" && column?.strides[position] !== 1 && lead?.strides[position] === 1,
+  );
+}
+
+function crossingForm(columns: number, extent: number, short: number): RowConfiguration {
+  const rows = Math.min(crossingRows, powerOfTwoFrom(extent));
+  const most = Math.max(1, (2 * short * lanes) / rows);
+  const width = Math.min(most, powerOfTwoFrom(columns));
+  return {
+    rows,
+    columns: width,
+    blocks: 1,
+    pieces: Math.ceil(columns / width),
+  };
+}

@@ -1,0 +1,161 @@
+/**
+ * Cross-entropy of logits and labels, with the gradient in the same pass: a row is read once, and where its gradient is
+ * wanted, written once.
+ *
+ *   loss        log Σ exp(x) − x[label]
+ *   gradient    (softmax(x) − [column = label]) · dLoss
+ */
+import type { DType, FloatName } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array, assert, dim, full } from "../../lang/index.ts";
+import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
+import type { FormatOf, GivenArray } from "../support/given.ts";
+import { computeFormat, computed, exponential, statistic } from "./numbers.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
+import type { RowArray, RowOp } from "./row-op.ts";
+import { rowOperation } from "./row-plan.ts";
+import { exponentialSums } from "./softmax.ts";
+
+export interface CrossEntropySpec {
+  /** A format is an array of [m, n]; classes lie along the last axis. */
+  readonly logits: GivenArray<FloatName>;
+  /** Whether the gradient to the logits is a result too. */
+  readonly gradient?: boolean;
+  /** The gradient to each loss, by which the gradient is multiplied; 1 everywhere without it. */
+  readonly dLoss?: GivenArray<FloatName>;
+  /** A label whose rows have no loss and no gradient. */
+  readonly ignored?: number;
+}
+
+type GradientOf<S> = S extends {
+  readonly gradient: true;
+  readonly logits: infer G;
+}
+  ? { readonly gradient: ArraySpec<FormatOf<G>> }
+  : Empty;
+type LossGradientOf<S> = S extends {
+  readonly dLoss: infer G extends GivenArray;
+}
+  ? { readonly dLoss: ArraySpec<FormatOf<G>> }
+  : Empty;
+
+export type CrossEntropyOperation<S extends CrossEntropySpec> = Operation<
+  {
+    readonly logits: ArraySpec<FormatOf<S["logits"]>>;
+    readonly labels: ArraySpec<"i32">;
+  } & LossGradientOf<S>,
+  { readonly loss: ArraySpec<"f32"> } & GradientOf<S>,
+  Empty,
+  RowConfiguration
+>;
+
+/** The loss of every row, and its gradient. A label outside the classes stops the kernel, unless it is the ignored one. */
+export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEntropyOperation<S> {
+  const location = captureLocation();
+  const name = "crossEntropy";
+  requireKnownOptions(name, spec, ["logits", "gradient", "dLoss", "ignored"], "TW1033", location);
+  const { ignored } = spec;
+  if (ignored !== undefined && !Number.isInteger(ignored))
+    throw refused(
+      "TW9004",
+      `${name} cannot ignore this label`,
+      "a whole number",
+      optionText(ignored),
+      location,
+    );
+  const logits = givenArray("logits", name, spec.logits, [dim("m"), dim("n")], location);
+  requireFloat("logits", name, logits, location);
+  const rows = logits.shape.slice(0, -1);
+  const compute = computeFormat(logits.dtype);
+  const dLoss = spec.dLoss && givenArray("dLoss", name, spec.dLoss, rows, location);
+  if (dLoss !== undefined) {
+    requireFloat("dLoss", name, dLoss, location);
+    requireShape("dLoss", name, dLoss, rows, location);
+  }
+  const specs: { readonly [name: string]: ArraySpec } = {
+    logits,
+    labels: array(dtypes.i32, rows),
+    ...(dLoss && { dLoss }),
+    loss: array(compute, rows),
+    ...(spec.gradient === true && {
+      gradient: array(logits.dtype, logits.shape),
+    }),
+  };
+  const op = crossEntropyOp(specs, logits.dtype, compute, ignored);
+  return rowOperation({
+    op,
+    specs,
+    of: logits,
+    axis: logits.shape.length - 1,
+  }) as unknown as CrossEntropyOperation<S>;
+}
+
+const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {
+  logits: { role: "input", per: "element" },
+  labels: { role: "input", per: "row" },
+  dLoss: { role: "input", per: "row" },
+  loss: { role: "output", per: "row" },
+  gradient: { role: "output", per: "element" },
+};
+
+function crossEntropyOp(
+  specs: { readonly [name: string]: ArraySpec },
+  dtype: DType,
+  compute: DType<"f32">,
+  ignored: number | undefined,
+): RowOp {
+  const sums = exponentialSums(compute, dtype, "logits");
+  const arrays = Object.entries(specs).map(([name, spec]): RowArray => {
+    const role = roles[name];
+    if (role === undefined) throw new Error(`cross-entropy has no ${name}`);
+    return { name, dtype: spec.dtype, ...role };
+  });
+  const labelsOf = (labels: Tile | undefined): Tile<"i32"> => labels as Tile<"i32">;
+  /** The value, or 0 for rows whose label is ignored. */
+  const counted = (value: Tile<"f32">, labels: Tile | undefined): Tile<"f32"> =>
+    ignored === undefined ? value : labelsOf(labels).ne(ignored).select(value, 0);
+  return {
+    name: "cross_entropy",
+    arrays,
+    compute,
+    statistics: [...sums.statistics, "chosen"],
+    measure: (tiles, piece) => {
+      const x = computed(tiles["logits"], compute);
+      const isLabel = piece.columns().eq(labelsOf(tiles["labels"]));
+      const chosen = isLabel.select(x, full(compute, [1, 1], 0)).sum(1, { keep: true });
+      return { ...sums.measure(tiles, piece), chosen };
+    },
+    merge: (left, right) => ({
+      ...sums.merge(left, right),
+      chosen: statistic(left, "chosen").add(statistic(right, "chosen")),
+    }),
+    results: (tiles, statistics, piece) => {
+      const { labels, dLoss } = tiles;
+      const high = statistic(statistics, "high");
+      const one = full(compute, [1, 1], 1);
+      const share = one.div(statistic(statistics, "sum"));
+      const power = exponential(computed(tiles["logits"], compute).sub(high), dtype).mul(share);
+      const isLabel = piece.columns().eq(labelsOf(labels));
+      const gradient = power.sub(isLabel.select(one, full(compute, [1, 1], 0)));
+      const scaled = dLoss === undefined ? gradient : gradient.mul(computed(dLoss, compute));
+      return { gradient: counted(scaled, labels).cast(dtype) };
+    },
+    rowResults: ({ labels }, statistics, total) => {
+      const own = labelsOf(labels);
+      const isClass = own.ge(0).and(own.lt(total.cast(dtypes.i32)));
+      assert(
+        ignored === undefined ? isClass : isClass.or(own.eq(ignored)),
+        "every label of crossEntropy is a class, or the ignored one",
+      );
+      const loss = statistic(statistics, "sum")
+        .log()
+        .add(statistic(statistics, "high"))
+        .sub(statistic(statistics, "chosen"));
+      return { loss: counted(loss, labels) };
+    },
+  };
+}

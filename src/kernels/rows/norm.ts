@@ -1,0 +1,254 @@
+/**
+ * Layer norm and RMS norm along the last axis, of x or of the sum of x and a residual:
+ *
+ *   layer norm    (h − mean) / sqrt(variance + epsilon) · scale + bias
+ *   RMS norm       h         / sqrt(mean of h² + epsilon) · scale
+ *
+ * Deviations are taken from the mean of what a block holds, and put together by Chan's formula, so that nothing cancels.
+ */
+import type { DType, FloatName } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array, constant, dim, full } from "../../lang/index.ts";
+import type { ArraySpec, Empty, Scalar, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
+import type { FormatOf, GivenArray } from "../support/given.ts";
+import { computeFormat, computed, statistic } from "./numbers.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
+import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
+import { rowOperation } from "./row-plan.ts";
+
+export interface NormSpec {
+  /** A format is an array of [m, n]; rows lie along the last axis. */
+  readonly x: GivenArray<FloatName>;
+  /** Is added to x first, and the sum, rounded to its format, is a result too. */
+  readonly residual?: GivenArray<FloatName>;
+  /** Multiplies results, one number a column. */
+  readonly scale?: GivenArray<FloatName>;
+  /** Is added under the root; 1e-5 unless told. */
+  readonly epsilon?: number;
+  /** The format of the result; x's own unless told. */
+  readonly out?: DType<FloatName>;
+  /** Whether what the gradient needs is a result too: `mean` of layer norm, and `inverseDeviation`. */
+  readonly statistics?: boolean;
+}
+
+export interface LayerNormSpec extends NormSpec {
+  /** Is added to results, one number a column. */
+  readonly bias?: GivenArray<FloatName>;
+}
+
+type Optional<S, N extends string> = S extends {
+  readonly [K in N]: infer G extends GivenArray;
+}
+  ? { readonly [K in N]: ArraySpec<FormatOf<G>> }
+  : Empty;
+type OutFormat<S> = S extends { readonly out: DType<infer D> }
+  ? D
+  : S extends { readonly x: infer G }
+    ? FormatOf<G>
+    : never;
+type SumOf<S> = S extends { readonly residual: infer G extends GivenArray }
+  ? { readonly sum: ArraySpec<FormatOf<G>> }
+  : Empty;
+type StatisticsOf<S, Names extends string> = S extends {
+  readonly statistics: true;
+}
+  ? { readonly [N in Names]: ArraySpec<"f32" | "f64"> }
+  : Empty;
+
+export type NormOperation<S extends LayerNormSpec, Names extends string> = Operation<
+  { readonly x: ArraySpec<FormatOf<S["x"]>> } & Optional<S, "residual"> &
+    Optional<S, "scale"> &
+    Optional<S, "bias">,
+  { readonly out: ArraySpec<OutFormat<S>> } & SumOf<S> & StatisticsOf<S, Names>,
+  Empty,
+  RowConfiguration
+>;
+
+/** Rows less their mean, over their deviation. */
+export function layerNorm<const S extends LayerNormSpec>(
+  spec: S,
+): NormOperation<S, "mean" | "inverseDeviation"> {
+  const location = captureLocation();
+  requireKnownOptions("layerNorm", spec, [...normNames, "bias"], "TW1033", location);
+  return normOf("layerNorm", spec, deviations, location) as unknown as NormOperation<
+    S,
+    "mean" | "inverseDeviation"
+  >;
+}
+
+/** Rows over the root of the mean of their squares. */
+export function rmsNorm<const S extends NormSpec>(spec: S): NormOperation<S, "inverseDeviation"> {
+  const location = captureLocation();
+  requireKnownOptions("rmsNorm", spec, normNames, "TW1033", location);
+  return normOf("rmsNorm", spec, squares, location) as unknown as NormOperation<
+    S,
+    "inverseDeviation"
+  >;
+}
+
+const normNames = ["x", "residual", "scale", "epsilon", "out", "statistics"];
+
+/** What tells the two norms apart. */
+interface Norm {
+  readonly names: readonly string[];
+  readonly measure: (h: Tile<"f32">, piece: Piece) => Statistics;
+  readonly merge: RowOp["merge"];
+  readonly mean: (statistics: Statistics) => Tile<"f32"> | undefined;
+  /** The mean of squared deviations. */
+  readonly variance: (statistics: Statistics, total: Scalar<"f32">) => Tile<"f32">;
+}
+
+const deviations: Norm = {
+  names: ["count", "mean", "squares"],
+  measure: (h, piece) => {
+    const least = piece.count.maximum(1) as Scalar<"f32">;
+    const mean = h.sum(1, { keep: true }).div(least);
+    const off = piece.within(h.sub(mean), 0) as Tile<"f32">;
+    const count = full(h.dtype, mean.shape, 0).add(piece.count as Scalar<"f32">);
+    return { count, mean, squares: off.mul(off).sum(1, { keep: true }) };
+  },
+  merge: (left, right) => {
+    const [n, more] = [statistic(left, "count"), statistic(right, "count")];
+    const count = n.add(more);
+    const apart = statistic(right, "mean").sub(statistic(left, "mean"));
+    const share = more.div(count);
+    const between = apart.mul(apart).mul(n).mul(share);
+    return {
+      count,
+      mean: statistic(left, "mean").add(apart.mul(share)),
+      squares: statistic(left, "squares").add(statistic(right, "squares")).add(between),
+    };
+  },
+  mean: (statistics) => statistic(statistics, "mean"),
+  variance: (statistics, total) => statistic(statistics, "squares").div(total),
+};
+
+const squares: Norm = {
+  names: ["squares"],
+  measure: (h) => ({ squares: h.mul(h).sum(1, { keep: true }) }),
+  merge: (left, right) => ({
+    squares: statistic(left, "squares").add(statistic(right, "squares")),
+  }),
+  mean: () => undefined,
+  variance: (statistics, total) => statistic(statistics, "squares").div(total),
+};
+
+function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Location): Operation {
+  const x = givenArray("x", name, spec.x, [dim("m"), dim("n")], location);
+  const columns = x.shape.slice(-1);
+  const optional = (own: "residual" | "scale" | "bias", shape: ArraySpec["shape"]) => {
+    const given = spec[own];
+    if (given === undefined) return undefined;
+    const found = givenArray(own, name, given, shape, location);
+    requireFloat(own, name, found, location);
+    requireShape(own, name, found, shape, location);
+    return found;
+  };
+  requireFloat("x", name, x, location);
+  const { epsilon = 1e-5 } = spec;
+  if (typeof epsilon !== "number" || !(epsilon >= 0))
+    throw refused(
+      "TW9004",
+      `${name} cannot take this epsilon`,
+      "a number from 0 on",
+      optionText(epsilon),
+      location,
+    );
+  const inputs = {
+    residual: optional("residual", x.shape),
+    scale: optional("scale", columns),
+    bias: optional("bias", columns),
+  };
+  const compute = computeFormat(x.dtype);
+  const out = array(spec.out ?? x.dtype, x.shape);
+  requireFloat("out", name, out, location);
+  const rows = array(compute, x.shape.slice(0, -1));
+  const withMean = spec.statistics === true && norm === deviations;
+  const specs = defined({
+    x,
+    ...inputs,
+    out,
+    sum: inputs.residual && array(inputs.residual.dtype, x.shape),
+    mean: withMean ? rows : undefined,
+    inverseDeviation: spec.statistics === true ? rows : undefined,
+  });
+  const op = normOp(name, norm, specs, compute, epsilon);
+  return rowOperation({ op, specs, of: x, axis: x.shape.length - 1 });
+}
+
+function defined(specs: { readonly [name: string]: ArraySpec | undefined }): {
+  readonly [name: string]: ArraySpec;
+} {
+  const entries = Object.entries(specs).flatMap(([name, spec]) =>
+    spec === undefined ? [] : [[name, spec] as const],
+  );
+  return Object.fromEntries(entries);
+}
+
+const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {
+  x: { role: "input", per: "element" },
+  residual: { role: "input", per: "element" },
+  scale: { role: "input", per: "column" },
+  bias: { role: "input", per: "column" },
+  out: { role: "output", per: "element" },
+  sum: { role: "output", per: "element" },
+  mean: { role: "output", per: "row" },
+  inverseDeviation: { role: "output", per: "row" },
+};
+
+function normOp(
+  name: string,
+  norm: Norm,
+  specs: { readonly [name: string]: ArraySpec },
+  compute: DType<"f32">,
+  epsilon: number,
+): RowOp {
+  const arrays = Object.entries(specs).map(([own, { dtype }]): RowArray => {
+    const role = roles[own];
+    if (role === undefined) throw new Error(`a norm has no ${own}`);
+    return { name: own, dtype, ...role };
+  });
+  /** x, or its sum with the residual in the residual's format. */
+  const summed = ({ x, residual }: RowTiles): Tile | undefined =>
+    residual === undefined
+      ? x
+      : computed(x, compute).add(computed(residual, compute)).cast(residual.dtype);
+  const inverse = (statistics: Statistics, total: Scalar): Tile<"f32"> =>
+    norm
+      .variance(statistics, total as Scalar<"f32">)
+      .add(constant(compute, epsilon))
+      .rsqrt();
+  return {
+    name: name === "layerNorm" ? "layer_norm" : "rms_norm",
+    arrays,
+    compute,
+    statistics: norm.names,
+    measure: (tiles, piece) => norm.measure(computed(summed(tiles), compute), piece),
+    merge: norm.merge,
+    results: (tiles, statistics, piece) => {
+      const h = summed(tiles);
+      const mean = norm.mean(statistics);
+      const value = computed(h, compute);
+      const off = mean === undefined ? value : value.sub(mean);
+      const normal = off.mul(inverse(statistics, piece.total));
+      const scaled =
+        tiles["scale"] === undefined ? normal : normal.mul(computed(tiles["scale"], compute));
+      const moved =
+        tiles["bias"] === undefined ? scaled : scaled.add(computed(tiles["bias"], compute));
+      const { out } = specs;
+      if (out === undefined) throw new Error("a norm has a result");
+      return { out: moved.cast(out.dtype), ...(h !== undefined && { sum: h }) };
+    },
+    rowResults: (_, statistics, total) => {
+      const mean = norm.mean(statistics);
+      return {
+        inverseDeviation: inverse(statistics, total),
+        ...(mean !== undefined && { mean }),
+      };
+    },
+  };
+}

@@ -1,0 +1,248 @@
+/**
+ * The kernel of an operation on rows, in the one form that its configuration says:
+ *
+ *   | rows | blocks | pieces | what a block does                                                              |
+ *   |------|--------|--------|--------------------------------------------------------------------------------|
+ *   | 16   | 1      | 1      | holds 16 rows in registers                                                     |
+ *   | 1    | 1      | 1      | holds a row                                                                    |
+ *   | 1    | 8      | 1      | holds an eighth of a row; the blocks of a cluster exchange statistics          |
+ *   | 1    | 1, 8   | many   | goes through its part twice, for statistics and for results                    |
+ *
+ * Statistics are merged in the order of pieces and blocks, so results repeat bit for bit.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import {
+  cdiv,
+  clusterSync,
+  constant,
+  full,
+  iota,
+  kernel,
+  loop,
+  smem,
+  when,
+} from "../../lang/index.ts";
+import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { storeWhole } from "../support/strided.ts";
+import type { StridedForm } from "../support/strided.ts";
+import type { Piece, RowOp, RowTiles, Statistics } from "./row-op.ts";
+
+export interface RowConfiguration {
+  /** Rows of a block. */
+  readonly rows: number;
+  /** Columns of a piece. */
+  readonly columns: number;
+  /** Blocks of a cluster that share a row. */
+  readonly blocks: number;
+  /** Pieces that a block goes through. */
+  readonly pieces: number;
+}
+
+export function rowKernel(
+  op: RowOp,
+  form: StridedForm,
+  configuration: RowConfiguration,
+): KernelDefinition {
+  const { rows, columns, blocks } = configuration;
+  const last = form.axes.length - 1;
+  const leads = form.axes.slice(0, -1).map((_, axis) => axis);
+  const step = (axis: number): number => (axis === last ? columns : axis === last - 1 ? rows : 1);
+  const named = (role: "input" | "output") =>
+    Object.fromEntries(
+      op.arrays.flatMap(({ name, dtype, role: own }, position) =>
+        own === role ? [[name, form.spec(position, dtype)]] : [],
+      ),
+    );
+  const grid = Object.fromEntries(
+    leads.map((axis) => [`block${axis}`, cdiv(form.extents[axis] ?? 1, step(axis))]),
+  );
+  return kernel(
+    {
+      name: op.name,
+      grid: { ...grid, part: blocks },
+      ...(blocks > 1 && { cluster: { part: blocks } }),
+      inputs: named("input"),
+      outputs: named("output"),
+      scratch: blocks > 1 ? { shared: smem(op.compute, [op.statistics.length, 1, 1]) } : {},
+    },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: unknown };
+      const starts = leads.map((axis) =>
+        (argument[`block${axis}`] as Scalar<"i32">).mul(step(axis)),
+      );
+      const part = argument["part"] as Scalar<"i32">;
+      const body = new RowBody(op, form, configuration, argument, starts);
+      body.run(part, blocks > 1 ? (argument["shared"] as Ref) : undefined);
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** The body of the kernel, for one block. */
+class RowBody {
+  readonly #op: RowOp;
+  readonly #form: StridedForm;
+  readonly #configuration: RowConfiguration;
+  readonly #argument: { readonly [name: string]: unknown };
+  readonly #starts: readonly Index[];
+  readonly #last: number;
+
+  constructor(
+    op: RowOp,
+    form: StridedForm,
+    configuration: RowConfiguration,
+    argument: { readonly [name: string]: unknown },
+    starts: readonly Index[],
+  ) {
+    this.#op = op;
+    this.#form = form;
+    this.#configuration = configuration;
+    this.#argument = argument;
+    this.#starts = starts;
+    this.#last = form.axes.length - 1;
+  }
+
+  run(part: Scalar<"i32">, shared: Ref | undefined): void {
+    const { columns, pieces } = this.#configuration;
+    const own = this.#rowTiles();
+    if (pieces === 1) {
+      const start = part.mul(columns);
+      const tiles = { ...own, ...this.#pieceTiles(start) };
+      const piece = this.#piece(start);
+      const statistics = this.#exchanged(this.#op.measure(tiles, piece), shared);
+      if (this.#hasResults()) this.#storePiece(start, this.#op.results(tiles, statistics, piece));
+      this.#storeRows(part, own, statistics);
+    } else this.#runLooped(part, own, shared);
+    if (shared !== undefined) clusterSync();
+  }
+
+  #hasResults(): boolean {
+    return this.#op.arrays.some(({ role, per }) => role === "output" && per === "element");
+  }
+
+  /** Twice through the part: its pieces may not fit in registers, and the second time they come from the cache. */
+  #runLooped(part: Scalar<"i32">, own: RowTiles, shared: Ref | undefined): void {
+    const { columns, blocks } = this.#configuration;
+    const pieces = cdiv(this.#form.extents[this.#last] ?? 1, columns * blocks);
+    const first = part.mul(columns).mul(pieces);
+    const measured = (start: Scalar<"i32">): Statistics =>
+      this.#op.measure({ ...own, ...this.#pieceTiles(start) }, this.#piece(start));
+    const carry = { ...measured(first) };
+    const all = loop({ from: 1, to: pieces, carry }, (index, sofar) =>
+      this.#op.merge(sofar, measured(first.add(index.mul(columns)))),
+    );
+    const statistics = this.#exchanged(all, shared);
+    this.#storeRows(part, own, statistics);
+    if (!this.#hasResults()) return;
+    loop(pieces, (index) => {
+      const start = first.add(index.mul(columns));
+      const tiles = { ...own, ...this.#pieceTiles(start) };
+      this.#storePiece(start, this.#op.results(tiles, statistics, this.#piece(start)));
+    });
+  }
+
+  /** Statistics of whole rows, from those of the blocks of a cluster. */
+  #exchanged(own: Statistics, shared: Ref | undefined): Statistics {
+    if (shared === undefined) return own;
+    const names = this.#op.statistics;
+    for (const [position, name] of names.entries()) {
+      const value = own[name];
+      if (value !== undefined) shared.at(position).store(value);
+    }
+    clusterSync();
+    const of = (rank: number): Statistics =>
+      Object.fromEntries(
+        names.map((name, position) => [name, shared.peer(rank).at(position).load()]),
+      );
+    let merged = of(0);
+    for (let rank = 1; rank < this.#configuration.blocks; rank += 1)
+      merged = this.#op.merge(merged, of(rank));
+    return merged;
+  }
+
+  #rowTiles(): RowTiles {
+    return this.#load("row", [...this.#starts, 0]);
+  }
+
+  #pieceTiles(start: Scalar<"i32">): RowTiles {
+    const starts = [...this.#starts, start];
+    return {
+      ...this.#load("column", starts),
+      ...this.#load("element", starts),
+    };
+  }
+
+  #load(per: "element" | "row" | "column", starts: readonly Index[]): RowTiles {
+    const tiles: { [name: string]: Tile } = {};
+    for (const [position, array] of this.#op.arrays.entries()) {
+      if (array.per !== per || array.role === "output") continue;
+      const window = this.#window(array.name, position, starts);
+      const shape = this.#form.tileShape(position, this.#sizes(), [this.#last - 1, this.#last]);
+      tiles[array.name] = window.load().reshape(shape);
+    }
+    return tiles;
+  }
+
+  #window(name: string, position: number, starts: readonly Index[]): Ref {
+    return this.#form.window(this.#argument[name] as Ref, position, starts, this.#sizes());
+  }
+
+  #sizes(): readonly number[] {
+    const { rows, columns } = this.#configuration;
+    return this.#form.axes.map((_, axis) =>
+      axis === this.#last ? columns : axis === this.#last - 1 ? rows : 1,
+    );
+  }
+
+  #storePiece(start: Scalar<"i32">, results: RowTiles): void {
+    this.#store("element", results, [...this.#starts, start]);
+  }
+
+  /** What belongs to rows; the first block of a cluster stores it. */
+  #storeRows(part: Scalar<"i32">, own: RowTiles, statistics: Statistics): void {
+    const { rowResults } = this.#op;
+    if (rowResults === undefined) return;
+    const store = (): void => {
+      this.#store("row", rowResults(own, statistics, this.#total()), [...this.#starts, 0]);
+    };
+    if (this.#configuration.blocks === 1) store();
+    else when(part.eq(0), store);
+  }
+
+  #store(per: "element" | "row", results: RowTiles, starts: readonly Index[]): void {
+    for (const [position, array] of this.#op.arrays.entries()) {
+      const result = results[array.name];
+      if (array.role !== "output" || array.per !== per || result === undefined) continue;
+      const target = this.#window(array.name, position, starts);
+      const shape = this.#form.tileShape(position, this.#sizes(), [this.#last - 1, this.#last]);
+      storeWhole(target, result, shape);
+    }
+  }
+
+  #total(): Scalar {
+    return constant(this.#op.compute, (this.#form.extents[this.#last] ?? 1) as never);
+  }
+
+  #piece(start: Scalar<"i32">): Piece {
+    const { columns, blocks, pieces } = this.#configuration;
+    const extent = this.#form.extents[this.#last] ?? 1;
+    const isWhole = extent === columns * blocks * pieces;
+    const positions = (): Tile<"i32"> => iota(dtypes.i32, [1, columns], 1).add(start);
+    return {
+      within: (tile, value) =>
+        isWhole
+          ? tile
+          : positions()
+              .lt(extent as never)
+              .select(tile, full(tile.dtype, [1, 1], value)),
+      count: isWhole
+        ? constant(this.#op.compute, columns)
+        : constant(dtypes.i32, extent as never)
+            .sub(start)
+            .minimum(columns)
+            .maximum(0)
+            .cast(this.#op.compute),
+      total: this.#total(),
+      columns: positions,
+    };
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * Operations on rows: a row is read, statistics of it are found, and results are made of elements and statistics.
+ *
+ *   softmax      statistics of a piece   high = max(x), sum = Σ exp(x − high)
+ *                of two pieces           high = max of both, each sum scaled to it
+ *                results                 out = exp(x − high) / sum
+ *
+ * Said this way, an operation does not know how long rows are or who reads them: one block holds several rows, or one, or
+ * goes through a long one piece by piece, or is one of a cluster that shares a row (row-kernel.ts).
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { Scalar, Tile } from "../../lang/index.ts";
+
+/** Tiles by name. Elements are [rows, columns], what belongs to rows [rows, 1], to columns [1, columns]. */
+export interface RowTiles {
+  readonly [name: string]: Tile;
+}
+
+/** Numbers of rows, each of [rows, 1] and of the format that is computed in. */
+export interface Statistics {
+  readonly [name: string]: Tile;
+}
+
+/** Which part of the rows a piece is. */
+export interface Piece {
+  /** The tile, with `value` beyond the end of the rows. */
+  readonly within: (tile: Tile, value: number) => Tile;
+  /** Elements of the piece within the rows, in the format that is computed in. */
+  readonly count: Scalar;
+  /** Elements of a whole row. */
+  readonly total: Scalar;
+  /** The column of every element, [1, columns]. */
+  readonly columns: () => Tile<"i32">;
+}
+
+export interface RowArray {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly role: "input" | "output";
+  /** Whether it has an element for every element, for every row or for every column. */
+  readonly per: "element" | "row" | "column";
+}
+
+export interface RowOp {
+  readonly name: string;
+  readonly arrays: readonly RowArray[];
+  /** The format of statistics. */
+  readonly compute: DType;
+  readonly statistics: readonly string[];
+  /** Statistics of a piece; undefined tiles are not there. */
+  readonly measure: (tiles: RowTiles, piece: Piece) => Statistics;
+  /** Statistics of two pieces together. */
+  readonly merge: (left: Statistics, right: Statistics) => Statistics;
+  /** Results per element, from a piece and the statistics of whole rows. */
+  readonly results: (tiles: RowTiles, statistics: Statistics, piece: Piece) => RowTiles;
+  /** Results per row. */
+  readonly rowResults?: (tiles: RowTiles, statistics: Statistics, total: Scalar) => RowTiles;
+}

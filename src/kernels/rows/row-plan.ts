@@ -1,0 +1,92 @@
+/** An operation on rows for the sizes of a launch: axes in front become as few as they can, then a form is chosen. */
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
+import type { ArraySpec, KernelDefinition } from "../../lang/index.ts";
+import { collapsedAxes } from "../support/collapse.ts";
+import { laidOut } from "../support/sizes.ts";
+import { StridedForm, formText } from "../support/strided.ts";
+import type { StridedAxis } from "../support/strided.ts";
+import type { Target } from "../../targets/target.ts";
+import { chooseRows } from "./choose-rows.ts";
+import { rowKernel } from "./row-kernel.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
+import type { RowOp } from "./row-op.ts";
+
+/** Where an operation on rows finds its arrays: one array a name, and the axis along which rows lie. */
+export interface RowProblem {
+  readonly op: RowOp;
+  readonly specs: { readonly [name: string]: ArraySpec };
+  /** An array with an element for every element. */
+  readonly of: ArraySpec;
+  readonly axis: number;
+}
+
+export function rowOperation(problem: RowProblem): Operation {
+  const { op, specs } = problem;
+  const named = (role: "input" | "output") =>
+    Object.fromEntries(
+      op.arrays.flatMap(({ name, role: own }) => {
+        const spec = specs[name];
+        return own === role && spec !== undefined ? [[name, spec]] : [];
+      }),
+    );
+  const kernels = new Map<string, KernelDefinition>();
+  return operation({
+    name: op.name,
+    inputs: named("input"),
+    outputs: named("output"),
+    plan: (dimensions, target) => planRows(problem, kernels, dimensions, target),
+  }) as unknown as Operation;
+}
+
+/** The launches of an operation on rows; of use to operations that have others besides. */
+export function planRows(
+  { op, specs, of, axis }: RowProblem,
+  kernels: Map<string, KernelDefinition>,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+): Planned<RowConfiguration> {
+  const { shape } = laidOut(of, dimensions);
+  const strides = op.arrays.map(({ name, per }) => {
+    const spec = specs[name];
+    if (spec === undefined) throw new Error("every array has a specification");
+    const own = laidOut(spec, dimensions).strides;
+    if (per === "element")
+      return {
+        leads: own.filter((_, position) => position !== axis),
+        column: own[axis] ?? 1,
+      };
+    if (per === "row") return { leads: own, column: 0 };
+    return { leads: shape.slice(1).map(() => 0), column: own[0] ?? 1 };
+  });
+  const leadShape = shape.filter((_, position) => position !== axis);
+  const leads = collapsedAxes(
+    leadShape,
+    strides.map((each) => each.leads),
+  );
+  const columns = {
+    extent: shape[axis] ?? 1,
+    strides: strides.map((each) => each.column),
+  };
+  const axes: readonly StridedAxis[] = [...leads, columns];
+  const configuration = chooseRows(op, axes, target);
+  if (shape.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  const { blocks, pieces } = configuration;
+  const isExact = pieces === 1 && columns.extent === blocks * configuration.columns;
+  const form = new StridedForm(axes, isExact ? [axes.length - 1] : []);
+  const launches = () => {
+    const { rows, columns: width } = configuration;
+    const text = JSON.stringify([rows, width, blocks, pieces === 1, isExact]) + formText(axes);
+    const known = kernels.get(text) ?? rowKernel(op, form, configuration);
+    kernels.set(text, known);
+    const flat = op.arrays.map(({ name }) => [name, { argument: name, flat: true }] as const);
+    return [
+      {
+        kernel: known,
+        arguments: Object.fromEntries(flat),
+        dimensions: form.dimensions(),
+      },
+    ];
+  };
+  return { configuration, source: "heuristic", launches };
+}

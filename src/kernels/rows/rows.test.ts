@@ -1,0 +1,329 @@
+/** Operations on rows against float64, for rows of every form: several a block, one, shared by a cluster, looped. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Device } from "../../device/device.ts";
+import { bf16, f16, f32, f64, i32, i8 } from "../../formats/dtype.ts";
+import type { DType, FloatName } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import { crossEntropy } from "./cross-entropy.ts";
+import { layerNorm, rmsNorm } from "./norm.ts";
+import { logSoftmax, softmax } from "./softmax.ts";
+import { logSoftmaxBackward, softmaxBackward } from "./softmax-backward.ts";
+
+const [b, m, n] = [dim("b"), dim("m"), dim("n")];
+
+/** Rows of a [rows, columns] matrix. */
+const rowsOf = (values: ArrayLike<number>, columns: number): readonly (readonly number[])[] =>
+  Array.from({ length: values.length / Math.max(1, columns) }, (_, row) =>
+    Array.from({ length: columns }, (__, column) => values[row * columns + column] ?? NaN),
+  );
+
+function softmaxOf(row: readonly number[]): readonly number[] {
+  const high = row.reduce((one, other) => Math.max(one, other), -Infinity);
+  const powers = row.map((value) => Math.exp(value - high));
+  const sum = powers.reduce((one, other) => one + other, 0);
+  return powers.map((power) => power / sum);
+}
+
+interface Case {
+  readonly name: string;
+  readonly sizes: readonly [rows: number, columns: number];
+  readonly dtype?: DType<FloatName>;
+  /** What the chosen form is expected to have. */
+  readonly form?: {
+    readonly rows?: number;
+    readonly blocks?: number;
+    readonly pieces?: number;
+  };
+}
+
+const cases: readonly Case[] = [
+  { name: "one element", sizes: [1, 1] },
+  { name: "several rows a block", sizes: [9, 40], dtype: bf16 },
+  { name: "many short rows", sizes: [3000, 4], form: { blocks: 1, pieces: 1 } },
+  { name: "odd rows", sizes: [5, 781], dtype: f16 },
+  {
+    name: "a row a block",
+    sizes: [300, 600],
+    form: { rows: 1, blocks: 1, pieces: 1 },
+  },
+  {
+    name: "few rows, shared by a cluster",
+    sizes: [2, 3000],
+    form: { blocks: 4, pieces: 1 },
+  },
+  {
+    name: "whole pieces of a cluster",
+    sizes: [1, 4096],
+    dtype: bf16,
+    form: { blocks: 2 },
+  },
+  { name: "f64", sizes: [3, 300], dtype: f64 },
+  { name: "no rows", sizes: [0, 8] },
+  { name: "no columns", sizes: [8, 0] },
+];
+
+/** Rows that are too long to be held are too long for a test: on a target without clusters shorter ones are looped. */
+const looped: readonly Case[] = [{ name: "looped", sizes: [1, 17000], dtype: bf16 }];
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open(kind);
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+  const emulated = ["odd rows", "few rows, shared by a cluster", "several rows a block"];
+  const chosen = kind === "simulator" ? cases : cases.filter(({ name }) => emulated.includes(name));
+
+  test.each(chosen)("softmax, its logarithm and gradients: $name", async (one) => {
+    const { dtype = f32, form } = one;
+    const [rows, columns] = one.sizes;
+    const x = randomNumbers(dtype, [rows, columns], 1, 6);
+    const op = softmax({ x: dtype });
+    if (form !== undefined)
+      expect(op.plan({ m: rows, n: columns }).configuration).toMatchObject(form);
+    const { out } = await device.run(op, { x: x.array });
+    const shares = rowsOf(x.values, columns).flatMap(softmaxOf);
+    // The difference to the greatest element is rounded, and an exponential makes that its relative error.
+    expectClose(out, shares, { relative: dtype.bits > 16 ? 16 : 2 });
+    const { out: logs } = await device.run(logSoftmax({ x: dtype }), {
+      x: x.array,
+    });
+    expectClose(logs, shares.map(Math.log), { relative: 2, absolute: 1e-6 });
+
+    const dOut = randomNumbers(dtype, [rows, columns], 2, 1);
+    const { dx } = await device.run(softmaxBackward({ out: dtype }), {
+      out,
+      dOut: dOut.array,
+    });
+    const given = rowsOf(toNumbers(out), columns);
+    const gradients = rowsOf(dOut.values, columns);
+    const dot = (left: readonly number[] = [], right: readonly number[] = []): number =>
+      left.reduce((sum, value, index) => sum + value * (right[index] ?? NaN), 0);
+    expectClose(
+      dx,
+      given.flatMap((row, i) => {
+        const sum = dot(row, gradients[i]);
+        return row.map((value, j) => value * ((gradients[i]?.[j] ?? NaN) - sum));
+      }),
+      { relative: 4, absolute: 1e-6 },
+    );
+    const { dx: dLogs } = await device.run(logSoftmaxBackward({ out: dtype }), {
+      out: logs,
+      dOut: dOut.array,
+    });
+    const logRows = rowsOf(toNumbers(logs), columns);
+    expectClose(
+      dLogs,
+      logRows.flatMap((row, i) => {
+        const sum = (gradients[i] ?? []).reduce((total, value) => total + value, 0);
+        return row.map((value, j) => (gradients[i]?.[j] ?? NaN) - Math.exp(value) * sum);
+      }),
+      { relative: 4, absolute: 1e-5 },
+    );
+  });
+
+  test.each(chosen)("norms: $name", async (one) => {
+    const { dtype = f32 } = one;
+    const [rows, columns] = one.sizes;
+    const x = randomNumbers(dtype, [rows, columns], 1, 2, 3);
+    const residual = randomNumbers(dtype, [rows, columns], 2, 2);
+    const [scale, bias] = [
+      randomNumbers(f32, [columns], 3, 1),
+      randomNumbers(f32, [columns], 4, 1),
+    ];
+    const given = { x: x.array, residual: residual.array, scale: scale.array };
+    const layer = layerNorm({
+      x: dtype,
+      residual: dtype,
+      scale: f32,
+      bias: f32,
+      statistics: true,
+      epsilon: 1e-3,
+    });
+    const results = await device.run(layer, { ...given, bias: bias.array });
+    const sums = x.values.map((value, index) => value + (residual.values[index] ?? NaN));
+    expectClose(results.sum, sums, { relative: 1 });
+    const held = rowsOf(toNumbers(results.sum), columns);
+    const means = held.map((row) => row.reduce((sum, value) => sum + value, 0) / columns);
+    const deviations = held.map((row, i) => {
+      const total = row.reduce((sum, value) => sum + (value - (means[i] ?? NaN)) ** 2, 0);
+      return 1 / Math.sqrt(total / columns + 1e-3);
+    });
+    if (columns > 0) {
+      expectClose(results.mean, means, { relative: 4, absolute: 1e-6 });
+      expectClose(results.inverseDeviation, deviations, { relative: 8 });
+    }
+    expectClose(
+      results.out,
+      held.flatMap((row, i) =>
+        row.map(
+          (value, j) =>
+            (value - (means[i] ?? NaN)) * (deviations[i] ?? NaN) * (scale.values[j] ?? NaN) +
+            (bias.values[j] ?? NaN),
+        ),
+      ),
+      { relative: 4, absolute: 4e-6 },
+    );
+    const { out } = await device.run(rmsNorm({ x: dtype, scale: f32 }), {
+      x: x.array,
+      scale: scale.array,
+    });
+    expectClose(
+      out,
+      rowsOf(x.values, columns).flatMap((row) => {
+        const mean = row.reduce((sum, value) => sum + value ** 2, 0) / columns;
+        return row.map((value, j) => (value / Math.sqrt(mean + 1e-5)) * (scale.values[j] ?? NaN));
+      }),
+      { relative: 4 },
+    );
+  });
+
+  test.each(chosen)("cross-entropy with its gradient: $name", async (one) => {
+    const { dtype = f32 } = one;
+    const [rows, columns] = one.sizes;
+    if (columns === 0) return;
+    const x = randomNumbers(dtype, [rows, columns], 1, 6);
+    const chosenLabels = Array.from({ length: rows }, (_, row) =>
+      row % 4 === 3 ? -100 : (row * 7 + 3) % columns,
+    );
+    const labels = fromNumbers(i32, [rows], chosenLabels);
+    const dLoss = randomNumbers(f32, [rows], 3, 1);
+    const op = crossEntropy({
+      logits: dtype,
+      gradient: true,
+      dLoss: f32,
+      ignored: -100,
+    });
+    const { loss, gradient } = await device.run(op, {
+      logits: x.array,
+      labels,
+      dLoss: dLoss.array,
+    });
+    const shares = rowsOf(x.values, columns).map(softmaxOf);
+    const isCounted = (row: number): boolean => chosenLabels[row] !== -100;
+    expectClose(
+      loss,
+      shares.map((row, i) => (isCounted(i) ? -Math.log(row[chosenLabels[i] ?? 0] ?? NaN) : 0)),
+      { relative: 8, absolute: 4e-6 },
+    );
+    expectClose(
+      gradient,
+      shares.flatMap((row, i) =>
+        row.map((value, j) => {
+          const target = j === chosenLabels[i] ? 1 : 0;
+          return isCounted(i) ? (value - target) * (dLoss.values[i] ?? NaN) : 0;
+        }),
+      ),
+      { relative: 4, absolute: 1e-6 },
+    );
+    const alone = await device.run(crossEntropy({ logits: dtype, ignored: -100 }), {
+      logits: x.array,
+      labels,
+    });
+    expect(toNumbers(alone.loss)).toEqual(toNumbers(loss));
+  });
+
+  test("rows along any axis, and of arrays with strides", async () => {
+    for (const [axis, sizes] of [
+      [0, [6, 5, 9]],
+      [1, [3, 150, 70]],
+      [-2, [2, 7, 1]],
+    ] as const) {
+      if (kind === "emulator" && axis === 1) continue;
+      const [batches, rows, columns] = sizes;
+      const x = randomNumbers(f32, sizes, 1, 4);
+      const { out } = await device.run(softmax({ x: array(f32, [b, m, n]), axis }), { x: x.array });
+      const found = toNumbers(out);
+      const along = axis === 0 ? batches : rows;
+      const step = axis === 0 ? rows * columns : columns;
+      for (const start of [0, 3 % columns, columns - 1]) {
+        const places = Array.from({ length: along }, (_, index) => start + index * step);
+        const expected = softmaxOf(places.map((place) => x.values[place] ?? NaN));
+        for (const [index, place] of places.entries())
+          expect(found[place]).toBeCloseTo(expected[index] ?? NaN, 6);
+      }
+    }
+    const turned = randomNumbers(f32, [40, 12], 2, 4);
+    const { out } = await device.run(
+      softmax({ x: array(f32, [m, n], { strides: [1, m] }) }),
+      { x: turned.array },
+      { dimensions: { m: 12, n: 40 } },
+    );
+    const first = softmaxOf(Array.from({ length: 40 }, (_, j) => turned.values[j * 12] ?? NaN));
+    expectClose(fromNumbers(f32, [40], toNumbers(out).slice(0, 40)), first, {
+      relative: 2,
+    });
+  });
+
+  test("infinite elements", async () => {
+    const low = -Infinity;
+    const x = fromNumbers(f32, [3, 4], [low, 1, low, 2, low, low, low, 3, low, low, low, low]);
+    const { out } = await device.run(softmax({ x: f32 }), { x });
+    const found = [...toNumbers(out)];
+    expect(found.slice(4, 8)).toEqual([0, 0, 0, 1]);
+    expect(found[0]).toBe(0);
+    expect(found.slice(8).every(Number.isNaN)).toBe(true);
+    const wide = Array.from({ length: 3000 }, (_, index) => (index === 2999 ? 5 : low));
+    const shared = await device.run(softmax({ x: f32 }), {
+      x: fromNumbers(f32, [1, 3000], wide),
+    });
+    expect(toNumbers(shared.out)[2999]).toBe(1);
+    expect(toNumbers(shared.out)[0]).toBe(0);
+  });
+});
+
+test.each(looped)("rows that no block holds are gone through twice: $name", async ({ sizes }) => {
+  const device = await open("simulator", { target: "sm_80" });
+  const [rows, columns] = sizes;
+  const x = randomNumbers(bf16, [rows, columns], 1, 2, 1);
+  const op = softmax({ x: bf16, out: f32 });
+  expect(op.plan({ m: rows, n: columns }, "sm_80").configuration.pieces).toBeGreaterThan(1);
+  const { out } = await device.run(op, { x: x.array });
+  expectClose(out, rowsOf(x.values, columns).flatMap(softmaxOf), {
+    relative: 4,
+  });
+  const norm = await device.run(layerNorm({ x: bf16, out: f32 }), {
+    x: x.array,
+  });
+  const [row = []] = rowsOf(x.values, columns);
+  const mean = row.reduce((sum, value) => sum + value, 0) / columns;
+  const variance = row.reduce((sum, value) => sum + (value - mean) ** 2, 0) / columns;
+  expectClose(
+    norm.out,
+    row.map((value) => (value - mean) / Math.sqrt(variance + 1e-5)),
+    { relative: 8, absolute: 1e-6 },
+  );
+  device.dispose();
+});
+
+test("a label that is no class stops the kernel", async () => {
+  const device = await open("simulator");
+  const logits = fromNumbers(f32, [1, 4], [1, 2, 3, 4]);
+  const labels = fromNumbers(i32, [1], [4]);
+  await expect(device.run(crossEntropy({ logits: f32 }), { logits, labels })).rejects.toThrow(
+    /every label of crossEntropy/,
+  );
+  device.dispose();
+});
+
+test("mistakes are told", () => {
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9001", () => softmax({ x: i8 as never })],
+    ["TW9001", () => layerNorm({ x: f32, scale: i32 as never })],
+    ["TW9002", () => softmax({ x: f32, axis: 2 })],
+    ["TW9002", () => softmax({ x: "f32" as never })],
+    ["TW9002", () => layerNorm({ x: f32, scale: array(f32, [m]) })],
+    ["TW9002", () => rmsNorm({ x: f32, residual: array(f32, [n, m]) })],
+    ["TW9002", () => softmaxBackward({ out: f32, dOut: array(f32, [n, m]) })],
+    ["TW9002", () => crossEntropy({ logits: f32, dLoss: array(f32, [n]) })],
+    ["TW9004", () => rmsNorm({ x: f32, epsilon: -1 })],
+    ["TW9004", () => crossEntropy({ logits: f32, ignored: 0.5 })],
+    ["TW1033", () => rmsNorm({ x: f32, bias: f32 } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});

@@ -1,0 +1,98 @@
+/**
+ * Arrays of a kernel over collapsed axes: each with the axes along which it does not repeat, as far apart as they lie.
+ * Extents and strides are dimensions of the kernel, so that one kernel serves all launches alike:
+ *
+ *   axes [m, n], x by rows, bias [n]      x: array(f32, [extent0, extent1], { strides: [stride0_0, 1] })
+ *                                         bias: array(f32, [extent1], { strides: [1] })
+ */
+import type { DType } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, dim, slice } from "../../lang/index.ts";
+import type { ArraySpec, Index, Ref, Tile } from "../../lang/index.ts";
+import { alignment } from "./sizes.ts";
+
+/** An axis, and how far apart elements of each array are along it; 0 where it repeats. */
+export interface StridedAxis {
+  readonly extent: number;
+  readonly strides: readonly number[];
+}
+
+const extentName = (axis: number): string => `extent${axis}`;
+const strideName = (array: number, axis: number): string => `stride${array}_${axis}`;
+
+/** What of the axes a kernel depends on; equal texts have equal kernels. */
+export function formText(axes: readonly StridedAxis[]): string {
+  const forms = axes.map(({ extent, strides }) => [
+    alignment(extent),
+    strides.map((stride) => (stride <= 1 ? stride : -alignment(stride))),
+  ]);
+  return JSON.stringify(forms);
+}
+
+/** The axes as a kernel sees them; those in `exact` are part of the kernel. */
+export class StridedForm {
+  readonly axes: readonly StridedAxis[];
+  readonly extents: readonly Size[];
+
+  constructor(axes: readonly StridedAxis[], exact: readonly number[] = []) {
+    this.axes = axes;
+    this.extents = axes.map(({ extent }, axis) =>
+      exact.includes(axis) ? extent : dim(extentName(axis), { multipleOf: alignment(extent) }),
+    );
+  }
+
+  /** The axes along which an array does not repeat. */
+  ownAxes(position: number): readonly number[] {
+    return this.axes.flatMap(({ strides }, axis) => ((strides[position] ?? 0) > 0 ? [axis] : []));
+  }
+
+  spec(position: number, dtype: DType): ArraySpec {
+    const own = this.ownAxes(position);
+    if (own.length === 0) return array(dtype, [1]);
+    return array(
+      dtype,
+      own.map((axis) => this.extents[axis] ?? 1),
+      { strides: own.map((axis) => this.#stride(position, axis)) },
+    );
+  }
+
+  #stride(position: number, axis: number): Size {
+    const stride = this.axes[axis]?.strides[position] ?? 1;
+    return stride <= 1
+      ? stride
+      : dim(strideName(position, axis), { multipleOf: alignment(stride) });
+  }
+
+  /** The window of an array from `starts` on, of `sizes` elements along the axes that it has. */
+  window(ref: Ref, position: number, starts: readonly Index[], sizes: readonly number[]): Ref {
+    const own = this.ownAxes(position);
+    if (own.length === 0) return ref;
+    return ref.at(...own.map((axis) => slice(starts[axis] ?? 0, sizes[axis] ?? 1)));
+  }
+
+  /** What is loaded from such a window, in the shape of a tile with the last axes of the kernel. */
+  tileShape(
+    position: number,
+    sizes: readonly number[],
+    axes: readonly number[],
+  ): readonly number[] {
+    const own = this.ownAxes(position);
+    return axes.map((axis) => (own.includes(axis) ? (sizes[axis] ?? 1) : 1));
+  }
+
+  /** Values for the dimensions of the kernel. */
+  dimensions(): { readonly [name: string]: number } {
+    const values: { [name: string]: number } = {};
+    for (const [axis, { extent, strides }] of this.axes.entries()) {
+      if (typeof this.extents[axis] !== "number") values[extentName(axis)] = extent;
+      for (const [position, stride] of strides.entries())
+        if (stride > 1) values[strideName(position, axis)] = stride;
+    }
+    return values;
+  }
+}
+
+/** Stores a value that broadcasts to `shape` into a window with the same elements. */
+export function storeWhole(target: Ref, value: Tile, shape: readonly number[]): void {
+  target.store(value.broadcastTo(shape).reshape(target.shape.map(Number)));
+}

@@ -1,0 +1,67 @@
+/** What tests of the library share: numbers that every format holds exactly, and the code of a mistake. */
+import type { DType, DTypeName } from "../../src/formats/dtype.ts";
+import { expect } from "vitest";
+import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
+import type { HostArray } from "../../src/formats/hostarray.ts";
+import { Random } from "../../src/support/random.ts";
+import { TilewrightError } from "../../src/support/diagnostics.ts";
+
+/** Small whole numbers; without a sign for formats that have none. */
+export function wholeNumbers<N extends DTypeName>(
+  dtype: DType<N>,
+  shape: readonly number[],
+  seed: number,
+) {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const isUnsigned = dtype.kind === "unsigned";
+  const values = Array.from({ length: count }, (_, index) => {
+    const value = ((index * 7 + seed * 3 + (index >> 4)) % 7) - 3;
+    return isUnsigned ? Math.abs(value) : value;
+  });
+  return { array: fromNumbers(dtype, shape, values), values };
+}
+
+export function codeOf(make: () => unknown): string {
+  try {
+    make();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+  return "nothing was thrown";
+}
+
+/** Random numbers around `middle`, rounded to the format. */
+export function randomNumbers<N extends DTypeName>(
+  dtype: DType<N>,
+  shape: readonly number[],
+  seed: number,
+  spread: number,
+  middle = 0,
+) {
+  const random = new Random(seed);
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const drawn = Array.from({ length: count }, () => middle + spread * (2 * random.uniform() - 1));
+  const given = fromNumbers(dtype, shape, drawn);
+  return { array: given, values: [...toNumbers(given)] };
+}
+
+/** Units in the last place of the format, at the size of the number, that results may be off. */
+export function expectClose(
+  found: HostArray,
+  expected: readonly number[],
+  { relative, absolute = 0 }: { readonly relative: number; readonly absolute?: number },
+): void {
+  const bits = { f64: 52, f32: 23, f16: 10, bf16: 7 }[found.dtype.name as "f32"];
+  const unit = 2 ** -bits;
+  // The least number that f16 rounds as others.
+  const floor = found.dtype.name === "f16" ? 2 ** -14 : 0;
+  const numbers = toNumbers(found);
+  expect(numbers.length).toBe(expected.length);
+  for (const [index, value] of numbers.entries()) {
+    const wanted = expected[index] ?? NaN;
+    const allowed = relative * unit * Math.max(Math.abs(wanted), floor) + absolute;
+    if (!(Math.abs(value - wanted) <= allowed))
+      expect.fail(`element ${index}: ${value} instead of ${wanted}, more than ${allowed} off`);
+  }
+}
