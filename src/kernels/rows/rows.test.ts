@@ -255,9 +255,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       { dimensions: { m: 12, n: 40 } },
     );
     const first = softmaxOf(Array.from({ length: 40 }, (_, j) => turned.values[j * 12] ?? NaN));
-    expectClose(fromNumbers(f32, [40], toNumbers(out).slice(0, 40)), first, {
-      relative: 2,
-    });
+    expectClose(fromNumbers(f32, [40], toNumbers(out).slice(0, 40)), first, { relative: 16 });
   });
 
   test("infinite elements", async () => {
