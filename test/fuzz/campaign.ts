@@ -102,7 +102,7 @@ async function smallest(subject: Subject, why: string, gpu: Gpu | undefined): Pr
 }
 
 /** One seed in so many is looked at for what it exercises, and changed as text. */
-const sampled = 8;
+const sampled = 16;
 
 export class Campaign {
   readonly #options: CampaignOptions;

@@ -74,15 +74,22 @@ function tame(tile: Tile, random: Random): Tile<"f32"> {
   return polish(tile.cast(f32).maximum(-8).minimum(8).floor().add(0), random);
 }
 
-/** Elements for one block to three, of which the last one may have few. */
+/** Elements for one block, two or, more rarely, three, of which the last one may have few. */
 function someBlocks(extent: number, random: Random): number {
-  return 1 + random.below(3 * extent);
+  return 1 + random.below(random.pick([1, 2, 2, 3]) * extent);
+}
+
+/** Sizes, each of which is drawn twice as often as the next: most kernels are small, so that there can be many. */
+function mostlySmall(sizes: readonly number[], random: Random): number {
+  const at = sizes.findIndex((_, index) => index === sizes.length - 1 || random.below(2) === 0);
+  return sizes[at] ?? 1;
 }
 
 /** Tiles of arrays whose sizes are no multiples of them, read before the start and past the end. */
 function edges(random: Random): Program {
   const [n, m] = [dim("n"), dim("m")];
-  const [rows, columns] = [random.pick([1, 2, 4, 8, 16]), random.pick([1, 8, 16, 32, 64])];
+  const rows = mostlySmall([4, 2, 1, 8, 16], random);
+  const columns = mostlySmall([8, 16, 1, 32, 64], random);
   const dtype = random.pick(loadFormats);
   const [down, right] = [random.below(5) - 2, random.below(7) - 3];
   const turned = random.below(3) === 0;
@@ -154,7 +161,7 @@ function starts(random: Random): Program {
 
 /** A loop whose carries are used in different ways, and handed on to each other. */
 function carries(random: Random): Program {
-  const size = random.pick([8, 16, 16, 32, 32, 64]);
+  const size = mostlySmall([16, 8, 32, 4, 64], random);
   const shape = [size, size];
   const usesDot = random.below(2) === 0;
   const trips = 1 + random.below(4);
@@ -203,8 +210,8 @@ function carries(random: Random): Program {
 /** Sorted rows with payloads of several formats, scans and the places of extremes. */
 function sorts(random: Random): Program {
   const n = dim("n");
-  const width = random.pick([2, 8, 16, 64]);
-  const rows = random.pick([1, 2, 4, 8]);
+  const width = mostlySmall([8, 16, 2, 64], random);
+  const rows = mostlySmall([2, 1, 4, 8], random);
   const keyFormat = random.pick([f32, i32, i8, f16, u8, bf16]);
   const payloadFormat = random.pick([i32, f32, i8, f16]);
   const second = random.below(2) === 0;
@@ -248,8 +255,8 @@ function sorts(random: Random): Program {
 
 /** A thread that copies into a ring of buffers, and one that uses them. */
 function pipeline(random: Random): Program {
-  const [stages, tiles] = [1 + random.below(4), 1 + random.below(7)];
-  const [rows, columns] = [random.pick([8, 16]), random.pick([16, 32, 64])];
+  const [stages, tiles] = [1 + random.below(4), 1 + mostlySmall([3, 2, 5, 0, 7], random)];
+  const [rows, columns] = [random.pick([8, 16]), mostlySmall([16, 32, 64], random)];
   const dtype = random.pick([f32, f16, bf16]);
   const consumers = 1 + random.below(2);
   const writesBack = random.below(2) === 0;
@@ -307,17 +314,18 @@ function pipeline(random: Random): Program {
  * elements through memory of their own, which the barrier does not order.
  */
 function clusters(random: Random): Program {
-  const size = random.pick([2, 4]);
-  const [rows, columns] = [random.pick([4, 8, 16]), random.pick([8, 16, 32])];
+  const size = mostlySmall([2, 4], random);
+  const blocks = random.pick([1, 2]) * size;
+  const [rows, columns] = [mostlySmall([4, 8, 16], random), mostlySmall([8, 16, 32], random)];
   const rounds = 1 + random.below(3);
   const exchanges = random.below(3) > 0;
   const { kernel: traced } = kernel(
     {
       name: "clusters",
-      grid: { i: 2 * size },
+      grid: { i: blocks },
       cluster: { i: size },
-      inputs: { x: array(f32, [2 * size, rows, columns]) },
-      outputs: { out: array(f32, [2 * size, rows, columns]) },
+      inputs: { x: array(f32, [blocks, rows, columns]) },
+      outputs: { out: array(f32, [blocks, rows, columns]) },
       scratch: { own: smem(f32, [rows, columns]), aside: smem(f32, [columns, rows]) },
     },
     ({ i, x, out, own, aside }) => {
@@ -376,15 +384,15 @@ function chains(random: Random): Program {
 
 /** Tiles through shared memory, changed by ordinary stores and sent away by copies. */
 function exchange(random: Random): Program {
-  const [rows, columns] = [random.pick([8, 16, 32]), random.pick([8, 16, 32])];
-  const dtype = random.pick([f32, f16, i32]);
+  const [rows, columns] = [mostlySmall([8, 16, 32], random), mostlySmall([8, 16, 32], random)];
+  const [blocks, dtype] = [1 + random.below(2), random.pick([f32, f16, i32])];
   const { kernel: traced } = kernel(
     {
       name: "exchange",
-      grid: { i: 3 },
+      grid: { i: blocks },
       threads: ["first", "second"],
-      inputs: { x: array(dtype, [3, rows, columns]) },
-      outputs: { out: array(dtype, [3, rows, columns]), turned: array(dtype, [3, columns, rows]) },
+      inputs: { x: array(dtype, [blocks, rows, columns]) },
+      outputs: { out: array(dtype, [blocks, rows, columns]), turned: array(dtype, [blocks, columns, rows]) },
       scratch: { tile: smem(dtype, [rows, columns]), ready: barrier() },
     },
     ({ first, second, i, x, out, turned, tile, ready }) => {

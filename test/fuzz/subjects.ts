@@ -41,7 +41,11 @@ const schedules: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
 function programFor(kind: SubjectKind, seed: number, random: Random): Program {
   if (kind !== "values") return programOf(kind, random);
   // Rows that fill no last block.
-  return { kernel: randomKernel(seed, { exact: true }), dimensions: { n: 1 + random.below(10) } };
+  const statements = random.below(4) === 0 ? 19 : 8;
+  return {
+    kernel: randomKernel(seed, { exact: true, statements }),
+    dimensions: { n: 1 + random.below(7) },
+  };
 }
 
 /** The subject of a seed, for one of the targets given. */

@@ -45,10 +45,12 @@ const outputFormats: readonly DType[] = [f32, i32, f16, i64];
 export interface RandomKernelOptions {
   /** Only what has one right result, whatever the order of its steps. */
   readonly exact?: boolean;
+  /** The most statements of a thread, those inside others aside; 19 unless given. */
+  readonly statements?: number;
 }
 
-export function randomKernel(seed: number, { exact = false }: RandomKernelOptions = {}): Kernel {
-  return new Generator(seed, exact).kernel();
+export function randomKernel(seed: number, options: RandomKernelOptions = {}): Kernel {
+  return new Generator(seed, options).kernel();
 }
 
 const inexactFunctions: ReadonlySet<string> = new Set([
@@ -59,9 +61,10 @@ const inexactFunctions: ReadonlySet<string> = new Set([
 class Generator extends RandomAccesses {
   readonly #seed: number;
   readonly #exact: boolean;
+  readonly #statementLimit: number;
   readonly #header: Pick<Kernel, "grid" | "threads" | "dimensions">;
 
-  constructor(seed: number, exact: boolean) {
+  constructor(seed: number, { exact = false, statements = 19 }: RandomKernelOptions) {
     const random = new Random(seed);
     const axis = Object.freeze({ name: "i", extent: ceilDivSize(n, blockRows), cluster: 1 });
     const header = {
@@ -72,6 +75,7 @@ class Generator extends RandomAccesses {
     super(random, header);
     this.#seed = seed;
     this.#exact = exact;
+    this.#statementLimit = statements;
     this.#header = header;
   }
 
@@ -121,7 +125,7 @@ class Generator extends RandomAccesses {
         this.buffers = buffers.slice(thread, thread + 1);
         for (const buffer of this.buffers)
           this.store(buffer, this.constantOf(dataType(f32, windowShape)));
-        this.#statements(4 + this.random.below(16), 0);
+        this.#statements(4 + this.random.below(this.#statementLimit - 3), 0);
         this.#finish(own);
       };
       if (threads.length === 1) program();
