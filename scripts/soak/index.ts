@@ -7,14 +7,17 @@
  *   --device NAME    simulator, emulator or gpu; emulator unless given
  *   --count N        how many; no end unless given
  *   --minutes N      how long at most; 1 unless given
+ *   --pause N        seconds of rest after each step, for machines that others use too; 0 unless given
  *   --every N        seconds between two looks at memory; 1 unless given
  *   --log FILE       writes the samples as JSON
  *   --plot FILE      draws them as an SVG
  *
- * The last line is what was done and by how much memory grew, in MiB, as JSON.
+ * Both files are written anew at every look, so that a run that is cut off leaves them. The last line is what was done
+ * and by how much memory grew, in MiB, as JSON.
  */
 import { writeFileSync } from "node:fs";
 import process from "node:process";
+import { setTimeout as rest } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { CudaContext } from "../../src/cuda/context.ts";
 import { processDriver } from "../../src/cuda/open.ts";
@@ -22,7 +25,7 @@ import type { DeviceName } from "tilewright";
 import { growth, measures, MemoryWatch } from "./memory.ts";
 import { plotMemory } from "./plot.ts";
 import { makeWork, workNames } from "./work.ts";
-import type { WorkName } from "./work.ts";
+import type { Done, WorkName } from "./work.ts";
 
 const { values: settings } = parseArgs({
   options: {
@@ -30,6 +33,7 @@ const { values: settings } = parseArgs({
     device: { type: "string", default: "emulator" },
     count: { type: "string", default: "Infinity" },
     minutes: { type: "string", default: "1" },
+    pause: { type: "string", default: "0" },
     every: { type: "string", default: "1" },
     log: { type: "string" },
     plot: { type: "string" },
@@ -57,24 +61,35 @@ async function deviceMemory(): Promise<() => number | undefined> {
 if (!isWork(settings.work)) throw new Error(`--work takes ${workNames.join(", ")}`);
 const work = await makeWork(settings.work, settings.device as DeviceName);
 const watch = new MemoryWatch(await deviceMemory(), Number(settings.every));
+const { samples } = watch;
 const [count, seconds] = [Number(settings.count), 60 * Number(settings.minutes)];
-let done = 0;
-watch.note(done);
-while (done < count && watch.seconds < seconds) {
-  done += await work.step();
-  watch.note(done);
+const done: Done = {};
+let total = 0;
+
+function keep(): void {
+  const what = Object.entries(done).map(([name, number]) => `${number} ${name}`);
+  const title = `${what.join(", ")} on the ${settings.device} in ${watch.seconds.toFixed(0)} s`;
+  if (settings.log !== undefined) writeFileSync(settings.log, `${JSON.stringify(samples)}\n`);
+  if (settings.plot !== undefined) writeFileSync(settings.plot, plotMemory(samples, title));
+}
+
+watch.note(total);
+while (total < count && watch.seconds < seconds) {
+  for (const [name, more] of Object.entries(await work.step()) as [keyof Done, number][]) {
+    done[name] = (done[name] ?? 0) + more;
+    total += more;
+  }
+  if (watch.note(total)) keep();
+  if (settings.pause !== "0") await rest(1000 * Number(settings.pause));
 }
 work.end();
-watch.note(done, true);
+watch.note(total, true);
+keep();
 
-const { samples } = watch;
 const grown = measures.flatMap((measure) => {
   const bytes = growth(samples, measure);
   return bytes === undefined ? [] : [{ measure, bytes }];
 });
-const title = `${settings.work} on the ${settings.device}: ${done} in ${watch.seconds.toFixed(0)} s`;
-if (settings.log !== undefined) writeFileSync(settings.log, `${JSON.stringify(samples)}\n`);
-if (settings.plot !== undefined) writeFileSync(settings.plot, plotMemory(samples, title));
 const mebibytes = Object.fromEntries(
   grown.map(({ measure, bytes }) => [measure, Number((bytes / 2 ** 20).toFixed(2))]),
 );

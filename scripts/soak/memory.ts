@@ -45,15 +45,16 @@ export class MemoryWatch {
     return (performance.now() - this.#start) / 1000;
   }
 
-  /** Takes a sample where one is due. */
-  note(done: number, isLast = false): void {
-    if (this.seconds < this.#next && !isLast) return;
+  /** Takes a sample where one is due, and says whether it did. */
+  note(done: number, isLast = false): boolean {
+    if (this.seconds < this.#next && !isLast) return false;
     collectGarbage();
     const { heapUsed, external, rss } = process.memoryUsage();
     const device = this.#deviceMemory();
     const { seconds } = this;
     this.samples.push({ seconds, done, heap: heapUsed, external, resident: rss, device });
     this.#next = seconds + this.#interval;
+    return true;
   }
 }
 

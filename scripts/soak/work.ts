@@ -39,6 +39,14 @@ function numbered(number: number) {
   );
 }
 
+/** The least of kernels, likewise all different: out = x + number. */
+function plain(number: number) {
+  return kernel(
+    { name: "plain", inputs: { x: scalar(f32) }, outputs: { out: array(f32, [1]) } },
+    ({ x, out }) => out.at(0).store(x.add(number)),
+  );
+}
+
 function opened(name: DeviceName): Promise<Device> {
   return open(name, { onNotes: () => undefined, onLeak: () => undefined });
 }
@@ -61,6 +69,15 @@ async function runNumbered(device: Device, number: number): Promise<void> {
   requireResult([...toNumbers(out)], 2, number);
 }
 
+/** Of kernels one in so many has tiles; the others are the least that a device can be given, so that there can be many. */
+const withTiles = 8;
+
+async function runDifferent(device: Device, number: number): Promise<void> {
+  if (number % withTiles === 0) return runNumbered(device, number);
+  const { out } = await device.run(plain(number), { x: 2 });
+  requireResult([...toNumbers(out)], 1, number + 2);
+}
+
 /** A launch that a kernel's assertion ends; the device goes on. */
 async function failInKernel(device: Device): Promise<void> {
   const x = fromNumbers(f32, [size], Array<number>(size).fill(NaN));
@@ -71,13 +88,19 @@ async function failInKernel(device: Device): Promise<void> {
   if (!(error instanceof TilewrightError)) throw new Error("the assertion was not reported");
 }
 
+/** How much was done, by what it is. */
+export type Done = { -readonly [W in Exclude<WorkName, "everything">]?: number };
+
 /** Something to do again and again: `step` says how much it has done. */
 export interface Work {
-  step(): Promise<number>;
+  step(): Promise<Done>;
   end(): void;
 }
 
-/** Launches of one kernel, a thousand at a time. */
+const launchesAStep = 1000;
+const kernelsATurn = 40;
+
+/** Launches of one kernel, many at a time. */
 async function launches(name: DeviceName): Promise<Work> {
   const device = await opened(name);
   const x = await device.upload(input);
@@ -85,10 +108,10 @@ async function launches(name: DeviceName): Promise<Work> {
   const bound = device.bind(numbered(3), { x, out, factor: 2 });
   return {
     step: async () => {
-      for (let launch = 0; launch < 1000; launch++) bound.launch();
+      for (let launch = 0; launch < launchesAStep; launch++) bound.launch();
       await device.synchronize();
       requireResult([...toNumbers(await device.download(out))], 2, 3);
-      return 1000;
+      return { launches: launchesAStep };
     },
     end: () => {
       bound.dispose();
@@ -104,8 +127,8 @@ async function kernels(name: DeviceName): Promise<Work> {
   let number = 0;
   return {
     step: async () => {
-      await runNumbered(device, number++);
-      return 1;
+      await runDifferent(device, number++);
+      return { kernels: 1 };
     },
     end: () => device.dispose(),
   };
@@ -127,7 +150,7 @@ async function rounds(name: DeviceName): Promise<Work> {
         if (!(error instanceof TilewrightError)) throw error;
       });
       device.dispose();
-      return 1;
+      return { rounds: 1 };
     },
     end: () => undefined,
   };
@@ -136,22 +159,25 @@ async function rounds(name: DeviceName): Promise<Work> {
 /** All of it in turn, as a long-lived program would. */
 async function everything(name: DeviceName): Promise<Work> {
   const steady = await launches(name);
+  const various = await kernels(name);
   const device = await opened(name);
   const brief = await rounds(name);
   let turn = 0;
   return {
     step: async () => {
       turn += 1;
-      const done = await steady.step();
-      for (let each = 0; each < 5; each++) await runNumbered(device, 5 * turn + each);
+      await steady.step();
+      for (let each = 0; each < kernelsATurn; each++) await various.step();
       await failInKernel(device);
       const large = await device.upload(fromNumbers(f32, [2 ** 18], new Float32Array(2 ** 18)));
       await device.download(large);
       large.dispose();
-      return done + 7 + (turn % 10 === 0 ? await brief.step() : 0);
+      const ofRounds = turn % 10 === 0 ? await brief.step() : {};
+      return { launches: launchesAStep, kernels: kernelsATurn, ...ofRounds };
     },
     end: () => {
       steady.end();
+      various.end();
       device.dispose();
     },
   };
