@@ -9,6 +9,7 @@ import {
   commitShared,
   copyAsync,
   f32,
+  fromNumbers,
   full,
   gmem,
   i4,
@@ -67,6 +68,20 @@ describe("4-bit elements that share a byte", () => {
       },
     );
     await expectBoth([1, 2, 3, 4], stores);
+  });
+
+  test("are stored by blocks whose rows end within a byte", async () => {
+    const rows = kernel(
+      {
+        name: "rows",
+        grid: { i: 8 },
+        inputs: { w: array(i4, [8, 5]) },
+        outputs: { out: array(i4, [8, 5]) },
+      },
+      ({ i, w, out }) => out.at(i).store(w.at(i).load()),
+    );
+    const numbers = Array.from({ length: 40 }, (_, index) => ((index * 7) % 16) - 8);
+    await expectBoth(numbers, rows, { w: fromNumbers(i4, [8, 5], numbers) });
   });
 
   test("race where one block loads the byte of which another stores a half", async () => {

@@ -21,6 +21,10 @@ export function requireDType(dtype: unknown): DType {
     message: "this is no number format",
     expected: "one of the formats, such as f32",
     found: optionText(dtype),
+    remedy:
+      typeof dtype === "string" && Object.hasOwn(dtypes, dtype)
+        ? `import the format and give it without quotes: ${dtype}`
+        : undefined,
   });
 }
 

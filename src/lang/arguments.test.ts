@@ -6,6 +6,7 @@ import {
   array,
   barrier,
   concatenate,
+  debugBreak,
   debugPrint,
   loop,
   prefetch,
@@ -65,6 +66,26 @@ const kinds: readonly Mistake[] = [
     code: "TW1008",
     make: () => trace(() => zeros(f32, wrong(64))), // <- here
     message: "the shape of zeros must be a list of numbers",
+  },
+  {
+    name: "start of a tile's slice that the kernel computes",
+    code: "TW1008",
+    make: () => trace(({ i, row }) => row.slice([wrong(i)], [8])), // <- here
+    message: "element 0 of the starts of slice must be a number",
+    found: "i32",
+    remedy: "for a window that moves, load it from memory: x.at(slice(start, size)).load()",
+  },
+  {
+    name: "name of a format",
+    code: "TW0007",
+    make: () => trace(() => zeros(wrong("f32"), [64])), // <- here
+    remedy: "import the format and give it without quotes: f32",
+  },
+  {
+    name: "list for debugBreak",
+    code: "TW1008",
+    make: () => trace(({ row }) => debugBreak(wrong([row]))), // <- here
+    message: "what debugBreak takes must be an object of values by name",
   },
   {
     name: "tile without axes",

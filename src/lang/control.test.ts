@@ -105,7 +105,10 @@ const flow: readonly Mistake[] = [
     code: "TW1013",
     make: () =>
       trace(({ i, row }) => {
-        when(i.eq(0), () => row.add(1)); // <- here
+        when(
+          i.eq(0),
+          wrong(() => row.add(1)),
+        ); // <- here
       }),
   },
   {

@@ -175,13 +175,16 @@ function branch(
   return { region, result };
 }
 
-/** Runs one of two functions in the kernel, and gives what it returns. */
-export function when<const R extends Tree>(
+/**
+ * Runs one of two functions in the kernel, and gives what it returns. One branch alone gives nothing: its type is not
+ * `void`, which takes functions that return anything.
+ */
+export function when(condition: Scalar<"bool">, then: () => undefined | void): void;
+export function when<const R extends Tree | void>(
   condition: Scalar<"bool">,
   then: () => R,
-  otherwise: () => NoInfer<R>,
+  otherwise: () => NoInfer<R> | (R extends undefined ? void : never),
 ): R;
-export function when(condition: Scalar<"bool">, then: () => void, otherwise?: () => void): void;
 export function when(
   condition: Scalar<"bool">,
   then: () => unknown,

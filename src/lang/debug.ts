@@ -2,6 +2,7 @@
 import type { Value } from "../ir/node.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
+import { isReadable, isRecord } from "../support/options.ts";
 import { isDataObject } from "./operands.ts";
 import type { Scalar } from "./scalar.ts";
 import type { Tile } from "./tile.ts";
@@ -42,7 +43,7 @@ export function assert(condition: Scalar<"bool"> | Tile<"bool">, message: string
 /** Stops the simulator in the debugger, with the named values in sight. */
 export function debugBreak(values: { readonly [name: string]: Scalar | Tile } = {}): void {
   const location = captureLocation();
-  if (typeof values !== "object" || values === null || isDataObject(values))
+  if (!isRecord(values) || !isReadable(values, []))
     return wrongKind(
       "what debugBreak takes",
       "an object of values by name",

@@ -120,9 +120,16 @@ export function wrongKind(
 
 /** A frozen copy of a list of numbers that the user gave: a shape, axes, starts. */
 export function numberList(role: string, list: unknown, location: Location): readonly number[] {
-  if (!Array.isArray(list) || !list.every((item) => typeof item === "number"))
-    return wrongKind(role, "a list of numbers", list, location);
-  return Object.freeze([...list]);
+  if (!Array.isArray(list)) return wrongKind(role, "a list of numbers", list, location);
+  const items: readonly unknown[] = [...list];
+  const numbers = items.filter((item) => typeof item === "number");
+  if (numbers.length === items.length) return Object.freeze(numbers);
+  const at = items.findIndex((item) => typeof item !== "number");
+  const remedy =
+    items[at] instanceof Traced
+      ? "write a number; for a window that moves, load it from memory: x.at(slice(start, size)).load()"
+      : undefined;
+  return wrongKind(`element ${at} of ${role}`, "a number", items[at], location, remedy);
 }
 
 /** Runs a function that the user gave; it may neither be asynchronous nor a generator. */

@@ -161,6 +161,7 @@ export const controlMistakes = mistakeTable(import.meta.url, [
     make: () =>
       program(({ i, factor }) => {
         const [first, second] = [() => factor, () => i];
+        // @ts-expect-error the first branch gives f32
         when(i.eq(0), first, second); // <- branches of different types
       }),
     message: "result differs between the branches: f32 and, in the second branch of when, i32",
@@ -170,6 +171,7 @@ export const controlMistakes = mistakeTable(import.meta.url, [
     code: "TW1013",
     make: () =>
       program(({ i, tile }) => {
+        // @ts-expect-error one branch gives nothing
         when(i.eq(0), () => tile.add(1)); // <- result of one branch
       }),
     expected: "a second branch that gives the same",
