@@ -392,7 +392,10 @@ function exchange(random: Random): Program {
       grid: { i: blocks },
       threads: ["first", "second"],
       inputs: { x: array(dtype, [blocks, rows, columns]) },
-      outputs: { out: array(dtype, [blocks, rows, columns]), turned: array(dtype, [blocks, columns, rows]) },
+      outputs: {
+        out: array(dtype, [blocks, rows, columns]),
+        turned: array(dtype, [blocks, columns, rows]),
+      },
       scratch: { tile: smem(dtype, [rows, columns]), ready: barrier() },
     },
     ({ first, second, i, x, out, turned, tile, ready }) => {
