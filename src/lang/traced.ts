@@ -121,7 +121,7 @@ export function wrongKind(
 /** A frozen copy of a list of numbers that the user gave: a shape, axes, starts. */
 export function numberList(role: string, list: unknown, location: Location): readonly number[] {
   if (!Array.isArray(list)) return wrongKind(role, "a list of numbers", list, location);
-  const items: readonly unknown[] = [...list];
+  const items: readonly unknown[] = list;
   const numbers = items.filter((item) => typeof item === "number");
   if (numbers.length === items.length) return Object.freeze(numbers);
   const at = items.findIndex((item) => typeof item !== "number");
