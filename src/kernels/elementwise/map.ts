@@ -21,7 +21,7 @@ import { isRecord, optionText, requireKnownOptions } from "../../support/options
 import type { Target } from "../../targets/target.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
-import { laidOut } from "../support/sizes.ts";
+import { broadcastStrides, laidOut } from "../support/sizes.ts";
 import { collapsedAxes } from "../support/collapse.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import { chooseWindow, mapKernel } from "./map-kernel.ts";
@@ -249,18 +249,4 @@ function planOf(
     ];
   };
   return { configuration, source: "heuristic", launches };
-}
-
-/** The strides of an array along the axes of the results; 0 where it repeats. */
-function broadcastStrides(
-  spec: ArraySpec | undefined,
-  extents: readonly number[],
-  dimensions: { readonly [name: string]: number },
-): readonly number[] {
-  if (spec === undefined) throw new Error("every array has a specification");
-  const { shape, strides } = laidOut(spec, dimensions);
-  const missing = extents.length - shape.length;
-  return extents.map((extent, axis) =>
-    extent !== 1 && shape[axis - missing] === extent ? (strides[axis - missing] ?? 0) : 0,
-  );
 }

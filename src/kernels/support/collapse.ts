@@ -17,36 +17,47 @@ import type { StridedAxis } from "./strided.ts";
 /** An index is an i32. */
 const mostElements = 2 ** 31 - 1;
 
-/** The axes of a launch, slowest first; at least one. The first array is the one that decides their order. */
+export interface CollapsedAxis extends StridedAxis {
+  readonly isApart: boolean;
+}
+
+/**
+ * The axes of a launch, slowest first; at least one. The first array is the one that decides their order. Axes that are
+ * set apart, such as those of a reduction, only become one with each other.
+ */
 export function collapsedAxes(
   shape: readonly number[],
   arrays: readonly (readonly number[])[],
-): readonly StridedAxis[] {
+  apart: readonly number[] = [],
+): readonly CollapsedAxis[] {
   const axes = shape
     .map((extent, axis) => ({
       extent,
       strides: arrays.map((strides) => strides[axis] ?? 0),
+      isApart: apart.includes(axis),
     }))
     .filter(({ extent }) => extent !== 1)
     .sort((left, right) => (right.strides[0] ?? 0) - (left.strides[0] ?? 0));
-  const merged: StridedAxis[] = [];
+  const merged: CollapsedAxis[] = [];
   for (const axis of axes) {
     const outer = merged.at(-1);
     if (outer !== undefined && continues(outer, axis))
       merged[merged.length - 1] = joined(outer, axis);
     else merged.push(axis);
   }
-  return merged.length > 0 ? merged : [{ extent: 1, strides: arrays.map(() => 1) }];
+  if (merged.length > 0) return merged;
+  return [{ extent: 1, strides: arrays.map(() => 1), isApart: false }];
 }
 
 /** Whether a step along the outer axis is, for every array, as far as the whole inner one. */
-function continues(outer: StridedAxis, inner: StridedAxis): boolean {
+function continues(outer: CollapsedAxis, inner: CollapsedAxis): boolean {
   return (
+    outer.isApart === inner.isApart &&
     outer.extent * inner.extent <= mostElements &&
     outer.strides.every((stride, array) => stride === (inner.strides[array] ?? 0) * inner.extent)
   );
 }
 
-function joined(outer: StridedAxis, inner: StridedAxis): StridedAxis {
-  return { extent: outer.extent * inner.extent, strides: inner.strides };
+function joined(outer: CollapsedAxis, inner: CollapsedAxis): CollapsedAxis {
+  return { ...inner, extent: outer.extent * inner.extent };
 }

@@ -40,6 +40,20 @@ export function laidOut(
   };
 }
 
+/** The strides of an array along the axes of a shape that it broadcasts to; 0 where it repeats. */
+export function broadcastStrides(
+  spec: ArraySpec | undefined,
+  extents: readonly number[],
+  dimensions: { readonly [name: string]: number },
+): readonly number[] {
+  if (spec === undefined) throw new Error("every array has a specification");
+  const { shape, strides } = laidOut(spec, dimensions);
+  const missing = extents.length - shape.length;
+  return extents.map((extent, axis) =>
+    extent !== 1 && shape[axis - missing] === extent ? (strides[axis - missing] ?? 0) : 0,
+  );
+}
+
 /** The least power of two from `size` on. */
 export function powerOfTwoFrom(size: number): number {
   let power = 1;

@@ -1,0 +1,116 @@
+/**
+ * `argReduce`: where the least or the greatest element along an axis lies, and which it is. Of equal elements the first
+ * counts; a NaN counts before all others, as in NumPy.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import { dim } from "../../lang/index.ts";
+import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, givenAxis, refused } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { extreme } from "./combinations.ts";
+import { reducing } from "./reduce.ts";
+import type { ReduceConfiguration } from "./reduce-kernel.ts";
+import type { Reducer, ReduceTiles } from "./reducer.ts";
+
+export interface ArgReduceSpec<X extends DTypeName> {
+  /** A format is an array of n elements. */
+  readonly x: GivenArray<X>;
+  readonly find: "least" | "greatest";
+  /** The last unless told. */
+  readonly axis?: number;
+  /** Whether the axis stays, with extent 1. */
+  readonly keep?: boolean;
+}
+
+export type ArgReduceOperation<X extends DTypeName> = Operation<
+  { readonly x: ArraySpec<X> },
+  { readonly value: ArraySpec<X>; readonly index: ArraySpec<"i32"> },
+  Empty,
+  ReduceConfiguration
+>;
+
+/** The first least or greatest element along an axis, and its position. */
+export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduceOperation<X> {
+  const location = captureLocation();
+  requireKnownOptions("argReduce", spec, ["x", "find", "axis", "keep"], "TW1033", location);
+  const { find, keep = false } = spec;
+  if (find !== "least" && find !== "greatest")
+    throw refused(
+      "TW9004",
+      "argReduce does not know what to find",
+      '"least" or "greatest"',
+      optionText(find),
+      location,
+    );
+  const x = givenArray("x", "argReduce", spec.x, [dim("n")], location);
+  const { dtype } = x;
+  if (dtype.kind === "bool" || (dtype.kind === "float" && dtype.bits < 16))
+    throw refused(
+      "TW9001",
+      `argReduce does not compare ${dtype.name}`,
+      "integers, or floats of 16 bits or more",
+      dtype.name,
+      location,
+    );
+  const axis = givenAxis("argReduce", spec.axis ?? -1, x.shape.length, location);
+  const results = { value: dtype, index: dtypes.i32 };
+  return reducing(
+    "arg_reduce",
+    { x },
+    x.shape,
+    [axis],
+    keep,
+    finder(find, dtype),
+    results,
+  ) as unknown as ArgReduceOperation<X>;
+}
+
+/** Elements that no position has been found for. */
+const nowhere = 2 ** 31 - 1;
+
+function finder(find: "least" | "greatest", dtype: DType): Reducer {
+  const value = (tiles: ReduceTiles): Tile<"f32"> => tiles["value"] as Tile<"f32">;
+  const index = (tiles: ReduceTiles): Tile<"i32"> => tiles["index"] as Tile<"i32">;
+  const isFloat = dtype.kind === "float";
+  const isBetter = (left: Tile<"f32">, right: Tile<"f32">): Tile<"bool"> =>
+    find === "least" ? left.lt(right) : left.gt(right);
+  /** Whether the right one replaces the left one: it is better, or as good and nearer to the front. */
+  const replaces = (left: ReduceTiles, right: ReduceTiles): Tile<"bool"> => {
+    const first = index(right).lt(index(left));
+    const better = isBetter(value(right), value(left)).or(value(right).eq(value(left)).and(first));
+    if (!isFloat) return better;
+    const [isNan, wasNan] = [value(right).isNan(), value(left).isNan()];
+    return better.and(wasNan.not()).or(isNan.and(wasNan.not().or(first)));
+  };
+  return {
+    state: {
+      value: { dtype, identity: extreme(dtype, find === "least" ? 1 : -1) },
+      index: { dtype: dtypes.i32, identity: nowhere },
+    },
+    lift: (tiles, positions) => {
+      const x = tiles["x"] as Tile;
+      return { value: x, index: positions().broadcastTo(x.shape) };
+    },
+    merge: (left, right) => {
+      const isNew = replaces(left, right);
+      return {
+        value: isNew.select(value(right), value(left)),
+        index: isNew.select(index(right), index(left)),
+      };
+    },
+    collapse: (state, axes) => {
+      const keep = { keep: true } as const;
+      const best = find === "least" ? value(state).min(axes, keep) : value(state).max(axes, keep);
+      // Where there is a NaN the best is NaN, which nothing equals; elsewhere no element is one.
+      const isBest = isFloat
+        ? value(state).eq(best).or(value(state).isNan())
+        : value(state).eq(best);
+      return { value: best, index: isBest.select(index(state), nowhere).min(axes, keep) };
+    },
+    finish: (state) => state,
+  };
+}

@@ -1,0 +1,209 @@
+/**
+ * The kernel of a reduction over any axes. A block has a window of two axes, goes through all reduced ones, and merges
+ * what it meets in place; only at its end lanes talk to each other:
+ *
+ *   sum over columns, [m, n] → [m]     window 4 × 2048   grid over m     loop over n       collapse along columns
+ *   sum over rows,    [m, n] → [n]     window 32 × 256   grid over n     loop over m       collapse along rows
+ *   sum over both ends, [a, m, n] → [m]   as the first, with a loop over a around it
+ */
+import type { DType } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, cdiv, full, iota, kernel, loop, slice } from "../../lang/index.ts";
+import type { ArraySpec, Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { storeWhole } from "../support/strided.ts";
+import type { StridedForm } from "../support/strided.ts";
+import type { Reducer, ReduceTiles } from "./reducer.ts";
+
+export interface ReduceArray {
+  readonly name: string;
+  readonly dtype: DType;
+  readonly role: "input" | "output";
+}
+
+export interface ReduceConfiguration {
+  /** Elements of a window along each axis; 1 but for two of them. */
+  readonly window: readonly number[];
+  /** Blocks that go through parts of the reduced axis `splitAxis`. */
+  readonly parts: number;
+  readonly splitAxis: number;
+}
+
+export interface ReduceForm {
+  readonly form: StridedForm;
+  /** Which axes are reduced. */
+  readonly reduced: readonly boolean[];
+  /** Whether windows end where axes do. */
+  readonly exact: readonly boolean[];
+  readonly configuration: ReduceConfiguration;
+}
+
+export function reduceKernel(
+  name: string,
+  arrays: readonly ReduceArray[],
+  reducer: Reducer,
+  shape: ReduceForm,
+): KernelDefinition {
+  const { form, reduced, configuration } = shape;
+  const { window, parts } = configuration;
+  const named = (role: "input" | "output") =>
+    Object.fromEntries(
+      arrays.flatMap((each, position) =>
+        each.role === role ? [[each.name, specOf(shape, each, position)]] : [],
+      ),
+    );
+  const grid: { [axis: string]: Size } = {};
+  for (const [axis, isReduced] of reduced.entries())
+    if (!isReduced) grid[`block${axis}`] = cdiv(form.extents[axis] ?? 1, window[axis] ?? 1);
+  return kernel(
+    { name, grid: { ...grid, part: parts }, inputs: named("input"), outputs: named("output") },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: unknown };
+      new ReduceBody(arrays, reducer, shape, argument).run();
+    },
+  ) as unknown as KernelDefinition;
+}
+
+class ReduceBody {
+  readonly #arrays: readonly ReduceArray[];
+  readonly #reducer: Reducer;
+  readonly #shape: ReduceForm;
+  readonly #argument: { readonly [name: string]: unknown };
+  /** The axes of a window. */
+  readonly #axes: readonly [number, number];
+
+  constructor(
+    arrays: readonly ReduceArray[],
+    reducer: Reducer,
+    shape: ReduceForm,
+    argument: { readonly [name: string]: unknown },
+  ) {
+    this.#arrays = arrays;
+    this.#reducer = reducer;
+    this.#shape = shape;
+    this.#argument = argument;
+    const last = shape.form.axes.length - 1;
+    const wide = shape.configuration.window.findIndex((size, axis) => size > 1 && axis !== last);
+    this.#axes = [wide, last];
+  }
+
+  run(): void {
+    const { form, reduced, configuration } = this.#shape;
+    const starts: Index[] = form.axes.map((_, axis) =>
+      reduced[axis] === true
+        ? 0
+        : (this.#argument[`block${axis}`] as Scalar<"i32">).mul(configuration.window[axis] ?? 1),
+    );
+    const loops = reduced.flatMap((isReduced, axis) => (isReduced ? [axis] : []));
+    const state = this.#through(loops, starts, this.#identity());
+    const along = this.#axes.flatMap((axis, position) =>
+      reduced[axis] === true ? [position] : [],
+    );
+    const collapsed = along.length === 0 ? state : this.#reducer.collapse(state, along);
+    this.#store(starts, this.#reducer.finish(collapsed));
+  }
+
+  #tileShape(): readonly number[] {
+    const { window } = this.#shape.configuration;
+    return this.#axes.map((axis) => window[axis] ?? 1);
+  }
+
+  #identity(): ReduceTiles {
+    const parts = Object.entries(this.#reducer.state);
+    return Object.fromEntries(
+      parts.map(([name, { dtype, identity }]) => [name, full(dtype, this.#tileShape(), identity)]),
+    );
+  }
+
+  /** Loops over the reduced axes, the first of them outermost. */
+  #through(loops: readonly number[], starts: readonly Index[], state: ReduceTiles): ReduceTiles {
+    const [axis, ...inner] = loops;
+    if (axis === undefined) return this.#reducer.merge(state, this.#lifted(starts));
+    const { form, configuration } = this.#shape;
+    const { window, parts, splitAxis } = configuration;
+    const size = window[axis] ?? 1;
+    const steps = cdiv(form.extents[axis] ?? 1, size);
+    const body = (index: Scalar<"i32">, carry: ReduceTiles): ReduceTiles =>
+      this.#through(inner, starts.with(axis, index.mul(size)), carry);
+    if (parts === 1 || axis !== splitAxis) return loop({ to: steps, carry: state }, body);
+    const share = cdiv(form.extents[axis] ?? 1, size * parts);
+    const from = (this.#argument["part"] as Scalar<"i32">).mul(share);
+    const to = from.add(share).minimum(steps as never);
+    return loop({ from, to, carry: state }, body);
+  }
+
+  #lifted(starts: readonly Index[]): ReduceTiles {
+    const { form, configuration, reduced } = this.#shape;
+    const tiles: { [name: string]: Tile } = {};
+    for (const [position, { name, role }] of this.#arrays.entries()) {
+      if (role === "output") continue;
+      const ref = this.#argument[name] as Ref;
+      const window = form.window(ref, position, starts, configuration.window);
+      const shape = form.tileShape(position, configuration.window, this.#axes);
+      tiles[name] = window.load().reshape(shape);
+    }
+    const index = (): Tile<"i32"> => {
+      const axis = reduced.indexOf(true);
+      return this.#positions(axis, starts);
+    };
+    const lifted = this.#reducer.lift(tiles, index);
+    return this.#within(lifted, starts);
+  }
+
+  /** The position of every element along an axis. */
+  #positions(axis: number, starts: readonly Index[]): Tile<"i32"> {
+    const place = this.#axes.indexOf(axis);
+    const start = starts[axis] ?? 0;
+    if (place < 0) return full(dtypes.i32, [1, 1], 0).add(start as Scalar<"i32">);
+    const shape = this.#tileShape().map((extent, each) => (each === place ? extent : 1));
+    return iota(dtypes.i32, shape, place).add(start as Scalar<"i32">);
+  }
+
+  /** What was lifted from beyond the end of a reduced axis is nothing. */
+  #within(lifted: ReduceTiles, starts: readonly Index[]): ReduceTiles {
+    const { form, reduced, exact } = this.#shape;
+    let result = lifted;
+    for (const axis of this.#axes) {
+      if (reduced[axis] !== true || exact[axis] === true) continue;
+      const isWithin = this.#positions(axis, starts).lt((form.extents[axis] ?? 1) as never);
+      result = Object.fromEntries(
+        Object.entries(result).map(([name, tile]) => {
+          const part = this.#reducer.state[name];
+          if (part === undefined) throw new Error(`the state has no ${name}`);
+          return [name, isWithin.select(tile, full(part.dtype, [1, 1], part.identity))];
+        }),
+      );
+    }
+    return result;
+  }
+
+  #store(starts: readonly Index[], results: ReduceTiles): void {
+    const { form, configuration, reduced } = this.#shape;
+    const { window, parts } = configuration;
+    const shape = this.#axes.map((axis) => (reduced[axis] === true ? 1 : (window[axis] ?? 1)));
+    for (const [position, { name, role }] of this.#arrays.entries()) {
+      const result = results[name];
+      if (role === "input" || result === undefined) continue;
+      const ref = this.#argument[name] as Ref;
+      if (parts === 1) storeWhole(form.window(ref, position, starts, window), result, shape);
+      else {
+        const kept = keptAxes(this.#shape).map((axis) =>
+          slice(starts[axis] ?? 0, window[axis] ?? 1),
+        );
+        storeWhole(ref.at(this.#argument["part"] as Scalar<"i32">, ...kept), result, shape);
+      }
+    }
+  }
+}
+
+function keptAxes({ reduced }: ReduceForm): readonly number[] {
+  return reduced.flatMap((isReduced, axis) => (isReduced ? [] : [axis]));
+}
+
+/** An array of the kernel. States of parts lie one part after the other, by rows of the kept axes. */
+function specOf(shape: ReduceForm, { dtype, role }: ReduceArray, position: number): ArraySpec {
+  const { form, configuration } = shape;
+  if (role === "input" || configuration.parts === 1) return form.spec(position, dtype);
+  const kept = keptAxes(shape).map((axis) => form.extents[axis] ?? 1);
+  return array(dtype, [configuration.parts, ...(kept.length === 0 ? [1] : kept)]);
+}

@@ -1,0 +1,229 @@
+/** Reductions and scans against sums in float64 of small whole numbers, which every order gives alike. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { codeOf, randomNumbers, wholeNumbers } from "../../../test/support/library-checks.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, bool, f32, f64, f8e4m3fn, i32, i64, i8, u8 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { scan } from "../scan/scan.ts";
+import { argReduce } from "./arg-reduce.ts";
+import { reduce } from "./reduce.ts";
+
+const dims = ["d0", "d1", "d2", "d3"].map((name) => dim(name));
+
+/** For every element of a shape its place among the kept ones, and along the reduced axes. */
+function places(shape: readonly number[], axes: readonly number[]) {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  const kept = shape.filter((_, axis) => !axes.includes(axis));
+  return {
+    kept: kept.reduce((product, extent) => product * extent, 1),
+    of: Array.from({ length: count }, (_, index) => {
+      let rest = index;
+      const at = shape.map(() => 0);
+      for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+        at[axis] = rest % (shape[axis] ?? 1);
+        rest = Math.floor(rest / (shape[axis] ?? 1));
+      }
+      return at.reduce(
+        (place, own, axis) => (axes.includes(axis) ? place : place * (shape[axis] ?? 1) + own),
+        0,
+      );
+    }),
+  };
+}
+
+function summed(values: readonly number[], shape: readonly number[], axes: readonly number[]) {
+  const { kept, of } = places(shape, axes);
+  const sums = Array.from({ length: kept }, () => 0);
+  for (const [index, place] of of.entries())
+    sums[place] = (sums[place] ?? 0) + (values[index] ?? NaN);
+  return sums;
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open(kind);
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+
+  test("over any axes of any shapes", async () => {
+    const seed = 5;
+    const random = new Random(seed);
+    const rounds = kind === "simulator" ? 16 : 2;
+    for (let round = 0; round < rounds; round += 1) {
+      const rank = 1 + random.below(4);
+      const shape = Array.from({ length: rank }, () => 1 + random.below(round % 2 === 0 ? 9 : 60));
+      const some = shape.map((_, axis) => axis).filter(() => random.below(2) === 0);
+      const axes = some.length === 0 ? [random.below(rank)] : some;
+      const x = wholeNumbers(f32, shape, round);
+      const op = reduce({ x: array(f32, dims.slice(0, rank)), axes });
+      const { out } = await device.run(op, { x: x.array });
+      const text = `seed ${seed}, round ${round}, [${shape.join(", ")}] over ${axes.join(", ")}`;
+      expect([...toNumbers(out)], text).toEqual(summed(x.values, shape, axes));
+      expect(out.shape, text).toEqual(shape.filter((_, axis) => !axes.includes(axis)));
+    }
+  });
+
+  test("long ones in parts, which are merged by a second launch", async () => {
+    const count = 35000;
+    const x = wholeNumbers(bf16, [count], 1);
+    const op = reduce({ x: bf16, out: f32 });
+    expect(op.plan({ n: count }).launches.length).toBe(2);
+    const { out } = await device.run(op, { x: x.array });
+    expect([...toNumbers(out)]).toEqual(summed(x.values, [count], [0]));
+    const tall = wholeNumbers(f32, [1500, 20], 2);
+    const columns = reduce({
+      x: array(f32, [dims[0] ?? 1, dims[1] ?? 1]),
+      axes: [0],
+      combine: "max",
+    });
+    const found = await device.run(columns, { x: tall.array });
+    const expected = Array.from({ length: 20 }, (_, column) =>
+      Math.max(...tall.values.filter((__, index) => index % 20 === column)),
+    );
+    expect([...toNumbers(found.out)]).toEqual(expected);
+  });
+
+  test("by other functions, in other formats, of what a function makes", async () => {
+    const shape = [3, 50] as const;
+    const spec = [dims[0] ?? 1, dims[1] ?? 1];
+    const bytes = wholeNumbers(i8, shape, 1);
+    const total = await device.run(reduce({ x: array(i8, spec), axes: [-1], out: i32 }), {
+      x: bytes.array,
+    });
+    expect([...toNumbers(total.out)]).toEqual(summed(bytes.values, shape, [1]));
+    const least = await device.run(reduce({ x: array(i8, spec), combine: "min" }), {
+      x: bytes.array,
+    });
+    expect([...toNumbers(least.out)]).toEqual([-3]);
+    expect(least.out.dtype).toBe(i8);
+    const unsigned = wholeNumbers(u8, shape, 1);
+    const bits = await device.run(reduce({ x: array(u8, spec), axes: [1], combine: "or" }), {
+      x: unsigned.array,
+    });
+    expect([...toNumbers(bits.out)]).toEqual([3, 3, 3]);
+    const truths = fromNumbers(bool, [4], [1, 1, 1, 0]);
+    const all = await device.run(reduce({ x: bool, combine: "and" }), { x: truths });
+    expect([...toNumbers(all.out)]).toEqual([0]);
+    const wide = wholeNumbers(i64, [9], 3);
+    const product = await device.run(reduce({ x: i64, combine: "prod" }), { x: wide.array });
+    expect([...toNumbers(product.out)].map((value) => value + 0)).toEqual([
+      wide.values.reduce((one, other) => one * other, 1) + 0,
+    ]);
+    const [x, y] = [wholeNumbers(f32, shape, 1), wholeNumbers(f32, [50], 2)];
+    const dots = reduce({
+      x: array(f32, spec),
+      inputs: { y: array(f32, spec.slice(1)) },
+      load: ({ x: left, y: right }) => left.mul(right),
+      epilogue: (sum) => sum.mul(2),
+      axes: [1],
+      keep: true,
+    });
+    const found = await device.run(dots, { x: x.array, y: y.array });
+    const products = x.values.map((value, index) => 2 * value * (y.values[index % 50] ?? NaN));
+    expect([...toNumbers(found.out)]).toEqual(summed(products, shape, [1]));
+    expect(found.out.shape).toEqual([3, 1]);
+  });
+
+  test("the first least and greatest elements, NaN before all", async () => {
+    const shape = kind === "simulator" ? [40, 70] : [5, 140];
+    const [rows = 0, columns = 0] = shape;
+    const x = wholeNumbers(f32, shape, 4);
+    for (const axis of [0, 1]) {
+      const op = argReduce({ x: array(f32, dims.slice(0, 2)), axis, find: "greatest" });
+      const { value, index } = await device.run(op, { x: x.array });
+      const along = axis === 0 ? rows : columns;
+      const at = (place: number, own: number): number =>
+        (axis === 0 ? x.values[own * columns + place] : x.values[place * columns + own]) ?? NaN;
+      const found = toNumbers(index);
+      for (const [place, best] of toNumbers(value).entries()) {
+        const all = Array.from({ length: along }, (_, own) => at(place, own));
+        expect(best).toBe(Math.max(...all));
+        expect(found[place]).toBe(all.indexOf(best));
+      }
+    }
+    const strange = fromNumbers(f32, [6], [3, NaN, -5, NaN, 9, -5]);
+    const first = await device.run(argReduce({ x: f32, find: "least" }), { x: strange });
+    expect(toNumbers(first.index)[0]).toBe(1);
+    expect(toNumbers(first.value)[0]).toBeNaN();
+    const long = wholeNumbers(i32, [9000], 1);
+    long.array.data.fill(5);
+    const same = await device.run(argReduce({ x: i32, find: "least" }), { x: long.array });
+    expect([...toNumbers(same.index)]).toEqual([0]);
+  });
+
+  test("running sums of rows, columns and long arrays", async () => {
+    const rows = wholeNumbers(f32, [5, 300], 1);
+    const spec = dims.slice(0, 2);
+    for (const [axis, reverse] of [
+      [1, false],
+      [1, true],
+      [0, false],
+    ] as const) {
+      const { out } = await device.run(scan({ x: array(f32, spec), axis, reverse }), {
+        x: rows.array,
+      });
+      const [count, step, length] = axis === 1 ? [5, 1, 300] : [300, 300, 5];
+      const found = toNumbers(out);
+      for (let row = 0; row < count; row += 1) {
+        let sum = 0;
+        for (let index = 0; index < length; index += 1) {
+          const place =
+            (axis === 1 ? row * 300 : row) + (reverse ? length - 1 - index : index) * step;
+          sum += rows.values[place] ?? NaN;
+          expect(found[place]).toBe(sum);
+        }
+      }
+    }
+    const long = wholeNumbers(i32, [20000], 3);
+    for (const reverse of kind === "simulator" ? [false, true] : [true]) {
+      const op = scan({ x: i32, reverse });
+      expect(op.plan({ n: 20000 }).launches.length).toBe(3);
+      const { out } = await device.run(op, { x: long.array });
+      let sum = 0;
+      const given = reverse ? long.values.toReversed() : long.values;
+      const expected = given.map((value) => (sum += value));
+      expect([...toNumbers(out)]).toEqual(reverse ? expected.toReversed() : expected);
+    }
+    const highs = randomNumbers(bf16, [200], 2, 5);
+    const { out } = await device.run(scan({ x: bf16, combine: "max" }), { x: highs.array });
+    let high = -Infinity;
+    expect([...toNumbers(out)]).toEqual(
+      highs.values.map((value) => (high = Math.max(high, value))),
+    );
+  });
+});
+
+test("nothing is the identity", async () => {
+  const device = await open("simulator");
+  const x = fromNumbers(f64, [0], []);
+  expect([...toNumbers((await device.run(reduce({ x: f64 }), { x })).out)]).toEqual([0]);
+  const least = await device.run(reduce({ x: f64, combine: "min" }), { x });
+  expect([...toNumbers(least.out)]).toEqual([Infinity]);
+  expect((await device.run(scan({ x: f64 }), { x })).out.shape).toEqual([0]);
+  device.dispose();
+});
+
+test("mistakes are told", () => {
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9001", () => reduce({ x: f8e4m3fn })],
+    ["TW9001", () => reduce({ x: f32, combine: "xor" })],
+    ["TW9001", () => argReduce({ x: bool, find: "least" })],
+    ["TW9001", () => scan({ x: bool })],
+    ["TW9002", () => reduce({ x: f32, axes: [1] })],
+    ["TW9002", () => reduce({ x: f32, inputs: 3 as never })],
+    ["TW9004", () => reduce({ x: f32, combine: "mean" as never })],
+    ["TW9004", () => argReduce({ x: f32, find: "most" as never })],
+    ["TW9004", () => scan({ x: f32, combine: "and" as never })],
+    ["TW9005", () => reduce({ x: f32, load: ({ x }) => x.cumsum(0) })],
+    ["TW1033", () => reduce({ x: f32, axis: 0 } as never)],
+    ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
+    ["TW1033", () => argReduce({ x: f32, find: "least", axes: [0] } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});
