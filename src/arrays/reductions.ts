@@ -190,12 +190,18 @@ export function matmul<D extends DTypeName>(x: LazyArray<D>, y: LazyArray<D>): L
   return einsum(`${own(x.rank)}ij,${own(y.rank)}jk->${batch}ik`, x, y);
 }
 
+/** The largest elements, which only keep exp from overflowing: no result depends on them, and so no derivative. */
+function shift<D extends DTypeName>(x: LazyArray<D>, options: ReduceOptions): LazyArray<D> {
+  const top = max(x, { ...options, keepDims: true });
+  return one(recordAll("tilewright.stop_gradient", { operand: top.value }, {}));
+}
+
 /** log(sum(exp(x))), without overflow. */
 export function logsumexp<D extends DTypeName>(
   x: LazyArray<D>,
   options: ReduceOptions = {},
 ): LazyArray<D> {
-  const top = max(x, { ...options, keepDims: true });
+  const top = shift(x, options);
   const total = log(sum(exp(sub(x, top)), { ...options, keepDims: true }));
   const result = one<D>(recordAll("stablehlo.add", { lhs: total.value, rhs: top.value }, {}));
   if (options.keepDims === true) return result;
@@ -207,6 +213,6 @@ export function logsumexp<D extends DTypeName>(
 }
 
 export function softmax<D extends DTypeName>(x: LazyArray<D>, axis = -1): LazyArray<D> {
-  const powers = exp(sub(x, max(x, { axis, keepDims: true })));
+  const powers = exp(sub(x, shift(x, { axis })));
   return div(powers, sum(powers, { axis, keepDims: true }));
 }

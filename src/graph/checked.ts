@@ -1,6 +1,12 @@
 /** The functions on programs as users call them: what each argument is, checked before anything is done with it. */
 import { isHostArray } from "../formats/hostarray.ts";
-import { checkedCall, fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
+import {
+  checkedCall,
+  fieldsOf,
+  isListOf,
+  isWhole,
+  optional,
+} from "../support/checked-call.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as evaluation from "./evaluate/index.ts";
@@ -27,7 +33,12 @@ const module: ArgumentKind = {
 };
 
 const isTensor = (value: unknown): boolean => {
-  const { kind, element, shape, lanes } = fieldsOf(value, ["kind", "element", "shape", "lanes"]);
+  const { kind, element, shape, lanes } = fieldsOf(value, [
+    "kind",
+    "element",
+    "shape",
+    "lanes",
+  ]);
   return (
     kind === "tensor" &&
     Object.hasOwn(elements, String(element)) &&
@@ -35,38 +46,72 @@ const isTensor = (value: unknown): boolean => {
     ArrayBuffer.isView(lanes)
   );
 };
-const tensor: ArgumentKind = { expected: "a tensor, as tensorOfArray gives it", holds: isTensor };
+const tensor: ArgumentKind = {
+  expected: "a tensor, as tensorOfArray gives it",
+  holds: isTensor,
+};
 
 const isDatum = (value: unknown): boolean =>
-  isTensor(value) || ["token", "tuple"].includes(String(fieldsOf(value, ["kind"])["kind"]));
-const datum: ArgumentKind = { expected: "a tensor, a token or a tuple", holds: isDatum };
+  isTensor(value) ||
+  ["token", "tuple"].includes(String(fieldsOf(value, ["kind"])["kind"]));
+const datum: ArgumentKind = {
+  expected: "a tensor, a token or a tuple",
+  holds: isDatum,
+};
 
 const isArray = (value: unknown): boolean =>
   isHostArray(value) && isReadable(value, ["dtype", "shape", "data"]);
 const array: ArgumentKind = {
   expected: "an array of the host, of a format that programs have",
   holds: (value) =>
-    isArray(value) && elementOfDType((value as { dtype: never }).dtype) !== undefined,
+    isArray(value) &&
+    elementOfDType((value as { dtype: never }).dtype) !== undefined,
 };
 
-const string: ArgumentKind = { expected: "a text", holds: (value) => typeof value === "string" };
+const string: ArgumentKind = {
+  expected: "a text",
+  holds: (value) => typeof value === "string",
+};
 const options = (...names: readonly string[]): ArgumentKind =>
   optional({
     expected: `{ ${names.join(", ")} }`,
     holds: (value) => isRecord(value) && isReadable(value, names),
   });
 
-export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
-export const printGraph = checked("printGraph", [module, options("types")], text.printGraph);
-export const verifyGraph = checked("verifyGraph", [module], verification.verifyGraph);
-export const tensorOfArray = checked("tensorOfArray", [array], evaluation.tensorOfArray);
-export const arrayOfTensor = checked("arrayOfTensor", [tensor], evaluation.arrayOfTensor);
+export const parseGraph = checked(
+  "parseGraph",
+  [string, optional(string)],
+  text.parseGraph,
+);
+export const printGraph = checked(
+  "printGraph",
+  [module, options("types")],
+  text.printGraph,
+);
+export const verifyGraph = checked(
+  "verifyGraph",
+  [module],
+  verification.verifyGraph,
+);
+export const tensorOfArray = checked(
+  "tensorOfArray",
+  [array],
+  evaluation.tensorOfArray,
+);
+export const arrayOfTensor = checked(
+  "arrayOfTensor",
+  [tensor],
+  evaluation.arrayOfTensor,
+);
 export const evaluate = checked(
   "evaluate",
   [
     module,
     string,
-    { expected: "a list of values for the function's parameters", holds: isListOf(isDatum) },
+    {
+      expected: "a list of values for the function's parameters",
+      holds: isListOf(isDatum),
+    },
     options(),
   ],
   evaluation.evaluate,
@@ -86,10 +131,15 @@ export const namedTensors = checked(
         isReadable(value, Object.keys(value)) &&
         Object.values(value).every(isArray),
     },
-    { expected: '"in" or "out"', holds: (value) => value === "in" || value === "out" },
+    {
+      expected: '"in" or "out"',
+      holds: (value) => value === "in" || value === "out",
+    },
     {
       expected: "a list of types",
-      holds: isListOf((value) => typeof fieldsOf(value, ["kind"])["kind"] === "string"),
+      holds: isListOf(
+        (value) => typeof fieldsOf(value, ["kind"])["kind"] === "string",
+      ),
     },
   ],
   evaluation.namedTensors,
@@ -101,7 +151,11 @@ export const planText = checked(
     {
       expected: "a plan, as compilePlan gives it",
       holds: (value) => {
-        const { steps, offsets } = fieldsOf(value, ["steps", "offsets", "arenaBytes"]);
+        const { steps, offsets } = fieldsOf(value, [
+          "steps",
+          "offsets",
+          "arenaBytes",
+        ]);
         return Array.isArray(steps) && offsets instanceof Map;
       },
     },

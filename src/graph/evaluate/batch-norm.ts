@@ -34,15 +34,24 @@ function meanOf(
 }
 
 function made(
-  like: { readonly element: Tensor["element"]; readonly shape: readonly number[] },
+  like: {
+    readonly element: Tensor["element"];
+    readonly shape: readonly number[];
+  },
   numbers: Float64Array,
 ): Tensor {
-  return tensor(like.element, like.shape, lanesOfNumbers(like.element, numbers));
+  return tensor(
+    like.element,
+    like.shape,
+    lanesOfNumbers(like.element, numbers),
+  );
 }
 
 function normalised(
   { numbers, featureOf }: Features,
-  parts: { readonly [N in "scale" | "offset" | "mean" | "variance"]: Float64Array },
+  parts: {
+    readonly [N in "scale" | "offset" | "mean" | "variance"]: Float64Array;
+  },
   epsilon: number,
 ): Float64Array {
   return numbers.map((value, place) => {
@@ -54,7 +63,11 @@ function normalised(
 }
 
 export function batchNormInference(
-  operands: { readonly [N in "operand" | "scale" | "offset" | "mean" | "variance"]: Tensor },
+  operands: {
+    readonly [
+      N in "operand" | "scale" | "offset" | "mean" | "variance"
+    ]: Tensor;
+  },
   epsilon: number,
   axis: number,
 ): Tensor {
@@ -79,16 +92,26 @@ export function batchNormTraining(
   const mean = meanOf(features, (place) => numbers[place] as number);
   const variance = meanOf(
     features,
-    (place) => ((numbers[place] as number) - (mean[featureOf(place)] as number)) ** 2,
+    (place) =>
+      ((numbers[place] as number) - (mean[featureOf(place)] as number)) ** 2,
   );
-  const parts = { scale: numbersOf(scale), offset: numbersOf(offset), mean, variance };
+  const parts = {
+    scale: numbersOf(scale),
+    offset: numbersOf(offset),
+    mean,
+    variance,
+  };
   const output = made(operand, normalised(features, parts, epsilon));
   return [output, made(scale, mean), made(scale, variance)];
 }
 
 /** Gradients of the operand, of scale and of offset. */
 export function batchNormGradient(
-  operands: { readonly [N in "operand" | "scale" | "mean" | "variance" | "gradient"]: Tensor },
+  operands: {
+    readonly [
+      N in "operand" | "scale" | "mean" | "variance" | "gradient"
+    ]: Tensor;
+  },
   epsilon: number,
   axis: number,
 ): readonly Tensor[] {
@@ -106,15 +129,28 @@ export function batchNormGradient(
   const inverse = variance.map((value) => 1 / Math.sqrt(value + epsilon));
   const perFeature = countOf(operand) / features.count;
   const gradientMean = meanOf(features, (place) => gradients[place] as number);
-  const productMean = meanOf(features, (place) => (gradients[place] as number) * centred(place));
+  const productMean = meanOf(
+    features,
+    (place) => (gradients[place] as number) * centred(place),
+  );
   const result = numbers.map((_, place) => {
     const feature = featureOf(place);
     const factor = inverse[feature] as number;
-    const correction = centred(place) * (productMean[feature] as number) * factor * factor;
-    const slope = (gradients[place] as number) - (gradientMean[feature] as number) - correction;
+    const correction =
+      centred(place) * (productMean[feature] as number) * factor * factor;
+    const slope =
+      (gradients[place] as number) -
+      (gradientMean[feature] as number) -
+      correction;
     return (scales[feature] as number) * factor * slope;
   });
-  const scaleGradient = productMean.map((value, i) => value * perFeature * (inverse[i] as number));
+  const scaleGradient = productMean.map(
+    (value, i) => value * perFeature * (inverse[i] as number),
+  );
   const offsetGradient = gradientMean.map((value) => value * perFeature);
-  return [made(operand, result), made(scale, scaleGradient), made(scale, offsetGradient)];
+  return [
+    made(operand, result),
+    made(scale, scaleGradient),
+    made(scale, offsetGradient),
+  ];
 }

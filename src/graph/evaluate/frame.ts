@@ -14,7 +14,12 @@ import type {
   GraphValue,
   TensorType,
 } from "../ops/index.ts";
-import { isComplexElement, isFloatElement, isTensor, typeText } from "../ops/index.ts";
+import {
+  isComplexElement,
+  isFloatElement,
+  isTensor,
+  typeText,
+} from "../ops/index.ts";
 import type { Datum, Tensor, TokenDatum } from "./datum.ts";
 import { datumText } from "./datum.ts";
 
@@ -34,7 +39,11 @@ export type Request =
       readonly value: readonly Datum[];
     }
   | { readonly kind: "receive"; readonly channel: string }
-  | { readonly kind: "send"; readonly channel: string; readonly value: readonly Datum[] }
+  | {
+      readonly kind: "send";
+      readonly channel: string;
+      readonly value: readonly Datum[];
+    }
   | { readonly kind: "infeed" }
   | { readonly kind: "outfeed"; readonly value: readonly Datum[] };
 
@@ -89,7 +98,8 @@ export class Frame {
 
   datum(value: GraphValue): Datum {
     const datum = this.#values.get(value);
-    if (datum === undefined) throw new Error(`value ${value.id} is used before it is defined`);
+    if (datum === undefined)
+      throw new Error(`value ${value.id} is used before it is defined`);
     return datum;
   }
 
@@ -109,7 +119,8 @@ export class Frame {
 
   /** The type that a value's tensor has here. */
   typeOf(value: GraphValue, op: AnyGraphOp): TensorType {
-    if (!isTensor(value.type)) throw unsupported(op, `it has the type ${typeText(value.type)}`);
+    if (!isTensor(value.type))
+      throw unsupported(op, `it has the type ${typeText(value.type)}`);
     const { element, shape } = value.type;
     return { kind: "tensor", element: this.stored(element), shape };
   }
@@ -117,7 +128,8 @@ export class Frame {
   /** The type of an op's result. */
   result(op: AnyGraphOp, index = 0): TensorType {
     const value = op.results[index];
-    if (value === undefined) throw new Error(`${op.kind} has no result ${index}`);
+    if (value === undefined)
+      throw new Error(`${op.kind} has no result ${index}`);
     return this.typeOf(value, op);
   }
 

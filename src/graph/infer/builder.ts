@@ -11,7 +11,12 @@ import type { Location } from "../../support/location.ts";
 import type { AttributeMap } from "../ops/attribute.ts";
 import { graphOp, graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
-import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
+import type {
+  GraphAttributes,
+  GraphOpKind,
+  GraphOperands,
+  GraphRegions,
+} from "../ops/table.ts";
 import type { GraphType } from "../ops/types.ts";
 import { inferTypes } from "./index.ts";
 
@@ -21,7 +26,10 @@ export interface Origin {
   readonly location: Location;
 }
 
-export const noOrigin: Origin = Object.freeze({ name: "", location: unknownLocation });
+export const noOrigin: Origin = Object.freeze({
+  name: "",
+  location: unknownLocation,
+});
 
 /** What only some ops need. */
 export interface OpDetails<K extends GraphOpKind> {
@@ -49,10 +57,25 @@ export class GraphBuilder {
     const regions = details.regions ?? ({} as GraphRegions<K>);
     const { location, name } = this.origin;
     const declared = details.types ?? [];
-    const types = inferTypes<K>({ kind, operands, attributes, regions, declared, location });
+    const types = inferTypes<K>({
+      kind,
+      operands,
+      attributes,
+      regions,
+      declared,
+      location,
+    });
     const results = types.map((type) => graphValue(type));
     const { extra } = details;
-    const op = graphOp(kind, { operands, attributes, regions, results, location, name, extra });
+    const op = graphOp(kind, {
+      operands,
+      attributes,
+      regions,
+      results,
+      location,
+      name,
+      extra,
+    });
     this.ops.push(op as AnyGraphOp);
     return results;
   }
@@ -77,7 +100,10 @@ export class GraphBuilder {
   /** A region whose body is built from its parameters. */
   region(
     types: readonly GraphType[],
-    body: (inner: GraphBuilder, parameters: readonly GraphValue[]) => readonly GraphValue[],
+    body: (
+      inner: GraphBuilder,
+      parameters: readonly GraphValue[],
+    ) => readonly GraphValue[],
   ): GraphRegion {
     const parameters = types.map((type) => graphValue(type));
     const inner = new GraphBuilder(this.origin);

@@ -8,7 +8,12 @@ import type { Location } from "../../support/location.ts";
 import { elementKind } from "../ops/elements.ts";
 import type { ElementKind } from "../ops/elements.ts";
 import type { GraphRegion, GraphValue } from "../ops/node.ts";
-import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
+import type {
+  GraphAttributes,
+  GraphOpKind,
+  GraphOperands,
+  GraphRegions,
+} from "../ops/table.ts";
 import { isTensor, sameType, tensorType, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 
@@ -21,9 +26,13 @@ export interface Draft<K extends GraphOpKind = GraphOpKind> {
   readonly location: Location;
 }
 
-export type InferRule<K extends GraphOpKind> = (draft: Draft<K>) => readonly GraphType[];
+export type InferRule<K extends GraphOpKind> = (
+  draft: Draft<K>,
+) => readonly GraphType[];
 
-export type InferRules<K extends GraphOpKind> = { readonly [N in K]: InferRule<N> };
+export type InferRules<K extends GraphOpKind> = {
+  readonly [N in K]: InferRule<N>;
+};
 
 export function reject(
   draft: Draft,
@@ -33,13 +42,25 @@ export function reject(
   found: string,
 ): never {
   const { kind, location } = draft;
-  throw new TilewrightError({ code, message: `${kind}: ${message}`, location, expected, found });
+  throw new TilewrightError({
+    code,
+    message: `${kind}: ${message}`,
+    location,
+    expected,
+    found,
+  });
 }
 
 /** The type of an operand that has to be a tensor of a known shape. */
 export function tensorOf(draft: Draft, value: GraphValue): TensorType {
   if (isTensor(value.type)) return value.type;
-  return reject(draft, "TW9102", "an operand is no tensor", "a tensor", typeText(value.type));
+  return reject(
+    draft,
+    "TW9102",
+    "an operand is no tensor",
+    "a tensor",
+    typeText(value.type),
+  );
 }
 
 /** The type that the op was declared to have; ops whose operands say nothing of it need one. */
@@ -47,7 +68,13 @@ export function declaredTensor(draft: Draft, index = 0): TensorType {
   const type = draft.declared[index];
   if (type !== undefined && isTensor(type)) return type;
   const found = type === undefined ? "nothing" : typeText(type);
-  return reject(draft, "TW9106", "the result's type has to be given", "a tensor type", found);
+  return reject(
+    draft,
+    "TW9106",
+    "the result's type has to be given",
+    "a tensor type",
+    found,
+  );
 }
 
 export function shapeText(shape: readonly number[]): string {
@@ -70,7 +97,10 @@ export function requireKinds(
 }
 
 /** Fails unless all operands have one type, which is returned. */
-export function requireSame(draft: Draft, values: readonly GraphValue[]): TensorType {
+export function requireSame(
+  draft: Draft,
+  values: readonly GraphValue[],
+): TensorType {
   const [first, ...rest] = values.map((value) => tensorOf(draft, value));
   if (first === undefined) throw new Error("an op has operands");
   const other = rest.find((type) => !sameType(type, first));
@@ -84,8 +114,14 @@ export function requireSame(draft: Draft, values: readonly GraphValue[]): Tensor
   );
 }
 
-export function sameShape(left: readonly number[], right: readonly number[]): boolean {
-  return left.length === right.length && left.every((extent, axis) => extent === right[axis]);
+export function sameShape(
+  left: readonly number[],
+  right: readonly number[],
+): boolean {
+  return (
+    left.length === right.length &&
+    left.every((extent, axis) => extent === right[axis])
+  );
 }
 
 export function requireShape(
@@ -95,7 +131,13 @@ export function requireShape(
   found: readonly number[],
 ): void {
   if (!sameShape(expected, found))
-    reject(draft, "TW9104", `${what} do not fit`, shapeText(expected), shapeText(found));
+    reject(
+      draft,
+      "TW9104",
+      `${what} do not fit`,
+      shapeText(expected),
+      shapeText(found),
+    );
 }
 
 export function requireFit(
@@ -115,7 +157,9 @@ export function requireAxes(
   axes: readonly number[],
   rank: number,
 ): void {
-  const valid = axes.every((axis) => Number.isInteger(axis) && axis >= 0 && axis < rank);
+  const valid = axes.every(
+    (axis) => Number.isInteger(axis) && axis >= 0 && axis < rank,
+  );
   if (!valid || new Set(axes).size !== axes.length)
     reject(
       draft,
@@ -133,13 +177,20 @@ export function requireCount(
   count: number,
 ): void {
   if (list.length !== count)
-    reject(draft, "TW9104", `${name} has another length`, `${count}`, `${list.length}`);
+    reject(
+      draft,
+      "TW9104",
+      `${name} has another length`,
+      `${count}`,
+      `${list.length}`,
+    );
 }
 
 /** The extent of an axis that is known to be there. */
 export function extentOf(shape: readonly number[], axis: number): number {
   const extent = shape[axis];
-  if (extent === undefined) throw new Error(`axis ${axis} of ${shapeText(shape)}`);
+  if (extent === undefined)
+    throw new Error(`axis ${axis} of ${shapeText(shape)}`);
   return extent;
 }
 
@@ -177,9 +228,16 @@ function requireTypes(
 ): void {
   const found = values.map(({ type }) => type);
   const equal =
-    found.length === types.length && types.every((type, i) => sameType(type, found[i] ?? type));
+    found.length === types.length &&
+    types.every((type, i) => sameType(type, found[i] ?? type));
   if (!equal)
-    reject(draft, "TW9105", `a region's ${what} are others`, typesText(types), typesText(found));
+    reject(
+      draft,
+      "TW9105",
+      `a region's ${what} are others`,
+      typesText(types),
+      typesText(found),
+    );
 }
 
 /** The single tensors that a region returns; used where their element decides the op's result. */
@@ -189,7 +247,10 @@ export function scalarResults(
   count: number,
 ): readonly TensorType[] {
   const found = region.results.map(({ type }) => type);
-  if (found.length === count && found.every((type) => isTensor(type) && type.shape.length === 0))
+  if (
+    found.length === count &&
+    found.every((type) => isTensor(type) && type.shape.length === 0)
+  )
     return found as readonly TensorType[];
   return reject(
     draft,

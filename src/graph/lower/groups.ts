@@ -9,14 +9,18 @@
  *
  * A map is kept rather than computed again where that would be dear: where several kernels use it, or where a kernel
  * looks at its elements many times (products, windows, gathers, broadcasts). Views cost nothing and are never kept for
- * either reason; what they are views of is.
+ * either reason; what they are views of is. Nor is a map kept for several kernels if what it is made from has no more
+ * bytes than it has itself: reading that instead takes no longer, and saves the writing and the memory.
+ *
+ *   bf16 scores ──convert, scale, mask──▶ f32      half the bytes: each kernel that needs them converts them again
  */
 import { capturesOf } from "../ops/captures.ts";
+import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { operandsOf, regionsOf } from "../ops/traverse.ts";
 import { isTensor, sizeOf } from "../ops/types.ts";
-import { loweringOf, tiledKernelOf } from "./record.ts";
+import { libraryCallOf, loweringOf, tiledKernelOf } from "./record.ts";
 
 /** Kinds that look at elements of their operands more than once, or at all of several operands for each element. */
 const rereading: ReadonlySet<GraphOpKind> = new Set<GraphOpKind>([
@@ -38,11 +42,16 @@ function countOf({ type }: GraphValue): number {
 }
 
 function isRereading(op: AnyGraphOp): boolean {
-  if (op.kind === "stablehlo.concatenate") return op.operands.inputs.length > fewParts;
+  if (op.kind === "stablehlo.concatenate")
+    return op.operands.inputs.length > fewParts;
   if (op.kind !== "stablehlo.broadcast_in_dim") return rereading.has(op.kind);
   const [result] = op.results;
   const { operand } = op.operands;
-  return result !== undefined && countOf(operand) > 1 && countOf(result) > countOf(operand);
+  return (
+    result !== undefined &&
+    countOf(operand) > 1 &&
+    countOf(result) > countOf(operand)
+  );
 }
 
 /** Values that an op uses: its operands, and what its regions use of what is around them. */
@@ -59,6 +68,47 @@ export function isSplat(op: AnyGraphOp): boolean {
   );
 }
 
+/** What a map is computed from where nothing between is kept: values with memory, and how many ops that takes. */
+interface Origin {
+  readonly sources: ReadonlySet<GraphValue>;
+  readonly ops: number;
+}
+
+/** More ops than these are not computed again. */
+const mostRecomputed = 40;
+/** A source that is so much smaller than what is made from it counts as nothing. */
+const smallPart = 16;
+
+function bytesOf(value: GraphValue): number {
+  if (!isTensor(value.type)) return 0;
+  return countOf(value) * Math.ceil(elements[value.type.element].bits / 8);
+}
+
+/** The maps that are as cheaply computed again as read. */
+function cheapMaps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
+  const cheap = new Set<AnyGraphOp>();
+  const origins = new Map<GraphValue, Origin>();
+  for (const op of region.ops) {
+    if (loweringOf(op).form !== "map" || regionsOf(op).length > 0) continue;
+    const sources = new Set<GraphValue>();
+    let ops = 1;
+    for (const operand of operandsOf(op)) {
+      const origin = origins.get(operand);
+      ops += origin?.ops ?? 0;
+      for (const source of origin?.sources ?? [operand]) sources.add(source);
+    }
+    const bytes = Math.max(...op.results.map(bytesOf));
+    const read = [...sources]
+      .map(bytesOf)
+      .filter((own) => own * smallPart > bytes)
+      .reduce((total, own) => total + own, 0);
+    if (read > bytes || ops > mostRecomputed) continue;
+    cheap.add(op);
+    for (const value of op.results) origins.set(value, { sources, ops });
+  }
+  return cheap;
+}
+
 /** How the values of one op are used. */
 class Usage {
   readonly kernels = new Set<AnyGraphOp>();
@@ -68,13 +118,16 @@ class Usage {
 
 /** The ops of a region whose results have memory. */
 export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
-  const definitions = new Map(region.ops.flatMap((op) => op.results.map((value) => [value, op])));
+  const definitions = new Map(
+    region.ops.flatMap((op) => op.results.map((value) => [value, op])),
+  );
   const usages = new Map(region.ops.map((op) => [op, new Usage()]));
   const usageOf = (value: GraphValue): Usage | undefined => {
     const op = definitions.get(value);
     return op === undefined ? undefined : usages.get(op);
   };
   const kept = new Set<AnyGraphOp>();
+  const cheap = cheapMaps(region);
   // A splat is written wherever it has to be, so it needs no memory of its own to be handed on.
   const isWritten = (value: GraphValue): boolean => {
     const op = definitions.get(value);
@@ -86,13 +139,14 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
   }
   for (const op of region.ops.toReversed()) {
     const own = usages.get(op) ?? new Usage();
-    if (isKept(op, own)) kept.add(op);
+    if (isKept(op, own, cheap.has(op))) kept.add(op);
     const isRoot = kept.has(op);
     for (const value of usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
       usage.isKept ||= needsMemory(op, value, isWritten(value));
-      for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
+      for (const kernel of isRoot ? [op] : own.kernels)
+        usage.kernels.add(kernel);
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
     }
   }
@@ -100,10 +154,18 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 }
 
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
-function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boolean {
+function needsMemory(
+  op: AnyGraphOp,
+  value: GraphValue,
+  isWritten: boolean,
+): boolean {
   const { form } = loweringOf(op);
   if (form === "map") return false;
-  if (form === "fold") return tiledKernelOf(op)?.loadsWindows === true;
+  if (form === "fold")
+    return (
+      libraryCallOf(op) !== undefined ||
+      tiledKernelOf(op)?.loadsWindows === true
+    );
   return form !== "control" || isAsked(op, value) || !isWritten;
 }
 
@@ -113,13 +175,13 @@ function isAsked(op: AnyGraphOp, value: GraphValue): boolean {
   return op.kind === "stablehlo.case" && op.operands.index === value;
 }
 
-function isKept(op: AnyGraphOp, usage: Usage): boolean {
+function isKept(op: AnyGraphOp, usage: Usage, isCheap: boolean): boolean {
   const lowering = loweringOf(op);
   if (lowering.form === "none") return false;
   if (lowering.form !== "map") return true;
   if (op.kind === "stablehlo.constant") return usage.isKept || !isSplat(op);
   if (usage.isKept) return true;
-  return !lowering.isFree && (usage.kernels.size > 1 || usage.isReread);
+  return !lowering.isFree && ((usage.kernels.size > 1 && !isCheap) || usage.isReread);
 }
 
 /** What a kernel is made of: the ops that are computed in it, in order, and the values that it loads. */
@@ -142,7 +204,8 @@ export function coneOf(
       return;
     }
     const op = definitions.get(value);
-    if (op === undefined) throw new Error(`value ${value.id} has neither memory nor an op`);
+    if (op === undefined)
+      throw new Error(`value ${value.id} has neither memory nor an op`);
     if (ops.has(op)) return;
     usesOf(op).forEach(visit);
     ops.add(op);

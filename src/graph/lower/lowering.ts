@@ -19,6 +19,7 @@ import type { GraphBuilder } from "../infer/builder.ts";
 import type { GraphModule, GraphOp, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import type { PointContext } from "./context.ts";
+import type { LibraryCall } from "./library.ts";
 import type { Points } from "./points/points.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
@@ -52,9 +53,16 @@ export type Lowering<K extends GraphOpKind> =
       readonly form: "fold";
       readonly rule: PointRule<K>;
       /** A kernel over larger tiles, for the shapes and types that have one. */
-      readonly tiled?: ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
+      readonly tiled?:
+        ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
+      /** An operation of the library, which goes before both. */
+      readonly library?:
+        ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
     }
-  | { readonly form: "steps"; readonly steps: (op: GraphOp<K>) => readonly KernelStep[] }
+  | {
+      readonly form: "steps";
+      readonly steps: (op: GraphOp<K>) => readonly KernelStep[];
+    }
   | {
       readonly form: "expand";
       readonly to: (
@@ -63,14 +71,19 @@ export type Lowering<K extends GraphOpKind> =
         module: GraphModule,
       ) => readonly GraphValue[];
     }
-  | { readonly form: "alias"; readonly operands: (op: GraphOp<K>) => readonly GraphValue[] }
+  | {
+      readonly form: "alias";
+      readonly operands: (op: GraphOp<K>) => readonly GraphValue[];
+    }
   | { readonly form: "control" }
   | { readonly form: "check" }
   | { readonly form: "none" }
   | { readonly form: "choose"; readonly by: (op: GraphOp<K>) => Lowering<K> }
   | { readonly form: "refuse"; readonly reason: string };
 
-export type Lowerings<K extends GraphOpKind> = { readonly [N in K]: Lowering<N> };
+export type Lowerings<K extends GraphOpKind> = {
+  readonly [N in K]: Lowering<N>;
+};
 
 export function map<K extends GraphOpKind>(rule: PointRule<K>): Lowering<K> {
   return { form: "map", isFree: false, rule };
@@ -88,6 +101,8 @@ export function fold<K extends GraphOpKind>(
   return { form: "fold", rule, tiled };
 }
 
-export function refuse(reason: string): Lowering<GraphOpKind> & { readonly form: "refuse" } {
+export function refuse(
+  reason: string,
+): Lowering<GraphOpKind> & { readonly form: "refuse" } {
   return { form: "refuse", reason };
 }

@@ -2,10 +2,20 @@
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
-import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
+import {
+  expandGradient,
+  expandInference,
+  expandTraining,
+} from "../transform/expand/batch-norm.ts";
 import { expandComposite, largest } from "./expand/library.ts";
-import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
+import {
+  expandCholesky,
+  expandEinsum,
+  expandTriangularSolve,
+} from "./expand/linear-algebra.ts";
 import { expandScan } from "../transform/expand/scan.ts";
+import { libraryProduct } from "./library.ts";
+import type { LibraryCall } from "./library.ts";
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
@@ -20,7 +30,9 @@ import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
 const between = refuse("it works between devices");
-const withHost = refuse("it exchanges values with the host while the program runs");
+const withHost = refuse(
+  "it exchanges values with the host while the program runs",
+);
 const complexNumbers = refuse("devices have no complex numbers");
 const control = { form: "control" } as const;
 const check = { form: "check" } as const;
@@ -28,10 +40,19 @@ const none = { form: "none" } as const;
 
 /** Ops that only say how to differentiate. */
 const derivativeLowerings: Lowerings<keyof typeof meanings> = {
-  "tilewright.custom_vjp": { form: "expand", to: meanings["tilewright.custom_vjp"] },
-  "tilewright.checkpoint": { form: "expand", to: meanings["tilewright.checkpoint"] },
+  "tilewright.custom_vjp": {
+    form: "expand",
+    to: meanings["tilewright.custom_vjp"],
+  },
+  "tilewright.checkpoint": {
+    form: "expand",
+    to: meanings["tilewright.checkpoint"],
+  },
   "tilewright.name": { form: "expand", to: meanings["tilewright.name"] },
-  "tilewright.stop_gradient": { form: "expand", to: meanings["tilewright.stop_gradient"] },
+  "tilewright.stop_gradient": {
+    form: "expand",
+    to: meanings["tilewright.stop_gradient"],
+  },
 };
 
 export const lowerings: Lowerings<GraphOpKind> = {
@@ -40,8 +61,9 @@ export const lowerings: Lowerings<GraphOpKind> = {
   ...reductionLowerings,
   ...derivativeLowerings,
   "stablehlo.scatter": fold(scatterAt),
-  "stablehlo.dot_general": fold(
-    (op, points, context) =>
+  "stablehlo.dot_general": {
+    form: "fold",
+    rule: (op, points, context) =>
       dotAt(
         op,
         op.operands.lhs,
@@ -51,10 +73,18 @@ export const lowerings: Lowerings<GraphOpKind> = {
         context,
         op.attributes.algorithm,
       ),
-    tiledMatmul,
-  ),
+    tiled: tiledMatmul,
+    library: libraryProduct,
+  },
   "stablehlo.dot": fold((op, points, context) =>
-    dotAt(op, op.operands.lhs, op.operands.rhs, plainDotNumbers(op.operands.lhs), points, context),
+    dotAt(
+      op,
+      op.operands.lhs,
+      op.operands.rhs,
+      plainDotNumbers(op.operands.lhs),
+      points,
+      context,
+    ),
   ),
   "stablehlo.einsum": { form: "expand", to: expandEinsum },
   "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
@@ -66,7 +96,9 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.batch_norm_inference": { form: "expand", to: expandInference },
   "stablehlo.batch_norm_training": { form: "expand", to: expandTraining },
   "stablehlo.batch_norm_grad": { form: "expand", to: expandGradient },
-  "stablehlo.rng": refuse("its numbers come from nowhere: rng_bit_generator has a state"),
+  "stablehlo.rng": refuse(
+    "its numbers come from nowhere: rng_bit_generator has a state",
+  ),
   "stablehlo.rng_bit_generator": generatorLowering,
   "stablehlo.while": control,
   "stablehlo.case": control,
@@ -80,7 +112,10 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.custom_call": callLowering,
   "stablehlo.tuple": refuse("devices have no tuples"),
   "stablehlo.get_tuple_element": refuse("devices have no tuples"),
-  "sdy.sharding_constraint": { form: "alias", operands: ({ operands }) => [operands.input] },
+  "sdy.sharding_constraint": {
+    form: "alias",
+    operands: ({ operands }) => [operands.input],
+  },
   "sdy.manual_computation": between,
   foreign: refuse("it is of no known dialect"),
   "stablehlo.replica_id": between,
@@ -126,6 +161,12 @@ export function loweringOf(op: AnyGraphOp): AnyLowering {
   // The kind picks the lowering, which TypeScript cannot see.
   const found = lowerings[op.kind] as unknown as AnyLowering;
   return found.form === "choose" ? found.by(op as never) : found;
+}
+
+/** The operation of the library that makes an op's result. */
+export function libraryCallOf(op: AnyGraphOp): LibraryCall | undefined {
+  const lowering = loweringOf(op);
+  return lowering.form === "fold" ? lowering.library?.(op as never) : undefined;
 }
 
 /** The kernel over larger tiles that an op has for its shapes and types. */

@@ -107,7 +107,10 @@ export type AttributeMap = ReadonlyMap<string, Attribute>;
 
 export const unitAttribute: UnitAttribute = Object.freeze({ kind: "unit" });
 
-export function integerAttribute(value: number | bigint, type = "i64"): IntegerAttribute {
+export function integerAttribute(
+  value: number | bigint,
+  type = "i64",
+): IntegerAttribute {
   return Object.freeze({ kind: "integer", value: BigInt(value), type });
 }
 
@@ -127,7 +130,10 @@ export function listAttribute(items: readonly Attribute[]): ListAttribute {
   return Object.freeze({ kind: "list", items });
 }
 
-export function arrayAttribute(element: string, items: readonly string[]): ArrayAttribute {
+export function arrayAttribute(
+  element: string,
+  items: readonly string[],
+): ArrayAttribute {
   return Object.freeze({ kind: "array", element, items });
 }
 
@@ -135,6 +141,9 @@ export function denseAttribute(literal: Literal): DenseAttribute {
   return Object.freeze({ kind: "dense", literal });
 }
 
-export function dialectAttribute(name: string, body: string | undefined): DialectAttribute {
+export function dialectAttribute(
+  name: string,
+  body: string | undefined,
+): DialectAttribute {
   return Object.freeze({ kind: "dialect", name, body });
 }

@@ -1,8 +1,21 @@
 /** Ops of the CHLO dialect, which JAX prints for functions that StableHLO lacks. */
-import { flag, integer, list, optional, raggedDotNumbers, withDefault, words } from "./forms.ts";
+import {
+  flag,
+  integer,
+  list,
+  optional,
+  raggedDotNumbers,
+  withDefault,
+  words,
+} from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
-const pure = { attributes: {}, regions: {}, effect: "none", text: "arrow" } as const;
+const pure = {
+  attributes: {},
+  regions: {},
+  effect: "none",
+  text: "arrow",
+} as const;
 
 function unary(summary: string) {
   return { ...pure, summary, operands: { operand: "one" } } as const;
@@ -16,7 +29,9 @@ export const chloOps = defineGraphOps({
   "chlo.asinh": unary("Inverse hyperbolic sine."),
   "chlo.atan": unary("Inverse tangent."),
   "chlo.atanh": unary("Inverse hyperbolic tangent."),
-  "chlo.bessel_i1e": unary("Bessel function of order one, scaled by exp(-|x|)."),
+  "chlo.bessel_i1e": unary(
+    "Bessel function of order one, scaled by exp(-|x|).",
+  ),
   "chlo.conj": unary("Complex conjugate."),
   "chlo.cosh": unary("Hyperbolic cosine."),
   "chlo.digamma": unary("Derivative of lgamma."),
@@ -30,20 +45,29 @@ export const chloOps = defineGraphOps({
   "chlo.sinh": unary("Hyperbolic sine."),
   "chlo.square": unary("x · x."),
   "chlo.tan": unary("Tangent."),
-  "chlo.next_after": { ...pure, summary: "One step towards y.", operands: { x: "one", y: "one" } },
+  "chlo.next_after": {
+    ...pure,
+    summary: "One step towards y.",
+    operands: { x: "one", y: "one" },
+  },
   "chlo.polygamma": {
     ...pure,
     summary: "Derivative n of digamma.",
     operands: { n: "one", x: "one" },
   },
-  "chlo.zeta": { ...pure, summary: "Hurwitz zeta function.", operands: { x: "one", q: "one" } },
+  "chlo.zeta": {
+    ...pure,
+    summary: "Hurwitz zeta function.",
+    operands: { x: "one", q: "one" },
+  },
   "chlo.mulhi": {
     ...pure,
     summary: "High half of the double-width product.",
     operands: { lhs: "one", rhs: "one" },
   },
   "chlo.top_k": {
-    summary: "The k largest elements of the last axis, in order, and their indices.",
+    summary:
+      "The k largest elements of the last axis, in order, and their indices.",
     operands: { operand: "one" },
     attributes: { k: integer },
     regions: {},
@@ -55,7 +79,9 @@ export const chloOps = defineGraphOps({
     operands: { lhs: "one", rhs: "one", group_sizes: "one" },
     attributes: {
       ragged_dot_dimension_numbers: raggedDotNumbers,
-      precision_config: optional(list(words("precision", ["DEFAULT", "HIGH", "HIGHEST"], "chlo"))),
+      precision_config: optional(
+        list(words("precision", ["DEFAULT", "HIGH", "HIGHEST"], "chlo")),
+      ),
     },
     regions: {},
     effect: "none",

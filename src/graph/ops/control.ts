@@ -22,7 +22,8 @@ export const controlOps = defineGraphOps({
     text: "while",
   },
   "stablehlo.case": {
-    summary: "One of several regions by an index; the last where it is out of range.",
+    summary:
+      "One of several regions by an index; the last where it is out of range.",
     operands: { index: "one" },
     attributes: {},
     regions: { branches: "many" },
@@ -110,13 +111,18 @@ export const controlOps = defineGraphOps({
   "sdy.manual_computation": {
     summary: "A computation on the shards of its operands.",
     operands: { tensors: "many" },
-    attributes: { in_shardings: attribute, out_shardings: attribute, manual_axes: attribute },
+    attributes: {
+      in_shardings: attribute,
+      out_shardings: attribute,
+      manual_axes: attribute,
+    },
     regions: { body: "one" },
     effect: "regions",
     text: "manual_computation",
   },
   foreign: {
-    summary: "An op that the table does not have: kept and printed, refused where it would run.",
+    summary:
+      "An op that the table does not have: kept and printed, refused where it would run.",
     operands: { inputs: "many" },
     attributes: { op_name: text },
     regions: { bodies: "many" },

@@ -17,7 +17,10 @@ const grouped = {
   replica_groups: groups,
   channel_handle: optional(channelHandle),
 } as const;
-const globalGroups = { ...grouped, use_global_device_ids: withDefault(unit, false) } as const;
+const globalGroups = {
+  ...grouped,
+  use_global_device_ids: withDefault(unit, false),
+} as const;
 const transfer = {
   channel_handle: channelHandle,
   is_host_transfer: withDefault(flag, false),
@@ -87,7 +90,8 @@ export const distributionOps = defineGraphOps({
     text: "generic",
   },
   "stablehlo.collective_reduce": {
-    summary: "all_reduce of which the first process of each group alone has the result.",
+    summary:
+      "all_reduce of which the first process of each group alone has the result.",
     operands: { operand: "one" },
     attributes: grouped,
     regions: { computation: "one" },
@@ -97,7 +101,10 @@ export const distributionOps = defineGraphOps({
   "stablehlo.collective_permute": {
     summary: "Operands sent along pairs of processes.",
     operands: { operand: "one" },
-    attributes: { source_target_pairs: rows, channel_handle: optional(channelHandle) },
+    attributes: {
+      source_target_pairs: rows,
+      channel_handle: optional(channelHandle),
+    },
     regions: {},
     effect: "always",
     text: "generic",
@@ -129,7 +136,10 @@ export const distributionOps = defineGraphOps({
   "stablehlo.infeed": {
     summary: "Takes from the queue of the host.",
     operands: { token: "one" },
-    attributes: { infeed_config: withDefault(text, ""), layout: optional(attribute) },
+    attributes: {
+      infeed_config: withDefault(text, ""),
+      layout: optional(attribute),
+    },
     regions: {},
     effect: "always",
     text: "generic",

@@ -12,7 +12,12 @@
 import { unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Attribute, AttributeMap } from "./attribute.ts";
-import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "./table.ts";
+import type {
+  GraphAttributes,
+  GraphOpKind,
+  GraphOperands,
+  GraphRegions,
+} from "./table.ts";
 import type { GraphType } from "./types.ts";
 
 export interface GraphValue<T extends GraphType = GraphType> {
@@ -35,7 +40,9 @@ export interface GraphOp<K extends GraphOpKind = GraphOpKind> {
 }
 
 /** An op of any kind, as a union that narrows on `kind`. */
-export type AnyGraphOp = { readonly [K in GraphOpKind]: GraphOp<K> }[GraphOpKind];
+export type AnyGraphOp = {
+  readonly [K in GraphOpKind]: GraphOp<K>;
+}[GraphOpKind];
 
 export interface GraphRegion {
   readonly parameters: readonly GraphValue[];
@@ -69,7 +76,10 @@ export interface GraphModule {
   readonly foreign: readonly ForeignEntry[];
 }
 
-export const noAttributes: ReadonlyMap<string, Attribute> = new Map<string, Attribute>();
+export const noAttributes: ReadonlyMap<string, Attribute> = new Map<
+  string,
+  Attribute
+>();
 
 let nextId = 0;
 
@@ -101,7 +111,12 @@ export function moduleOf(body: GraphRegion): GraphModule {
     location: unknownLocation,
   });
   const functions = new Map([["main", main]]);
-  return Object.freeze({ name: "", functions, attributes: noAttributes, foreign: [] });
+  return Object.freeze({
+    name: "",
+    functions,
+    attributes: noAttributes,
+    foreign: [],
+  });
 }
 
 /** What an op is made from; the name, the location and what nobody reads may be left out. */
@@ -115,9 +130,13 @@ export interface GraphOpParts<K extends GraphOpKind> {
   readonly extra?: AttributeMap | undefined;
 }
 
-export function graphOp<K extends GraphOpKind>(kind: K, parts: GraphOpParts<K>): GraphOp<K> {
+export function graphOp<K extends GraphOpKind>(
+  kind: K,
+  parts: GraphOpParts<K>,
+): GraphOp<K> {
   const { operands, attributes, regions, results } = parts;
-  for (const part of [operands, attributes, regions, results]) Object.freeze(part);
+  for (const part of [operands, attributes, regions, results])
+    Object.freeze(part);
   return Object.freeze({
     kind,
     operands,

@@ -30,7 +30,12 @@ const convolutionAttributes = {
 } as const;
 
 export const fftTypes = ["FFT", "IFFT", "RFFT", "IRFFT"] as const;
-export const transposes = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"] as const;
+export const transposes = [
+  "TRANSPOSE_INVALID",
+  "NO_TRANSPOSE",
+  "TRANSPOSE",
+  "ADJOINT",
+] as const;
 export const rngAlgorithms = ["DEFAULT", "THREE_FRY", "PHILOX"] as const;
 
 export const productOps = defineGraphOps({
@@ -122,7 +127,13 @@ export const productOps = defineGraphOps({
   },
   "stablehlo.batch_norm_inference": {
     summary: "Normalises with a given mean and variance.",
-    operands: { operand: "one", scale: "one", offset: "one", mean: "one", variance: "one" },
+    operands: {
+      operand: "one",
+      scale: "one",
+      offset: "one",
+      mean: "one",
+      variance: "one",
+    },
     attributes: { epsilon: real, feature_index: integer },
     regions: {},
     effect: "none",
@@ -138,7 +149,13 @@ export const productOps = defineGraphOps({
   },
   "stablehlo.batch_norm_grad": {
     summary: "Gradients of batch_norm_training.",
-    operands: { operand: "one", scale: "one", mean: "one", variance: "one", grad_output: "one" },
+    operands: {
+      operand: "one",
+      scale: "one",
+      mean: "one",
+      variance: "one",
+      grad_output: "one",
+    },
     attributes: { epsilon: real, feature_index: integer },
     regions: {},
     effect: "none",
@@ -147,7 +164,9 @@ export const productOps = defineGraphOps({
   "stablehlo.rng": {
     summary: "Random numbers that nobody can predict.",
     operands: { a: "one", b: "one", shape: "one" },
-    attributes: { rng_distribution: words("rng_distribution", ["UNIFORM", "NORMAL"]) },
+    attributes: {
+      rng_distribution: words("rng_distribution", ["UNIFORM", "NORMAL"]),
+    },
     regions: {},
     effect: "always",
     text: "function",

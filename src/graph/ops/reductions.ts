@@ -1,5 +1,12 @@
 /** Ops that combine elements by a region: reductions, windows, sorting. */
-import { flag, integer, integers, optional, rows, withDefault } from "./forms.ts";
+import {
+  flag,
+  integer,
+  integers,
+  optional,
+  rows,
+  withDefault,
+} from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
 export const reductionOps = defineGraphOps({
@@ -40,7 +47,10 @@ export const reductionOps = defineGraphOps({
   "stablehlo.sort": {
     summary: "Sorts along an axis by a comparator; all operands move together.",
     operands: { inputs: "many" },
-    attributes: { dimension: withDefault(integer, -1), is_stable: withDefault(flag, false) },
+    attributes: {
+      dimension: withDefault(integer, -1),
+      is_stable: withDefault(flag, false),
+    },
     regions: { comparator: "one" },
     effect: "regions",
     text: "generic",

@@ -26,7 +26,8 @@ export type RegionArity = "one" | "many";
  * | declared | `has_side_effect`  | no               | no                    |
  * | always   | no                 | no               | no                    |
  */
-export type GraphEffect = "none" | "wall" | "regions" | "callee" | "declared" | "always";
+export type GraphEffect =
+  "none" | "wall" | "regions" | "callee" | "declared" | "always";
 
 /**
  * The short form that text has for an op besides the generic one. The first five differ in their types
@@ -82,7 +83,9 @@ export interface GraphOpSchema {
 }
 
 type OperandValue<A> = A extends "many" ? readonly GraphValue[] : GraphValue;
-type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
+type OptionalOperands<T> = {
+  [N in keyof T]: T[N] extends "optional" ? N : never;
+}[keyof T];
 
 export type Operands<T> = {
   readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;
@@ -98,12 +101,14 @@ export type Attributes<T> = {
 } & { readonly [N in OptionalAttributes<T>]?: ValueOfForm<T[N]> | undefined };
 
 export type Regions<T> = {
-  readonly [N in keyof T]: T[N] extends "many" ? readonly GraphRegion[] : GraphRegion;
+  readonly [N in keyof T]: T[N] extends "many"
+    ? readonly GraphRegion[]
+    : GraphRegion;
 };
 
 /** Keeps a family's entries as literal types while checking their form. */
-export function defineGraphOps<const T extends { readonly [kind: string]: GraphOpSchema }>(
-  entries: T,
-): T {
+export function defineGraphOps<
+  const T extends { readonly [kind: string]: GraphOpSchema },
+>(entries: T): T {
   return Object.freeze(entries);
 }

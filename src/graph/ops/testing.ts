@@ -48,18 +48,23 @@ export const testingOps = defineGraphOps({
   },
   "check.expect_close": {
     ...check,
-    summary: "Fails unless the distance in units of the last place lies between two bounds.",
+    summary:
+      "Fails unless the distance in units of the last place lies between two bounds.",
     operands: { actual: "one", expected: "one" },
     attributes: {
       max_ulp_difference: withDefault(integer, 1),
       min_ulp_difference: withDefault(integer, 0),
     },
     text: "expect_types",
-    labels: { max_ulp_difference: "max_ulp_difference", min_ulp_difference: "min_ulp_difference" },
+    labels: {
+      max_ulp_difference: "max_ulp_difference",
+      min_ulp_difference: "min_ulp_difference",
+    },
   },
   "check.expect_serialized_eq": {
     ...check,
-    summary: "Fails unless all elements equal those that a probe wrote to a file.",
+    summary:
+      "Fails unless all elements equal those that a probe wrote to a file.",
     operands: { expected: "one" },
     attributes: { probe_id: text, iteration: withDefault(integer32, 0) },
     text: "expect",
@@ -69,7 +74,10 @@ export const testingOps = defineGraphOps({
     ...check,
     summary: "Runs a grid of programs, rows replicas, columns partitions.",
     operands: { inputs: "many" },
-    attributes: { programs: list(list(symbol)), infeed: optional(list(symbol)) },
+    attributes: {
+      programs: list(list(symbol)),
+      infeed: optional(list(symbol)),
+    },
     text: "generic",
   },
   "interpreter.print": {

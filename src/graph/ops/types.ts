@@ -37,7 +37,8 @@ export interface OpaqueType {
   readonly text: string;
 }
 
-export type GraphType = TensorType | TokenType | TupleType | FutureType | OpaqueType;
+export type GraphType =
+  TensorType | TokenType | TupleType | FutureType | OpaqueType;
 
 export const tokenType: TokenType = Object.freeze({ kind: "token" });
 
@@ -45,7 +46,11 @@ export function tensorType<E extends ElementType>(
   element: E,
   shape: readonly number[],
 ): TensorType<E> {
-  return Object.freeze({ kind: "tensor", element, shape: Object.freeze([...shape]) });
+  return Object.freeze({
+    kind: "tensor",
+    element,
+    shape: Object.freeze([...shape]),
+  });
 }
 
 export function tupleType(members: readonly GraphType[]): TupleType {
@@ -53,7 +58,10 @@ export function tupleType(members: readonly GraphType[]): TupleType {
 }
 
 export function futureType(members: readonly GraphType[]): FutureType {
-  return Object.freeze({ kind: "future", members: Object.freeze([...members]) });
+  return Object.freeze({
+    kind: "future",
+    members: Object.freeze([...members]),
+  });
 }
 
 export function opaqueType(text: string): OpaqueType {

@@ -17,6 +17,10 @@ interface Life {
 
 const alignment = 256;
 
+function isLaunch({ kind }: Step): boolean {
+  return kind === "launch" || kind === "operation";
+}
+
 function livesOf(steps: readonly Step[]): ReadonlyMap<Buffer, Life> {
   const lives = new Map<Buffer, Life>();
   let time = 0;
@@ -29,12 +33,14 @@ function livesOf(steps: readonly Step[]): ReadonlyMap<Buffer, Life> {
     const start = time++;
     const used = new Set(buffersOf(step));
     for (const list of innerSteps(step))
-      for (const inner of list) for (const buffer of visit(inner)) used.add(buffer);
+      for (const inner of list)
+        for (const buffer of visit(inner)) used.add(buffer);
     const end = time++;
     for (const buffer of used) {
       const life = lives.get(buffer);
       const isOutside = life !== undefined && life.first < start;
-      if (isOutside || step.kind !== "while") touch(buffer, step.kind === "launch" ? start : end);
+      if (isOutside || step.kind !== "while")
+        touch(buffer, isLaunch(step) ? start : end);
     }
     for (const buffer of buffersOf(step)) touch(buffer, end);
     return used;
@@ -58,7 +64,10 @@ export function placeBuffers(steps: readonly Step[]): {
     const own = lives.get(buffer) as Life;
     const taken = [...offsets]
       .filter(([other]) => meets(own, lives.get(other) as Life))
-      .map(([other, offset]) => ({ from: offset, to: offset + rounded(other.bytes) }))
+      .map(([other, offset]) => ({
+        from: offset,
+        to: offset + rounded(other.bytes),
+      }))
       .sort((left, right) => left.from - right.from);
     let offset = 0;
     for (const { from, to } of taken) {

@@ -8,6 +8,7 @@
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
+import type { Operation } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -39,6 +40,21 @@ export interface LaunchStep {
   readonly name: string;
 }
 
+/** An operation of the library: its arguments are buffers under shapes. */
+export interface OperationStep {
+  readonly kind: "operation";
+  readonly operation: Operation;
+  readonly inputs: readonly NamedBuffer[];
+  readonly outputs: readonly NamedBuffer[];
+  readonly name: string;
+}
+
+export interface NamedBuffer {
+  readonly name: string;
+  readonly buffer: Buffer;
+  readonly shape: readonly number[];
+}
+
 /** A loop; `trips` is how often it runs where that is known, and then nobody asks the predicate. */
 export interface WhileStep {
   readonly kind: "while";
@@ -64,7 +80,8 @@ export interface CheckStep {
   readonly operands: readonly Buffer[];
 }
 
-export type Step = LaunchStep | WhileStep | BranchStep | CheckStep;
+export type Step =
+  LaunchStep | OperationStep | WhileStep | BranchStep | CheckStep;
 
 export interface Plan {
   readonly name: string;
@@ -96,6 +113,8 @@ export function innerSteps(step: Step): readonly (readonly Step[])[] {
 /** Buffers that a step itself reads and writes. */
 export function buffersOf(step: Step): readonly Buffer[] {
   if (step.kind === "launch") return [...step.inputs, ...step.outputs];
+  if (step.kind === "operation")
+    return [...step.inputs, ...step.outputs].map(({ buffer }) => buffer);
   if (step.kind === "check") return step.operands;
   return [step.kind === "while" ? step.predicate : step.index];
 }

@@ -15,16 +15,27 @@ function readTail(
   name: string,
   value: Attribute,
 ): OpParts {
-  const attributes = new Map<string, Attribute>([[name, value], ...reader.optionalDictionary()]);
+  const attributes = new Map<string, Attribute>([
+    [name, value],
+    ...reader.optionalDictionary(),
+  ]);
   reader.scanner.expect(":");
-  return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
+  return {
+    operands,
+    attributes,
+    regions: noRegions,
+    resultTypes: reader.functionType(operands),
+  };
 }
 
 function without(attributes: AttributeMap, name: string): AttributeMap {
   return new Map([...attributes].filter(([key]) => key !== name));
 }
 
-function tailText({ operands, attributes, resultTypes }: OpParts, name: string): string {
+function tailText(
+  { operands, attributes, resultTypes }: OpParts,
+  name: string,
+): string {
   const types = functionTypeText(typesOf(operands), resultTypes);
   return `${trailingDictionary(without(attributes, name))} : ${types}`;
 }
@@ -63,12 +74,17 @@ export const compositeForm: FormRule = {
   read(reader) {
     const { scanner } = reader;
     const name = stringAttribute(scanner.string());
-    const operands = scanner.seesValue() ? scanner.commaSeparated(() => reader.operand()) : [];
+    const operands = scanner.seesValue()
+      ? scanner.commaSeparated(() => reader.operand())
+      : [];
     return readTail(reader, operands, "name", name);
   },
   write(op, parts, writer) {
     if (op.kind !== "stablehlo.composite") return undefined;
-    const operands = parts.operands.length === 0 ? "" : ` ${operandList(parts.operands, writer)}`;
+    const operands =
+      parts.operands.length === 0
+        ? ""
+        : ` ${operandList(parts.operands, writer)}`;
     return ` ${quoted(op.attributes.name)}${operands}${tailText(parts, "name")}`;
   },
 };

@@ -1,5 +1,9 @@
 /** Short forms of constants, slices, formats, tuples and checks against constants. */
-import { arrayAttribute, dialectAttribute, integerAttribute } from "../ops/attribute.ts";
+import {
+  arrayAttribute,
+  dialectAttribute,
+  integerAttribute,
+} from "../ops/attribute.ts";
 import type { Attribute } from "../ops/attribute.ts";
 import type { GraphType } from "../ops/types.ts";
 import { sameType, typeText } from "../ops/types.ts";
@@ -13,8 +17,13 @@ import { functionTypeText, resultTypesText, typesText } from "./types.ts";
 function typeOfConstant(reader: OpReader, value: Attribute): GraphType {
   if (value.kind === "dense") return value.literal.type;
   if (value.kind === "raw")
-    return { kind: "opaque", text: value.text.slice(value.text.indexOf("> : ") + "> : ".length) };
-  return reader.scanner.unexpected("a value such as `dense<1.0> : tensor<2xf32>`");
+    return {
+      kind: "opaque",
+      text: value.text.slice(value.text.indexOf("> : ") + "> : ".length),
+    };
+  return reader.scanner.unexpected(
+    "a value such as `dense<1.0> : tensor<2xf32>`",
+  );
 }
 
 export const constantForm: FormRule = {
@@ -26,7 +35,12 @@ export const constantForm: FormRule = {
       const attributes = reader.optionalDictionary();
       if (properties) scanner.expect(">");
       scanner.expect(":");
-      return { operands: [], attributes, regions: noRegions, resultTypes: reader.functionType([]) };
+      return {
+        operands: [],
+        attributes,
+        regions: noRegions,
+        resultTypes: reader.functionType([]),
+      };
     }
     const attributes = new Map(reader.optionalDictionary());
     const value = reader.attribute();
@@ -55,7 +69,8 @@ export const expectConstForm: FormRule = {
       scanner.expect("=");
       attributes.set(label, readBare(reader));
     }
-    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
+    for (const [key, value] of reader.optionalDictionary())
+      attributes.set(key, value);
     return { operands, attributes, regions: noRegions, resultTypes: [] };
   },
   write(_, { operands, attributes }, writer) {
@@ -81,7 +96,11 @@ export const sliceForm: FormRule = {
       const start = scanner.integer();
       scanner.expect(":");
       const limit = scanner.integer();
-      return { start, limit, stride: scanner.accept(":") ? scanner.integer() : 1 };
+      return {
+        start,
+        limit,
+        stride: scanner.accept(":") ? scanner.integer() : 1,
+      };
     });
     const field = (name: keyof Bounds): Attribute =>
       arrayAttribute(
@@ -95,12 +114,22 @@ export const sliceForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
+    return {
+      operands,
+      attributes,
+      regions: noRegions,
+      resultTypes: reader.functionType(operands),
+    };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.slice") return undefined;
-    const { start_indices: starts, limit_indices: limits, strides } = op.attributes;
-    if (starts.length !== limits.length || starts.length !== strides.length) return undefined;
+    const {
+      start_indices: starts,
+      limit_indices: limits,
+      strides,
+    } = op.attributes;
+    if (starts.length !== limits.length || starts.length !== strides.length)
+      return undefined;
     const bounds = starts.map((start, axis) => {
       const stride = strides[axis];
       return `${start}:${limits[axis]}${stride === 1 ? "" : `:${stride}`}`;
@@ -120,24 +149,33 @@ export const reducePrecisionForm: FormRule = {
     scanner.expect("format");
     scanner.expect("=");
     const format = scanner.word("a format such as e8m10");
-    const [, exponent, mantissa] = /^e(\d+)m(\d+)$/.exec(format) ?? scanner.unexpected("e8m10");
+    const [, exponent, mantissa] =
+      /^e(\d+)m(\d+)$/.exec(format) ?? scanner.unexpected("e8m10");
     const attributes = new Map<string, Attribute>([
       ["exponent_bits", integerAttribute(Number(exponent), "i32")],
       ["mantissa_bits", integerAttribute(Number(mantissa), "i32")],
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    const resultTypes = scanner.sees("(") ? reader.functionType(operands) : [reader.type()];
+    const resultTypes = scanner.sees("(")
+      ? reader.functionType(operands)
+      : [reader.type()];
     return { operands, attributes, regions: noRegions, resultTypes };
   },
   write(op, { operands, resultTypes }, writer) {
     const [operand] = operands;
     const [result] = resultTypes;
-    if (op.kind !== "stablehlo.reduce_precision" || operand === undefined || result === undefined)
+    if (
+      op.kind !== "stablehlo.reduce_precision" ||
+      operand === undefined ||
+      result === undefined
+    )
       return undefined;
     const { exponent_bits: exponent, mantissa_bits: mantissa } = op.attributes;
     const same = sameType(operand.type, result);
-    const types = same ? typeText(result) : functionTypeText([operand.type], resultTypes);
+    const types = same
+      ? typeText(result)
+      : functionTypeText([operand.type], resultTypes);
     const format = `e${exponent}m${mantissa}${trailingDictionary(op.extra)}`;
     return ` ${writer.value(operand)}, format = ${format} : ${types}`;
   },
@@ -156,7 +194,12 @@ export const tupleElementForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
+    return {
+      operands,
+      attributes,
+      regions: noRegions,
+      resultTypes: reader.functionType(operands),
+    };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.get_tuple_element") return undefined;
@@ -177,7 +220,10 @@ export const topKForm: FormRule = {
     scanner.expect("=");
     const k = integerAttribute(scanner.integer());
     scanner.expect(")");
-    const attributes = new Map<string, Attribute>([["k", k], ...reader.optionalDictionary()]);
+    const attributes = new Map<string, Attribute>([
+      ["k", k],
+      ...reader.optionalDictionary(),
+    ]);
     scanner.expect(":");
     if (scanner.sees("("))
       return {
@@ -188,7 +234,12 @@ export const topKForm: FormRule = {
       };
     reader.checkTypes(operands, [reader.type()]);
     scanner.expect("->");
-    return { operands, attributes, regions: noRegions, resultTypes: reader.resultTypes() };
+    return {
+      operands,
+      attributes,
+      regions: noRegions,
+      resultTypes: reader.resultTypes(),
+    };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "chlo.top_k") return undefined;
@@ -208,12 +259,18 @@ export const shardingForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return { operands, attributes, regions: noRegions, resultTypes: [reader.type()] };
+    return {
+      operands,
+      attributes,
+      regions: noRegions,
+      resultTypes: [reader.type()],
+    };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.sharding_constraint") return undefined;
     const { sharding } = op.attributes;
-    if (sharding.kind !== "dialect" || sharding.body === undefined) return undefined;
+    if (sharding.kind !== "dialect" || sharding.body === undefined)
+      return undefined;
     const dictionary = trailingDictionary(op.extra);
     return ` ${operandList(operands, writer)} <${sharding.body}>${dictionary} : ${typesText(resultTypes)}`;
   },

@@ -19,7 +19,10 @@ const unknown: TextLocation = Object.freeze({ name: "", position: undefined });
 export type LocationAliases = (name: string) => TextLocation | undefined;
 
 /** What stands between `loc(` and `)`. */
-export function parseLocation(scanner: Scanner, aliases: LocationAliases): TextLocation {
+export function parseLocation(
+  scanner: Scanner,
+  aliases: LocationAliases,
+): TextLocation {
   const recurse = (): TextLocation => parseLocation(scanner, aliases);
   if (scanner.accept("unknown")) return unknown;
   if (scanner.accept("callsite")) {
@@ -46,7 +49,10 @@ export function parseLocation(scanner: Scanner, aliases: LocationAliases): TextL
   return parseNamed(scanner, recurse);
 }
 
-function parseNamed(scanner: Scanner, recurse: () => TextLocation): TextLocation {
+function parseNamed(
+  scanner: Scanner,
+  recurse: () => TextLocation,
+): TextLocation {
   const text = scanner.string();
   if (scanner.accept(":")) {
     const line = scanner.integer();
@@ -76,5 +82,7 @@ export function locationText({ name, position }: TextLocation): string {
       ? undefined
       : `${quoted(position.file)}:${position.line}:${position.column}`;
   if (name === "") return `loc(${place ?? "unknown"})`;
-  return place === undefined ? `loc(${quoted(name)})` : `loc(${quoted(name)}(${place}))`;
+  return place === undefined
+    ? `loc(${quoted(name)})`
+    : `loc(${quoted(name)}(${place}))`;
 }

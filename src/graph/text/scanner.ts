@@ -17,7 +17,12 @@ const symbolPattern = /@(?:[\w$.-]+|"(?:[^"\\]|\\.)*")/y;
 const stringPattern = /"(?:[^"\\]|\\.)*"/y;
 const integerPattern = /-?(?:0x[0-9a-fA-F]+|\d+)/y;
 const numberPattern = /[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y;
-const closers: { readonly [open: string]: string } = { "<": ">", "(": ")", "[": "]", "{": "}" };
+const closers: { readonly [open: string]: string } = {
+  "<": ">",
+  "(": ")",
+  "[": "]",
+  "{": "}",
+};
 
 export class Scanner {
   readonly text: string;
@@ -50,7 +55,10 @@ export class Scanner {
   }
 
   locationOf(position: number): Location {
-    this.#lineStarts ??= [0, ...Array.from(this.text.matchAll(/\n/g), ({ index }) => index + 1)];
+    this.#lineStarts ??= [
+      0,
+      ...Array.from(this.text.matchAll(/\n/g), ({ index }) => index + 1),
+    ];
     const starts = this.#lineStarts;
     let low = 0;
     let high = starts.length;
@@ -59,7 +67,11 @@ export class Scanner {
       if ((starts[middle] ?? 0) <= position) low = middle;
       else high = middle;
     }
-    return locationAt(this.#file, low + 1 + this.#firstLine, position - (starts[low] ?? 0) + 1);
+    return locationAt(
+      this.#file,
+      low + 1 + this.#firstLine,
+      position - (starts[low] ?? 0) + 1,
+    );
   }
 
   #skip(): void {
@@ -126,12 +138,16 @@ export class Scanner {
 
   /** A symbol's name without its @ and quotes. */
   symbol(): string {
-    const found = this.match(symbolPattern) ?? this.unexpected("a name such as @f");
-    return found.startsWith('@"') ? unescape(found.slice(2, -1)) : found.slice(1);
+    const found =
+      this.match(symbolPattern) ?? this.unexpected("a name such as @f");
+    return found.startsWith('@"')
+      ? unescape(found.slice(2, -1))
+      : found.slice(1);
   }
 
   string(): string {
-    const found = this.match(stringPattern) ?? this.unexpected("a quoted string");
+    const found =
+      this.match(stringPattern) ?? this.unexpected("a quoted string");
     return unescape(found.slice(1, -1));
   }
 
@@ -176,10 +192,12 @@ export class Scanner {
       const character = this.text.charAt(this.#position);
       if (character === "") this.unexpected(`\`${pending.at(-1)}\``);
       if (character === '"') {
-        if (this.match(stringPattern) === undefined) this.unexpected("the end of the string");
+        if (this.match(stringPattern) === undefined)
+          this.unexpected("the end of the string");
         continue;
       }
-      const arrow = character === "-" && this.text.charAt(this.#position + 1) === ">";
+      const arrow =
+        character === "-" && this.text.charAt(this.#position + 1) === ">";
       if (character in closers) pending.push(closers[character]);
       else if (character === pending.at(-1)) pending.pop();
       this.#position += arrow ? 2 : 1;
@@ -192,7 +210,10 @@ export class Scanner {
     const rest = this.text.slice(this.#position);
     const word = /^(?:[\w$.%@#^!-]+|->|"[^"\n]*"?|.)/.exec(rest)?.[0] ?? "";
     const found = word === "" ? "the end of the text" : `\`${word}\``;
-    return this.fail("TW9001", `${found} does not belong here`, { expected, found });
+    return this.fail("TW9001", `${found} does not belong here`, {
+      expected,
+      found,
+    });
   }
 
   fail(
@@ -200,7 +221,12 @@ export class Scanner {
     message: string,
     { position = this.position, ...details }: FailureDetails = {},
   ): never {
-    throw new TilewrightError({ code, message, location: this.locationOf(position), ...details });
+    throw new TilewrightError({
+      code,
+      message,
+      location: this.locationOf(position),
+      ...details,
+    });
   }
 }
 
@@ -215,7 +241,9 @@ function normalizeSpaces(text: string): string {
   return text
     .split(/("(?:[^"\\]|\\.)*")/)
     .map((piece, index) =>
-      index % 2 === 1 ? piece : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
+      index % 2 === 1
+        ? piece
+        : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
     )
     .join("")
     .trim();
@@ -230,10 +258,12 @@ const namedEscapes: { readonly [letter: string]: string } = {
 
 /** MLIR's strings are bytes: `\0A` is one. Each becomes the character of that number. */
 function unescape(text: string): string {
-  return text.replace(/\\(?:([0-9a-fA-F]{2})|(.))/gs, (_, byte?: string, letter = "") =>
-    byte === undefined
-      ? (namedEscapes[letter as string] ?? (letter as string))
-      : String.fromCharCode(parseInt(byte, 16)),
+  return text.replace(
+    /\\(?:([0-9a-fA-F]{2})|(.))/gs,
+    (_, byte?: string, letter = "") =>
+      byte === undefined
+        ? (namedEscapes[letter as string] ?? (letter as string))
+        : String.fromCharCode(parseInt(byte, 16)),
   );
 }
 
@@ -251,6 +281,8 @@ export function quoted(text: string): string {
 export function symbolText(name: string): string {
   return name
     .split("::@")
-    .map((part) => (/^[A-Za-z_][\w$.-]*$/.test(part) ? `@${part}` : `@${quoted(part)}`))
+    .map((part) =>
+      /^[A-Za-z_][\w$.-]*$/.test(part) ? `@${part}` : `@${quoted(part)}`,
+    )
     .join("::");
 }

@@ -35,8 +35,16 @@ function branch(
       { regions: { branches: regions }, extra: op.extra },
     );
   const [onTrue, onFalse] = regions.map(required);
-  const taken = { true_branch: required(onTrue), false_branch: required(onFalse) };
-  return builder.add("stablehlo.if", op.operands, {}, { regions: taken, extra: op.extra });
+  const taken = {
+    true_branch: required(onTrue),
+    false_branch: required(onFalse),
+  };
+  return builder.add(
+    "stablehlo.if",
+    op.operands,
+    {},
+    { regions: taken, extra: op.extra },
+  );
 }
 
 interface Branch {
@@ -47,10 +55,17 @@ interface Branch {
 
 function runBranch(region: GraphRegion, context: JvpContext): Branch {
   const builder = new GraphBuilder(context.builder.origin);
-  const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
+  const mode =
+    context.mode.kind === "forward"
+      ? new ForwardMode(builder)
+      : new ReverseMode();
   const inner = context.inner(builder, mode);
   const results = inner.run(region.ops, region.results);
-  return { context: inner, results, tangents: results.map((value) => inner.tangent(value)) };
+  return {
+    context: inner,
+    results,
+    tangents: results.map((value) => inner.tangent(value)),
+  };
 }
 
 export function branchJvp(op: Branching, context: JvpContext): Replacement {
@@ -75,7 +90,9 @@ function forwardBranches(
 ): Replacement {
   const regions = branches.map(({ context: inner, results, tangents }) => {
     const filled = active.map(
-      (i) => tangents[i] ?? zerosOf(inner.builder, typeOfValue(required(results[i]))),
+      (i) =>
+        tangents[i] ??
+        zerosOf(inner.builder, typeOfValue(required(results[i]))),
     );
     return graphRegion([], inner.builder.ops, [...results, ...filled]);
   });
@@ -84,7 +101,9 @@ function forwardBranches(
   const tangents = op.results.map((_, i) => all[count + active.indexOf(i)]);
   return {
     results: all.slice(0, count),
-    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
+    tangents: tangents.map((each, i) =>
+      active.includes(i) ? each : undefined,
+    ),
   };
 }
 
@@ -96,7 +115,9 @@ function reverseBranches(
 ): Replacement {
   const captured = [...new Set(branchesOf(op).flatMap(capturesOf))];
   const inputs = captured.flatMap((value) => {
-    const tangent = context.hasTangent(value) ? context.tangent(value) : undefined;
+    const tangent = context.hasTangent(value)
+      ? context.tangent(value)
+      : undefined;
     return tangent === undefined ? [] : [tangent];
   });
   const inputTypes = inputs.map(typeOfValue);
@@ -109,7 +130,10 @@ function reverseBranches(
       builder,
       mode.toMap(inputs, chosen),
       inputTypes,
-      outputTypes.map((type, i) => ({ type, present: chosen[i] !== undefined })),
+      outputTypes.map((type, i) => ({
+        type,
+        present: chosen[i] !== undefined,
+      })),
       definedBy([], builder.ops),
     );
   });
@@ -126,13 +150,19 @@ function reverseBranches(
   );
   const all = branch(context.builder, op, regions);
   const count = op.results.length;
-  const kept = new Map(residuals.map(({ value }, i) => [value, required(all[count + i])]));
+  const kept = new Map(
+    residuals.map(({ value }, i) => [value, required(all[count + i])]),
+  );
   const map: BackwardMap = {
     outputs: outputTypes,
     transpose: (builder, cotangents) => {
-      const given = outputTypes.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
+      const given = outputTypes.map(
+        (type, i) => cotangents[i] ?? zerosOf(builder, type),
+      );
       const back = maps.map(({ transpose }) =>
-        builder.region([], (inner) => inlineWith(inner, transpose, given, kept)),
+        builder.region([], (inner) =>
+          inlineWith(inner, transpose, given, kept),
+        ),
       );
       return branch(builder, op, back);
     },
@@ -141,6 +171,8 @@ function reverseBranches(
   const tangents = op.results.map((_, i) => outputs[active.indexOf(i)]);
   return {
     results: all.slice(0, count),
-    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
+    tangents: tangents.map((each, i) =>
+      active.includes(i) ? each : undefined,
+    ),
   };
 }

@@ -28,7 +28,10 @@ import { heldConstant, through } from "./through.ts";
 
 function swapped(builder: GraphBuilder, value: GraphValue): GraphValue {
   const axes = range(0, typeOfValue(value).shape.length);
-  return transpose(builder, value, [...axes.slice(0, -2), ...axes.slice(-2).reverse()]);
+  return transpose(builder, value, [
+    ...axes.slice(0, -2),
+    ...axes.slice(-2).reverse(),
+  ]);
 }
 
 function adjoint(builder: GraphBuilder, value: GraphValue): GraphValue {
@@ -53,7 +56,11 @@ function triangle(
   return multiply(builder, value, select(builder, inside, at(1), rest));
 }
 
-function matrixProduct(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
+function matrixProduct(
+  builder: GraphBuilder,
+  lhs: GraphValue,
+  rhs: GraphValue,
+): GraphValue {
   const rank = typeOfValue(lhs).shape.length;
   const batch = range(0, rank - 2);
   return builder.one(
@@ -89,10 +96,27 @@ export const choleskyRule: JvpRule<"stablehlo.cholesky"> = (op, context) =>
     const half = triangle(builder, op.operands.a, lower, 0.5);
     const whole = addValues(builder, half, adjoint(builder, half));
     const settings = { lower: true, unit_diagonal: false } as const;
-    const left = { ...settings, left_side: true, transpose_a: "NO_TRANSPOSE" } as const;
-    const right = { ...settings, left_side: false, transpose_a: "ADJOINT" } as const;
-    const inner = solved(builder, own, solved(builder, own, whole, left), right);
-    const change = matrixProduct(builder, own, triangle(builder, inner, true, 0.5));
+    const left = {
+      ...settings,
+      left_side: true,
+      transpose_a: "NO_TRANSPOSE",
+    } as const;
+    const right = {
+      ...settings,
+      left_side: false,
+      transpose_a: "ADJOINT",
+    } as const;
+    const inner = solved(
+      builder,
+      own,
+      solved(builder, own, whole, left),
+      right,
+    );
+    const change = matrixProduct(
+      builder,
+      own,
+      triangle(builder, inner, true, 0.5),
+    );
     return [lower ? change : adjoint(builder, change)];
   });
 
@@ -101,15 +125,22 @@ function transposed(
   builder: GraphBuilder,
   a: GraphValue,
   attributes: Solve["attributes"],
-): { readonly a: GraphValue; readonly transpose_a: Solve["attributes"]["transpose_a"] } {
+): {
+  readonly a: GraphValue;
+  readonly transpose_a: Solve["attributes"]["transpose_a"];
+} {
   const { transpose_a: mode } = attributes;
   if (mode === "TRANSPOSE") return { a, transpose_a: "NO_TRANSPOSE" };
-  if (mode === "ADJOINT") return { a: conjugate(builder, a), transpose_a: "NO_TRANSPOSE" };
+  if (mode === "ADJOINT")
+    return { a: conjugate(builder, a), transpose_a: "NO_TRANSPOSE" };
   return { a, transpose_a: "TRANSPOSE" };
 }
 
 /** Linear in the right side; a change of the matrix is a change of the right side. */
-export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (op, context) => {
+export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (
+  op,
+  context,
+) => {
   const { a, b } = op.operands;
   const { attributes } = op;
   if (!context.hasTangent(a))
@@ -121,14 +152,22 @@ export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (op, context) =>
           (builder, cotangent) => {
             const back = transposed(builder, a, attributes);
             const { transpose_a } = back;
-            return solved(builder, back.a, cotangent, { ...attributes, transpose_a });
+            return solved(builder, back.a, cotangent, {
+              ...attributes,
+              transpose_a,
+            });
           },
         ),
       ),
     ];
   const held = heldConstant(context, a);
   return through(op, context, (builder) => {
-    const { left_side: isLeft, lower, unit_diagonal: isUnit, transpose_a: mode } = attributes;
+    const {
+      left_side: isLeft,
+      lower,
+      unit_diagonal: isUnit,
+      transpose_a: mode,
+    } = attributes;
     const solution = required(op.results[0]);
     const part = triangle(builder, a, lower, isUnit ? 0 : 1);
     const read =

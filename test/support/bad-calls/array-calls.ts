@@ -215,7 +215,7 @@ export const arrayCalls: readonly BadCall[] = [
   call(
     "checkpointName",
     array,
-    parameter(() => "hidden", "empty"),
+    parameter(() => "hidden", "text", "empty"),
   ),
   call(
     "stopGradient",

@@ -17,7 +17,9 @@ function isLess(a: Complex, b: Complex): boolean {
 
 function arcTangent2(y: Complex, x: Complex): Complex {
   const iy = { re: -y.im, im: y.re };
-  const size = complex.squareRoot(complex.add(complex.multiply(x, x), complex.multiply(y, y)));
+  const size = complex.squareRoot(
+    complex.add(complex.multiply(x, x), complex.multiply(y, y)),
+  );
   const { re, im } = complex.log(complex.divide(complex.add(x, iy), size));
   return { re: im, im: -re };
 }
@@ -30,7 +32,11 @@ export const binaryForms = {
     real: (a, b) => a + b,
     complex: complex.add,
   },
-  "stablehlo.and": { bool: and, integer: () => and, wide: () => (a, b) => a & b },
+  "stablehlo.and": {
+    bool: and,
+    integer: () => and,
+    wide: () => (a, b) => a & b,
+  },
   "stablehlo.atan2": { real: Math.atan2, complex: arcTangent2 },
   "stablehlo.complex": { real: complex.complex },
   "stablehlo.divide": {
@@ -73,7 +79,10 @@ export const binaryForms = {
     wide: () => integers.remainderOfWide,
     real: (a, b) => a % b,
   },
-  "stablehlo.shift_left": { integer: integers.shiftLeft, wide: () => integers.shiftLeftWide },
+  "stablehlo.shift_left": {
+    integer: integers.shiftLeft,
+    wide: () => integers.shiftLeftWide,
+  },
   "stablehlo.shift_right_arithmetic": {
     integer: integers.shiftRightArithmetic,
     wide: () => integers.shiftRightArithmeticWide,
@@ -88,8 +97,15 @@ export const binaryForms = {
     real: (a, b) => a - b,
     complex: complex.subtract,
   },
-  "stablehlo.xor": { bool: xor, integer: () => xor, wide: () => (a, b) => a ^ b },
+  "stablehlo.xor": {
+    bool: xor,
+    integer: () => xor,
+    wide: () => (a, b) => a ^ b,
+  },
   "chlo.polygamma": { real: special.polygamma },
   "chlo.zeta": { real: special.zeta },
-  "chlo.mulhi": { integer: integers.highProduct, wide: () => integers.highProductWide },
+  "chlo.mulhi": {
+    integer: integers.highProduct,
+    wide: () => integers.highProductWide,
+  },
 } satisfies { readonly [kind: string]: Forms<2> };

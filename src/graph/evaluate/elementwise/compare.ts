@@ -9,7 +9,9 @@ export type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
 
 type Ordered = number | bigint;
 
-const orders: { readonly [D in Direction]: (left: Ordered, right: Ordered) => boolean } = {
+const orders: {
+  readonly [D in Direction]: (left: Ordered, right: Ordered) => boolean;
+} = {
   EQ: (left, right) => left === right,
   NE: (left, right) => left !== right,
   GE: (left, right) => left >= right,
@@ -32,7 +34,8 @@ export function comparison(
   if (domainOf(element) === "complex") {
     if (direction !== "EQ" && direction !== "NE") return undefined;
     const wanted = direction === "EQ";
-    return (left, right) => Number(isEqual(left as Complex, right as Complex) === wanted);
+    return (left, right) =>
+      Number(isEqual(left as Complex, right as Complex) === wanted);
   }
   if (total && domainOf(element) === "real")
     return (left: Scalar, right: Scalar) =>

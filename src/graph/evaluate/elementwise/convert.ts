@@ -26,7 +26,10 @@ function rangeOf(element: ElementType): readonly [bigint, bigint] {
 
 function saturate(element: ElementType): (value: number) => number {
   const [least, greatest] = rangeOf(element).map(Number) as [number, number];
-  return (value) => (value !== value ? 0 : Math.trunc(Math.max(least, Math.min(greatest, value))));
+  return (value) =>
+    value !== value
+      ? 0
+      : Math.trunc(Math.max(least, Math.min(greatest, value)));
 }
 
 function saturateWide(element: ElementType): (value: number) => bigint {
@@ -58,7 +61,9 @@ type Conversion = (to: ElementType) => (value: never) => Scalar;
 const identity = (value: Scalar): Scalar => value;
 const isTrue = (value: number): number => Number(value !== 0);
 
-const realTo: { readonly [D in Domain]: (to: ElementType) => (value: number) => Scalar } = {
+const realTo: {
+  readonly [D in Domain]: (to: ElementType) => (value: number) => Scalar;
+} = {
   bool: () => isTrue,
   integer: saturate,
   wide: saturateWide,
@@ -66,9 +71,19 @@ const realTo: { readonly [D in Domain]: (to: ElementType) => (value: number) => 
   complex: () => (value) => ({ re: value, im: 0 }),
 };
 
-const conversions: { readonly [From in Domain]: { readonly [To in Domain]: Conversion } } = {
-  bool: { ...realTo, integer: () => identity, wide: () => (value: number) => BigInt(value) },
-  integer: { ...realTo, integer: () => identity, wide: () => (value: number) => BigInt(value) },
+const conversions: {
+  readonly [From in Domain]: { readonly [To in Domain]: Conversion };
+} = {
+  bool: {
+    ...realTo,
+    integer: () => identity,
+    wide: () => (value: number) => BigInt(value),
+  },
+  integer: {
+    ...realTo,
+    integer: () => identity,
+    wide: () => (value: number) => BigInt(value),
+  },
   wide: {
     bool: () => (value: bigint) => Number(value !== 0n),
     integer: () => (value: bigint) => Number(BigInt.asIntN(32, value)),
@@ -132,9 +147,11 @@ export function reducePrecision(
     if (!Number.isFinite(value) || value === 0) return value;
     const unit = exponentOf(value) - mantissaBits;
     // Two factors, since the unit itself may be below what an f64 can hold.
-    const scaled = unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
+    const scaled =
+      unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
     const whole = roundHalfEven(scaled);
-    const rounded = unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
+    const rounded =
+      unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
     if (!isNarrower) return rounded;
     const exponent = exponentOf(rounded);
     if (exponent > greatest) return Math.sign(value) * Infinity;
@@ -143,7 +160,9 @@ export function reducePrecision(
 }
 
 /** One step of a float element from x towards y. */
-export function nextAfter(element: FloatElement): (x: number, y: number) => number {
+export function nextAfter(
+  element: FloatElement,
+): (x: number, y: number) => number {
   const step = element === "f64" ? stepDouble : stepCoded(element);
   return (x, y) => {
     if (x !== x || y !== y) return NaN;
@@ -155,29 +174,41 @@ export function nextAfter(element: FloatElement): (x: number, y: number) => numb
 function stepDouble(value: number, up: boolean): number {
   if (value === 0) return up ? Number.MIN_VALUE : -Number.MIN_VALUE;
   scratch[0] = value;
-  scratchInteger[0] = (scratchInteger[0] as bigint) + (value > 0 === up ? 1n : -1n);
+  scratchInteger[0] =
+    (scratchInteger[0] as bigint) + (value > 0 === up ? 1n : -1n);
   return scratch[0];
 }
 
 const scratchFloat = new Float32Array(1);
 const scratchFloatBits = new Uint32Array(scratchFloat.buffer);
 
-function stepCoded(element: Exclude<FloatElement, "f64">): (value: number, up: boolean) => number {
+function stepCoded(
+  element: Exclude<FloatElement, "f64">,
+): (value: number, up: boolean) => number {
   const sign = 2 ** (elements[element].bits - 1);
   return (value, up) => {
     const code = value === 0 ? (up ? 0 : sign) : bitsOfReal(element, value);
-    return realOfBits(element, code + (value === 0 || value > 0 === up ? 1 : -1));
+    return realOfBits(
+      element,
+      code + (value === 0 || value > 0 === up ? 1 : -1),
+    );
   };
 }
 
 /** The bits of a float of at most 32. */
-export function bitsOfReal(element: Exclude<FloatElement, "f64">, value: number): number {
+export function bitsOfReal(
+  element: Exclude<FloatElement, "f64">,
+  value: number,
+): number {
   if (element !== "f32") return encodeElement(element, value);
   scratchFloat[0] = value;
   return scratchFloatBits[0] as number;
 }
 
-export function realOfBits(element: Exclude<FloatElement, "f64">, bits: number): number {
+export function realOfBits(
+  element: Exclude<FloatElement, "f64">,
+  bits: number,
+): number {
   if (element !== "f32") return decodeElement(element, bits);
   scratchFloatBits[0] = bits;
   return scratchFloat[0] as number;
@@ -188,7 +219,9 @@ export function totalOrder(left: number, right: number): number {
   const rank = nanRank(left) - nanRank(right);
   if (rank !== 0 || left !== left) return rank;
   if (left !== right) return left < right ? -1 : 1;
-  return left === 0 ? Number(Object.is(right, -0)) - Number(Object.is(left, -0)) : 0;
+  return left === 0
+    ? Number(Object.is(right, -0)) - Number(Object.is(left, -0))
+    : 0;
 }
 
 function nanRank(value: number): number {

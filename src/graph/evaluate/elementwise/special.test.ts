@@ -7,7 +7,9 @@ import { nextAfter, reducePrecision, totalOrder } from "./convert.ts";
 import * as special from "./special.ts";
 
 const near = (relative: number) => (actual: number, expected: number) => {
-  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(relative * Math.abs(expected));
+  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(
+    relative * Math.abs(expected),
+  );
 };
 
 describe("functions of real numbers", () => {
@@ -33,7 +35,9 @@ describe("functions of real numbers", () => {
     const random = new Random(3);
     for (let i = 0; i < 200; i++) {
       const y = 2 * random.uniform() - 1;
-      expect(Math.abs(errorFunction(special.erfInverse(y)) - y)).toBeLessThan(4e-16);
+      expect(Math.abs(errorFunction(special.erfInverse(y)) - y)).toBeLessThan(
+        4e-16,
+      );
     }
   });
 
@@ -88,7 +92,10 @@ describe("functions of complex numbers", () => {
         complex.cosine(complex.arcCosine(z)),
         complex.hyperbolicCosine(complex.hyperbolicArcCosine(z)),
         complex.multiply(complex.squareRoot(z), complex.squareRoot(z)),
-        complex.multiply(complex.divide(z, { re: 2, im: -3 }), { re: 2, im: -3 }),
+        complex.multiply(complex.divide(z, { re: 2, im: -3 }), {
+          re: 2,
+          im: -3,
+        }),
       ])
         expect(Math.hypot(back.re - z.re, back.im - z.im)).toBeLessThan(2e-14);
     }

@@ -14,7 +14,10 @@ function* receive(op: GraphOp<"stablehlo.recv">): Steps<readonly Datum[]> {
   return [...value, tokenDatum];
 }
 
-function* send(op: GraphOp<"stablehlo.send">, frame: Frame): Steps<readonly Datum[]> {
+function* send(
+  op: GraphOp<"stablehlo.send">,
+  frame: Frame,
+): Steps<readonly Datum[]> {
   const channel = String(op.attributes.channel_handle.handle);
   yield { kind: "send", channel, value: frame.data(op.operands.inputs) };
   return [tokenDatum];
@@ -25,7 +28,10 @@ function* infeed(): Steps<readonly Datum[]> {
   return [...value, tokenDatum];
 }
 
-function* outfeed(op: GraphOp<"stablehlo.outfeed">, frame: Frame): Steps<readonly Datum[]> {
+function* outfeed(
+  op: GraphOp<"stablehlo.outfeed">,
+  frame: Frame,
+): Steps<readonly Datum[]> {
   yield { kind: "outfeed", value: frame.data(op.operands.inputs) };
   return [tokenDatum];
 }
@@ -35,7 +41,11 @@ function* startAsynchronous(
   frame: Frame,
 ): Steps<readonly Datum[]> {
   const inputs = frame.data(op.operands.operands);
-  const members = yield* frame.session.runRegion(op.regions.body, inputs, frame);
+  const members = yield* frame.session.runRegion(
+    op.regions.body,
+    inputs,
+    frame,
+  );
   return [{ kind: "future", members }];
 }
 
@@ -44,8 +54,10 @@ function placeNumber(value: number): readonly Datum[] {
 }
 
 export const distributionRules = {
-  "stablehlo.replica_id": (_, frame) => placeNumber(frame.session.place.replica),
-  "stablehlo.partition_id": (_, frame) => placeNumber(frame.session.place.partition),
+  "stablehlo.replica_id": (_, frame) =>
+    placeNumber(frame.session.place.replica),
+  "stablehlo.partition_id": (_, frame) =>
+    placeNumber(frame.session.place.partition),
   "stablehlo.all_gather": (op, frame) =>
     collectives.allGather(
       op,
@@ -54,14 +66,26 @@ export const distributionRules = {
       op.attributes.all_gather_dim,
       {
         rows: op.attributes.replica_groups,
-        mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
+        mode: reductionMode(
+          op.attributes.channel_handle,
+          op.attributes.use_global_device_ids,
+        ),
       },
     ),
   "stablehlo.all_reduce": (op, frame) =>
-    collectives.allReduce(op, frame, frame.tensors(op.operands.operands), op.regions.computation, {
-      rows: op.attributes.replica_groups,
-      mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
-    }),
+    collectives.allReduce(
+      op,
+      frame,
+      frame.tensors(op.operands.operands),
+      op.regions.computation,
+      {
+        rows: op.attributes.replica_groups,
+        mode: reductionMode(
+          op.attributes.channel_handle,
+          op.attributes.use_global_device_ids,
+        ),
+      },
+    ),
   "stablehlo.all_to_all": (op, frame) =>
     collectives.allToAll(
       op,
@@ -72,7 +96,10 @@ export const distributionRules = {
         concat: op.attributes.concat_dimension,
         count: op.attributes.split_count,
       },
-      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
+      {
+        rows: op.attributes.replica_groups,
+        mode: exchangeMode(op.attributes.channel_handle),
+      },
     ),
   "stablehlo.reduce_scatter": (op, frame) =>
     collectives.reduceScatter(
@@ -83,21 +110,32 @@ export const distributionRules = {
       op.regions.computation,
       {
         rows: op.attributes.replica_groups,
-        mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
+        mode: reductionMode(
+          op.attributes.channel_handle,
+          op.attributes.use_global_device_ids,
+        ),
       },
     ),
   "stablehlo.collective_broadcast": (op, frame) =>
-    collectives.collectiveBroadcast(op, frame, frame.tensor(op.operands.operand), {
-      rows: op.attributes.replica_groups,
-      mode: exchangeMode(op.attributes.channel_handle),
-    }),
+    collectives.collectiveBroadcast(
+      op,
+      frame,
+      frame.tensor(op.operands.operand),
+      {
+        rows: op.attributes.replica_groups,
+        mode: exchangeMode(op.attributes.channel_handle),
+      },
+    ),
   "stablehlo.collective_reduce": (op, frame) =>
     collectives.collectiveReduce(
       op,
       frame,
       frame.tensor(op.operands.operand),
       op.regions.computation,
-      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
+      {
+        rows: op.attributes.replica_groups,
+        mode: exchangeMode(op.attributes.channel_handle),
+      },
     ),
   "stablehlo.collective_permute": (op, frame) =>
     collectives.collectivePermute(
@@ -115,7 +153,8 @@ export const distributionRules = {
   "stablehlo.async_start": startAsynchronous,
   "stablehlo.async_done": (op, frame) => {
     const future = frame.datum(op.operands.future);
-    if (future.kind !== "future") throw unsupported(op, "its operand is no future");
+    if (future.kind !== "future")
+      throw unsupported(op, "its operand is no future");
     return future.members;
   },
   "stablehlo.after_all": () => [tokenDatum],

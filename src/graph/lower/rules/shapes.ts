@@ -28,9 +28,15 @@ function shapeOf(value: GraphValue): readonly number[] {
 }
 
 /** The points of an operand with other axes. */
-function elsewhere(value: GraphValue, points: Points, axes: readonly Index[]): Points {
+function elsewhere(
+  value: GraphValue,
+  points: Points,
+  axes: readonly Index[],
+): Points {
   const shape = shapeOf(value);
-  return shape.length === 0 ? points.scalar() : Points.at(shape, points.tile, axes);
+  return shape.length === 0
+    ? points.scalar()
+    : Points.at(shape, points.tile, axes);
 }
 
 /** The operand of a broadcast whose axis `i` becomes axis `dimensions[i]`. */
@@ -42,15 +48,20 @@ function broadcastAt(
 ): readonly Tile[] {
   const shape = shapeOf(operand);
   const isSame =
-    shape.length === points.shape.length && shape.every((e, i) => e === points.shape[i]);
+    shape.length === points.shape.length &&
+    shape.every((e, i) => e === points.shape[i]);
   if (isSame && dimensions.every((axis, i) => axis === i))
     return [context.element(operand, points)];
-  const axes = shape.map((extent, i) => (extent === 1 ? 0 : points.axis(dimensions[i] ?? 0)));
+  const axes = shape.map((extent, i) =>
+    extent === 1 ? 0 : points.axis(dimensions[i] ?? 0),
+  );
   return [context.element(operand, elsewhere(operand, points, axes))];
 }
 
 /** All conditions together: true, false, or a bool for each lane. */
-function allOf(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {
+function allOf(
+  conditions: readonly (boolean | Tile<"bool">)[],
+): boolean | Tile<"bool"> {
   return conditions.reduce<boolean | Tile<"bool">>((both, each) => {
     if (both === true) return each;
     if (both === false || each === true) return both;
@@ -82,7 +93,9 @@ function paddedAxis(
   if (step === 1) return { index: place, isThere: inside };
   const rest = remainderIndex(moved, step);
   const onElement =
-    typeof rest === "number" ? rest === 0 : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
+    typeof rest === "number"
+      ? rest === 0
+      : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
   return { index: place, isThere: allOf([inside, onElement]) };
 }
 
@@ -112,7 +125,11 @@ function padAt(
 }
 
 /** An index that the program computed: the only element of a tensor. */
-function givenIndex(value: GraphValue, points: Points, context: PointContext): Tile<"i32"> {
+function givenIndex(
+  value: GraphValue,
+  points: Points,
+  context: PointContext,
+): Tile<"i32"> {
   return indexOfTile(context.scalar(value, points));
 }
 
@@ -123,7 +140,9 @@ function listedIndex(
   points: Points,
   context: PointContext,
 ): Tile<"i32"> {
-  return indexOfTile(context.element(list, Points.at(shapeOf(list), points.tile, [at])));
+  return indexOfTile(
+    context.element(list, Points.at(shapeOf(list), points.tile, [at])),
+  );
 }
 
 function concatenateAt(
@@ -133,7 +152,11 @@ function concatenateAt(
 ): readonly Tile[] {
   const { dimension } = attributes;
   const place = points.axis(dimension);
-  const parts: { readonly value: GraphValue; readonly offset: number; readonly end: number }[] = [];
+  const parts: {
+    readonly value: GraphValue;
+    readonly offset: number;
+    readonly end: number;
+  }[] = [];
   let offset = 0;
   for (const value of operands.inputs) {
     const extent = shapeOf(value)[dimension] ?? 0;
@@ -145,7 +168,8 @@ function concatenateAt(
     const axes = points.axes.map((index, axis) =>
       axis === dimension ? subtractIndex(index, start) : index,
     );
-    const own = (): Tile => context.element(value, elsewhere(value, points, axes));
+    const own = (): Tile =>
+      context.element(value, elsewhere(value, points, axes));
     if (at === parts.length - 1) return own();
     return choose(isWithin(place, 0, end), own, () => part(at + 1));
   };
@@ -164,9 +188,14 @@ function updateAt(
     const last = (points.shape[axis] ?? 0) - (sizes[axis] ?? 0);
     const start = starts[axis];
     if (last === 0 || start === undefined) return index;
-    return subtractIndex(index, clampIndex(givenIndex(start, points, context), last));
+    return subtractIndex(
+      index,
+      clampIndex(givenIndex(start, points, context), last),
+    );
   });
-  const inside = allOf(moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)));
+  const inside = allOf(
+    moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)),
+  );
   return [
     choose(
       inside,
@@ -184,16 +213,29 @@ export const shapeLowerings = {
       throw new Error("a constant of several values is loaded");
     const element = value.lanes[0] ?? 0;
     const dtype = dtypeOf(result);
-    if (value.type.element === "i1") return [constantTile(dtype, element !== 0)];
+    if (value.type.element === "i1")
+      return [constantTile(dtype, element !== 0)];
     return [codedConstant(dtype, element)];
   }),
   "stablehlo.iota": view((op, points) => iotaAt(op, points)),
   "stablehlo.dynamic_iota": view((op, points) => iotaAt(op, points)),
-  "stablehlo.broadcast_in_dim": view(({ operands, attributes }, points, context) =>
-    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
+  "stablehlo.broadcast_in_dim": view(
+    ({ operands, attributes }, points, context) =>
+      broadcastAt(
+        operands.operand,
+        attributes.broadcast_dimensions,
+        points,
+        context,
+      ),
   ),
-  "stablehlo.dynamic_broadcast_in_dim": view(({ operands, attributes }, points, context) =>
-    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
+  "stablehlo.dynamic_broadcast_in_dim": view(
+    ({ operands, attributes }, points, context) =>
+      broadcastAt(
+        operands.operand,
+        attributes.broadcast_dimensions,
+        points,
+        context,
+      ),
   ),
   "stablehlo.broadcast": view(({ operands, attributes }, points, context) => {
     const added = attributes.broadcast_sizes.length;
@@ -201,17 +243,30 @@ export const shapeLowerings = {
     return broadcastAt(operands.operand, dimensions, points, context);
   }),
   "stablehlo.reshape": view(({ operands }, points, context) => [
-    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
+    context.element(
+      operands.operand,
+      points.reshape(shapeOf(operands.operand)),
+    ),
   ]),
   "stablehlo.dynamic_reshape": view(({ operands }, points, context) => [
-    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
+    context.element(
+      operands.operand,
+      points.reshape(shapeOf(operands.operand)),
+    ),
   ]),
   "stablehlo.transpose": view(({ operands, attributes }, points, context) => {
     const { permutation } = attributes;
     if (permutation.every((axis, i) => axis === i))
       return [context.element(operands.operand, points)];
-    const axes = permutation.map((_, axis) => points.axis(permutation.indexOf(axis)));
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+    const axes = permutation.map((_, axis) =>
+      points.axis(permutation.indexOf(axis)),
+    );
+    return [
+      context.element(
+        operands.operand,
+        elsewhere(operands.operand, points, axes),
+      ),
+    ];
   }),
   "stablehlo.reverse": view(({ operands, attributes }, points, context) => {
     const axes = points.axes.map((index, axis) =>
@@ -219,7 +274,12 @@ export const shapeLowerings = {
         ? subtractIndex((points.shape[axis] ?? 1) - 1, index)
         : index,
     );
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+    return [
+      context.element(
+        operands.operand,
+        elsewhere(operands.operand, points, axes),
+      ),
+    ];
   }),
   "stablehlo.concatenate": view(concatenateAt),
   "stablehlo.slice": view(({ operands, attributes }, points, context) => {
@@ -229,7 +289,12 @@ export const shapeLowerings = {
         attributes.start_indices[axis] ?? 0,
       ),
     );
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+    return [
+      context.element(
+        operands.operand,
+        elsewhere(operands.operand, points, axes),
+      ),
+    ];
   }),
   "stablehlo.real_dynamic_slice": view(({ operands }, points, context) => {
     const axes = points.axes.map((index, axis) => {
@@ -237,7 +302,12 @@ export const shapeLowerings = {
       const stride = listedIndex(operands.strides, axis, points, context);
       return start.add(stride.mul(tileOfIndex(index)));
     });
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+    return [
+      context.element(
+        operands.operand,
+        elsewhere(operands.operand, points, axes),
+      ),
+    ];
   }),
   "stablehlo.pad": view(({ operands, attributes }, points, context) =>
     padAt(
@@ -250,16 +320,26 @@ export const shapeLowerings = {
     ),
   ),
   "stablehlo.dynamic_pad": refuse("its padding is known only when it runs"),
-  "stablehlo.dynamic_slice": view(({ operands, attributes }, points, context) => {
-    const shape = shapeOf(operands.operand);
-    const axes = points.axes.map((index, axis) => {
-      const last = (shape[axis] ?? 0) - (attributes.slice_sizes[axis] ?? 0);
-      const start = operands.start_indices[axis];
-      if (last === 0 || start === undefined) return index;
-      return addIndex(clampIndex(givenIndex(start, points, context), last), index);
-    });
-    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
-  }),
+  "stablehlo.dynamic_slice": view(
+    ({ operands, attributes }, points, context) => {
+      const shape = shapeOf(operands.operand);
+      const axes = points.axes.map((index, axis) => {
+        const last = (shape[axis] ?? 0) - (attributes.slice_sizes[axis] ?? 0);
+        const start = operands.start_indices[axis];
+        if (last === 0 || start === undefined) return index;
+        return addIndex(
+          clampIndex(givenIndex(start, points, context), last),
+          index,
+        );
+      });
+      return [
+        context.element(
+          operands.operand,
+          elsewhere(operands.operand, points, axes),
+        ),
+      ];
+    },
+  ),
   "stablehlo.dynamic_update_slice": map(updateAt),
   "stablehlo.gather": map(({ operands, attributes }, points, context) => [
     gatherAt(
@@ -272,19 +352,32 @@ export const shapeLowerings = {
     ),
   ]),
   "stablehlo.dynamic_gather": refuse("its sizes are known only when it runs"),
-  "stablehlo.torch_index_select": map(({ operands, attributes }, points, context) => {
-    const { numbers, sizes } = torchGatherNumbers(
-      shapeOf(operands.operand),
-      shapeOf(operands.index).length,
-      attributes.dim,
-      attributes.batch_dims,
-    );
-    return [gatherAt(operands.operand, operands.index, numbers, sizes, points, context)];
-  }),
+  "stablehlo.torch_index_select": map(
+    ({ operands, attributes }, points, context) => {
+      const { numbers, sizes } = torchGatherNumbers(
+        shapeOf(operands.operand),
+        shapeOf(operands.index).length,
+        attributes.dim,
+        attributes.batch_dims,
+      );
+      return [
+        gatherAt(
+          operands.operand,
+          operands.index,
+          numbers,
+          sizes,
+          points,
+          context,
+        ),
+      ];
+    },
+  ),
   "stablehlo.get_dimension_size": view(({ operands, attributes }) => [
     constantTile(i32, shapeOf(operands.operand)[attributes.dimension] ?? 0),
   ]),
-  "stablehlo.set_dimension_size": refuse("its shape is known only when it runs"),
+  "stablehlo.set_dimension_size": refuse(
+    "its shape is known only when it runs",
+  ),
 } satisfies Partial<Lowerings<GraphOpKind>>;
 
 function iotaAt(
@@ -299,7 +392,8 @@ function iotaAt(
 
 /** A constant from its lane, which of floats below 32 bits is the bit pattern. */
 function codedConstant(dtype: Tile["dtype"], lane: number | bigint): Tile {
-  if (dtype.kind !== "float" || dtype.bits >= 32) return constantTile(dtype, lane);
+  if (dtype.kind !== "float" || dtype.bits >= 32)
+    return constantTile(dtype, lane);
   const codes = dtype.bits === 16 ? u16 : u8;
   return constantTile(codes, lane).bitcast(dtype);
 }

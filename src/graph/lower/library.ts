@@ -1,0 +1,135 @@
+/**
+ * Products that the library's `matmul` makes: large ones of f16 and bf16 whose operands lie in memory as matrices, or as
+ * batches of them. Others are made by tiles (`tiled/matmul.ts`).
+ *
+ *   lhs [b, h, q, d]  batch b, h   free q   contracted d     a [b·h, q, d]
+ *   rhs [b, h, k, d]  batch b, h   free k   contracted d     b [b·h, d, k], by columns
+ */
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array } from "../../lang/index.ts";
+import type { GraphOp, GraphValue } from "../ops/node.ts";
+import { sizeOf } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+import { dotAxes } from "./rules/products.ts";
+import type { DotAxes } from "./rules/products.ts";
+import { storageOf, tensorTypeOf } from "./storage.ts";
+
+/** An operation in place of a kernel: the values that its arguments are, each under a shape. */
+export interface LibraryCall {
+  readonly operation: Operation;
+  readonly inputs: readonly {
+    readonly name: string;
+    readonly value: GraphValue;
+    readonly shape: readonly number[];
+  }[];
+  readonly output: { readonly name: string; readonly shape: readonly number[] };
+}
+
+/** Below so many products a launch of the library's takes no less time than one of ours. */
+const leastProducts = 1 << 24;
+
+interface Matrix {
+  /** Whether the free axes come before the contracted ones. */
+  readonly isFreeFirst: boolean;
+  readonly batch: number;
+  readonly free: number;
+  readonly contracted: number;
+}
+
+function isRun(axes: readonly number[], start: number): boolean {
+  return axes.every((axis, i) => axis === start + i);
+}
+
+/** The operand as a batch of matrices; undefined where its axes lie otherwise. */
+function matrixOf(
+  { shape }: TensorType,
+  { batch, free, contracted }: DotAxes,
+): Matrix | undefined {
+  const extent = (axes: readonly number[]): number =>
+    sizeOf(axes.map((axis) => shape[axis] ?? 1));
+  const sizes = {
+    batch: extent(batch),
+    free: extent(free),
+    contracted: extent(contracted),
+  };
+  if (!isRun(batch, 0)) return undefined;
+  const next = batch.length;
+  if (isRun(free, next) && isRun(contracted, next + free.length))
+    return { ...sizes, isFreeFirst: true };
+  if (isRun(contracted, next) && isRun(free, next + contracted.length))
+    return { ...sizes, isFreeFirst: false };
+  return undefined;
+}
+
+const operations = new Map<string, Operation>();
+
+/** One operation for all products of the same formats, sizes and order in memory, so that their kernels are shared. */
+function operationOf(
+  left: Matrix,
+  right: Matrix,
+  element: TensorType,
+  out: TensorType,
+): Operation {
+  const key = JSON.stringify([left, right, element.element, out.element]);
+  const known = operations.get(key);
+  if (known !== undefined) return known;
+  const dtype = storageOf(element.element);
+  const result = storageOf(out.element);
+  if (dtype === undefined || result === undefined)
+    throw new Error("devices have these formats");
+  const spec = (
+    rows: number,
+    columns: number,
+    batch: number,
+    isByRows: boolean,
+  ) => {
+    const shape = batch === 1 ? [rows, columns] : [batch, rows, columns];
+    const strides = batch === 1 ? [1, rows] : [rows * columns, 1, rows];
+    return isByRows ? array(dtype, shape) : array(dtype, shape, { strides });
+  };
+  const made = matmul({
+    a: spec(left.free, left.contracted, left.batch, left.isFreeFirst),
+    b: spec(right.contracted, right.free, right.batch, !right.isFreeFirst),
+    out: result,
+  }) as unknown as Operation;
+  operations.set(key, made);
+  return made;
+}
+
+const halves: readonly string[] = ["bf16", "f16"];
+
+export function libraryProduct(
+  op: GraphOp<"stablehlo.dot_general">,
+): LibraryCall | undefined {
+  const { lhs, rhs } = op.operands;
+  const [result] = op.results;
+  if (result === undefined || op.attributes.algorithm !== undefined)
+    return undefined;
+  const [left, right, out] = [
+    tensorTypeOf(lhs),
+    tensorTypeOf(rhs),
+    tensorTypeOf(result),
+  ];
+  const isOurs =
+    halves.includes(left.element) &&
+    left.element === right.element &&
+    (out.element === left.element || out.element === "f32");
+  if (!isOurs) return undefined;
+  const numbers = op.attributes.dot_dimension_numbers;
+  const a = matrixOf(left, dotAxes(numbers, "lhs", left.shape.length));
+  const b = matrixOf(right, dotAxes(numbers, "rhs", right.shape.length));
+  if (a === undefined || b === undefined) return undefined;
+  if (a.batch * a.free * a.contracted * b.free < leastProducts)
+    return undefined;
+  const shaped = (rows: number, columns: number): readonly number[] =>
+    a.batch === 1 ? [rows, columns] : [a.batch, rows, columns];
+  return {
+    operation: operationOf(a, b, left, out),
+    inputs: [
+      { name: "a", value: lhs, shape: shaped(a.free, a.contracted) },
+      { name: "b", value: rhs, shape: shaped(b.contracted, b.free) },
+    ],
+    output: { name: "out", shape: shaped(a.free, b.free) },
+  };
+}
