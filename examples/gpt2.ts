@@ -90,10 +90,7 @@ export interface Parameters {
 }
 
 /** Parameters as GPT-2 starts with: normal with deviation 0.02, smaller before each sum with the residual. */
-export function initialParameters(
-  configuration: Configuration,
-  seed = 0,
-): Parameters {
+export function initialParameters(configuration: Configuration, seed = 0): Parameters {
   const { vocabulary, context, layers, width } = configuration;
   let key = random.key(seed);
   const normal = (shape: readonly number[], deviation = 0.02): F32 => {
@@ -139,10 +136,7 @@ function normalized(x: Bf16, { scale, offset }: Norm): Bf16 {
 /** GPT-2's gelu: by tanh. */
 function gelu(x: Bf16): Bf16 {
   const wide = single(x);
-  const inner = mul(
-    add(wide, mul(mul(mul(wide, wide), wide), 0.044715)),
-    Math.sqrt(2 / Math.PI),
-  );
+  const inner = mul(add(wide, mul(mul(mul(wide, wide), wide), 0.044715)), Math.sqrt(2 / Math.PI));
   return half(mul(mul(wide, 0.5), add(tanh(inner), 1)));
 }
 
@@ -209,8 +203,7 @@ export interface TrainingState {
 }
 
 export function initialState(parameters: Parameters): TrainingState {
-  const empty = (): Parameters =>
-    mapTree(parameters, (leaf) => zeros(leaf.shape, leaf.dtype));
+  const empty = (): Parameters => mapTree(parameters, (leaf) => zeros(leaf.shape, leaf.dtype));
   return {
     parameters,
     optimizer: { step: array(0), first: empty(), second: empty() },
@@ -246,9 +239,7 @@ export function sampleBatch(
   const rows = Array.from({ length: batch }, () => {
     const start = next() % vocabulary;
     return Array.from({ length: context + 1 }, (_, i) =>
-      i % 5 === 4
-        ? next() % vocabulary
-        : (start + i * i) % Math.min(vocabulary, 997),
+      i % 5 === 4 ? next() % vocabulary : (start + i * i) % Math.min(vocabulary, 997),
     );
   });
   const cut = (from: number): Tokens =>
@@ -299,10 +290,5 @@ export async function train(
 export async function main(device: Device): Promise<void> {
   const size = option("size", "tiny") as keyof typeof configurations;
   const batch = Number(option("batch", size === "tiny" ? "2" : "8"));
-  await train(
-    device,
-    configurations[size],
-    batch,
-    Number(option("steps", "3")),
-  );
+  await train(device, configurations[size], batch, Number(option("steps", "3")));
 }

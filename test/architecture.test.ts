@@ -54,8 +54,7 @@ interface Import {
 }
 
 /** Imports as Prettier writes them, outside of comments. */
-const statement =
-  /^(?:import|export) (?:(?<names>[^;"'=]*)\bfrom )?"(?<specifier>[^"\n]+)";$/gm;
+const statement = /^(?:import|export) (?:(?<names>[^;"'=]*)\bfrom )?"(?<specifier>[^"\n]+)";$/gm;
 const expression = /^(?!\s*(?:\*|\/\/)).*\bimport\("(?<specifier>[^"\n]+)"\)/gm;
 
 const files = listFiles("src", /\.ts$/);
@@ -65,18 +64,16 @@ const allImports = [...imports.values()].flat();
 
 function importsOf(file: string): readonly Import[] {
   const text = readText(file);
-  return [...text.matchAll(statement), ...text.matchAll(expression)].map(
-    ({ groups }) => {
-      const { names = "", specifier = "" } = groups ?? {};
-      const ours = specifier.startsWith(".");
-      return {
-        from: file,
-        specifier,
-        target: ours ? posix.join(posix.dirname(file), specifier) : undefined,
-        typeOnly: /^type\b/.test(names),
-      };
-    },
-  );
+  return [...text.matchAll(statement), ...text.matchAll(expression)].map(({ groups }) => {
+    const { names = "", specifier = "" } = groups ?? {};
+    const ours = specifier.startsWith(".");
+    return {
+      from: file,
+      specifier,
+      target: ours ? posix.join(posix.dirname(file), specifier) : undefined,
+      typeOnly: /^type\b/.test(names),
+    };
+  });
 }
 
 /** The folder below src that holds a file; "" for the files in src itself. */
@@ -87,9 +84,7 @@ function folderOf(file: string): string {
 
 /** The entry may import every folder but the command line's, which it comes just before. */
 function rank(file: string): number {
-  return file === entry
-    ? folderOrder.indexOf("cli") - 0.5
-    : folderOrder.indexOf(folderOf(file));
+  return file === entry ? folderOrder.indexOf("cli") - 0.5 : folderOrder.indexOf(folderOf(file));
 }
 
 function describeImport({ from, specifier }: Import): string {
@@ -132,9 +127,7 @@ describe("architecture", () => {
   });
 
   test("relative imports name existing files, with their extension", () => {
-    const unknown = allImports.filter(
-      ({ target }) => target !== undefined && !imports.has(target),
-    );
+    const unknown = allImports.filter(({ target }) => target !== undefined && !imports.has(target));
     expect(unknown.map(describeImport)).toEqual([]);
   });
 
@@ -146,9 +139,7 @@ describe("architecture", () => {
   });
 
   test("no file imports the entry", () => {
-    expect(
-      allImports.filter(({ target }) => target === entry).map(describeImport),
-    ).toEqual([]);
+    expect(allImports.filter(({ target }) => target === entry).map(describeImport)).toEqual([]);
   });
 
   test("files form no cycles", () => {
@@ -172,10 +163,7 @@ describe("unit tests", () => {
     const wrong = files
       .filter((file) => file.endsWith(".test.ts"))
       .flatMap(importsOf)
-      .filter(
-        ({ target = "src/" }) =>
-          target.endsWith(".test.ts") || !allowed.test(target),
-      );
+      .filter(({ target = "src/" }) => target.endsWith(".test.ts") || !allowed.test(target));
     expect(wrong.map(describeImport)).toEqual([]);
   });
 });
@@ -196,12 +184,10 @@ describe("source files", () => {
   test("name no path of a particular machine", () => {
     // Assembled, so that this file does not match itself.
     const places = ["work", "home", "root", "Users"].map((name) => `/${name}/`);
-    const offenders = listFiles("", /\.(ts|mjs|js|json|md|txt|ir)$/).filter(
-      (file) => {
-        const text = readText(file);
-        return places.some((place) => text.includes(place));
-      },
-    );
+    const offenders = listFiles("", /\.(ts|mjs|js|json|md|txt|ir)$/).filter((file) => {
+      const text = readText(file);
+      return places.some((place) => text.includes(place));
+    });
     expect(offenders).toEqual([]);
   });
 });

@@ -1,12 +1,6 @@
 /** The functions on programs as users call them: what each argument is, checked before anything is done with it. */
 import { isHostArray } from "../formats/hostarray.ts";
-import {
-  checkedCall,
-  fieldsOf,
-  isListOf,
-  isWhole,
-  optional,
-} from "../support/checked-call.ts";
+import { checkedCall, fieldsOf, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import * as evaluation from "./evaluate/index.ts";
@@ -33,12 +27,7 @@ const module: ArgumentKind = {
 };
 
 const isTensor = (value: unknown): boolean => {
-  const { kind, element, shape, lanes } = fieldsOf(value, [
-    "kind",
-    "element",
-    "shape",
-    "lanes",
-  ]);
+  const { kind, element, shape, lanes } = fieldsOf(value, ["kind", "element", "shape", "lanes"]);
   return (
     kind === "tensor" &&
     Object.hasOwn(elements, String(element)) &&
@@ -52,8 +41,7 @@ const tensor: ArgumentKind = {
 };
 
 const isDatum = (value: unknown): boolean =>
-  isTensor(value) ||
-  ["token", "tuple"].includes(String(fieldsOf(value, ["kind"])["kind"]));
+  isTensor(value) || ["token", "tuple"].includes(String(fieldsOf(value, ["kind"])["kind"]));
 const datum: ArgumentKind = {
   expected: "a tensor, a token or a tuple",
   holds: isDatum,
@@ -64,8 +52,7 @@ const isArray = (value: unknown): boolean =>
 const array: ArgumentKind = {
   expected: "an array of the host, of a format that programs have",
   holds: (value) =>
-    isArray(value) &&
-    elementOfDType((value as { dtype: never }).dtype) !== undefined,
+    isArray(value) && elementOfDType((value as { dtype: never }).dtype) !== undefined,
 };
 
 const string: ArgumentKind = {
@@ -78,31 +65,11 @@ const options = (...names: readonly string[]): ArgumentKind =>
     holds: (value) => isRecord(value) && isReadable(value, names),
   });
 
-export const parseGraph = checked(
-  "parseGraph",
-  [string, optional(string)],
-  text.parseGraph,
-);
-export const printGraph = checked(
-  "printGraph",
-  [module, options("types")],
-  text.printGraph,
-);
-export const verifyGraph = checked(
-  "verifyGraph",
-  [module],
-  verification.verifyGraph,
-);
-export const tensorOfArray = checked(
-  "tensorOfArray",
-  [array],
-  evaluation.tensorOfArray,
-);
-export const arrayOfTensor = checked(
-  "arrayOfTensor",
-  [tensor],
-  evaluation.arrayOfTensor,
-);
+export const parseGraph = checked("parseGraph", [string, optional(string)], text.parseGraph);
+export const printGraph = checked("printGraph", [module, options("types")], text.printGraph);
+export const verifyGraph = checked("verifyGraph", [module], verification.verifyGraph);
+export const tensorOfArray = checked("tensorOfArray", [array], evaluation.tensorOfArray);
+export const arrayOfTensor = checked("arrayOfTensor", [tensor], evaluation.arrayOfTensor);
 export const evaluate = checked(
   "evaluate",
   [
@@ -137,9 +104,7 @@ export const namedTensors = checked(
     },
     {
       expected: "a list of types",
-      holds: isListOf(
-        (value) => typeof fieldsOf(value, ["kind"])["kind"] === "string",
-      ),
+      holds: isListOf((value) => typeof fieldsOf(value, ["kind"])["kind"] === "string"),
     },
   ],
   evaluation.namedTensors,
@@ -151,11 +116,7 @@ export const planText = checked(
     {
       expected: "a plan, as compilePlan gives it",
       holds: (value) => {
-        const { steps, offsets } = fieldsOf(value, [
-          "steps",
-          "offsets",
-          "arenaBytes",
-        ]);
+        const { steps, offsets } = fieldsOf(value, ["steps", "offsets", "arenaBytes"]);
         return Array.isArray(steps) && offsets instanceof Map;
       },
     },

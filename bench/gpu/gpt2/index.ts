@@ -11,12 +11,7 @@ import type { Device, HostArray } from "tilewright";
 import { readNpz } from "tilewright/files";
 import { array, jit, mapTree, useDevice } from "tilewright/arrays";
 import type { LazyArray } from "tilewright/arrays";
-import {
-  configurations,
-  initialParameters,
-  initialState,
-  stepOf,
-} from "../../../examples/gpt2.ts";
+import { configurations, initialParameters, initialState, stepOf } from "../../../examples/gpt2.ts";
 import type { Parameters } from "../../../examples/gpt2.ts";
 
 interface Arrays {
@@ -24,25 +19,16 @@ interface Arrays {
 }
 
 /** The tree with the arrays that an archive has under the paths of its leaves. */
-function filled(
-  tree: unknown,
-  arrays: Arrays,
-  path: readonly string[] = [],
-): unknown {
+function filled(tree: unknown, arrays: Arrays, path: readonly string[] = []): unknown {
   if (typeof tree !== "object" || tree === null) return tree;
   if ("value" in tree && "shape" in tree) {
     const found = arrays[path.join(".")];
-    if (found === undefined)
-      throw new Error(`the archive has no ${path.join(".")}`);
+    if (found === undefined) throw new Error(`the archive has no ${path.join(".")}`);
     return array(found);
   }
-  if (Array.isArray(tree))
-    return tree.map((each, i) => filled(each, arrays, [...path, String(i)]));
+  if (Array.isArray(tree)) return tree.map((each, i) => filled(each, arrays, [...path, String(i)]));
   return Object.fromEntries(
-    Object.entries(tree).map(([name, each]) => [
-      name,
-      filled(each, arrays, [...path, name]),
-    ]),
+    Object.entries(tree).map(([name, each]) => [name, filled(each, arrays, [...path, name])]),
   );
 }
 
@@ -50,26 +36,15 @@ export async function main(device: Device): Promise<void> {
   const folder = process.argv.at(2) ?? "/tmp/gpt2";
   const configuration = configurations.small;
   const arrays: Arrays = await readNpz(readFileSync(`${folder}/gpt2.npz`));
-  const expected = JSON.parse(
-    readFileSync(`${folder}/gpt2-losses.json`, "utf8"),
-  ) as number[];
+  const expected = JSON.parse(readFileSync(`${folder}/gpt2-losses.json`, "utf8")) as number[];
   await useDevice(device);
-  const parameters = filled(
-    initialParameters(configuration),
-    arrays,
-  ) as Parameters;
-  const [tokens, targets] = ["x", "y"].map((name) =>
-    array(arrays[name] as HostArray),
-  );
+  const parameters = filled(initialParameters(configuration), arrays) as Parameters;
+  const [tokens, targets] = ["x", "y"].map((name) => array(arrays[name] as HostArray));
   const step = jit(stepOf(configuration), { name: "train", donate: [0] });
   let state = initialState(parameters);
   for (let turn = 0; turn < 20; turn++) {
     const start = performance.now();
-    const result = step(
-      state,
-      tokens as LazyArray<"i32">,
-      targets as LazyArray<"i32">,
-    );
+    const result = step(state, tokens as LazyArray<"i32">, targets as LazyArray<"i32">);
     state = result.state;
     const loss = Number(await result.loss.values());
     result.loss.dispose();
@@ -79,13 +54,9 @@ export async function main(device: Device): Promise<void> {
         ? ""
         : `  JAX ${reference.toFixed(4)}  difference ${(loss - reference).toFixed(4)}`;
     const time = (performance.now() - start).toFixed(1);
-    console.log(
-      `step ${turn}  ${time} ms  loss ${loss.toFixed(4)}${difference}`,
-    );
+    console.log(`step ${turn}  ${time} ms  loss ${loss.toFixed(4)}${difference}`);
   }
-  console.log(
-    `memory: ${(device.memory.peak / 2 ** 30).toFixed(2)} GiB at most`,
-  );
+  console.log(`memory: ${(device.memory.peak / 2 ** 30).toFixed(2)} GiB at most`);
   mapTree(state, (leaf) => {
     leaf.dispose();
     return leaf;

@@ -44,26 +44,16 @@ export function namedTensors(
 ): readonly Tensor[] {
   return types.map((type, index) => {
     const key = `${prefix}${index}`;
-    const name = Object.keys(arrays).find(
-      (each) => each === key || each.startsWith(`${key}.`),
-    );
+    const name = Object.keys(arrays).find((each) => each === key || each.startsWith(`${key}.`));
     const array = name === undefined ? undefined : arrays[name];
-    if (name === undefined || array === undefined)
-      throw missing(key, type, Object.keys(arrays));
-    const element =
-      name === key ? undefined : namedElement(name.slice(key.length + 1));
-    return tensorOf(
-      array,
-      element,
-      isTensor(type) && isComplexElement(type.element),
-    );
+    if (name === undefined || array === undefined) throw missing(key, type, Object.keys(arrays));
+    const element = name === key ? undefined : namedElement(name.slice(key.length + 1));
+    return tensorOf(array, element, isTensor(type) && isComplexElement(type.element));
   });
 }
 
 function namedElement(name: string): ElementType {
-  const element = Object.hasOwn(namedElements, name)
-    ? namedElements[name]
-    : undefined;
+  const element = Object.hasOwn(namedElements, name) ? namedElements[name] : undefined;
   if (element !== undefined) return element;
   throw new TilewrightError({
     code: "TW9505",
@@ -73,25 +63,13 @@ function namedElement(name: string): ElementType {
   });
 }
 
-function tensorOf(
-  array: HostArray,
-  element: ElementType | undefined,
-  complex: boolean,
-): Tensor {
+function tensorOf(array: HostArray, element: ElementType | undefined, complex: boolean): Tensor {
   const given = tensorOfArray(array, complex);
   if (element === undefined) return given;
-  return tensor(
-    element,
-    given.shape,
-    lanesOfNumbers(element, numbersOf(given).slice()),
-  );
+  return tensor(element, given.shape, lanesOfNumbers(element, numbersOf(given).slice()));
 }
 
-function missing(
-  key: string,
-  type: GraphType,
-  names: readonly string[],
-): TilewrightError {
+function missing(key: string, type: GraphType, names: readonly string[]): TilewrightError {
   return new TilewrightError({
     code: "TW9505",
     message: `there is no array ${key} for a value of type ${typeText(type)}`,

@@ -40,11 +40,7 @@ function made(
   },
   numbers: Float64Array,
 ): Tensor {
-  return tensor(
-    like.element,
-    like.shape,
-    lanesOfNumbers(like.element, numbers),
-  );
+  return tensor(like.element, like.shape, lanesOfNumbers(like.element, numbers));
 }
 
 function normalised(
@@ -64,9 +60,7 @@ function normalised(
 
 export function batchNormInference(
   operands: {
-    readonly [
-      N in "operand" | "scale" | "offset" | "mean" | "variance"
-    ]: Tensor;
+    readonly [N in "operand" | "scale" | "offset" | "mean" | "variance"]: Tensor;
   },
   epsilon: number,
   axis: number,
@@ -92,8 +86,7 @@ export function batchNormTraining(
   const mean = meanOf(features, (place) => numbers[place] as number);
   const variance = meanOf(
     features,
-    (place) =>
-      ((numbers[place] as number) - (mean[featureOf(place)] as number)) ** 2,
+    (place) => ((numbers[place] as number) - (mean[featureOf(place)] as number)) ** 2,
   );
   const parts = {
     scale: numbersOf(scale),
@@ -108,9 +101,7 @@ export function batchNormTraining(
 /** Gradients of the operand, of scale and of offset. */
 export function batchNormGradient(
   operands: {
-    readonly [
-      N in "operand" | "scale" | "mean" | "variance" | "gradient"
-    ]: Tensor;
+    readonly [N in "operand" | "scale" | "mean" | "variance" | "gradient"]: Tensor;
   },
   epsilon: number,
   axis: number,
@@ -129,28 +120,15 @@ export function batchNormGradient(
   const inverse = variance.map((value) => 1 / Math.sqrt(value + epsilon));
   const perFeature = countOf(operand) / features.count;
   const gradientMean = meanOf(features, (place) => gradients[place] as number);
-  const productMean = meanOf(
-    features,
-    (place) => (gradients[place] as number) * centred(place),
-  );
+  const productMean = meanOf(features, (place) => (gradients[place] as number) * centred(place));
   const result = numbers.map((_, place) => {
     const feature = featureOf(place);
     const factor = inverse[feature] as number;
-    const correction =
-      centred(place) * (productMean[feature] as number) * factor * factor;
-    const slope =
-      (gradients[place] as number) -
-      (gradientMean[feature] as number) -
-      correction;
+    const correction = centred(place) * (productMean[feature] as number) * factor * factor;
+    const slope = (gradients[place] as number) - (gradientMean[feature] as number) - correction;
     return (scales[feature] as number) * factor * slope;
   });
-  const scaleGradient = productMean.map(
-    (value, i) => value * perFeature * (inverse[i] as number),
-  );
+  const scaleGradient = productMean.map((value, i) => value * perFeature * (inverse[i] as number));
   const offsetGradient = gradientMean.map((value) => value * perFeature);
-  return [
-    made(operand, result),
-    made(scale, scaleGradient),
-    made(scale, offsetGradient),
-  ];
+  return [made(operand, result), made(scale, scaleGradient), made(scale, offsetGradient)];
 }

@@ -27,19 +27,14 @@ function bitsOf(operand: Tensor): Uint8Array {
   });
 }
 
-function fromBits(
-  all: Uint8Array,
-  element: ElementType,
-  shape: readonly number[],
-): Tensor {
+function fromBits(all: Uint8Array, element: ElementType, shape: readonly number[]): Tensor {
   const { bits, kind } = elements[element];
   const result = emptyTensor({ element, shape });
   const bytes = new Uint8Array(result.lanes.buffer);
   const stride = bits < 8 ? 8 : bits;
   for (let at = 0; at < all.length; at++) {
     const place = Math.floor(at / bits) * stride + (at % bits);
-    bytes[place >> 3] =
-      (bytes[place >> 3] as number) | ((all[at] as number) << (place & 7));
+    bytes[place >> 3] = (bytes[place >> 3] as number) | ((all[at] as number) << (place & 7));
   }
   // A narrow number with a sign fills its byte with it.
   if (kind === "signed" && bits < 8)
@@ -59,9 +54,7 @@ export function bitcast(
   },
 ): Tensor {
   const declared = asDeclared(operand, from);
-  const sameLanes =
-    elements[from].bits === elements[to.element].bits &&
-    elements[from].bits >= 8;
+  const sameLanes = elements[from].bits === elements[to.element].bits && elements[from].bits >= 8;
   const result = sameLanes
     ? reinterpreted(declared, to)
     : fromBits(bitsOf(declared), to.element, to.shape);
@@ -85,11 +78,7 @@ function reinterpreted(
 function asDeclared(operand: Tensor, element: ElementType): Tensor {
   if (operand.element === element) return operand;
   if (elements[element].kind === "float")
-    return tensor(
-      element,
-      operand.shape,
-      lanesOfNumbers(element, numbersOf(operand).slice()),
-    );
+    return tensor(element, operand.shape, lanesOfNumbers(element, numbersOf(operand).slice()));
   const target = emptyTensor({ element, shape: operand.shape });
   return mapTensors(target, conversion(operand.element, element), [operand]);
 }

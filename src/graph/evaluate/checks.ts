@@ -12,12 +12,7 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { AnyGraphOp, ElementType } from "../ops/index.ts";
-import {
-  elements,
-  isComplexElement,
-  isFloatElement,
-  partOf,
-} from "../ops/index.ts";
+import { elements, isComplexElement, isFloatElement, partOf } from "../ops/index.ts";
 import { countOf, datumText } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { bitsOfReal } from "./elementwise/convert.ts";
@@ -27,14 +22,12 @@ import type { Complex, Scalar } from "./scalars.ts";
 type Holds = (actual: Scalar, expected: Scalar) => boolean;
 
 function areEqual(actual: Scalar, expected: Scalar): boolean {
-  if (typeof actual !== "object" || typeof expected !== "object")
-    return actual === expected;
+  if (typeof actual !== "object" || typeof expected !== "object") return actual === expected;
   return actual.re === expected.re && actual.im === expected.im;
 }
 
 function areNear(actual: number, expected: number, tolerance: number): boolean {
-  if (actual !== actual || expected !== expected)
-    return actual !== actual && expected !== expected;
+  if (actual !== actual || expected !== expected) return actual !== actual && expected !== expected;
   if (actual === expected) return true;
   if (!Number.isFinite(actual) || !Number.isFinite(expected)) return false;
   return Math.abs(actual - expected) <= tolerance;
@@ -43,8 +36,7 @@ function areNear(actual: number, expected: number, tolerance: number): boolean {
 /** A check of real numbers as one of any scalars. */
 function byParts(holds: (actual: number, expected: number) => boolean): Holds {
   return (actual, expected) => {
-    if (typeof actual !== "object")
-      return holds(Number(actual), Number(expected));
+    if (typeof actual !== "object") return holds(Number(actual), Number(expected));
     const other = expected as Complex;
     return holds(actual.re, other.re) && holds(actual.im, other.im);
   };
@@ -58,8 +50,7 @@ function orderedBits(element: ElementType, value: number): bigint {
   const { bits } = elements[element];
   const sign = 1n << BigInt(bits - 1);
   let pattern: bigint;
-  if (isFloatElement(element) && element !== "f64")
-    pattern = BigInt(bitsOfReal(element, value));
+  if (isFloatElement(element) && element !== "f64") pattern = BigInt(bitsOfReal(element, value));
   else {
     scratch[0] = value;
     pattern = scratchInteger[0] as bigint;
@@ -68,25 +59,15 @@ function orderedBits(element: ElementType, value: number): bigint {
 }
 
 /** The distance of two floats in units of the last place. */
-export function unitsApart(
-  element: ElementType,
-  actual: number,
-  expected: number,
-): number {
+export function unitsApart(element: ElementType, actual: number, expected: number): number {
   if (actual !== actual && expected !== expected) return 0;
   if (Number.isFinite(actual) !== Number.isFinite(expected)) return Infinity;
   if (!Number.isFinite(actual)) return actual === expected ? 0 : Infinity;
-  const distance = Number(
-    orderedBits(element, actual) - orderedBits(element, expected),
-  );
+  const distance = Number(orderedBits(element, actual) - orderedBits(element, expected));
   return Math.abs(distance);
 }
 
-export function expectEqual(
-  op: AnyGraphOp,
-  actual: Tensor,
-  expected: Tensor,
-): void {
+export function expectEqual(op: AnyGraphOp, actual: Tensor, expected: Tensor): void {
   expectAll(op, actual, expected, areEqual, "equal elements");
 }
 
@@ -130,11 +111,7 @@ export function expectClose(
     holds,
     `elements at most ${greatest} units of the last place apart`,
   );
-  throw failure(
-    op,
-    `a distance of at least ${least} units of the last place`,
-    `${largest}`,
-  );
+  throw failure(op, `a distance of at least ${least} units of the last place`, `${largest}`);
 }
 
 function allDistances(
@@ -144,15 +121,12 @@ function allDistances(
 ): readonly number[] {
   const left = reader(actual);
   const right = reader(expected);
-  return Array.from({ length: countOf(actual) }, (_, i) =>
-    distance(left(i), right(i)),
-  );
+  return Array.from({ length: countOf(actual) }, (_, i) => distance(left(i), right(i)));
 }
 
 export function scalarText(value: Scalar | undefined): string {
   if (value === undefined) return "nothing";
-  if (typeof value === "object")
-    return `(${scalarText(value.re)}, ${scalarText(value.im)})`;
+  if (typeof value === "object") return `(${scalarText(value.re)}, ${scalarText(value.im)})`;
   return Object.is(value, -0) ? "-0" : String(value);
 }
 
@@ -175,26 +149,12 @@ function expectAll(
   if (wrong.length === 0) return;
   const samples = wrong
     .slice(0, listed)
-    .map(
-      (i) =>
-        `element ${i} is ${scalarText(left(i))}, not ${scalarText(right(i))}`,
-    );
-  throw failure(
-    op,
-    wanted,
-    `${wrong.length} of ${count} differ: ${samples.join("; ")}`,
-  );
+    .map((i) => `element ${i} is ${scalarText(left(i))}, not ${scalarText(right(i))}`);
+  throw failure(op, wanted, `${wrong.length} of ${count} differ: ${samples.join("; ")}`);
 }
 
-function failure(
-  op: AnyGraphOp,
-  expected: string,
-  found: string,
-): TilewrightError {
-  const name =
-    op.kind === "stablehlo.custom_call"
-      ? op.attributes.call_target_name
-      : op.kind;
+function failure(op: AnyGraphOp, expected: string, found: string): TilewrightError {
+  const name = op.kind === "stablehlo.custom_call" ? op.attributes.call_target_name : op.kind;
   return new TilewrightError({
     code: "TW9502",
     message: `${name} does not hold`,

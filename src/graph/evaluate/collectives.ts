@@ -23,12 +23,8 @@ function meetingOf(
 ): Meeting | undefined {
   const { session } = frame;
   const own = processIndex(session.place, session.partitions);
-  const group = processGroups(rows, mode, session).find((members) =>
-    members.includes(own),
-  );
-  return group === undefined
-    ? undefined
-    : { group, position: group.indexOf(own) };
+  const group = processGroups(rows, mode, session).find((members) => members.includes(own));
+  return group === undefined ? undefined : { group, position: group.indexOf(own) };
 }
 
 /** The operands of all members, in the order of the group. */
@@ -81,10 +77,7 @@ function combined(
   const [first, ...rest] = values as [Tensor, ...Tensor[]];
   // The region may compute in another type than the operands have.
   const [parameter] = region.parameters;
-  const element =
-    parameter === undefined
-      ? first.element
-      : frame.typeOf(parameter, op).element;
+  const element = parameter === undefined ? first.element : frame.typeOf(parameter, op).element;
   const widen = (value: Tensor) =>
     value.element === element
       ? value
@@ -95,10 +88,7 @@ function combined(
         );
   return rest.reduce<Tensor>(
     (sum, value) =>
-      mapTensors(emptyTensor({ element, shape: first.shape }), run, [
-        sum,
-        widen(value),
-      ]),
+      mapTensors(emptyTensor({ element, shape: first.shape }), run, [sum, widen(value)]),
     widen(first),
   );
 }
@@ -124,19 +114,10 @@ export function* allReduce(
 }
 
 /** Part `index` of `count` along an axis. */
-function part(
-  value: Tensor,
-  axis: number,
-  index: number,
-  count: number,
-): Tensor {
+function part(value: Tensor, axis: number, index: number, count: number): Tensor {
   const extent = (value.shape[axis] as number) / count;
-  const starts = value.shape.map((_, each) =>
-    each === axis ? index * extent : 0,
-  );
-  const limits = value.shape.map((each, at) =>
-    at === axis ? (index + 1) * extent : each,
-  );
+  const starts = value.shape.map((_, each) => (each === axis ? index * extent : 0));
+  const limits = value.shape.map((each, at) => (at === axis ? (index + 1) * extent : each));
   return slice(
     value,
     starts,
@@ -230,15 +211,10 @@ export function* collectivePermute(
 ): Steps<readonly Datum[]> {
   const { session } = frame;
   const own = processIndex(session.place, session.partitions);
-  const routes =
-    pairs.length === 0
-      ? []
-      : processGroups(pairs, exchangeMode(channel), session);
+  const routes = pairs.length === 0 ? [] : processGroups(pairs, exchangeMode(channel), session);
   const group = [...new Set(routes.flat())].sort((left, right) => left - right);
   if (!group.includes(own)) return zeros(op, frame);
-  const values = yield* exchange(op, { group, position: group.indexOf(own) }, [
-    operand,
-  ]);
+  const values = yield* exchange(op, { group, position: group.indexOf(own) }, [operand]);
   const source = routes.find(([, target]) => target === own)?.[0];
   if (source === undefined) return zeros(op, frame);
   return values[group.indexOf(source)] ?? [];

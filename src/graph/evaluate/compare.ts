@@ -8,12 +8,7 @@
  *   |ours - reference| ≤ 4 · |theirs - reference| + 2 ulp(largest)
  */
 import type { ElementType } from "../ops/index.ts";
-import {
-  elements,
-  isComplexElement,
-  isFloatElement,
-  partOf,
-} from "../ops/index.ts";
+import { elements, isComplexElement, isFloatElement, partOf } from "../ops/index.ts";
 import { scalarText } from "./checks.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { countOf, datumText } from "./datum.ts";
@@ -21,17 +16,12 @@ import { nextAfter } from "./elementwise/convert.ts";
 import { numbersOf, reader, settler } from "./scalars.ts";
 
 /** What is wrong with a result, as a sentence; undefined where it agrees. */
-export function disagreement(
-  ours: Datum,
-  theirs: Tensor,
-  reference: Datum,
-): string | undefined {
+export function disagreement(ours: Datum, theirs: Tensor, reference: Datum): string | undefined {
   if (datumText(ours) !== datumText(theirs))
     return `${datumText(ours)} where ${datumText(theirs)} is given`;
   if (ours.kind !== "tensor" || reference.kind !== "tensor") return undefined;
   const kind = elements[ours.element].kind;
-  if (kind === "float" || kind === "complex")
-    return floatsDisagree(ours, theirs, reference);
+  if (kind === "float" || kind === "complex") return floatsDisagree(ours, theirs, reference);
   return integersDisagree(ours, theirs);
 }
 
@@ -46,11 +36,7 @@ function integersDisagree(ours: Tensor, theirs: Tensor): string | undefined {
   );
 }
 
-function floatsDisagree(
-  ours: Tensor,
-  theirs: Tensor,
-  reference: Tensor,
-): string | undefined {
+function floatsDisagree(ours: Tensor, theirs: Tensor, reference: Tensor): string | undefined {
   const [own, other, exact] = [ours, theirs, reference].map(numbersOf) as [
     Float64Array,
     Float64Array,
@@ -58,19 +44,11 @@ function floatsDisagree(
   ];
   const slack = 2 * unitOf(ours.element, exact);
   const wrong = placesWhere(own.length, (i) => {
-    const [a, b, r] = [
-      own[i] as number,
-      other[i] as number,
-      exact[i] as number,
-    ];
+    const [a, b, r] = [own[i] as number, other[i] as number, exact[i] as number];
     if (!Number.isFinite(a) || !Number.isFinite(b)) return !Object.is(a, b);
     return Math.abs(a - r) > 4 * Math.abs(b - r) + slack;
   });
-  return describe(
-    wrong,
-    own.length,
-    (i) => `${own[i]}, not ${other[i]} (exactly ${exact[i]})`,
-  );
+  return describe(wrong, own.length, (i) => `${own[i]}, not ${other[i]} (exactly ${exact[i]})`);
 }
 
 /** The unit in the last place of the largest finite element. */
@@ -78,21 +56,15 @@ function unitOf(element: ElementType, exact: Float64Array): number {
   const part = isComplexElement(element) ? partOf(element) : element;
   if (!isFloatElement(part)) return 0;
   const most = exact.reduce(
-    (sofar, value) =>
-      Number.isFinite(value) ? Math.max(sofar, Math.abs(value)) : sofar,
+    (sofar, value) => (Number.isFinite(value) ? Math.max(sofar, Math.abs(value)) : sofar),
     0,
   );
   const largest = settler(part)(most) as number;
   const above = nextAfter(part)(largest, Infinity);
-  return Number.isFinite(above)
-    ? above - largest
-    : largest - nextAfter(part)(largest, 0);
+  return Number.isFinite(above) ? above - largest : largest - nextAfter(part)(largest, 0);
 }
 
-function placesWhere(
-  count: number,
-  isWrong: (index: number) => boolean,
-): readonly number[] {
+function placesWhere(count: number, isWrong: (index: number) => boolean): readonly number[] {
   return Array.from({ length: count }, (_, i) => i).filter(isWrong);
 }
 

@@ -48,28 +48,17 @@ export function* scan(
 ): Steps<readonly Datum[]> {
   const outputs = op.results.length - inits.length;
   const [first] = inputs;
-  const extent =
-    first?.shape[dimension] ?? frame.result(op).shape[dimension] ?? 0;
-  const columns = Array.from(
-    { length: outputs },
-    () => new Array<Tensor>(extent),
-  );
+  const extent = first?.shape[dimension] ?? frame.result(op).shape[dimension] ?? 0;
+  const columns = Array.from({ length: outputs }, () => new Array<Tensor>(extent));
   let carries: readonly Datum[] = inits;
   for (let step = 0; step < extent; step++) {
     const at = reversed ? extent - 1 - step : step;
     const slices = inputs.map((input) => sliceAt(input, dimension, at));
-    const results = yield* frame.session.runRegion(
-      body,
-      [...slices, ...carries],
-      frame,
-    );
-    for (const [i, column] of columns.entries())
-      column[at] = results[i] as Tensor;
+    const results = yield* frame.session.runRegion(body, [...slices, ...carries], frame);
+    for (const [i, column] of columns.entries()) column[at] = results[i] as Tensor;
     carries = results.slice(outputs);
   }
-  const stacked = columns.map((column, i) =>
-    stack(column, dimension, frame.result(op, i)),
-  );
+  const stacked = columns.map((column, i) => stack(column, dimension, frame.result(op, i)));
   return [...stacked, ...carries];
 }
 
@@ -82,11 +71,7 @@ function sliceAt(input: Tensor, axis: number, at: number): Tensor {
   );
 }
 
-function stack(
-  column: readonly Tensor[],
-  axis: number,
-  type: TensorType,
-): Tensor {
+function stack(column: readonly Tensor[], axis: number, type: TensorType): Tensor {
   if (column.length === 0) return emptyTensor(type);
   const shape = type.shape.map((extent, each) => (each === axis ? 1 : extent));
   return concatenate(

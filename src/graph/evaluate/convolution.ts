@@ -45,32 +45,17 @@ export function convolve(
   const resultStrides = stridesOf(type.shape);
   const batches = type.shape[numbers.output_batch_dimension] as number;
   const features = type.shape[numbers.output_feature_dimension] as number;
-  const channels = kernel.shape[
-    numbers.kernel_input_feature_dimension
-  ] as number;
+  const channels = kernel.shape[numbers.kernel_input_feature_dimension] as number;
   const inputBatch = inputStrides[numbers.input_batch_dimension] as number;
   const inputFeature = inputStrides[numbers.input_feature_dimension] as number;
-  const kernelInput = kernelStrides[
-    numbers.kernel_input_feature_dimension
-  ] as number;
-  const kernelOutput = kernelStrides[
-    numbers.kernel_output_feature_dimension
-  ] as number;
+  const kernelInput = kernelStrides[numbers.kernel_input_feature_dimension] as number;
+  const kernelOutput = kernelStrides[numbers.kernel_output_feature_dimension] as number;
   const write = writer(type.element, result.lanes);
-  const spatial = numbers.output_spatial_dimensions.map(
-    (axis) => type.shape[axis] as number,
-  );
+  const spatial = numbers.output_spatial_dimensions.map((axis) => type.shape[axis] as number);
   const groups = featureGroups * batchGroups;
   forEachIndex(spatial, (position) => {
     const taps = tapsAt(input, kernel, position, settings);
-    const rows = new TapRows(
-      input,
-      kernel,
-      taps,
-      channels,
-      inputFeature,
-      kernelInput,
-    );
+    const rows = new TapRows(input, kernel, taps, channels, inputFeature, kernelInput);
     for (let b = 0; b < batches; b++)
       for (let f = 0; f < features; f++) {
         const group = Math.floor((f * groups) / features);
@@ -79,9 +64,7 @@ export function convolve(
         const from = batch * inputBatch + channel * inputFeature;
         const place = placeOf(
           position,
-          numbers.output_spatial_dimensions.map(
-            (axis) => resultStrides[axis] as number,
-          ),
+          numbers.output_spatial_dimensions.map((axis) => resultStrides[axis] as number),
         );
         const target =
           place +
@@ -102,31 +85,19 @@ function tapsAt(
 ): readonly Tap[] {
   const inputStrides = stridesOf(input.shape);
   const kernelStrides = stridesOf(kernel.shape);
-  const sizes = numbers.kernel_spatial_dimensions.map(
-    (axis) => kernel.shape[axis] as number,
-  );
+  const sizes = numbers.kernel_spatial_dimensions.map((axis) => kernel.shape[axis] as number);
   const taps: Tap[] = [];
   forEachIndex(sizes, (tap) => {
     let inputPlace = 0;
     let kernelPlace = 0;
     for (const [i, window] of windows.entries()) {
       const { stride, low, inputDilation, kernelDilation, reversed } = window;
-      const dilated =
-        (position[i] as number) * stride +
-        (tap[i] as number) * kernelDilation -
-        low;
+      const dilated = (position[i] as number) * stride + (tap[i] as number) * kernelDilation - low;
       const axis = numbers.input_spatial_dimensions[i] as number;
       const place = dilated / inputDilation;
-      if (
-        dilated < 0 ||
-        !Number.isInteger(place) ||
-        place >= (input.shape[axis] as number)
-      )
-        return;
+      if (dilated < 0 || !Number.isInteger(place) || place >= (input.shape[axis] as number)) return;
       const kernelAxis = numbers.kernel_spatial_dimensions[i] as number;
-      const at = reversed
-        ? (sizes[i] as number) - 1 - (tap[i] as number)
-        : (tap[i] as number);
+      const at = reversed ? (sizes[i] as number) - 1 - (tap[i] as number) : (tap[i] as number);
       inputPlace += place * (inputStrides[axis] as number);
       kernelPlace += at * (kernelStrides[kernelAxis] as number);
     }
@@ -155,22 +126,13 @@ class TapRows {
     this.#input = input;
     this.#kernel = kernel;
     const each = Array.from({ length: channels }, (_, channel) => channel);
-    this.#inputPlaces = taps.flatMap(([place]) =>
-      each.map((c) => place + c * inputFeature),
-    );
-    this.#kernelPlaces = taps.flatMap(([, place]) =>
-      each.map((c) => place + c * kernelInput),
-    );
+    this.#inputPlaces = taps.flatMap(([place]) => each.map((c) => place + c * inputFeature));
+    this.#kernelPlaces = taps.flatMap(([, place]) => each.map((c) => place + c * kernelInput));
   }
 
   sum(inputStart: number, kernelStart: number, { element }: TensorType) {
     const left = row(this.#left, this.#input, this.#inputPlaces, inputStart);
-    const right = row(
-      this.#right,
-      this.#kernel,
-      this.#kernelPlaces,
-      kernelStart,
-    );
+    const right = row(this.#right, this.#kernel, this.#kernelPlaces, kernelStart);
     return rowProducts(left, right, element)(0, 0, this.#inputPlaces.length);
   }
 }
@@ -188,9 +150,7 @@ function row(
   const lanes = allocateElementLanes(source.element, places.length);
   for (const [i, place] of places.entries())
     for (let slot = 0; slot < slots; slot++)
-      lanes[slots * i + slot] = source.lanes[
-        slots * (start + place) + slot
-      ] as never;
+      lanes[slots * i + slot] = source.lanes[slots * (start + place) + slot] as never;
   const made = tensor(source.element, [places.length], lanes);
   rows.set(start, made);
   return made;

@@ -17,10 +17,7 @@ import { threefry } from "./random.ts";
 import { topK } from "./sort.ts";
 import { domainOf, scalarNumber } from "./scalars.ts";
 
-type Call = (
-  op: GraphOp<"stablehlo.custom_call">,
-  frame: Frame,
-) => readonly Datum[];
+type Call = (op: GraphOp<"stablehlo.custom_call">, frame: Frame) => readonly Datum[];
 
 const identity: Call = ({ operands }, frame) => frame.data(operands.inputs);
 
@@ -33,13 +30,9 @@ function tokenOf(): Datum {
   return { kind: "token" };
 }
 
-function pair(
-  op: GraphOp<"stablehlo.custom_call">,
-  frame: Frame,
-): readonly [Tensor, Tensor] {
+function pair(op: GraphOp<"stablehlo.custom_call">, frame: Frame): readonly [Tensor, Tensor] {
   const [left, right] = frame.tensors(op.operands.inputs);
-  if (left === undefined || right === undefined)
-    throw unsupported(op, "it needs two operands");
+  if (left === undefined || right === undefined) throw unsupported(op, "it needs two operands");
   return [left, right];
 }
 
@@ -57,19 +50,10 @@ const shapeAssertion: Call = (op, frame) => {
 /** Threefry on whole arrays: two of keys, two of counters, two of results. */
 const threefryArrays: Call = (op, frame) => {
   const [key0, key1, x0, x1] = frame.tensors(op.operands.inputs);
-  if (
-    key0 === undefined ||
-    key1 === undefined ||
-    x0 === undefined ||
-    x1 === undefined
-  )
+  if (key0 === undefined || key1 === undefined || x0 === undefined || x1 === undefined)
     throw unsupported(op, "it needs two keys and two counters");
-  const results = [
-    new Uint32Array(countOf(x0)),
-    new Uint32Array(countOf(x0)),
-  ] as const;
-  const at = ({ lanes }: Tensor, i: number) =>
-    lanes[lanes.length === 1 ? 0 : i] as number;
+  const results = [new Uint32Array(countOf(x0)), new Uint32Array(countOf(x0))] as const;
+  const at = ({ lanes }: Tensor, i: number) => lanes[lanes.length === 1 ? 0 : i] as number;
   for (let i = 0; i < results[0].length; i++) {
     const words = threefry([at(key0, i), at(key1, i)], [at(x0, i), at(x1, i)]);
     results[0][i] = words[0];
@@ -81,8 +65,7 @@ const threefryArrays: Call = (op, frame) => {
 /** An i1 of whether two tensors are equal, or near where they are no integers. */
 const isEqual: Call = (op, frame) => {
   const [left, right] = pair(op, frame);
-  const exact =
-    domainOf(left.element) === "integer" || domainOf(left.element) === "wide";
+  const exact = domainOf(left.element) === "integer" || domainOf(left.element) === "wide";
   try {
     if (exact) expectEqual(op, left, right);
     else expectAlmostEqual(op, left, right, 1e-4);
@@ -137,9 +120,7 @@ const calls: { readonly [target: string]: Call } = {
   CreateBuffer: zeros,
   shape_assertion: shapeAssertion,
   cu_threefry2x32_ffi: threefryArrays,
-  ...Object.fromEntries(
-    exportedFunctions.map((name) => [`mhlo.${name}`, exportedFunction]),
-  ),
+  ...Object.fromEntries(exportedFunctions.map((name) => [`mhlo.${name}`, exportedFunction])),
   "mhlo.topk": largest,
   "check.eq": isEqual,
   "check.expect_eq": (op, frame) => {
@@ -162,7 +143,6 @@ export function evaluateCustomCall(
 ): readonly Datum[] {
   const target = op.attributes.call_target_name;
   const call = Object.hasOwn(calls, target) ? calls[target] : undefined;
-  if (call === undefined)
-    throw unsupported(op, `nothing is known of a call target ${target}`);
+  if (call === undefined) throw unsupported(op, `nothing is known of a call target ${target}`);
   return call(op, frame);
 }

@@ -16,13 +16,7 @@ import {
   tensorType,
   typeText,
 } from "../ops/index.ts";
-import type {
-  ElementLanes,
-  ElementType,
-  GraphType,
-  Literal,
-  TensorType,
-} from "../ops/index.ts";
+import type { ElementLanes, ElementType, GraphType, Literal, TensorType } from "../ops/index.ts";
 import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 
@@ -79,10 +73,7 @@ export function countOf({ shape }: Tensor): number {
 }
 
 /** The same lanes in another shape. */
-export function reshaped(
-  { element, lanes }: Tensor,
-  shape: readonly number[],
-): Tensor {
+export function reshaped({ element, lanes }: Tensor, shape: readonly number[]): Tensor {
   return tensor(element, shape, lanes);
 }
 
@@ -105,8 +96,7 @@ export function tensorOfLiteral(literal: Literal): Tensor {
 /** The tensor of a host array; a complex one has the parts of its numbers along the last axis. */
 export function tensorOfArray(array: HostArray, complex = false): Tensor {
   const element = elementOfDType(array.dtype);
-  if (element === undefined)
-    throw new Error(`graphs have no elements of ${array.dtype.name}`);
+  if (element === undefined) throw new Error(`graphs have no elements of ${array.dtype.name}`);
   const lanes = toLanes(array);
   if (!complex) return tensor(element, array.shape, lanes);
   return tensor(
@@ -117,11 +107,7 @@ export function tensorOfArray(array: HostArray, complex = false): Tensor {
 }
 
 /** A tensor as a host array, where kernels have a format for its elements. */
-export function arrayOfTensor({
-  element,
-  shape,
-  lanes,
-}: Tensor): HostArray | undefined {
+export function arrayOfTensor({ element, shape, lanes }: Tensor): HostArray | undefined {
   const { dtype } = elements[element];
   return dtype === undefined ? undefined : fromLanes(dtype, shape, lanes);
 }
@@ -132,13 +118,9 @@ export function splat(
   type: { element: ElementType; shape: readonly number[] },
 ): Tensor {
   const slots = slotsOf(source.element);
-  const lanes = new (laneConstructor(source.element))(
-    sizeOf(type.shape) * slots,
-  );
+  const lanes = new (laneConstructor(source.element))(sizeOf(type.shape) * slots);
   if (slots === 1) lanes.fill(source.lanes[0] as never);
-  else
-    for (let i = 0; i < lanes.length; i++)
-      lanes[i] = source.lanes[i % 2] as never;
+  else for (let i = 0; i < lanes.length; i++) lanes[i] = source.lanes[i % 2] as never;
   return tensor(source.element, type.shape, lanes);
 }
 

@@ -16,15 +16,12 @@ export function einsum(
 ): Tensor | undefined {
   const [inputs = "", output = ""] = config.replaceAll(/\s/g, "").split("->");
   const labels = inputs.split(",");
-  if (!/^[a-zA-Z,]*$/.test(inputs) || labels.length !== operands.length)
-    return undefined;
+  if (!/^[a-zA-Z,]*$/.test(inputs) || labels.length !== operands.length) return undefined;
   const extents = new Map<string, number>();
   for (const [i, letters] of labels.entries())
     for (const [axis, letter] of [...letters].entries())
       extents.set(letter, operands[i]?.shape[axis] ?? 1);
-  const summed = [...extents.keys()].filter(
-    (letter) => !output.includes(letter),
-  );
+  const summed = [...extents.keys()].filter((letter) => !output.includes(letter));
   const letters = [...output, ...summed];
   const add = chooseForm(binaryForms["stablehlo.add"], type.element);
   const multiply = chooseForm(binaryForms["stablehlo.multiply"], type.element);
@@ -33,11 +30,7 @@ export function einsum(
     const own = stridesOf(shape);
     const of = [...(labels[i] ?? "")];
     return letters.map((letter) =>
-      of.reduce(
-        (sum, each, axis) =>
-          sum + (each === letter ? (own[axis] as number) : 0),
-        0,
-      ),
+      of.reduce((sum, each, axis) => sum + (each === letter ? (own[axis] as number) : 0), 0),
     );
   });
   const readers = operands.map((operand) => {

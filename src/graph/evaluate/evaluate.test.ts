@@ -313,12 +313,7 @@ describe("processes", () => {
       }`,
       "tensor<2xi64>",
     );
-    run(
-      text.replace(
-        "CHECKS",
-        "check.expect_eq_const %0#1, dense<[4, 6]> : tensor<2xi64>",
-      ),
-    );
+    run(text.replace("CHECKS", "check.expect_eq_const %0#1, dense<[4, 6]> : tensor<2xi64>"));
   });
 
   test("collective_permute gives zeros to those who get nothing", () => {
@@ -403,9 +398,7 @@ describe("mistakes", () => {
   });
 
   test("a function that is not there, and inputs that do not fit", () => {
-    const [module] = parseGraph(
-      "func.func @main(%x: tensor<2xf32>) { return }",
-    );
+    const [module] = parseGraph("func.func @main(%x: tensor<2xf32>) { return }");
     if (module === undefined) throw new Error("no program");
     expect(codeOf(() => evaluate(module, "other", []))).toBe("TW9504");
     expect(codeOf(() => evaluate(module, "main", []))).toBe("TW9505");

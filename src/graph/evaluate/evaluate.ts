@@ -19,12 +19,7 @@ import {
   regionsOf,
   typeText,
 } from "../ops/index.ts";
-import type {
-  AnyGraphOp,
-  GraphModule,
-  GraphRegion,
-  GraphValue,
-} from "../ops/index.ts";
+import type { AnyGraphOp, GraphModule, GraphRegion, GraphValue } from "../ops/index.ts";
 import { datumText, emptyTensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
@@ -68,10 +63,7 @@ export function evaluate(
 ): readonly Datum[] {
   const session = sessionOf(module, options);
   const kept = inputs.map((datum) => stored(datum, session));
-  const [results = []] = runProcesses(
-    [runFunction(name, kept, session)],
-    () => undefined,
-  );
+  const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
   return results;
 }
 
@@ -79,8 +71,7 @@ export function evaluate(
 export function runCheck(op: AnyGraphOp, operands: readonly Tensor[]): void {
   const frame = new Frame(sessionOf(moduleOf(graphRegion([], [], [])), {}));
   const tensors = operandsOf(op).filter(({ type }) => isTensor(type));
-  for (const [i, value] of tensors.entries())
-    frame.define(value, operands[i] as Tensor);
+  for (const [i, value] of tensors.entries()) frame.define(value, operands[i] as Tensor);
   applyGraphRule(evaluationRules, op, frame);
 }
 
@@ -105,9 +96,7 @@ function* runFunction(
       code: "TW9504",
       message: `the module has no function @${name}`,
       location: op?.location,
-      expected: [...session.module.functions.keys()]
-        .map((each) => `@${each}`)
-        .join(", "),
+      expected: [...session.module.functions.keys()].map((each) => `@${each}`).join(", "),
       found: `@${name}`,
     });
   const frame = new Frame(session);
@@ -150,8 +139,7 @@ function* runRegion(
   for (const [index, op] of region.ops.entries()) {
     const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
     const results = isSteps(outcome) ? yield* outcome : outcome;
-    for (const [i, value] of op.results.entries())
-      frame.define(value, results[i] as Datum);
+    for (const [i, value] of op.results.entries()) frame.define(value, results[i] as Datum);
     for (const value of dying[index] ?? []) frame.forget(value);
   }
   return frame.data(region.results);
@@ -161,10 +149,7 @@ function isSteps(outcome: RuleResult): outcome is Steps<readonly Datum[]> {
   return !Array.isArray(outcome);
 }
 
-const knownLastUses = new WeakMap<
-  GraphRegion,
-  readonly (readonly GraphValue[])[]
->();
+const knownLastUses = new WeakMap<GraphRegion, readonly (readonly GraphValue[])[]>();
 
 /** For each op of a region, the region's own values that nothing after it uses. */
 function lastUses(region: GraphRegion): readonly (readonly GraphValue[])[] {
@@ -175,15 +160,11 @@ function lastUses(region: GraphRegion): readonly (readonly GraphValue[])[] {
     ...region.parameters,
     ...region.ops.flatMap(({ results }) => results),
   ]);
-  const dying: (readonly GraphValue[])[] = new Array<readonly GraphValue[]>(
-    region.ops.length,
-  );
+  const dying: (readonly GraphValue[])[] = new Array<readonly GraphValue[]>(region.ops.length);
   for (let index = region.ops.length - 1; index >= 0; index--) {
     const op = region.ops[index] as AnyGraphOp;
     const used = new Set([...usesOf(op), ...op.results]);
-    dying[index] = [...used].filter(
-      (value) => own.has(value) && !alive.has(value),
-    );
+    dying[index] = [...used].filter((value) => own.has(value) && !alive.has(value));
     for (const value of used) alive.add(value);
   }
   knownLastUses.set(region, dying);
@@ -192,9 +173,6 @@ function lastUses(region: GraphRegion): readonly (readonly GraphValue[])[] {
 
 /** Operands of an op, and what its regions use or return. */
 function usesOf(op: AnyGraphOp): readonly GraphValue[] {
-  const inner = regionsOf(op).flatMap(({ ops, results }) => [
-    ...ops.flatMap(usesOf),
-    ...results,
-  ]);
+  const inner = regionsOf(op).flatMap(({ ops, results }) => [...ops.flatMap(usesOf), ...results]);
   return [...operandsOf(op), ...inner];
 }

@@ -14,12 +14,7 @@ import type {
   GraphValue,
   TensorType,
 } from "../ops/index.ts";
-import {
-  isComplexElement,
-  isFloatElement,
-  isTensor,
-  typeText,
-} from "../ops/index.ts";
+import { isComplexElement, isFloatElement, isTensor, typeText } from "../ops/index.ts";
 import type { Datum, Tensor, TokenDatum } from "./datum.ts";
 import { datumText } from "./datum.ts";
 
@@ -98,8 +93,7 @@ export class Frame {
 
   datum(value: GraphValue): Datum {
     const datum = this.#values.get(value);
-    if (datum === undefined)
-      throw new Error(`value ${value.id} is used before it is defined`);
+    if (datum === undefined) throw new Error(`value ${value.id} is used before it is defined`);
     return datum;
   }
 
@@ -119,8 +113,7 @@ export class Frame {
 
   /** The type that a value's tensor has here. */
   typeOf(value: GraphValue, op: AnyGraphOp): TensorType {
-    if (!isTensor(value.type))
-      throw unsupported(op, `it has the type ${typeText(value.type)}`);
+    if (!isTensor(value.type)) throw unsupported(op, `it has the type ${typeText(value.type)}`);
     const { element, shape } = value.type;
     return { kind: "tensor", element: this.stored(element), shape };
   }
@@ -128,8 +121,7 @@ export class Frame {
   /** The type of an op's result. */
   result(op: AnyGraphOp, index = 0): TensorType {
     const value = op.results[index];
-    if (value === undefined)
-      throw new Error(`${op.kind} has no result ${index}`);
+    if (value === undefined) throw new Error(`${op.kind} has no result ${index}`);
     return this.typeOf(value, op);
   }
 

@@ -8,11 +8,7 @@
  * Gather moves starts so that the window fits. Scatter drops a window that does not fit as a whole, as
  * XLA and JAX do; the specification would drop its single elements.
  */
-import type {
-  GatherNumbers,
-  GraphRegion,
-  ScatterNumbers,
-} from "../ops/index.ts";
+import type { GatherNumbers, GraphRegion, ScatterNumbers } from "../ops/index.ts";
 import type { AnyGraphOp } from "../ops/index.ts";
 import { slotsOf } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
@@ -23,11 +19,7 @@ import { reader, writer } from "./scalars.ts";
 import { forEachIndex, forEachPlace, placeOf, stridesOf } from "./strides.ts";
 
 /** `values` with `value` inserted before position `at`, or at the end. */
-function withInserted(
-  values: readonly number[],
-  at: number,
-  value: number,
-): number[] {
+function withInserted(values: readonly number[], at: number, value: number): number[] {
   return [...values.slice(0, at), value, ...values.slice(at)];
 }
 
@@ -58,18 +50,14 @@ function startsReader(
       start[axis] = Number(indices.lanes[at + component * step]);
     for (const [i, axis] of operandBatching.entries()) {
       const indicesAxis = indicesBatching[i] as number;
-      const batchAxis =
-        hasAxis && indicesAxis > vectorAxis ? indicesAxis - 1 : indicesAxis;
+      const batchAxis = hasAxis && indicesAxis > vectorAxis ? indicesAxis - 1 : indicesAxis;
       start[axis] = batch[batchAxis] as number;
     }
     return start;
   };
 }
 
-function axesBeside(
-  rank: number,
-  ...taken: readonly (readonly number[])[]
-): readonly number[] {
+function axesBeside(rank: number, ...taken: readonly (readonly number[])[]): readonly number[] {
   return Array.from({ length: rank }, (_, axis) => axis).filter(
     (axis) => !taken.some((axes) => axes.includes(axis)),
   );
@@ -85,11 +73,7 @@ export function gather(
   const result = emptyTensor({ element: operand.element, shape });
   const rank = operand.shape.length;
   const batchAxes = axesBeside(shape.length, numbers.offset_dims);
-  const windowAxes = axesBeside(
-    rank,
-    numbers.collapsed_slice_dims,
-    numbers.operand_batching_dims,
-  );
+  const windowAxes = axesBeside(rank, numbers.collapsed_slice_dims, numbers.operand_batching_dims);
   const readStart = startsReader(
     {
       indices,
@@ -108,10 +92,7 @@ export function gather(
     batchAxes.map((axis) => shape[axis] as number),
     (batch) => {
       const start = readStart(batch).map((each, axis) =>
-        Math.min(
-          Math.max(each, 0),
-          (operand.shape[axis] as number) - (sizes[axis] as number),
-        ),
+        Math.min(Math.max(each, 0), (operand.shape[axis] as number) - (sizes[axis] as number)),
       );
       const from = {
         start: placeOf(start, own),
@@ -126,9 +107,7 @@ export function gather(
       };
       forEachPlace(window, from, to, (source, target) => {
         for (let slot = 0; slot < slots; slot++)
-          result.lanes[slots * target + slot] = operand.lanes[
-            slots * source + slot
-          ] as never;
+          result.lanes[slots * target + slot] = operand.lanes[slots * source + slot] as never;
       });
     },
   );
@@ -144,21 +123,12 @@ export function scatter(
   frame: Frame,
   op: AnyGraphOp,
 ): readonly Tensor[] {
-  const results = inputs.map(({ element, shape, lanes }) =>
-    tensor(element, shape, lanes.slice()),
-  );
+  const results = inputs.map(({ element, shape, lanes }) => tensor(element, shape, lanes.slice()));
   const [{ shape: operandShape } = { shape: [] }] = inputs;
   const [{ shape: updateShape } = { shape: [] }] = updates;
   const rank = operandShape.length;
-  const scatterAxes = axesBeside(
-    updateShape.length,
-    numbers.update_window_dims,
-  );
-  const windowAxes = axesBeside(
-    rank,
-    numbers.inserted_window_dims,
-    numbers.input_batching_dims,
-  );
+  const scatterAxes = axesBeside(updateShape.length, numbers.update_window_dims);
+  const windowAxes = axesBeside(rank, numbers.inserted_window_dims, numbers.input_batching_dims);
   const readStart = startsReader(
     {
       indices,
@@ -169,12 +139,9 @@ export function scatter(
     },
     rank,
   );
-  const window = numbers.update_window_dims.map(
-    (axis) => updateShape[axis] as number,
-  );
+  const window = numbers.update_window_dims.map((axis) => updateShape[axis] as number);
   const sizes = new Array<number>(rank).fill(1);
-  for (const [i, axis] of windowAxes.entries())
-    sizes[axis] = window[i] as number;
+  for (const [i, axis] of windowAxes.entries()) sizes[axis] = window[i] as number;
   const own = stridesOf(operandShape);
   const strides = stridesOf(updateShape);
   const combine = combiner(results, updates, regionFunction(region, frame, op));
@@ -184,8 +151,7 @@ export function scatter(
       const start = readStart(batch);
       const fits = start.every(
         (each, axis) =>
-          each >= 0 &&
-          each + (sizes[axis] as number) <= (operandShape[axis] as number),
+          each >= 0 && each + (sizes[axis] as number) <= (operandShape[axis] as number),
       );
       if (!fits) return;
       const from = {
@@ -193,9 +159,7 @@ export function scatter(
           batch,
           scatterAxes.map((axis) => strides[axis] as number),
         ),
-        strides: numbers.update_window_dims.map(
-          (axis) => strides[axis] as number,
-        ),
+        strides: numbers.update_window_dims.map((axis) => strides[axis] as number),
       };
       const to = {
         start: placeOf(start, own),
@@ -219,7 +183,6 @@ function combiner(
   return (source, target) => {
     const old = readResults.map((read) => read(target));
     const update = readUpdates.map((read) => read(source));
-    for (const [i, value] of run(...old, ...update).entries())
-      write[i]?.(target, value);
+    for (const [i, value] of run(...old, ...update).entries()) write[i]?.(target, value);
   };
 }

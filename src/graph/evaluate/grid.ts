@@ -5,10 +5,7 @@ import { unsupported } from "./frame.ts";
 import type { Frame, Session } from "./frame.ts";
 import { runProcesses } from "./processes.ts";
 
-export function runGrid(
-  op: GraphOp<"interpreter.run_parallel">,
-  frame: Frame,
-): readonly Datum[] {
+export function runGrid(op: GraphOp<"interpreter.run_parallel">, frame: Frame): readonly Datum[] {
   const { session } = frame;
   const { programs, infeed: queues = [] } = op.attributes;
   const partitions = programs[0]?.length ?? 0;
@@ -21,8 +18,7 @@ export function runGrid(
         replicas: programs.length,
         partitions,
       };
-      const count =
-        session.module.functions.get(name)?.body.parameters.length ?? 0;
+      const count = session.module.functions.get(name)?.body.parameters.length ?? 0;
       const taken = inputs.slice(0, count);
       inputs = inputs.slice(count);
       return session.runFunction(name, taken, own, op);
@@ -33,8 +29,7 @@ export function runGrid(
     const queue = queues[next++];
     if (queue === undefined) return undefined;
     const step = session.runFunction(queue, [], session, op).next();
-    if (step.done !== true)
-      throw unsupported(op, "a queue of the host cannot wait for processes");
+    if (step.done !== true) throw unsupported(op, "a queue of the host cannot wait for processes");
     return step.value;
   };
   return runProcesses(processes, infeed).flat();

@@ -1,11 +1,5 @@
 /** What the rest of the project uses of the evaluator. */
-export {
-  arrayOfTensor,
-  datumText,
-  isTensorDatum,
-  tensor,
-  tensorOfArray,
-} from "./datum.ts";
+export { arrayOfTensor, datumText, isTensorDatum, tensor, tensorOfArray } from "./datum.ts";
 export type { Datum, Tensor } from "./datum.ts";
 export { evaluate } from "./evaluate.ts";
 export type { EvaluationOptions } from "./evaluate.ts";

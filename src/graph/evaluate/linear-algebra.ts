@@ -47,13 +47,8 @@ export function cholesky(a: Tensor, lower: boolean): Tensor {
   return result;
 }
 
-function choleskyFactor(
-  n: number,
-  entry: (i: number, j: number) => Complex,
-): Complex[][] {
-  const rows = Array.from({ length: n }, () =>
-    new Array<Complex>(n).fill(complex.complex(0, 0)),
-  );
+function choleskyFactor(n: number, entry: (i: number, j: number) => Complex): Complex[][] {
+  const rows = Array.from({ length: n }, () => new Array<Complex>(n).fill(complex.complex(0, 0)));
   for (let j = 0; j < n; j++)
     for (let i = j; i < n; i++) {
       let sum = entry(i, j);
@@ -75,16 +70,11 @@ export interface TriangularSettings {
   readonly leftSide: boolean;
   readonly lower: boolean;
   readonly unitDiagonal: boolean;
-  readonly transpose:
-    "TRANSPOSE_INVALID" | "NO_TRANSPOSE" | "TRANSPOSE" | "ADJOINT";
+  readonly transpose: "TRANSPOSE_INVALID" | "NO_TRANSPOSE" | "TRANSPOSE" | "ADJOINT";
 }
 
 /** Solves op(a)·x = b, or x·op(a) = b, for every matrix. */
-export function triangularSolve(
-  a: Tensor,
-  b: Tensor,
-  settings: TriangularSettings,
-): Tensor {
+export function triangularSolve(a: Tensor, b: Tensor, settings: TriangularSettings): Tensor {
   const { leftSide, lower, unitDiagonal, transpose } = settings;
   const n = a.shape.at(-1) ?? 0;
   const [rows = 0, columns = 0] = b.shape.slice(-2);
@@ -100,18 +90,15 @@ export function triangularSolve(
   for (let matrix = 0; matrix < sizeOf(a.shape.slice(0, -2)); matrix++)
     for (let other = 0; other < others; other++) {
       const at = (i: number) =>
-        matrix * rows * columns +
-        (leftSide ? i * columns + other : other * columns + i);
+        matrix * rows * columns + (leftSide ? i * columns + other : other * columns + i);
       const entry = (i: number, j: number) => {
         if (i === j && unitDiagonal) return complex.one;
         const value = read(matrix * n * n + (swapped ? j * n + i : i * n + j));
         return transpose === "ADJOINT" ? complex.conjugate(value) : value;
       };
-      substitute(n, isLower, entry, (i) => readRight(at(i))).forEach(
-        (value, i) => {
-          write(at(i), value);
-        },
-      );
+      substitute(n, isLower, entry, (i) => readRight(at(i))).forEach((value, i) => {
+        write(at(i), value);
+      });
     }
   return result;
 }
@@ -128,10 +115,7 @@ function substitute(
     let sum = right(i);
     for (let known = 0; known < step; known++) {
       const j = isLower ? known : n - 1 - known;
-      sum = complex.subtract(
-        sum,
-        complex.multiply(entry(i, j), solution[j] as Complex),
-      );
+      sum = complex.subtract(sum, complex.multiply(entry(i, j), solution[j] as Complex));
     }
     solution[i] = complex.divide(sum, entry(i, i));
   }
@@ -159,11 +143,8 @@ export function fourier(
     const length = lengths[axis - first] as number;
     const isHalved = axis === rank - 1 && (kind === "RFFT" || kind === "IRFFT");
     const line =
-      isHalved && kind === "IRFFT"
-        ? (row: readonly Complex[]) => mirrored(row, length)
-        : undefined;
-    const kept =
-      isHalved && kind === "RFFT" ? Math.floor(length / 2) + 1 : length;
+      isHalved && kind === "IRFFT" ? (row: readonly Complex[]) => mirrored(row, length) : undefined;
+    const kept = isHalved && kind === "RFFT" ? Math.floor(length / 2) + 1 : length;
     [values, shape] = alongAxis(values, shape, axis, kept, (row) =>
       transform(line?.(row) ?? row, sign, kept),
     );
@@ -178,24 +159,15 @@ export function fourier(
 }
 
 /** The whole spectrum of a real signal from its first half; imaginary parts that must be zero count as zero. */
-function mirrored(
-  half: readonly Complex[],
-  length: number,
-): readonly Complex[] {
+function mirrored(half: readonly Complex[], length: number): readonly Complex[] {
   return Array.from({ length }, (_, k) => {
     const value =
-      k < half.length
-        ? (half[k] as Complex)
-        : complex.conjugate(half[length - k] as Complex);
+      k < half.length ? (half[k] as Complex) : complex.conjugate(half[length - k] as Complex);
     return k === 0 || 2 * k === length ? complex.complex(value.re, 0) : value;
   });
 }
 
-function transform(
-  row: readonly Complex[],
-  sign: number,
-  count: number,
-): Complex[] {
+function transform(row: readonly Complex[], sign: number, count: number): Complex[] {
   const n = row.length;
   const roots = Array.from({ length: n }, (_, k) => {
     const angle = (2 * Math.PI * k) / n;
@@ -231,8 +203,7 @@ function alongAxis(
         { length: own },
         (_, k) => values[(o * own + k) * inner + i] as Complex,
       );
-      for (const [k, value] of map(row).entries())
-        result[(o * extent + k) * inner + i] = value;
+      for (const [k, value] of map(row).entries()) result[(o * extent + k) * inner + i] = value;
     }
   return [result, shape.map((each, at) => (at === axis ? extent : each))];
 }

@@ -18,10 +18,7 @@ function readerFor(operand: Tensor, count: number): Reader {
   return () => only;
 }
 
-export function evaluateElementwise(
-  op: GraphOp<ScalarKind>,
-  frame: Frame,
-): readonly Tensor[] {
+export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): readonly Tensor[] {
   const any = op as AnyGraphOp;
   const operands = frame.tensors(operandsOf(any));
   const result = emptyTensor(frame.result(any));
@@ -31,23 +28,15 @@ export function evaluateElementwise(
   };
   const compute = scalarFunction(op, types);
   if (compute === undefined)
-    throw unsupported(
-      any,
-      `it is not defined for elements of ${types.operands.join(", ")}`,
-    );
+    throw unsupported(any, `it is not defined for elements of ${types.operands.join(", ")}`);
   const count = countOf(result);
-  const [first, second, third] = operands.map((operand) =>
-    readerFor(operand, count),
-  );
+  const [first, second, third] = operands.map((operand) => readerFor(operand, count));
   const write = writer(result.element, result.lanes);
   if (first === undefined) throw new Error(`${op.kind} has no operands`);
-  if (second === undefined)
-    for (let i = 0; i < count; i++) write(i, compute(first(i)));
+  if (second === undefined) for (let i = 0; i < count; i++) write(i, compute(first(i)));
   else if (third === undefined)
     for (let i = 0; i < count; i++) write(i, compute(first(i), second(i)));
-  else
-    for (let i = 0; i < count; i++)
-      write(i, compute(first(i), second(i), third(i)));
+  else for (let i = 0; i < count; i++) write(i, compute(first(i), second(i), third(i)));
   return [result];
 }
 
@@ -60,7 +49,6 @@ export function mapTensors(
   const readers = operands.map(reader);
   const write = writer(result.element, result.lanes);
   const count = countOf(result);
-  for (let i = 0; i < count; i++)
-    write(i, compute(...readers.map((read) => read(i))));
+  for (let i = 0; i < count; i++) write(i, compute(...readers.map((read) => read(i))));
   return result;
 }

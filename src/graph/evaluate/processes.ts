@@ -39,11 +39,8 @@ export function runProcesses(
   const surroundings: Surroundings = { sent: new Map(), infeed };
   for (const process of processes) advance(process, []);
   while (processes.some(({ results }) => results === undefined)) {
-    const answered = processes.map((_, index) =>
-      answerOf(processes, index, surroundings),
-    );
-    if (answered.every((answer) => answer === undefined))
-      throw deadlock(processes);
+    const answered = processes.map((_, index) => answerOf(processes, index, surroundings));
+    if (answered.every((answer) => answer === undefined)) throw deadlock(processes);
     for (const [index, answer] of answered.entries())
       if (answer !== undefined) advance(processes[index] as Process, answer);
   }
@@ -95,8 +92,7 @@ function exchanged(
   const values: (readonly Datum[])[] = [];
   for (const member of group) {
     const waiting = processes[member]?.waiting;
-    if (waiting?.kind !== "exchange" || waiting.channel !== channel)
-      return undefined;
+    if (waiting?.kind !== "exchange" || waiting.channel !== channel) return undefined;
     if (waiting.group.join() !== group.join()) return undefined;
     values.push(waiting.value);
   }
@@ -115,30 +111,20 @@ function deadlock(processes: readonly Process[]): TilewrightError {
 }
 
 function describe(request: Request): string {
-  if (request.kind === "exchange")
-    return `a collective of processes ${request.group.join(", ")}`;
-  return "channel" in request
-    ? `${request.kind} on channel ${request.channel}`
-    : request.kind;
+  if (request.kind === "exchange") return `a collective of processes ${request.group.join(", ")}`;
+  return "channel" in request ? `${request.kind} on channel ${request.channel}` : request.kind;
 }
 
 /* ---- groups ---- */
 
-export function processIndex(
-  { replica, partition }: ProcessPlace,
-  partitions: number,
-): number {
+export function processIndex({ replica, partition }: ProcessPlace, partitions: number): number {
   return replica * partitions + partition;
 }
 
-export type GroupMode =
-  "replicas" | "partitions" | "replicas and partitions" | "flattened";
+export type GroupMode = "replicas" | "partitions" | "replicas and partitions" | "flattened";
 
 /** How all_gather, all_reduce and reduce_scatter read their groups. */
-export function reductionMode(
-  channel: ChannelHandle | undefined,
-  global: boolean,
-): GroupMode {
+export function reductionMode(channel: ChannelHandle | undefined, global: boolean): GroupMode {
   if ((channel?.handle ?? 0) <= 0) return "replicas";
   return global ? "flattened" : "replicas and partitions";
 }
@@ -155,32 +141,22 @@ export function processGroups(
   { replicas, partitions }: Session,
 ): readonly (readonly number[])[] {
   const count =
-    mode === "partitions"
-      ? partitions
-      : mode === "flattened"
-        ? replicas * partitions
-        : replicas;
+    mode === "partitions" ? partitions : mode === "flattened" ? replicas * partitions : replicas;
   const all = Array.from({ length: count }, (_, i) => i);
-  const given =
-    rows.length === 0 || rows.every((row) => row.length === 0) ? [all] : rows;
+  const given = rows.length === 0 || rows.every((row) => row.length === 0) ? [all] : rows;
   const groups = given.map((row) => row.filter((id) => id >= 0));
-  const at = (replica: number, partition: number) =>
-    replica * partitions + partition;
+  const at = (replica: number, partition: number) => replica * partitions + partition;
   const columns = Array.from({ length: partitions }, (_, i) => i);
   const lines = Array.from({ length: replicas }, (_, i) => i);
   switch (mode) {
     case "replicas":
-      return groups.flatMap((group) =>
-        columns.map((p) => group.map((replica) => at(replica, p))),
-      );
+      return groups.flatMap((group) => columns.map((p) => group.map((replica) => at(replica, p))));
     case "partitions":
       return groups.flatMap((group) =>
         lines.map((r) => group.map((partition) => at(r, partition))),
       );
     case "replicas and partitions":
-      return groups.map((group) =>
-        columns.flatMap((p) => group.map((replica) => at(replica, p))),
-      );
+      return groups.map((group) => columns.flatMap((p) => group.map((replica) => at(replica, p))));
     case "flattened":
       return groups;
   }

@@ -14,23 +14,12 @@
  */
 import { roundFloat } from "../../formats/floats.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import type {
-  DotAlgorithm,
-  DotNumbers,
-  ElementType,
-  TensorType,
-} from "../ops/index.ts";
+import type { DotAlgorithm, DotNumbers, ElementType, TensorType } from "../ops/index.ts";
 import { isFloatElement, sizeOf } from "../ops/index.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
-import {
-  domainOf,
-  lanesOfNumbers,
-  numbersOf,
-  reader,
-  writer,
-} from "./scalars.ts";
+import { domainOf, lanesOfNumbers, numbersOf, reader, writer } from "./scalars.ts";
 import type { Complex, Scalar } from "./scalars.ts";
 import { transpose } from "./shapes.ts";
 
@@ -38,11 +27,7 @@ import { transpose } from "./shapes.ts";
 type RowProducts = (left: number, right: number, length: number) => Scalar;
 
 /** The sum of products of a result element; `left` and `right` are where its rows begin. */
-export function rowProducts(
-  left: Tensor,
-  right: Tensor,
-  result: ElementType,
-): RowProducts {
+export function rowProducts(left: Tensor, right: Tensor, result: ElementType): RowProducts {
   const domain = domainOf(result);
   if (domain === "complex") return complexProducts(left, right);
   if (domain === "wide") return wideProducts(left, right, result);
@@ -59,13 +44,7 @@ export function rowProducts(
     return (first, second, length) => {
       let sum = 0;
       for (let k = 0; k < length; k++)
-        sum =
-          (sum +
-            Math.imul(
-              lefts[first + k] as number,
-              rights[second + k] as number,
-            )) |
-          0;
+        sum = (sum + Math.imul(lefts[first + k] as number, rights[second + k] as number)) | 0;
       return sum;
     };
   return realProducts(lefts, rights, result !== "f64");
@@ -74,18 +53,12 @@ export function rowProducts(
 /** Rows up to this length are summed step by step in f32. */
 const shortRow = 8;
 
-function realProducts(
-  lefts: Float64Array,
-  rights: Float64Array,
-  isNarrow: boolean,
-): RowProducts {
+function realProducts(lefts: Float64Array, rights: Float64Array, isNarrow: boolean): RowProducts {
   return (first, second, length) => {
     let sum = 0;
     if (isNarrow && length <= shortRow) {
       for (let k = 0; k < length; k++) {
-        const product = Math.fround(
-          (lefts[first + k] as number) * (rights[second + k] as number),
-        );
+        const product = Math.fround((lefts[first + k] as number) * (rights[second + k] as number));
         sum = Math.fround(sum + product);
       }
       return sum;
@@ -118,21 +91,14 @@ function asComplex(operand: Tensor): (index: number) => Complex {
   return (index) => convert(read(index)) as Complex;
 }
 
-function wideProducts(
-  left: Tensor,
-  right: Tensor,
-  result: ElementType,
-): RowProducts {
-  const convert = [left, right].map(({ element }) =>
-    conversion(element, result),
-  );
+function wideProducts(left: Tensor, right: Tensor, result: ElementType): RowProducts {
+  const convert = [left, right].map(({ element }) => conversion(element, result));
   const read = [reader(left), reader(right)];
   const value = (side: 0 | 1, index: number) =>
     convert[side]?.(read[side]?.(index) as Scalar) as bigint;
   return (first, second, length) => {
     let sum = 0n;
-    for (let k = 0; k < length; k++)
-      sum += value(0, first + k) * value(1, second + k);
+    for (let k = 0; k < length; k++) sum += value(0, first + k) * value(1, second + k);
     return sum;
   };
 }
@@ -169,17 +135,12 @@ export function dotGeneral(
 }
 
 /** An operand as rows: [batch, free, contracted]. */
-function arranged(
-  operand: Tensor,
-  batching: readonly number[],
-  contracting: readonly number[],
-) {
+function arranged(operand: Tensor, batching: readonly number[], contracting: readonly number[]) {
   const { shape } = operand;
   const free = shape
     .map((_, axis) => axis)
     .filter((axis) => ![...batching, ...contracting].includes(axis));
-  const extents = (axes: readonly number[]) =>
-    sizeOf(axes.map((axis) => shape[axis] as number));
+  const extents = (axes: readonly number[]) => sizeOf(axes.map((axis) => shape[axis] as number));
   const order = [...batching, ...free, ...contracting];
   const inOrder = order.every((axis, i) => axis === i);
   return {
@@ -194,29 +155,12 @@ function arranged(
  * An operand rounded to the precision that an algorithm names. With several components the operand is
  * split into parts that together hold it; it stays as it is.
  */
-function rounded(
-  operand: Tensor,
-  precision: string | undefined,
-  components = 1,
-): Tensor {
-  if (
-    precision === undefined ||
-    components > 1 ||
-    !isFloatElement(operand.element)
-  )
-    return operand;
-  const name = Object.values(dtypes).find(
-    (dtype) => dtype.name === precision.toLowerCase(),
-  )?.name;
+function rounded(operand: Tensor, precision: string | undefined, components = 1): Tensor {
+  if (precision === undefined || components > 1 || !isFloatElement(operand.element)) return operand;
+  const name = Object.values(dtypes).find((dtype) => dtype.name === precision.toLowerCase())?.name;
   if (name !== "tf32" && name !== "bf16" && name !== "f16") return operand;
-  const numbers = Float64Array.from(numbersOf(operand), (value) =>
-    roundFloat(name, value),
-  );
-  return tensor(
-    operand.element,
-    operand.shape,
-    lanesOfNumbers(operand.element, numbers),
-  );
+  const numbers = Float64Array.from(numbersOf(operand), (value) => roundFloat(name, value));
+  return tensor(operand.element, operand.shape, lanesOfNumbers(operand.element, numbers));
 }
 
 /** dot_general's numbers for two vectors or matrices. */

@@ -14,9 +14,7 @@ import { concatenate, dynamicUpdateSlice, slice } from "./shapes.ts";
 
 function cut(value: Tensor, axis: number, from: number, to: number): Tensor {
   const starts = value.shape.map((_, each) => (each === axis ? from : 0));
-  const limits = value.shape.map((extent, each) =>
-    each === axis ? to : extent,
-  );
+  const limits = value.shape.map((extent, each) => (each === axis ? to : extent));
   return slice(
     value,
     starts,
@@ -44,14 +42,10 @@ export function raggedDot(
 ): Tensor | undefined {
   const [ragged] = numbers.lhs_ragged_dimensions;
   if (ragged === undefined || groupSizes.shape.length !== 1) return undefined;
-  const sizes = Array.from(
-    groupSizes.lanes as ArrayLike<number | bigint>,
-    Number,
-  );
+  const sizes = Array.from(groupSizes.lanes as ArrayLike<number | bigint>, Number);
   if (numbers.lhs_contracting_dimensions.includes(ragged))
     return contractingGroups(lhs, rhs, sizes, numbers, ragged, type);
-  if (numbers.lhs_batching_dimensions.includes(ragged))
-    return dotGeneral(lhs, rhs, numbers, type);
+  if (numbers.lhs_batching_dimensions.includes(ragged)) return dotGeneral(lhs, rhs, numbers, type);
   return freeGroups(lhs, rhs, sizes, numbers, ragged, type);
 }
 
@@ -67,20 +61,11 @@ function freeGroups(
   const inner = {
     ...numbers,
     rhs_batching_dimensions: below(numbers.rhs_batching_dimensions, group),
-    rhs_contracting_dimensions: below(
-      numbers.rhs_contracting_dimensions,
-      group,
-    ),
+    rhs_contracting_dimensions: below(numbers.rhs_contracting_dimensions, group),
   };
-  const taken = [
-    ...numbers.lhs_batching_dimensions,
-    ...numbers.lhs_contracting_dimensions,
-  ];
-  const free = lhs.shape
-    .map((_, axis) => axis)
-    .filter((axis) => !taken.includes(axis));
-  const resultAxis =
-    numbers.lhs_batching_dimensions.length + free.indexOf(ragged);
+  const taken = [...numbers.lhs_batching_dimensions, ...numbers.lhs_contracting_dimensions];
+  const free = lhs.shape.map((_, axis) => axis).filter((axis) => !taken.includes(axis));
+  const resultAxis = numbers.lhs_batching_dimensions.length + free.indexOf(ragged);
   let result = emptyTensor(type);
   let start = 0;
   for (const [index, size] of sizes.entries()) {
@@ -88,17 +73,10 @@ function freeGroups(
     if (end > start) {
       const part = {
         ...type,
-        shape: type.shape.map((extent, axis) =>
-          axis === resultAxis ? end - start : extent,
-        ),
+        shape: type.shape.map((extent, axis) => (axis === resultAxis ? end - start : extent)),
       };
       const right = withoutAxis(cut(rhs, group, index, index + 1), group);
-      const product = dotGeneral(
-        cut(lhs, ragged, start, end),
-        right,
-        inner,
-        part,
-      );
+      const product = dotGeneral(cut(lhs, ragged, start, end), right, inner, part);
       const at = type.shape.map((_, axis) => (axis === resultAxis ? start : 0));
       result = dynamicUpdateSlice(result, product, at);
     }

@@ -47,9 +47,7 @@ const philoxSteps = [0x9e3779b9, 0xbb67ae85] as const;
 
 /** Ten rounds of Philox-4x32. */
 function philox(key: Words, counter: bigint): readonly number[] {
-  let words = [0, 32, 64, 96].map((shift) =>
-    Number((counter >> BigInt(shift)) & 0xffffffffn),
-  );
+  let words = [0, 32, 64, 96].map((shift) => Number((counter >> BigInt(shift)) & 0xffffffffn));
   let [first, second] = key;
   for (let round = 0; round < 10; round++) {
     const [a = 0, b = 0, c = 0, d = 0] = words;
@@ -89,19 +87,14 @@ export function randomBits(
   const words = Array.from(state.lanes as BigUint64Array, BigInt);
   const wide = bits === 64;
   const { values, after } =
-    algorithm === "THREE_FRY"
-      ? threefryBits(words, type, wide)
-      : philoxBits(words, type, wide);
+    algorithm === "THREE_FRY" ? threefryBits(words, type, wide) : philoxBits(words, type, wide);
   const result = emptyTensor(type);
   // Floats get the bits as their pattern.
   const target = wide
     ? new BigUint64Array(result.lanes.buffer)
     : integerView(type.element, result.lanes.buffer);
   for (const [i, value] of values.entries()) target[i] = value;
-  return [
-    tensor(state.element, state.shape, BigUint64Array.from(after)),
-    result,
-  ];
+  return [tensor(state.element, state.shape, BigUint64Array.from(after)), result];
 }
 
 function integerView(
@@ -118,27 +111,19 @@ interface Generated {
   readonly after: readonly bigint[];
 }
 
-function threefryBits(
-  state: readonly bigint[],
-  { shape }: TensorType,
-  wide: boolean,
-): Generated {
+function threefryBits(state: readonly bigint[], { shape }: TensorType, wide: boolean): Generated {
   const [key = 0n, counter = 0n] = state;
   const hash = (n: number) =>
     threefry(wordsOf(key), wordsOf(BigInt.asUintN(64, counter + BigInt(n))));
   if (wide) {
-    const values = Array.from({ length: sizeOf(shape) }, (_, n) =>
-      join(...hash(n)),
-    );
+    const values = Array.from({ length: sizeOf(shape) }, (_, n) => join(...hash(n)));
     return { values, after: [key, counter + BigInt(values.length)] };
   }
   const half = halfShape(shape);
   const strides = stridesOf(half.shape);
   const values: number[] = [];
   forEachIndex(shape, (index) => {
-    const own = index.map((each, axis) =>
-      axis === half.axis ? each >> 1 : each,
-    );
+    const own = index.map((each, axis) => (axis === half.axis ? each >> 1 : each));
     const words = hash(placeOf(own, strides));
     values.push(words[(index[half.axis] ?? 0) & 1] as number);
   });
@@ -154,17 +139,11 @@ function halfShape(shape: readonly number[]): {
   const axis = even >= 0 ? even : shape.indexOf(Math.max(...shape));
   return {
     axis,
-    shape: shape.map((extent, each) =>
-      each === axis ? Math.ceil(extent / 2) : extent,
-    ),
+    shape: shape.map((extent, each) => (each === axis ? Math.ceil(extent / 2) : extent)),
   };
 }
 
-function philoxBits(
-  state: readonly bigint[],
-  { shape }: TensorType,
-  wide: boolean,
-): Generated {
+function philoxBits(state: readonly bigint[], { shape }: TensorType, wide: boolean): Generated {
   // A state of two words has the key in the upper half of the counter too.
   const [key = 0n, low = 0n, high = key] = state;
   const counter = low | (high << 64n);
@@ -173,17 +152,11 @@ function philoxBits(
   const hashes = Math.ceil(count / perHash);
   const values: (number | bigint)[] = [];
   for (let n = 0; n < hashes; n++) {
-    const words = philox(
-      wordsOf(key),
-      BigInt.asUintN(128, counter + BigInt(n)),
-    );
+    const words = philox(wordsOf(key), BigInt.asUintN(128, counter + BigInt(n)));
     const [a = 0, b = 0, c = 0, d = 0] = words;
     values.push(...(wide ? [join(a, b), join(c, d)] : words));
   }
   const next = BigInt.asUintN(128, counter + BigInt(hashes));
-  const after = [key, BigInt.asUintN(64, next), next >> 64n].slice(
-    0,
-    state.length,
-  );
+  const after = [key, BigInt.asUintN(64, next), next >> 64n].slice(0, state.length);
   return { values: values.slice(0, count), after };
 }

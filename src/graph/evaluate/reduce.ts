@@ -35,14 +35,7 @@ interface Accumulators {
 }
 
 /** Accumulators at every place of the results; a fold from no place takes the initial values. */
-function accumulators({
-  inputs,
-  inits,
-  body,
-  types,
-  frame,
-  op,
-}: Reduction): Accumulators {
+function accumulators({ inputs, inits, body, types, frame, op }: Reduction): Accumulators {
   const initial = inits.map((init) => reader(init)(0));
   const read = inputs.map(reader);
   const places = sizeOf(types[0]?.shape ?? []);
@@ -70,18 +63,14 @@ function accumulators({
   const run = regionFunction(body, frame, op);
   const fold: Fold = (target, source) => {
     const old = columns.map((each) => each[target] as Scalar);
-    const values =
-      source === undefined ? initial : read.map((each) => each(source));
+    const values = source === undefined ? initial : read.map((each) => each(source));
     for (const [i, value] of run(...old, ...values).entries())
       (columns[i] as Scalar[])[target] = value;
   };
   return { fold, finish: finish(columns) };
 }
 
-export function reduce(
-  reduction: Reduction,
-  dimensions: readonly number[],
-): readonly Tensor[] {
+export function reduce(reduction: Reduction, dimensions: readonly number[]): readonly Tensor[] {
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const { fold, finish } = accumulators(reduction);
@@ -136,25 +125,18 @@ function forEachTap(
           position[axis] as number,
           taps[axis] as number,
         );
-        place =
-          covered === undefined
-            ? undefined
-            : place + covered * (strides[axis] as number);
+        place = covered === undefined ? undefined : place + covered * (strides[axis] as number);
       }
       visit(place);
     },
   );
 }
 
-export function reduceWindow(
-  reduction: Reduction,
-  windows: readonly Window[],
-): readonly Tensor[] {
+export function reduceWindow(reduction: Reduction, windows: readonly Window[]): readonly Tensor[] {
   const { inputs, types } = reduction;
   const [{ shape } = { shape: [] as readonly number[] }] = inputs;
   const axis = scannedAxis(windows, shape, types[0]?.shape ?? []);
-  if (axis !== undefined && initIsNeutral(reduction))
-    return scan(reduction, axis);
+  if (axis !== undefined && initIsNeutral(reduction)) return scan(reduction, axis);
   const { fold, finish } = accumulators(reduction);
   let target = 0;
   forEachIndex(types[0]?.shape ?? [], (position) => {
@@ -179,13 +161,9 @@ function scannedAxis(
   const axis = windows.findIndex(({ size }) => size > 1);
   if (axis < 0) return undefined;
   const isScan = windows.every(({ size, stride, baseDilation, low }, each) => {
-    const isPlain =
-      stride === 1 && baseDilation === 1 && result[each] === shape[each];
+    const isPlain = stride === 1 && baseDilation === 1 && result[each] === shape[each];
     return (
-      isPlain &&
-      (each === axis
-        ? low === size - 1 && size >= (shape[each] as number)
-        : size === 1)
+      isPlain && (each === axis ? low === size - 1 && size >= (shape[each] as number) : size === 1)
     );
   });
   return isScan && windows[axis]?.windowDilation === 1 ? axis : undefined;
@@ -211,17 +189,14 @@ function scan(
   const read = inputs.map(reader);
   const strides = stridesOf(shape);
   const step = strides[axis] as number;
-  const rows = shape.map((extent, each) =>
-    each === axis ? Math.min(1, extent) : extent,
-  );
+  const rows = shape.map((extent, each) => (each === axis ? Math.min(1, extent) : extent));
   const walk = { start: 0, strides };
   forEachPlace(rows, walk, walk, (first) => {
     let state: readonly Scalar[] = inits.map((init) => reader(init)(0));
     for (let i = 0; i < (shape[axis] as number); i++) {
       const place = first + i * step;
       state = run(...state, ...read.map((each) => each(place)));
-      for (const [which, value] of state.entries())
-        write[which]?.(place, value);
+      for (const [which, value] of state.entries()) write[which]?.(place, value);
     }
   });
   return results;
@@ -251,11 +226,9 @@ export function selectAndScatter(
     let kept: number | undefined;
     forEachTap(operand.shape, windows, position, (place) => {
       if (place === undefined) return;
-      if (kept === undefined || select(read(kept), read(place)) === 0)
-        kept = place;
+      if (kept === undefined || select(read(kept), read(place)) === 0) kept = place;
     });
-    if (kept !== undefined)
-      write(kept, combine(readResult(kept), readSource(from)));
+    if (kept !== undefined) write(kept, combine(readResult(kept), readSource(from)));
     from++;
   });
   return result;

@@ -6,13 +6,7 @@
  * Where every op of the region has a function of scalars, they are chained, each result rounded or
  * wrapped to its element type. Any other region is run op by op on tensors of one element.
  */
-import type {
-  AnyGraphOp,
-  ElementType,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/index.ts";
+import type { AnyGraphOp, ElementType, GraphOp, GraphRegion, GraphValue } from "../ops/index.ts";
 import { allocateElementLanes, isTensor, operandsOf } from "../ops/index.ts";
 import { tensor, tensorOfLiteral } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
@@ -27,11 +21,7 @@ import type { Scalar } from "./scalars.ts";
 export type RegionFunction = (...inputs: Scalar[]) => readonly Scalar[];
 
 /** The region of an op as a function; values from outside are those of the frame now. */
-export function regionFunction(
-  region: GraphRegion,
-  frame: Frame,
-  op: AnyGraphOp,
-): RegionFunction {
+export function regionFunction(region: GraphRegion, frame: Frame, op: AnyGraphOp): RegionFunction {
   return chain(region, frame) ?? interpreted(region, frame, op);
 }
 
@@ -53,11 +43,8 @@ function singleStep(
   frame: Frame,
 ): ((...inputs: Scalar[]) => Scalar) | undefined {
   const [op, ...others] = region.ops;
-  if (op === undefined || others.length > 0 || !isScalarOp(op))
-    return undefined;
-  const inOrder = operandsOf(op).every(
-    (value, i) => value === region.parameters[i],
-  );
+  if (op === undefined || others.length > 0 || !isScalarOp(op)) return undefined;
+  const inOrder = operandsOf(op).every((value, i) => value === region.parameters[i]);
   if (!inOrder || region.results[0] !== op.results[0]) return undefined;
   const step = scalarStep(op, frame);
   if (step === undefined) return undefined;
@@ -66,27 +53,19 @@ function singleStep(
 }
 
 function isScalarOp(op: AnyGraphOp): boolean {
-  const isScalar = ({ type }: GraphValue) =>
-    isTensor(type) && type.shape.length === 0;
-  return (
-    isScalarKind(op.kind) &&
-    operandsOf(op).every(isScalar) &&
-    op.results.every(isScalar)
-  );
+  const isScalar = ({ type }: GraphValue) => isTensor(type) && type.shape.length === 0;
+  return isScalarKind(op.kind) && operandsOf(op).every(isScalar) && op.results.every(isScalar);
 }
 
 function scalarStep(op: AnyGraphOp, frame: Frame) {
-  const stored = (value: GraphValue): ElementType =>
-    frame.typeOf(value, op).element;
+  const stored = (value: GraphValue): ElementType => frame.typeOf(value, op).element;
   const operands = operandsOf(op).map(stored);
   const result = frame.result(op).element;
   const compute = scalarFunction(op as GraphOp<ScalarKind>, {
     operands,
     result,
   });
-  return compute === undefined
-    ? undefined
-    : { compute, settle: settler(result) };
+  return compute === undefined ? undefined : { compute, settle: settler(result) };
 }
 
 /** The slots that a chain computes with: parameters first, then results. */
@@ -121,26 +100,19 @@ class Chain {
       const { value } = op.attributes;
       if ("kind" in value || value.type.shape.length > 0) return false;
       const literal = tensorOfLiteral(value);
-      this.slot(
-        result,
-        settler(this.#frame.stored(literal.element))(reader(literal)(0)),
-      );
+      this.slot(result, settler(this.#frame.stored(literal.element))(reader(literal)(0)));
       return true;
     }
     const step = isScalarOp(op) ? scalarStep(op, this.#frame) : undefined;
     if (step === undefined) return false;
     const { compute, settle } = step;
-    const [first = 0, second = first, third = first] = operandsOf(op).map(
-      (each) => this.used(each),
+    const [first = 0, second = first, third = first] = operandsOf(op).map((each) =>
+      this.used(each),
     );
     const target = this.slot(result);
     this.#steps.push((slots) => {
       slots[target] = settle(
-        compute(
-          slots[first] as Scalar,
-          slots[second] as Scalar,
-          slots[third] as Scalar,
-        ),
+        compute(slots[first] as Scalar, slots[second] as Scalar, slots[third] as Scalar),
       );
     });
     return true;
@@ -161,26 +133,15 @@ class Chain {
 function chain(region: GraphRegion, frame: Frame): RegionFunction | undefined {
   const built = new Chain(frame);
   for (const parameter of region.parameters) built.slot(parameter);
-  return region.ops.every((op) => built.add(op))
-    ? built.finish(region.results)
-    : undefined;
+  return region.ops.every((op) => built.add(op)) ? built.finish(region.results) : undefined;
 }
 
-function interpreted(
-  region: GraphRegion,
-  frame: Frame,
-  op: AnyGraphOp,
-): RegionFunction {
-  const elements = region.parameters.map(
-    (value) => frame.typeOf(value, op).element,
-  );
+function interpreted(region: GraphRegion, frame: Frame, op: AnyGraphOp): RegionFunction {
+  const elements = region.parameters.map((value) => frame.typeOf(value, op).element);
   return (...inputs) => {
-    const data = inputs.map((value, i) =>
-      scalarTensor(elements[i] as ElementType, value),
-    );
+    const data = inputs.map((value, i) => scalarTensor(elements[i] as ElementType, value));
     const steps = frame.session.runRegion(region, data, frame).next();
-    if (steps.done !== true)
-      throw unsupported(op, "processes cannot meet inside its region");
+    if (steps.done !== true) throw unsupported(op, "processes cannot meet inside its region");
     return steps.value.map((datum) => reader(datum as Tensor)(0));
   };
 }

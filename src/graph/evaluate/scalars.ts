@@ -53,9 +53,7 @@ function decodedTable(element: CodedElement): Float64Array {
   const known = decodedTables.get(element);
   if (known !== undefined) return known;
   const codes = 2 ** elements[element].bits;
-  const table = Float64Array.from({ length: codes }, (_, code) =>
-    decodeElement(element, code),
-  );
+  const table = Float64Array.from({ length: codes }, (_, code) => decodeElement(element, code));
   decodedTables.set(element, table);
   return table;
 }
@@ -124,8 +122,7 @@ function settlers(element: ElementType): (value: never) => Scalar {
   if (kind === "unsigned")
     return bits === 64
       ? (value: bigint) => BigInt.asUintN(64, value)
-      : (value: number) =>
-          bits === 32 ? value >>> 0 : value & ((1 << bits) - 1);
+      : (value: number) => (bits === 32 ? value >>> 0 : value & ((1 << bits) - 1));
   if (element === "complex<f32>")
     return ({ re, im }: Complex) => ({
       re: Math.fround(re),
@@ -148,20 +145,14 @@ export function settler(element: ElementType): (value: Scalar) => Scalar {
 export function numbersOf({ element, lanes }: Tensor): Float64Array {
   if (isCoded(element)) {
     const table = decodedTable(element);
-    return Float64Array.from(
-      lanes as Uint8Array,
-      (code) => table[code] as number,
-    );
+    return Float64Array.from(lanes as Uint8Array, (code) => table[code] as number);
   }
   if (lanes instanceof Float64Array) return lanes;
   return Float64Array.from(lanes as ArrayLike<number | bigint>, Number);
 }
 
 /** Lanes of numbers that are rounded to the element type. */
-export function lanesOfNumbers(
-  element: ElementType,
-  numbers: Float64Array,
-): ElementLanes {
+export function lanesOfNumbers(element: ElementType, numbers: Float64Array): ElementLanes {
   if (element === "f64") return numbers;
   const lanes = new (laneConstructor(element))(numbers.length);
   const write = writer(element, lanes);

@@ -36,8 +36,7 @@ export function broadcast(
   dimensions: readonly number[],
   shape: readonly number[],
 ): Tensor {
-  if (countOf(operand) === 1)
-    return splat(operand, { element: operand.element, shape });
+  if (countOf(operand) === 1) return splat(operand, { element: operand.element, shape });
   const strides = new Array<number>(shape.length).fill(0);
   const own = stridesOf(operand.shape);
   for (const [axis, target] of dimensions.entries())
@@ -45,27 +44,18 @@ export function broadcast(
   return gathered(operand, shape, { start: 0, strides });
 }
 
-export function transpose(
-  operand: Tensor,
-  permutation: readonly number[],
-): Tensor {
+export function transpose(operand: Tensor, permutation: readonly number[]): Tensor {
   const own = stridesOf(operand.shape);
   const shape = permutation.map((axis) => operand.shape[axis] as number);
   const strides = permutation.map((axis) => own[axis] as number);
   return gathered(operand, shape, { start: 0, strides });
 }
 
-export function reverse(
-  operand: Tensor,
-  dimensions: readonly number[],
-): Tensor {
+export function reverse(operand: Tensor, dimensions: readonly number[]): Tensor {
   const own = stridesOf(operand.shape);
-  const strides = own.map((stride, axis) =>
-    dimensions.includes(axis) ? -stride : stride,
-  );
+  const strides = own.map((stride, axis) => (dimensions.includes(axis) ? -stride : stride));
   const start = dimensions.reduce(
-    (sum, axis) =>
-      sum + ((operand.shape[axis] as number) - 1) * (own[axis] as number),
+    (sum, axis) => sum + ((operand.shape[axis] as number) - 1) * (own[axis] as number),
     0,
   );
   return gathered(operand, operand.shape, { start, strides });
@@ -96,10 +86,7 @@ function paddedAxis(
   const step = interior + 1;
   const first = low < 0 ? Math.ceil(-low / step) : 0;
   const target = low + first * step;
-  const fitting =
-    target < resultExtent
-      ? Math.floor((resultExtent - 1 - target) / step) + 1
-      : 0;
+  const fitting = target < resultExtent ? Math.floor((resultExtent - 1 - target) / step) + 1 : 0;
   return {
     first,
     count: Math.max(0, Math.min(extent - first, fitting)),
@@ -116,12 +103,7 @@ export function pad(
 ): Tensor {
   const result = splat(value, { element: operand.element, shape });
   const axes = operand.shape.map((extent, axis) =>
-    paddedAxis(
-      extent,
-      low[axis] as number,
-      interior[axis] as number,
-      shape[axis] as number,
-    ),
+    paddedAxis(extent, low[axis] as number, interior[axis] as number, shape[axis] as number),
   );
   const own = stridesOf(operand.shape);
   const strides = stridesOf(shape);
@@ -141,9 +123,7 @@ export function pad(
         axes.map(({ target }) => target),
         strides,
       ),
-      strides: strides.map(
-        (stride, axis) => stride * ((interior[axis] as number) + 1),
-      ),
+      strides: strides.map((stride, axis) => stride * ((interior[axis] as number) + 1)),
     },
   );
   return result;
@@ -212,15 +192,9 @@ export function dynamicUpdateSlice(
 ): Tensor {
   const result = tensor(operand.element, operand.shape, operand.lanes.slice());
   const own = stridesOf(operand.shape);
-  copyBox(
-    update.shape,
-    update,
-    { start: 0, strides: stridesOf(update.shape) },
-    result.lanes,
-    {
-      start: placeOf(clampedStarts(operand, starts, update.shape), own),
-      strides: own,
-    },
-  );
+  copyBox(update.shape, update, { start: 0, strides: stridesOf(update.shape) }, result.lanes, {
+    start: placeOf(clampedStarts(operand, starts, update.shape), own),
+    strides: own,
+  });
   return result;
 }

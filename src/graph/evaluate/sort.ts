@@ -26,9 +26,7 @@ export function sort(
   const read = inputs.map(reader);
   const results = inputs.map((input) => emptyTensor(input));
   const write = results.map(({ element, lanes }) => writer(element, lanes));
-  const rows = shape.map((each, at) =>
-    at === axis ? Math.min(1, each) : each,
-  );
+  const rows = shape.map((each, at) => (at === axis ? Math.min(1, each) : each));
   const walk = { start: 0, strides: stridesOf(shape) };
   forEachPlace(rows, walk, walk, (first) => {
     const items = Array.from({ length: extent }, (_, i) =>
@@ -37,12 +35,9 @@ export function sort(
     // Comparators take the operands' elements in turn: left and right of the first, of the second …
     const before = (left: readonly Scalar[], right: readonly Scalar[]) =>
       isLess(...left.flatMap((value, i) => [value, right[i] as Scalar])) !== 0;
-    items.sort((left, right) =>
-      before(left, right) ? -1 : before(right, left) ? 1 : 0,
-    );
+    items.sort((left, right) => (before(left, right) ? -1 : before(right, left) ? 1 : 0));
     for (const [i, item] of items.entries())
-      for (const [which, value] of item.entries())
-        write[which]?.(first + i * step, value);
+      for (const [which, value] of item.entries()) write[which]?.(first + i * step, value);
   });
   return results;
 }
@@ -53,11 +48,7 @@ function compare(left: Scalar, right: Scalar): number {
 }
 
 /** The k largest of the last axis, descending, ties by lower index, and their indices. */
-export function topK(
-  operand: Tensor,
-  k: number,
-  types: readonly TensorType[],
-): readonly Tensor[] {
+export function topK(operand: Tensor, k: number, types: readonly TensorType[]): readonly Tensor[] {
   const extent = operand.shape.at(-1) ?? 1;
   const rows = sizeOf(operand.shape.slice(0, -1));
   const [valuesType, indicesType] = types as [TensorType, TensorType];
@@ -69,9 +60,7 @@ export function topK(
   for (let row = 0; row < rows; row++) {
     const items = Array.from({ length: extent }, (_, i) => i);
     const value = (i: number) => read(row * extent + i) as never;
-    items.sort(
-      (left, right) => order(value(right), value(left)) || left - right,
-    );
+    items.sort((left, right) => order(value(right), value(left)) || left - right);
     for (let i = 0; i < k; i++) {
       write(row * k + i, value(items[i] as number));
       indices.lanes[row * k + i] = items[i] as never;

@@ -20,14 +20,8 @@ export function stridesOf(shape: readonly number[]): number[] {
 }
 
 /** The place of an index. */
-export function placeOf(
-  index: readonly number[],
-  strides: readonly number[],
-): number {
-  return index.reduce(
-    (place, each, axis) => place + each * (strides[axis] as number),
-    0,
-  );
+export function placeOf(index: readonly number[], strides: readonly number[]): number {
+  return index.reduce((place, each, axis) => place + each * (strides[axis] as number), 0);
 }
 
 /** Calls `visit` with every index of a box in row-major order; the array is the same one each time. */

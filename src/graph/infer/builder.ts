@@ -11,12 +11,7 @@ import type { Location } from "../../support/location.ts";
 import type { AttributeMap } from "../ops/attribute.ts";
 import { graphOp, graphRegion, graphValue } from "../ops/node.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
-import type {
-  GraphAttributes,
-  GraphOpKind,
-  GraphOperands,
-  GraphRegions,
-} from "../ops/table.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
 import type { GraphType } from "../ops/types.ts";
 import { inferTypes } from "./index.ts";
 
@@ -100,10 +95,7 @@ export class GraphBuilder {
   /** A region whose body is built from its parameters. */
   region(
     types: readonly GraphType[],
-    body: (
-      inner: GraphBuilder,
-      parameters: readonly GraphValue[],
-    ) => readonly GraphValue[],
+    body: (inner: GraphBuilder, parameters: readonly GraphValue[]) => readonly GraphValue[],
   ): GraphRegion {
     const parameters = types.map((type) => graphValue(type));
     const inner = new GraphBuilder(this.origin);

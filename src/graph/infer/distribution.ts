@@ -1,13 +1,7 @@
 /** Result types of collectives, transfers and checks. */
 import type { distributionOps } from "../ops/distribution.ts";
 import type { testingOps } from "../ops/testing.ts";
-import {
-  futureType,
-  sameType,
-  tensorType,
-  tokenType,
-  typeText,
-} from "../ops/types.ts";
+import { futureType, sameType, tensorType, tokenType, typeText } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
 import {
   extentOf,
@@ -28,10 +22,7 @@ function declared(draft: Draft): readonly GraphType[] {
 
 /** Processes of a group; rows are filled with -1. */
 function groupSize(groups: readonly (readonly number[])[]): number {
-  return Math.max(
-    0,
-    ...groups.map((group) => group.filter((id) => id >= 0).length),
-  );
+  return Math.max(0, ...groups.map((group) => group.filter((id) => id >= 0).length));
 }
 
 function allGather(draft: Draft<"stablehlo.all_gather">): readonly GraphType[] {
@@ -56,11 +47,7 @@ function allReduce(draft: Draft<"stablehlo.all_reduce">): readonly GraphType[] {
 }
 
 function allToAll(draft: Draft<"stablehlo.all_to_all">): readonly GraphType[] {
-  const {
-    split_dimension: split,
-    concat_dimension: concat,
-    split_count: count,
-  } = draft.attributes;
+  const { split_dimension: split, concat_dimension: concat, split_count: count } = draft.attributes;
   return draft.operands.operands.map((value) => {
     const { element, shape } = tensorOf(draft, value);
     requireAxes(draft, "split_dimension", [split], shape.length);
@@ -78,32 +65,21 @@ function allToAll(draft: Draft<"stablehlo.all_to_all">): readonly GraphType[] {
   });
 }
 
-function reduceScatter(
-  draft: Draft<"stablehlo.reduce_scatter">,
-): readonly GraphType[] {
+function reduceScatter(draft: Draft<"stablehlo.reduce_scatter">): readonly GraphType[] {
   const { shape } = tensorOf(draft, draft.operands.operand);
   const { scatter_dimension: axis, replica_groups: groups } = draft.attributes;
   requireAxes(draft, "scatter_dimension", [axis], shape.length);
   const [result] = scalarResults(draft, draft.regions.computation, 1);
   const count = groupSize(groups);
   if (count === 0 || result === undefined) return draft.declared;
-  return [
-    tensorType(
-      result.element,
-      shape.with(axis, Math.floor(extentOf(shape, axis) / count)),
-    ),
-  ];
+  return [tensorType(result.element, shape.with(axis, Math.floor(extentOf(shape, axis) / count)))];
 }
 
-function collectiveReduce(
-  draft: Draft<"stablehlo.collective_reduce">,
-): readonly GraphType[] {
+function collectiveReduce(draft: Draft<"stablehlo.collective_reduce">): readonly GraphType[] {
   const [result] = scalarResults(draft, draft.regions.computation, 1);
   if (result === undefined) return draft.declared;
   requireParameters(draft, draft.regions.computation, [result, result]);
-  return [
-    tensorType(result.element, tensorOf(draft, draft.operands.operand).shape),
-  ];
+  return [tensorType(result.element, tensorOf(draft, draft.operands.operand).shape)];
 }
 
 function operandType(
@@ -151,13 +127,7 @@ export const distributionRules: InferRules<keyof typeof distributionOps> = {
   "stablehlo.async_done": (draft) => {
     const { type } = draft.operands.future;
     if (type.kind === "future") return type.members;
-    return reject(
-      draft,
-      "TW9102",
-      "the operand is no future",
-      "a future",
-      typeText(type),
-    );
+    return reject(draft, "TW9102", "the operand is no future", "a future", typeText(type));
   },
   "stablehlo.after_all": token,
   "stablehlo.create_token": token,
@@ -176,13 +146,7 @@ function sameAsConstant(
   const { type } = draft.attributes.value;
   const found = draft.operands.lhs.type;
   if (!sameType(type, found))
-    reject(
-      draft,
-      "TW9101",
-      "operand and constant differ",
-      typeText(type),
-      typeText(found),
-    );
+    reject(draft, "TW9101", "operand and constant differ", typeText(type), typeText(found));
   return [];
 }
 

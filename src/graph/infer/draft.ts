@@ -8,12 +8,7 @@ import type { Location } from "../../support/location.ts";
 import { elementKind } from "../ops/elements.ts";
 import type { ElementKind } from "../ops/elements.ts";
 import type { GraphRegion, GraphValue } from "../ops/node.ts";
-import type {
-  GraphAttributes,
-  GraphOpKind,
-  GraphOperands,
-  GraphRegions,
-} from "../ops/table.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
 import { isTensor, sameType, tensorType, typeText } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 
@@ -26,9 +21,7 @@ export interface Draft<K extends GraphOpKind = GraphOpKind> {
   readonly location: Location;
 }
 
-export type InferRule<K extends GraphOpKind> = (
-  draft: Draft<K>,
-) => readonly GraphType[];
+export type InferRule<K extends GraphOpKind> = (draft: Draft<K>) => readonly GraphType[];
 
 export type InferRules<K extends GraphOpKind> = {
   readonly [N in K]: InferRule<N>;
@@ -54,13 +47,7 @@ export function reject(
 /** The type of an operand that has to be a tensor of a known shape. */
 export function tensorOf(draft: Draft, value: GraphValue): TensorType {
   if (isTensor(value.type)) return value.type;
-  return reject(
-    draft,
-    "TW9102",
-    "an operand is no tensor",
-    "a tensor",
-    typeText(value.type),
-  );
+  return reject(draft, "TW9102", "an operand is no tensor", "a tensor", typeText(value.type));
 }
 
 /** The type that the op was declared to have; ops whose operands say nothing of it need one. */
@@ -68,13 +55,7 @@ export function declaredTensor(draft: Draft, index = 0): TensorType {
   const type = draft.declared[index];
   if (type !== undefined && isTensor(type)) return type;
   const found = type === undefined ? "nothing" : typeText(type);
-  return reject(
-    draft,
-    "TW9106",
-    "the result's type has to be given",
-    "a tensor type",
-    found,
-  );
+  return reject(draft, "TW9106", "the result's type has to be given", "a tensor type", found);
 }
 
 export function shapeText(shape: readonly number[]): string {
@@ -97,10 +78,7 @@ export function requireKinds(
 }
 
 /** Fails unless all operands have one type, which is returned. */
-export function requireSame(
-  draft: Draft,
-  values: readonly GraphValue[],
-): TensorType {
+export function requireSame(draft: Draft, values: readonly GraphValue[]): TensorType {
   const [first, ...rest] = values.map((value) => tensorOf(draft, value));
   if (first === undefined) throw new Error("an op has operands");
   const other = rest.find((type) => !sameType(type, first));
@@ -114,14 +92,8 @@ export function requireSame(
   );
 }
 
-export function sameShape(
-  left: readonly number[],
-  right: readonly number[],
-): boolean {
-  return (
-    left.length === right.length &&
-    left.every((extent, axis) => extent === right[axis])
-  );
+export function sameShape(left: readonly number[], right: readonly number[]): boolean {
+  return left.length === right.length && left.every((extent, axis) => extent === right[axis]);
 }
 
 export function requireShape(
@@ -131,13 +103,7 @@ export function requireShape(
   found: readonly number[],
 ): void {
   if (!sameShape(expected, found))
-    reject(
-      draft,
-      "TW9104",
-      `${what} do not fit`,
-      shapeText(expected),
-      shapeText(found),
-    );
+    reject(draft, "TW9104", `${what} do not fit`, shapeText(expected), shapeText(found));
 }
 
 export function requireFit(
@@ -157,9 +123,7 @@ export function requireAxes(
   axes: readonly number[],
   rank: number,
 ): void {
-  const valid = axes.every(
-    (axis) => Number.isInteger(axis) && axis >= 0 && axis < rank,
-  );
+  const valid = axes.every((axis) => Number.isInteger(axis) && axis >= 0 && axis < rank);
   if (!valid || new Set(axes).size !== axes.length)
     reject(
       draft,
@@ -177,20 +141,13 @@ export function requireCount(
   count: number,
 ): void {
   if (list.length !== count)
-    reject(
-      draft,
-      "TW9104",
-      `${name} has another length`,
-      `${count}`,
-      `${list.length}`,
-    );
+    reject(draft, "TW9104", `${name} has another length`, `${count}`, `${list.length}`);
 }
 
 /** The extent of an axis that is known to be there. */
 export function extentOf(shape: readonly number[], axis: number): number {
   const extent = shape[axis];
-  if (extent === undefined)
-    throw new Error(`axis ${axis} of ${shapeText(shape)}`);
+  if (extent === undefined) throw new Error(`axis ${axis} of ${shapeText(shape)}`);
   return extent;
 }
 
@@ -228,16 +185,9 @@ function requireTypes(
 ): void {
   const found = values.map(({ type }) => type);
   const equal =
-    found.length === types.length &&
-    types.every((type, i) => sameType(type, found[i] ?? type));
+    found.length === types.length && types.every((type, i) => sameType(type, found[i] ?? type));
   if (!equal)
-    reject(
-      draft,
-      "TW9105",
-      `a region's ${what} are others`,
-      typesText(types),
-      typesText(found),
-    );
+    reject(draft, "TW9105", `a region's ${what} are others`, typesText(types), typesText(found));
 }
 
 /** The single tensors that a region returns; used where their element decides the op's result. */
@@ -247,10 +197,7 @@ export function scalarResults(
   count: number,
 ): readonly TensorType[] {
   const found = region.results.map(({ type }) => type);
-  if (
-    found.length === count &&
-    found.every((type) => isTensor(type) && type.shape.length === 0)
-  )
+  if (found.length === count && found.every((type) => isTensor(type) && type.shape.length === 0))
     return found as readonly TensorType[];
   return reject(
     draft,

@@ -52,34 +52,20 @@ type BinaryKind = {
 
 function binary(kinds: readonly ElementKind[]) {
   return (draft: Draft<BinaryKind>): readonly TensorType[] => [
-    requireKinds(
-      draft,
-      requireSame(draft, [draft.operands.lhs, draft.operands.rhs]),
-      kinds,
-    ),
+    requireKinds(draft, requireSame(draft, [draft.operands.lhs, draft.operands.rhs]), kinds),
   ];
 }
 
 /** A flag an element. */
 function predicate(draft: Draft<UnaryKind>): readonly TensorType[] {
-  const { shape } = requireKinds(
-    draft,
-    tensorOf(draft, draft.operands.operand),
-    real,
-  );
+  const { shape } = requireKinds(draft, tensorOf(draft, draft.operands.operand), real);
   return [tensorType("i1", shape)];
 }
 
 /** The real type of a complex one's parts; a real one itself. */
 function part(draft: Draft<UnaryKind>): readonly TensorType[] {
-  const { element, shape } = requireKinds(
-    draft,
-    tensorOf(draft, draft.operands.operand),
-    signed,
-  );
-  return [
-    tensorType(isComplexElement(element) ? partOf(element) : element, shape),
-  ];
+  const { element, shape } = requireKinds(draft, tensorOf(draft, draft.operands.operand), signed);
+  return [tensorType(isComplexElement(element) ? partOf(element) : element, shape)];
 }
 
 /** The declared type, which has the operand's shape. */
@@ -110,19 +96,10 @@ function bitcast(draft: Draft<UnaryKind>): readonly GraphType[] {
 }
 
 function complex(draft: Draft<"stablehlo.complex">): readonly GraphType[] {
-  const { element, shape } = requireSame(draft, [
-    draft.operands.lhs,
-    draft.operands.rhs,
-  ]);
+  const { element, shape } = requireSame(draft, [draft.operands.lhs, draft.operands.rhs]);
   if (element === "f32") return [tensorType("complex<f32>", shape)];
   if (element === "f64") return [tensorType("complex<f64>", shape)];
-  return reject(
-    draft,
-    "TW9102",
-    "the parts are of another type",
-    "f32 or f64",
-    element,
-  );
+  return reject(draft, "TW9102", "the parts are of another type", "f32 or f64", element);
 }
 
 function select(draft: Draft<"stablehlo.select">): readonly GraphType[] {
@@ -130,12 +107,7 @@ function select(draft: Draft<"stablehlo.select">): readonly GraphType[] {
   const type = requireSame(draft, [onTrue, onFalse]);
   const predicateType = requireKinds(draft, tensorOf(draft, pred), ["bool"]);
   if (predicateType.shape.length > 0)
-    requireShape(
-      draft,
-      "predicate and operands",
-      type.shape,
-      predicateType.shape,
-    );
+    requireShape(draft, "predicate and operands", type.shape, predicateType.shape);
   return [type];
 }
 
@@ -144,15 +116,8 @@ function clamp(draft: Draft<"stablehlo.clamp">): readonly GraphType[] {
   const type = tensorOf(draft, operand);
   for (const bound of [min, max].map((value) => tensorOf(draft, value))) {
     if (bound.element !== type.element)
-      reject(
-        draft,
-        "TW9101",
-        "a bound has another element type",
-        type.element,
-        bound.element,
-      );
-    if (bound.shape.length > 0)
-      requireShape(draft, "bound and operand", type.shape, bound.shape);
+      reject(draft, "TW9101", "a bound has another element type", type.element, bound.element);
+    if (bound.shape.length > 0) requireShape(draft, "bound and operand", type.shape, bound.shape);
   }
   return [type];
 }
@@ -204,10 +169,7 @@ export const elementwiseRules: InferRules<keyof typeof elementwiseOps> = {
   "stablehlo.subtract": binary(numeric),
   "stablehlo.xor": binary(bits),
   "stablehlo.compare": (draft) => [
-    tensorType(
-      "i1",
-      requireSame(draft, [draft.operands.lhs, draft.operands.rhs]).shape,
-    ),
+    tensorType("i1", requireSame(draft, [draft.operands.lhs, draft.operands.rhs]).shape),
   ],
   "stablehlo.select": select,
   "stablehlo.clamp": clamp,
@@ -216,15 +178,9 @@ export const elementwiseRules: InferRules<keyof typeof elementwiseOps> = {
 
 function chloBinary(kinds: readonly ElementKind[]) {
   return (
-    draft: Draft<
-      "chlo.next_after" | "chlo.polygamma" | "chlo.zeta" | "chlo.mulhi"
-    >,
+    draft: Draft<"chlo.next_after" | "chlo.polygamma" | "chlo.zeta" | "chlo.mulhi">,
   ): readonly TensorType[] => [
-    requireKinds(
-      draft,
-      requireSame(draft, Object.values(draft.operands)),
-      kinds,
-    ),
+    requireKinds(draft, requireSame(draft, Object.values(draft.operands)), kinds),
   ];
 }
 
@@ -255,20 +211,13 @@ function scan(draft: Draft<"chlo.scan">): readonly GraphType[] {
   const { inputs, inits } = draft.operands;
   const { dimension } = draft.attributes;
   const { body } = draft.regions;
-  const first =
-    inputs[0] === undefined ? undefined : tensorOf(draft, inputs[0]);
+  const first = inputs[0] === undefined ? undefined : tensorOf(draft, inputs[0]);
   const extent = first?.shape[dimension] ?? 0;
   const carried = body.results.slice(body.results.length - inits.length);
-  const stacked = body.results
-    .slice(0, body.results.length - inits.length)
-    .map((value) => {
-      const { element, shape } = tensorOf(draft, value);
-      return tensorType(element, [
-        ...shape.slice(0, dimension),
-        extent,
-        ...shape.slice(dimension),
-      ]);
-    });
+  const stacked = body.results.slice(0, body.results.length - inits.length).map((value) => {
+    const { element, shape } = tensorOf(draft, value);
+    return tensorType(element, [...shape.slice(0, dimension), extent, ...shape.slice(dimension)]);
+  });
   return [...stacked, ...carried.map(({ type }) => type)];
 }
 

@@ -26,23 +26,18 @@ const rules: InferRules<GraphOpKind> = {
 };
 
 /** The types of an op's results. */
-export function inferTypes<K extends GraphOpKind>(
-  draft: Draft<K>,
-): readonly GraphType[] {
+export function inferTypes<K extends GraphOpKind>(draft: Draft<K>): readonly GraphType[] {
   return rules[draft.kind](draft);
 }
 
 /** Whether a type, or one within it, is carried as text: nothing can be inferred from it. */
 function isOpaque(type: GraphType): boolean {
-  if (type.kind === "tuple" || type.kind === "future")
-    return type.members.some(isOpaque);
+  if (type.kind === "tuple" || type.kind === "future") return type.members.some(isOpaque);
   return type.kind === "opaque";
 }
 
 /** The types that an op's results should have; undefined where shapes or elements are not known. */
-export function expectedTypes(
-  op: AnyGraphOp,
-): readonly GraphType[] | undefined {
+export function expectedTypes(op: AnyGraphOp): readonly GraphType[] | undefined {
   const declared = op.results.map(({ type }) => type);
   const given = operandsOf(op).map(({ type }) => type);
   if ([...declared, ...given].some(isOpaque)) return undefined;

@@ -18,36 +18,20 @@ import { requireWindow, windowExtent } from "./window.ts";
 
 /** The element type that was asked for; the left operand's where nothing was. */
 function resultElement(draft: Draft, lhs: TensorType): TensorType["element"] {
-  return draft.declared.length === 0
-    ? lhs.element
-    : declaredTensor(draft).element;
+  return draft.declared.length === 0 ? lhs.element : declaredTensor(draft).element;
 }
 
-function dotGeneral(
-  draft: Draft<"stablehlo.dot_general">,
-): readonly GraphType[] {
+function dotGeneral(draft: Draft<"stablehlo.dot_general">): readonly GraphType[] {
   const lhs = tensorOf(draft, draft.operands.lhs);
   const rhs = tensorOf(draft, draft.operands.rhs);
   const numbers = draft.attributes.dot_dimension_numbers;
-  const left = [
-    ...numbers.lhs_batching_dimensions,
-    ...numbers.lhs_contracting_dimensions,
-  ];
-  const right = [
-    ...numbers.rhs_batching_dimensions,
-    ...numbers.rhs_contracting_dimensions,
-  ];
+  const left = [...numbers.lhs_batching_dimensions, ...numbers.lhs_contracting_dimensions];
+  const right = [...numbers.rhs_batching_dimensions, ...numbers.rhs_contracting_dimensions];
   requireAxes(draft, "axes of the left operand", left, lhs.shape.length);
   requireAxes(draft, "axes of the right operand", right, rhs.shape.length);
-  const pick = (
-    shape: readonly number[],
-    axes: readonly number[],
-  ): readonly number[] => axes.map((axis) => extentOf(shape, axis));
-  const agree = (
-    what: string,
-    a: readonly number[],
-    b: readonly number[],
-  ): void => {
+  const pick = (shape: readonly number[], axes: readonly number[]): readonly number[] =>
+    axes.map((axis) => extentOf(shape, axis));
+  const agree = (what: string, a: readonly number[], b: readonly number[]): void => {
     const [one, other] = [pick(lhs.shape, a), pick(rhs.shape, b)];
     requireFit(
       draft,
@@ -57,20 +41,10 @@ function dotGeneral(
       shapeText(other),
     );
   };
-  agree(
-    "batching",
-    numbers.lhs_batching_dimensions,
-    numbers.rhs_batching_dimensions,
-  );
-  agree(
-    "contracting",
-    numbers.lhs_contracting_dimensions,
-    numbers.rhs_contracting_dimensions,
-  );
-  const free = (
-    shape: readonly number[],
-    taken: readonly number[],
-  ): readonly number[] => shape.filter((_, axis) => !taken.includes(axis));
+  agree("batching", numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions);
+  agree("contracting", numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions);
+  const free = (shape: readonly number[], taken: readonly number[]): readonly number[] =>
+    shape.filter((_, axis) => !taken.includes(axis));
   const batch = pick(lhs.shape, numbers.lhs_batching_dimensions);
   const shape = [...batch, ...free(lhs.shape, left), ...free(rhs.shape, right)];
   return [tensorType(resultElement(draft, lhs), shape)];
@@ -81,9 +55,7 @@ function dot(draft: Draft<"stablehlo.dot">): readonly GraphType[] {
   const rhs = tensorOf(draft, draft.operands.rhs);
   requireFit(
     draft,
-    lhs.shape.length >= 1 &&
-      rhs.shape.length >= 1 &&
-      lhs.shape.at(-1) === rhs.shape[0],
+    lhs.shape.length >= 1 && rhs.shape.length >= 1 && lhs.shape.at(-1) === rhs.shape[0],
     "the last axis of the left operand is not the first of the right one",
     shapeText(lhs.shape),
     shapeText(rhs.shape),
@@ -92,24 +64,18 @@ function dot(draft: Draft<"stablehlo.dot">): readonly GraphType[] {
   return [tensorType(resultElement(draft, lhs), shape)];
 }
 
-function convolution(
-  draft: Draft<"stablehlo.convolution">,
-): readonly GraphType[] {
+function convolution(draft: Draft<"stablehlo.convolution">): readonly GraphType[] {
   const lhs = tensorOf(draft, draft.operands.lhs);
   const rhs = tensorOf(draft, draft.operands.rhs);
   const { dimension_numbers: numbers, ...rest } = draft.attributes;
   const spatial = numbers.input_spatial_dimensions;
   const rank = spatial.length + 2;
-  const named = (
-    batch: number,
-    feature: number,
-    axes: readonly number[],
-  ): readonly number[] => [batch, feature, ...axes];
-  const input = named(
-    numbers.input_batch_dimension,
-    numbers.input_feature_dimension,
-    spatial,
-  );
+  const named = (batch: number, feature: number, axes: readonly number[]): readonly number[] => [
+    batch,
+    feature,
+    ...axes,
+  ];
+  const input = named(numbers.input_batch_dimension, numbers.input_feature_dimension, spatial);
   const kernel = named(
     numbers.kernel_input_feature_dimension,
     numbers.kernel_output_feature_dimension,
@@ -136,10 +102,7 @@ function convolution(
   }
   const { feature_group_count: groups, batch_group_count: batches } = rest;
   const features = extentOf(lhs.shape, numbers.input_feature_dimension);
-  const kernelFeatures = extentOf(
-    rhs.shape,
-    numbers.kernel_input_feature_dimension,
-  );
+  const kernelFeatures = extentOf(rhs.shape, numbers.kernel_input_feature_dimension);
   requireFit(
     draft,
     features === kernelFeatures * groups,
@@ -160,9 +123,7 @@ function convolution(
   result[numbers.output_batch_dimension] = batch / batches;
   result[numbers.output_feature_dimension] = outputs;
   const window = requireWindow(draft, spatial.length, {
-    sizes: numbers.kernel_spatial_dimensions.map((axis) =>
-      extentOf(rhs.shape, axis),
-    ),
+    sizes: numbers.kernel_spatial_dimensions.map((axis) => extentOf(rhs.shape, axis)),
     strides: rest.window_strides,
     padding: rest.padding,
     baseDilations: rest.lhs_dilation,
@@ -192,20 +153,10 @@ function fft(draft: Draft<"stablehlo.fft">): readonly GraphType[] {
   const half = length.map((extent, i) =>
     i === length.length - 1 ? Math.floor(extent / 2) + 1 : extent,
   );
-  requireShape(
-    draft,
-    "operand and fft_length",
-    type === "IRFFT" ? half : length,
-    inner,
-  );
+  requireShape(draft, "operand and fft_length", type === "IRFFT" ? half : length, inner);
   if (type === "RFFT") {
     requireKinds(draft, tensorType(element, shape), ["float"]);
-    return [
-      tensorType(element === "f64" ? "complex<f64>" : "complex<f32>", [
-        ...outer,
-        ...half,
-      ]),
-    ];
+    return [tensorType(element === "f64" ? "complex<f64>" : "complex<f32>", [...outer, ...half])];
   }
   requireKinds(draft, tensorType(element, shape), ["complex"]);
   if (type === "IRFFT" && isComplexElement(element))
@@ -225,21 +176,13 @@ function squares(draft: Draft, type: TensorType): void {
 }
 
 function cholesky(draft: Draft<"stablehlo.cholesky">): readonly GraphType[] {
-  const type = requireKinds(draft, tensorOf(draft, draft.operands.a), [
-    "float",
-    "complex",
-  ]);
+  const type = requireKinds(draft, tensorOf(draft, draft.operands.a), ["float", "complex"]);
   squares(draft, type);
   return [type];
 }
 
-function triangularSolve(
-  draft: Draft<"stablehlo.triangular_solve">,
-): readonly GraphType[] {
-  const a = requireKinds(draft, tensorOf(draft, draft.operands.a), [
-    "float",
-    "complex",
-  ]);
+function triangularSolve(draft: Draft<"stablehlo.triangular_solve">): readonly GraphType[] {
+  const a = requireKinds(draft, tensorOf(draft, draft.operands.a), ["float", "complex"]);
   const b = tensorOf(draft, draft.operands.b);
   squares(draft, a);
   const axis = draft.attributes.left_side ? -2 : -1;
@@ -254,18 +197,12 @@ function triangularSolve(
 }
 
 /** Operand's type; mean and variance have the extent of the features. */
-function featureVector(
-  draft: Draft,
-  type: TensorType,
-  axis: number,
-): TensorType {
+function featureVector(draft: Draft, type: TensorType, axis: number): TensorType {
   requireAxes(draft, "feature_index", [axis], type.shape.length);
   return tensorType(type.element, [extentOf(type.shape, axis)]);
 }
 
-function bitGenerator(
-  draft: Draft<"stablehlo.rng_bit_generator">,
-): readonly GraphType[] {
+function bitGenerator(draft: Draft<"stablehlo.rng_bit_generator">): readonly GraphType[] {
   const state = tensorOf(draft, draft.operands.initial_state);
   return [state, declaredTensor(draft, 1)];
 }

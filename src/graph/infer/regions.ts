@@ -22,9 +22,7 @@ import type { Draft, InferRules } from "./draft.ts";
 import { requireWindow, windowExtent } from "./window.ts";
 
 /** The inputs, which have one shape, and the scalars that their combination gives. */
-function reduction(
-  draft: Draft<"stablehlo.reduce" | "stablehlo.reduce_window">,
-): {
+function reduction(draft: Draft<"stablehlo.reduce" | "stablehlo.reduce_window">): {
   readonly shape: readonly number[];
   readonly scalars: readonly TensorType[];
 } {
@@ -33,8 +31,7 @@ function reduction(
   const [first] = inputs;
   if (first === undefined)
     return reject(draft, "TW9104", "it has no operands", "one or more", "none");
-  for (const { shape } of inputs)
-    requireShape(draft, "its operands", first.shape, shape);
+  for (const { shape } of inputs) requireShape(draft, "its operands", first.shape, shape);
   const { body } = draft.regions;
   const scalars = scalarResults(draft, body, inputs.length);
   requireParameters(draft, body, [...scalars, ...scalars]);
@@ -49,9 +46,7 @@ function reduce(draft: Draft<"stablehlo.reduce">): readonly GraphType[] {
   return scalars.map(({ element }) => tensorType(element, result));
 }
 
-function reduceWindow(
-  draft: Draft<"stablehlo.reduce_window">,
-): readonly GraphType[] {
+function reduceWindow(draft: Draft<"stablehlo.reduce_window">): readonly GraphType[] {
   const { shape, scalars } = reduction(draft);
   const { attributes } = draft;
   const window = requireWindow(draft, shape.length, {
@@ -61,30 +56,23 @@ function reduceWindow(
     baseDilations: attributes.base_dilations,
     windowDilations: attributes.window_dilations,
   });
-  const result = shape.map((extent, axis) =>
-    windowExtent(window, axis, extent),
-  );
+  const result = shape.map((extent, axis) => windowExtent(window, axis, extent));
   return scalars.map(({ element }) => tensorType(element, result));
 }
 
-function selectAndScatter(
-  draft: Draft<"stablehlo.select_and_scatter">,
-): readonly GraphType[] {
+function selectAndScatter(draft: Draft<"stablehlo.select_and_scatter">): readonly GraphType[] {
   const operand = tensorOf(draft, draft.operands.operand);
   const source = tensorOf(draft, draft.operands.source);
   const { attributes, regions } = draft;
   const rank = operand.shape.length;
   const window = requireWindow(draft, rank, {
-    sizes:
-      attributes.window_dimensions ?? Array.from({ length: rank }, () => 1),
+    sizes: attributes.window_dimensions ?? Array.from({ length: rank }, () => 1),
     strides: attributes.window_strides,
     padding: attributes.padding,
     baseDilations: undefined,
     windowDilations: undefined,
   });
-  const windows = operand.shape.map((extent, axis) =>
-    windowExtent(window, axis, extent),
-  );
+  const windows = operand.shape.map((extent, axis) => windowExtent(window, axis, extent));
   requireShape(draft, "source and windows", windows, source.shape);
   const scalar = scalarOf(operand);
   requireParameters(draft, regions.select, [scalar, scalar]);
@@ -101,14 +89,8 @@ function sort(draft: Draft<"stablehlo.sort">): readonly GraphType[] {
     return reject(draft, "TW9104", "it has no operands", "one or more", "none");
   const rank = first.shape.length;
   const { dimension } = draft.attributes;
-  requireAxes(
-    draft,
-    "dimension",
-    [dimension < 0 ? dimension + rank : dimension],
-    rank,
-  );
-  for (const { shape } of types)
-    requireShape(draft, "its operands", first.shape, shape);
+  requireAxes(draft, "dimension", [dimension < 0 ? dimension + rank : dimension], rank);
+  for (const { shape } of types) requireShape(draft, "its operands", first.shape, shape);
   const { comparator } = draft.regions;
   requireParameters(
     draft,
@@ -146,10 +128,7 @@ function whileLoop(draft: Draft<"stablehlo.while">): readonly GraphType[] {
 }
 
 /** Branches take nothing and return the same types. */
-function branches(
-  draft: Draft,
-  regions: readonly GraphRegion[],
-): readonly GraphType[] {
+function branches(draft: Draft, regions: readonly GraphRegion[]): readonly GraphType[] {
   const [first, ...rest] = regions;
   if (first === undefined)
     return reject(draft, "TW9105", "it has no branches", "one or more", "none");
@@ -159,12 +138,9 @@ function branches(
   return types;
 }
 
-function tupleElement(
-  draft: Draft<"stablehlo.get_tuple_element">,
-): readonly GraphType[] {
+function tupleElement(draft: Draft<"stablehlo.get_tuple_element">): readonly GraphType[] {
   const { type } = draft.operands.operand;
-  const member =
-    type.kind === "tuple" ? type.members[draft.attributes.index] : undefined;
+  const member = type.kind === "tuple" ? type.members[draft.attributes.index] : undefined;
   if (member !== undefined) return [member];
   const { index } = draft.attributes;
   return reject(
@@ -176,9 +152,7 @@ function tupleElement(
   );
 }
 
-function barrier(
-  draft: Draft<"stablehlo.optimization_barrier">,
-): readonly GraphType[] {
+function barrier(draft: Draft<"stablehlo.optimization_barrier">): readonly GraphType[] {
   return draft.operands.operand.map(({ type }) => type);
 }
 
@@ -195,18 +169,13 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   },
   "stablehlo.if": (draft) => {
     requireKinds(draft, tensorOf(draft, draft.operands.pred), ["bool"]);
-    return branches(draft, [
-      draft.regions.true_branch,
-      draft.regions.false_branch,
-    ]);
+    return branches(draft, [draft.regions.true_branch, draft.regions.false_branch]);
   },
   "stablehlo.optimization_barrier": barrier,
   "func.call": declared,
   "stablehlo.composite": declared,
   "stablehlo.custom_call": declared,
-  "stablehlo.tuple": (draft) => [
-    tupleType(draft.operands.val.map(({ type }) => type)),
-  ],
+  "stablehlo.tuple": (draft) => [tupleType(draft.operands.val.map(({ type }) => type))],
   "stablehlo.get_tuple_element": tupleElement,
   "sdy.sharding_constraint": (draft) => [draft.operands.input.type],
   "sdy.manual_computation": declared,
@@ -231,24 +200,17 @@ function isFloat(type: GraphType): boolean {
 }
 
 /** Its three regions fit each other: results and residuals forward, residuals and cotangents backward. */
-function customVjp(
-  draft: Draft<"tilewright.custom_vjp">,
-): readonly GraphType[] {
+function customVjp(draft: Draft<"tilewright.custom_vjp">): readonly GraphType[] {
   const { body, forward, backward } = draft.regions;
   const results = ofBody(draft, body);
   const all = ofBody(draft, forward);
   const residuals = all.slice(results.length);
-  requireResults(draft, forward, [
-    ...results,
-    ...residuals,
-  ] as readonly TensorType[]);
+  requireResults(draft, forward, [...results, ...residuals] as readonly TensorType[]);
   requireParameters(draft, backward, [
     ...residuals,
     ...results.filter(isFloat),
   ] as readonly TensorType[]);
-  const inputs = draft.operands.inputs
-    .map((value) => tensorOf(draft, value))
-    .filter(isFloat);
+  const inputs = draft.operands.inputs.map((value) => tensorOf(draft, value)).filter(isFloat);
   requireResults(draft, backward, inputs);
   return results;
 }

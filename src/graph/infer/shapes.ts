@@ -23,9 +23,7 @@ function declared(draft: Draft): readonly GraphType[] {
   return [declaredTensor(draft)];
 }
 
-function broadcastInDim(
-  draft: Draft<"stablehlo.broadcast_in_dim">,
-): readonly GraphType[] {
+function broadcastInDim(draft: Draft<"stablehlo.broadcast_in_dim">): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
   const type = declaredTensor(draft);
   const { broadcast_dimensions: axes } = draft.attributes;
@@ -73,13 +71,9 @@ function transpose(draft: Draft<"stablehlo.transpose">): readonly GraphType[] {
   ];
 }
 
-function concatenate(
-  draft: Draft<"stablehlo.concatenate">,
-): readonly GraphType[] {
+function concatenate(draft: Draft<"stablehlo.concatenate">): readonly GraphType[] {
   const { dimension } = draft.attributes;
-  const [first, ...rest] = draft.operands.inputs.map((value) =>
-    tensorOf(draft, value),
-  );
+  const [first, ...rest] = draft.operands.inputs.map((value) => tensorOf(draft, value));
   if (first === undefined)
     return reject(draft, "TW9104", "it has no operands", "one or more", "none");
   requireAxes(draft, "dimension", [dimension], first.shape.length);
@@ -91,20 +85,13 @@ function concatenate(
     );
     requireShape(draft, `operands beside axis ${dimension}`, expected, shape);
   }
-  const extent = [first, ...rest].reduce(
-    (sum, { shape }) => sum + extentOf(shape, dimension),
-    0,
-  );
+  const extent = [first, ...rest].reduce((sum, { shape }) => sum + extentOf(shape, dimension), 0);
   return [tensorType(first.element, first.shape.with(dimension, extent))];
 }
 
 function slice(draft: Draft<"stablehlo.slice">): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
-  const {
-    start_indices: starts,
-    limit_indices: limits,
-    strides,
-  } = draft.attributes;
+  const { start_indices: starts, limit_indices: limits, strides } = draft.attributes;
   requireCount(draft, "start_indices", starts, shape.length);
   requireCount(draft, "limit_indices", limits, shape.length);
   requireCount(draft, "strides", strides, shape.length);
@@ -145,10 +132,7 @@ function pad(draft: Draft<"stablehlo.pad">): readonly GraphType[] {
   const result = shape.map((extent, axis) => {
     const between = extentOf(interior, axis);
     const padded =
-      extentOf(low, axis) +
-      extent +
-      Math.max(extent - 1, 0) * between +
-      extentOf(high, axis);
+      extentOf(low, axis) + extent + Math.max(extent - 1, 0) * between + extentOf(high, axis);
     requireFit(
       draft,
       padded >= 0 && between >= 0,
@@ -161,18 +145,11 @@ function pad(draft: Draft<"stablehlo.pad">): readonly GraphType[] {
   return [tensorType(element, result)];
 }
 
-function dynamicSlice(
-  draft: Draft<"stablehlo.dynamic_slice">,
-): readonly GraphType[] {
+function dynamicSlice(draft: Draft<"stablehlo.dynamic_slice">): readonly GraphType[] {
   const { shape, element } = tensorOf(draft, draft.operands.operand);
   const { slice_sizes: sizes } = draft.attributes;
   requireCount(draft, "slice_sizes", sizes, shape.length);
-  requireCount(
-    draft,
-    "start_indices",
-    draft.operands.start_indices,
-    shape.length,
-  );
+  requireCount(draft, "start_indices", draft.operands.start_indices, shape.length);
   requireFit(
     draft,
     sizes.every((size, axis) => size >= 0 && size <= extentOf(shape, axis)),
@@ -183,22 +160,13 @@ function dynamicSlice(
   return [tensorType(element, sizes)];
 }
 
-function dynamicUpdateSlice(
-  draft: Draft<"stablehlo.dynamic_update_slice">,
-): readonly GraphType[] {
+function dynamicUpdateSlice(draft: Draft<"stablehlo.dynamic_update_slice">): readonly GraphType[] {
   const type = tensorOf(draft, draft.operands.operand);
   const update = tensorOf(draft, draft.operands.update);
-  requireCount(
-    draft,
-    "start_indices",
-    draft.operands.start_indices,
-    type.shape.length,
-  );
+  requireCount(draft, "start_indices", draft.operands.start_indices, type.shape.length);
   const fits =
     update.shape.length === type.shape.length &&
-    update.shape.every(
-      (extent, axis) => extent <= extentOf(type.shape, axis),
-    ) &&
+    update.shape.every((extent, axis) => extent <= extentOf(type.shape, axis)) &&
     update.element === type.element;
   requireFit(
     draft,
@@ -215,10 +183,7 @@ function gather(draft: Draft<"stablehlo.gather">): readonly GraphType[] {
   const indices = tensorOf(draft, draft.operands.start_indices).shape;
   const { dimension_numbers: numbers, slice_sizes: sizes } = draft.attributes;
   requireCount(draft, "slice_sizes", sizes, shape.length);
-  const removed = [
-    ...numbers.collapsed_slice_dims,
-    ...numbers.operand_batching_dims,
-  ];
+  const removed = [...numbers.collapsed_slice_dims, ...numbers.operand_batching_dims];
   requireAxes(draft, "collapsed and batching axes", removed, shape.length);
   requireAxes(draft, "start_index_map", numbers.start_index_map, shape.length);
   requireFit(
@@ -236,9 +201,7 @@ function gather(draft: Draft<"stablehlo.gather">): readonly GraphType[] {
   const nextBatch = batch[Symbol.iterator]();
   const result = Array.from({ length: rank }, (_, axis) => {
     const place = numbers.offset_dims.indexOf(axis);
-    return place >= 0
-      ? extentOf(offsets, place)
-      : (nextBatch.next().value ?? 0);
+    return place >= 0 ? extentOf(offsets, place) : (nextBatch.next().value ?? 0);
   });
   return [tensorType(element, result)];
 }
@@ -249,9 +212,7 @@ function scatter(draft: Draft<"stablehlo.scatter">): readonly GraphType[] {
   const updateTypes = updates.map((value) => tensorOf(draft, value));
   const numbers = draft.attributes.scatter_dimension_numbers;
   const indexShape = tensorOf(draft, indices).shape;
-  const batch = indexShape.filter(
-    (_, axis) => axis !== numbers.index_vector_dim,
-  );
+  const batch = indexShape.filter((_, axis) => axis !== numbers.index_vector_dim);
   const { update_computation: body } = draft.regions;
   const results = scalarResults(draft, body, inputs.length);
   requireParameters(draft, body, [...results, ...results]);
@@ -265,14 +226,9 @@ function scatter(draft: Draft<"stablehlo.scatter">): readonly GraphType[] {
       shapeText(shape),
     );
     requireAxes(draft, "update_window_dims", numbers.update_window_dims, rank);
-    const found = shape.filter(
-      (_, axis) => !numbers.update_window_dims.includes(axis),
-    );
+    const found = shape.filter((_, axis) => !numbers.update_window_dims.includes(axis));
     requireShape(draft, "updates and indices", batch, found);
-    const removed = [
-      ...numbers.inserted_window_dims,
-      ...numbers.input_batching_dims,
-    ];
+    const removed = [...numbers.inserted_window_dims, ...numbers.input_batching_dims];
     const input = inputTypes[i]?.shape ?? [];
     requireFit(
       draft,
@@ -282,20 +238,13 @@ function scatter(draft: Draft<"stablehlo.scatter">): readonly GraphType[] {
       `${removed.length} without and ${numbers.update_window_dims.length} with a window`,
     );
   }
-  return inputTypes.map(({ shape }, i) =>
-    tensorType(results[i]?.element ?? "f32", shape),
-  );
+  return inputTypes.map(({ shape }, i) => tensorType(results[i]?.element ?? "f32", shape));
 }
 
 function iota(draft: Draft<"stablehlo.iota">): readonly GraphType[] {
   const type = declaredTensor(draft);
   requireKinds(draft, type, ["signed", "unsigned", "float", "complex"]);
-  requireAxes(
-    draft,
-    "iota_dimension",
-    [draft.attributes.iota_dimension],
-    type.shape.length,
-  );
+  requireAxes(draft, "iota_dimension", [draft.attributes.iota_dimension], type.shape.length);
   return [type];
 }
 
@@ -311,26 +260,17 @@ function broadcast(draft: Draft<"stablehlo.broadcast">): readonly GraphType[] {
 
 function reverse(draft: Draft<"stablehlo.reverse">): readonly GraphType[] {
   const type = tensorOf(draft, draft.operands.operand);
-  requireAxes(
-    draft,
-    "dimensions",
-    draft.attributes.dimensions,
-    type.shape.length,
-  );
+  requireAxes(draft, "dimensions", draft.attributes.dimensions, type.shape.length);
   return [type];
 }
 
-function dimensionSize(
-  draft: Draft<"stablehlo.get_dimension_size">,
-): readonly GraphType[] {
+function dimensionSize(draft: Draft<"stablehlo.get_dimension_size">): readonly GraphType[] {
   const { shape } = tensorOf(draft, draft.operands.operand);
   requireAxes(draft, "dimension", [draft.attributes.dimension], shape.length);
   return [tensorType("i32", [])];
 }
 
-function indexSelect(
-  draft: Draft<"stablehlo.torch_index_select">,
-): readonly GraphType[] {
+function indexSelect(draft: Draft<"stablehlo.torch_index_select">): readonly GraphType[] {
   const operand = tensorOf(draft, draft.operands.operand);
   const index = tensorOf(draft, draft.operands.index).shape;
   const { dim, batch_dims: batch } = draft.attributes;

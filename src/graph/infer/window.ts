@@ -40,23 +40,11 @@ export function completeWindow(rank: number, given: WindowAttributes): Window {
 }
 
 /** The window of a draft; fails where a list is not as long as the rank, or a step is not positive. */
-export function requireWindow(
-  draft: Draft,
-  rank: number,
-  given: WindowAttributes,
-): Window {
+export function requireWindow(draft: Draft, rank: number, given: WindowAttributes): Window {
   const window = completeWindow(rank, given);
-  for (const [name, list] of Object.entries(window) as [
-    string,
-    readonly unknown[],
-  ][])
+  for (const [name, list] of Object.entries(window) as [string, readonly unknown[]][])
     requireCount(draft, name, list, rank);
-  for (const name of [
-    "sizes",
-    "strides",
-    "baseDilations",
-    "windowDilations",
-  ] as const)
+  for (const name of ["sizes", "strides", "baseDilations", "windowDilations"] as const)
     requireFit(
       draft,
       window[name].every((each) => each >= (name === "sizes" ? 0 : 1)),
@@ -72,18 +60,10 @@ function dilated(extent: number, dilation: number): number {
 }
 
 /** The number of windows along an axis. */
-export function windowExtent(
-  window: Window,
-  axis: number,
-  extent: number,
-): number {
+export function windowExtent(window: Window, axis: number, extent: number): number {
   const [low = 0, high = 0] = window.padding[axis] ?? [];
-  const base =
-    dilated(extent, extentOf(window.baseDilations, axis)) + low + high;
-  const size = dilated(
-    extentOf(window.sizes, axis),
-    extentOf(window.windowDilations, axis),
-  );
+  const base = dilated(extent, extentOf(window.baseDilations, axis)) + low + high;
+  const size = dilated(extentOf(window.sizes, axis), extentOf(window.windowDilations, axis));
   if (base <= 0 || size > base) return 0;
   return Math.floor((base - size) / extentOf(window.strides, axis)) + 1;
 }

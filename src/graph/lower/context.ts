@@ -45,11 +45,9 @@ export class PointContext {
     const { shape } = tensorTypeOf(value);
     if (sizeOf(shape) === 0) return zeros(dtypeOf(value), [1]);
     const ref = this.#sources.refs.get(value);
-    if (ref !== undefined)
-      return this.#remember(value, points, loadAt(ref, points));
+    if (ref !== undefined) return this.#remember(value, points, loadAt(ref, points));
     const op = this.#sources.definitions.get(value);
-    if (op === undefined)
-      throw new Error(`value ${value.id} is neither loaded nor computed`);
+    if (op === undefined) throw new Error(`value ${value.id} is neither loaded nor computed`);
     const tiles = this.#sources.rule(op, points, this);
     for (const [i, result] of op.results.entries()) {
       const tile = tiles[i];
@@ -81,9 +79,7 @@ export class PointContext {
   /** The value at the points where it has axes, the same for all where it has none. */
   broadcast(value: GraphValue, points: Points): Tile {
     const { shape } = tensorTypeOf(value);
-    return shape.length === 0
-      ? this.element(value, points.scalar())
-      : this.element(value, points);
+    return shape.length === 0 ? this.element(value, points.scalar()) : this.element(value, points);
   }
 
   /** The value at the points where it has as many elements, its only one where it has one. */
@@ -98,11 +94,7 @@ export class PointContext {
   }
 
   /** The results of a region over scalars, for a tile of values of each parameter. */
-  region(
-    region: GraphRegion,
-    inputs: readonly Tile[],
-    points: Points,
-  ): readonly Tile[] {
+  region(region: GraphRegion, inputs: readonly Tile[], points: Points): readonly Tile[] {
     const inner = this.inner();
     for (const [i, parameter] of region.parameters.entries()) {
       const input = inputs[i];

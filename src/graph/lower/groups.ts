@@ -42,16 +42,11 @@ function countOf({ type }: GraphValue): number {
 }
 
 function isRereading(op: AnyGraphOp): boolean {
-  if (op.kind === "stablehlo.concatenate")
-    return op.operands.inputs.length > fewParts;
+  if (op.kind === "stablehlo.concatenate") return op.operands.inputs.length > fewParts;
   if (op.kind !== "stablehlo.broadcast_in_dim") return rereading.has(op.kind);
   const [result] = op.results;
   const { operand } = op.operands;
-  return (
-    result !== undefined &&
-    countOf(operand) > 1 &&
-    countOf(result) > countOf(operand)
-  );
+  return result !== undefined && countOf(operand) > 1 && countOf(result) > countOf(operand);
 }
 
 /** Values that an op uses: its operands, and what its regions use of what is around them. */
@@ -118,9 +113,7 @@ class Usage {
 
 /** The ops of a region whose results have memory. */
 export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
-  const definitions = new Map(
-    region.ops.flatMap((op) => op.results.map((value) => [value, op])),
-  );
+  const definitions = new Map(region.ops.flatMap((op) => op.results.map((value) => [value, op])));
   const usages = new Map(region.ops.map((op) => [op, new Usage()]));
   const usageOf = (value: GraphValue): Usage | undefined => {
     const op = definitions.get(value);
@@ -145,8 +138,7 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
       const usage = usageOf(value);
       if (usage === undefined) continue;
       usage.isKept ||= needsMemory(op, value, isWritten(value));
-      for (const kernel of isRoot ? [op] : own.kernels)
-        usage.kernels.add(kernel);
+      for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
     }
   }
@@ -154,18 +146,11 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 }
 
 /** Whether an op needs a value in memory: all but maps and folds do, and folds over whole windows. */
-function needsMemory(
-  op: AnyGraphOp,
-  value: GraphValue,
-  isWritten: boolean,
-): boolean {
+function needsMemory(op: AnyGraphOp, value: GraphValue, isWritten: boolean): boolean {
   const { form } = loweringOf(op);
   if (form === "map") return false;
   if (form === "fold")
-    return (
-      libraryCallOf(op) !== undefined ||
-      tiledKernelOf(op)?.loadsWindows === true
-    );
+    return libraryCallOf(op) !== undefined || tiledKernelOf(op)?.loadsWindows === true;
   return form !== "control" || isAsked(op, value) || !isWritten;
 }
 
@@ -204,8 +189,7 @@ export function coneOf(
       return;
     }
     const op = definitions.get(value);
-    if (op === undefined)
-      throw new Error(`value ${value.id} has neither memory nor an op`);
+    if (op === undefined) throw new Error(`value ${value.id} has neither memory nor an op`);
     if (ops.has(op)) return;
     usesOf(op).forEach(visit);
     ops.add(op);

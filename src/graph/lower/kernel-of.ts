@@ -28,8 +28,7 @@ export interface Group {
   /** Values of one shape. */
   readonly results: readonly GraphValue[];
   /** Results at points, where that is not the rule of their op. */
-  readonly rule?:
-    ((points: Points, context: PointContext) => readonly Tile[]) | undefined;
+  readonly rule?: ((points: Points, context: PointContext) => readonly Tile[]) | undefined;
   /** A grid and a body of its own instead. */
   readonly tiled?: TiledKernel | undefined;
   /** The op whose regions that rule runs. */
@@ -67,10 +66,7 @@ const manyBlocks = 1024;
 function widthFor(count: number): number {
   const width = tileExtent(count, 1, lanes);
   const perLane = Math.floor(count / (manyBlocks * lanes));
-  return Math.min(
-    mostElements,
-    width * tileExtent(perLane, 1, mostElements / lanes),
-  );
+  return Math.min(mostElements, width * tileExtent(perLane, 1, mostElements / lanes));
 }
 
 function flatArray(value: GraphValue) {
@@ -86,35 +82,24 @@ function makeKernel(group: Group): KernelDefinition {
   const all = [...ops, ...(source === undefined ? [] : [source])];
   const definitions = new Map(all.flatMap(definitionsOf));
   const run = runOf(group);
-  const arrays = results.map(
-    (value, i) => [outputName(i), flatArray(value)] as const,
-  );
+  const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
   const [first = [], others = arrays] =
     inPlace === undefined ? [] : [arrays.slice(0, 1), arrays.slice(1)];
   const spec = {
     name: tiled === undefined ? group.title : `${group.title}_${tiled.title}`,
     grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
-    inputs: Object.fromEntries(
-      inputs.map((value, i) => [inputName(i), flatArray(value)]),
-    ),
+    inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
     outputs: Object.fromEntries(others),
     inouts: Object.fromEntries(first),
   };
   return kernel(spec, (parts) => {
     const named = parts as unknown as KernelParts;
-    const refs = new Map(
-      inputs.map((value, i) => [value, named[inputName(i)] as Ref]),
-    );
+    const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
     const outputs = results.map((_, i) => named[outputName(i)] as Ref);
     if (inPlace !== undefined) refs.set(inPlace, outputs[0] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
-      storeRun(
-        group,
-        context,
-        (named["block"] as Scalar<"i32">).mul(run.width),
-        outputs,
-      );
+      storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
       return;
     }
     tiled.body({
@@ -122,8 +107,7 @@ function makeKernel(group: Group): KernelDefinition {
       outputs,
       ref: (value) => {
         const found = refs.get(value);
-        if (found === undefined)
-          throw new Error(`value ${value.id} is not loaded here`);
+        if (found === undefined) throw new Error(`value ${value.id} is not loaded here`);
         return found;
       },
       at: (axis) => named[axis] as Scalar<"i32">,
@@ -135,15 +119,9 @@ function makeKernel(group: Group): KernelDefinition {
  * Inputs of which each element is read only where the result of its own place is made: such an input may lie where a
  * result is written.
  */
-export function pointwiseInputs({
-  ops,
-  inputs,
-  rule,
-  tiled,
-}: Group): readonly GraphValue[] {
+export function pointwiseInputs({ ops, inputs, rule, tiled }: Group): readonly GraphValue[] {
   if (rule !== undefined || tiled !== undefined) return [];
-  const isElsewhere = (op: AnyGraphOp): boolean =>
-    !Object.hasOwn(elementwiseOps, op.kind);
+  const isElsewhere = (op: AnyGraphOp): boolean => !Object.hasOwn(elementwiseOps, op.kind);
   // Backwards: whatever an op needs that looks elsewhere is looked at elsewhere.
   const elsewhere = new Set<GraphValue>();
   for (const op of [...ops].reverse()) {
@@ -173,9 +151,7 @@ function storeRun(
 ): void {
   const { shape, width } = runOf(group);
   const isScalar = shape.length === 0;
-  const points = isScalar
-    ? Points.run([1], 0, 1).scalar()
-    : Points.run(shape, start, width);
+  const points = isScalar ? Points.run([1], 0, 1).scalar() : Points.run(shape, start, width);
   const tiles =
     group.rule === undefined
       ? group.results.map((value) => context.element(value, points))
@@ -194,13 +170,9 @@ export function outputName(at: number): string {
 }
 
 /** An op's results and those of the ops in its regions, each with its op. */
-function definitionsOf(
-  op: AnyGraphOp,
-): readonly (readonly [GraphValue, AnyGraphOp])[] {
+function definitionsOf(op: AnyGraphOp): readonly (readonly [GraphValue, AnyGraphOp])[] {
   const within = regionsOf(op).flatMap((region) => [...opsWithin(region)]);
-  return [op, ...within].flatMap((each) =>
-    each.results.map((value) => [value, each] as const),
-  );
+  return [op, ...within].flatMap((each) => each.results.map((value) => [value, each] as const));
 }
 
 /** Numbers values in the order in which they are met. */
@@ -217,15 +189,7 @@ class Names {
 }
 
 /** A text that is the same for groups that compute the same. */
-function groupText({
-  title,
-  ops,
-  inputs,
-  results,
-  source,
-  key,
-  inPlace,
-}: Group): string {
+function groupText({ title, ops, inputs, results, source, key, inPlace }: Group): string {
   const names = new Names();
   return [
     `${title} ${key}`,
@@ -245,28 +209,18 @@ function opText(op: AnyGraphOp, names: Names): string {
   return `${results.join()}=${op.kind}(${operands.join()})${attributes}${regions.join()}`;
 }
 
-function regionText(
-  { parameters, ops, results }: GraphRegion,
-  names: Names,
-): string {
+function regionText({ parameters, ops, results }: GraphRegion, names: Names): string {
   const inner = ops.map((op) => opText(op, names));
-  const ends = [parameters, results].map((values) =>
-    values.map((value) => names.of(value)).join(),
-  );
+  const ends = [parameters, results].map((values) => values.map((value) => names.of(value)).join());
   return `{${ends[0]}:${inner.join(";")}:${ends[1]}}`;
 }
 
 /** Attributes as JSON has them; typed arrays would otherwise lose −0, NaN and 64 bits. */
 function plainAttribute(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "number" && !Number.isFinite(value))
-    return String(value);
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
   if (value instanceof Map) return [...(value as Map<unknown, unknown>)];
   if (!ArrayBuffer.isView(value)) return value;
-  const bytes = new Uint8Array(
-    value.buffer,
-    value.byteOffset,
-    value.byteLength,
-  );
+  const bytes = new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
   return `${value.constructor.name}:${bytes.join()}`;
 }

@@ -42,12 +42,8 @@ function isRun(axes: readonly number[], start: number): boolean {
 }
 
 /** The operand as a batch of matrices; undefined where its axes lie otherwise. */
-function matrixOf(
-  { shape }: TensorType,
-  { batch, free, contracted }: DotAxes,
-): Matrix | undefined {
-  const extent = (axes: readonly number[]): number =>
-    sizeOf(axes.map((axis) => shape[axis] ?? 1));
+function matrixOf({ shape }: TensorType, { batch, free, contracted }: DotAxes): Matrix | undefined {
+  const extent = (axes: readonly number[]): number => sizeOf(axes.map((axis) => shape[axis] ?? 1));
   const sizes = {
     batch: extent(batch),
     free: extent(free),
@@ -65,25 +61,14 @@ function matrixOf(
 const operations = new Map<string, Operation>();
 
 /** One operation for all products of the same formats, sizes and order in memory, so that their kernels are shared. */
-function operationOf(
-  left: Matrix,
-  right: Matrix,
-  element: TensorType,
-  out: TensorType,
-): Operation {
+function operationOf(left: Matrix, right: Matrix, element: TensorType, out: TensorType): Operation {
   const key = JSON.stringify([left, right, element.element, out.element]);
   const known = operations.get(key);
   if (known !== undefined) return known;
   const dtype = storageOf(element.element);
   const result = storageOf(out.element);
-  if (dtype === undefined || result === undefined)
-    throw new Error("devices have these formats");
-  const spec = (
-    rows: number,
-    columns: number,
-    batch: number,
-    isByRows: boolean,
-  ) => {
+  if (dtype === undefined || result === undefined) throw new Error("devices have these formats");
+  const spec = (rows: number, columns: number, batch: number, isByRows: boolean) => {
     const shape = batch === 1 ? [rows, columns] : [batch, rows, columns];
     const strides = batch === 1 ? [1, rows] : [rows * columns, 1, rows];
     return isByRows ? array(dtype, shape) : array(dtype, shape, { strides });
@@ -99,18 +84,11 @@ function operationOf(
 
 const halves: readonly string[] = ["bf16", "f16"];
 
-export function libraryProduct(
-  op: GraphOp<"stablehlo.dot_general">,
-): LibraryCall | undefined {
+export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || op.attributes.algorithm !== undefined)
-    return undefined;
-  const [left, right, out] = [
-    tensorTypeOf(lhs),
-    tensorTypeOf(rhs),
-    tensorTypeOf(result),
-  ];
+  if (result === undefined || op.attributes.algorithm !== undefined) return undefined;
+  const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const isOurs =
     halves.includes(left.element) &&
     left.element === right.element &&
@@ -120,8 +98,7 @@ export function libraryProduct(
   const a = matrixOf(left, dotAxes(numbers, "lhs", left.shape.length));
   const b = matrixOf(right, dotAxes(numbers, "rhs", right.shape.length));
   if (a === undefined || b === undefined) return undefined;
-  if (a.batch * a.free * a.contracted * b.free < leastProducts)
-    return undefined;
+  if (a.batch * a.free * a.contracted * b.free < leastProducts) return undefined;
   const shaped = (rows: number, columns: number): readonly number[] =>
     a.batch === 1 ? [rows, columns] : [a.batch, rows, columns];
   return {

@@ -53,11 +53,9 @@ export type Lowering<K extends GraphOpKind> =
       readonly form: "fold";
       readonly rule: PointRule<K>;
       /** A kernel over larger tiles, for the shapes and types that have one. */
-      readonly tiled?:
-        ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
+      readonly tiled?: ((op: GraphOp<K>) => TiledKernel | undefined) | undefined;
       /** An operation of the library, which goes before both. */
-      readonly library?:
-        ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
+      readonly library?: ((op: GraphOp<K>) => LibraryCall | undefined) | undefined;
     }
   | {
       readonly form: "steps";
@@ -101,8 +99,6 @@ export function fold<K extends GraphOpKind>(
   return { form: "fold", rule, tiled };
 }
 
-export function refuse(
-  reason: string,
-): Lowering<GraphOpKind> & { readonly form: "refuse" } {
+export function refuse(reason: string): Lowering<GraphOpKind> & { readonly form: "refuse" } {
   return { form: "refuse", reason };
 }

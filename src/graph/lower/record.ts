@@ -2,17 +2,9 @@
 import type { AnyGraphOp } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { meanings } from "../passes/derivatives.ts";
-import {
-  expandGradient,
-  expandInference,
-  expandTraining,
-} from "../transform/expand/batch-norm.ts";
+import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
 import { expandComposite, largest } from "./expand/library.ts";
-import {
-  expandCholesky,
-  expandEinsum,
-  expandTriangularSolve,
-} from "./expand/linear-algebra.ts";
+import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
 import { expandScan } from "../transform/expand/scan.ts";
 import { libraryProduct } from "./library.ts";
 import type { LibraryCall } from "./library.ts";
@@ -30,9 +22,7 @@ import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
 
 const between = refuse("it works between devices");
-const withHost = refuse(
-  "it exchanges values with the host while the program runs",
-);
+const withHost = refuse("it exchanges values with the host while the program runs");
 const complexNumbers = refuse("devices have no complex numbers");
 const control = { form: "control" } as const;
 const check = { form: "check" } as const;
@@ -77,14 +67,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
     library: libraryProduct,
   },
   "stablehlo.dot": fold((op, points, context) =>
-    dotAt(
-      op,
-      op.operands.lhs,
-      op.operands.rhs,
-      plainDotNumbers(op.operands.lhs),
-      points,
-      context,
-    ),
+    dotAt(op, op.operands.lhs, op.operands.rhs, plainDotNumbers(op.operands.lhs), points, context),
   ),
   "stablehlo.einsum": { form: "expand", to: expandEinsum },
   "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
@@ -96,9 +79,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.batch_norm_inference": { form: "expand", to: expandInference },
   "stablehlo.batch_norm_training": { form: "expand", to: expandTraining },
   "stablehlo.batch_norm_grad": { form: "expand", to: expandGradient },
-  "stablehlo.rng": refuse(
-    "its numbers come from nowhere: rng_bit_generator has a state",
-  ),
+  "stablehlo.rng": refuse("its numbers come from nowhere: rng_bit_generator has a state"),
   "stablehlo.rng_bit_generator": generatorLowering,
   "stablehlo.while": control,
   "stablehlo.case": control,

@@ -56,10 +56,7 @@ export function cannotRun(op: AnyGraphOp, reason: string): TilewrightError {
   });
 }
 
-function noElements(
-  type: string,
-  location: Location | undefined,
-): TilewrightError {
+function noElements(type: string, location: Location | undefined): TilewrightError {
   return new TilewrightError({
     code: "TW9602",
     message: `devices have no values of type ${type}`,
@@ -70,10 +67,7 @@ function noElements(
 }
 
 /** The type of a value that a device can hold. */
-export function tensorTypeOf(
-  { type }: GraphValue,
-  location?: Location,
-): TensorType {
+export function tensorTypeOf({ type }: GraphValue, location?: Location): TensorType {
   if (!isTensor(type) || storageOf(type.element) === undefined)
     throw noElements(typeText(type), location);
   return type;

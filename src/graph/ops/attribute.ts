@@ -107,10 +107,7 @@ export type AttributeMap = ReadonlyMap<string, Attribute>;
 
 export const unitAttribute: UnitAttribute = Object.freeze({ kind: "unit" });
 
-export function integerAttribute(
-  value: number | bigint,
-  type = "i64",
-): IntegerAttribute {
+export function integerAttribute(value: number | bigint, type = "i64"): IntegerAttribute {
   return Object.freeze({ kind: "integer", value: BigInt(value), type });
 }
 
@@ -130,10 +127,7 @@ export function listAttribute(items: readonly Attribute[]): ListAttribute {
   return Object.freeze({ kind: "list", items });
 }
 
-export function arrayAttribute(
-  element: string,
-  items: readonly string[],
-): ArrayAttribute {
+export function arrayAttribute(element: string, items: readonly string[]): ArrayAttribute {
   return Object.freeze({ kind: "array", element, items });
 }
 
@@ -141,9 +135,6 @@ export function denseAttribute(literal: Literal): DenseAttribute {
   return Object.freeze({ kind: "dense", literal });
 }
 
-export function dialectAttribute(
-  name: string,
-  body: string | undefined,
-): DialectAttribute {
+export function dialectAttribute(name: string, body: string | undefined): DialectAttribute {
   return Object.freeze({ kind: "dialect", name, body });
 }

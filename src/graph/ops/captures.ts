@@ -10,13 +10,11 @@ export function capturesOf(region: GraphRegion): readonly GraphValue[] {
   const visit = (inner: GraphRegion): void => {
     for (const value of inner.parameters) defined.add(value);
     for (const op of inner.ops) {
-      for (const value of operandsOf(op))
-        if (!defined.has(value)) captured.add(value);
+      for (const value of operandsOf(op)) if (!defined.has(value)) captured.add(value);
       regionsOf(op).forEach(visit);
       for (const value of op.results) defined.add(value);
     }
-    for (const value of inner.results)
-      if (!defined.has(value)) captured.add(value);
+    for (const value of inner.results) if (!defined.has(value)) captured.add(value);
   };
   visit(region);
   return [...captured];
@@ -26,13 +24,9 @@ export function capturesOf(region: GraphRegion): readonly GraphValue[] {
 export function isRemovable(op: AnyGraphOp): boolean {
   const { effect } = graphOpTable[op.kind];
   if (effect === "declared")
-    return (
-      op.kind === "stablehlo.custom_call" && !op.attributes.has_side_effect
-    );
+    return op.kind === "stablehlo.custom_call" && !op.attributes.has_side_effect;
   if (effect === "regions")
-    return regionsOf(op).every((region) =>
-      [...opsWithin(region)].every(isRemovable),
-    );
+    return regionsOf(op).every((region) => [...opsWithin(region)].every(isRemovable));
   return effect === "none" || effect === "wall";
 }
 
@@ -40,8 +34,6 @@ export function isRemovable(op: AnyGraphOp): boolean {
 export function isPure(op: AnyGraphOp): boolean {
   const { effect } = graphOpTable[op.kind];
   if (effect === "regions")
-    return regionsOf(op).every((region) =>
-      [...opsWithin(region)].every(isPure),
-    );
+    return regionsOf(op).every((region) => [...opsWithin(region)].every(isPure));
   return effect === "none";
 }

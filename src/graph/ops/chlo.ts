@@ -1,13 +1,5 @@
 /** Ops of the CHLO dialect, which JAX prints for functions that StableHLO lacks. */
-import {
-  flag,
-  integer,
-  list,
-  optional,
-  raggedDotNumbers,
-  withDefault,
-  words,
-} from "./forms.ts";
+import { flag, integer, list, optional, raggedDotNumbers, withDefault, words } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
 const pure = {
@@ -29,9 +21,7 @@ export const chloOps = defineGraphOps({
   "chlo.asinh": unary("Inverse hyperbolic sine."),
   "chlo.atan": unary("Inverse tangent."),
   "chlo.atanh": unary("Inverse hyperbolic tangent."),
-  "chlo.bessel_i1e": unary(
-    "Bessel function of order one, scaled by exp(-|x|).",
-  ),
+  "chlo.bessel_i1e": unary("Bessel function of order one, scaled by exp(-|x|)."),
   "chlo.conj": unary("Complex conjugate."),
   "chlo.cosh": unary("Hyperbolic cosine."),
   "chlo.digamma": unary("Derivative of lgamma."),
@@ -66,8 +56,7 @@ export const chloOps = defineGraphOps({
     operands: { lhs: "one", rhs: "one" },
   },
   "chlo.top_k": {
-    summary:
-      "The k largest elements of the last axis, in order, and their indices.",
+    summary: "The k largest elements of the last axis, in order, and their indices.",
     operands: { operand: "one" },
     attributes: { k: integer },
     regions: {},
@@ -79,9 +68,7 @@ export const chloOps = defineGraphOps({
     operands: { lhs: "one", rhs: "one", group_sizes: "one" },
     attributes: {
       ragged_dot_dimension_numbers: raggedDotNumbers,
-      precision_config: optional(
-        list(words("precision", ["DEFAULT", "HIGH", "HIGHEST"], "chlo")),
-      ),
+      precision_config: optional(list(words("precision", ["DEFAULT", "HIGH", "HIGHEST"], "chlo"))),
     },
     regions: {},
     effect: "none",

@@ -3,45 +3,27 @@ import type { AnyGraphOp, GraphRegion, GraphValue } from "./node.ts";
 import { sameType } from "./types.ts";
 
 function isBinary(op: AnyGraphOp): boolean {
-  return (
-    op.results.length === 1 && Object.keys(op.operands).join() === "lhs,rhs"
-  );
+  return op.results.length === 1 && Object.keys(op.operands).join() === "lhs,rhs";
 }
 
 /** The op that a region applies to its two parameters in their order, where it is that alone. */
-export function appliedOp({
-  parameters,
-  ops,
-  results,
-}: GraphRegion): AnyGraphOp | undefined {
+export function appliedOp({ parameters, ops, results }: GraphRegion): AnyGraphOp | undefined {
   const [op] = ops;
   const [left, right] = parameters;
-  if (
-    op === undefined ||
-    ops.length !== 1 ||
-    parameters.length !== 2 ||
-    !isBinary(op)
-  )
+  if (op === undefined || ops.length !== 1 || parameters.length !== 2 || !isBinary(op))
     return undefined;
   const operands = Object.values(op.operands) as readonly GraphValue[];
-  const applied =
-    operands[0] === left &&
-    operands[1] === right &&
-    results[0] === op.results[0];
+  const applied = operands[0] === left && operands[1] === right && results[0] === op.results[0];
   const types = [...parameters, ...op.results].map(({ type }) => type);
   const sameTypes = types.every((type) => sameType(type, types[0] ?? type));
   return applied && results.length === 1 && sameTypes ? op : undefined;
 }
 
 /** The kind of that op where it has no attributes; a swap of the parameters is looked through. */
-export function combinerKind(
-  region: GraphRegion,
-): AnyGraphOp["kind"] | undefined {
+export function combinerKind(region: GraphRegion): AnyGraphOp["kind"] | undefined {
   const [left, right] = region.parameters;
   if (left === undefined || right === undefined) return undefined;
   const swapped = { ...region, parameters: [right, left] };
   const op = appliedOp(region) ?? appliedOp(swapped);
-  return op !== undefined && Object.keys(op.attributes).length === 0
-    ? op.kind
-    : undefined;
+  return op !== undefined && Object.keys(op.attributes).length === 0 ? op.kind : undefined;
 }

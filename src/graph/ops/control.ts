@@ -22,8 +22,7 @@ export const controlOps = defineGraphOps({
     text: "while",
   },
   "stablehlo.case": {
-    summary:
-      "One of several regions by an index; the last where it is out of range.",
+    summary: "One of several regions by an index; the last where it is out of range.",
     operands: { index: "one" },
     attributes: {},
     regions: { branches: "many" },
@@ -121,8 +120,7 @@ export const controlOps = defineGraphOps({
     text: "manual_computation",
   },
   foreign: {
-    summary:
-      "An op that the table does not have: kept and printed, refused where it would run.",
+    summary: "An op that the table does not have: kept and printed, refused where it would run.",
     operands: { inputs: "many" },
     attributes: { op_name: text },
     regions: { bodies: "many" },

@@ -90,8 +90,7 @@ export const distributionOps = defineGraphOps({
     text: "generic",
   },
   "stablehlo.collective_reduce": {
-    summary:
-      "all_reduce of which the first process of each group alone has the result.",
+    summary: "all_reduce of which the first process of each group alone has the result.",
     operands: { operand: "one" },
     attributes: grouped,
     regions: { computation: "one" },

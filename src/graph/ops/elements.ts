@@ -31,12 +31,10 @@ export type FloatElement =
   | "f6E2M3FN"
   | "f6E3M2FN"
   | "f4E2M1FN";
-export type SignedElement =
-  "i2" | "i4" | "i8" | "i16" | "i32" | "i64" | "index";
+export type SignedElement = "i2" | "i4" | "i8" | "i16" | "i32" | "i64" | "index";
 export type UnsignedElement = "ui2" | "ui4" | "ui8" | "ui16" | "ui32" | "ui64";
 export type ComplexElement = "complex<f32>" | "complex<f64>";
-export type ElementType =
-  "i1" | FloatElement | SignedElement | UnsignedElement | ComplexElement;
+export type ElementType = "i1" | FloatElement | SignedElement | UnsignedElement | ComplexElement;
 
 export interface ElementDescription {
   readonly kind: ElementKind;
@@ -46,52 +44,45 @@ export interface ElementDescription {
   readonly dtype: DType | undefined;
 }
 
-function element(
-  kind: ElementKind,
-  bits: number,
-  dtype?: DType,
-): ElementDescription {
+function element(kind: ElementKind, bits: number, dtype?: DType): ElementDescription {
   return Object.freeze({ kind, bits, dtype });
 }
 
-export const elements: { readonly [E in ElementType]: ElementDescription } =
-  Object.freeze({
-    i1: element("bool", 1, dtypes.bool),
-    i2: element("signed", 2),
-    i4: element("signed", 4, dtypes.i4),
-    i8: element("signed", 8, dtypes.i8),
-    i16: element("signed", 16, dtypes.i16),
-    i32: element("signed", 32, dtypes.i32),
-    i64: element("signed", 64, dtypes.i64),
-    index: element("signed", 64, dtypes.i64),
-    ui2: element("unsigned", 2),
-    ui4: element("unsigned", 4, dtypes.u4),
-    ui8: element("unsigned", 8, dtypes.u8),
-    ui16: element("unsigned", 16, dtypes.u16),
-    ui32: element("unsigned", 32, dtypes.u32),
-    ui64: element("unsigned", 64, dtypes.u64),
-    f64: element("float", 64, dtypes.f64),
-    f32: element("float", 32, dtypes.f32),
-    f16: element("float", 16, dtypes.f16),
-    bf16: element("float", 16, dtypes.bf16),
-    f8E3M4: element("float", 8),
-    f8E4M3: element("float", 8),
-    f8E4M3FN: element("float", 8, dtypes.f8e4m3fn),
-    f8E4M3FNUZ: element("float", 8),
-    f8E4M3B11FNUZ: element("float", 8),
-    f8E5M2: element("float", 8, dtypes.f8e5m2),
-    f8E5M2FNUZ: element("float", 8),
-    f8E8M0FNU: element("float", 8, dtypes.f8e8m0fnu),
-    f6E2M3FN: element("float", 6),
-    f6E3M2FN: element("float", 6),
-    f4E2M1FN: element("float", 4, dtypes.f4e2m1fn),
-    "complex<f32>": element("complex", 64),
-    "complex<f64>": element("complex", 128),
-  });
+export const elements: { readonly [E in ElementType]: ElementDescription } = Object.freeze({
+  i1: element("bool", 1, dtypes.bool),
+  i2: element("signed", 2),
+  i4: element("signed", 4, dtypes.i4),
+  i8: element("signed", 8, dtypes.i8),
+  i16: element("signed", 16, dtypes.i16),
+  i32: element("signed", 32, dtypes.i32),
+  i64: element("signed", 64, dtypes.i64),
+  index: element("signed", 64, dtypes.i64),
+  ui2: element("unsigned", 2),
+  ui4: element("unsigned", 4, dtypes.u4),
+  ui8: element("unsigned", 8, dtypes.u8),
+  ui16: element("unsigned", 16, dtypes.u16),
+  ui32: element("unsigned", 32, dtypes.u32),
+  ui64: element("unsigned", 64, dtypes.u64),
+  f64: element("float", 64, dtypes.f64),
+  f32: element("float", 32, dtypes.f32),
+  f16: element("float", 16, dtypes.f16),
+  bf16: element("float", 16, dtypes.bf16),
+  f8E3M4: element("float", 8),
+  f8E4M3: element("float", 8),
+  f8E4M3FN: element("float", 8, dtypes.f8e4m3fn),
+  f8E4M3FNUZ: element("float", 8),
+  f8E4M3B11FNUZ: element("float", 8),
+  f8E5M2: element("float", 8, dtypes.f8e5m2),
+  f8E5M2FNUZ: element("float", 8),
+  f8E8M0FNU: element("float", 8, dtypes.f8e8m0fnu),
+  f6E2M3FN: element("float", 6),
+  f6E3M2FN: element("float", 6),
+  f4E2M1FN: element("float", 4, dtypes.f4e2m1fn),
+  "complex<f32>": element("complex", 64),
+  "complex<f64>": element("complex", 128),
+});
 
-export const elementTypes = Object.freeze(
-  Object.keys(elements),
-) as readonly ElementType[];
+export const elementTypes = Object.freeze(Object.keys(elements)) as readonly ElementType[];
 
 export function isElementType(name: string): name is ElementType {
   return Object.hasOwn(elements, name);
@@ -110,16 +101,12 @@ export function isFloatElement(name: ElementType): name is FloatElement {
 }
 
 /** Whole numbers; i1 is not one of them. */
-export function isIntegerElement(
-  name: ElementType,
-): name is SignedElement | UnsignedElement {
+export function isIntegerElement(name: ElementType): name is SignedElement | UnsignedElement {
   return elements[name].kind === "signed" || elements[name].kind === "unsigned";
 }
 
 /** The elements whose lanes are BigInt. */
-export function isWideElement(
-  name: ElementType,
-): name is "i64" | "ui64" | "index" {
+export function isWideElement(name: ElementType): name is "i64" | "ui64" | "index" {
   return isIntegerElement(name) && elements[name].bits === 64;
 }
 
@@ -130,9 +117,7 @@ export function partOf(name: ComplexElement): "f32" | "f64" {
 
 /** The element type of the graph whose numbers a format of kernels holds. */
 export function elementOfDType(dtype: DType): ElementType | undefined {
-  return elementTypes.find(
-    (name) => name !== "index" && elements[name].dtype === dtype,
-  );
+  return elementTypes.find((name) => name !== "index" && elements[name].dtype === dtype);
 }
 
 /** The arrays that lanes can be. */
@@ -196,10 +181,7 @@ export function slotsOf(name: ElementType): 1 | 2 {
 }
 
 /** Lanes of zero bits for `count` elements. */
-export function allocateElementLanes(
-  name: ElementType,
-  count: number,
-): ElementLanes {
+export function allocateElementLanes(name: ElementType, count: number): ElementLanes {
   const lanes = laneConstructor(name);
   return new lanes(count * slotsOf(name));
 }

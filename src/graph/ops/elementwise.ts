@@ -19,21 +19,8 @@ function binary(summary: string) {
   return { ...pure, summary, operands: sides } as const;
 }
 
-export const comparisonDirections = [
-  "EQ",
-  "NE",
-  "GE",
-  "GT",
-  "LE",
-  "LT",
-] as const;
-export const comparisonTypes = [
-  "NOTYPE",
-  "FLOAT",
-  "TOTALORDER",
-  "SIGNED",
-  "UNSIGNED",
-] as const;
+export const comparisonDirections = ["EQ", "NE", "GE", "GT", "LE", "LT"] as const;
+export const comparisonTypes = ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] as const;
 
 export const elementwiseOps = defineGraphOps({
   "stablehlo.abs": unary("Magnitude of each element."),
@@ -42,14 +29,10 @@ export const elementwiseOps = defineGraphOps({
   "stablehlo.count_leading_zeros": unary("Zero bits above the topmost one."),
   "stablehlo.cosine": unary("Cosine."),
   "stablehlo.exponential": unary("e to the power of each element."),
-  "stablehlo.exponential_minus_one": unary(
-    "e to the power of each element, less one.",
-  ),
+  "stablehlo.exponential_minus_one": unary("e to the power of each element, less one."),
   "stablehlo.floor": unary("The next whole number below."),
   "stablehlo.imag": unary("Imaginary part."),
-  "stablehlo.is_finite": unary(
-    "Whether an element is neither infinite nor NaN.",
-  ),
+  "stablehlo.is_finite": unary("Whether an element is neither infinite nor NaN."),
   "stablehlo.log": unary("Natural logarithm."),
   "stablehlo.log_plus_one": unary("Natural logarithm of one more."),
   "stablehlo.logistic": unary("1 / (1 + exp(-x))."),
@@ -57,12 +40,8 @@ export const elementwiseOps = defineGraphOps({
   "stablehlo.not": unary("Complement of the bits, or of the truth value."),
   "stablehlo.popcnt": unary("Number of one bits."),
   "stablehlo.real": unary("Real part."),
-  "stablehlo.round_nearest_afz": unary(
-    "The nearest whole number, halves away from zero.",
-  ),
-  "stablehlo.round_nearest_even": unary(
-    "The nearest whole number, halves to even.",
-  ),
+  "stablehlo.round_nearest_afz": unary("The nearest whole number, halves away from zero."),
+  "stablehlo.round_nearest_even": unary("The nearest whole number, halves to even."),
   "stablehlo.rsqrt": unary("1 / sqrt(x)."),
   "stablehlo.sign": unary("-1, 0 or 1, NaN for NaN."),
   "stablehlo.sine": unary("Sine."),
@@ -76,9 +55,7 @@ export const elementwiseOps = defineGraphOps({
   "stablehlo.add": binary("Sum; or for i1."),
   "stablehlo.and": binary("And of the bits."),
   "stablehlo.atan2": binary("Angle of the point (rhs, lhs)."),
-  "stablehlo.complex": binary(
-    "Complex number of a real and an imaginary part.",
-  ),
+  "stablehlo.complex": binary("Complex number of a real and an imaginary part."),
   "stablehlo.divide": binary("Quotient; truncated for integers."),
   "stablehlo.maximum": binary("The larger; NaN wins."),
   "stablehlo.minimum": binary("The smaller; NaN wins."),
@@ -87,12 +64,8 @@ export const elementwiseOps = defineGraphOps({
   "stablehlo.power": binary("lhs to the power of rhs."),
   "stablehlo.remainder": binary("Remainder with the dividend's sign."),
   "stablehlo.shift_left": binary("Bits to the left; zero beyond the width."),
-  "stablehlo.shift_right_arithmetic": binary(
-    "Bits to the right, filled with the sign.",
-  ),
-  "stablehlo.shift_right_logical": binary(
-    "Bits to the right, filled with zeros.",
-  ),
+  "stablehlo.shift_right_arithmetic": binary("Bits to the right, filled with the sign."),
+  "stablehlo.shift_right_logical": binary("Bits to the right, filled with zeros."),
   "stablehlo.subtract": binary("Difference."),
   "stablehlo.xor": binary("Exclusive or of the bits."),
   "stablehlo.compare": {

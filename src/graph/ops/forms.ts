@@ -78,8 +78,7 @@ export function withDefault<T>(form: Form<T>, fallback: T): DefaultForm<T> {
 function integerOf(type: string): Form<number> {
   return {
     what: `an integer such as \`1 : ${type}\``,
-    read: (attribute) =>
-      attribute.kind === "integer" ? Number(attribute.value) : undefined,
+    read: (attribute) => (attribute.kind === "integer" ? Number(attribute.value) : undefined),
     write: (value) => integerAttribute(value, type),
   };
 }
@@ -89,8 +88,7 @@ export const integer32 = integerOf("i32");
 
 export const flag: Form<boolean> = {
   what: "true or false",
-  read: (attribute) =>
-    attribute.kind === "flag" ? attribute.value : undefined,
+  read: (attribute) => (attribute.kind === "flag" ? attribute.value : undefined),
   write: flagAttribute,
 };
 
@@ -102,15 +100,13 @@ export const unit: Form<boolean> = {
 
 export const text: Form<string> = {
   what: "a quoted string",
-  read: (attribute) =>
-    attribute.kind === "string" ? attribute.value : undefined,
+  read: (attribute) => (attribute.kind === "string" ? attribute.value : undefined),
   write: stringAttribute,
 };
 
 export const symbol: Form<string> = {
   what: "a name such as @f",
-  read: (attribute) =>
-    attribute.kind === "symbol" ? attribute.path.join("::@") : undefined,
+  read: (attribute) => (attribute.kind === "symbol" ? attribute.path.join("::@") : undefined),
   write: symbolAttribute,
 };
 
@@ -130,11 +126,7 @@ export const dictionary: Form<AttributeMap> = {
 export const value: Form<Literal | Attribute> = {
   what: "a value such as `dense<1.0> : tensor<2xf32>`",
   read: (found) =>
-    found.kind === "dense"
-      ? found.literal
-      : found.kind === "raw"
-        ? found
-        : undefined,
+    found.kind === "dense" ? found.literal : found.kind === "raw" ? found : undefined,
   write: (found) => ("kind" in found ? found : denseAttribute(found)),
 };
 
@@ -162,9 +154,7 @@ export function list<T>(item: Form<T>): Form<readonly T[]> {
     read(found) {
       if (found.kind !== "list") return undefined;
       const items = found.items.map((each) => item.read(each));
-      return items.every((each) => each !== undefined)
-        ? Object.freeze(items)
-        : undefined;
+      return items.every((each) => each !== undefined) ? Object.freeze(items) : undefined;
     },
     write: (items) => listAttribute(items.map((each) => item.write(each))),
   };
@@ -175,9 +165,7 @@ function numbersOf(found: Literal): readonly number[] {
 }
 
 function wholeNumbers(items: readonly string[]): readonly number[] | undefined {
-  return items.every((item) => /^-?\d+$/.test(item))
-    ? Object.freeze(items.map(Number))
-    : undefined;
+  return items.every((item) => /^-?\d+$/.test(item)) ? Object.freeze(items.map(Number)) : undefined;
 }
 
 export const integers: Form<readonly number[]> = {
@@ -185,8 +173,7 @@ export const integers: Form<readonly number[]> = {
   read(found) {
     if (found.kind === "array") return wholeNumbers(found.items);
     if (found.kind === "list") return list(integer).read(found);
-    if (found.kind !== "dense" || found.literal.type.shape.length !== 1)
-      return undefined;
+    if (found.kind !== "dense" || found.literal.type.shape.length !== 1) return undefined;
     return numbersOf(found.literal);
   },
   write: (values) => arrayAttribute("i64", values.map(String)),
@@ -199,8 +186,7 @@ export const flags: Form<readonly boolean[]> = {
       return found.items.every((item) => item === "true" || item === "false")
         ? Object.freeze(found.items.map((item) => item === "true"))
         : undefined;
-    if (found.kind !== "dense" || found.literal.type.element !== "i1")
-      return undefined;
+    if (found.kind !== "dense" || found.literal.type.element !== "i1") return undefined;
     return Object.freeze(numbersOf(found.literal).map((each) => each !== 0));
   },
   write: (values) => arrayAttribute("i1", values.map(String)),
@@ -210,8 +196,7 @@ export const flags: Form<readonly boolean[]> = {
 export const rows: Form<readonly (readonly number[])[]> = {
   what: "rows of integers such as `dense<[[0, 1]]> : tensor<1x2xi64>`",
   read(found) {
-    if (found.kind !== "dense" || found.literal.type.shape.length !== 2)
-      return undefined;
+    if (found.kind !== "dense" || found.literal.type.shape.length !== 2) return undefined;
     const [count = 0, width = 0] = found.literal.type.shape;
     const all = numbersOf(found.literal);
     return Object.freeze(
@@ -222,9 +207,7 @@ export const rows: Form<readonly (readonly number[])[]> = {
   },
   write(values) {
     const type = tensorType("i64", [values.length, values[0]?.length ?? 0]);
-    return denseAttribute(
-      literal(type, BigInt64Array.from(values.flat(), BigInt)),
-    );
+    return denseAttribute(literal(type, BigInt64Array.from(values.flat(), BigInt)));
   },
 };
 
@@ -232,8 +215,7 @@ export const rows: Form<readonly (readonly number[])[]> = {
 export const groups: Form<readonly (readonly number[])[]> = {
   what: rows.what,
   read: (found) =>
-    found.kind === "dialect" &&
-    found.name === "stablehlo.replica_group_mesh_axes"
+    found.kind === "dialect" && found.name === "stablehlo.replica_group_mesh_axes"
       ? readMeshGroups(found.body ?? "")
       : rows.read(found),
   write: (values) => rows.write(values),
@@ -249,8 +231,7 @@ export function words<const W extends readonly string[]>(
     words: allowed,
     what: `#${dialect}<${mnemonic} …> with one of ${allowed.join(", ")}`,
     read(found): W[number] | undefined {
-      if (found.kind === "string")
-        return allowed.find((word) => word === found.value);
+      if (found.kind === "string") return allowed.find((word) => word === found.value);
       if (found.kind !== "dialect") return undefined;
       const spelled =
         found.name === dialect
@@ -276,30 +257,16 @@ function structure<T extends object>(
       found.kind === "dialect" && found.name === name
         ? readStructure<T>(fields, found.body ?? "")
         : undefined,
-    write: (fieldsOf) =>
-      dialectAttribute(name, writeStructure(fields, fieldsOf)),
+    write: (fieldsOf) => dialectAttribute(name, writeStructure(fields, fieldsOf)),
   };
 }
 
 export const gatherNumbers = structure<GatherNumbers>("gather", gatherFields);
-export const scatterNumbers = structure<ScatterNumbers>(
-  "scatter",
-  scatterFields,
-);
+export const scatterNumbers = structure<ScatterNumbers>("scatter", scatterFields);
 export const dotNumbers = structure<DotNumbers>("dot", dotFields);
-export const raggedDotNumbers = structure<RaggedDotNumbers>(
-  "ragged_dot",
-  raggedDotFields,
-  "chlo",
-);
-export const channelHandle = structure<ChannelHandle>(
-  "channel_handle",
-  channelFields,
-);
-export const dotAlgorithm = structure<DotAlgorithm>(
-  "dot_algorithm",
-  algorithmFields,
-);
+export const raggedDotNumbers = structure<RaggedDotNumbers>("ragged_dot", raggedDotFields, "chlo");
+export const channelHandle = structure<ChannelHandle>("channel_handle", channelFields);
+export const dotAlgorithm = structure<DotAlgorithm>("dot_algorithm", algorithmFields);
 
 export const convolutionNumbers: Form<ConvolutionNumbers> = {
   what: "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>",
@@ -307,10 +274,7 @@ export const convolutionNumbers: Form<ConvolutionNumbers> = {
     found.kind === "dialect" && found.name === "stablehlo.conv"
       ? readConvolution(found.body ?? "")
       : undefined,
-  write: (numbers) =>
-    dialectAttribute("stablehlo.conv", writeConvolution(numbers)),
+  write: (numbers) => dialectAttribute("stablehlo.conv", writeConvolution(numbers)),
 };
 
-export const precisions = list(
-  words("precision", ["DEFAULT", "HIGH", "HIGHEST"]),
-);
+export const precisions = list(words("precision", ["DEFAULT", "HIGH", "HIGHEST"]));

@@ -24,8 +24,7 @@ export function literal(type: TensorType, lanes: ElementLanes): Literal {
   const slots = slotsOf(type.element);
   const count = sizeOf(type.shape);
   const constructor = laneConstructor(type.element);
-  if (!(lanes instanceof constructor))
-    throw new Error(`${type.element} has lanes of another kind`);
+  if (!(lanes instanceof constructor)) throw new Error(`${type.element} has lanes of another kind`);
   if (lanes.length !== slots && lanes.length !== count * slots)
     throw new Error(`${lanes.length} lanes do not fill ${count} elements`);
   return Object.freeze({

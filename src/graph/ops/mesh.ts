@@ -18,17 +18,13 @@ function product(numbers: readonly number[]): number {
 }
 
 /** The groups that the body of `#stablehlo.replica_group_mesh_axes<…>` spells; undefined where it does not. */
-export function readMeshGroups(
-  body: string,
-): readonly (readonly number[])[] | undefined {
+export function readMeshGroups(body: string): readonly (readonly number[])[] | undefined {
   const axes = Array.from(
     body.matchAll(/mesh_axis<name = "([^"]*)", size = (\d+)>/g),
     ([, name = "", size]) => ({ name, size: Number(size) }),
   );
   const references = Array.from(
-    body.matchAll(
-      /axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>/g,
-    ),
+    body.matchAll(/axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>/g),
     ([, name = "", before, extent]) => ({
       name,
       before: Number(before ?? 1),
@@ -57,12 +53,8 @@ export function readMeshGroups(
 
 /** The processes in the order of the mesh; their own order where it gives none. */
 function deviceIds(body: string, count: number): readonly number[] | undefined {
-  const listed = /device_ids = (?:array<i64: |dense<)?\[?([\d, ]+)/.exec(
-    body,
-  )?.[1];
-  const ids =
-    listed?.split(",").map(Number) ??
-    Array.from({ length: count }, (_, id) => id);
+  const listed = /device_ids = (?:array<i64: |dense<)?\[?([\d, ]+)/.exec(body)?.[1];
+  const ids = listed?.split(",").map(Number) ?? Array.from({ length: count }, (_, id) => id);
   return ids.length === count ? ids : undefined;
 }
 
@@ -72,20 +64,14 @@ function groupsAlong(
 ): readonly (readonly number[])[] {
   const offsets = parts.reduce<readonly number[]>(
     (found, { extent, stride }) =>
-      found.flatMap((offset) =>
-        Array.from({ length: extent }, (_, i) => offset + i * stride),
-      ),
+      found.flatMap((offset) => Array.from({ length: extent }, (_, i) => offset + i * stride)),
     [0],
   );
   const first = (index: number): boolean =>
-    parts.every(
-      ({ extent, stride }) => Math.floor(index / stride) % extent === 0,
-    );
+    parts.every(({ extent, stride }) => Math.floor(index / stride) % extent === 0);
   return Object.freeze(
     ids.flatMap((_, index) =>
-      first(index)
-        ? [Object.freeze(offsets.map((offset) => ids[index + offset] ?? 0))]
-        : [],
+      first(index) ? [Object.freeze(offsets.map((offset) => ids[index + offset] ?? 0))] : [],
     ),
   );
 }

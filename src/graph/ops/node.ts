@@ -12,12 +12,7 @@
 import { unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Attribute, AttributeMap } from "./attribute.ts";
-import type {
-  GraphAttributes,
-  GraphOpKind,
-  GraphOperands,
-  GraphRegions,
-} from "./table.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "./table.ts";
 import type { GraphType } from "./types.ts";
 
 export interface GraphValue<T extends GraphType = GraphType> {
@@ -76,10 +71,7 @@ export interface GraphModule {
   readonly foreign: readonly ForeignEntry[];
 }
 
-export const noAttributes: ReadonlyMap<string, Attribute> = new Map<
-  string,
-  Attribute
->();
+export const noAttributes: ReadonlyMap<string, Attribute> = new Map<string, Attribute>();
 
 let nextId = 0;
 
@@ -130,13 +122,9 @@ export interface GraphOpParts<K extends GraphOpKind> {
   readonly extra?: AttributeMap | undefined;
 }
 
-export function graphOp<K extends GraphOpKind>(
-  kind: K,
-  parts: GraphOpParts<K>,
-): GraphOp<K> {
+export function graphOp<K extends GraphOpKind>(kind: K, parts: GraphOpParts<K>): GraphOp<K> {
   const { operands, attributes, regions, results } = parts;
-  for (const part of [operands, attributes, regions, results])
-    Object.freeze(part);
+  for (const part of [operands, attributes, regions, results]) Object.freeze(part);
   return Object.freeze({
     kind,
     operands,

@@ -30,12 +30,7 @@ const convolutionAttributes = {
 } as const;
 
 export const fftTypes = ["FFT", "IFFT", "RFFT", "IRFFT"] as const;
-export const transposes = [
-  "TRANSPOSE_INVALID",
-  "NO_TRANSPOSE",
-  "TRANSPOSE",
-  "ADJOINT",
-] as const;
+export const transposes = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"] as const;
 export const rngAlgorithms = ["DEFAULT", "THREE_FRY", "PHILOX"] as const;
 
 export const productOps = defineGraphOps({

@@ -6,12 +6,7 @@
  *   copyRegion(region, substitution)  a new region with new parameters
  */
 import { graphOp, graphRegion, graphValue } from "./node.ts";
-import type {
-  AnyGraphOp,
-  GraphOpParts,
-  GraphRegion,
-  GraphValue,
-} from "./node.ts";
+import type { AnyGraphOp, GraphOpParts, GraphRegion, GraphValue } from "./node.ts";
 import type { GraphOpKind } from "./table.ts";
 import { operandsOf, regionsOf } from "./traverse.ts";
 
@@ -43,25 +38,16 @@ export interface OpChanges {
 export function rebuildOp(op: AnyGraphOp, changes: OpChanges): AnyGraphOp {
   const { operand, region, results = op.results, name = op.name } = changes;
   const parts = {
-    operands:
-      operand === undefined
-        ? op.operands
-        : mapSlots<GraphValue>(op.operands, operand),
+    operands: operand === undefined ? op.operands : mapSlots<GraphValue>(op.operands, operand),
     attributes: op.attributes,
-    regions:
-      region === undefined
-        ? op.regions
-        : mapSlots<GraphRegion>(op.regions, region),
+    regions: region === undefined ? op.regions : mapSlots<GraphRegion>(op.regions, region),
     results,
     location: op.location,
     name,
     extra: op.extra,
   };
   // The slots are those of the op itself, so they fit its kind.
-  return graphOp(
-    op.kind,
-    parts as unknown as GraphOpParts<GraphOpKind>,
-  ) as AnyGraphOp;
+  return graphOp(op.kind, parts as unknown as GraphOpParts<GraphOpKind>) as AnyGraphOp;
 }
 
 /** The op over mapped operands, in its regions too; itself where nothing changes. */
@@ -91,11 +77,7 @@ function replaceInRegion(region: GraphRegion, map: ValueMap): GraphRegion {
   );
 }
 
-export function copyOp(
-  op: AnyGraphOp,
-  substitution: Substitution,
-  name = op.name,
-): AnyGraphOp {
+export function copyOp(op: AnyGraphOp, substitution: Substitution, name = op.name): AnyGraphOp {
   const results = op.results.map(({ type }) => graphValue(type));
   const copy = rebuildOp(op, {
     operand: (value) => substitution.get(value) ?? value,
@@ -110,10 +92,7 @@ export function copyOp(
   return copy;
 }
 
-export function copyRegion(
-  region: GraphRegion,
-  outer: Substitution,
-): GraphRegion {
+export function copyRegion(region: GraphRegion, outer: Substitution): GraphRegion {
   const substitution = new Map(outer);
   const parameters = region.parameters.map((value) => {
     const copy = graphValue(value.type);
@@ -141,12 +120,10 @@ export function inlineRegion(
   const substitution: Substitution = new Map();
   for (const [i, parameter] of region.parameters.entries()) {
     const input = inputs[i];
-    if (input === undefined)
-      throw new Error("a region is given all of its parameters");
+    if (input === undefined) throw new Error("a region is given all of its parameters");
     substitution.set(parameter, input);
   }
-  for (const op of region.ops)
-    into.append(copyOp(op, substitution, joinNames(prefix, op.name)));
+  for (const op of region.ops) into.append(copyOp(op, substitution, joinNames(prefix, op.name)));
   return region.results.map((value) => substitution.get(value) ?? value);
 }
 

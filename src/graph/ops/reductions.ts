@@ -1,12 +1,5 @@
 /** Ops that combine elements by a region: reductions, windows, sorting. */
-import {
-  flag,
-  integer,
-  integers,
-  optional,
-  rows,
-  withDefault,
-} from "./forms.ts";
+import { flag, integer, integers, optional, rows, withDefault } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
 export const reductionOps = defineGraphOps({

@@ -26,8 +26,7 @@ export type RegionArity = "one" | "many";
  * | declared | `has_side_effect`  | no               | no                    |
  * | always   | no                 | no               | no                    |
  */
-export type GraphEffect =
-  "none" | "wall" | "regions" | "callee" | "declared" | "always";
+export type GraphEffect = "none" | "wall" | "regions" | "callee" | "declared" | "always";
 
 /**
  * The short form that text has for an op besides the generic one. The first five differ in their types
@@ -101,14 +100,12 @@ export type Attributes<T> = {
 } & { readonly [N in OptionalAttributes<T>]?: ValueOfForm<T[N]> | undefined };
 
 export type Regions<T> = {
-  readonly [N in keyof T]: T[N] extends "many"
-    ? readonly GraphRegion[]
-    : GraphRegion;
+  readonly [N in keyof T]: T[N] extends "many" ? readonly GraphRegion[] : GraphRegion;
 };
 
 /** Keeps a family's entries as literal types while checking their form. */
-export function defineGraphOps<
-  const T extends { readonly [kind: string]: GraphOpSchema },
->(entries: T): T {
+export function defineGraphOps<const T extends { readonly [kind: string]: GraphOpSchema }>(
+  entries: T,
+): T {
   return Object.freeze(entries);
 }

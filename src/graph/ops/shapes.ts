@@ -209,8 +209,7 @@ export const shapeOps = defineGraphOps({
     text: "generic",
   },
   "stablehlo.scatter": {
-    summary:
-      "Operands with slices combined at given places; updates that do not fit vanish.",
+    summary: "Operands with slices combined at given places; updates that do not fit vanish.",
     operands: { inputs: "many", scatter_indices: "one", updates: "many" },
     attributes: {
       scatter_dimension_numbers: scatterNumbers,

@@ -26,8 +26,7 @@ describe("small floats", () => {
     ] as const)
       for (const code of codes(256)) {
         const value = decodeElement(element, code);
-        if (!Number.isNaN(value))
-          expect(encodeElement(element, value)).toBe(code);
+        if (!Number.isNaN(value)) expect(encodeElement(element, value)).toBe(code);
       }
     for (const element of ["f6E2M3FN", "f6E3M2FN"] as const)
       for (const code of codes(64))
@@ -45,18 +44,12 @@ describe("small floats", () => {
   });
 
   test("go to infinity, to NaN or to the largest number beyond it", () => {
-    expect(decodeElement("f8E5M2", encodeElement("f8E5M2", 61440))).toBe(
-      Infinity,
-    );
+    expect(decodeElement("f8E5M2", encodeElement("f8E5M2", 61440))).toBe(Infinity);
     expect(decodeElement("f8E5M2", encodeElement("f8E5M2", 61439))).toBe(57344);
     expect(encodeElement("f8E4M3FN", 464)).toBe(0x7e);
-    expect(
-      decodeElement("f8E4M3FN", encodeElement("f8E4M3FN", -465)),
-    ).toBeNaN();
+    expect(decodeElement("f8E4M3FN", encodeElement("f8E4M3FN", -465))).toBeNaN();
     expect(encodeElement("f8E4M3FNUZ", -1e9)).toBe(0x80);
     expect(encodeElement("f8E4M3FNUZ", -0)).toBe(0);
-    expect(
-      decodeElement("f4E2M1FN", encodeElement("f4E2M1FN", -Infinity)),
-    ).toBe(-6);
+    expect(decodeElement("f4E2M1FN", encodeElement("f4E2M1FN", -Infinity))).toBe(-6);
   });
 });

@@ -15,10 +15,7 @@ import { decodeFloat, encodeFloat } from "../../formats/floats.ts";
 import type { FloatElement } from "./elements.ts";
 
 type Special = "ieee" | "finite with nan" | "unsigned zero" | "finite";
-type SmallFloat = Exclude<
-  FloatElement,
-  "f64" | "f32" | "f16" | "bf16" | "f8E8M0FNU"
->;
+type SmallFloat = Exclude<FloatElement, "f64" | "f32" | "f16" | "bf16" | "f8E8M0FNU">;
 
 interface SmallFormat {
   readonly exponentBits: number;
@@ -58,26 +55,14 @@ interface SmallTable {
   readonly numbers: Float64Array;
 }
 
-function buildTable({
-  exponentBits,
-  mantissaBits,
-  bias,
-  special,
-}: SmallFormat): SmallTable {
+function buildTable({ exponentBits, mantissaBits, bias, special }: SmallFormat): SmallTable {
   const sign = 1 << (exponentBits + mantissaBits);
-  const reserved =
-    special === "ieee"
-      ? 1 << mantissaBits
-      : special === "finite with nan"
-        ? 1
-        : 0;
+  const reserved = special === "ieee" ? 1 << mantissaBits : special === "finite with nan" ? 1 : 0;
   const finite = sign - reserved;
   const magnitudes = Array.from({ length: finite }, (_, code) => {
     const exponent = code >> mantissaBits;
     const fraction = (code & ((1 << mantissaBits) - 1)) / (1 << mantissaBits);
-    return exponent === 0
-      ? fraction * 2 ** (1 - bias)
-      : (1 + fraction) * 2 ** (exponent - bias);
+    return exponent === 0 ? fraction * 2 ** (1 - bias) : (1 + fraction) * 2 ** (exponent - bias);
   });
   const nans: { readonly [S in Special]: number | undefined } = {
     ieee: finite + (1 << (mantissaBits - 1)),
@@ -90,9 +75,7 @@ function buildTable({
   const numbers = Float64Array.from({ length: 2 * sign }, (_, code) => {
     if (special === "unsigned zero" && code === sign) return NaN;
     const magnitude = magnitudes[code % sign];
-    const unsigned =
-      magnitude ??
-      (special === "ieee" && code % sign === finite ? Infinity : NaN);
+    const unsigned = magnitude ?? (special === "ieee" && code % sign === finite ? Infinity : NaN);
     return code < sign ? unsigned : -unsigned;
   });
   return Object.freeze({ magnitudes, sign, beyond, nan, numbers });
@@ -138,21 +121,13 @@ function encodeSmall(name: SmallFloat, value: number): number {
 }
 
 /** The bit pattern of the number of the element type that `value` rounds to; f64 and f32 have lanes of numbers. */
-export function encodeElement(
-  name: Exclude<FloatElement, "f64" | "f32">,
-  value: number,
-): number {
+export function encodeElement(name: Exclude<FloatElement, "f64" | "f32">, value: number): number {
   if (name === "f16" || name === "bf16") return encodeFloat(name, value);
-  return name === "f8E8M0FNU"
-    ? encodeFloat("f8e8m0fnu", value)
-    : encodeSmall(name, value);
+  return name === "f8E8M0FNU" ? encodeFloat("f8e8m0fnu", value) : encodeSmall(name, value);
 }
 
 /** The number that a bit pattern stands for. */
-export function decodeElement(
-  name: Exclude<FloatElement, "f64" | "f32">,
-  code: number,
-): number {
+export function decodeElement(name: Exclude<FloatElement, "f64" | "f32">, code: number): number {
   if (name === "f16" || name === "bf16") return decodeFloat(name, code);
   if (name === "f8E8M0FNU") return decodeFloat("f8e8m0fnu", code);
   return tableOf(name).numbers[code] as number;

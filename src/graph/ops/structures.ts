@@ -92,8 +92,7 @@ const wordField: FieldForm = {
 };
 const flagField: FieldForm = {
   absent: false,
-  read: (text) =>
-    text === "true" ? true : text === "false" ? false : undefined,
+  read: (text) => (text === "true" ? true : text === "false" ? false : undefined),
   write: String,
 };
 
@@ -172,17 +171,13 @@ export function splitTopLevel(text: string): readonly string[] {
 }
 
 /** The structure that a text spells, or undefined where it does not. */
-export function readStructure<T>(
-  fields: StructureFields,
-  body: string,
-): T | undefined {
+export function readStructure<T>(fields: StructureFields, body: string): T | undefined {
   const found: { [name: string]: unknown } = {};
   for (const piece of splitTopLevel(body)) {
     const equals = piece.indexOf("=");
     const name = piece.slice(0, equals).trim();
     const form = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (equals < 0 || form === undefined || Object.hasOwn(found, name))
-      return undefined;
+    if (equals < 0 || form === undefined || Object.hasOwn(found, name)) return undefined;
     const value = form.read(piece.slice(equals + 1).trim());
     if (value === undefined) return undefined;
     found[name] = value;
@@ -203,10 +198,7 @@ export function writeStructure(fields: StructureFields, value: object): string {
       field,
       form: fields[name],
     }))
-    .filter(
-      ({ form, field }) =>
-        form !== undefined && form.write(field) !== textOfAbsent(form),
-    )
+    .filter(({ form, field }) => form !== undefined && form.write(field) !== textOfAbsent(form))
     .map(({ name, field, form }) => `${name} = ${form?.write(field) ?? ""}`)
     .join(", ");
 }
@@ -218,10 +210,7 @@ function textOfAbsent(form: FieldForm): string | undefined {
 
 type Side = "input" | "kernel" | "output";
 const letters: {
-  readonly [S in Side]: readonly (readonly [
-    string,
-    keyof ConvolutionNumbers,
-  ])[];
+  readonly [S in Side]: readonly (readonly [string, keyof ConvolutionNumbers])[];
 } = {
   input: [
     ["b", "input_batch_dimension"],
@@ -242,10 +231,7 @@ const spatialFields = {
   output: "output_spatial_dimensions",
 } as const;
 
-function readSide(
-  side: Side,
-  text: string,
-): { readonly [name: string]: unknown } | undefined {
+function readSide(side: Side, text: string): { readonly [name: string]: unknown } | undefined {
   const names = text.split(",").map((name) => name.trim());
   const found: { [name: string]: unknown } = {};
   for (const [letter, field] of letters[side]) {
@@ -257,31 +243,23 @@ function readSide(
     .map((name, position) => ({ name, position }))
     .filter(({ name }) => /^\d+$/.test(name))
     .sort((left, right) => Number(left.name) - Number(right.name));
-  if (spatial.some(({ name }, order) => Number(name) !== order))
-    return undefined;
+  if (spatial.some(({ name }, order) => Number(name) !== order)) return undefined;
   const known = spatial.length + letters[side].length;
-  if (known + names.filter((name) => name === "?").length !== names.length)
-    return undefined;
-  found[spatialFields[side]] = Object.freeze(
-    spatial.map(({ position }) => position),
-  );
+  if (known + names.filter((name) => name === "?").length !== names.length) return undefined;
+  found[spatialFields[side]] = Object.freeze(spatial.map(({ position }) => position));
   return found;
 }
 
 /** `[b, 0, f]x[0, i, o]->[b, 0, f]`, or `raw` and the fields. */
 export function readConvolution(body: string): ConvolutionNumbers | undefined {
   const raw = /^raw\b(.*)$/s.exec(body.trim())?.[1];
-  if (raw !== undefined)
-    return readStructure<ConvolutionNumbers>(convolutionFields, raw);
-  const sides = /^\[([^\]]*)\]\s*x\s*\[([^\]]*)\]\s*->\s*\[([^\]]*)\]$/.exec(
-    body.trim(),
-  );
+  if (raw !== undefined) return readStructure<ConvolutionNumbers>(convolutionFields, raw);
+  const sides = /^\[([^\]]*)\]\s*x\s*\[([^\]]*)\]\s*->\s*\[([^\]]*)\]$/.exec(body.trim());
   if (sides === null) return undefined;
   const input = readSide("input", sides[1] ?? "");
   const kernel = readSide("kernel", sides[2] ?? "");
   const output = readSide("output", sides[3] ?? "");
-  if (input === undefined || kernel === undefined || output === undefined)
-    return undefined;
+  if (input === undefined || kernel === undefined || output === undefined) return undefined;
   return Object.freeze({
     ...input,
     ...kernel,
@@ -289,19 +267,13 @@ export function readConvolution(body: string): ConvolutionNumbers | undefined {
   }) as unknown as ConvolutionNumbers;
 }
 
-function writeSide(
-  side: Side,
-  numbers: ConvolutionNumbers,
-): string | undefined {
+function writeSide(side: Side, numbers: ConvolutionNumbers): string | undefined {
   const names: string[] = [];
-  for (const [letter, field] of letters[side])
-    names[numbers[field] as number] = letter;
+  for (const [letter, field] of letters[side]) names[numbers[field] as number] = letter;
   for (const [order, position] of numbers[spatialFields[side]].entries())
     names[position] = String(order);
   const rank = letters[side].length + numbers[spatialFields[side]].length;
-  const complete =
-    names.length === rank &&
-    Array.from(names).every((name) => name !== undefined);
+  const complete = names.length === rank && Array.from(names).every((name) => name !== undefined);
   return complete ? `[${names.join(", ")}]` : undefined;
 }
 

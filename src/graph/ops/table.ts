@@ -28,21 +28,14 @@ const table = Object.freeze({
 
 type Table = typeof table;
 export type GraphOpKind = keyof Table;
-export type GraphOperands<K extends GraphOpKind> = Operands<
-  Table[K]["operands"]
->;
-export type GraphAttributes<K extends GraphOpKind> = Attributes<
-  Table[K]["attributes"]
->;
+export type GraphOperands<K extends GraphOpKind> = Operands<Table[K]["operands"]>;
+export type GraphAttributes<K extends GraphOpKind> = Attributes<Table[K]["attributes"]>;
 export type GraphRegions<K extends GraphOpKind> = Regions<Table[K]["regions"]>;
 
 /** The table with its entries' form but without their literal types, for generic code. */
-export const graphOpTable: { readonly [K in GraphOpKind]: GraphOpSchema } =
-  table;
+export const graphOpTable: { readonly [K in GraphOpKind]: GraphOpSchema } = table;
 
-export const graphOpKinds = Object.freeze(
-  Object.keys(table),
-) as readonly GraphOpKind[];
+export const graphOpKinds = Object.freeze(Object.keys(table)) as readonly GraphOpKind[];
 
 export function isGraphOpKind(name: string): name is GraphOpKind {
   return Object.hasOwn(table, name);

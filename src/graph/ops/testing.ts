@@ -48,8 +48,7 @@ export const testingOps = defineGraphOps({
   },
   "check.expect_close": {
     ...check,
-    summary:
-      "Fails unless the distance in units of the last place lies between two bounds.",
+    summary: "Fails unless the distance in units of the last place lies between two bounds.",
     operands: { actual: "one", expected: "one" },
     attributes: {
       max_ulp_difference: withDefault(integer, 1),
@@ -63,8 +62,7 @@ export const testingOps = defineGraphOps({
   },
   "check.expect_serialized_eq": {
     ...check,
-    summary:
-      "Fails unless all elements equal those that a probe wrote to a file.",
+    summary: "Fails unless all elements equal those that a probe wrote to a file.",
     operands: { expected: "one" },
     attributes: { probe_id: text, iteration: withDefault(integer32, 0) },
     text: "expect",

@@ -11,18 +11,14 @@ export function operandsOf(op: AnyGraphOp): readonly GraphValue[] {
   const slots = op.operands as {
     readonly [name: string]: GraphValue | readonly GraphValue[];
   };
-  return Object.keys(graphOpTable[op.kind].operands).flatMap((name) =>
-    asList(slots[name]),
-  );
+  return Object.keys(graphOpTable[op.kind].operands).flatMap((name) => asList(slots[name]));
 }
 
 export function regionsOf(op: AnyGraphOp): readonly GraphRegion[] {
   const slots = op.regions as {
     readonly [name: string]: GraphRegion | readonly GraphRegion[];
   };
-  return Object.keys(graphOpTable[op.kind].regions).flatMap((name) =>
-    asList(slots[name]),
-  );
+  return Object.keys(graphOpTable[op.kind].regions).flatMap((name) => asList(slots[name]));
 }
 
 /** Every op of a region and of the regions within, each before the ops of its own regions. */

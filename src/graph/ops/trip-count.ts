@@ -17,24 +17,15 @@ function constantOf(
 ): bigint | undefined {
   if (value === undefined) return undefined;
   const op = region?.ops.find((each) => each.results.includes(value));
-  const own =
-    op?.kind === "stablehlo.constant" ? op.attributes.value : undefined;
-  const found =
-    own !== undefined && !("kind" in own) ? own : constants.get(value);
+  const own = op?.kind === "stablehlo.constant" ? op.attributes.value : undefined;
+  const found = own !== undefined && !("kind" in own) ? own : constants.get(value);
   const lane = found?.lanes[0];
-  const whole =
-    typeof lane === "bigint" ||
-    (typeof lane === "number" && Number.isInteger(lane));
+  const whole = typeof lane === "bigint" || (typeof lane === "number" && Number.isInteger(lane));
   return whole && found?.splat === true ? BigInt(lane) : undefined;
 }
 
-function definition(
-  value: GraphValue | undefined,
-  region: GraphRegion,
-): AnyGraphOp | undefined {
-  return value === undefined
-    ? undefined
-    : region.ops.find((op) => op.results.includes(value));
+function definition(value: GraphValue | undefined, region: GraphRegion): AnyGraphOp | undefined {
+  return value === undefined ? undefined : region.ops.find((op) => op.results.includes(value));
 }
 
 interface Counter {
@@ -46,10 +37,7 @@ interface Counter {
 const mirrored = { LT: "GT", GT: "LT", LE: "GE", GE: "LE", NE: "NE" } as const;
 
 /** The parameter that the condition compares with a constant. */
-function counterOf(
-  cond: GraphRegion,
-  constants: Constants,
-): Counter | undefined {
+function counterOf(cond: GraphRegion, constants: Constants): Counter | undefined {
   const op = definition(cond.results[0], cond);
   if (op?.kind !== "stablehlo.compare") return undefined;
   const { comparison_direction: direction } = op.attributes;
@@ -65,11 +53,7 @@ function counterOf(
 }
 
 /** What the body adds to a parameter. */
-function stepOf(
-  body: GraphRegion,
-  index: number,
-  constants: Constants,
-): bigint | undefined {
+function stepOf(body: GraphRegion, index: number, constants: Constants): bigint | undefined {
   const op = definition(body.results[index], body);
   const parameter = body.parameters[index];
   if (op?.kind === "stablehlo.subtract" && op.operands.lhs === parameter) {
@@ -82,23 +66,16 @@ function stepOf(
   return rhs === parameter ? constantOf(lhs, body, constants) : undefined;
 }
 
-function countUp(
-  start: bigint,
-  step: bigint,
-  { limit, direction }: Counter,
-): number | undefined {
+function countUp(start: bigint, step: bigint, { limit, direction }: Counter): number | undefined {
   const distance = limit - start;
   if (step === 0n) return undefined;
   if (direction === "NE")
-    return distance % step === 0n && distance / step >= 0n
-      ? Number(distance / step)
-      : undefined;
+    return distance % step === 0n && distance / step >= 0n ? Number(distance / step) : undefined;
   const rising = direction === "LT" || direction === "LE";
   if (rising !== step > 0n) return undefined;
   const size = rising ? step : -step;
   const way =
-    (rising ? distance : -distance) +
-    (direction === "LE" || direction === "GE" ? 1n : 0n);
+    (rising ? distance : -distance) + (direction === "LE" || direction === "GE" ? 1n : 0n);
   return way <= 0n ? 0 : Number((way + size - 1n) / size);
 }
 
@@ -109,13 +86,7 @@ export function tripCount(
 ): number | undefined {
   const counter = counterOf(op.regions.cond, constants);
   if (counter === undefined) return undefined;
-  const start = constantOf(
-    op.operands.operand[counter.index],
-    undefined,
-    constants,
-  );
+  const start = constantOf(op.operands.operand[counter.index], undefined, constants);
   const step = stepOf(op.regions.body, counter.index, constants);
-  return start === undefined || step === undefined
-    ? undefined
-    : countUp(start, step, counter);
+  return start === undefined || step === undefined ? undefined : countUp(start, step, counter);
 }

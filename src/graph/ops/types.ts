@@ -37,8 +37,7 @@ export interface OpaqueType {
   readonly text: string;
 }
 
-export type GraphType =
-  TensorType | TokenType | TupleType | FutureType | OpaqueType;
+export type GraphType = TensorType | TokenType | TupleType | FutureType | OpaqueType;
 
 export const tokenType: TokenType = Object.freeze({ kind: "token" });
 

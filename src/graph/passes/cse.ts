@@ -15,18 +15,14 @@ import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
 
 function attributesKey(attributes: AttributeMap): string {
-  return Array.from(
-    attributes,
-    ([name, value]) => `${name}=${attributeText(value)}`,
-  )
+  return Array.from(attributes, ([name, value]) => `${name}=${attributeText(value)}`)
     .sort()
     .join(";");
 }
 
 /** Equal for ops that can be merged; undefined for ops that cannot. */
 function keyOf(op: AnyGraphOp): string | undefined {
-  if (graphOpTable[op.kind].effect !== "none" || regionsOf(op).length > 0)
-    return undefined;
+  if (graphOpTable[op.kind].effect !== "none" || regionsOf(op).length > 0) return undefined;
   const operands = operandsOf(op).map(({ id }) => id);
   const types = op.results.map(({ type }) => typeText(type));
   return `${op.kind}(${operands.join()}){${attributesKey(attributesOf(op))}}${types.join()}`;
@@ -38,13 +34,10 @@ function merge(
 ): GraphRegion {
   const known = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const ops: AnyGraphOp[] = [];
   for (const original of region.ops) {
-    const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
-      merge(inner, known),
-    );
+    const op = mapRegions(replaceOperands(original, lookUp), (inner) => merge(inner, known));
     const key = keyOf(op);
     const earlier = key === undefined ? undefined : known.get(key);
     if (earlier === undefined) {
@@ -52,8 +45,7 @@ function merge(
       if (key !== undefined) known.set(key, op.results);
       continue;
     }
-    for (const [i, value] of op.results.entries())
-      replaced.set(value, earlier[i] ?? value);
+    for (const [i, value] of op.results.entries()) replaced.set(value, earlier[i] ?? value);
   }
   return graphRegion(region.parameters, ops, region.results.map(lookUp));
 }

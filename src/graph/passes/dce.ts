@@ -12,12 +12,10 @@ export function removeDead(region: GraphRegion): GraphRegion {
   const used = new Set<GraphValue>(region.results);
   const kept: AnyGraphOp[] = [];
   for (const op of [...region.ops].reverse()) {
-    if (isRemovable(op) && !op.results.some((value) => used.has(value)))
-      continue;
+    if (isRemovable(op) && !op.results.some((value) => used.has(value))) continue;
     const alive = mapRegions(op, removeDead);
     for (const value of operandsOf(alive)) used.add(value);
-    for (const inner of regionsOf(alive))
-      for (const value of capturesOf(inner)) used.add(value);
+    for (const inner of regionsOf(alive)) for (const value of capturesOf(inner)) used.add(value);
     kept.push(alive);
   }
   return withOps(region, kept.reverse());

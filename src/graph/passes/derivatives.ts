@@ -2,21 +2,13 @@
 import { GraphBuilder } from "../infer/builder.ts";
 import type { derivativeOps } from "../ops/derivatives.ts";
 import { graphRegion } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { inlineRegion, replaceOperands } from "../ops/rebuild.ts";
 import { mapBodies, mapRegions } from "./pass.ts";
 import type { GraphPass } from "./pass.ts";
 
 type Kind = keyof typeof derivativeOps;
-type Meaning<K extends Kind> = (
-  op: GraphOp<K>,
-  builder: GraphBuilder,
-) => readonly GraphValue[];
+type Meaning<K extends Kind> = (op: GraphOp<K>, builder: GraphBuilder) => readonly GraphValue[];
 
 function bodyOf(
   op: GraphOp<"tilewright.custom_vjp"> | GraphOp<"tilewright.checkpoint">,
@@ -32,16 +24,13 @@ export const meanings: { readonly [K in Kind]: Meaning<K> } = {
   "tilewright.stop_gradient": (op) => [op.operands.operand],
 };
 
-function isDerivative(
-  op: AnyGraphOp,
-): op is Extract<AnyGraphOp, { readonly kind: Kind }> {
+function isDerivative(op: AnyGraphOp): op is Extract<AnyGraphOp, { readonly kind: Kind }> {
   return Object.hasOwn(meanings, op.kind);
 }
 
 function plainRegion(region: GraphRegion): GraphRegion {
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), plainRegion);
@@ -52,14 +41,9 @@ function plainRegion(region: GraphRegion): GraphRegion {
     // The kind picks the meaning, which TypeScript cannot see.
     const meaning = meanings[op.kind] as Meaning<Kind>;
     const results = meaning(op as GraphOp<Kind>, builder);
-    for (const [i, value] of op.results.entries())
-      replaced.set(value, results[i] ?? value);
+    for (const [i, value] of op.results.entries()) replaced.set(value, results[i] ?? value);
   }
-  return graphRegion(
-    region.parameters,
-    builder.ops,
-    region.results.map(lookUp),
-  );
+  return graphRegion(region.parameters, builder.ops, region.results.map(lookUp));
 }
 
 export const derivativesPass: GraphPass = {

@@ -21,63 +21,37 @@ import type { GraphPass } from "./pass.ts";
 const largestResult = 64 * 1024;
 
 function bytesOf({ element, shape }: TensorType): number {
-  return (
-    sizeOf(shape) *
-    slotsOf(element) *
-    laneConstructor(element).BYTES_PER_ELEMENT
-  );
+  return sizeOf(shape) * slotsOf(element) * laneConstructor(element).BYTES_PER_ELEMENT;
 }
 
 type Constants = ReadonlyMap<GraphValue, Literal>;
 
 /** The constants that an op is computed from; undefined where it depends on something else. */
-function inputsOf(
-  op: AnyGraphOp,
-  constants: Constants,
-): readonly Literal[] | undefined {
+function inputsOf(op: AnyGraphOp, constants: Constants): readonly Literal[] | undefined {
   const operands = operandsOf(op);
   const found = operands.flatMap((value) => constants.get(value) ?? []);
-  const closed = regionsOf(op).every(
-    (region) => capturesOf(region).length === 0,
-  );
-  const sized = op.results.every(
-    ({ type }) => isTensor(type) && bytesOf(type) <= largestResult,
-  );
+  const closed = regionsOf(op).every((region) => capturesOf(region).length === 0);
+  const sized = op.results.every(({ type }) => isTensor(type) && bytesOf(type) <= largestResult);
   const computes = op.kind !== "stablehlo.constant" && operands.length > 0;
-  return computes &&
-    found.length === operands.length &&
-    closed &&
-    isPure(op) &&
-    sized
+  return computes && found.length === operands.length && closed && isPure(op) && sized
     ? found
     : undefined;
 }
 
 /** Whether one element says it all: equal elements in operands of one shape, each computed on its own. */
 function isOfOneElement(op: AnyGraphOp, inputs: readonly Literal[]): boolean {
-  if (
-    !Object.hasOwn(elementwiseOps, op.kind) ||
-    op.kind === "stablehlo.bitcast_convert"
-  )
+  if (!Object.hasOwn(elementwiseOps, op.kind) || op.kind === "stablehlo.bitcast_convert")
     return false;
-  const types = [
-    ...inputs.map(({ type }) => type),
-    ...op.results.map(({ type }) => type),
-  ];
+  const types = [...inputs.map(({ type }) => type), ...op.results.map(({ type }) => type)];
   const shape = inputs[0]?.type.shape.join();
-  const alike = types.every(
-    (type) => isTensor(type) && type.shape.join() === shape,
-  );
+  const alike = types.every((type) => isTensor(type) && type.shape.join() === shape);
   return alike && inputs.every(({ splat }) => splat);
 }
 
 function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
   const single = isOfOneElement(op, inputs);
-  const typed = (type: TensorType): TensorType =>
-    single ? tensorType(type.element, []) : type;
-  const types = op.results.flatMap(({ type }) =>
-    isTensor(type) ? [type] : [],
-  );
+  const typed = (type: TensorType): TensorType => (single ? tensorType(type.element, []) : type);
+  const types = op.results.flatMap(({ type }) => (isTensor(type) ? [type] : []));
   const builder = new GraphBuilder();
   const constants = new Map(
     operandsOf(op).map((value, i) => {
@@ -103,8 +77,7 @@ function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
 function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
   const constants = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
@@ -114,8 +87,7 @@ function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
     if (inputs === undefined) {
       builder.append(op);
       if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
-        for (const value of op.results)
-          constants.set(value, op.attributes.value);
+        for (const value of op.results) constants.set(value, op.attributes.value);
       continue;
     }
     builder.within(op, () => {
@@ -127,11 +99,7 @@ function foldRegion(region: GraphRegion, outer: Constants): GraphRegion {
       }
     });
   }
-  return graphRegion(
-    region.parameters,
-    builder.ops,
-    region.results.map(lookUp),
-  );
+  return graphRegion(region.parameters, builder.ops, region.results.map(lookUp));
 }
 
 export const foldPass: GraphPass = {

@@ -5,12 +5,7 @@
 import { capturesOf, isPure } from "../ops/captures.ts";
 import type { Literal } from "../ops/literal.ts";
 import { graphRegion } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { inlineRegion, rebuildOp, replaceOperands } from "../ops/rebuild.ts";
 import { operandsOf, opsWithin, regionsOf } from "../ops/traverse.ts";
 import { tripCount } from "../ops/trip-count.ts";
@@ -73,14 +68,10 @@ function isSmall({ regions }: While, trips: number): boolean {
   return trips <= mostTrips && trips * count <= mostOps;
 }
 
-function unrollRegion(
-  region: GraphRegion,
-  outer: ReadonlyMap<GraphValue, Literal>,
-): GraphRegion {
+function unrollRegion(region: GraphRegion, outer: ReadonlyMap<GraphValue, Literal>): GraphRegion {
   const constants = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const ops: AnyGraphOp[] = [];
   for (const original of region.ops) {
     const op = mapRegions(replaceOperands(original, lookUp), (inner) =>
@@ -88,13 +79,8 @@ function unrollRegion(
     );
     if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
       for (const value of op.results) constants.set(value, op.attributes.value);
-    const trips =
-      op.kind === "stablehlo.while" ? tripCount(op, constants) : undefined;
-    if (
-      op.kind !== "stablehlo.while" ||
-      trips === undefined ||
-      !isSmall(op, trips)
-    ) {
+    const trips = op.kind === "stablehlo.while" ? tripCount(op, constants) : undefined;
+    if (op.kind !== "stablehlo.while" || trips === undefined || !isSmall(op, trips)) {
       ops.push(op);
       continue;
     }
@@ -106,8 +92,7 @@ function unrollRegion(
         carried,
         op.name,
       );
-    for (const [i, value] of op.results.entries())
-      replaced.set(value, carried[i] ?? value);
+    for (const [i, value] of op.results.entries()) replaced.set(value, carried[i] ?? value);
   }
   return graphRegion(region.parameters, ops, region.results.map(lookUp));
 }

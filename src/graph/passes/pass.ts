@@ -3,12 +3,7 @@
  * they say otherwise, and keep the name and location of what they replace.
  */
 import { graphRegion } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphFunction,
-  GraphModule,
-  GraphRegion,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphFunction, GraphModule, GraphRegion } from "../ops/node.ts";
 import { rebuildOp } from "../ops/rebuild.ts";
 import { regionsOf } from "../ops/traverse.ts";
 
@@ -32,17 +27,11 @@ export function mapBodies(
 }
 
 /** The op with its regions mapped; itself where it has none. */
-export function mapRegions(
-  op: AnyGraphOp,
-  map: (region: GraphRegion) => GraphRegion,
-): AnyGraphOp {
+export function mapRegions(op: AnyGraphOp, map: (region: GraphRegion) => GraphRegion): AnyGraphOp {
   return regionsOf(op).length === 0 ? op : rebuildOp(op, { region: map });
 }
 
 /** The region with other ops. */
-export function withOps(
-  region: GraphRegion,
-  ops: readonly AnyGraphOp[],
-): GraphRegion {
+export function withOps(region: GraphRegion, ops: readonly AnyGraphOp[]): GraphRegion {
   return graphRegion(region.parameters, ops, region.results);
 }

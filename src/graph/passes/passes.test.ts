@@ -16,11 +16,7 @@ import type { GraphPass } from "./pass.ts";
 import { runPasses } from "./pipeline.ts";
 import { simplifyPass } from "./simplify.ts";
 
-function after(
-  pass: GraphPass,
-  text: string,
-  options?: PrintOptions,
-): readonly string[] {
+function after(pass: GraphPass, text: string, options?: PrintOptions): readonly string[] {
   return parseGraph(text, "test.mlir").flatMap((module) => {
     const result = pass.run(module);
     verifyGraph(result);
@@ -47,9 +43,7 @@ describe("inline", () => {
       { locations: true },
     );
     expect(
-      lines
-        .filter((line) => line.includes("sine"))
-        .map((line) => /loc\("([^"]*)"/.exec(line)?.[1]),
+      lines.filter((line) => line.includes("sine")).map((line) => /loc\("([^"]*)"/.exec(line)?.[1]),
     ).toEqual(["layer1/inner/sin", "layer2/inner/sin"]);
     expect(lines.filter((line) => line.includes("func.func"))).toHaveLength(1);
   });
@@ -70,9 +64,7 @@ describe("dce", () => {
          check.expect_eq %x, %x : tensor<f32>
          return %3 : tensor<f32> }`,
     );
-    expect(
-      lines.filter((line) => /stablehlo\.(sine|tanh|negate)/.test(line)),
-    ).toEqual([]);
+    expect(lines.filter((line) => /stablehlo\.(sine|tanh|negate)/.test(line))).toEqual([]);
     expect(lines).toContain("%0 = stablehlo.cosine %arg0 : tensor<f32>");
     expect(lines).toContain("check.expect_eq %arg0, %arg0 : tensor<f32>");
   });
@@ -95,9 +87,7 @@ describe("cse", () => {
          }, { stablehlo.return %x : tensor<f32> }) : (tensor<i1>) -> tensor<f32>
          return %0, %1, %2, %3 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32> }`,
     );
-    expect(lines.filter((line) => line.includes("stablehlo.add"))).toHaveLength(
-      2,
-    );
+    expect(lines.filter((line) => line.includes("stablehlo.add"))).toHaveLength(2);
     expect(lines).toContain("stablehlo.return %2 : tensor<f32>");
     expect(lines).toContain(
       "return %2, %2, %3, %4 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>",
@@ -127,10 +117,7 @@ describe("simplify", () => {
     ["%r = stablehlo.subtract %x, %zero : tensor<4xf32>"],
     ["%r = stablehlo.multiply %one, %x : tensor<4xf32>"],
     ["%r = stablehlo.divide %x, %one : tensor<4xf32>"],
-    [
-      "%0 = stablehlo.negate %x : tensor<4xf32>",
-      "%r = stablehlo.negate %0 : tensor<4xf32>",
-    ],
+    ["%0 = stablehlo.negate %x : tensor<4xf32>", "%r = stablehlo.negate %0 : tensor<4xf32>"],
     ["%r = stablehlo.maximum %x, %x : tensor<4xf32>"],
     ["%r = stablehlo.select %p, %x, %x : tensor<4xi1>, tensor<4xf32>"],
     ["%r = stablehlo.slice %x [0:4] : (tensor<4xf32>) -> tensor<4xf32>"],
@@ -201,9 +188,7 @@ describe("fold", () => {
          check.expect_eq %0, %0 : tensor<4x4xf32>
          return %2, %1 : tensor<1024x1024xf32>, tensor<2xf32> }`,
     );
-    expect(lines).toContain(
-      "%1 = stablehlo.constant dense<4.000000e+00> : tensor<4x4xf32>",
-    );
+    expect(lines).toContain("%1 = stablehlo.constant dense<4.000000e+00> : tensor<4x4xf32>");
     expect(lines).toContain(
       "%3 = stablehlo.constant dense<[-1.000000e+00, -2.000000e+00]> : tensor<2xf32>",
     );
@@ -213,9 +198,7 @@ describe("fold", () => {
 });
 
 describe("loops", () => {
-  const loop = (
-    trips: number,
-  ): string => `func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  const loop = (trips: number): string => `func.func @main(%x: tensor<f32>) -> tensor<f32> {
     %c = stablehlo.constant dense<0> : tensor<i32>
     %0:2 = stablehlo.while(%i = %c, %a = %x) : tensor<i32>, tensor<f32>
      cond {
@@ -235,22 +218,16 @@ describe("loops", () => {
     const lines = after(hoistPass, loop(100));
     const start = lines.findIndex((line) => line.includes("stablehlo.while"));
     expect(
-      lines
-        .slice(0, start)
-        .filter((line) => /sine|dense<100>|dense<1>/.test(line)),
+      lines.slice(0, start).filter((line) => /sine|dense<100>|dense<1>/.test(line)),
     ).toHaveLength(3);
-    expect(lines.slice(start).some((line) => line.includes("sine"))).toBe(
-      false,
-    );
+    expect(lines.slice(start).some((line) => line.includes("sine"))).toBe(false);
   });
 
   test("a few trips are written out, many are not", () => {
     const few = after(unrollPass, loop(3));
     expect(few.some((line) => line.includes("while"))).toBe(false);
     expect(few.filter((line) => line.includes("sine"))).toHaveLength(3);
-    expect(
-      after(unrollPass, loop(9)).some((line) => line.includes("while")),
-    ).toBe(true);
+    expect(after(unrollPass, loop(9)).some((line) => line.includes("while"))).toBe(true);
   });
 });
 
@@ -267,15 +244,7 @@ describe("programs that JAX printed", () => {
 
 describe("random programs", () => {
   const kinds = ["add", "subtract", "multiply", "divide", "maximum", "minimum"];
-  const numbers = [
-    "0.0",
-    "-0.0",
-    "1.0",
-    "0x7FC00000",
-    "0x7F800000",
-    "0xFF800000",
-    "-2.5",
-  ];
+  const numbers = ["0.0", "-0.0", "1.0", "0x7FC00000", "0x7F800000", "0xFF800000", "-2.5"];
 
   /** A program over values of one type, with repeated and special values. */
   function write(random: Random): string {
@@ -287,24 +256,18 @@ describe("random programs", () => {
       const name = `%v${i}`;
       const choice = random.uniform();
       if (choice < 0.2)
-        lines.push(
-          `${name} = stablehlo.constant dense<${pick(numbers)}> : tensor<2x3xf32>`,
-        );
+        lines.push(`${name} = stablehlo.constant dense<${pick(numbers)}> : tensor<2x3xf32>`);
       else if (choice < 0.7)
         lines.push(
           `${name} = stablehlo.${pick(kinds)} ${pick(names)}, ${pick(names)} : tensor<2x3xf32>`,
         );
       else if (choice < 0.8)
-        lines.push(
-          `${name} = stablehlo.negate ${pick(names)} : tensor<2x3xf32>`,
-        );
+        lines.push(`${name} = stablehlo.negate ${pick(names)} : tensor<2x3xf32>`);
       else if (choice < 0.9) {
         lines.push(
           `%t${i} = stablehlo.transpose ${pick(names)}, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>`,
         );
-        lines.push(
-          `${name} = stablehlo.reshape %t${i} : (tensor<3x2xf32>) -> tensor<2x3xf32>`,
-        );
+        lines.push(`${name} = stablehlo.reshape %t${i} : (tensor<3x2xf32>) -> tensor<2x3xf32>`);
       } else {
         lines.push(
           `%p${i} = stablehlo.compare LT, ${pick(names)}, ${pick(names)} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>`,
@@ -330,10 +293,7 @@ describe("random programs", () => {
         tensor(
           "f32",
           [2, 3],
-          Float32Array.from(
-            { length: 6 },
-            () => special[Math.floor(random.uniform() * 8)] ?? 0,
-          ),
+          Float32Array.from({ length: 6 }, () => special[Math.floor(random.uniform() * 8)] ?? 0),
         );
       const inputs = [input(), input()];
       const bits = (data: readonly Datum[]): readonly unknown[] =>
@@ -349,9 +309,9 @@ describe("random programs", () => {
       expect(bits(evaluate(result, "main", inputs)), `seed ${seed}`).toEqual(
         bits(evaluate(module, "main", inputs)),
       );
-      expect(
-        result.functions.get("main")?.body.ops.length ?? 0,
-      ).toBeLessThanOrEqual(module.functions.get("main")?.body.ops.length ?? 0);
+      expect(result.functions.get("main")?.body.ops.length ?? 0).toBeLessThanOrEqual(
+        module.functions.get("main")?.body.ops.length ?? 0,
+      );
     }
   });
 });

@@ -10,12 +10,7 @@ import { isFloatElement } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import { graphRegion } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { replaceOperands } from "../ops/rebuild.ts";
 import type { GraphOpKind } from "../ops/table.ts";
 import { isTensor, sameType } from "../ops/types.ts";
@@ -31,10 +26,7 @@ interface Place {
 }
 
 /** The value that can stand for the op's one result; undefined where there is none. */
-type Rule<K extends GraphOpKind> = (
-  op: GraphOp<K>,
-  place: Place,
-) => GraphValue | undefined;
+type Rule<K extends GraphOpKind> = (op: GraphOp<K>, place: Place) => GraphValue | undefined;
 
 function constantOf(value: GraphValue, place: Place): Literal | undefined {
   const op = place.definition(value);
@@ -48,8 +40,7 @@ function splatNumber(value: GraphValue, place: Place): number | undefined {
   const lane = found?.splat === true ? found.lanes[0] : undefined;
   if (found === undefined || lane === undefined) return undefined;
   const { element } = found.type;
-  if (!isFloatElement(element) || element === "f64" || element === "f32")
-    return Number(lane);
+  if (!isFloatElement(element) || element === "f64" || element === "f32") return Number(lane);
   return decodeElement(element, Number(lane));
 }
 
@@ -80,8 +71,7 @@ function neutral(
   place: Place,
   sides: "both" | "right",
 ): GraphValue | undefined {
-  const is = (value: GraphValue): boolean =>
-    Object.is(splatNumber(value, place), number);
+  const is = (value: GraphValue): boolean => Object.is(splatNumber(value, place), number);
   if (is(rhs)) return lhs;
   return sides === "both" && is(lhs) ? rhs : undefined;
 }
@@ -89,33 +79,24 @@ function neutral(
 const addRule: Rule<"stablehlo.add"> = ({ operands: { lhs, rhs } }, place) =>
   neutral(lhs, rhs, isFloat(lhs) ? -0 : 0, place, "both");
 
-const subtractRule: Rule<"stablehlo.subtract"> = (
-  { operands: { lhs, rhs } },
-  place,
-) => neutral(lhs, rhs, 0, place, "right");
+const subtractRule: Rule<"stablehlo.subtract"> = ({ operands: { lhs, rhs } }, place) =>
+  neutral(lhs, rhs, 0, place, "right");
 
-const multiplyRule: Rule<"stablehlo.multiply"> = (
-  { operands: { lhs, rhs } },
-  place,
-) => {
+const multiplyRule: Rule<"stablehlo.multiply"> = ({ operands: { lhs, rhs } }, place) => {
   const same = neutral(lhs, rhs, 1, place, "both");
   if (same !== undefined || isFloat(lhs) || !isTensor(lhs.type)) return same;
   if (lhs.type.element.startsWith("complex")) return undefined;
   return [lhs, rhs].find((value) => splatNumber(value, place) === 0);
 };
 
-const divideRule: Rule<"stablehlo.divide"> = (
-  { operands: { lhs, rhs } },
-  place,
-) => neutral(lhs, rhs, 1, place, "right");
+const divideRule: Rule<"stablehlo.divide"> = ({ operands: { lhs, rhs } }, place) =>
+  neutral(lhs, rhs, 1, place, "right");
 
 interface TwoOperands {
   readonly operands: { readonly lhs: GraphValue; readonly rhs: GraphValue };
 }
 
-function idempotent({
-  operands: { lhs, rhs },
-}: TwoOperands): GraphValue | undefined {
+function idempotent({ operands: { lhs, rhs } }: TwoOperands): GraphValue | undefined {
   return lhs === rhs ? lhs : undefined;
 }
 
@@ -128,9 +109,7 @@ const xorRule: Rule<"stablehlo.xor"> = ({ operands: { lhs, rhs } }, place) =>
 const andRule: Rule<"stablehlo.and"> = (op, place) => {
   const { lhs, rhs } = op.operands;
   const same = idempotent(op);
-  return (
-    same ?? (isBool(lhs) ? neutral(lhs, rhs, 1, place, "both") : undefined)
-  );
+  return same ?? (isBool(lhs) ? neutral(lhs, rhs, 1, place, "both") : undefined);
 };
 
 /** An op applied twice that is its own inverse. */
@@ -150,19 +129,12 @@ const selectRule: Rule<"stablehlo.select"> = ({ operands }, place) => {
 };
 
 /** The operand, where the result has its type. */
-function sameAsOperand(
-  op: AnyGraphOp,
-  operand: GraphValue,
-): GraphValue | undefined {
+function sameAsOperand(op: AnyGraphOp, operand: GraphValue): GraphValue | undefined {
   return sameType(operand.type, resultType(op)) ? operand : undefined;
 }
 
 /** A constant of equal elements in another shape. */
-function splatAs(
-  op: AnyGraphOp,
-  operand: GraphValue,
-  place: Place,
-): GraphValue | undefined {
+function splatAs(op: AnyGraphOp, operand: GraphValue, place: Place): GraphValue | undefined {
   const found = constantOf(operand, place);
   if (found?.splat !== true) return undefined;
   const value = literal(resultType(op), found.lanes);
@@ -173,17 +145,11 @@ const reshapeRule: Rule<"stablehlo.reshape"> = (op, place) => {
   const { operand } = op.operands;
   const simple = sameAsOperand(op, operand) ?? splatAs(op, operand, place);
   const inner = place.definition(operand);
-  if (simple !== undefined || inner?.kind !== "stablehlo.reshape")
-    return simple;
+  if (simple !== undefined || inner?.kind !== "stablehlo.reshape") return simple;
   const whole = sameAsOperand(op, inner.operands.operand);
   if (whole !== undefined) return whole;
   const types = [resultType(op)];
-  return place.builder.one(
-    "stablehlo.reshape",
-    { operand: inner.operands.operand },
-    {},
-    { types },
-  );
+  return place.builder.one("stablehlo.reshape", { operand: inner.operands.operand }, {}, { types });
 };
 
 function isIdentity(axes: readonly number[]): boolean {
@@ -196,9 +162,7 @@ const transposeRule: Rule<"stablehlo.transpose"> = (op, place) => {
   if (isIdentity(permutation)) return operand;
   const inner = place.definition(operand);
   if (inner?.kind !== "stablehlo.transpose") return splatAs(op, operand, place);
-  const composed = permutation.map(
-    (axis) => inner.attributes.permutation[axis] ?? 0,
-  );
+  const composed = permutation.map((axis) => inner.attributes.permutation[axis] ?? 0);
   if (isIdentity(composed)) return inner.operands.operand;
   return place.builder.one(
     "stablehlo.transpose",
@@ -208,14 +172,10 @@ const transposeRule: Rule<"stablehlo.transpose"> = (op, place) => {
 };
 
 /** For each axis of the operand, the axis of the result, where a reshape only adds axes of extent 1. */
-function addedAxes(
-  from: readonly number[],
-  to: readonly number[],
-): readonly number[] | undefined {
+function addedAxes(from: readonly number[], to: readonly number[]): readonly number[] | undefined {
   const axes: number[] = [];
   for (const [axis, extent] of to.entries()) {
-    if (axes.length < from.length && extent === from[axes.length])
-      axes.push(axis);
+    if (axes.length < from.length && extent === from[axes.length]) axes.push(axis);
     else if (extent !== 1) return undefined;
   }
   return axes.length === from.length ? axes : undefined;
@@ -224,8 +184,7 @@ function addedAxes(
 const broadcastRule: Rule<"stablehlo.broadcast_in_dim"> = (op, place) => {
   const { operand } = op.operands;
   const { broadcast_dimensions: dims } = op.attributes;
-  if (isIdentity(dims) && sameAsOperand(op, operand) !== undefined)
-    return operand;
+  if (isIdentity(dims) && sameAsOperand(op, operand) !== undefined) return operand;
   const splat = splatAs(op, operand, place);
   const inner = place.definition(operand);
   if (splat !== undefined || inner === undefined) return splat;
@@ -237,10 +196,7 @@ const broadcastRule: Rule<"stablehlo.broadcast_in_dim"> = (op, place) => {
       { types: [resultType(op)] },
     );
   if (inner.kind === "stablehlo.broadcast_in_dim")
-    return through(
-      inner.operands.operand,
-      inner.attributes.broadcast_dimensions,
-    );
+    return through(inner.operands.operand, inner.attributes.broadcast_dimensions);
   if (inner.kind !== "stablehlo.reshape") return undefined;
   const source = inner.operands.operand;
   const axes = addedAxes(tensorOf(source).shape, tensorOf(operand).shape);
@@ -253,14 +209,12 @@ const reverseRule: Rule<"stablehlo.reverse"> = (op, place) => {
   if (dimensions.length === 0) return operand;
   const inner = place.definition(operand);
   const twice =
-    inner?.kind === "stablehlo.reverse" &&
-    inner.attributes.dimensions.join() === dimensions.join();
+    inner?.kind === "stablehlo.reverse" && inner.attributes.dimensions.join() === dimensions.join();
   return twice ? inner.operands.operand : splatAs(op, operand, place);
 };
 
 const sliceRule: Rule<"stablehlo.slice"> = (op, place) =>
-  sameAsOperand(op, op.operands.operand) ??
-  splatAs(op, op.operands.operand, place);
+  sameAsOperand(op, op.operands.operand) ?? splatAs(op, op.operands.operand, place);
 
 const padRule: Rule<"stablehlo.pad"> = (op) => {
   const {
@@ -298,18 +252,13 @@ const rules: { readonly [K in GraphOpKind]?: Rule<K> } = {
   "stablehlo.dynamic_slice": (op) => sameAsOperand(op, op.operands.operand),
   "stablehlo.get_tuple_element": (op, place) => {
     const inner = place.definition(op.operands.operand);
-    return inner?.kind === "stablehlo.tuple"
-      ? inner.operands.val[op.attributes.index]
-      : undefined;
+    return inner?.kind === "stablehlo.tuple" ? inner.operands.val[op.attributes.index] : undefined;
   },
 };
 
 /** Whether what a value is can be seen: results and operands of known shape and element. */
 function isKnown(op: AnyGraphOp): boolean {
-  return (
-    op.results.length === 1 &&
-    op.results.every(({ type }) => type.kind !== "opaque")
-  );
+  return op.results.length === 1 && op.results.every(({ type }) => type.kind !== "opaque");
 }
 
 function simplifyRegion(
@@ -318,8 +267,7 @@ function simplifyRegion(
 ): GraphRegion {
   const definitions = new Map(outer);
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
   const place: Place = {
     builder,
@@ -336,9 +284,7 @@ function simplifyRegion(
     // The kind picks the rule, which TypeScript cannot see.
     const rule = rules[op.kind] as Rule<GraphOpKind> | undefined;
     const value =
-      rule === undefined || !isKnown(op)
-        ? undefined
-        : builder.within(op, () => rule(op, place));
+      rule === undefined || !isKnown(op) ? undefined : builder.within(op, () => rule(op, place));
     if (value === undefined) {
       builder.append(op);
       define(op);
@@ -348,11 +294,7 @@ function simplifyRegion(
     const [result] = op.results;
     if (result !== undefined) replaced.set(result, value);
   }
-  return graphRegion(
-    region.parameters,
-    builder.ops,
-    region.results.map(lookUp),
-  );
+  return graphRegion(region.parameters, builder.ops, region.results.map(lookUp));
 }
 
 export const simplifyPass: GraphPass = {

@@ -33,14 +33,12 @@ function livesOf(steps: readonly Step[]): ReadonlyMap<Buffer, Life> {
     const start = time++;
     const used = new Set(buffersOf(step));
     for (const list of innerSteps(step))
-      for (const inner of list)
-        for (const buffer of visit(inner)) used.add(buffer);
+      for (const inner of list) for (const buffer of visit(inner)) used.add(buffer);
     const end = time++;
     for (const buffer of used) {
       const life = lives.get(buffer);
       const isOutside = life !== undefined && life.first < start;
-      if (isOutside || step.kind !== "while")
-        touch(buffer, isLaunch(step) ? start : end);
+      if (isOutside || step.kind !== "while") touch(buffer, isLaunch(step) ? start : end);
     }
     for (const buffer of buffersOf(step)) touch(buffer, end);
     return used;

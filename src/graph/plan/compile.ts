@@ -16,13 +16,7 @@ import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
 import { cannotRun, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
-import type {
-  AnyGraphOp,
-  GraphModule,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { tripCount } from "../ops/trip-count.ts";
@@ -61,9 +55,7 @@ export function compilePlan(
     throw new TilewrightError({
       code: "TW9504",
       message: `the module has no function @${name}`,
-      expected: [...module.functions.keys()]
-        .map((each) => `@${each}`)
-        .join(", "),
+      expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
       found: `@${name}`,
     });
   return withAliases(new Compiler().compile(found.body, name), donated);
@@ -99,8 +91,7 @@ class Compiler {
 
   #buffer(type: TensorType, place: Place): Buffer {
     const dtype = storageOf(type.element);
-    if (dtype === undefined)
-      throw new Error(`devices have no ${typeText(type)}`);
+    if (dtype === undefined) throw new Error(`devices have no ${typeText(type)}`);
     const count = sizeOf(type.shape);
     const bytes = Math.ceil((count * dtype.bits) / 8);
     return { id: this.#nextBuffer++, type, dtype, count, bytes, place };
@@ -135,8 +126,7 @@ class Compiler {
     for (const op of region.ops) {
       for (const value of op.results) this.#definitions.set(value, op);
       if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
-        for (const value of op.results)
-          this.#literals.set(value, op.attributes.value);
+        for (const value of op.results) this.#literals.set(value, op.attributes.value);
       if (kept.has(op)) this.#op(op, wanted, steps);
     }
     for (const [i, value] of results.entries()) {
@@ -146,11 +136,7 @@ class Compiler {
     return steps;
   }
 
-  #op(
-    op: AnyGraphOp,
-    wanted: ReadonlyMap<GraphValue, Buffer>,
-    steps: Step[],
-  ): void {
+  #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
     const lowering = loweringOf(op);
     switch (lowering.form) {
       case "map":
@@ -159,9 +145,7 @@ class Compiler {
         return;
       case "steps": {
         for (const step of lowering.steps(op as never)) {
-          const outputs = step.results.map((value) =>
-            this.#output(value, wanted),
-          );
+          const outputs = step.results.map((value) => this.#output(value, wanted));
           const { title, inputs, key, rule, results } = step;
           const extra = coneOf(
             usesOf(op).filter((value) => !inputs.includes(value)),
@@ -223,11 +207,7 @@ class Compiler {
     return target;
   }
 
-  #mapOrFold(
-    op: AnyGraphOp,
-    wanted: ReadonlyMap<GraphValue, Buffer>,
-    steps: Step[],
-  ): void {
+  #mapOrFold(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
     if (op.kind === "stablehlo.constant" && !isSplat(op)) {
       this.#constant(op);
       return;
@@ -238,11 +218,7 @@ class Compiler {
       return;
     }
     const tiled = tiledKernelOf(op);
-    const cone = coneOf(
-      op.results,
-      (value) => this.#buffers.has(value),
-      this.#definitions,
-    );
+    const cone = coneOf(op.results, (value) => this.#buffers.has(value), this.#definitions);
     const outputs = op.results.map((value) => this.#output(value, wanted));
     const group = {
       title: kindName(op),
@@ -287,22 +263,13 @@ class Compiler {
       kind: "constant",
       index: this.#constants.length,
     });
-    this.#constants.push(
-      fromLanes(buffer.dtype, [buffer.count], expandLanes(value)),
-    );
+    this.#constants.push(fromLanes(buffer.dtype, [buffer.count], expandLanes(value)));
   }
 
-  #launch(
-    group: Group,
-    outputs: readonly Buffer[],
-    name: string,
-    steps: Step[],
-  ): void {
+  #launch(group: Group, outputs: readonly Buffer[], name: string, steps: Step[]): void {
     // What has no elements is neither written nor read.
     if (outputs.every(({ count }) => count === 0)) return;
-    const inputs = group.inputs.filter(
-      (value) => this.#bufferOf(value).count > 0,
-    );
+    const inputs = group.inputs.filter((value) => this.#bufferOf(value).count > 0);
     const kernel = kernelOf({ ...group, inputs });
     steps.push({
       kind: "launch",
@@ -317,9 +284,7 @@ class Compiler {
   /** The kernels of a group that write over one of its inputs. */
   #inPlace(group: Group): (input: Buffer) => KernelDefinition | undefined {
     const values = new Map(
-      pointwiseInputs(group).map(
-        (value) => [this.#bufferOf(value), value] as const,
-      ),
+      pointwiseInputs(group).map((value) => [this.#bufferOf(value), value] as const),
     );
     return (input) => {
       const inPlace = values.get(input);
@@ -337,11 +302,7 @@ class Compiler {
       this.#copy(value, source, target, steps);
       return;
     }
-    const { ops, inputs } = coneOf(
-      [value],
-      (each) => this.#buffers.has(each),
-      this.#definitions,
-    );
+    const { ops, inputs } = coneOf([value], (each) => this.#buffers.has(each), this.#definitions);
     this.#launch(
       { title: "fill", ops, inputs, results: [value], key: "" },
       [target],
@@ -350,12 +311,7 @@ class Compiler {
     );
   }
 
-  #copy(
-    value: GraphValue,
-    source: Buffer,
-    target: Buffer,
-    steps: Step[],
-  ): void {
+  #copy(value: GraphValue, source: Buffer, target: Buffer, steps: Step[]): void {
     if (source.count === 0) return;
     const kernel = kernelOf({
       title: "copy",
@@ -374,11 +330,7 @@ class Compiler {
     });
   }
 
-  #control(
-    op: AnyGraphOp,
-    wanted: ReadonlyMap<GraphValue, Buffer>,
-    steps: Step[],
-  ): void {
+  #control(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
     if (op.kind === "stablehlo.while") {
       this.#while(op, wanted, steps);
       return;
@@ -390,12 +342,8 @@ class Compiler {
       op.kind === "stablehlo.if"
         ? [op.regions.true_branch, op.regions.false_branch]
         : op.regions.branches;
-    const index = this.#bufferOf(
-      op.kind === "stablehlo.if" ? op.operands.pred : op.operands.index,
-    );
-    const branches = regions.map((region) =>
-      this.#region(region, region.results, results),
-    );
+    const index = this.#bufferOf(op.kind === "stablehlo.if" ? op.operands.pred : op.operands.index);
+    const branches = regions.map((region) => this.#region(region, region.results, results));
     steps.push({ kind: "branch", index, branches, name: op.name });
   }
 
@@ -440,8 +388,7 @@ class Compiler {
     const steps = [...this.#region(body, body.results, fresh)];
     for (const [i, value] of body.results.entries()) {
       const [from, to] = [fresh[i], carries[i]];
-      if (from !== undefined && to !== undefined && from !== to)
-        this.#copy(value, from, to, steps);
+      if (from !== undefined && to !== undefined && from !== to) this.#copy(value, from, to, steps);
     }
     return steps;
   }

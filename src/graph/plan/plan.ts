@@ -80,8 +80,7 @@ export interface CheckStep {
   readonly operands: readonly Buffer[];
 }
 
-export type Step =
-  LaunchStep | OperationStep | WhileStep | BranchStep | CheckStep;
+export type Step = LaunchStep | OperationStep | WhileStep | BranchStep | CheckStep;
 
 export interface Plan {
   readonly name: string;

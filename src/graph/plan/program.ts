@@ -19,14 +19,7 @@ import { inputName, outputName } from "../lower/kernel-of.ts";
 import { storageOf } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import type {
-  Buffer,
-  CheckStep,
-  LaunchStep,
-  OperationStep,
-  Plan,
-  Step,
-} from "./plan.ts";
+import type { Buffer, CheckStep, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 
 /** What running a step list takes: recorded launches, and what the host decides between them. */
 type Piece =
@@ -87,25 +80,17 @@ export class Program {
   }
 
   static async load(device: Device, plan: Plan): Promise<Program> {
-    const arena =
-      plan.arenaBytes === 0
-        ? undefined
-        : device.allocate(u8, [plan.arenaBytes]);
+    const arena = plan.arenaBytes === 0 ? undefined : device.allocate(u8, [plan.arenaBytes]);
     const constants = await Promise.all(
       plan.constants.map(async (each) =>
-        sizeOf(each.shape) === 0
-          ? device.allocate(each.dtype, [1])
-          : device.upload(each),
+        sizeOf(each.shape) === 0 ? device.allocate(each.dtype, [1]) : device.upload(each),
       ),
     );
     return new Program(device, plan, arena, constants);
   }
 
   /** The program over given arrays, flat or in their shapes; issuing it allocates nothing. */
-  bind(
-    inputs: readonly DeviceArray[],
-    outputs: readonly DeviceArray[],
-  ): BoundProgram {
+  bind(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
     const binder = new Binder(
       this.#device,
       this.plan,
@@ -138,9 +123,7 @@ export class Program {
     await bound.run();
     await device.synchronize();
     return Promise.all(
-      outputs.map((array, i) =>
-        this.#tensor(array, this.plan.results[i] as TensorType),
-      ),
+      outputs.map((array, i) => this.#tensor(array, this.plan.results[i] as TensorType)),
     );
   }
 
@@ -156,11 +139,7 @@ export class Program {
   #requireInputs(inputs: readonly Tensor[]): void {
     const expected = this.plan.parameters.map(typeText);
     const found = inputs.map(datumText);
-    if (
-      expected.length === found.length &&
-      expected.every((each, i) => each === found[i])
-    )
-      return;
+    if (expected.length === found.length && expected.every((each, i) => each === found[i])) return;
     throw new TilewrightError({
       code: "TW9505",
       message: `@${this.plan.name} is given other values than it takes`,
@@ -169,16 +148,9 @@ export class Program {
     });
   }
 
-  async #tensor(
-    array: DeviceArray,
-    { element, shape }: TensorType,
-  ): Promise<Tensor> {
+  async #tensor(array: DeviceArray, { element, shape }: TensorType): Promise<Tensor> {
     if (sizeOf(shape) === 0)
-      return tensor(
-        element,
-        shape,
-        toLanes(await this.#device.download(array)).slice(0, 0),
-      );
+      return tensor(element, shape, toLanes(await this.#device.download(array)).slice(0, 0));
     return tensor(element, shape, toLanes(await this.#device.download(array)));
   }
 
@@ -193,8 +165,7 @@ export class Program {
         return;
       case "while":
         if (piece.trips !== undefined) {
-          for (let trip = 0; trip < piece.trips; trip++)
-            await this.#runAll(piece.body);
+          for (let trip = 0; trip < piece.trips; trip++) await this.#runAll(piece.body);
           return;
         }
         for (;;) {
@@ -205,9 +176,7 @@ export class Program {
       case "branch": {
         const value = await this.#number(piece.index);
         const index = piece.index.dtype.kind === "bool" ? 1 - value : value;
-        await this.#runAll(
-          piece.branches[index] ?? piece.branches.at(-1) ?? [],
-        );
+        await this.#runAll(piece.branches[index] ?? piece.branches.at(-1) ?? []);
         return;
       }
       case "check": {
@@ -298,16 +267,13 @@ class Binder {
     const flush = (): void => {
       const [only] = pending;
       if (only === undefined) return;
-      const work =
-        pending.length === 1 ? only : this.#keep(this.#device.record(pending));
+      const work = pending.length === 1 ? only : this.#keep(this.#device.record(pending));
       pieces.push({ kind: "launches", work });
       pending = [];
     };
     for (const step of steps) {
       if (step.kind === "launch" || step.kind === "operation") {
-        pending.push(
-          step.kind === "launch" ? this.#launch(step) : this.#operation(step),
-        );
+        pending.push(step.kind === "launch" ? this.#launch(step) : this.#operation(step));
         continue;
       }
       flush();
@@ -324,12 +290,8 @@ class Binder {
 
   #launch({ kernel, inputs, outputs }: LaunchStep): BoundLaunch {
     const args = Object.fromEntries([
-      ...inputs.map(
-        (buffer, i) => [inputName(i), this.#array(buffer)] as const,
-      ),
-      ...outputs.map(
-        (buffer, i) => [outputName(i), this.#array(buffer)] as const,
-      ),
+      ...inputs.map((buffer, i) => [inputName(i), this.#array(buffer)] as const),
+      ...outputs.map((buffer, i) => [outputName(i), this.#array(buffer)] as const),
     ]);
     return this.#keep(this.#device.bind(kernel, args as never));
   }

@@ -45,20 +45,13 @@ export class Replay {
   }
 
   /** Runs on arrays of the device and on host tensors; gives arrays that are the caller's. */
-  async run(
-    given: readonly (DeviceArray | Tensor)[],
-  ): Promise<readonly DeviceArray[]> {
+  async run(given: readonly (DeviceArray | Tensor)[]): Promise<readonly DeviceArray[]> {
     const device = this.#device;
-    const inputs = await Promise.all(
-      given.map((each, place) => this.#input(each, place)),
-    );
+    const inputs = await Promise.all(given.map((each, place) => this.#input(each, place)));
     const { results, aliases } = this.#program.plan;
     const outputs = results.map((type, place) => {
       const taken = aliases.get(place);
-      return (
-        (taken === undefined ? undefined : inputs[taken]) ??
-        this.#output(place, type)
-      );
+      return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type);
     });
     await this.#bound(inputs, outputs).run();
     const own = await Promise.all(
@@ -73,23 +66,16 @@ export class Replay {
     return own;
   }
 
-  async #input(
-    given: DeviceArray | Tensor,
-    place: number,
-  ): Promise<DeviceArray> {
+  async #input(given: DeviceArray | Tensor, place: number): Promise<DeviceArray> {
     if (!("lanes" in given)) return given;
     const type = this.#program.plan.parameters[place] as TensorType;
     // What a result takes over leaves with it; other host tensors are written to the same place each time.
     const isTaken = this.takenOver.includes(place);
     const array =
-      (isTaken ? undefined : this.#inputs.get(place)) ??
-      allocateFor(this.#device, type);
+      (isTaken ? undefined : this.#inputs.get(place)) ?? allocateFor(this.#device, type);
     if (!isTaken) this.#inputs.set(place, array);
     if (given.lanes.length > 0)
-      await this.#device.write(
-        array,
-        fromLanes(array.dtype, array.shape, given.lanes),
-      );
+      await this.#device.write(array, fromLanes(array.dtype, array.shape, given.lanes));
     return array;
   }
 
@@ -99,13 +85,9 @@ export class Replay {
     return array;
   }
 
-  #bound(
-    inputs: readonly DeviceArray[],
-    outputs: readonly DeviceArray[],
-  ): BoundProgram {
+  #bound(inputs: readonly DeviceArray[], outputs: readonly DeviceArray[]): BoundProgram {
     const arrays = [...inputs, ...outputs];
-    const isSame = (each: Binding): boolean =>
-      each.arrays.every((array, i) => array === arrays[i]);
+    const isSame = (each: Binding): boolean => each.arrays.every((array, i) => array === arrays[i]);
     const known = this.#bindings.find(isSame);
     const binding = known ?? {
       arrays,
@@ -120,8 +102,7 @@ export class Replay {
   dispose(): void {
     for (const { bound } of this.#bindings) bound.dispose();
     this.#bindings = [];
-    for (const array of [...this.#inputs.values(), ...this.#outputs.values()])
-      array.dispose();
+    for (const array of [...this.#inputs.values(), ...this.#outputs.values()]) array.dispose();
     this.#program.dispose();
   }
 }

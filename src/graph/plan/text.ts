@@ -6,9 +6,7 @@ function placeText(buffer: Buffer, { offsets }: Plan): string {
   const { place } = buffer;
   if (place.kind === "arena") return `arena+${offsets.get(buffer) ?? 0}`;
   if (place.kind === "argument") return `arg${place.index}`;
-  return place.kind === "result"
-    ? `result${place.index}`
-    : `constant${place.index}`;
+  return place.kind === "result" ? `result${place.index}` : `constant${place.index}`;
 }
 
 function remark(name: string): string {
@@ -25,20 +23,14 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
         list.map(place).join(", "),
       );
       const { name } = step.kernel.kernel;
-      return [
-        `${indent}launch ${name}(${inputs}) -> ${outputs}${remark(step.name)}`,
-      ];
+      return [`${indent}launch ${name}(${inputs}) -> ${outputs}${remark(step.name)}`];
     }
     case "operation": {
       const [inputs, outputs] = [step.inputs, step.outputs].map((list) =>
-        list
-          .map(({ buffer, shape }) => `${place(buffer)} [${shape.join(", ")}]`)
-          .join(", "),
+        list.map(({ buffer, shape }) => `${place(buffer)} [${shape.join(", ")}]`).join(", "),
       );
       const { name } = step.operation;
-      return [
-        `${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name)}`,
-      ];
+      return [`${indent}operation ${name}(${inputs}) -> ${outputs}${remark(step.name)}`];
     }
     case "check":
       return [
@@ -47,10 +39,7 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
     case "branch":
       return [
         `${indent}branch ${place(step.index)}, read by the host {${remark(step.name)}`,
-        ...step.branches.flatMap((branch, i) => [
-          `${indent} case ${i}:`,
-          ...inner(branch),
-        ]),
+        ...step.branches.flatMap((branch, i) => [`${indent} case ${i}:`, ...inner(branch)]),
         `${indent}}`,
       ];
     case "while": {
@@ -72,9 +61,7 @@ function stepLines(step: Step, plan: Plan, indent: string): readonly string[] {
 
 export function planText(plan: Plan): string {
   const steps = [...allSteps(plan.steps)];
-  const launches = steps.filter(
-    ({ kind }) => kind === "launch" || kind === "operation",
-  );
+  const launches = steps.filter(({ kind }) => kind === "launch" || kind === "operation");
   const kernels = new Set(
     steps.flatMap((step): readonly object[] => {
       if (step.kind === "launch") return [step.kernel];
@@ -85,10 +72,7 @@ export function planText(plan: Plan): string {
   return [
     `plan ${plan.name}`,
     `arena ${plan.arenaBytes} bytes`,
-    ...Array.from(
-      plan.aliases,
-      ([result, argument]) => `result${result} lies in arg${argument}`,
-    ),
+    ...Array.from(plan.aliases, ([result, argument]) => `result${result} lies in arg${argument}`),
     ...plan.steps.flatMap((step) => stepLines(step, plan, "")),
     `launches ${launches.length}, kernels ${kernels.size}, one graph ${isOnePiece ? "yes" : "no"}`,
   ].join("\n");

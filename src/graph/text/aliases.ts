@@ -33,9 +33,7 @@ export class AliasTable implements Aliases {
 
   #read<T>(name: string, read: () => T): T | undefined {
     const position = this.#positions.get(name);
-    return position === undefined
-      ? undefined
-      : this.#scanner.elsewhere(position, read);
+    return position === undefined ? undefined : this.#scanner.elsewhere(position, read);
   }
 
   attribute(name: string): Attribute | undefined {
@@ -43,9 +41,7 @@ export class AliasTable implements Aliases {
   }
 
   type(name: string): GraphType | undefined {
-    return this.#read(`!${name}`, () =>
-      parseType(this.#scanner, (other) => this.type(other)),
-    );
+    return this.#read(`!${name}`, () => parseType(this.#scanner, (other) => this.type(other)));
   }
 
   location(name: string): TextLocation | undefined {

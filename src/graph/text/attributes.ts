@@ -25,8 +25,7 @@ export interface Aliases {
 
 export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
   const item = (): Attribute => parseAttribute(scanner, aliases);
-  const type = (): GraphType =>
-    parseType(scanner, (name) => aliases.type(name));
+  const type = (): GraphType => parseType(scanner, (name) => aliases.type(name));
   if (scanner.accept("true")) return flagAttribute(true);
   if (scanner.accept("false")) return flagAttribute(false);
   if (scanner.accept("unit")) return unitAttribute;
@@ -37,38 +36,25 @@ export function parseAttribute(scanner: Scanner, aliases: Aliases): Attribute {
     return text;
   }
   if (scanner.sees("[")) return listAttribute(scanner.list("[", "]", item));
-  if (scanner.sees("{"))
-    return { kind: "dictionary", entries: parseDictionary(scanner, aliases) };
+  if (scanner.sees("{")) return { kind: "dictionary", entries: parseDictionary(scanner, aliases) };
   if (scanner.sees("@")) return parseSymbol(scanner);
   if (scanner.sees("#")) return parseDialectAttribute(scanner, aliases);
   if (scanner.accept("array")) return parseArray(scanner);
   if (scanner.accept("dense")) return parseDenseAttribute(scanner, type);
   if (scanner.sees("dense_resource"))
-    return scanner.fail(
-      "TW9007",
-      "a dense_resource names data that is not in the text",
-    );
-  if (
-    scanner.sees("loc") ||
-    scanner.sees("affine_map") ||
-    scanner.sees("sparse")
-  )
+    return scanner.fail("TW9007", "a dense_resource names data that is not in the text");
+  if (scanner.sees("loc") || scanner.sees("affine_map") || scanner.sees("sparse"))
     return parseRaw(scanner);
   return { kind: "type", type: type() };
 }
 
-function parseNumberAttribute(
-  scanner: Scanner,
-  type: () => GraphType,
-): Attribute {
+function parseNumberAttribute(scanner: Scanner, type: () => GraphType): Attribute {
   const text = scanner.number();
   const written = scanner.accept(":") ? typeText(type()) : undefined;
   const whole = /^[-+]?(\d+|0x[0-9a-fA-F]+)$/.test(text);
   const isReal = written === undefined ? !whole : /^(b?f|tf)\d/.test(written);
-  if (isReal)
-    return Object.freeze({ kind: "float", text, type: written ?? "f64" });
-  if (!whole)
-    return scanner.unexpected(`a whole number, of type ${written ?? "i64"}`);
+  if (isReal) return Object.freeze({ kind: "float", text, type: written ?? "f64" });
+  if (!whole) return scanner.unexpected(`a whole number, of type ${written ?? "i64"}`);
   const negative = text.startsWith("-");
   const magnitude = BigInt(text.replace(/^[-+]/, ""));
   return integerAttribute(negative ? -magnitude : magnitude, written ?? "i64");
@@ -89,30 +75,22 @@ function parseArray(scanner: Scanner): Attribute {
   );
 }
 
-function parseDenseAttribute(
-  scanner: Scanner,
-  type: () => GraphType,
-): Attribute {
+function parseDenseAttribute(scanner: Scanner, type: () => GraphType): Attribute {
   const { position } = scanner;
   const body = scanner.balanced("<");
   scanner.expect(":");
   const found = type();
-  if (!isTensor(found))
-    return { kind: "raw", text: `dense<${body}> : ${typeText(found)}` };
+  if (!isTensor(found)) return { kind: "raw", text: `dense<${body}> : ${typeText(found)}` };
   try {
     return denseAttribute(parseDense(body, found));
   } catch (error) {
     if (!(error instanceof DenseMismatch)) throw error;
     const { expected, found: given } = error;
-    return scanner.fail(
-      "TW9006",
-      `the constant does not fit ${typeText(found)}`,
-      {
-        position,
-        expected,
-        found: given,
-      },
-    );
+    return scanner.fail("TW9006", `the constant does not fit ${typeText(found)}`, {
+      position,
+      expected,
+      found: given,
+    });
   }
 }
 
@@ -126,25 +104,16 @@ function parseRaw(scanner: Scanner): Attribute {
 }
 
 function parseDialectAttribute(scanner: Scanner, aliases: Aliases): Attribute {
-  const name = (
-    scanner.match(/#[\w$.-]+/y) ?? scanner.unexpected("an attribute")
-  ).slice(1);
+  const name = (scanner.match(/#[\w$.-]+/y) ?? scanner.unexpected("an attribute")).slice(1);
   if (scanner.sees("<")) return dialectAttribute(name, scanner.balanced("<"));
   return aliases.attribute(name) ?? dialectAttribute(name, undefined);
 }
 
 /** `{a = 1, b, "c d" = 2}`. */
-export function parseDictionary(
-  scanner: Scanner,
-  aliases: Aliases,
-): AttributeMap {
+export function parseDictionary(scanner: Scanner, aliases: Aliases): AttributeMap {
   const entries = scanner.list("{", "}", () => {
-    const name = scanner.seesString()
-      ? scanner.string()
-      : scanner.word("an attribute's name");
-    const value = scanner.accept("=")
-      ? parseAttribute(scanner, aliases)
-      : unitAttribute;
+    const name = scanner.seesString() ? scanner.string() : scanner.word("an attribute's name");
+    const value = scanner.accept("=") ? parseAttribute(scanner, aliases) : unitAttribute;
     return [name, value] as const;
   });
   return new Map(entries);

@@ -5,11 +5,7 @@
  *   dense<0xFF800000> : tensor<8xf32>                 minus infinity, eight times
  *   dense<"0x0000803F00000040"> : tensor<2xf32>       little-endian memory; below 8 bits, a byte an element
  */
-import {
-  allocateElementLanes,
-  laneConstructor,
-  slotsOf,
-} from "../ops/elements.ts";
+import { allocateElementLanes, laneConstructor, slotsOf } from "../ops/elements.ts";
 import type { ElementLanes } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
@@ -44,12 +40,8 @@ export function parseDense(text: string, type: TensorType): Literal {
   if (splat) reader.element();
   else if (pieces.length > 0) reader.level(0);
   reader.finish();
-  if (pieces.length === 0 && count !== 0)
-    throw new DenseMismatch(`${count} elements`, "none");
-  return literal(
-    type,
-    splat && count === 0 ? lanes.subarray(0, 0) : shared(lanes, slots),
-  );
+  if (pieces.length === 0 && count !== 0) throw new DenseMismatch(`${count} elements`, "none");
+  return literal(type, splat && count === 0 ? lanes.subarray(0, 0) : shared(lanes, slots));
 }
 
 /** The lanes, or the first element alone where there is just one: a splat of one is itself. */
@@ -64,11 +56,7 @@ class ElementReader {
   #next = 0;
   #written = 0;
 
-  constructor(
-    pieces: readonly string[],
-    type: TensorType,
-    lanes: ElementLanes,
-  ) {
+  constructor(pieces: readonly string[], type: TensorType, lanes: ElementLanes) {
     this.#pieces = pieces;
     this.#type = type;
     this.#lanes = lanes;
@@ -98,8 +86,7 @@ class ElementReader {
         if (found > extent) break;
         this.level(depth + 1);
       } while (this.#pieces[this.#next] === "," && this.#next++ >= 0);
-    const matches =
-      found === extent || (extent !== 0 && sizeOf(this.#type.shape) === 0);
+    const matches = found === extent || (extent !== 0 && sizeOf(this.#type.shape) === 0);
     if (!matches)
       throw new DenseMismatch(
         `${extent} along axis ${depth}`,
@@ -123,23 +110,18 @@ class ElementReader {
   #number(): void {
     const text = this.#take();
     const lane = parseNumber(this.#type.element, text);
-    if (lane === undefined)
-      throw new DenseMismatch(`a number of ${this.#type.element}`, text);
+    if (lane === undefined) throw new DenseMismatch(`a number of ${this.#type.element}`, text);
     // Wide lanes are BigInt and the others numbers, as `parseNumber` gives them.
     this.#lanes[this.#written++] = lane;
   }
 
   finish(): void {
     const rest = this.#pieces[this.#next];
-    if (rest !== undefined)
-      throw new DenseMismatch("the end of the list", rest);
+    if (rest !== undefined) throw new DenseMismatch("the end of the list", rest);
   }
 }
 
-function parseBytes(
-  digits: string,
-  { element, shape }: TensorType,
-): ElementLanes {
+function parseBytes(digits: string, { element, shape }: TensorType): ElementLanes {
   const constructor = laneConstructor(element);
   const slots = slotsOf(element);
   const slotBytes = constructor.BYTES_PER_ELEMENT;
@@ -165,9 +147,7 @@ export function denseText({ type, splat, lanes }: Literal): string {
   const slots = slotsOf(element);
   const item = (index: number): string => {
     const texts = Array.from(
-      lanes.subarray(index * slots, (index + 1) * slots) as Iterable<
-        number | bigint
-      >,
+      lanes.subarray(index * slots, (index + 1) * slots) as Iterable<number | bigint>,
       (lane) => numberText(element, lane),
     );
     return slots === 1 ? texts.join("") : `(${texts.join(",")})`;
@@ -186,12 +166,6 @@ export function denseText({ type, splat, lanes }: Literal): string {
 }
 
 function bytesText(lanes: ElementLanes): string {
-  const bytes = new Uint8Array(
-    lanes.buffer,
-    lanes.byteOffset,
-    lanes.byteLength,
-  );
-  return Array.from(bytes, (byte) =>
-    byte.toString(16).toUpperCase().padStart(2, "0"),
-  ).join("");
+  const bytes = new Uint8Array(lanes.buffer, lanes.byteOffset, lanes.byteLength);
+  return Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, "0")).join("");
 }

@@ -15,10 +15,7 @@ function readTail(
   name: string,
   value: Attribute,
 ): OpParts {
-  const attributes = new Map<string, Attribute>([
-    [name, value],
-    ...reader.optionalDictionary(),
-  ]);
+  const attributes = new Map<string, Attribute>([[name, value], ...reader.optionalDictionary()]);
   reader.scanner.expect(":");
   return {
     operands,
@@ -32,10 +29,7 @@ function without(attributes: AttributeMap, name: string): AttributeMap {
   return new Map([...attributes].filter(([key]) => key !== name));
 }
 
-function tailText(
-  { operands, attributes, resultTypes }: OpParts,
-  name: string,
-): string {
+function tailText({ operands, attributes, resultTypes }: OpParts, name: string): string {
   const types = functionTypeText(typesOf(operands), resultTypes);
   return `${trailingDictionary(without(attributes, name))} : ${types}`;
 }
@@ -74,17 +68,12 @@ export const compositeForm: FormRule = {
   read(reader) {
     const { scanner } = reader;
     const name = stringAttribute(scanner.string());
-    const operands = scanner.seesValue()
-      ? scanner.commaSeparated(() => reader.operand())
-      : [];
+    const operands = scanner.seesValue() ? scanner.commaSeparated(() => reader.operand()) : [];
     return readTail(reader, operands, "name", name);
   },
   write(op, parts, writer) {
     if (op.kind !== "stablehlo.composite") return undefined;
-    const operands =
-      parts.operands.length === 0
-        ? ""
-        : ` ${operandList(parts.operands, writer)}`;
+    const operands = parts.operands.length === 0 ? "" : ` ${operandList(parts.operands, writer)}`;
     return ` ${quoted(op.attributes.name)}${operands}${tailText(parts, "name")}`;
   },
 };

@@ -52,8 +52,7 @@ export function bareText(attribute: Attribute): string {
   if (attribute.kind === "integer") return String(attribute.value);
   if (attribute.kind === "float") return attribute.text;
   if (attribute.kind === "array") return `[${attribute.items.join(", ")}]`;
-  if (attribute.kind === "list")
-    return `[${attribute.items.map(bareText).join(", ")}]`;
+  if (attribute.kind === "list") return `[${attribute.items.map(bareText).join(", ")}]`;
   if (attribute.kind === "dialect") return attribute.body?.split(" ")[1] ?? "";
   return attributeText(attribute);
 }
@@ -73,8 +72,7 @@ export function readHead(reader: OpReader, name: string): Head {
   const labels = labelsOf(name);
   const attributes = new Map<string, Attribute>();
   const operands: GraphValue[] = [];
-  if (scanner.sees("("))
-    operands.push(...scanner.list("(", ")", () => reader.operand()));
+  if (scanner.sees("(")) operands.push(...scanner.list("(", ")", () => reader.operand()));
   else
     do {
       if (scanner.seesValue()) {
@@ -84,13 +82,11 @@ export function readHead(reader: OpReader, name: string): Head {
       if (!scanner.seesWord()) break;
       const label = scanner.word();
       const attribute =
-        labels[label] ??
-        scanner.unexpected(`one of ${Object.keys(labels).join(", ")}`);
+        labels[label] ?? scanner.unexpected(`one of ${Object.keys(labels).join(", ")}`);
       scanner.expect("=");
       attributes.set(attribute, readBare(reader));
     } while (scanner.accept(","));
-  for (const [key, value] of reader.optionalDictionary())
-    attributes.set(key, value);
+  for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
   return { operands, attributes };
 }
 
@@ -116,16 +112,9 @@ export function trailingDictionary(attributes: AttributeMap): string {
   return attributes.size === 0 ? "" : ` ${dictionaryText(attributes)}`;
 }
 
-function writeHead(
-  op: AnyGraphOp,
-  { operands, attributes }: OpParts,
-  writer: OpWriter,
-): string {
+function writeHead(op: AnyGraphOp, { operands, attributes }: OpParts, writer: OpWriter): string {
   const { labelled, rest } = writeLabels(op, attributes);
-  const head = [
-    ...operands.map((value) => writer.value(value)),
-    ...labelled,
-  ].join(", ");
+  const head = [...operands.map((value) => writer.value(value)), ...labelled].join(", ");
   return `${head === "" ? "" : ` ${head}`}${trailingDictionary(rest)}`;
 }
 
@@ -133,10 +122,7 @@ export function typesOf(operands: readonly GraphValue[]): readonly GraphType[] {
   return operands.map(({ type }) => type);
 }
 
-type TypesReader = (
-  reader: OpReader,
-  operands: readonly GraphValue[],
-) => readonly GraphType[];
+type TypesReader = (reader: OpReader, operands: readonly GraphValue[]) => readonly GraphType[];
 
 /** Types after the colon: a function type, types and an arrow, or what `alone` makes of a bare list. */
 function readTypes(
@@ -153,10 +139,7 @@ function readTypes(
   return reader.resultTypes();
 }
 
-function labelled(
-  read: TypesReader,
-  write: (parts: OpParts) => string | undefined,
-): FormRule {
+function labelled(read: TypesReader, write: (parts: OpParts) => string | undefined): FormRule {
   return {
     read(reader, name) {
       const { operands, attributes } = readHead(reader, name);
@@ -169,9 +152,7 @@ function labelled(
     },
     write(op, parts, writer) {
       const types = write(parts);
-      return types === undefined
-        ? undefined
-        : `${writeHead(op, parts, writer)} : ${types}`;
+      return types === undefined ? undefined : `${writeHead(op, parts, writer)} : ${types}`;
     },
   };
 }
@@ -189,20 +170,17 @@ function sharedType({ operands, resultTypes }: OpParts): string | undefined {
 }
 
 export const shortForm = labelled(
-  (reader, operands) =>
-    readTypes(reader, operands, (types) => types.slice(0, 1)),
+  (reader, operands) => readTypes(reader, operands, (types) => types.slice(0, 1)),
   (parts) => sharedType(parts) ?? functionText(parts),
 );
 
 export const functionForm = labelled(
-  (reader, operands) =>
-    readTypes(reader, operands, (types) => types.slice(0, 1)),
+  (reader, operands) => readTypes(reader, operands, (types) => types.slice(0, 1)),
   functionText,
 );
 
 export const arrowForm = labelled(
-  (reader, operands) =>
-    readTypes(reader, operands, (types) => types.slice(0, 1)),
+  (reader, operands) => readTypes(reader, operands, (types) => types.slice(0, 1)),
   ({ operands, resultTypes }) => {
     const [result] = resultTypes;
     if (result === undefined || resultTypes.length !== 1) return undefined;
@@ -212,8 +190,7 @@ export const arrowForm = labelled(
 
 export const resultForm = labelled(
   (reader, operands) => readTypes(reader, operands, (types) => types),
-  ({ resultTypes }) =>
-    resultTypes.length === 1 ? typesText(resultTypes) : undefined,
+  ({ resultTypes }) => (resultTypes.length === 1 ? typesText(resultTypes) : undefined),
 );
 
 export const expectForm = labelled(
@@ -252,13 +229,9 @@ export const compareForm: FormRule = {
     const left = reader.operand();
     scanner.expect(",");
     const operands = [left, reader.operand()];
-    const attributes = new Map<string, Attribute>([
-      ["comparison_direction", direction],
-    ]);
-    if (scanner.accept(","))
-      attributes.set("compare_type", stringAttribute(scanner.word()));
-    for (const [key, value] of reader.optionalDictionary())
-      attributes.set(key, value);
+    const attributes = new Map<string, Attribute>([["comparison_direction", direction]]);
+    if (scanner.accept(",")) attributes.set("compare_type", stringAttribute(scanner.word()));
+    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
     return {
       operands,
@@ -269,8 +242,7 @@ export const compareForm: FormRule = {
   },
   write(op, parts, writer) {
     if (op.kind !== "stablehlo.compare") return undefined;
-    const { comparison_direction: direction, compare_type: type } =
-      op.attributes;
+    const { comparison_direction: direction, compare_type: type } = op.attributes;
     const kind = type === undefined ? "" : `, ${type}`;
     const dictionary = trailingDictionary(op.extra);
     return ` ${direction}, ${operandList(parts.operands, writer)}${kind}${dictionary} : ${functionText(parts)}`;
@@ -287,12 +259,8 @@ export const selectForm: FormRule = {
   write(op, parts, writer) {
     const [pred, onTrue, onFalse] = typesOf(parts.operands);
     const [result] = parts.resultTypes;
-    if (pred === undefined || onTrue === undefined || onFalse === undefined)
-      return undefined;
-    const same =
-      result !== undefined &&
-      sameType(onTrue, onFalse) &&
-      sameType(onTrue, result);
+    if (pred === undefined || onTrue === undefined || onFalse === undefined) return undefined;
+    const same = result !== undefined && sameType(onTrue, onFalse) && sameType(onTrue, result);
     const types = same ? typesText([pred, onTrue]) : functionText(parts);
     return `${writeHead(op, parts, writer)} : ${types}`;
   },

@@ -2,19 +2,10 @@
 import { arrayAttribute, dialectAttribute } from "../ops/attribute.ts";
 import type { Attribute } from "../ops/attribute.ts";
 import { precisions, rows } from "../ops/forms.ts";
-import {
-  algorithmFields,
-  writeConvolution,
-  writeStructure,
-} from "../ops/structures.ts";
+import { algorithmFields, writeConvolution, writeStructure } from "../ops/structures.ts";
 import { noRegions, operandList } from "./form.ts";
 import type { FormRule, OpReader } from "./form.ts";
-import {
-  bareText,
-  readBare,
-  trailingDictionary,
-  typesOf,
-} from "./form-labelled.ts";
+import { bareText, readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
 import { functionTypeText } from "./types.ts";
 
 /** `[0, 1] x [2, 3]`. */
@@ -36,8 +27,7 @@ export const dotGeneralForm: FormRule = {
     while (scanner.accept(",")) {
       const label = scanner.word("a label such as contracting_dims");
       scanner.expect("=");
-      if (label === "precision")
-        attributes.set("precision_config", readBare(reader));
+      if (label === "precision") attributes.set("precision_config", readBare(reader));
       else if (label === "algorithm")
         attributes.set(
           "algorithm",
@@ -46,21 +36,11 @@ export const dotGeneralForm: FormRule = {
       else if (label === "batching_dims" || label === "contracting_dims") {
         const [lhs, rhs] = readPair(reader);
         const kind = label === "batching_dims" ? "batching" : "contracting";
-        fields.push(
-          `lhs_${kind}_dimensions = ${lhs}`,
-          `rhs_${kind}_dimensions = ${rhs}`,
-        );
-      } else
-        scanner.unexpected(
-          "batching_dims, contracting_dims, precision or algorithm",
-        );
+        fields.push(`lhs_${kind}_dimensions = ${lhs}`, `rhs_${kind}_dimensions = ${rhs}`);
+      } else scanner.unexpected("batching_dims, contracting_dims, precision or algorithm");
     }
-    attributes.set(
-      "dot_dimension_numbers",
-      dialectAttribute("stablehlo.dot", fields.join(", ")),
-    );
-    for (const [key, value] of reader.optionalDictionary())
-      attributes.set(key, value);
+    attributes.set("dot_dimension_numbers", dialectAttribute("stablehlo.dot", fields.join(", ")));
+    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
     return {
       operands,
@@ -79,16 +59,12 @@ export const dotGeneralForm: FormRule = {
     const pair = (kind: "batching" | "contracting"): string =>
       `[${numbers[`lhs_${kind}_dimensions`].join(", ")}] x [${numbers[`rhs_${kind}_dimensions`].join(", ")}]`;
     const batched =
-      numbers.lhs_batching_dimensions.length +
-        numbers.rhs_batching_dimensions.length >
-      0;
+      numbers.lhs_batching_dimensions.length + numbers.rhs_batching_dimensions.length > 0;
     const pieces = [
       operandList(operands, writer),
       ...(batched ? [`batching_dims = ${pair("batching")}`] : []),
       `contracting_dims = ${pair("contracting")}`,
-      ...(precision === undefined
-        ? []
-        : [`precision = ${bareText(precisions.write(precision))}`]),
+      ...(precision === undefined ? [] : [`precision = ${bareText(precisions.write(precision))}`]),
       ...(algorithm === undefined
         ? []
         : [`algorithm = <${writeStructure(algorithmFields, algorithm)}>`]),
@@ -107,28 +83,20 @@ const windowLabels: { readonly [label: string]: string } = {
   reverse: "window_reversal",
 };
 
-function readWindow(
-  reader: OpReader,
-): readonly (readonly [string, Attribute])[] {
+function readWindow(reader: OpReader): readonly (readonly [string, Attribute])[] {
   const { scanner } = reader;
   return scanner.list("{", "}", () => {
     const label = scanner.word("a label such as stride");
-    const name =
-      windowLabels[label] ??
-      scanner.unexpected(Object.keys(windowLabels).join(", "));
+    const name = windowLabels[label] ?? scanner.unexpected(Object.keys(windowLabels).join(", "));
     scanner.expect("=");
     if (name !== "padding") {
       const flags = name === "window_reversal";
       const found = readBare(reader);
       const items = found.kind === "array" ? found.items : [];
-      const bools = items.map((item) =>
-        item === "0" ? "false" : item === "1" ? "true" : item,
-      );
+      const bools = items.map((item) => (item === "0" ? "false" : item === "1" ? "true" : item));
       return [name, flags ? arrayAttribute("i1", bools) : found] as const;
     }
-    const pairs = scanner.list("[", "]", () =>
-      scanner.list("[", "]", () => scanner.integer()),
-    );
+    const pairs = scanner.list("[", "]", () => scanner.list("[", "]", () => scanner.integer()));
     return [name, rows.write(pairs)] as const;
   });
 }
@@ -145,21 +113,14 @@ export const convolutionForm: FormRule = {
     scanner.expect("x");
     const kernel = side();
     scanner.expect("->");
-    const numbers = dialectAttribute(
-      "stablehlo.conv",
-      `${input}x${kernel}->${side()}`,
-    );
-    const attributes = new Map<string, Attribute>([
-      ["dimension_numbers", numbers],
-    ]);
+    const numbers = dialectAttribute("stablehlo.conv", `${input}x${kernel}->${side()}`);
+    const attributes = new Map<string, Attribute>([["dimension_numbers", numbers]]);
     if (scanner.accept(",")) {
       scanner.expect("window");
       scanner.expect("=");
-      for (const [name, value] of readWindow(reader))
-        attributes.set(name, value);
+      for (const [name, value] of readWindow(reader)) attributes.set(name, value);
     }
-    for (const [key, value] of reader.optionalDictionary())
-      attributes.set(key, value);
+    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
     return {
       operands,
@@ -169,26 +130,17 @@ export const convolutionForm: FormRule = {
     };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
-    if (
-      op.kind !== "stablehlo.convolution" &&
-      op.kind !== "stablehlo.dynamic_conv"
-    )
+    if (op.kind !== "stablehlo.convolution" && op.kind !== "stablehlo.dynamic_conv")
       return undefined;
     const numbers = writeConvolution(op.attributes.dimension_numbers);
     if (numbers.startsWith("raw")) return undefined;
     const window = Object.entries(windowLabels).flatMap(([label, name]) => {
       const attribute = attributes.get(name);
       if (attribute === undefined) return [];
-      const pairs =
-        op.attributes.padding?.map((pair) => `[${pair.join(", ")}]`) ?? [];
-      return [
-        `${label} = ${name === "padding" ? `[${pairs.join(", ")}]` : bareText(attribute)}`,
-      ];
+      const pairs = op.attributes.padding?.map((pair) => `[${pair.join(", ")}]`) ?? [];
+      return [`${label} = ${name === "padding" ? `[${pairs.join(", ")}]` : bareText(attribute)}`];
     });
-    const taken = new Set([
-      "dimension_numbers",
-      ...Object.values(windowLabels),
-    ]);
+    const taken = new Set(["dimension_numbers", ...Object.values(windowLabels)]);
     const rest = new Map([...attributes].filter(([name]) => !taken.has(name)));
     const head = `(${operandList(operands, writer)}) dim_numbers = ${numbers}, window = {${window.join(", ")}}`;
     const types = functionTypeText(typesOf(operands), resultTypes);

@@ -1,9 +1,5 @@
 /** Short forms of the ops whose regions they spell out: reduce, while, scan, manual computations. */
-import {
-  arrayAttribute,
-  dialectAttribute,
-  integerAttribute,
-} from "../ops/attribute.ts";
+import { arrayAttribute, dialectAttribute, integerAttribute } from "../ops/attribute.ts";
 import type { Attribute, AttributeMap } from "../ops/attribute.ts";
 import { appliedOp } from "../ops/combiner.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
@@ -14,12 +10,7 @@ import { unknownLocation } from "../../support/location.ts";
 import { dictionaryText } from "./attributes.ts";
 import { operandList } from "./form.ts";
 import type { FormRule, NamedParameter, OpReader, OpWriter } from "./form.ts";
-import {
-  bareText,
-  readBare,
-  trailingDictionary,
-  typesOf,
-} from "./form-labelled.ts";
+import { bareText, readBare, trailingDictionary, typesOf } from "./form-labelled.ts";
 import { opOfParts } from "./parts.ts";
 import { functionTypeText, typesText } from "./types.ts";
 
@@ -73,9 +64,7 @@ function writeReducer(region: GraphRegion, writer: OpWriter): string {
     (value) => `${writer.define(value)}: ${typeText(value.type)}`,
   );
   const half = names.length / 2;
-  const pairs = names
-    .slice(0, half)
-    .map((name, i) => `(${name}, ${names[half + i]})`);
+  const pairs = names.slice(0, half).map((name, i) => `(${name}, ${names[half + i]})`);
   return `${writer.continuation}reducer${pairs.join(" ")} ${writer.region(region, false)}`;
 }
 
@@ -93,34 +82,25 @@ export const reduceForm: FormRule = {
       inits.push(reader.operand());
       scanner.expect(")");
     } while (scanner.accept(","));
-    const applied = scanner.accept("applies")
-      ? scanner.word("an op's name")
-      : undefined;
+    const applied = scanner.accept("applies") ? scanner.word("an op's name") : undefined;
     scanner.expect("across");
     scanner.expect("dimensions");
     scanner.expect("=");
     const operands = [...inputs, ...inits];
-    const attributes = new Map([
-      ["dimensions", readBare(reader)],
-      ...reader.optionalDictionary(),
-    ]);
+    const attributes = new Map([["dimensions", readBare(reader)], ...reader.optionalDictionary()]);
     scanner.expect(":");
     const resultTypes = reader.functionType(operands);
     const region =
       applied === undefined
         ? readReducer(reader, inputs.length)
-        : appliedRegion(
-            applied,
-            scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")),
-          );
+        : appliedRegion(applied, scalarOf(inits[0]?.type ?? scanner.unexpected("an operand")));
     return { operands, attributes, regions: [region], resultTypes };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
     if (op.kind !== "stablehlo.reduce") return undefined;
     const { body } = op.regions;
     const half = operands.length / 2;
-    if (half < 1 || body.parameters.length !== operands.length)
-      return undefined;
+    if (half < 1 || body.parameters.length !== operands.length) return undefined;
     const applied = half === 1 ? plainOp(body) : undefined;
     const init = operands[half];
     // `applies` gives the region the type of the initial value.
@@ -136,9 +116,7 @@ export const reduceForm: FormRule = {
       );
     const applies = plain ? ` applies ${applied.kind}` : "";
     const across = ` across dimensions = [${op.attributes.dimensions.join(", ")}]`;
-    const rest = new Map(
-      [...attributes].filter(([name]) => name !== "dimensions"),
-    );
+    const rest = new Map([...attributes].filter(([name]) => name !== "dimensions"));
     const types = functionTypeText(typesOf(operands), resultTypes);
     const head = `${pairs.join(", ")}${applies}${across}${trailingDictionary(rest)} : ${types}`;
     return plain ? head : `${head}${writeReducer(body, writer)}`;
@@ -155,9 +133,7 @@ export const whileForm: FormRule = {
       scanner.expect("=");
       return reader.operand();
     });
-    const types = scanner.accept(":")
-      ? scanner.commaSeparated(() => reader.type())
-      : [];
+    const types = scanner.accept(":") ? scanner.commaSeparated(() => reader.type()) : [];
     reader.checkTypes(operands, types);
     const attributes: AttributeMap = scanner.accept("attributes")
       ? reader.optionalDictionary()
@@ -176,11 +152,7 @@ export const whileForm: FormRule = {
     if (op.kind !== "stablehlo.while") return undefined;
     const { cond, body } = op.regions;
     const carried = operands.length;
-    if (
-      cond.parameters.length !== carried ||
-      body.parameters.length !== carried
-    )
-      return undefined;
+    if (cond.parameters.length !== carried || body.parameters.length !== carried) return undefined;
     const inits = operandList(operands, writer).split(", ");
     const pairs = cond.parameters.map((parameter, i) => {
       const name = writer.define(parameter);
@@ -189,8 +161,7 @@ export const whileForm: FormRule = {
       return `${name} = ${inits[i]}`;
     });
     const types = carried === 0 ? "" : ` : ${typesText(typesOf(operands))}`;
-    const rest =
-      attributes.size === 0 ? "" : ` attributes ${dictionaryText(attributes)}`;
+    const rest = attributes.size === 0 ? "" : ` attributes ${dictionaryText(attributes)}`;
     const head = `(${pairs.join(", ")})${types}${rest}`;
     return `${head}${writer.continuation}cond ${writer.region(cond, false)} do ${writer.region(body, false)}`;
   },
@@ -208,8 +179,7 @@ export const scanForm: FormRule = {
     scanner.expect("=");
     attributes.set("dimension", integerAttribute(scanner.integer()));
     if (scanner.accept("attributes"))
-      for (const [key, value] of reader.optionalDictionary())
-        attributes.set(key, value);
+      for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     const sizes = [inputs.length, inits.length].map(String);
     attributes.set("operandSegmentSizes", arrayAttribute("i32", sizes));
     const region = reader.region();
@@ -225,11 +195,8 @@ export const scanForm: FormRule = {
   write(op, { operands, attributes, resultTypes }, writer) {
     if (op.kind !== "chlo.scan") return undefined;
     const { inputs, inits } = op.operands;
-    const rest = new Map(
-      [...attributes].filter(([name]) => name !== "dimension"),
-    );
-    const dictionary =
-      rest.size === 0 ? "" : ` attributes ${dictionaryText(rest)}`;
+    const rest = new Map([...attributes].filter(([name]) => name !== "dimension"));
+    const dictionary = rest.size === 0 ? "" : ` attributes ${dictionaryText(rest)}`;
     const head = `(${operandList(inputs, writer)}) inits(${operandList(inits, writer)})`;
     const region = writer.region(op.regions.body, true);
     const types = functionTypeText(typesOf(operands), resultTypes);
@@ -252,11 +219,8 @@ export const manualComputationForm: FormRule = {
       ["out_shardings", field("out_shardings", "[")],
       ["manual_axes", field("manual_axes", "{")],
     ]);
-    const region = reader.region(
-      scanner.list("(", ")", () => reader.parameter()),
-    );
-    for (const [key, value] of reader.optionalDictionary())
-      attributes.set(key, value);
+    const region = reader.region(scanner.list("(", ")", () => reader.parameter()));
+    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
     return {
       operands,
@@ -267,15 +231,9 @@ export const manualComputationForm: FormRule = {
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.manual_computation") return undefined;
-    const {
-      in_shardings: inputs,
-      out_shardings: outputs,
-      manual_axes: axes,
-    } = op.attributes;
+    const { in_shardings: inputs, out_shardings: outputs, manual_axes: axes } = op.attributes;
     const body = (attribute: Attribute): string =>
-      attribute.kind === "dialect"
-        ? (attribute.body ?? "")
-        : bareText(attribute);
+      attribute.kind === "dialect" ? (attribute.body ?? "") : bareText(attribute);
     const shardings = `in_shardings=[${body(inputs)}] out_shardings=[${body(outputs)}]`;
     const parameters = op.regions.body.parameters.map(
       (value) => `${writer.define(value)}: ${typeText(value.type)}`,

@@ -1,9 +1,5 @@
 /** Short forms of constants, slices, formats, tuples and checks against constants. */
-import {
-  arrayAttribute,
-  dialectAttribute,
-  integerAttribute,
-} from "../ops/attribute.ts";
+import { arrayAttribute, dialectAttribute, integerAttribute } from "../ops/attribute.ts";
 import type { Attribute } from "../ops/attribute.ts";
 import type { GraphType } from "../ops/types.ts";
 import { sameType, typeText } from "../ops/types.ts";
@@ -21,9 +17,7 @@ function typeOfConstant(reader: OpReader, value: Attribute): GraphType {
       kind: "opaque",
       text: value.text.slice(value.text.indexOf("> : ") + "> : ".length),
     };
-  return reader.scanner.unexpected(
-    "a value such as `dense<1.0> : tensor<2xf32>`",
-  );
+  return reader.scanner.unexpected("a value such as `dense<1.0> : tensor<2xf32>`");
 }
 
 export const constantForm: FormRule = {
@@ -69,8 +63,7 @@ export const expectConstForm: FormRule = {
       scanner.expect("=");
       attributes.set(label, readBare(reader));
     }
-    for (const [key, value] of reader.optionalDictionary())
-      attributes.set(key, value);
+    for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     return { operands, attributes, regions: noRegions, resultTypes: [] };
   },
   write(_, { operands, attributes }, writer) {
@@ -123,13 +116,8 @@ export const sliceForm: FormRule = {
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.slice") return undefined;
-    const {
-      start_indices: starts,
-      limit_indices: limits,
-      strides,
-    } = op.attributes;
-    if (starts.length !== limits.length || starts.length !== strides.length)
-      return undefined;
+    const { start_indices: starts, limit_indices: limits, strides } = op.attributes;
+    if (starts.length !== limits.length || starts.length !== strides.length) return undefined;
     const bounds = starts.map((start, axis) => {
       const stride = strides[axis];
       return `${start}:${limits[axis]}${stride === 1 ? "" : `:${stride}`}`;
@@ -149,33 +137,24 @@ export const reducePrecisionForm: FormRule = {
     scanner.expect("format");
     scanner.expect("=");
     const format = scanner.word("a format such as e8m10");
-    const [, exponent, mantissa] =
-      /^e(\d+)m(\d+)$/.exec(format) ?? scanner.unexpected("e8m10");
+    const [, exponent, mantissa] = /^e(\d+)m(\d+)$/.exec(format) ?? scanner.unexpected("e8m10");
     const attributes = new Map<string, Attribute>([
       ["exponent_bits", integerAttribute(Number(exponent), "i32")],
       ["mantissa_bits", integerAttribute(Number(mantissa), "i32")],
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    const resultTypes = scanner.sees("(")
-      ? reader.functionType(operands)
-      : [reader.type()];
+    const resultTypes = scanner.sees("(") ? reader.functionType(operands) : [reader.type()];
     return { operands, attributes, regions: noRegions, resultTypes };
   },
   write(op, { operands, resultTypes }, writer) {
     const [operand] = operands;
     const [result] = resultTypes;
-    if (
-      op.kind !== "stablehlo.reduce_precision" ||
-      operand === undefined ||
-      result === undefined
-    )
+    if (op.kind !== "stablehlo.reduce_precision" || operand === undefined || result === undefined)
       return undefined;
     const { exponent_bits: exponent, mantissa_bits: mantissa } = op.attributes;
     const same = sameType(operand.type, result);
-    const types = same
-      ? typeText(result)
-      : functionTypeText([operand.type], resultTypes);
+    const types = same ? typeText(result) : functionTypeText([operand.type], resultTypes);
     const format = `e${exponent}m${mantissa}${trailingDictionary(op.extra)}`;
     return ` ${writer.value(operand)}, format = ${format} : ${types}`;
   },
@@ -220,10 +199,7 @@ export const topKForm: FormRule = {
     scanner.expect("=");
     const k = integerAttribute(scanner.integer());
     scanner.expect(")");
-    const attributes = new Map<string, Attribute>([
-      ["k", k],
-      ...reader.optionalDictionary(),
-    ]);
+    const attributes = new Map<string, Attribute>([["k", k], ...reader.optionalDictionary()]);
     scanner.expect(":");
     if (scanner.sees("("))
       return {
@@ -269,8 +245,7 @@ export const shardingForm: FormRule = {
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.sharding_constraint") return undefined;
     const { sharding } = op.attributes;
-    if (sharding.kind !== "dialect" || sharding.body === undefined)
-      return undefined;
+    if (sharding.kind !== "dialect" || sharding.body === undefined) return undefined;
     const dictionary = trailingDictionary(op.extra);
     return ` ${operandList(operands, writer)} <${sharding.body}>${dictionary} : ${typesText(resultTypes)}`;
   },

@@ -18,10 +18,7 @@ export interface OpReader {
   /** `(T, U) -> T`: checks the operands' types and gives the results'. */
   functionType(operands: readonly GraphValue[]): readonly GraphType[];
   /** Fails unless the operands have these types. */
-  checkTypes(
-    operands: readonly GraphValue[],
-    types: readonly GraphType[],
-  ): void;
+  checkTypes(operands: readonly GraphValue[], types: readonly GraphType[]): void;
   /** `%a: T`, with a location that is not kept. */
   parameter(): NamedParameter;
   /** `{ … }`; its parameters are those given, or those of the block's label. */
@@ -53,9 +50,6 @@ export interface FormRule {
 export const noRegions: readonly GraphRegion[] = Object.freeze([]);
 
 /** Operands between commas, as printed. */
-export function operandList(
-  operands: readonly GraphValue[],
-  writer: OpWriter,
-): string {
+export function operandList(operands: readonly GraphValue[], writer: OpWriter): string {
   return operands.map((value) => writer.value(value)).join(", ");
 }

@@ -14,12 +14,7 @@ import {
   shortForm,
 } from "./form-labelled.ts";
 import { convolutionForm, dotGeneralForm } from "./form-products.ts";
-import {
-  manualComputationForm,
-  reduceForm,
-  scanForm,
-  whileForm,
-} from "./form-regions.ts";
+import { manualComputationForm, reduceForm, scanForm, whileForm } from "./form-regions.ts";
 import {
   constantForm,
   expectConstForm,
@@ -33,14 +28,10 @@ import {
 /** An op that text has in generic form alone. */
 const genericForm: FormRule = {
   read(reader, name) {
-    return reader.scanner.fail(
-      "TW9009",
-      `${name} is read in generic form alone`,
-      {
-        expected: `"${name}"(…)`,
-        found: name,
-      },
-    );
+    return reader.scanner.fail("TW9009", `${name} is read in generic form alone`, {
+      expected: `"${name}"(…)`,
+      found: name,
+    });
   },
   write: () => undefined,
 };

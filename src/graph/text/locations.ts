@@ -19,10 +19,7 @@ const unknown: TextLocation = Object.freeze({ name: "", position: undefined });
 export type LocationAliases = (name: string) => TextLocation | undefined;
 
 /** What stands between `loc(` and `)`. */
-export function parseLocation(
-  scanner: Scanner,
-  aliases: LocationAliases,
-): TextLocation {
+export function parseLocation(scanner: Scanner, aliases: LocationAliases): TextLocation {
   const recurse = (): TextLocation => parseLocation(scanner, aliases);
   if (scanner.accept("unknown")) return unknown;
   if (scanner.accept("callsite")) {
@@ -49,10 +46,7 @@ export function parseLocation(
   return parseNamed(scanner, recurse);
 }
 
-function parseNamed(
-  scanner: Scanner,
-  recurse: () => TextLocation,
-): TextLocation {
+function parseNamed(scanner: Scanner, recurse: () => TextLocation): TextLocation {
   const text = scanner.string();
   if (scanner.accept(":")) {
     const line = scanner.integer();
@@ -82,7 +76,5 @@ export function locationText({ name, position }: TextLocation): string {
       ? undefined
       : `${quoted(position.file)}:${position.line}:${position.column}`;
   if (name === "") return `loc(${place ?? "unknown"})`;
-  return place === undefined
-    ? `loc(${quoted(name)})`
-    : `loc(${quoted(name)}(${place}))`;
+  return place === undefined ? `loc(${quoted(name)})` : `loc(${quoted(name)}(${place}))`;
 }

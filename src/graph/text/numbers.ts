@@ -34,9 +34,7 @@ function fractionOfDecimal(text: string): readonly [bigint, bigint] {
     /^[-+]?(\d+)(?:\.(\d*))?(?:[eE]([-+]?\d+))?$/.exec(text) ?? [];
   const power = Number(exponent) - fraction.length;
   const digits = BigInt(whole + fraction);
-  return power >= 0
-    ? [digits * 10n ** BigInt(power), 1n]
-    : [digits, 10n ** BigInt(-power)];
+  return power >= 0 ? [digits * 10n ** BigInt(power), 1n] : [digits, 10n ** BigInt(-power)];
 }
 
 function fractionOfNumber(value: number): readonly [bigint, bigint] {
@@ -46,9 +44,7 @@ function fractionOfNumber(value: number): readonly [bigint, bigint] {
   const mantissa = bits & 0xfffffffffffffn;
   const significand = exponent === 0 ? mantissa : mantissa | (1n << 52n);
   const power = Math.max(exponent, 1) - 1075;
-  return power >= 0
-    ? [significand << BigInt(power), 1n]
-    : [significand, 1n << BigInt(-power)];
+  return power >= 0 ? [significand << BigInt(power), 1n] : [significand, 1n << BigInt(-power)];
 }
 
 /** Whether the decimal's magnitude is above (1), below (-1) or equal to (0) that of the number. */
@@ -93,24 +89,18 @@ function parseInteger(name: ElementType, text: string): bigint | undefined {
   const low = kind === "signed" ? -(1n << (width - 1n)) : 0n;
   const high = kind === "signed" ? 1n << (width - 1n) : 1n << width;
   // A hexadecimal number is the bits, so a signed one may be written beyond its largest value.
-  if (text.startsWith("0x") && value >= high && value < 1n << width)
-    return value - (1n << width);
+  if (text.startsWith("0x") && value >= high && value < 1n << width) return value - (1n << width);
   return value >= low && value < high ? value : undefined;
 }
 
 /** The lane of one number as text; undefined where the element type has no such number. */
-export function parseNumber(
-  name: ElementType,
-  text: string,
-): number | bigint | undefined {
+export function parseNumber(name: ElementType, text: string): number | bigint | undefined {
   if (isComplexElement(name)) return parseNumber(partOf(name), text);
   if (isFloatElement(name)) {
-    if (/^-?0x/.test(text))
-      return text.startsWith("-") ? undefined : floatOfBits(name, text);
+    if (/^-?0x/.test(text)) return text.startsWith("-") ? undefined : floatOfBits(name, text);
     return /^[-+]?\d/.test(text) ? roundDecimal(name, text) : undefined;
   }
-  if (name === "i1" && (text === "true" || text === "false"))
-    return text === "true" ? 1 : 0;
+  if (name === "i1" && (text === "true" || text === "false")) return text === "true" ? 1 : 0;
   const value = name === "i1" && text === "-1" ? 1n : parseInteger(name, text);
   return value === undefined || isWideElement(name) ? value : Number(value);
 }
@@ -131,9 +121,7 @@ function bitsOfFloat(name: FloatElement, lane: number): bigint {
 }
 
 function decimalText(value: number, digits?: number): string {
-  const text = Object.is(value, -0)
-    ? `-${(0).toExponential(digits)}`
-    : value.toExponential(digits);
+  const text = Object.is(value, -0) ? `-${(0).toExponential(digits)}` : value.toExponential(digits);
   const [mantissa = "", exponent = ""] = text.split("e");
   const point = mantissa.includes(".") ? mantissa : `${mantissa}.0`;
   const sign = exponent.startsWith("-") ? "-" : "+";
@@ -141,17 +129,10 @@ function decimalText(value: number, digits?: number): string {
 }
 
 function floatText(name: FloatElement, lane: number): string {
-  const value =
-    name === "f64" || name === "f32" ? lane : decodeElement(name, lane);
-  if (!Number.isFinite(value))
-    return hexadecimal(bitsOfFloat(name, lane), elements[name].bits);
-  const short = decimalText(
-    value === 0 ? value : Number(value.toPrecision(6)),
-    6,
-  );
-  return Object.is(roundDecimal(name, short), lane)
-    ? short
-    : decimalText(value);
+  const value = name === "f64" || name === "f32" ? lane : decodeElement(name, lane);
+  if (!Number.isFinite(value)) return hexadecimal(bitsOfFloat(name, lane), elements[name].bits);
+  const short = decimalText(value === 0 ? value : Number(value.toPrecision(6)), 6);
+  return Object.is(roundDecimal(name, short), lane) ? short : decimalText(value);
 }
 
 /** One lane as text: six digits where those read back, all of them otherwise, bits where there are none. */

@@ -61,15 +61,11 @@ export class OpParser implements OpReader {
   }
 
   optionalDictionary(): AttributeMap {
-    return this.scanner.sees("{")
-      ? parseDictionary(this.scanner, this.aliases)
-      : nothing;
+    return this.scanner.sees("{") ? parseDictionary(this.scanner, this.aliases) : nothing;
   }
 
   trailingLocation(): TextLocation | undefined {
-    return parseTrailingLocation(this.scanner, (name) =>
-      this.aliases.location(name),
-    );
+    return parseTrailingLocation(this.scanner, (name) => this.aliases.location(name));
   }
 
   operand(): GraphValue {
@@ -92,23 +88,15 @@ export class OpParser implements OpReader {
     return this.resultTypes();
   }
 
-  checkTypes(
-    operands: readonly GraphValue[],
-    types: readonly GraphType[],
-  ): void {
+  checkTypes(operands: readonly GraphValue[], types: readonly GraphType[]): void {
     const actual = operands.map(({ type }) => type);
     const equal =
-      actual.length === types.length &&
-      types.every((type, i) => sameType(type, actual[i] ?? type));
+      actual.length === types.length && types.every((type, i) => sameType(type, actual[i] ?? type));
     if (equal) return;
-    this.scanner.fail(
-      "TW9005",
-      "the written types are not those of the operands",
-      {
-        expected: typesText(actual) || "no operands",
-        found: typesText(types) || "no types",
-      },
-    );
+    this.scanner.fail("TW9005", "the written types are not those of the operands", {
+      expected: typesText(actual) || "no operands",
+      found: typesText(types) || "no types",
+    });
   }
 
   parameter(): NamedParameter {
@@ -119,14 +107,9 @@ export class OpParser implements OpReader {
     return { name, type };
   }
 
-  #define(
-    name: string,
-    value: GraphValue,
-    position = this.scanner.position,
-  ): void {
+  #define(name: string, value: GraphValue, position = this.scanner.position): void {
     const scope = this.#scopes.at(-1);
-    if (scope === undefined)
-      throw new Error("a value is defined within a region");
+    if (scope === undefined) throw new Error("a value is defined within a region");
     if (scope.has(name))
       this.scanner.fail("TW9003", `${name} is defined twice in its region`, {
         position,
@@ -181,9 +164,7 @@ export class OpParser implements OpReader {
   #blockLabel(): readonly NamedParameter[] {
     const { scanner } = this;
     scanner.match(/\^[\w$.-]+/y);
-    const parameters = scanner.sees("(")
-      ? scanner.list("(", ")", () => this.parameter())
-      : [];
+    const parameters = scanner.sees("(") ? scanner.list("(", ")", () => this.parameter()) : [];
     scanner.expect(":");
     return parameters;
   }
@@ -203,9 +184,7 @@ export class OpParser implements OpReader {
       return operands;
     }
     scanner.word();
-    const values = scanner.seesValue()
-      ? scanner.commaSeparated(() => this.operand())
-      : [];
+    const values = scanner.seesValue() ? scanner.commaSeparated(() => this.operand()) : [];
     this.optionalDictionary();
     if (values.length > 0) {
       scanner.expect(":");
@@ -233,12 +212,7 @@ export class OpParser implements OpReader {
     return op;
   }
 
-  #build(
-    name: string,
-    parts: OpParts,
-    position: number,
-    place?: TextLocation,
-  ): AnyGraphOp {
+  #build(name: string, parts: OpParts, position: number, place?: TextLocation): AnyGraphOp {
     try {
       const location = this.#locate(position, place);
       return opOfParts(name, parts, { location, name: place?.name ?? "" });
@@ -281,15 +255,11 @@ export class OpParser implements OpReader {
   ): void {
     const count = names.reduce((sum, each) => sum + each.count, 0);
     if (names.length > 0 && count !== op.results.length)
-      this.scanner.fail(
-        "TW9005",
-        "the number of names is not that of the results",
-        {
-          position,
-          expected: `${op.results.length}`,
-          found: `${count}`,
-        },
-      );
+      this.scanner.fail("TW9005", "the number of names is not that of the results", {
+        position,
+        expected: `${op.results.length}`,
+        found: `${count}`,
+      });
     let next = 0;
     for (const { name, count: own } of names)
       for (let i = 0; i < own; i++) {
@@ -308,16 +278,13 @@ export class OpParser implements OpReader {
   #genericParts(): OpParts {
     const { scanner } = this;
     const operands = scanner.list("(", ")", () => this.operand());
-    if (scanner.sees("["))
-      this.scanner.fail("TW9008", "the op names other blocks");
+    if (scanner.sees("[")) this.scanner.fail("TW9008", "the op names other blocks");
     let attributes: AttributeMap = nothing;
     if (scanner.accept("<")) {
       attributes = parseDictionary(scanner, this.aliases);
       scanner.expect(">");
     }
-    const regions = scanner.sees("(")
-      ? scanner.list("(", ")", () => this.region())
-      : [];
+    const regions = scanner.sees("(") ? scanner.list("(", ")", () => this.region()) : [];
     attributes = new Map([...attributes, ...this.optionalDictionary()]);
     scanner.expect(":");
     return {

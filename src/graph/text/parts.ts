@@ -6,12 +6,7 @@ import type { Location } from "../../support/location.ts";
 import type { Attribute, AttributeMap } from "../ops/attribute.ts";
 import { stringAttribute } from "../ops/attribute.ts";
 import { graphOp, graphValue } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOpParts,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOpParts, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { OperandArity, RegionArity } from "../ops/schema.ts";
 import { graphOpTable, isGraphOpKind } from "../ops/table.ts";
 import type { GraphOpKind } from "../ops/table.ts";
@@ -40,12 +35,8 @@ export class PartsMismatch extends Error {
 /** Attributes of MLIR that say how operands are grouped; printed where an op needs them. */
 const segmentNames = ["operandSegmentSizes", "operand_segment_sizes"];
 
-export function segmentsOf(
-  attributes: AttributeMap,
-): readonly number[] | undefined {
-  const found = segmentNames
-    .map((name) => attributes.get(name))
-    .find((each) => each !== undefined);
+export function segmentsOf(attributes: AttributeMap): readonly number[] | undefined {
+  const found = segmentNames.map((name) => attributes.get(name)).find((each) => each !== undefined);
   return found?.kind === "array" ? found.items.map(Number) : undefined;
 }
 
@@ -77,10 +68,7 @@ function fillSlots<T>(
 ): { readonly [name: string]: T | readonly T[] | undefined } {
   const arities = Object.values(schema);
   const counts = sizes ?? shares(arities, items.length);
-  if (
-    counts === undefined ||
-    counts.reduce((sum, each) => sum + each, 0) !== items.length
-  )
+  if (counts === undefined || counts.reduce((sum, each) => sum + each, 0) !== items.length)
     throw new PartsMismatch(
       `the op has ${items.length} ${what}`,
       Object.entries(schema)
@@ -110,11 +98,7 @@ function readAttributes(
     const attribute = given.get(name);
     if (attribute === undefined) {
       if (form.presence === undefined)
-        throw new PartsMismatch(
-          `the attribute ${name} is missing`,
-          form.what,
-          "nothing",
-        );
+        throw new PartsMismatch(`the attribute ${name} is missing`, form.what, "nothing");
       if (form.presence === "default") values[name] = form.fallback;
       continue;
     }
@@ -147,12 +131,7 @@ export function opOfParts(
   const schema = graphOpTable[kind];
   const { values, extra } = readAttributes(kind, given);
   const built = {
-    operands: fillSlots(
-      "operands",
-      schema.operands,
-      parts.operands,
-      segmentsOf(given),
-    ),
+    operands: fillSlots("operands", schema.operands, parts.operands, segmentsOf(given)),
     attributes: values,
     regions: fillSlots("regions", schema.regions, parts.regions),
     results: parts.resultTypes.map((type) => graphValue(type)),
@@ -161,18 +140,12 @@ export function opOfParts(
     extra,
   };
   // The table's schema of this kind is what the parts were filled by.
-  return graphOp(
-    kind,
-    built as unknown as GraphOpParts<typeof kind>,
-  ) as AnyGraphOp;
+  return graphOp(kind, built as unknown as GraphOpParts<typeof kind>) as AnyGraphOp;
 }
 
 function sameValue(left: unknown, right: unknown): boolean {
-  if (left instanceof Map && right instanceof Map)
-    return left.size === 0 && right.size === 0;
-  return (
-    Object.is(left, right) || JSON.stringify(left) === JSON.stringify(right)
-  );
+  if (left instanceof Map && right instanceof Map) return left.size === 0 && right.size === 0;
+  return Object.is(left, right) || JSON.stringify(left) === JSON.stringify(right);
 }
 
 /** The attributes of an op for printing: those of the table that differ from their default, then the rest. */
@@ -183,8 +156,7 @@ export function attributesOf(op: AnyGraphOp): AttributeMap {
   for (const [name, form] of Object.entries(forms)) {
     const value = values[name];
     if (value === undefined) continue;
-    if (form.presence === "default" && sameValue(value, form.fallback))
-      continue;
+    if (form.presence === "default" && sameValue(value, form.fallback)) continue;
     written.push([name, form.write(value)]);
   }
   return new Map([...written, ...op.extra]);

@@ -29,36 +29,24 @@ export interface PrintOptions {
 }
 
 /** A module as text. */
-export function printGraph(
-  module: GraphModule,
-  options: PrintOptions = {},
-): string {
+export function printGraph(module: GraphModule, options: PrintOptions = {}): string {
   const entries = [
     ...module.foreign.map(({ text }) => `  ${text}`),
-    ...Array.from(module.functions.values(), (each) =>
-      new FunctionPrinter(options).function(each),
-    ),
+    ...Array.from(module.functions.values(), (each) => new FunctionPrinter(options).function(each)),
   ];
   const name = module.name === "" ? "" : ` ${symbolText(module.name)}`;
   const attributes =
-    module.attributes.size === 0
-      ? ""
-      : ` attributes ${dictionaryText(module.attributes)}`;
+    module.attributes.size === 0 ? "" : ` attributes ${dictionaryText(module.attributes)}`;
   return `module${name}${attributes} {\n${entries.map((entry) => `${entry}\n`).join("")}}\n`;
 }
 
 /** A function as text, as it stands within a module. */
-export function printFunction(
-  printed: GraphFunction,
-  options: PrintOptions = {},
-): string {
+export function printFunction(printed: GraphFunction, options: PrintOptions = {}): string {
   return new FunctionPrinter(options).function(printed);
 }
 
 function trailing(attributes: AttributeMap | undefined): string {
-  return attributes === undefined || attributes.size === 0
-    ? ""
-    : ` ${dictionaryText(attributes)}`;
+  return attributes === undefined || attributes.size === 0 ? "" : ` ${dictionaryText(attributes)}`;
 }
 
 class FunctionPrinter implements OpWriter {
@@ -83,14 +71,12 @@ class FunctionPrinter implements OpWriter {
 
   value(value: GraphValue): string {
     const name = this.#names.get(value);
-    if (name === undefined)
-      throw new Error("a value is printed after its definition");
+    if (name === undefined) throw new Error("a value is printed after its definition");
     return name;
   }
 
   define(value: GraphValue, like?: GraphValue): string {
-    const name =
-      like === undefined ? `%arg${this.#parameters++}` : this.value(like);
+    const name = like === undefined ? `%arg${this.#parameters++}` : this.value(like);
     this.#names.set(value, name);
     return name;
   }
@@ -103,9 +89,7 @@ class FunctionPrinter implements OpWriter {
     });
     const results = functionResults(printed);
     const attributes =
-      printed.attributes.size === 0
-        ? ""
-        : ` attributes ${dictionaryText(printed.attributes)}`;
+      printed.attributes.size === 0 ? "" : ` attributes ${dictionaryText(printed.attributes)}`;
     const head = `${this.#indent}func.func ${visibility} ${symbolText(name)}(${parameters.join(", ")})`;
     return `${head}${results}${attributes} ${this.region(body, false)}`;
   }
@@ -123,9 +107,7 @@ class FunctionPrinter implements OpWriter {
   }
 
   #blockParameters({ parameters }: GraphRegion): string {
-    return parameters
-      .map((value) => `${this.define(value)}: ${typeText(value.type)}`)
-      .join(", ");
+    return parameters.map((value) => `${this.define(value)}: ${typeText(value.type)}`).join(", ");
   }
 
   #return({ results }: GraphRegion): string {
@@ -137,13 +119,10 @@ class FunctionPrinter implements OpWriter {
   #op(op: AnyGraphOp): string {
     const results = this.#resultNames(op);
     const outer = this.#terminator;
-    this.#terminator = op.kind.startsWith("sdy.")
-      ? "sdy.return"
-      : "stablehlo.return";
+    this.#terminator = op.kind.startsWith("sdy.") ? "sdy.return" : "stablehlo.return";
     const parts = partsOf(op);
     const short = formRules[graphOpTable[op.kind].text].write(op, parts, this);
-    const text =
-      short === undefined ? this.#generic(op, parts) : `${op.kind}${short}`;
+    const text = short === undefined ? this.#generic(op, parts) : `${op.kind}${short}`;
     this.#terminator = outer;
     return `${results}${text}${this.#location(op)}`;
   }
@@ -156,16 +135,11 @@ class FunctionPrinter implements OpWriter {
     return results.length === 1 ? `${name} = ` : `${name}:${results.length} = `;
   }
 
-  #generic(
-    op: AnyGraphOp,
-    { operands, attributes, regions, resultTypes }: OpParts,
-  ): string {
+  #generic(op: AnyGraphOp, { operands, attributes, regions, resultTypes }: OpParts): string {
     const name = op.kind === "foreign" ? op.attributes.op_name : op.kind;
     const values = operands.map((value) => this.value(value)).join(", ");
     const printed = new Map(
-      [...attributes].filter(
-        ([key]) => op.kind !== "foreign" || key !== "op_name",
-      ),
+      [...attributes].filter(([key]) => op.kind !== "foreign" || key !== "op_name"),
     );
     // Groups of operands of unequal sizes are told apart by their sizes alone.
     if (op.kind === "chlo.scan")
@@ -176,8 +150,7 @@ class FunctionPrinter implements OpWriter {
           String(op.operands.inits.length),
         ]),
       );
-    const properties =
-      printed.size === 0 ? "" : ` <${dictionaryText(printed)}>`;
+    const properties = printed.size === 0 ? "" : ` <${dictionaryText(printed)}>`;
     const bodies =
       regions.length === 0
         ? ""
@@ -190,8 +163,7 @@ class FunctionPrinter implements OpWriter {
   }
 
   #location({ name, location }: AnyGraphOp): string {
-    if (!this.#locations || (name === "" && location.generated === undefined))
-      return "";
+    if (!this.#locations || (name === "" && location.generated === undefined)) return "";
     return ` ${locationText({ name, position: location.position })}`;
   }
 }

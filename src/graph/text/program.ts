@@ -14,15 +14,11 @@ import { Scanner } from "./scanner.ts";
 import { typesText } from "./types.ts";
 
 /** Cuts a file at its `// -----` lines; pieces with comments alone are left out. */
-function cut(
-  text: string,
-): readonly { readonly text: string; readonly line: number }[] {
+function cut(text: string): readonly { readonly text: string; readonly line: number }[] {
   const pieces: { text: string; line: number }[] = [];
   let line = 0;
   for (const piece of text.split(/^[ \t]*\/\/ -----.*$/m)) {
-    const empty = piece
-      .split("\n")
-      .every((each) => /^\s*(\/\/.*)?$/.test(each));
+    const empty = piece.split("\n").every((each) => /^\s*(\/\/.*)?$/.test(each));
     if (!empty) pieces.push({ text: piece, line });
     line += piece.split("\n").length - 1;
   }
@@ -30,10 +26,7 @@ function cut(
 }
 
 /** Every program of a text; `file` is named in reports. */
-export function parseGraph(
-  text: string,
-  file = "program.mlir",
-): readonly GraphModule[] {
+export function parseGraph(text: string, file = "program.mlir"): readonly GraphModule[] {
   return cut(text).flatMap((piece) =>
     new ProgramParser(new Scanner(piece.text, file, piece.line)).programs(),
   );
@@ -57,26 +50,20 @@ class ProgramParser {
     const foreign: ForeignEntry[] = [];
     while (!scanner.atEnd) {
       if (this.#skipDefinition()) continue;
-      if (scanner.sees("module") || scanner.sees("builtin.module"))
-        modules.push(this.#module());
-      else if (scanner.sees('"builtin.module"'))
-        modules.push(this.#genericModule());
+      if (scanner.sees("module") || scanner.sees("builtin.module")) modules.push(this.#module());
+      else if (scanner.sees('"builtin.module"')) modules.push(this.#genericModule());
       else this.#entry(loose, foreign);
     }
     if (loose.size === 0 && foreign.length === 0) return modules;
     const attributes = new Map<string, Attribute>();
-    return [
-      ...modules,
-      Object.freeze({ name: "", functions: loose, attributes, foreign }),
-    ];
+    return [...modules, Object.freeze({ name: "", functions: loose, attributes, foreign })];
   }
 
   /** Passes over `#name = …`, `!name = …` and the resources at a file's end. */
   #skipDefinition(): boolean {
     const scanner = this.#scanner;
     if (scanner.sees("{-#")) {
-      if (scanner.match(/\{-#[\s\S]*?#-\}/y) === undefined)
-        scanner.unexpected("`#-}`");
+      if (scanner.match(/\{-#[\s\S]*?#-\}/y) === undefined) scanner.unexpected("`#-}`");
       return true;
     }
     if (scanner.match(/#[\w$.-]+\s*=/y) !== undefined) {
@@ -110,35 +97,24 @@ class ProgramParser {
 
   #entry(functions: Entries, foreign: ForeignEntry[]): void {
     const scanner = this.#scanner;
-    if (scanner.sees("func.func") && this.#isDeclaration())
-      foreign.push(this.#declaration());
+    if (scanner.sees("func.func") && this.#isDeclaration()) foreign.push(this.#declaration());
     else if (scanner.sees("func.func")) this.#add(functions, this.#function());
-    else if (scanner.sees('"func.func"'))
-      this.#add(functions, this.#genericFunction());
-    else if (
-      /^(sdy|ml_program|mpmd)\./.test(scanner.text.slice(scanner.position))
-    )
+    else if (scanner.sees('"func.func"')) this.#add(functions, this.#genericFunction());
+    else if (/^(sdy|ml_program|mpmd)\./.test(scanner.text.slice(scanner.position)))
       foreign.push(this.#foreign());
-    else
-      scanner.unexpected(
-        "func.func or an entry of another dialect such as sdy.mesh",
-      );
+    else scanner.unexpected("func.func or an entry of another dialect such as sdy.mesh");
   }
 
   #add(functions: Entries, added: GraphFunction): void {
     if (functions.has(added.name))
-      this.#scanner.fail(
-        "TW9003",
-        `the module has two functions @${added.name}`,
-      );
+      this.#scanner.fail("TW9003", `the module has two functions @${added.name}`);
     functions.set(added.name, added);
   }
 
   /** A function's head, which is passed over. */
   #skipHead(): void {
     const scanner = this.#scanner;
-    for (const word of ["func.func", "private", "nested", "public"])
-      scanner.accept(word);
+    for (const word of ["func.func", "private", "nested", "public"]) scanner.accept(word);
     scanner.symbol();
     scanner.balanced("(");
     if (scanner.accept("->")) {
@@ -161,10 +137,7 @@ class ProgramParser {
     const scanner = this.#scanner;
     const start = scanner.position;
     this.#skipHead();
-    const text = scanner.text
-      .slice(start, scanner.position)
-      .trim()
-      .replace(/\s+/g, " ");
+    const text = scanner.text.slice(start, scanner.position).trim().replace(/\s+/g, " ");
     this.#ops.trailingLocation();
     return Object.freeze({ text });
   }
@@ -192,10 +165,7 @@ class ProgramParser {
     const scanner = this.#scanner;
     const location = scanner.locationOf(scanner.position);
     scanner.expect("func.func");
-    const visibility =
-      scanner.accept("private") || scanner.accept("nested")
-        ? "private"
-        : "public";
+    const visibility = scanner.accept("private") || scanner.accept("nested") ? "private" : "public";
     scanner.accept("public");
     const name = scanner.symbol();
     const parameterAttributes: AttributeMap[] = [];
@@ -214,14 +184,10 @@ class ProgramParser {
     const expected = results.map(({ type }) => type).join(", ");
     const found = typesText(body.results.map(({ type }) => type));
     if (expected !== found)
-      this.#scanner.fail(
-        "TW9005",
-        `@${name} returns other types than it declares`,
-        {
-          expected: expected || "nothing",
-          found: found || "nothing",
-        },
-      );
+      this.#scanner.fail("TW9005", `@${name} returns other types than it declares`, {
+        expected: expected || "nothing",
+        found: found || "nothing",
+      });
     return Object.freeze({
       name,
       visibility,
@@ -288,10 +254,7 @@ class ProgramParser {
   #genericTail(properties: AttributeMap): Map<string, Attribute> {
     const scanner = this.#scanner;
     scanner.expect(")");
-    const attributes = new Map([
-      ...properties,
-      ...this.#ops.optionalDictionary(),
-    ]);
+    const attributes = new Map([...properties, ...this.#ops.optionalDictionary()]);
     scanner.expect(":");
     this.#ops.functionType([]);
     this.#ops.trailingLocation();
@@ -306,37 +269,23 @@ class ProgramParser {
     scanner.expect("(");
     const body = this.#ops.isolated();
     const attributes = this.#genericTail(properties);
-    const dictionaries = (
-      name: string,
-      count: number,
-    ): readonly AttributeMap[] => {
+    const dictionaries = (name: string, count: number): readonly AttributeMap[] => {
       const found = attributes.get(name);
       const items = found?.kind === "list" ? found.items : [];
       return Array.from({ length: count }, (_, i) => {
         const item = items[i];
-        return item?.kind === "dictionary"
-          ? item.entries
-          : new Map<string, Attribute>();
+        return item?.kind === "dictionary" ? item.entries : new Map<string, Attribute>();
       });
     };
     const built = {
       name: textOf(attributes.get("sym_name")),
-      visibility:
-        textOf(attributes.get("sym_visibility")) === "private"
-          ? "private"
-          : "public",
+      visibility: textOf(attributes.get("sym_visibility")) === "private" ? "private" : "public",
       body: graphRegion(body.parameters, body.ops, body.results),
       parameterAttributes: dictionaries("arg_attrs", body.parameters.length),
       resultAttributes: dictionaries("res_attrs", body.results.length),
       location,
     } as const;
-    for (const name of [
-      "sym_name",
-      "sym_visibility",
-      "arg_attrs",
-      "res_attrs",
-      "function_type",
-    ])
+    for (const name of ["sym_name", "sym_visibility", "arg_attrs", "res_attrs", "function_type"])
       attributes.delete(name);
     return Object.freeze({ ...built, attributes });
   }

@@ -7,9 +7,7 @@ describe("programs that JAX printed", () => {
     test(`${file} prints to a fixpoint`, () => {
       const modules = parseGraph(readText(file), file);
       expect(modules).toHaveLength(1);
-      const once = modules
-        .map((module) => printGraph(module))
-        .join("// -----\n");
+      const once = modules.map((module) => printGraph(module)).join("// -----\n");
       const twice = parseGraph(once, file).map((module) => printGraph(module));
       expect(twice.join("// -----\n")).toBe(once);
     });

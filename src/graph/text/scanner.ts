@@ -55,10 +55,7 @@ export class Scanner {
   }
 
   locationOf(position: number): Location {
-    this.#lineStarts ??= [
-      0,
-      ...Array.from(this.text.matchAll(/\n/g), ({ index }) => index + 1),
-    ];
+    this.#lineStarts ??= [0, ...Array.from(this.text.matchAll(/\n/g), ({ index }) => index + 1)];
     const starts = this.#lineStarts;
     let low = 0;
     let high = starts.length;
@@ -67,11 +64,7 @@ export class Scanner {
       if ((starts[middle] ?? 0) <= position) low = middle;
       else high = middle;
     }
-    return locationAt(
-      this.#file,
-      low + 1 + this.#firstLine,
-      position - (starts[low] ?? 0) + 1,
-    );
+    return locationAt(this.#file, low + 1 + this.#firstLine, position - (starts[low] ?? 0) + 1);
   }
 
   #skip(): void {
@@ -138,16 +131,12 @@ export class Scanner {
 
   /** A symbol's name without its @ and quotes. */
   symbol(): string {
-    const found =
-      this.match(symbolPattern) ?? this.unexpected("a name such as @f");
-    return found.startsWith('@"')
-      ? unescape(found.slice(2, -1))
-      : found.slice(1);
+    const found = this.match(symbolPattern) ?? this.unexpected("a name such as @f");
+    return found.startsWith('@"') ? unescape(found.slice(2, -1)) : found.slice(1);
   }
 
   string(): string {
-    const found =
-      this.match(stringPattern) ?? this.unexpected("a quoted string");
+    const found = this.match(stringPattern) ?? this.unexpected("a quoted string");
     return unescape(found.slice(1, -1));
   }
 
@@ -192,12 +181,10 @@ export class Scanner {
       const character = this.text.charAt(this.#position);
       if (character === "") this.unexpected(`\`${pending.at(-1)}\``);
       if (character === '"') {
-        if (this.match(stringPattern) === undefined)
-          this.unexpected("the end of the string");
+        if (this.match(stringPattern) === undefined) this.unexpected("the end of the string");
         continue;
       }
-      const arrow =
-        character === "-" && this.text.charAt(this.#position + 1) === ">";
+      const arrow = character === "-" && this.text.charAt(this.#position + 1) === ">";
       if (character in closers) pending.push(closers[character]);
       else if (character === pending.at(-1)) pending.pop();
       this.#position += arrow ? 2 : 1;
@@ -241,9 +228,7 @@ function normalizeSpaces(text: string): string {
   return text
     .split(/("(?:[^"\\]|\\.)*")/)
     .map((piece, index) =>
-      index % 2 === 1
-        ? piece
-        : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
+      index % 2 === 1 ? piece : piece.replace(/\/\/[^\n]*/g, "").replace(/\s+/g, " "),
     )
     .join("")
     .trim();
@@ -258,12 +243,10 @@ const namedEscapes: { readonly [letter: string]: string } = {
 
 /** MLIR's strings are bytes: `\0A` is one. Each becomes the character of that number. */
 function unescape(text: string): string {
-  return text.replace(
-    /\\(?:([0-9a-fA-F]{2})|(.))/gs,
-    (_, byte?: string, letter = "") =>
-      byte === undefined
-        ? (namedEscapes[letter as string] ?? (letter as string))
-        : String.fromCharCode(parseInt(byte, 16)),
+  return text.replace(/\\(?:([0-9a-fA-F]{2})|(.))/gs, (_, byte?: string, letter = "") =>
+    byte === undefined
+      ? (namedEscapes[letter as string] ?? (letter as string))
+      : String.fromCharCode(parseInt(byte, 16)),
   );
 }
 
@@ -281,8 +264,6 @@ export function quoted(text: string): string {
 export function symbolText(name: string): string {
   return name
     .split("::@")
-    .map((part) =>
-      /^[A-Za-z_][\w$.-]*$/.test(part) ? `@${part}` : `@${quoted(part)}`,
-    )
+    .map((part) => (/^[A-Za-z_][\w$.-]*$/.test(part) ? `@${part}` : `@${quoted(part)}`))
     .join("::");
 }

@@ -16,9 +16,7 @@ function reprint(text: string, options?: PrintOptions): string {
 
 /** A function around some ops; its one parameter is `%x: tensor<4xf32>`. */
 function within(...lines: readonly string[]): string {
-  return ["func.func @main(%x: tensor<4xf32>) {", ...lines, "return", "}"].join(
-    "\n",
-  );
+  return ["func.func @main(%x: tensor<4xf32>) {", ...lines, "return", "}"].join("\n");
 }
 
 /** The line of the function that a program prints to, by its number from the first op. */
@@ -121,9 +119,7 @@ describe("regions", () => {
     expect(printed).toContain(
       "reducer(%arg1: tensor<f32>, %arg3: tensor<f32>) (%arg2: tensor<i32>, %arg4: tensor<i32>) {",
     );
-    expect(printed).toContain(
-      "stablehlo.return %arg3, %arg2 : tensor<f32>, tensor<i32>",
-    );
+    expect(printed).toContain("stablehlo.return %arg3, %arg2 : tensor<f32>, tensor<i32>");
   });
 
   test("while captures what is around it", () => {
@@ -137,12 +133,8 @@ describe("regions", () => {
         " stablehlo.return %i, %n : tensor<i32>, tensor<4xf32> }",
       ),
     );
-    expect(printed).toContain(
-      "%1:2 = stablehlo.while(%arg1 = %0, %arg2 = %arg0)",
-    );
-    expect(printed).toContain(
-      "%3 = stablehlo.add %arg2, %arg0 : tensor<4xf32>",
-    );
+    expect(printed).toContain("%1:2 = stablehlo.while(%arg1 = %0, %arg2 = %arg0)");
+    expect(printed).toContain("%3 = stablehlo.add %arg2, %arg0 : tensor<4xf32>");
   });
 
   test("generic regions with and without labels", () => {
@@ -158,9 +150,7 @@ describe("regions", () => {
         "  stablehlo.return %p : tensor<i1> }) {dimension = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>",
       ),
     );
-    expect(printed).toContain(
-      '"stablehlo.sort"(%arg0) <{dimension = 0 : i64}> ({',
-    );
+    expect(printed).toContain('"stablehlo.sort"(%arg0) <{dimension = 0 : i64}> ({');
     expect(printed).toContain("^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):");
   });
 });
@@ -184,19 +174,10 @@ describe("constants", () => {
       "dense<(1.0, -2.0)> : tensor<2xcomplex<f32>>",
       "dense<(1.000000e+00,-2.000000e+00)> : tensor<2xcomplex<f32>>",
     ],
-    [
-      "dense<1.765630e+00> : tensor<bf16>",
-      "dense<1.765630e+00> : tensor<bf16>",
-    ],
+    ["dense<1.765630e+00> : tensor<bf16>", "dense<1.765630e+00> : tensor<bf16>"],
     ["dense<0.1> : tensor<f64>", "dense<1.000000e-01> : tensor<f64>"],
-    [
-      "dense<0.33333333333333331> : tensor<f64>",
-      "dense<3.333333333333333e-01> : tensor<f64>",
-    ],
-    [
-      "dense<-9223372036854775808> : tensor<i64>",
-      "dense<-9223372036854775808> : tensor<i64>",
-    ],
+    ["dense<0.33333333333333331> : tensor<f64>", "dense<3.333333333333333e-01> : tensor<f64>"],
+    ["dense<-9223372036854775808> : tensor<i64>", "dense<-9223372036854775808> : tensor<i64>"],
     ["dense<[-8, 7]> : tensor<2xi4>", "dense<[-8, 7]> : tensor<2xi4>"],
     ["dense<0x7F> : tensor<f8E4M3FN>", "dense<0x7F> : tensor<f8E4M3FN>"],
   ] as const;
@@ -210,17 +191,13 @@ describe("constants", () => {
   test("a decimal is rounded once", () => {
     // Just above the midpoint of 1 and the next f32; as an f64 it is that midpoint, which goes to even.
     const above = "1.00000005960464477540";
-    const line = printedOp(
-      within(`%0 = stablehlo.constant dense<${above}> : tensor<f32>`),
-    );
+    const line = printedOp(within(`%0 = stablehlo.constant dense<${above}> : tensor<f32>`));
     expect(line).toContain("1.0000001192092896e+00");
   });
 
   test("a long list is printed as bytes", () => {
     const numbers = Array.from({ length: 101 }, (_, i) => i).join(", ");
-    const line = printedOp(
-      within(`%0 = stablehlo.constant dense<[${numbers}]> : tensor<101xui8>`),
-    );
+    const line = printedOp(within(`%0 = stablehlo.constant dense<[${numbers}]> : tensor<101xui8>`));
     expect(line).toContain('dense<"0x000102');
   });
 });
@@ -270,9 +247,7 @@ describe("modules", () => {
         "}) {mhlo.num_partitions = 1 : i32} : () -> ()",
       ].join("\n"),
     );
-    expect(printed).toContain(
-      "module @m attributes {mhlo.num_partitions = 1 : i32} {",
-    );
+    expect(printed).toContain("module @m attributes {mhlo.num_partitions = 1 : i32} {");
     expect(printed).toContain(
       "func.func public @main(%arg0: tensor<f32>) -> (tensor<f32> {a = 1 : i32})",
     );
@@ -281,9 +256,7 @@ describe("modules", () => {
   test("a file is cut into programs", () => {
     const one = within("%0 = stablehlo.negate %x : tensor<4xf32>");
     expect(
-      parseGraph(
-        `// RUN: x\n${one}\n\n// -----\n// only this\n// -----\n${one}`,
-      ),
+      parseGraph(`// RUN: x\n${one}\n\n// -----\n// only this\n// -----\n${one}`),
     ).toHaveLength(2);
   });
 
@@ -320,32 +293,12 @@ describe("mistakes", () => {
       ),
     ],
     ["TW9004", 2, within('%0 = "stablehlo.iota"() : () -> tensor<4xf32>')],
-    [
-      "TW9004",
-      2,
-      within('%0 = "stablehlo.add"(%x) : (tensor<4xf32>) -> tensor<4xf32>'),
-    ],
-    [
-      "TW9005",
-      2,
-      within("%0 = stablehlo.convert %x : (tensor<8xf32>) -> tensor<8xi32>"),
-    ],
-    [
-      "TW9006",
-      2,
-      within("%0 = stablehlo.constant dense<[1, 2, 3]> : tensor<2xi32>"),
-    ],
+    ["TW9004", 2, within('%0 = "stablehlo.add"(%x) : (tensor<4xf32>) -> tensor<4xf32>')],
+    ["TW9005", 2, within("%0 = stablehlo.convert %x : (tensor<8xf32>) -> tensor<8xi32>")],
+    ["TW9006", 2, within("%0 = stablehlo.constant dense<[1, 2, 3]> : tensor<2xi32>")],
     ["TW9006", 2, within("%0 = stablehlo.constant dense<300> : tensor<ui8>")],
-    [
-      "TW9007",
-      2,
-      within("%0 = stablehlo.constant dense_resource<w> : tensor<2xi32>"),
-    ],
-    [
-      "TW9008",
-      3,
-      within('%0 = "a.b"() ({', "^bb0: ^bb1: }) : () -> tensor<f32>"),
-    ],
+    ["TW9007", 2, within("%0 = stablehlo.constant dense_resource<w> : tensor<2xi32>")],
+    ["TW9008", 3, within('%0 = "a.b"() ({', "^bb0: ^bb1: }) : () -> tensor<f32>")],
     ["TW9009", 2, within("%0 = tensor.dim %x : tensor<4xf32>")],
   ] as const;
   for (const [code, line, text] of cases)

@@ -1,12 +1,6 @@
 /** Types in program text. What has no known shape and element is carried as its text. */
 import { isElementType } from "../ops/elements.ts";
-import {
-  futureType,
-  opaqueType,
-  tensorType,
-  tokenType,
-  tupleType,
-} from "../ops/types.ts";
+import { futureType, opaqueType, tensorType, tokenType, tupleType } from "../ops/types.ts";
 import type { GraphType, TensorType } from "../ops/types.ts";
 import { typeText } from "../ops/types.ts";
 import type { Scanner } from "./scanner.ts";
@@ -27,8 +21,7 @@ function parseTensor(scanner: Scanner): GraphType {
   const extents = /^(?:\d+x)*/.exec(inner)?.[0] ?? "";
   const element = inner.slice(extents.length);
   if (!isElementType(element)) return opaqueType(text);
-  const shape =
-    extents === "" ? [] : extents.slice(0, -1).split("x").map(Number);
+  const shape = extents === "" ? [] : extents.slice(0, -1).split("x").map(Number);
   const type = tensorType(element, shape);
   known.set(text, type);
   return type;
@@ -41,20 +34,15 @@ export function parseType(
 ): GraphType {
   const recurse = (): GraphType => parseType(scanner, aliases);
   if (scanner.sees("tensor")) return parseTensor(scanner);
-  if (scanner.accept("tuple"))
-    return tupleType(scanner.list("<", ">", recurse));
+  if (scanner.accept("tuple")) return tupleType(scanner.list("<", ">", recurse));
   if (scanner.sees("!")) return parseDialectType(scanner, aliases);
   if (scanner.sees("(")) {
     const inputs = scanner.list("(", ")", recurse);
     scanner.expect("->");
-    return opaqueType(
-      functionTypeText(inputs, parseResultTypes(scanner, aliases)),
-    );
+    return opaqueType(functionTypeText(inputs, parseResultTypes(scanner, aliases)));
   }
   const word = scanner.word("a type");
-  return opaqueType(
-    scanner.sees("<") ? `${word}<${scanner.balanced("<")}>` : word,
-  );
+  return opaqueType(scanner.sees("<") ? `${word}<${scanner.balanced("<")}>` : word);
 }
 
 function parseDialectType(
@@ -64,14 +52,10 @@ function parseDialectType(
   const name = scanner.match(/![\w$.]+/y) ?? scanner.unexpected("a type");
   if (name === "!stablehlo.token" || name === "!mhlo.token") return tokenType;
   if (name === "!stablehlo.future")
-    return futureType(
-      scanner.list("<", ">", () => parseType(scanner, aliases)),
-    );
+    return futureType(scanner.list("<", ">", () => parseType(scanner, aliases)));
   const alias = aliases(name.slice(1));
   if (alias !== undefined) return alias;
-  return opaqueType(
-    scanner.sees("<") ? `${name}<${scanner.balanced("<")}>` : name,
-  );
+  return opaqueType(scanner.sees("<") ? `${name}<${scanner.balanced("<")}>` : name);
 }
 
 /** `T`, or `(T, U)`. */
@@ -97,8 +81,7 @@ export function functionTypeText(
 
 export function resultTypesText(results: readonly GraphType[]): string {
   const [only] = results;
-  if (results.length !== 1 || only === undefined)
-    return `(${typesText(results)})`;
+  if (results.length !== 1 || only === undefined) return `(${typesText(results)})`;
   const text = typeText(only);
   return text.startsWith("(") ? `(${text})` : text;
 }

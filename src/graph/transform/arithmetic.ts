@@ -1,11 +1,7 @@
 /** Short names for the ops that derivatives are made of. */
 import type { GraphBuilder } from "../infer/builder.ts";
 import { encodeElement } from "../ops/small-floats.ts";
-import {
-  isFloatElement,
-  isWideElement,
-  laneConstructor,
-} from "../ops/elements.ts";
+import { isFloatElement, isWideElement, laneConstructor } from "../ops/elements.ts";
 import { literal } from "../ops/literal.ts";
 import type { GraphRegion, GraphValue } from "../ops/node.ts";
 import { isTensor, tensorType } from "../ops/types.ts";
@@ -17,17 +13,10 @@ export function typeOfValue({ type }: GraphValue): TensorType {
 }
 
 /** A constant with all elements equal. */
-export function splatOf(
-  builder: GraphBuilder,
-  type: TensorType,
-  value: number,
-): GraphValue {
+export function splatOf(builder: GraphBuilder, type: TensorType, value: number): GraphValue {
   const { element } = type;
-  const lanes = new (laneConstructor(element))(
-    element.startsWith("complex") ? 2 : 1,
-  );
-  const coded =
-    isFloatElement(element) && element !== "f64" && element !== "f32";
+  const lanes = new (laneConstructor(element))(element.startsWith("complex") ? 2 : 1);
+  const coded = isFloatElement(element) && element !== "f64" && element !== "f32";
   const lane = coded ? encodeElement(element, value) : value;
   lanes[0] = isWideElement(element) ? BigInt(lane) : lane;
   return builder.one("stablehlo.constant", {}, { value: literal(type, lanes) });
@@ -38,11 +27,7 @@ export function zerosOf(builder: GraphBuilder, type: TensorType): GraphValue {
 }
 
 /** A constant with the shape of a value. */
-export function like(
-  builder: GraphBuilder,
-  value: GraphValue,
-  number: number,
-): GraphValue {
+export function like(builder: GraphBuilder, value: GraphValue, number: number): GraphValue {
   return splatOf(builder, typeOfValue(value), number);
 }
 
@@ -66,35 +51,19 @@ export function binary(
   return builder.one(kind, { lhs, rhs }, {});
 }
 
-export function addValues(
-  builder: GraphBuilder,
-  lhs: GraphValue,
-  rhs: GraphValue,
-): GraphValue {
+export function addValues(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
   return binary(builder, "stablehlo.add", lhs, rhs);
 }
 
-export function multiply(
-  builder: GraphBuilder,
-  lhs: GraphValue,
-  rhs: GraphValue,
-): GraphValue {
+export function multiply(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
   return binary(builder, "stablehlo.multiply", lhs, rhs);
 }
 
-export function divide(
-  builder: GraphBuilder,
-  lhs: GraphValue,
-  rhs: GraphValue,
-): GraphValue {
+export function divide(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
   return binary(builder, "stablehlo.divide", lhs, rhs);
 }
 
-export function subtract(
-  builder: GraphBuilder,
-  lhs: GraphValue,
-  rhs: GraphValue,
-): GraphValue {
+export function subtract(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
   return binary(builder, "stablehlo.subtract", lhs, rhs);
 }
 
@@ -114,11 +83,7 @@ type UnaryKind =
   | "chlo.sinh"
   | "chlo.cosh";
 
-export function unary(
-  builder: GraphBuilder,
-  kind: UnaryKind,
-  operand: GraphValue,
-): GraphValue {
+export function unary(builder: GraphBuilder, kind: UnaryKind, operand: GraphValue): GraphValue {
   return builder.one(kind, { operand }, {});
 }
 
@@ -127,11 +92,7 @@ export function negate(builder: GraphBuilder, operand: GraphValue): GraphValue {
 }
 
 /** A product with a number. */
-export function scaled(
-  builder: GraphBuilder,
-  value: GraphValue,
-  factor: number,
-): GraphValue {
+export function scaled(builder: GraphBuilder, value: GraphValue, factor: number): GraphValue {
   return multiply(builder, value, like(builder, value, factor));
 }
 
@@ -141,11 +102,7 @@ export function compare(
   lhs: GraphValue,
   rhs: GraphValue,
 ): GraphValue {
-  return builder.one(
-    "stablehlo.compare",
-    { lhs, rhs },
-    { comparison_direction: direction },
-  );
+  return builder.one("stablehlo.compare", { lhs, rhs }, { comparison_direction: direction });
 }
 
 export function select(
@@ -154,11 +111,7 @@ export function select(
   onTrue: GraphValue,
   onFalse: GraphValue,
 ): GraphValue {
-  return builder.one(
-    "stablehlo.select",
-    { pred, on_true: onTrue, on_false: onFalse },
-    {},
-  );
+  return builder.one("stablehlo.select", { pred, on_true: onTrue, on_false: onFalse }, {});
 }
 
 export function reshape(
@@ -213,8 +166,7 @@ export function combiner(
 ): GraphRegion {
   const scalar = tensorType(element, []);
   return builder.region([scalar, scalar], (inner, [lhs, rhs]) => {
-    if (lhs === undefined || rhs === undefined)
-      throw new Error("the region has two parameters");
+    if (lhs === undefined || rhs === undefined) throw new Error("the region has two parameters");
     return [binary(inner, kind, lhs, rhs)];
   });
 }
@@ -237,15 +189,6 @@ export function sum(
 }
 
 /** Numbers along an axis. */
-export function iota(
-  builder: GraphBuilder,
-  type: TensorType,
-  axis: number,
-): GraphValue {
-  return builder.one(
-    "stablehlo.iota",
-    {},
-    { iota_dimension: axis },
-    { types: [type] },
-  );
+export function iota(builder: GraphBuilder, type: TensorType, axis: number): GraphValue {
+  return builder.one("stablehlo.iota", {}, { iota_dimension: axis }, { types: [type] });
 }

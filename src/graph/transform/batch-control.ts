@@ -5,12 +5,7 @@
 import type { GraphBuilder } from "../infer/builder.ts";
 import { capturesOf } from "../ops/captures.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { copyOp, replaceOperands } from "../ops/rebuild.ts";
 import { tensorType } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -61,11 +56,7 @@ function runRegion(
 }
 
 /** A flag an element of the batch, spread over a value's other axes. */
-function spread(
-  builder: GraphBuilder,
-  flags: GraphValue,
-  like: GraphValue,
-): GraphValue {
+function spread(builder: GraphBuilder, flags: GraphValue, like: GraphValue): GraphValue {
   return broadcastInDim(builder, flags, typeOfValue(like).shape, [0]);
 }
 
@@ -89,19 +80,13 @@ function carriedBatches(
     const test = runRegion(op.regions.cond, carried, context);
     const condition = test.results[0]?.batched === true;
     const { results } = runRegion(op.regions.body, carried, context);
-    const grown = carried.map(
-      (own, i) => own || condition || results[i]?.batched === true,
-    );
-    if (grown.every((each, i) => each === carried[i]))
-      return { carried, condition };
+    const grown = carried.map((own, i) => own || condition || results[i]?.batched === true);
+    if (grown.every((each, i) => each === carried[i])) return { carried, condition };
     carried = grown;
   }
 }
 
-export function whileBatching(
-  op: While,
-  context: BatchContext,
-): readonly Batched[] {
+export function whileBatching(op: While, context: BatchContext): readonly Batched[] {
   const { carried, condition } = carriedBatches(op, context);
   const operand = op.operands.operand.map((value, i) =>
     carried[i] === true ? context.full(value) : context.get(value).value,
@@ -109,9 +94,7 @@ export function whileBatching(
   const cond = runRegion(op.regions.cond, carried, context);
   const body = runRegion(op.regions.body, carried, context);
   const results = op.regions.body.results.map((value, i) =>
-    carried[i] === true
-      ? body.context.full(value)
-      : body.context.get(value).value,
+    carried[i] === true ? body.context.full(value) : body.context.get(value).value,
   );
   const regions = condition
     ? {
@@ -120,18 +103,9 @@ export function whileBatching(
       }
     : {
         cond: cond.region,
-        body: graphRegion(
-          body.region.parameters,
-          body.context.builder.ops,
-          results,
-        ),
+        body: graphRegion(body.region.parameters, body.context.builder.ops, results),
       };
-  const all = context.builder.add(
-    "stablehlo.while",
-    { operand },
-    {},
-    { regions, extra: op.extra },
-  );
+  const all = context.builder.add("stablehlo.while", { operand }, {}, { regions, extra: op.extra });
   return all.map((value, i) => ({ value, batched: carried[i] === true }));
 }
 
@@ -178,26 +152,15 @@ function choices(op: Branching, context: BatchContext): readonly GraphValue[] {
   const index = context.full(op.operands.index);
   return op.regions.branches
     .slice(0, -1)
-    .map((_, i) =>
-      compare(builder, "EQ", index, splatOf(builder, typeOfValue(index), i)),
-    );
+    .map((_, i) => compare(builder, "EQ", index, splatOf(builder, typeOfValue(index), i)));
 }
 
-export function branchBatching(
-  op: Branching,
-  context: BatchContext,
-): readonly Batched[] {
-  const chooser =
-    op.kind === "stablehlo.case" ? op.operands.index : op.operands.pred;
-  return context.isBatched(chooser)
-    ? selectedBranches(op, context)
-    : sameBranch(op, context);
+export function branchBatching(op: Branching, context: BatchContext): readonly Batched[] {
+  const chooser = op.kind === "stablehlo.case" ? op.operands.index : op.operands.pred;
+  return context.isBatched(chooser) ? selectedBranches(op, context) : sameBranch(op, context);
 }
 
-function selectedBranches(
-  op: Branching,
-  context: BatchContext,
-): readonly Batched[] {
+function selectedBranches(op: Branching, context: BatchContext): readonly Batched[] {
   const all = branchesOf(op).map((region) => {
     context.run(region.ops);
     return region.results.map((value) => context.full(value));
@@ -208,12 +171,7 @@ function selectedBranches(
   return last.map((fallback, i) => {
     const value = taken.reduceRight(
       (rest, flags, branch) =>
-        select(
-          builder,
-          spread(builder, flags, rest),
-          required(all[branch]?.[i]),
-          rest,
-        ),
+        select(builder, spread(builder, flags, rest), required(all[branch]?.[i]), rest),
       fallback,
     );
     return { value, batched: true };
@@ -221,9 +179,7 @@ function selectedBranches(
 }
 
 function sameBranch(op: Branching, context: BatchContext): readonly Batched[] {
-  const branches = branchesOf(op).map((region) =>
-    runRegion(region, [], context),
-  );
+  const branches = branchesOf(op).map((region) => runRegion(region, [], context));
   const batched = op.results.map((_, i) =>
     branches.some(({ results }) => results[i]?.batched === true),
   );
@@ -257,8 +213,7 @@ function sameBranch(op: Branching, context: BatchContext): readonly Batched[] {
   return all.map((value, i) => ({ value, batched: batched[i] === true }));
 }
 
-type Stated =
-  GraphOp<"tilewright.custom_vjp"> | GraphOp<"tilewright.checkpoint">;
+type Stated = GraphOp<"tilewright.custom_vjp"> | GraphOp<"tilewright.checkpoint">;
 
 /** A region all of whose parameters and results have the batch in front. */
 function fullRegion(region: GraphRegion, outer: BatchContext): GraphRegion {
@@ -269,10 +224,7 @@ function fullRegion(region: GraphRegion, outer: BatchContext): GraphRegion {
 }
 
 /** Functions that state how they are differentiated: every region over the whole batch. */
-export function customBatching(
-  op: Stated,
-  context: BatchContext,
-): readonly Batched[] {
+export function customBatching(op: Stated, context: BatchContext): readonly Batched[] {
   const inputs = op.operands.inputs.map((value) => context.full(value));
   const all =
     op.kind === "tilewright.checkpoint"
@@ -297,11 +249,7 @@ export function customBatching(
 const counter = tensorType("i32", []);
 
 /** Row `at` of an array, without its axis. */
-function rowOf(
-  builder: GraphBuilder,
-  operand: GraphValue,
-  at: GraphValue,
-): GraphValue {
+function rowOf(builder: GraphBuilder, operand: GraphValue, at: GraphValue): GraphValue {
   const [, ...rest] = typeOfValue(operand).shape;
   const zero = splatOf(builder, counter, 0);
   const row = builder.one(
@@ -313,15 +261,10 @@ function rowOf(
 }
 
 /** An op that has no form over a batch: a loop over its examples. */
-export function oneByOne(
-  op: object,
-  context: BatchContext,
-): readonly Batched[] {
+export function oneByOne(op: object, context: BatchContext): readonly Batched[] {
   const own = op as AnyGraphOp;
   const { builder, size } = context;
-  const stacks = own.results.map(({ type }) =>
-    zerosOf(builder, context.type(type) as TensorType),
-  );
+  const stacks = own.results.map(({ type }) => zerosOf(builder, context.type(type) as TensorType));
   const types = [counter, ...stacks.map(({ type }) => type)];
   const cond = builder.region(types, (inner, [at]) => [
     compare(inner, "LT", required(at), splatOf(inner, counter, size)),
@@ -353,21 +296,11 @@ export function oneByOne(
     return [addValues(inner, place, splatOf(inner, counter, 1)), ...written];
   });
   const operand = [splatOf(builder, counter, 0), ...stacks];
-  const [, ...all] = builder.add(
-    "stablehlo.while",
-    { operand },
-    {},
-    { regions: { cond, body } },
-  );
+  const [, ...all] = builder.add("stablehlo.while", { operand }, {}, { regions: { cond, body } });
   return all.map((value) => ({ value, batched: true }));
 }
 
 /** Whether an op's regions use something that is batched. */
-export function capturesBatch(
-  regions: readonly GraphRegion[],
-  context: BatchContext,
-): boolean {
-  return regions.some((region) =>
-    capturesOf(region).some((value) => context.isBatched(value)),
-  );
+export function capturesBatch(regions: readonly GraphRegion[], context: BatchContext): boolean {
+  return regions.some((region) => capturesOf(region).some((value) => context.isBatched(value)));
 }

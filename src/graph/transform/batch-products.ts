@@ -7,30 +7,15 @@ import type { ConvolutionNumbers } from "../ops/structures.ts";
 import { reshape, transpose, typeOfValue } from "./arithmetic.ts";
 import { next, unbatchable } from "./batch.ts";
 import { oneByOne } from "./batch-control.ts";
-import {
-  expandGradient,
-  expandInference,
-  expandTraining,
-} from "./expand/batch-norm.ts";
+import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
 import { required } from "./maps.ts";
 import type { Batched, BatchContext, BatchRule, BatchRules } from "./batch.ts";
 import { range } from "./product-maps.ts";
 
 /** Axis `from` moved to `to`, the others in their order. */
-function moveAxis(
-  builder: GraphBuilder,
-  value: GraphValue,
-  from: number,
-  to: number,
-): GraphValue {
-  const rest = range(0, typeOfValue(value).shape.length).filter(
-    (axis) => axis !== from,
-  );
-  return transpose(builder, value, [
-    ...rest.slice(0, to),
-    from,
-    ...rest.slice(to),
-  ]);
+function moveAxis(builder: GraphBuilder, value: GraphValue, from: number, to: number): GraphValue {
+  const rest = range(0, typeOfValue(value).shape.length).filter((axis) => axis !== from);
+  return transpose(builder, value, [...rest.slice(0, to), from, ...rest.slice(to)]);
 }
 
 const dotRule: BatchRule<"stablehlo.dot_general"> = (op, context) => {
@@ -51,10 +36,7 @@ const dotRule: BatchRule<"stablehlo.dot_general"> = (op, context) => {
       ...shift(numbers.rhs_batching_dimensions, right),
     ],
     lhs_contracting_dimensions: shift(numbers.lhs_contracting_dimensions, left),
-    rhs_contracting_dimensions: shift(
-      numbers.rhs_contracting_dimensions,
-      right,
-    ),
+    rhs_contracting_dimensions: shift(numbers.rhs_contracting_dimensions, right),
   };
   const [result] = op.results;
   const element = result === undefined ? "f32" : typeOfValue(result).element;
@@ -68,27 +50,17 @@ const dotRule: BatchRule<"stablehlo.dot_general"> = (op, context) => {
   // The batch is the first free axis of its side.
   const batch = numbers.lhs_batching_dimensions.length;
   const leftFree =
-    typeOfValue(lhs).shape.length -
-    batch -
-    numbers.lhs_contracting_dimensions.length;
+    typeOfValue(lhs).shape.length - batch - numbers.lhs_contracting_dimensions.length;
   const place = left ? batch : batch + leftFree;
   return [{ value: moveAxis(context.builder, value, place, 0), batched: true }];
 };
 
 /** The batch, axis 0, as the slower part of another axis (counted without the batch). */
-function mergeInto(
-  builder: GraphBuilder,
-  value: GraphValue,
-  axis: number,
-): GraphValue {
+function mergeInto(builder: GraphBuilder, value: GraphValue, axis: number): GraphValue {
   const moved = moveAxis(builder, value, 0, axis);
   const { shape } = typeOfValue(moved);
   const merged = (shape[axis] ?? 1) * (shape[axis + 1] ?? 1);
-  return reshape(builder, moved, [
-    ...shape.slice(0, axis),
-    merged,
-    ...shape.slice(axis + 2),
-  ]);
+  return reshape(builder, moved, [...shape.slice(0, axis), merged, ...shape.slice(axis + 2)]);
 }
 
 function splitFrom(
@@ -113,8 +85,7 @@ const convolutionRule: BatchRule<"stablehlo.convolution"> = (op, context) => {
   const { builder, size } = context;
   const { lhs, rhs } = op.operands;
   const numbers: ConvolutionNumbers = op.attributes.dimension_numbers;
-  const { feature_group_count: features, batch_group_count: batches } =
-    op.attributes;
+  const { feature_group_count: features, batch_group_count: batches } = op.attributes;
   const { input_batch_dimension: b, input_feature_dimension: f } = numbers;
   const [result] = op.results;
   const run = (
@@ -135,35 +106,15 @@ const convolutionRule: BatchRule<"stablehlo.convolution"> = (op, context) => {
   if (!context.isBatched(rhs) && batches === 1) {
     const input = mergeInto(builder, context.full(lhs), b);
     const found = run(input, context.get(rhs).value, [features, 1]);
-    const value = splitFrom(
-      builder,
-      found,
-      numbers.output_batch_dimension,
-      size,
-    );
+    const value = splitFrom(builder, found, numbers.output_batch_dimension, size);
     return [{ value, batched: true }];
   }
-  const kernel = mergeInto(
-    builder,
-    context.full(rhs),
-    numbers.kernel_output_feature_dimension,
-  );
+  const kernel = mergeInto(builder, context.full(rhs), numbers.kernel_output_feature_dimension);
   const found =
     batches === 1
-      ? run(mergeInto(builder, context.full(lhs), f), kernel, [
-          features * size,
-          1,
-        ])
-      : run(mergeInto(builder, context.full(lhs), b), kernel, [
-          1,
-          batches * size,
-        ]);
-  const value = splitFrom(
-    builder,
-    found,
-    numbers.output_feature_dimension,
-    size,
-  );
+      ? run(mergeInto(builder, context.full(lhs), f), kernel, [features * size, 1])
+      : run(mergeInto(builder, context.full(lhs), b), kernel, [1, batches * size]);
+  const value = splitFrom(builder, found, numbers.output_feature_dimension, size);
   return [{ value, batched: true }];
 };
 
@@ -205,14 +156,11 @@ function withSharedInits(
   context: BatchContext,
   build: (inits: readonly GraphValue[]) => readonly Batched[],
 ): readonly Batched[] {
-  if (values.some((value) => context.isBatched(value)))
-    return oneByOne(op, context);
+  if (values.some((value) => context.isBatched(value))) return oneByOne(op, context);
   return build(values.map((value) => context.get(value).value));
 }
 
-function front(
-  list: readonly number[] | undefined,
-): readonly number[] | undefined {
+function front(list: readonly number[] | undefined): readonly number[] | undefined {
   return list === undefined ? undefined : [1, ...list];
 }
 

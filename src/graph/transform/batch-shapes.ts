@@ -21,12 +21,7 @@ const broadcastRule: BatchRule<"stablehlo.broadcast"> = (op, context) => {
   const operand = context.full(op.operands.operand);
   const shape = typeOfValue(operand).shape.slice(1);
   const axes = [0, ...range(1 + sizes.length, shape.length)];
-  const value = broadcastInDim(
-    context.builder,
-    operand,
-    [context.size, ...sizes, ...shape],
-    axes,
-  );
+  const value = broadcastInDim(context.builder, operand, [context.size, ...sizes, ...shape], axes);
   return [{ value, batched: true }];
 };
 
@@ -51,61 +46,30 @@ const padRule: BatchRule<"stablehlo.pad"> = (op, context) => {
   const { builder } = context;
   const whole = context.full(operand);
   const pad = (padded: GraphValue, by: GraphValue): GraphValue =>
-    builder.one(
-      "stablehlo.pad",
-      { operand: padded, padding_value: by },
-      attributes,
-    );
-  const flag = (number: number): GraphValue =>
-    splatOf(builder, tensorType("i1", []), number);
-  const inside = splatOf(
-    builder,
-    tensorType("i1", typeOfValue(whole).shape),
-    1,
-  );
+    builder.one("stablehlo.pad", { operand: padded, padding_value: by }, attributes);
+  const flag = (number: number): GraphValue => splatOf(builder, tensorType("i1", []), number);
+  const inside = splatOf(builder, tensorType("i1", typeOfValue(whole).shape), 1);
   const mask = pad(inside, flag(0));
   const zero = zerosOf(builder, tensorType(typeOfValue(whole).element, []));
   const padded = pad(whole, zero);
-  const fill = broadcastInDim(
-    builder,
-    context.full(value),
-    typeOfValue(padded).shape,
-    [0],
-  );
+  const fill = broadcastInDim(builder, context.full(value), typeOfValue(padded).shape, [0]);
   return [{ value: select(builder, mask, padded, fill), batched: true }];
 };
 
 /** Starts of slices as one array, a row an element of the batch. */
-function startRows(
-  context: BatchContext,
-  starts: readonly GraphValue[],
-): GraphValue {
+function startRows(context: BatchContext, starts: readonly GraphValue[]): GraphValue {
   const { builder, size } = context;
-  const columns = starts.map((value) =>
-    reshape(builder, context.full(value), [size, 1]),
-  );
-  return builder.one(
-    "stablehlo.concatenate",
-    { inputs: columns },
-    { dimension: 1 },
-  );
+  const columns = starts.map((value) => reshape(builder, context.full(value), [size, 1]));
+  return builder.one("stablehlo.concatenate", { inputs: columns }, { dimension: 1 });
 }
 
-function prefixed(
-  context: BatchContext,
-  starts: readonly GraphValue[],
-): readonly GraphValue[] {
+function prefixed(context: BatchContext, starts: readonly GraphValue[]): readonly GraphValue[] {
   const values = starts.map((value) => context.get(value).value);
   const [first] = values;
-  return first === undefined
-    ? []
-    : [zerosOf(context.builder, typeOfValue(first)), ...values];
+  return first === undefined ? [] : [zerosOf(context.builder, typeOfValue(first)), ...values];
 }
 
-const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (
-  op,
-  context,
-) => {
+const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (op, context) => {
   const { operand, start_indices: starts } = op.operands;
   const { slice_sizes: sizes } = op.attributes;
   if (!starts.some((value) => context.isBatched(value)))
@@ -137,10 +101,7 @@ const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (
   return [{ value, batched: true }];
 };
 
-const dynamicUpdateRule: BatchRule<"stablehlo.dynamic_update_slice"> = (
-  op,
-  context,
-) => {
+const dynamicUpdateRule: BatchRule<"stablehlo.dynamic_update_slice"> = (op, context) => {
   const { operand, update, start_indices: starts } = op.operands;
   if (!starts.some((value) => context.isBatched(value)))
     return context.again(op, {
@@ -192,23 +153,10 @@ function clampedRows(
   const { element, shape: extents } = typeOfValue(rows);
   const count = extents[0] ?? 0;
   const limits = shape.map((extent, axis) =>
-    splatOf(
-      builder,
-      tensorType(element, [count, 1]),
-      extent - (sizes[axis] ?? 0),
-    ),
+    splatOf(builder, tensorType(element, [count, 1]), extent - (sizes[axis] ?? 0)),
   );
-  const high = builder.one(
-    "stablehlo.concatenate",
-    { inputs: limits },
-    { dimension: 1 },
-  );
-  const low = binary(
-    builder,
-    "stablehlo.maximum",
-    rows,
-    zerosOf(builder, typeOfValue(rows)),
-  );
+  const high = builder.one("stablehlo.concatenate", { inputs: limits }, { dimension: 1 });
+  const low = binary(builder, "stablehlo.maximum", rows, zerosOf(builder, typeOfValue(rows)));
   return binary(builder, "stablehlo.minimum", low, high);
 }
 
@@ -228,13 +176,8 @@ const gatherRule: BatchRule<"stablehlo.gather"> = (op, context) => {
     },
     attributes: {
       dimension_numbers: {
-        offset_dims: alone
-          ? [0, ...next(numbers.offset_dims)]
-          : next(numbers.offset_dims),
-        collapsed_slice_dims: shift(
-          numbers.collapsed_slice_dims,
-          operandBatched,
-        ),
+        offset_dims: alone ? [0, ...next(numbers.offset_dims)] : next(numbers.offset_dims),
+        collapsed_slice_dims: shift(numbers.collapsed_slice_dims, operandBatched),
         operand_batching_dims: [
           ...(both ? [0] : []),
           ...shift(numbers.operand_batching_dims, operandBatched),
@@ -264,10 +207,7 @@ const scatterRule: BatchRule<"stablehlo.scatter"> = (op, context) => {
         ...shared,
         update_window_dims: next(numbers.update_window_dims),
         input_batching_dims: [0, ...next(numbers.input_batching_dims)],
-        scatter_indices_batching_dims: [
-          0,
-          ...next(numbers.scatter_indices_batching_dims),
-        ],
+        scatter_indices_batching_dims: [0, ...next(numbers.scatter_indices_batching_dims)],
         index_vector_dim: numbers.index_vector_dim + 1,
       }
     : {

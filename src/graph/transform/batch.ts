@@ -3,12 +3,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import { GraphBuilder } from "../infer/builder.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../ops/node.ts";
 import { graphOpTable } from "../ops/table.ts";
-import type {
-  GraphAttributes,
-  GraphOpKind,
-  GraphOperands,
-  GraphRegions,
-} from "../ops/table.ts";
+import type { GraphAttributes, GraphOpKind, GraphOperands, GraphRegions } from "../ops/table.ts";
 import { isTensor, tensorType } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
 import { broadcastInDim, typeOfValue } from "./arithmetic.ts";
@@ -37,10 +32,7 @@ interface Changes<K extends GraphOpKind> {
 }
 
 /** Adds batched ops to a context. */
-export type RunBatched = (
-  context: BatchContext,
-  ops: readonly AnyGraphOp[],
-) => void;
+export type RunBatched = (context: BatchContext, ops: readonly AnyGraphOp[]) => void;
 
 export class BatchContext {
   readonly builder: GraphBuilder;
@@ -49,12 +41,7 @@ export class BatchContext {
 
   readonly #runOps: RunBatched;
 
-  constructor(
-    builder: GraphBuilder,
-    size: number,
-    runOps: RunBatched,
-    outer?: BatchContext,
-  ) {
+  constructor(builder: GraphBuilder, size: number, runOps: RunBatched, outer?: BatchContext) {
     this.#runOps = runOps;
     this.builder = builder;
     this.size = size;
@@ -99,25 +86,15 @@ export class BatchContext {
     const found = this.get(value);
     if (found.batched) return found.value;
     const { shape } = typeOfValue(found.value);
-    return broadcastInDim(
-      this.builder,
-      found.value,
-      [this.size, ...shape],
-      range(1, shape.length),
-    );
+    return broadcastInDim(this.builder, found.value, [this.size, ...shape], range(1, shape.length));
   }
 
   type(type: GraphType): GraphType {
-    return isTensor(type)
-      ? tensorType(type.element, [this.size, ...type.shape])
-      : type;
+    return isTensor(type) ? tensorType(type.element, [this.size, ...type.shape]) : type;
   }
 
   /** The op over other operands and attributes, its results with the batch in front. */
-  again<K extends GraphOpKind>(
-    op: GraphOp<K>,
-    changes: Changes<K> = {},
-  ): readonly Batched[] {
+  again<K extends GraphOpKind>(op: GraphOp<K>, changes: Changes<K> = {}): readonly Batched[] {
     const given = Object.keys(changes.operands ?? {});
     const filled = mapOperands(op, given, (value) => this.full(value));
     const results = this.builder.add<K>(
@@ -143,16 +120,11 @@ function mapOperands<K extends GraphOpKind>(
   const slots = op.operands as {
     readonly [name: string]: GraphValue | readonly GraphValue[] | undefined;
   };
-  const names = Object.keys(graphOpTable[op.kind].operands).filter(
-    (name) => !given.includes(name),
-  );
+  const names = Object.keys(graphOpTable[op.kind].operands).filter((name) => !given.includes(name));
   const mapped = names.map((name) => {
     const slot = slots[name];
     if (slot === undefined) return [name, undefined];
-    return [
-      name,
-      Array.isArray(slot) ? slot.map(map) : map(slot as GraphValue),
-    ];
+    return [name, Array.isArray(slot) ? slot.map(map) : map(slot as GraphValue)];
   });
   return Object.fromEntries(mapped) as GraphOperands<K>;
 }

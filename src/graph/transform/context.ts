@@ -36,12 +36,7 @@ export class JvpContext {
   readonly constants: Map<GraphValue, Literal>;
   readonly #runOps: RunOps;
 
-  constructor(
-    builder: GraphBuilder,
-    mode: LinearMode,
-    runOps: RunOps,
-    outer?: JvpContext,
-  ) {
+  constructor(builder: GraphBuilder, mode: LinearMode, runOps: RunOps, outer?: JvpContext) {
     this.#runOps = runOps;
     this.builder = builder;
     this.mode = mode;
@@ -56,10 +51,7 @@ export class JvpContext {
   }
 
   /** Adds ops with their tangents; gives what the results have become. */
-  run(
-    ops: readonly AnyGraphOp[],
-    results: readonly GraphValue[],
-  ): readonly GraphValue[] {
+  run(ops: readonly AnyGraphOp[], results: readonly GraphValue[]): readonly GraphValue[] {
     return this.#runOps(this, ops, results);
   }
 
@@ -75,8 +67,7 @@ export class JvpContext {
   }
 
   setTangent(value: GraphValue, tangent: Tangent): void {
-    if (tangent !== undefined && isDifferentiable(value))
-      this.#tangents.set(value, tangent);
+    if (tangent !== undefined && isDifferentiable(value)) this.#tangents.set(value, tangent);
   }
 
   /** The value's derivative does not exist here: an error once somebody needs it. */
@@ -86,9 +77,7 @@ export class JvpContext {
 
   /** A linear map of one tangent with one result; zero of zero. */
   map(tangent: Tangent, map: () => LinearMap): Tangent {
-    return tangent === undefined
-      ? undefined
-      : this.mode.linear(map(), [tangent])[0];
+    return tangent === undefined ? undefined : this.mode.linear(map(), [tangent])[0];
   }
 
   /** The sum of tangents. */
@@ -96,10 +85,7 @@ export class JvpContext {
     const present = tangents.filter((each) => each !== undefined);
     const [first] = present;
     if (first === undefined || present.length === 1) return first;
-    return this.mode.linear(
-      addition(typeOfValue(first), present.length),
-      present,
-    )[0];
+    return this.mode.linear(addition(typeOfValue(first), present.length), present)[0];
   }
 }
 
@@ -111,10 +97,7 @@ export function reverseOf({ mode }: JvpContext): ReverseMode {
 
 /** Whether a value has tangents: real and complex numbers do, integers and flags do not. */
 export function isDifferentiable({ type }: GraphValue): boolean {
-  return (
-    isTensor(type) &&
-    (isFloatElement(type.element) || isComplexElement(type.element))
-  );
+  return isTensor(type) && (isFloatElement(type.element) || isComplexElement(type.element));
 }
 
 /** One tangent a result. */

@@ -63,11 +63,7 @@ function extents({ lhs, rhs, result, attributes, window }: ConvolutionPlace): {
   const { dimension_numbers: numbers } = attributes;
   return {
     input: spread(lhs, numbers.input_spatial_dimensions, window.baseDilations),
-    kernel: spread(
-      rhs,
-      numbers.kernel_spatial_dimensions,
-      window.windowDilations,
-    ),
+    kernel: spread(rhs, numbers.kernel_spatial_dimensions, window.windowDilations),
     output: spread(result, numbers.output_spatial_dimensions, window.strides),
   };
 }
@@ -127,16 +123,10 @@ function backToInput(
   const size = extents(place);
   const padding = size.input.map((input, i) => {
     const low = (size.kernel[i] ?? 0) - (window.padding[i]?.[0] ?? 0) - 1;
-    return [
-      low,
-      input + (size.kernel[i] ?? 0) - 1 - (size.output[i] ?? 0) - low,
-    ];
+    return [low, input + (size.kernel[i] ?? 0) - 1 - (size.output[i] ?? 0) - low];
   });
   const groups = Math.max(features, batches);
-  const {
-    kernel_output_feature_dimension: o,
-    kernel_input_feature_dimension: i,
-  } = numbers;
+  const { kernel_output_feature_dimension: o, kernel_input_feature_dimension: i } = numbers;
   const grouped = moveGroups(builder, kernel, o, i, groups);
   const reversed = builder.one(
     "stablehlo.reverse",
@@ -158,11 +148,7 @@ function backToInput(
     },
   );
   const { input_feature_dimension: f, input_batch_dimension: b } = numbers;
-  return convert(
-    builder,
-    moveGroups(builder, result, f, b, batches),
-    lhs.element,
-  );
+  return convert(builder, moveGroups(builder, result, f, b, batches), lhs.element);
 }
 
 function backToKernel(
@@ -180,10 +166,7 @@ function backToKernel(
   const size = extents(place);
   const padding = size.input.map((extent, i) => {
     const low = window.padding[i]?.[0] ?? 0;
-    return [
-      low,
-      (size.output[i] ?? 0) - extent + (size.kernel[i] ?? 0) - low - 1,
-    ];
+    return [low, (size.output[i] ?? 0) - extent + (size.kernel[i] ?? 0) - low - 1];
   });
   const result = builder.one(
     "stablehlo.convolution",

@@ -3,10 +3,7 @@
  * - f(x - ht)) / 2h, forward mode and reverse mode agree; so do the derivatives of the derivatives.
  */
 import { describe, expect, test } from "vitest";
-import {
-  bodyOf,
-  checkText,
-} from "../../../test/support/central-differences.ts";
+import { bodyOf, checkText } from "../../../test/support/central-differences.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { GraphRegion } from "../ops/index.ts";
 import { jvp, vjp } from "./jvp.ts";
@@ -21,9 +18,7 @@ function codeOf(body: () => unknown): string | undefined {
 }
 
 function unaryProgram(kind: string): string {
-  const types = kind.startsWith("chlo.")
-    ? "tensor<3xf64> -> tensor<3xf64>"
-    : "tensor<3xf64>";
+  const types = kind.startsWith("chlo.") ? "tensor<3xf64> -> tensor<3xf64>" : "tensor<3xf64>";
   return `func.func @main(%x: tensor<3xf64>) -> tensor<3xf64> {
     %0 = ${kind} %x : ${types}
     return %0 : tensor<3xf64> }`;
@@ -107,24 +102,12 @@ describe("elementwise derivatives", () => {
 
 describe("derivatives of ops that move elements", () => {
   const lines: readonly (readonly [string, string, string])[] = [
-    [
-      "broadcast_in_dim",
-      "%x, dims = [2, 0] : (tensor<2x3xf64>)",
-      "tensor<3x5x2xf64>",
-    ],
-    [
-      "broadcast_in_dim",
-      "%x, dims = [0, 1] : (tensor<2x3xf64>)",
-      "tensor<2x3xf64>",
-    ],
+    ["broadcast_in_dim", "%x, dims = [2, 0] : (tensor<2x3xf64>)", "tensor<3x5x2xf64>"],
+    ["broadcast_in_dim", "%x, dims = [0, 1] : (tensor<2x3xf64>)", "tensor<2x3xf64>"],
     ["reshape", "%x : (tensor<2x3xf64>)", "tensor<3x2xf64>"],
     ["transpose", "%x, dims = [1, 0] : (tensor<2x3xf64>)", "tensor<3x2xf64>"],
     ["reverse", "%x, dims = [1] : (tensor<2x3xf64>)", "tensor<2x3xf64>"],
-    [
-      "concatenate",
-      "%x, %x, dim = 1 : (tensor<2x3xf64>, tensor<2x3xf64>)",
-      "tensor<2x6xf64>",
-    ],
+    ["concatenate", "%x, %x, dim = 1 : (tensor<2x3xf64>, tensor<2x3xf64>)", "tensor<2x6xf64>"],
     ["slice", "%x [0:2, 0:3:2] : (tensor<2x3xf64>)", "tensor<2x2xf64>"],
     [
       "pad",
@@ -188,14 +171,7 @@ describe("derivatives of products and windows", () => {
       return %0 : tensor<2x4x6xf64> }`);
   });
 
-  const convolutions: readonly (readonly [
-    string,
-    string,
-    string,
-    string,
-    number,
-    number,
-  ])[] = [
+  const convolutions: readonly (readonly [string, string, string, string, number, number])[] = [
     [
       "tensor<2x3x5x5xf64>",
       "tensor<4x3x3x2xf64>",

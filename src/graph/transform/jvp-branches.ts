@@ -39,12 +39,7 @@ function branch(
     true_branch: required(onTrue),
     false_branch: required(onFalse),
   };
-  return builder.add(
-    "stablehlo.if",
-    op.operands,
-    {},
-    { regions: taken, extra: op.extra },
-  );
+  return builder.add("stablehlo.if", op.operands, {}, { regions: taken, extra: op.extra });
 }
 
 interface Branch {
@@ -55,10 +50,7 @@ interface Branch {
 
 function runBranch(region: GraphRegion, context: JvpContext): Branch {
   const builder = new GraphBuilder(context.builder.origin);
-  const mode =
-    context.mode.kind === "forward"
-      ? new ForwardMode(builder)
-      : new ReverseMode();
+  const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
   const inner = context.inner(builder, mode);
   const results = inner.run(region.ops, region.results);
   return {
@@ -90,9 +82,7 @@ function forwardBranches(
 ): Replacement {
   const regions = branches.map(({ context: inner, results, tangents }) => {
     const filled = active.map(
-      (i) =>
-        tangents[i] ??
-        zerosOf(inner.builder, typeOfValue(required(results[i]))),
+      (i) => tangents[i] ?? zerosOf(inner.builder, typeOfValue(required(results[i]))),
     );
     return graphRegion([], inner.builder.ops, [...results, ...filled]);
   });
@@ -101,9 +91,7 @@ function forwardBranches(
   const tangents = op.results.map((_, i) => all[count + active.indexOf(i)]);
   return {
     results: all.slice(0, count),
-    tangents: tangents.map((each, i) =>
-      active.includes(i) ? each : undefined,
-    ),
+    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
   };
 }
 
@@ -115,9 +103,7 @@ function reverseBranches(
 ): Replacement {
   const captured = [...new Set(branchesOf(op).flatMap(capturesOf))];
   const inputs = captured.flatMap((value) => {
-    const tangent = context.hasTangent(value)
-      ? context.tangent(value)
-      : undefined;
+    const tangent = context.hasTangent(value) ? context.tangent(value) : undefined;
     return tangent === undefined ? [] : [tangent];
   });
   const inputTypes = inputs.map(typeOfValue);
@@ -150,19 +136,13 @@ function reverseBranches(
   );
   const all = branch(context.builder, op, regions);
   const count = op.results.length;
-  const kept = new Map(
-    residuals.map(({ value }, i) => [value, required(all[count + i])]),
-  );
+  const kept = new Map(residuals.map(({ value }, i) => [value, required(all[count + i])]));
   const map: BackwardMap = {
     outputs: outputTypes,
     transpose: (builder, cotangents) => {
-      const given = outputTypes.map(
-        (type, i) => cotangents[i] ?? zerosOf(builder, type),
-      );
+      const given = outputTypes.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
       const back = maps.map(({ transpose }) =>
-        builder.region([], (inner) =>
-          inlineWith(inner, transpose, given, kept),
-        ),
+        builder.region([], (inner) => inlineWith(inner, transpose, given, kept)),
       );
       return branch(builder, op, back);
     },
@@ -171,8 +151,6 @@ function reverseBranches(
   const tangents = op.results.map((_, i) => outputs[active.indexOf(i)]);
   return {
     results: all.slice(0, count),
-    tangents: tangents.map((each, i) =>
-      active.includes(i) ? each : undefined,
-    ),
+    tangents: tangents.map((each, i) => (active.includes(i) ? each : undefined)),
   };
 }

@@ -33,11 +33,7 @@ import { padOf, required, scaling, single } from "./maps.ts";
 import type { LinearMap } from "./linear.ts";
 import { through } from "./through.ts";
 
-function complexOf(
-  builder: GraphBuilder,
-  real: GraphValue,
-  imaginary: GraphValue,
-): GraphValue {
+function complexOf(builder: GraphBuilder, real: GraphValue, imaginary: GraphValue): GraphValue {
   return builder.one("stablehlo.complex", { lhs: real, rhs: imaginary }, {});
 }
 
@@ -50,10 +46,7 @@ function imaginaryOf(builder: GraphBuilder, operand: GraphValue): GraphValue {
 }
 
 /** The conjugate of complex numbers; real ones as they are. */
-export function conjugate(
-  builder: GraphBuilder,
-  operand: GraphValue,
-): GraphValue {
+export function conjugate(builder: GraphBuilder, operand: GraphValue): GraphValue {
   if (!isComplexElement(typeOfValue(operand).element)) return operand;
   return complexOf(
     builder,
@@ -75,9 +68,7 @@ function realPart(type: TensorType): LinearMap {
       (_, tangent) => tangent,
       (_, c) => c,
     );
-  return single(partType(type), realOf, (builder, c) =>
-    complexOf(builder, c, like(builder, c, 0)),
-  );
+  return single(partType(type), realOf, (builder, c) => complexOf(builder, c, like(builder, c, 0)));
 }
 
 function imaginaryPart(type: TensorType): LinearMap {
@@ -86,9 +77,8 @@ function imaginaryPart(type: TensorType): LinearMap {
   );
 }
 
-type OfOne<
-  K extends "stablehlo.real" | "stablehlo.imag" | "chlo.conj" | "stablehlo.abs",
-> = JvpRule<K>;
+type OfOne<K extends "stablehlo.real" | "stablehlo.imag" | "chlo.conj" | "stablehlo.abs"> =
+  JvpRule<K>;
 
 export const realRule: OfOne<"stablehlo.real"> = (op, context) => [
   context.map(context.tangent(op.operands.operand), () =>
@@ -100,19 +90,13 @@ export const realRule: OfOne<"stablehlo.real"> = (op, context) => [
 export const imaginaryRule: OfOne<"stablehlo.imag"> = (op, context) => {
   const type = typeOfValue(op.operands.operand);
   if (!isComplexElement(type.element)) return [undefined];
-  return [
-    context.map(context.tangent(op.operands.operand), () =>
-      imaginaryPart(type),
-    ),
-  ];
+  return [context.map(context.tangent(op.operands.operand), () => imaginaryPart(type))];
 };
 
 export const conjugateRule: OfOne<"chlo.conj"> = (op, context) => {
   const type = typeOfValue(op.operands.operand);
   return [
-    context.map(context.tangent(op.operands.operand), () =>
-      single(type, conjugate, conjugate),
-    ),
+    context.map(context.tangent(op.operands.operand), () => single(type, conjugate, conjugate)),
   ];
 };
 
@@ -125,11 +109,7 @@ export const complexRule: JvpRule<"stablehlo.complex"> = (op, context) => {
   return [
     context.sum([
       context.map(context.tangent(lhs), () =>
-        single(
-          to,
-          (builder, t) => complexOf(builder, t, zero(builder)),
-          realOf,
-        ),
+        single(to, (builder, t) => complexOf(builder, t, zero(builder)), realOf),
       ),
       context.map(context.tangent(rhs), () =>
         single(
@@ -149,9 +129,7 @@ export const absRule: OfOne<"stablehlo.abs"> = (op, context) => {
   const tangent = context.tangent(z);
   const type = typeOfValue(z);
   if (!isComplexElement(type.element))
-    return [
-      context.map(tangent, () => scaling(unary(builder, "stablehlo.sign", z))),
-    ];
+    return [context.map(tangent, () => scaling(unary(builder, "stablehlo.sign", z)))];
   const turned = context.map(tangent, () => {
     const size = required(op.results[0]);
     const isZero = compare(builder, "EQ", size, like(builder, size, 0));
@@ -163,21 +141,12 @@ export const absRule: OfOne<"stablehlo.abs"> = (op, context) => {
 };
 
 /** z / |z| of complex numbers; the sign of a real number does not change. */
-export function signRule(
-  op: GraphOp<"stablehlo.sign">,
-  context: JvpContext,
-): readonly Tangent[] {
+export function signRule(op: GraphOp<"stablehlo.sign">, context: JvpContext): readonly Tangent[] {
   const { operand } = op.operands;
   if (!isComplexElement(typeOfValue(operand).element)) return [undefined];
   return through(op, context, (builder) => {
     const size = unary(builder, "stablehlo.abs", operand);
-    return [
-      divide(
-        builder,
-        operand,
-        complexOf(builder, size, like(builder, size, 0)),
-      ),
-    ];
+    return [divide(builder, operand, complexOf(builder, size, like(builder, size, 0)))];
   });
 }
 
@@ -193,11 +162,7 @@ function fourierOf(
 }
 
 /** How often each of the first half of a spectrum occurs in the whole, over the number of all elements. */
-function shares(
-  builder: GraphBuilder,
-  type: TensorType,
-  lengths: readonly number[],
-): GraphValue {
+function shares(builder: GraphBuilder, type: TensorType, lengths: readonly number[]): GraphValue {
   const last = lengths.at(-1) ?? 1;
   const half = type.shape.at(-1) ?? 1;
   const isComplexDouble = type.element === "complex<f64>";
@@ -221,9 +186,7 @@ function realFourierBack(
   const { shape } = typeOfValue(cotangent);
   const none = shape.map(() => 0);
   const missing = (lengths.at(-1) ?? 1) - (shape.at(-1) ?? 1);
-  const high = shape.map((_, axis) =>
-    axis === shape.length - 1 ? missing : 0,
-  );
+  const high = shape.map((_, axis) => (axis === shape.length - 1 ? missing : 0));
   const whole = padOf(builder, cotangent, none, high, none);
   return realOf(builder, fourierOf(builder, whole, "FFT", lengths));
 }
@@ -238,8 +201,7 @@ export const fourierRule: JvpRule<"stablehlo.fft"> = (op, context) => {
     // The matrix of a whole transform is its own transpose.
     FFT: apply,
     IFFT: apply,
-    RFFT: (builder: GraphBuilder, c: GraphValue) =>
-      realFourierBack(builder, c, lengths),
+    RFFT: (builder: GraphBuilder, c: GraphValue) => realFourierBack(builder, c, lengths),
     IRFFT: (builder: GraphBuilder, c: GraphValue) =>
       multiply(
         builder,
@@ -247,9 +209,5 @@ export const fourierRule: JvpRule<"stablehlo.fft"> = (op, context) => {
         shares(builder, from, lengths),
       ),
   };
-  return [
-    context.map(context.tangent(op.operands.operand), () =>
-      single(to, apply, backs[kind]),
-    ),
-  ];
+  return [context.map(context.tangent(op.operands.operand), () => single(to, apply, backs[kind]))];
 };

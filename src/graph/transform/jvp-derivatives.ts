@@ -32,14 +32,12 @@ export function customVjpJvp(
   if (captured.some((value) => context.hasTangent(value)))
     throw new TilewrightError({
       code: "TW9204",
-      message:
-        "a function with a derivative of its own uses a value that is differentiated",
+      message: "a function with a derivative of its own uses a value that is differentiated",
       location: op.location,
       expected: "such values as arguments of the function",
       found: op.name === "" ? op.kind : op.name,
     });
-  if (!inputs.some((value) => context.hasTangent(value)))
-    return unchanged(op, context);
+  if (!inputs.some((value) => context.hasTangent(value))) return unchanged(op, context);
   if (context.mode.kind === "forward") {
     context.builder.append(op);
     return { results: op.results, tangents: refused(op, context) };
@@ -55,9 +53,7 @@ export function customVjpJvp(
     {
       outputs,
       transpose: (builder, cotangents) => {
-        const given = outputs.map(
-          (type, i) => cotangents[i] ?? zerosOf(builder, type),
-        );
+        const given = outputs.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
         return inlineRegion(builder, backward, [...residuals, ...given]).filter(
           (_, i) => tangents[i] !== undefined,
         );
@@ -68,22 +64,16 @@ export function customVjpJvp(
   const next = found[Symbol.iterator]();
   return {
     results: all.slice(0, count),
-    tangents: op.results.map((value) =>
-      isDifferentiable(value) ? next.next().value : undefined,
-    ),
+    tangents: op.results.map((value) => (isDifferentiable(value) ? next.next().value : undefined)),
   };
 }
 
 /** Whether the results of an op of a checkpoint's body are kept. */
-function isKept(
-  op: AnyGraphOp,
-  { policy, names }: Checkpoint["attributes"],
-): boolean {
+function isKept(op: AnyGraphOp, { policy, names }: Checkpoint["attributes"]): boolean {
   if (policy === "names")
     return op.kind === "tilewright.name" && names.includes(op.attributes.name);
   if (op.kind !== "stablehlo.dot_general" || policy === "nothing") return false;
-  const { lhs_batching_dimensions: batch } =
-    op.attributes.dot_dimension_numbers;
+  const { lhs_batching_dimensions: batch } = op.attributes.dot_dimension_numbers;
   return policy === "dots" || batch.length === 0;
 }
 
@@ -120,9 +110,7 @@ function linearized(
       substitution.set(value, replacement ?? result);
     }
   }
-  const outputs = results.map((value) =>
-    context.tangent(substitution.get(value) ?? value),
-  );
+  const outputs = results.map((value) => context.tangent(substitution.get(value) ?? value));
   return { map: reverseOf(context).toMap(tangents, outputs), outputs };
 }
 
@@ -131,15 +119,10 @@ function behindBarrier(
   builder: GraphBuilder,
   operand: readonly GraphValue[],
 ): readonly GraphValue[] {
-  return operand.length === 0
-    ? []
-    : builder.add("stablehlo.optimization_barrier", { operand }, {});
+  return operand.length === 0 ? [] : builder.add("stablehlo.optimization_barrier", { operand }, {});
 }
 
-export function checkpointJvp(
-  op: Checkpoint,
-  context: JvpContext,
-): Replacement {
+export function checkpointJvp(op: Checkpoint, context: JvpContext): Replacement {
   const { inputs } = op.operands;
   const { body } = op.regions;
   const active = inputs.map((value) => context.hasTangent(value));
@@ -165,16 +148,8 @@ export function checkpointJvp(
       ...inputs,
       ...saved.map((value) => required(substitution.get(value))),
     ]);
-    const kept = new Map(
-      saved.map((value, i) => [value, required(given[inputs.length + i])]),
-    );
-    return linearized(
-      op,
-      context.inner(builder, new ReverseMode()),
-      given,
-      active,
-      kept,
-    );
+    const kept = new Map(saved.map((value, i) => [value, required(given[inputs.length + i])]));
+    return linearized(op, context.inner(builder, new ReverseMode()), given, active, kept);
   };
   // Which results have tangents is known once the maps are there; these are not used.
   const { outputs } = again(new GraphBuilder());
@@ -187,16 +162,13 @@ export function checkpointJvp(
   const found = reverseOf(context).linear(
     {
       outputs: types,
-      transpose: (builder, cotangents) =>
-        again(builder).map.transpose(builder, cotangents),
+      transpose: (builder, cotangents) => again(builder).map.transpose(builder, cotangents),
     },
     tangents,
   );
   const next = found[Symbol.iterator]();
   return {
     results,
-    tangents: outputs.map((each) =>
-      each === undefined ? undefined : next.next().value,
-    ),
+    tangents: outputs.map((each) => (each === undefined ? undefined : next.next().value)),
   };
 }

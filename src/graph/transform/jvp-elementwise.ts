@@ -31,14 +31,7 @@ import {
   realRule,
   signRule,
 } from "./jvp-complex.ts";
-import {
-  conversion,
-  negation,
-  required,
-  scaling,
-  selection,
-  single,
-} from "./maps.ts";
+import { conversion, negation, required, scaling, selection, single } from "./maps.ts";
 import { refused, zero } from "./refusal.ts";
 import { through } from "./through.ts";
 
@@ -75,11 +68,7 @@ function one({ builder, x }: Place): GraphValue {
 }
 
 /** 1 + s · v². */
-function onePlusSquare(
-  place: Place,
-  value: GraphValue,
-  sign: 1 | -1,
-): GraphValue {
+function onePlusSquare(place: Place, value: GraphValue, sign: 1 | -1): GraphValue {
   const square = multiply(place.builder, value, value);
   const combine = sign === 1 ? addValues : subtract;
   return combine(place.builder, one(place), square);
@@ -116,20 +105,11 @@ function partials(
 /** 1, 0, or a half at ties, as a number of the operands' type. */
 function share(
   direction: "GT" | "LT",
-): (place: {
-  builder: GraphBuilder;
-  x: GraphValue;
-  y: GraphValue;
-}) => GraphValue {
+): (place: { builder: GraphBuilder; x: GraphValue; y: GraphValue }) => GraphValue {
   return ({ builder, x, y }) => {
     const wins = compare(builder, direction, x, y);
     const ties = compare(builder, "EQ", x, y);
-    const half = select(
-      builder,
-      ties,
-      like(builder, x, 0.5),
-      like(builder, x, 0),
-    );
+    const half = select(builder, ties, like(builder, x, 0.5), like(builder, x, 0));
     return select(builder, wins, like(builder, x, 1), half);
   };
 }
@@ -141,17 +121,12 @@ function extreme(direction: "GT" | "LT") {
 }
 
 const addRule: JvpRule<"stablehlo.add"> = (op, context) => [
-  context.sum([
-    context.tangent(op.operands.lhs),
-    context.tangent(op.operands.rhs),
-  ]),
+  context.sum([context.tangent(op.operands.lhs), context.tangent(op.operands.rhs)]),
 ];
 
 const subtractRule: JvpRule<"stablehlo.subtract"> = (op, context) => {
   const right = context.tangent(op.operands.rhs);
-  const negated = context.map(right, () =>
-    negation(typeOfValue(op.operands.rhs)),
-  );
+  const negated = context.map(right, () => negation(typeOfValue(op.operands.rhs)));
   return [context.sum([context.tangent(op.operands.lhs), negated])];
 };
 
@@ -159,11 +134,7 @@ const convertRule: JvpRule<"stablehlo.convert"> = (op, context) => {
   const tangent = context.tangent(op.operands.operand);
   const to = typeOfValue(required(op.results[0]));
   if (!isDifferentiable(required(op.results[0]))) return [undefined];
-  return [
-    context.map(tangent, () =>
-      conversion(typeOfValue(op.operands.operand), to),
-    ),
-  ];
+  return [context.map(tangent, () => conversion(typeOfValue(op.operands.operand), to))];
 };
 
 const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
@@ -175,10 +146,7 @@ const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
     onTrue: tangents[0] !== undefined,
     onFalse: tangents[1] !== undefined,
   };
-  return context.mode.linear(
-    selection(pred, typeOfValue(onTrue), active),
-    present,
-  );
+  return context.mode.linear(selection(pred, typeOfValue(onTrue), active), present);
 };
 
 /** Inside the bounds the operand's tangent, outside the bound's. */
@@ -206,18 +174,11 @@ const clampRule: JvpRule<"stablehlo.clamp"> = (op, context) => {
   ];
 };
 
-const reducePrecisionRule: JvpRule<"stablehlo.reduce_precision"> = (
-  op,
-  context,
-) => {
+const reducePrecisionRule: JvpRule<"stablehlo.reduce_precision"> = (op, context) => {
   const round = (builder: GraphBuilder, operand: GraphValue): GraphValue =>
     builder.one("stablehlo.reduce_precision", { operand }, op.attributes);
   const type = typeOfValue(op.operands.operand);
-  return [
-    context.map(context.tangent(op.operands.operand), () =>
-      single(type, round, round),
-    ),
-  ];
+  return [context.map(context.tangent(op.operands.operand), () => single(type, round, round))];
 };
 
 /** y · x^(y - 1), and log(x) · x^y, which is 0 where x is 0. */
@@ -226,12 +187,7 @@ const powerRule = partials(
     multiply(
       builder,
       y,
-      binary(
-        builder,
-        "stablehlo.power",
-        x,
-        subtract(builder, y, like(builder, y, 1)),
-      ),
+      binary(builder, "stablehlo.power", x, subtract(builder, y, like(builder, y, 1))),
     ),
   ({ builder, x, z }) => {
     const atZero = compare(builder, "EQ", x, like(builder, x, 0));
@@ -242,15 +198,10 @@ const powerRule = partials(
 
 const atan2Rule = partials(
   ({ builder, x, y }) => divide(builder, y, hypotenuse(builder, x, y)),
-  ({ builder, x, y }) =>
-    negate(builder, divide(builder, x, hypotenuse(builder, x, y))),
+  ({ builder, x, y }) => negate(builder, divide(builder, x, hypotenuse(builder, x, y))),
 );
 
-function hypotenuse(
-  builder: GraphBuilder,
-  x: GraphValue,
-  y: GraphValue,
-): GraphValue {
+function hypotenuse(builder: GraphBuilder, x: GraphValue, y: GraphValue): GraphValue {
   return addValues(builder, multiply(builder, x, x), multiply(builder, y, y));
 }
 
@@ -260,11 +211,7 @@ const remainderRule = partials(
   ({ builder, x, y }) => {
     const quotient = divide(builder, x, y);
     const sign = unary(builder, "stablehlo.sign", quotient);
-    const size = unary(
-      builder,
-      "stablehlo.floor",
-      unary(builder, "stablehlo.abs", quotient),
-    );
+    const size = unary(builder, "stablehlo.floor", unary(builder, "stablehlo.abs", quotient));
     return negate(builder, multiply(builder, sign, size));
   },
 );
@@ -280,32 +227,18 @@ const unaryRules = {
   "stablehlo.exponential_minus_one": derivative((place) =>
     addValues(place.builder, place.y, one(place)),
   ),
-  "stablehlo.log": derivative((place) =>
-    divide(place.builder, one(place), place.x),
-  ),
+  "stablehlo.log": derivative((place) => divide(place.builder, one(place), place.x)),
   "stablehlo.log_plus_one": derivative((place) =>
-    divide(
-      place.builder,
-      one(place),
-      addValues(place.builder, one(place), place.x),
-    ),
+    divide(place.builder, one(place), addValues(place.builder, one(place), place.x)),
   ),
   "stablehlo.logistic": derivative((place) =>
-    multiply(
-      place.builder,
-      place.y,
-      subtract(place.builder, one(place), place.y),
-    ),
+    multiply(place.builder, place.y, subtract(place.builder, one(place), place.y)),
   ),
   "stablehlo.rsqrt": derivative(({ builder, x, y }) =>
     scaled(builder, divide(builder, y, x), -0.5),
   ),
-  "stablehlo.sine": derivative(({ builder, x }) =>
-    unary(builder, "stablehlo.cosine", x),
-  ),
-  "stablehlo.sqrt": derivative(({ builder, y }) =>
-    divide(builder, like(builder, y, 0.5), y),
-  ),
+  "stablehlo.sine": derivative(({ builder, x }) => unary(builder, "stablehlo.cosine", x)),
+  "stablehlo.sqrt": derivative(({ builder, y }) => divide(builder, like(builder, y, 0.5), y)),
   "stablehlo.tan": derivative((place) => onePlusSquare(place, place.y, 1)),
   "stablehlo.tanh": derivative((place) => onePlusSquare(place, place.y, -1)),
 };
@@ -364,20 +297,11 @@ export const elementwiseJvp: JvpRules<keyof typeof elementwiseOps> = {
 };
 
 /** scale · exp(s · v²). */
-function gaussian(
-  place: Place,
-  value: GraphValue,
-  scale: number,
-  sign: 1 | -1,
-): GraphValue {
+function gaussian(place: Place, value: GraphValue, scale: number, sign: 1 | -1): GraphValue {
   const { builder } = place;
   const square = multiply(builder, value, value);
   const exponent = sign === 1 ? square : negate(builder, square);
-  return scaled(
-    builder,
-    unary(builder, "stablehlo.exponential", exponent),
-    scale,
-  );
+  return scaled(builder, unary(builder, "stablehlo.exponential", exponent), scale);
 }
 
 function rsqrtOf(place: Place, value: GraphValue): GraphValue {
@@ -401,12 +325,8 @@ const chloUnary = {
     negate(place.builder, rsqrtOf(place, onePlusSquare(place, place.x, -1))),
   ),
   "chlo.acosh": derivative((place) => rsqrtOf(place, squareMinusOne(place))),
-  "chlo.asin": derivative((place) =>
-    rsqrtOf(place, onePlusSquare(place, place.x, -1)),
-  ),
-  "chlo.asinh": derivative((place) =>
-    rsqrtOf(place, onePlusSquare(place, place.x, 1)),
-  ),
+  "chlo.asin": derivative((place) => rsqrtOf(place, onePlusSquare(place, place.x, -1))),
+  "chlo.asinh": derivative((place) => rsqrtOf(place, onePlusSquare(place, place.x, 1))),
   "chlo.atan": derivative((place) =>
     divide(place.builder, one(place), onePlusSquare(place, place.x, 1)),
   ),
@@ -416,18 +336,10 @@ const chloUnary = {
   "chlo.cosh": derivative(({ builder, x }) => unary(builder, "chlo.sinh", x)),
   "chlo.sinh": derivative(({ builder, x }) => unary(builder, "chlo.cosh", x)),
   "chlo.digamma": derivative((place) => polygamma(place, 1)),
-  "chlo.lgamma": derivative(({ builder, x }) =>
-    unary(builder, "chlo.digamma", x),
-  ),
-  "chlo.erf": derivative((place) =>
-    gaussian(place, place.x, twoOverRootPi, -1),
-  ),
-  "chlo.erfc": derivative((place) =>
-    gaussian(place, place.x, -twoOverRootPi, -1),
-  ),
-  "chlo.erf_inv": derivative((place) =>
-    gaussian(place, place.y, 1 / twoOverRootPi, 1),
-  ),
+  "chlo.lgamma": derivative(({ builder, x }) => unary(builder, "chlo.digamma", x)),
+  "chlo.erf": derivative((place) => gaussian(place, place.x, twoOverRootPi, -1)),
+  "chlo.erfc": derivative((place) => gaussian(place, place.x, -twoOverRootPi, -1)),
+  "chlo.erf_inv": derivative((place) => gaussian(place, place.y, 1 / twoOverRootPi, 1)),
   "chlo.square": derivative(({ builder, x }) => scaled(builder, x, 2)),
   "chlo.tan": derivative((place) => onePlusSquare(place, place.y, 1)),
 };

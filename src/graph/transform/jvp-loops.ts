@@ -83,14 +83,9 @@ function bodyWith(
     builder,
     mode === "forward" ? new ForwardMode(builder) : new ReverseMode(),
   );
-  const tangentParameters = active.map((i) =>
-    graphValue(required(body.parameters[i]).type),
-  );
+  const tangentParameters = active.map((i) => graphValue(required(body.parameters[i]).type));
   for (const [place, i] of active.entries())
-    inner.setTangent(
-      required(body.parameters[i]),
-      required(tangentParameters[place]),
-    );
+    inner.setTangent(required(body.parameters[i]), required(tangentParameters[place]));
   const results = inner.run(body.ops, body.results);
   const outputs = results.map((value) => inner.tangent(value));
   return { context: inner, tangentParameters, results, outputs };
@@ -98,16 +93,11 @@ function bodyWith(
 
 /** The carried values that get a tangent at the start or in the course of the loop. */
 function activeCarries(op: While, context: JvpContext): readonly number[] {
-  let active = op.operands.operand.flatMap((value, i) =>
-    context.hasTangent(value) ? [i] : [],
-  );
+  let active = op.operands.operand.flatMap((value, i) => (context.hasTangent(value) ? [i] : []));
   for (;;) {
     const { outputs } = bodyWith(op, context, active, context.mode.kind);
     const grown = op.operands.operand.flatMap((value, i) =>
-      active.includes(i) ||
-      (outputs[i] !== undefined && isDifferentiable(value))
-        ? [i]
-        : [],
+      active.includes(i) || (outputs[i] !== undefined && isDifferentiable(value)) ? [i] : [],
     );
     if (grown.length === active.length) return active;
     active = grown;
@@ -119,9 +109,7 @@ function tangentOrZero(context: JvpContext, value: GraphValue): GraphValue {
 }
 
 export function whileJvp(op: While, context: JvpContext): Replacement {
-  const captured = capturesOf(op.regions.body).filter((value) =>
-    context.hasTangent(value),
-  );
+  const captured = capturesOf(op.regions.body).filter((value) => context.hasTangent(value));
   const carriesTangents = [...op.operands.operand, ...captured].some((value) =>
     context.hasTangent(value),
   );
@@ -151,41 +139,27 @@ function atPlaces(
   return Array.from({ length: count }, (_, i) => tangents[active.indexOf(i)]);
 }
 
-function forwardLoop(
-  op: While,
-  context: JvpContext,
-  active: readonly number[],
-): Replacement {
+function forwardLoop(op: While, context: JvpContext, active: readonly number[]): Replacement {
   const { cond } = op.regions;
   const body = bodyWith(op, context, active, "forward");
   const { builder } = body.context;
   const outputs = active.map(
-    (i) =>
-      body.outputs[i] ??
-      zerosOf(builder, typeOfValue(required(body.results[i]))),
+    (i) => body.outputs[i] ?? zerosOf(builder, typeOfValue(required(body.results[i]))),
   );
-  const inits = active.map((i) =>
-    tangentOrZero(context, required(op.operands.operand[i])),
-  );
+  const inits = active.map((i) => tangentOrZero(context, required(op.operands.operand[i])));
   const regions = {
     cond: graphRegion(
       [...cond.parameters, ...inits.map(({ type }) => graphValue(type))],
       cond.ops,
       cond.results,
     ),
-    body: graphRegion(
-      [...op.regions.body.parameters, ...body.tangentParameters],
-      builder.ops,
-      [...body.results, ...outputs],
-    ),
+    body: graphRegion([...op.regions.body.parameters, ...body.tangentParameters], builder.ops, [
+      ...body.results,
+      ...outputs,
+    ]),
   };
   const operand = [...op.operands.operand, ...inits];
-  const all = context.builder.add(
-    "stablehlo.while",
-    { operand },
-    {},
-    { regions, extra: op.extra },
-  );
+  const all = context.builder.add("stablehlo.while", { operand }, {}, { regions, extra: op.extra });
   const count = op.results.length;
   return {
     results: all.slice(0, count),
@@ -195,11 +169,7 @@ function forwardLoop(
 
 const counterType = tensorType("i32", []);
 
-function startsAt(
-  builder: GraphBuilder,
-  index: GraphValue,
-  rank: number,
-): readonly GraphValue[] {
+function startsAt(builder: GraphBuilder, index: GraphValue, rank: number): readonly GraphValue[] {
   const zero = splatOf(builder, counterType, 0);
   return [index, ...Array.from({ length: rank }, () => zero)];
 }
@@ -223,9 +193,7 @@ function stackingLoop(
   const inner = body.context.builder;
   const outer = context.builder;
   const index = graphValue(counterType);
-  const stacks = residuals.map((value) =>
-    graphValue(stackType(typeOfValue(value), count)),
-  );
+  const stacks = residuals.map((value) => graphValue(stackType(typeOfValue(value), count)));
   const written = residuals.map((value, i) => {
     const { shape } = typeOfValue(value);
     const update = reshape(inner, value, [1, ...shape]);
@@ -258,12 +226,7 @@ function stackingLoop(
     ...stacks.map((value) => zerosOf(outer, typeOfValue(value))),
   ];
   const operand = [...op.operands.operand, ...inits];
-  const all = outer.add(
-    "stablehlo.while",
-    { operand },
-    {},
-    { regions, extra: op.extra },
-  );
+  const all = outer.add("stablehlo.while", { operand }, {}, { regions, extra: op.extra });
   const carried = op.results.length;
   return { results: all.slice(0, carried), stacks: all.slice(carried + 1) };
 }
@@ -298,9 +261,7 @@ function mapLoop(
     return [next, ...inlineWith(inner, region, carried, residuals)];
   });
   const operand = [splatOf(builder, counterType, 0), ...inputs];
-  return builder
-    .add("stablehlo.while", { operand }, {}, { regions: { cond, body } })
-    .slice(1);
+  return builder.add("stablehlo.while", { operand }, {}, { regions: { cond, body } }).slice(1);
 }
 
 function loopMap(
@@ -309,42 +270,30 @@ function loopMap(
   stacks: readonly GraphValue[],
   count: number,
 ): BackwardMap {
-  const stacked = new Map(
-    maps.residuals.map((value, i) => [value, required(stacks[i])]),
-  );
+  const stacked = new Map(maps.residuals.map((value, i) => [value, required(stacks[i])]));
   return {
     outputs: types,
     transpose: (builder, cotangents) => {
-      const given = types.map(
-        (type, i) => cotangents[i] ?? zerosOf(builder, type),
-      );
+      const given = types.map((type, i) => cotangents[i] ?? zerosOf(builder, type));
       return mapLoop(builder, maps.transpose, given, stacked, count);
     },
   };
 }
 
-function reverseLoop(
-  op: While,
-  context: JvpContext,
-  active: readonly number[],
-): Replacement {
+function reverseLoop(op: While, context: JvpContext, active: readonly number[]): Replacement {
   const count = tripCount(op, context.constants);
   if (count === undefined)
     throw new TilewrightError({
       code: "TW9202",
-      message:
-        "the number of trips of a loop is not known, so it has no reverse derivative",
+      message: "the number of trips of a loop is not known, so it has no reverse derivative",
       location: op.location,
-      expected:
-        "a counter that starts at a constant, grows by one and is compared with one",
+      expected: "a counter that starts at a constant, grows by one and is compared with one",
       found: op.name === "" ? "stablehlo.while" : op.name,
     });
   const body = bodyWith(op, context, active, "reverse");
   const mode = reverseOf(body.context);
   const chosen = active.map((i) => body.outputs[i]);
-  const types = active.map((i) =>
-    typeOfValue(required(op.operands.operand[i])),
-  );
+  const types = active.map((i) => typeOfValue(required(op.operands.operand[i])));
   const maps = regionMap(
     body.context.builder,
     mode.toMap(body.tangentParameters, chosen),
@@ -352,13 +301,7 @@ function reverseLoop(
     types.map((type, i) => ({ type, present: chosen[i] !== undefined })),
     definedBy(op.regions.body.parameters, body.context.builder.ops),
   );
-  const { results, stacks } = stackingLoop(
-    op,
-    context,
-    body,
-    maps.residuals,
-    count,
-  );
+  const { results, stacks } = stackingLoop(op, context, body, maps.residuals, count);
   const inputs = active.map((i) => required(op.operands.operand[i]));
   const map = loopMap(maps, types, stacks, count);
   return {
@@ -384,9 +327,7 @@ function backwardOf(
     {
       outputs: map.outputs,
       transpose: (builder, cotangents) =>
-        map
-          .transpose(builder, cotangents)
-          .filter((_, i) => tangents[i] !== undefined),
+        map.transpose(builder, cotangents).filter((_, i) => tangents[i] !== undefined),
     },
     present,
   );

@@ -21,11 +21,7 @@ import {
 } from "./arithmetic.ts";
 import type { JvpContext, JvpRule, JvpRules, Tangent } from "./context.ts";
 import { convolutionMap } from "./convolution-maps.ts";
-import {
-  expandGradient,
-  expandInference,
-  expandTraining,
-} from "./expand/batch-norm.ts";
+import { expandGradient, expandInference, expandTraining } from "./expand/batch-norm.ts";
 import { expandMap, expandReduce, expandReduceWindow } from "./expand/folds.ts";
 import { expandMultiplying, expandReplacing } from "./expand/scatter.ts";
 import { fourierRule } from "./jvp-complex.ts";
@@ -52,28 +48,18 @@ import { through } from "./through.ts";
 import { scatterAdding } from "./scatter-maps.ts";
 import { picking, placing, windowSumming } from "./window-maps.ts";
 
-type OneOperand = GraphOp<
-  "stablehlo.reshape" | "stablehlo.transpose" | "stablehlo.slice"
->;
+type OneOperand = GraphOp<"stablehlo.reshape" | "stablehlo.transpose" | "stablehlo.slice">;
 
 /** The rule of an op that is linear in its one operand. */
 function linear<
   Op extends
     | OneOperand
-    | GraphOp<
-        | "stablehlo.broadcast_in_dim"
-        | "stablehlo.reverse"
-        | "stablehlo.broadcast"
-      >,
+    | GraphOp<"stablehlo.broadcast_in_dim" | "stablehlo.reverse" | "stablehlo.broadcast">,
 >(map: (op: Op, from: TensorType, to: TensorType) => LinearMap) {
   return (op: Op, context: JvpContext): readonly Tangent[] => {
     const { operand } = op.operands;
     const to = typeOfValue(required(op.results[0]));
-    return [
-      context.map(context.tangent(operand), () =>
-        map(op, typeOfValue(operand), to),
-      ),
-    ];
+    return [context.map(context.tangent(operand), () => map(op, typeOfValue(operand), to))];
   };
 }
 
@@ -85,10 +71,7 @@ function several(
 ): readonly Tangent[] {
   const present = tangents.filter((each) => each !== undefined);
   if (present.length === 0) return [undefined];
-  return context.mode.linear(
-    map(tangents.map((each) => each !== undefined)),
-    present,
-  );
+  return context.mode.linear(map(tangents.map((each) => each !== undefined)), present);
 }
 
 const padRule: JvpRule<"stablehlo.pad"> = (op, context) => {
@@ -101,12 +84,7 @@ const padRule: JvpRule<"stablehlo.pad"> = (op, context) => {
   const to = typeOfValue(required(op.results[0]));
   const tangents = [context.tangent(operand), context.tangent(value)];
   return several(context, tangents, ([first = false, second = false]) =>
-    padding(
-      typeOfValue(operand),
-      to,
-      { low, high, interior },
-      { operand: first, value: second },
-    ),
+    padding(typeOfValue(operand), to, { low, high, interior }, { operand: first, value: second }),
   );
 };
 
@@ -123,16 +101,11 @@ const dynamicSliceRule: JvpRule<"stablehlo.dynamic_slice"> = (op, context) => {
   const { operand, start_indices: starts } = op.operands;
   const to = typeOfValue(required(op.results[0]));
   return [
-    context.map(context.tangent(operand), () =>
-      dynamicSlicing(typeOfValue(operand), to, starts),
-    ),
+    context.map(context.tangent(operand), () => dynamicSlicing(typeOfValue(operand), to, starts)),
   ];
 };
 
-const dynamicUpdateRule: JvpRule<"stablehlo.dynamic_update_slice"> = (
-  op,
-  context,
-) => {
+const dynamicUpdateRule: JvpRule<"stablehlo.dynamic_update_slice"> = (op, context) => {
   const { operand, update, start_indices: starts } = op.operands;
   const tangents = [context.tangent(operand), context.tangent(update)];
   return several(context, tangents, ([first = false, second = false]) =>
@@ -194,21 +167,13 @@ const scatterRule: JvpRule<"stablehlo.scatter"> = (op, context) => {
 export const shapeJvp: JvpRules<keyof typeof shapeOps> = {
   "stablehlo.constant": zero,
   "stablehlo.iota": zero,
-  "stablehlo.broadcast_in_dim": linear<GraphOp<"stablehlo.broadcast_in_dim">>(
-    (op, from, to) =>
-      broadcasting(from, to, op.attributes.broadcast_dimensions),
+  "stablehlo.broadcast_in_dim": linear<GraphOp<"stablehlo.broadcast_in_dim">>((op, from, to) =>
+    broadcasting(from, to, op.attributes.broadcast_dimensions),
   ),
-  "stablehlo.broadcast": linear<GraphOp<"stablehlo.broadcast">>(
-    (op, from, to) =>
-      broadcasting(
-        from,
-        to,
-        range(op.attributes.broadcast_sizes.length, from.shape.length),
-      ),
+  "stablehlo.broadcast": linear<GraphOp<"stablehlo.broadcast">>((op, from, to) =>
+    broadcasting(from, to, range(op.attributes.broadcast_sizes.length, from.shape.length)),
   ),
-  "stablehlo.reshape": linear<GraphOp<"stablehlo.reshape">>((_, from, to) =>
-    reshaping(from, to),
-  ),
+  "stablehlo.reshape": linear<GraphOp<"stablehlo.reshape">>((_, from, to) => reshaping(from, to)),
   "stablehlo.transpose": linear<GraphOp<"stablehlo.transpose">>((op, _, to) =>
     permutation(to, op.attributes.permutation),
   ),
@@ -216,11 +181,7 @@ export const shapeJvp: JvpRules<keyof typeof shapeOps> = {
     reversal(to, op.attributes.dimensions),
   ),
   "stablehlo.slice": linear<GraphOp<"stablehlo.slice">>((op, from, to) => {
-    const {
-      start_indices: starts,
-      limit_indices: limits,
-      strides,
-    } = op.attributes;
+    const { start_indices: starts, limit_indices: limits, strides } = op.attributes;
     return slicing(from, to, starts, limits, strides);
   }),
   "stablehlo.concatenate": concatenateRule,
@@ -245,12 +206,8 @@ const dotRule: JvpRule<"stablehlo.dot_general"> = (op, context) => {
   const to = typeOfValue(required(op.results[0]));
   return [
     context.sum([
-      context.map(context.tangent(lhs), () =>
-        dotMap("lhs", lhs, rhs, to, op.attributes),
-      ),
-      context.map(context.tangent(rhs), () =>
-        dotMap("rhs", lhs, rhs, to, op.attributes),
-      ),
+      context.map(context.tangent(lhs), () => dotMap("lhs", lhs, rhs, to, op.attributes)),
+      context.map(context.tangent(rhs), () => dotMap("rhs", lhs, rhs, to, op.attributes)),
     ]),
   ];
 };
@@ -259,16 +216,9 @@ const convolutionRule: JvpRule<"stablehlo.convolution"> = (op, context) => {
   const { lhs, rhs } = op.operands;
   if (op.attributes.window_reversal?.includes(true) === true)
     return through(op, context, (builder) => {
-      const { kernel_spatial_dimensions: spatial } =
-        op.attributes.dimension_numbers;
-      const dimensions = spatial.filter(
-        (_, i) => op.attributes.window_reversal?.[i] === true,
-      );
-      const turned = builder.one(
-        "stablehlo.reverse",
-        { operand: rhs },
-        { dimensions },
-      );
+      const { kernel_spatial_dimensions: spatial } = op.attributes.dimension_numbers;
+      const dimensions = spatial.filter((_, i) => op.attributes.window_reversal?.[i] === true);
+      const turned = builder.one("stablehlo.reverse", { operand: rhs }, { dimensions });
       return builder.add(
         "stablehlo.convolution",
         { lhs, rhs: turned },
@@ -279,12 +229,8 @@ const convolutionRule: JvpRule<"stablehlo.convolution"> = (op, context) => {
   const to = typeOfValue(required(op.results[0]));
   return [
     context.sum([
-      context.map(context.tangent(lhs), () =>
-        convolutionMap("lhs", lhs, rhs, to, op.attributes),
-      ),
-      context.map(context.tangent(rhs), () =>
-        convolutionMap("rhs", lhs, rhs, to, op.attributes),
-      ),
+      context.map(context.tangent(lhs), () => convolutionMap("lhs", lhs, rhs, to, op.attributes)),
+      context.map(context.tangent(rhs), () => convolutionMap("rhs", lhs, rhs, to, op.attributes)),
     ]),
   ];
 };
@@ -333,13 +279,8 @@ function extremeWeights(
 ): GraphValue {
   const { shape, element } = typeOfValue(operand);
   const kept = range(0, shape.length).filter((axis) => !axes.includes(axis));
-  const spread = (value: GraphValue): GraphValue =>
-    broadcastInDim(builder, value, shape, kept);
-  const hits = convert(
-    builder,
-    compare(builder, "EQ", operand, spread(result)),
-    element,
-  );
+  const spread = (value: GraphValue): GraphValue => broadcastInDim(builder, value, shape, kept);
+  const hits = convert(builder, compare(builder, "EQ", operand, spread(result)), element);
   return divide(builder, hits, spread(sum(builder, hits, axes)));
 }
 
@@ -350,8 +291,7 @@ const reduceRule: JvpRule<"stablehlo.reduce"> = (op, context) => {
   const pairwise = (): readonly Tangent[] =>
     through(op, context, (builder) => expandReduce(op, builder));
   const initHasTangent = inits.some((value) => context.hasTangent(value));
-  if (operand === undefined || others.length > 0 || initHasTangent)
-    return pairwise();
+  if (operand === undefined || others.length > 0 || initHasTangent) return pairwise();
   const tangent = context.tangent(operand);
   const result = required(op.results[0]);
   const from = typeOfValue(operand);
@@ -359,8 +299,7 @@ const reduceRule: JvpRule<"stablehlo.reduce"> = (op, context) => {
   const { dimensions } = op.attributes;
   if (kind === "stablehlo.add")
     return [context.map(tangent, () => summation(from, to, dimensions))];
-  if (kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum")
-    return pairwise();
+  if (kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") return pairwise();
   const weighted = context.map(tangent, () =>
     scaling(extremeWeights(context.builder, operand, result, dimensions)),
   );
@@ -383,26 +322,15 @@ const reduceWindowRule: JvpRule<"stablehlo.reduce_window"> = (op, context) => {
   const kind = combinerKind(op.regions.body);
   const placewise = (): readonly Tangent[] =>
     through(op, context, (builder) => expandReduceWindow(op, builder));
-  if (
-    operand === undefined ||
-    init === undefined ||
-    others.length > 0 ||
-    context.hasTangent(init)
-  )
+  if (operand === undefined || init === undefined || others.length > 0 || context.hasTangent(init))
     return placewise();
   const tangent = context.tangent(operand);
   const { attributes } = op;
   const result = typeOfValue(required(op.results[0]));
   if (kind === "stablehlo.add")
-    return [
-      context.map(tangent, () =>
-        windowSumming(typeOfValue(operand), result, attributes),
-      ),
-    ];
-  const plain =
-    isPlain(attributes.base_dilations) && isPlain(attributes.window_dilations);
-  if ((kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") || !plain)
-    return placewise();
+    return [context.map(tangent, () => windowSumming(typeOfValue(operand), result, attributes))];
+  const plain = isPlain(attributes.base_dilations) && isPlain(attributes.window_dilations);
+  if ((kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") || !plain) return placewise();
   const place = {
     operand,
     init,
@@ -414,28 +342,19 @@ const reduceWindowRule: JvpRule<"stablehlo.reduce_window"> = (op, context) => {
 };
 
 /** Linear in the source; the places do not change with the operand. */
-const selectAndScatterRule: JvpRule<"stablehlo.select_and_scatter"> = (
-  op,
-  context,
-) => {
+const selectAndScatterRule: JvpRule<"stablehlo.select_and_scatter"> = (op, context) => {
   const { operand, source, init_value: init } = op.operands;
   const [comparison] = op.regions.select.ops;
   const direction =
-    comparison?.kind === "stablehlo.compare" &&
-    op.regions.select.ops.length === 1
+    comparison?.kind === "stablehlo.compare" && op.regions.select.ops.length === 1
       ? comparison.attributes.comparison_direction
       : undefined;
   const adds = combinerKind(op.regions.scatter) === "stablehlo.add";
-  if (
-    (direction !== "GE" && direction !== "LE") ||
-    !adds ||
-    context.hasTangent(init)
-  )
+  if ((direction !== "GE" && direction !== "LE") || !adds || context.hasTangent(init))
     return refused(op, context);
   const { window_strides, padding: widths } = op.attributes;
   const rank = typeOfValue(operand).shape.length;
-  const window_dimensions =
-    op.attributes.window_dimensions ?? range(0, rank).map(() => 1);
+  const window_dimensions = op.attributes.window_dimensions ?? range(0, rank).map(() => 1);
   return [
     context.map(context.tangent(source), () => {
       const attributes = { window_dimensions, window_strides, padding: widths };
@@ -453,14 +372,11 @@ const selectAndScatterRule: JvpRule<"stablehlo.select_and_scatter"> = (
   ];
 };
 
-export const reductionJvp: JvpRules<
-  Exclude<keyof typeof reductionOps, "stablehlo.sort">
-> = {
+export const reductionJvp: JvpRules<Exclude<keyof typeof reductionOps, "stablehlo.sort">> = {
   "stablehlo.reduce": reduceRule,
   "stablehlo.reduce_window": reduceWindowRule,
   "stablehlo.select_and_scatter": selectAndScatterRule,
-  "stablehlo.map": (op, context) =>
-    through(op, context, (builder) => expandMap(op, builder)),
+  "stablehlo.map": (op, context) => through(op, context, (builder) => expandMap(op, builder)),
 };
 
 /** Elements of an axis at given indices, other axes alike. */
@@ -498,13 +414,7 @@ export const topKRule: JvpRule<"chlo.top_k"> = (op, context) => {
   const axis = typeOfValue(operand).shape.length - 1;
   const to = typeOfValue(required(values));
   const tangent = context.map(context.tangent(operand), () =>
-    alongAxis(
-      context.builder,
-      typeOfValue(operand),
-      to,
-      required(indices),
-      axis,
-    ),
+    alongAxis(context.builder, typeOfValue(operand), to, required(indices), axis),
   );
   return [tangent, undefined];
 };

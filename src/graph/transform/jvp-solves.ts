@@ -28,10 +28,7 @@ import { heldConstant, through } from "./through.ts";
 
 function swapped(builder: GraphBuilder, value: GraphValue): GraphValue {
   const axes = range(0, typeOfValue(value).shape.length);
-  return transpose(builder, value, [
-    ...axes.slice(0, -2),
-    ...axes.slice(-2).reverse(),
-  ]);
+  return transpose(builder, value, [...axes.slice(0, -2), ...axes.slice(-2).reverse()]);
 }
 
 function adjoint(builder: GraphBuilder, value: GraphValue): GraphValue {
@@ -56,11 +53,7 @@ function triangle(
   return multiply(builder, value, select(builder, inside, at(1), rest));
 }
 
-function matrixProduct(
-  builder: GraphBuilder,
-  lhs: GraphValue,
-  rhs: GraphValue,
-): GraphValue {
+function matrixProduct(builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
   const rank = typeOfValue(lhs).shape.length;
   const batch = range(0, rank - 2);
   return builder.one(
@@ -106,17 +99,8 @@ export const choleskyRule: JvpRule<"stablehlo.cholesky"> = (op, context) =>
       left_side: false,
       transpose_a: "ADJOINT",
     } as const;
-    const inner = solved(
-      builder,
-      own,
-      solved(builder, own, whole, left),
-      right,
-    );
-    const change = matrixProduct(
-      builder,
-      own,
-      triangle(builder, inner, true, 0.5),
-    );
+    const inner = solved(builder, own, solved(builder, own, whole, left), right);
+    const change = matrixProduct(builder, own, triangle(builder, inner, true, 0.5));
     return [lower ? change : adjoint(builder, change)];
   });
 
@@ -131,16 +115,12 @@ function transposed(
 } {
   const { transpose_a: mode } = attributes;
   if (mode === "TRANSPOSE") return { a, transpose_a: "NO_TRANSPOSE" };
-  if (mode === "ADJOINT")
-    return { a: conjugate(builder, a), transpose_a: "NO_TRANSPOSE" };
+  if (mode === "ADJOINT") return { a: conjugate(builder, a), transpose_a: "NO_TRANSPOSE" };
   return { a, transpose_a: "TRANSPOSE" };
 }
 
 /** Linear in the right side; a change of the matrix is a change of the right side. */
-export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (
-  op,
-  context,
-) => {
+export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (op, context) => {
   const { a, b } = op.operands;
   const { attributes } = op;
   if (!context.hasTangent(a))
@@ -162,12 +142,7 @@ export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (
     ];
   const held = heldConstant(context, a);
   return through(op, context, (builder) => {
-    const {
-      left_side: isLeft,
-      lower,
-      unit_diagonal: isUnit,
-      transpose_a: mode,
-    } = attributes;
+    const { left_side: isLeft, lower, unit_diagonal: isUnit, transpose_a: mode } = attributes;
     const solution = required(op.results[0]);
     const part = triangle(builder, a, lower, isUnit ? 0 : 1);
     const read =

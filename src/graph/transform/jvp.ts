@@ -12,12 +12,7 @@ import type { chloOps } from "../ops/chlo.ts";
 import type { controlOps } from "../ops/control.ts";
 import type { derivativeOps } from "../ops/derivatives.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { copyRegion, replaceOperands } from "../ops/rebuild.ts";
 import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
@@ -66,17 +61,14 @@ function replaced(): readonly Tangent[] {
 const barrierRule = (
   op: GraphOp<"stablehlo.optimization_barrier">,
   context: JvpContext,
-): readonly Tangent[] =>
-  op.operands.operand.map((value) => context.tangent(value));
+): readonly Tangent[] => op.operands.operand.map((value) => context.tangent(value));
 
 const controlJvp: JvpRules<keyof typeof controlOps> = {
   "stablehlo.while": replaced,
   "stablehlo.case": replaced,
   "stablehlo.if": replaced,
   "stablehlo.optimization_barrier": barrierRule,
-  "sdy.sharding_constraint": (op, context) => [
-    context.tangent(op.operands.input),
-  ],
+  "sdy.sharding_constraint": (op, context) => [context.tangent(op.operands.input)],
   "func.call": refused,
   "stablehlo.composite": refused,
   "stablehlo.custom_call": refused,
@@ -96,8 +88,7 @@ const derivativeJvp: JvpRules<keyof typeof derivativeOps> = {
 const chloJvp: JvpRules<keyof typeof chloOps> = {
   ...chloElementwiseJvp,
   "chlo.top_k": topKRule,
-  "chlo.scan": (op, context) =>
-    through(op, context, (builder) => expandScan(op, builder)),
+  "chlo.scan": (op, context) => through(op, context, (builder) => expandScan(op, builder)),
   "chlo.ragged_dot": refused,
 };
 
@@ -115,10 +106,7 @@ const rules: GraphRules<[JvpContext], readonly Tangent[]> = {
 };
 
 /** Sorts the positions along, and moves the tangents to where their values went. */
-function sortJvp(
-  op: GraphOp<"stablehlo.sort">,
-  context: JvpContext,
-): Replacement {
+function sortJvp(op: GraphOp<"stablehlo.sort">, context: JvpContext): Replacement {
   const { inputs } = op.operands;
   const { builder } = context;
   const tangents = inputs.map((value) => context.tangent(value));
@@ -137,20 +125,13 @@ function sortJvp(
     copy.ops,
     copy.results,
   );
-  const all = builder.add(
-    "stablehlo.sort",
-    { inputs: [...inputs, positions] },
-    op.attributes,
-    {
-      regions: { comparator },
-    },
-  );
+  const all = builder.add("stablehlo.sort", { inputs: [...inputs, positions] }, op.attributes, {
+    regions: { comparator },
+  });
   const order = required(all.at(-1));
   const moved = inputs.map((value, i) => {
     const type = typeOfValue(value);
-    return context.map(tangents[i], () =>
-      alongAxis(builder, type, type, order, axis),
-    );
+    return context.map(tangents[i], () => alongAxis(builder, type, type, order, axis));
   });
   return { results: all.slice(0, -1), tangents: moved };
 }
@@ -179,10 +160,7 @@ function runOps(
 
 function runOp(op: AnyGraphOp, context: JvpContext): Replacement {
   if (isReplacing(op.kind)) {
-    const rule = replacing[op.kind] as (
-      op: AnyGraphOp,
-      context: JvpContext,
-    ) => Replacement;
+    const rule = replacing[op.kind] as (op: AnyGraphOp, context: JvpContext) => Replacement;
     return rule(op, context);
   }
   context.builder.append(op);
@@ -194,9 +172,7 @@ function runOp(op: AnyGraphOp, context: JvpContext): Replacement {
 }
 
 /** The places of a list of values that have tangents. */
-export function differentiablePlaces(
-  values: readonly GraphValue[],
-): readonly number[] {
+export function differentiablePlaces(values: readonly GraphValue[]): readonly number[] {
   return values.flatMap((value, i) => (isDifferentiable(value) ? [i] : []));
 }
 
@@ -210,23 +186,15 @@ export function jvp(
 ): GraphRegion {
   const builder = new GraphBuilder();
   const context = new JvpContext(builder, new ForwardMode(builder), runOps);
-  const tangents = active.map((i) =>
-    graphValue(required(graph.parameters[i]).type),
-  );
+  const tangents = active.map((i) => graphValue(required(graph.parameters[i]).type));
   for (const [place, i] of active.entries())
-    context.setTangent(
-      required(graph.parameters[i]),
-      required(tangents[place]),
-    );
+    context.setTangent(required(graph.parameters[i]), required(tangents[place]));
   const results = runOps(context, graph.ops, graph.results);
   const outputs = differentiablePlaces(graph.results).map((i) => {
     const value = required(results[i]);
     return context.tangent(value) ?? zerosOf(builder, typeOfValue(value));
   });
-  return graphRegion([...graph.parameters, ...tangents], builder.ops, [
-    ...results,
-    ...outputs,
-  ]);
+  return graphRegion([...graph.parameters, ...tangents], builder.ops, [...results, ...outputs]);
 }
 
 /**
@@ -240,24 +208,15 @@ export function vjp(
   const builder = new GraphBuilder();
   const mode = new ReverseMode();
   const context = new JvpContext(builder, mode, runOps);
-  const inputs = active.map((i) =>
-    graphValue(required(graph.parameters[i]).type),
-  );
+  const inputs = active.map((i) => graphValue(required(graph.parameters[i]).type));
   for (const [place, i] of active.entries())
     context.setTangent(required(graph.parameters[i]), required(inputs[place]));
   const results = runOps(context, graph.ops, graph.results);
   const places = differentiablePlaces(graph.results);
   const outputs = places.map((i) => context.tangent(required(results[i])));
-  const cotangents = places.map((i) =>
-    graphValue(required(graph.results[i]).type),
-  );
+  const cotangents = places.map((i) => graphValue(required(graph.results[i]).type));
   const given = cotangents.filter((_, i) => outputs[i] !== undefined);
   const found = mode.toMap(inputs, outputs).transpose(builder, given);
-  const filled = inputs.map(
-    (value, i) => found[i] ?? zerosOf(builder, typeOfValue(value)),
-  );
-  return graphRegion([...graph.parameters, ...cotangents], builder.ops, [
-    ...results,
-    ...filled,
-  ]);
+  const filled = inputs.map((value, i) => found[i] ?? zerosOf(builder, typeOfValue(value)));
+  return graphRegion([...graph.parameters, ...cotangents], builder.ops, [...results, ...filled]);
 }

@@ -21,17 +21,11 @@ export type Cotangent = GraphValue | undefined;
 export interface BackwardMap {
   readonly outputs: readonly TensorType[];
   /** The cotangents of the inputs, one each; not called where all outputs' are zero. */
-  transpose(
-    builder: GraphBuilder,
-    cotangents: readonly Cotangent[],
-  ): readonly Cotangent[];
+  transpose(builder: GraphBuilder, cotangents: readonly Cotangent[]): readonly Cotangent[];
 }
 
 export interface LinearMap extends BackwardMap {
-  apply(
-    builder: GraphBuilder,
-    inputs: readonly GraphValue[],
-  ): readonly GraphValue[];
+  apply(builder: GraphBuilder, inputs: readonly GraphValue[]): readonly GraphValue[];
 }
 
 interface Step {
@@ -64,25 +58,17 @@ export class ReverseMode implements LinearMode {
   readonly kind = "reverse";
   readonly #steps: Step[] = [];
 
-  linear(
-    map: BackwardMap,
-    inputs: readonly GraphValue[],
-  ): readonly GraphValue[] {
+  linear(map: BackwardMap, inputs: readonly GraphValue[]): readonly GraphValue[] {
     const outputs = map.outputs.map((type) => graphValue(type));
     this.#steps.push({ map, inputs, outputs });
     return outputs;
   }
 
   /** The kept maps one after another, as a map from `inputs` to `outputs`. */
-  toMap(
-    inputs: readonly GraphValue[],
-    outputs: readonly (GraphValue | undefined)[],
-  ): BackwardMap {
+  toMap(inputs: readonly GraphValue[], outputs: readonly (GraphValue | undefined)[]): BackwardMap {
     const steps = [...this.#steps];
     return {
-      outputs: outputs.flatMap((value) =>
-        value === undefined ? [] : [value.type as TensorType],
-      ),
+      outputs: outputs.flatMap((value) => (value === undefined ? [] : [value.type as TensorType])),
       transpose: (builder, cotangents) => {
         const present = outputs.filter((value) => value !== undefined);
         return transposeSteps(builder, steps, inputs, present, cotangents);
@@ -103,13 +89,9 @@ function transposeSteps(
   const accumulate = (value: GraphValue, cotangent: Cotangent): void => {
     if (cotangent === undefined) return;
     const before = found.get(value);
-    found.set(
-      value,
-      before === undefined ? cotangent : addValues(builder, before, cotangent),
-    );
+    found.set(value, before === undefined ? cotangent : addValues(builder, before, cotangent));
   };
-  for (const [i, output] of outputs.entries())
-    accumulate(output, cotangents[i]);
+  for (const [i, output] of outputs.entries()) accumulate(output, cotangents[i]);
   for (const step of [...steps].reverse()) {
     const own = step.outputs.map((output) => found.get(output));
     if (own.every((cotangent) => cotangent === undefined)) continue;

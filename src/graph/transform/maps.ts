@@ -38,8 +38,7 @@ export function single(
 }
 
 export function required<T>(value: T | undefined): T {
-  if (value === undefined)
-    throw new Error("a linear map is given its tangents");
+  if (value === undefined) throw new Error("a linear map is given its tangents");
   return value;
 }
 
@@ -66,11 +65,8 @@ export function conversion(from: TensorType, to: TensorType): LinearMap {
 export function addition(type: TensorType, count: number): LinearMap {
   return {
     outputs: [type],
-    apply: (builder, inputs) => [
-      inputs.reduce((total, each) => addValues(builder, total, each)),
-    ],
-    transpose: (_, [cotangent]) =>
-      Array.from({ length: count }, () => cotangent),
+    apply: (builder, inputs) => [inputs.reduce((total, each) => addValues(builder, total, each))],
+    transpose: (_, [cotangent]) => Array.from({ length: count }, () => cotangent),
   };
 }
 
@@ -83,11 +79,7 @@ export function reshaping(from: TensorType, to: TensorType): LinearMap {
 }
 
 /** Cotangents are summed along the axes that the operand lacks or has once. */
-export function broadcasting(
-  from: TensorType,
-  to: TensorType,
-  axes: readonly number[],
-): LinearMap {
+export function broadcasting(from: TensorType, to: TensorType, axes: readonly number[]): LinearMap {
   const summed = to.shape.flatMap((extent, axis) => {
     const own = axes.indexOf(axis);
     const repeated = own < 0 || (from.shape[own] === 1 && extent !== 1);
@@ -110,10 +102,7 @@ export function broadcasting(
   );
 }
 
-export function permutation(
-  type: TensorType,
-  axes: readonly number[],
-): LinearMap {
+export function permutation(type: TensorType, axes: readonly number[]): LinearMap {
   const inverse = axes.map((_, axis) => axes.indexOf(axis));
   return single(
     type,
@@ -122,10 +111,7 @@ export function permutation(
   );
 }
 
-export function reversal(
-  type: TensorType,
-  dimensions: readonly number[],
-): LinearMap {
+export function reversal(type: TensorType, dimensions: readonly number[]): LinearMap {
   const reverse = (builder: GraphBuilder, operand: GraphValue): GraphValue =>
     builder.one("stablehlo.reverse", { operand }, { dimensions });
   return single(type, reverse, reverse);
@@ -220,13 +206,9 @@ export function padding(
   return {
     outputs: [to],
     apply(builder, inputs) {
-      const operand = active.operand
-        ? required(inputs[0])
-        : zerosOf(builder, from);
+      const operand = active.operand ? required(inputs[0]) : zerosOf(builder, from);
       const scalar = tensorType(from.element, []);
-      const value = active.value
-        ? required(inputs.at(-1))
-        : zerosOf(builder, scalar);
+      const value = active.value ? required(inputs.at(-1)) : zerosOf(builder, scalar);
       return [
         builder.one(
           "stablehlo.pad",
@@ -244,15 +226,8 @@ export function padding(
       const kept = back(builder, cotangent);
       const everyAxis = to.shape.map((_, axis) => axis);
       const rest = (): GraphValue =>
-        subtract(
-          builder,
-          sum(builder, cotangent, everyAxis),
-          sum(builder, kept, everyAxis),
-        );
-      return [
-        ...(active.operand ? [kept] : []),
-        ...(active.value ? [rest()] : []),
-      ];
+        subtract(builder, sum(builder, cotangent, everyAxis), sum(builder, kept, everyAxis));
+      return [...(active.operand ? [kept] : []), ...(active.value ? [rest()] : [])];
     },
   };
 }
@@ -269,9 +244,7 @@ export function concatenation(
     apply(builder, tangents) {
       const next = tangents[Symbol.iterator]();
       const inputs = types.map((type, i) =>
-        active[i] === true
-          ? required(next.next().value)
-          : zerosOf(builder, type),
+        active[i] === true ? required(next.next().value) : zerosOf(builder, type),
       );
       return [builder.one("stablehlo.concatenate", { inputs }, { dimension })];
     },
@@ -280,16 +253,10 @@ export function concatenation(
       let start = 0;
       return types.flatMap(({ shape }, i) => {
         const limit = start + (shape[dimension] ?? 0);
-        const starts = to.shape.map((_, axis) =>
-          axis === dimension ? start : 0,
-        );
-        const limits = to.shape.map((extent, axis) =>
-          axis === dimension ? limit : extent,
-        );
+        const starts = to.shape.map((_, axis) => (axis === dimension ? start : 0));
+        const limits = to.shape.map((extent, axis) => (axis === dimension ? limit : extent));
         start = limit;
-        return active[i] === true
-          ? [sliceOf(builder, cotangent, starts, limits)]
-          : [];
+        return active[i] === true ? [sliceOf(builder, cotangent, starts, limits)] : [];
       });
     },
   };
@@ -320,19 +287,12 @@ export function selection(
   };
 }
 
-export function summation(
-  from: TensorType,
-  to: TensorType,
-  axes: readonly number[],
-): LinearMap {
-  const kept = from.shape
-    .map((_, axis) => axis)
-    .filter((axis) => !axes.includes(axis));
+export function summation(from: TensorType, to: TensorType, axes: readonly number[]): LinearMap {
+  const kept = from.shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
   return single(
     to,
     (builder, tangent) => sum(builder, tangent, axes),
-    (builder, cotangent) =>
-      broadcastInDim(builder, cotangent, from.shape, kept),
+    (builder, cotangent) => broadcastInDim(builder, cotangent, from.shape, kept),
   );
 }
 
@@ -364,11 +324,7 @@ export function dynamicUpdating(
   starts: readonly GraphValue[],
   active: { readonly operand: boolean; readonly update: boolean },
 ): LinearMap {
-  const updated = (
-    builder: GraphBuilder,
-    operand: GraphValue,
-    value: GraphValue,
-  ): GraphValue =>
+  const updated = (builder: GraphBuilder, operand: GraphValue, value: GraphValue): GraphValue =>
     builder.one(
       "stablehlo.dynamic_update_slice",
       { operand, update: value, start_indices: starts },
@@ -377,12 +333,8 @@ export function dynamicUpdating(
   return {
     outputs: [type],
     apply(builder, inputs) {
-      const operand = active.operand
-        ? required(inputs[0])
-        : zerosOf(builder, type);
-      const value = active.update
-        ? required(inputs.at(-1))
-        : zerosOf(builder, update);
+      const operand = active.operand ? required(inputs[0]) : zerosOf(builder, type);
+      const value = active.update ? required(inputs.at(-1)) : zerosOf(builder, update);
       return [updated(builder, operand, value)];
     },
     transpose(builder, [cotangent]): readonly Cotangent[] {
@@ -394,9 +346,7 @@ export function dynamicUpdating(
           { slice_sizes: update.shape },
         );
       return [
-        ...(active.operand
-          ? [updated(builder, cotangent, zerosOf(builder, update))]
-          : []),
+        ...(active.operand ? [updated(builder, cotangent, zerosOf(builder, update))] : []),
         ...(active.update ? [sliced()] : []),
       ];
     },
@@ -435,14 +385,10 @@ function clampedIndices(
   sizes: readonly number[],
 ): GraphValue {
   const type = typeOfValue(indices);
-  const limits = numbers.start_index_map.map(
-    (axis) => (shape[axis] ?? 0) - (sizes[axis] ?? 0),
-  );
+  const limits = numbers.start_index_map.map((axis) => (shape[axis] ?? 0) - (sizes[axis] ?? 0));
   const { index_vector_dim: vector } = numbers;
   const bounds = limits.map((limit) => {
-    const extents = type.shape.map((extent, axis) =>
-      axis === vector ? 1 : extent,
-    );
+    const extents = type.shape.map((extent, axis) => (axis === vector ? 1 : extent));
     const piece = tensorType(type.element, extents);
     return broadcastInDim(
       builder,
@@ -454,11 +400,7 @@ function clampedIndices(
   const high =
     vector >= type.shape.length
       ? reshape(builder, required(bounds[0]), type.shape)
-      : builder.one(
-          "stablehlo.concatenate",
-          { inputs: bounds },
-          { dimension: vector },
-        );
+      : builder.one("stablehlo.concatenate", { inputs: bounds }, { dimension: vector });
   return builder.one(
     "stablehlo.clamp",
     { min: zerosOf(builder, type), operand: indices, max: high },
@@ -491,13 +433,7 @@ export function gathering(
         "stablehlo.scatter",
         {
           inputs: [zerosOf(builder, from)],
-          scatter_indices: clampedIndices(
-            builder,
-            indices,
-            numbers,
-            from.shape,
-            sizes,
-          ),
+          scatter_indices: clampedIndices(builder, indices, numbers, from.shape, sizes),
           updates: [update],
         },
         {
@@ -507,11 +443,7 @@ export function gathering(
         },
         {
           regions: {
-            update_computation: combiner(
-              builder,
-              from.element,
-              "stablehlo.add",
-            ),
+            update_computation: combiner(builder, from.element, "stablehlo.add"),
           },
         },
       ),

@@ -15,10 +15,7 @@ export function range(start: number, count: number): readonly number[] {
   return Array.from({ length: count }, (_, i) => start + i);
 }
 
-function freeAxes(
-  rank: number,
-  ...taken: readonly (readonly number[])[]
-): readonly number[] {
+function freeAxes(rank: number, ...taken: readonly (readonly number[])[]): readonly number[] {
   return range(0, rank).filter((axis) => !taken.flat().includes(axis));
 }
 
@@ -33,11 +30,7 @@ interface Side {
   readonly rank: number;
 }
 
-function sidesOf(
-  numbers: DotNumbers,
-  lhs: TensorType,
-  rhs: TensorType,
-): readonly [Side, Side] {
+function sidesOf(numbers: DotNumbers, lhs: TensorType, rhs: TensorType): readonly [Side, Side] {
   const side = (
     batching: readonly number[],
     contracting: readonly number[],
@@ -49,16 +42,8 @@ function sidesOf(
     rank: shape.length,
   });
   return [
-    side(
-      numbers.lhs_batching_dimensions,
-      numbers.lhs_contracting_dimensions,
-      lhs,
-    ),
-    side(
-      numbers.rhs_batching_dimensions,
-      numbers.rhs_contracting_dimensions,
-      rhs,
-    ),
+    side(numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions, lhs),
+    side(numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions, rhs),
   ];
 }
 
@@ -101,11 +86,7 @@ function dotBack(
     const partner = other.contracting[own.contracting.indexOf(axis)] ?? 0;
     return batch + own.free.length + contracted.indexOf(partner);
   });
-  return convert(
-    builder,
-    transpose(builder, product, permutation),
-    type.element,
-  );
+  return convert(builder, transpose(builder, product, permutation), type.element);
 }
 
 /** dot_general as a map of its left or right operand. */
@@ -135,7 +116,6 @@ export function dotMap(
         attributes,
         { types: [result] },
       ),
-    (builder, cotangent) =>
-      dotBack(builder, cotangent, held, own, other, isLeft, type, attributes),
+    (builder, cotangent) => dotBack(builder, cotangent, held, own, other, isLeft, type, attributes),
   );
 }

@@ -5,9 +5,7 @@ import { operandsOf } from "../ops/traverse.ts";
 import type { JvpContext, Tangent } from "./context.ts";
 
 /** Results that do not change with the operands, or are integers. */
-export function zero(op: {
-  readonly results: readonly unknown[];
-}): readonly Tangent[] {
+export function zero(op: { readonly results: readonly unknown[] }): readonly Tangent[] {
   return op.results.map(() => undefined);
 }
 

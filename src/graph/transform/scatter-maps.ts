@@ -27,22 +27,11 @@ export interface ScatterPlace {
 }
 
 /** The extents of the windows, an axis of the operand each. */
-function windowSizes({
-  operand,
-  update,
-  numbers,
-}: ScatterPlace): readonly number[] {
-  const absent = [
-    ...numbers.inserted_window_dims,
-    ...numbers.input_batching_dims,
-  ];
-  const windows = numbers.update_window_dims.map(
-    (axis) => update.shape[axis] ?? 1,
-  );
+function windowSizes({ operand, update, numbers }: ScatterPlace): readonly number[] {
+  const absent = [...numbers.inserted_window_dims, ...numbers.input_batching_dims];
+  const windows = numbers.update_window_dims.map((axis) => update.shape[axis] ?? 1);
   let next = 0;
-  return operand.shape.map((_, axis) =>
-    absent.includes(axis) ? 1 : (windows[next++] ?? 1),
-  );
+  return operand.shape.map((_, axis) => (absent.includes(axis) ? 1 : (windows[next++] ?? 1)));
 }
 
 /** Whether each update's window fits: a scatter drops those that do not, a gather would clamp them. */
@@ -58,19 +47,10 @@ function fits(builder: GraphBuilder, place: ScatterPlace): GraphValue {
     return splatOf(builder, tensorType(type.element, extents), limit);
   });
   const high = inVector
-    ? builder.one(
-        "stablehlo.concatenate",
-        { inputs: bounds },
-        { dimension: vector },
-      )
+    ? builder.one("stablehlo.concatenate", { inputs: bounds }, { dimension: vector })
     : required(bounds[0]);
   const above = compare(builder, "GE", indices, zerosOf(builder, type));
-  const both = binary(
-    builder,
-    "stablehlo.and",
-    above,
-    compare(builder, "LE", indices, high),
-  );
+  const both = binary(builder, "stablehlo.and", above, compare(builder, "LE", indices, high));
   const all = inVector ? allAlong(builder, both, vector) : both;
   const batch = update.shape
     .map((_, axis) => axis)
@@ -78,11 +58,7 @@ function fits(builder: GraphBuilder, place: ScatterPlace): GraphValue {
   return broadcastInDim(builder, all, update.shape, batch);
 }
 
-function allAlong(
-  builder: GraphBuilder,
-  flags: GraphValue,
-  axis: number,
-): GraphValue {
+function allAlong(builder: GraphBuilder, flags: GraphValue, axis: number): GraphValue {
   const yes = splatOf(builder, tensorType("i1", []), 1);
   return builder.one(
     "stablehlo.reduce",
@@ -100,9 +76,7 @@ export function scatterAdding(
   return {
     outputs: [operand],
     apply(builder, inputs) {
-      const target = active.operand
-        ? required(inputs[0])
-        : zerosOf(builder, operand);
+      const target = active.operand ? required(inputs[0]) : zerosOf(builder, operand);
       if (!active.update) return [target];
       return [
         builder.one(
@@ -119,11 +93,7 @@ export function scatterAdding(
           },
           {
             regions: {
-              update_computation: combiner(
-                builder,
-                operand.element,
-                "stablehlo.add",
-              ),
+              update_computation: combiner(builder, operand.element, "stablehlo.add"),
             },
           },
         ),
@@ -141,17 +111,9 @@ export function scatterAdding(
             indices_are_sorted: place.sorted,
           },
         );
-        return select(
-          builder,
-          fits(builder, place),
-          found,
-          zerosOf(builder, update),
-        );
+        return select(builder, fits(builder, place), found, zerosOf(builder, update));
       };
-      return [
-        ...(active.operand ? [cotangent] : []),
-        ...(active.update ? [gathered()] : []),
-      ];
+      return [...(active.operand ? [cotangent] : []), ...(active.update ? [gathered()] : [])];
     },
   };
 }

@@ -18,18 +18,13 @@ export function through(
     return own.results.map(() => undefined);
   const scratch = new GraphBuilder(context.builder.origin);
   const results = build(scratch);
-  return context
-    .run(scratch.ops, results)
-    .map((value) => context.tangent(value));
+  return context.run(scratch.ops, results).map((value) => context.tangent(value));
 }
 
 /**
  * A value that counts as constant to the derivative at hand. Derivatives of that derivative go through it, so it is no
  * `stop_gradient` but the value under another name.
  */
-export function heldConstant(
-  { builder }: JvpContext,
-  value: GraphValue,
-): GraphValue {
+export function heldConstant({ builder }: JvpContext, value: GraphValue): GraphValue {
   return reshape(builder, value, typeOfValue(value).shape);
 }

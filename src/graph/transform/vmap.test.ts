@@ -4,12 +4,7 @@ import { Random } from "../../support/random.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { evaluate, isTensorDatum, tensor } from "../evaluate/index.ts";
 import type { Tensor } from "../evaluate/index.ts";
-import {
-  allocateElementLanes,
-  isTensor,
-  moduleOf,
-  sizeOf,
-} from "../ops/index.ts";
+import { allocateElementLanes, isTensor, moduleOf, sizeOf } from "../ops/index.ts";
 import type { ElementLanes, GraphRegion } from "../ops/index.ts";
 import { parseGraph } from "../text/index.ts";
 import { verifyGraph } from "../verify/index.ts";
@@ -42,9 +37,7 @@ function inputsOf(
     const lanes = allocateElementLanes(type.element, sizeOf(shape));
     const real = type.element === "f64";
     for (let j = 0; j < lanes.length; j++)
-      lanes[j] = (
-        real ? 0.2 + 0.7 * random.uniform() : Math.floor(3 * random.uniform())
-      ) as never;
+      lanes[j] = (real ? 0.2 + 0.7 * random.uniform() : Math.floor(3 * random.uniform())) as never;
     return tensor(type.element, shape, lanes);
   });
 }
@@ -75,10 +68,10 @@ function check(graph: GraphRegion, batched: readonly boolean[]): void {
       const found = rowOf(all[i] as Tensor, row);
       expect(found.shape).toEqual(expected.shape);
       numbers(found).forEach((value, j) => {
-        expect(
-          value,
-          `result ${i} of example ${row}, seed ${seed}`,
-        ).toBeCloseTo(numbers(expected)[j] ?? NaN, 9);
+        expect(value, `result ${i} of example ${row}, seed ${seed}`).toBeCloseTo(
+          numbers(expected)[j] ?? NaN,
+          9,
+        );
       });
     }
   }
@@ -95,11 +88,7 @@ function everyWay(text: string): void {
     );
 }
 
-function program(
-  parameters: string,
-  result: string,
-  ...lines: readonly string[]
-): string {
+function program(parameters: string, result: string, ...lines: readonly string[]): string {
   return [
     `func.func @main(${parameters}) -> ${result} {`,
     ...lines,

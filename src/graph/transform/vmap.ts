@@ -11,12 +11,7 @@ import type { derivativeOps } from "../ops/derivatives.ts";
 import type { distributionOps } from "../ops/distribution.ts";
 import type { elementwiseOps } from "../ops/elementwise.ts";
 import { graphRegion, graphValue } from "../ops/node.ts";
-import type {
-  AnyGraphOp,
-  GraphOp,
-  GraphRegion,
-  GraphValue,
-} from "../ops/node.ts";
+import type { AnyGraphOp, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import { copyOp, replaceOperands } from "../ops/rebuild.ts";
 import { applyGraphRule } from "../ops/table.ts";
 import type { GraphOpKind, GraphRules } from "../ops/table.ts";
@@ -45,11 +40,7 @@ function elementwise<K extends GraphOpKind>(
 }
 
 /** A value with the batch in front, spread to a shape where it is one number an example. */
-function spread(
-  context: BatchContext,
-  value: GraphValue,
-  like: GraphValue,
-): GraphValue {
+function spread(context: BatchContext, value: GraphValue, like: GraphValue): GraphValue {
   const full = context.full(value);
   const { shape } = typeOfValue(like);
   return typeOfValue(full).shape.length === shape.length
@@ -151,8 +142,7 @@ const chloBatching: BatchRules<keyof typeof chloOps> = {
   // The elements that are compared lie along the last axis.
   "chlo.top_k": elementwise,
   "chlo.ragged_dot": oneByOne,
-  "chlo.scan": (op, context) =>
-    context.through(op, (builder) => expandScan(op, builder)),
+  "chlo.scan": (op, context) => context.through(op, (builder) => expandScan(op, builder)),
 };
 
 const controlBatching: BatchRules<keyof typeof controlOps> = {
@@ -242,8 +232,7 @@ function runOps(context: BatchContext, ops: readonly AnyGraphOp[]): void {
 
 function runOp(op: AnyGraphOp, context: BatchContext): readonly Batched[] {
   const captures = capturesBatch(regionsOf(op), context);
-  const batched =
-    captures || operandsOf(op).some((value) => context.isBatched(value));
+  const batched = captures || operandsOf(op).some((value) => context.isBatched(value));
   if (batched) {
     if (captures && !branching.has(op.kind)) return unbatchable(op);
     return applyGraphRule(rules, op, context);
@@ -255,11 +244,7 @@ function runOp(op: AnyGraphOp, context: BatchContext): readonly Batched[] {
 }
 
 /** The graph over a batch; every result has the batch in front. */
-export function vmap(
-  graph: GraphRegion,
-  size: number,
-  batched: readonly boolean[],
-): GraphRegion {
+export function vmap(graph: GraphRegion, size: number, batched: readonly boolean[]): GraphRegion {
   const context = new BatchContext(new GraphBuilder(), size, runOps);
   const parameters = graph.parameters.map((value, i) => {
     const own = batched[i] === true;

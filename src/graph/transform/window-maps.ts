@@ -6,13 +6,7 @@ import type { GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphAttributes } from "../ops/table.ts";
 import { tensorType } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
-import {
-  combiner,
-  compare,
-  select,
-  typeOfValue,
-  zerosOf,
-} from "./arithmetic.ts";
+import { combiner, compare, select, typeOfValue, zerosOf } from "./arithmetic.ts";
 import type { LinearMap } from "./linear.ts";
 import { required, single } from "./maps.ts";
 
@@ -54,14 +48,10 @@ export function windowSumming(
   const window = windowOf(from.shape.length, attributes);
   const at = (list: readonly number[], axis: number): number => list[axis] ?? 1;
   const padding = from.shape.map((extent, axis) => {
-    const width =
-      (at(window.sizes, axis) - 1) * at(window.windowDilations, axis);
+    const width = (at(window.sizes, axis) - 1) * at(window.windowDilations, axis);
     const low = width - (window.padding[axis]?.[0] ?? 0);
     const spread = ((to.shape[axis] ?? 0) - 1) * at(window.strides, axis) + 1;
-    return [
-      low,
-      (extent - 1) * at(window.baseDilations, axis) + width + 1 - low - spread,
-    ];
+    return [low, (extent - 1) * at(window.baseDilations, axis) + width + 1 - low - spread];
   });
   const back: WindowAttributes = {
     window_dimensions: window.sizes,
@@ -84,17 +74,14 @@ function pickRegion(
   direction: "GE" | "LE",
 ): GraphRegion {
   const scalar = tensorType(element, []);
-  return builder.region(
-    [scalar, scalar, scalar, scalar],
-    (inner, parameters) => {
-      const [left, kept, right, other] = parameters.map(required);
-      const wins = compare(inner, direction, required(left), required(right));
-      return [
-        select(inner, wins, required(left), required(right)),
-        select(inner, wins, required(kept), required(other)),
-      ];
-    },
-  );
+  return builder.region([scalar, scalar, scalar, scalar], (inner, parameters) => {
+    const [left, kept, right, other] = parameters.map(required);
+    const wins = compare(inner, direction, required(left), required(right));
+    return [
+      select(inner, wins, required(left), required(right)),
+      select(inner, wins, required(kept), required(other)),
+    ];
+  });
 }
 
 export interface PickPlace {
@@ -107,11 +94,7 @@ export interface PickPlace {
 }
 
 /** Of each window, the element that stands where the operand's largest or smallest does. */
-function picked(
-  builder: GraphBuilder,
-  place: PickPlace,
-  values: GraphValue,
-): GraphValue {
+function picked(builder: GraphBuilder, place: PickPlace, values: GraphValue): GraphValue {
   const { operand, init, attributes, direction } = place;
   const { element } = typeOfValue(operand);
   const zero = zerosOf(builder, tensorType(element, []));
@@ -125,11 +108,7 @@ function picked(
 }
 
 /** Each window's element added where the operand's largest or smallest stands. */
-function placed(
-  builder: GraphBuilder,
-  place: PickPlace,
-  source: GraphValue,
-): GraphValue {
+function placed(builder: GraphBuilder, place: PickPlace, source: GraphValue): GraphValue {
   const { operand, attributes, direction } = place;
   const { element } = typeOfValue(operand);
   const scalar = tensorType(element, []);

@@ -20,30 +20,19 @@ function typesText(types: readonly GraphType[]): string {
   return types.length === 0 ? "nothing" : types.map(typeText).join(", ");
 }
 
-function sameTypes(
-  left: readonly GraphType[],
-  right: readonly GraphType[],
-): boolean {
-  return (
-    left.length === right.length &&
-    left.every((type, i) => sameType(type, right[i] ?? type))
-  );
+function sameTypes(left: readonly GraphType[], right: readonly GraphType[]): boolean {
+  return left.length === right.length && left.every((type, i) => sameType(type, right[i] ?? type));
 }
 
 /** Throws the first mistake of a program. */
 export function verifyGraph(module: GraphModule): void {
-  for (const each of module.functions.values())
-    verifyRegion(each.body, new Set(), module);
+  for (const each of module.functions.values()) verifyRegion(each.body, new Set(), module);
   const finished = new Set<string>();
-  for (const each of module.functions.values())
-    refuseRecursion(module, each, [], finished);
+  for (const each of module.functions.values()) refuseRecursion(module, each, [], finished);
 }
 
 /** A value that nothing defines is a mistake of whoever built the graph, not of a user: text cannot say it. */
-function requireDefined(
-  values: readonly GraphValue[],
-  defined: ReadonlySet<GraphValue>,
-): void {
+function requireDefined(values: readonly GraphValue[], defined: ReadonlySet<GraphValue>): void {
   if (!values.every((value) => defined.has(value)))
     throw new Error("a graph uses a value before its definition");
 }
@@ -80,17 +69,10 @@ function verifyTypes(op: AnyGraphOp): void {
 /** The function that an op calls; undefined for ops that call none. */
 export function calleeOf(op: AnyGraphOp): string | undefined {
   if (op.kind === "func.call") return op.attributes.callee;
-  return op.kind === "stablehlo.composite"
-    ? op.attributes.decomposition
-    : undefined;
+  return op.kind === "stablehlo.composite" ? op.attributes.decomposition : undefined;
 }
 
-function failCall(
-  location: Location,
-  message: string,
-  expected: string,
-  found: string,
-): never {
+function failCall(location: Location, message: string, expected: string, found: string): never {
   throw new TilewrightError({
     code: "TW9107",
     message,
@@ -104,30 +86,15 @@ function verifyCall(op: AnyGraphOp, module: GraphModule): void {
   const name = calleeOf(op);
   if (name === undefined) return;
   const callee = module.functions.get(name);
-  const names = [...module.functions.keys()]
-    .map((each) => `@${each}`)
-    .join(", ");
+  const names = [...module.functions.keys()].map((each) => `@${each}`).join(", ");
   if (callee === undefined)
-    return failCall(
-      op.location,
-      `${op.kind}: there is no function @${name}`,
-      names,
-      `@${name}`,
-    );
-  const signature = (
-    inputs: readonly GraphValue[],
-    results: readonly GraphValue[],
-  ): string =>
+    return failCall(op.location, `${op.kind}: there is no function @${name}`, names, `@${name}`);
+  const signature = (inputs: readonly GraphValue[], results: readonly GraphValue[]): string =>
     `(${typesText(inputs.map(({ type }) => type))}) -> ${typesText(results.map(({ type }) => type))}`;
   const expected = signature(callee.body.parameters, callee.body.results);
   const found = signature(operandsOf(op), op.results);
   if (expected !== found)
-    failCall(
-      op.location,
-      `${op.kind}: @${name} takes and returns others`,
-      expected,
-      found,
-    );
+    failCall(op.location, `${op.kind}: @${name} takes and returns others`, expected, found);
 }
 
 function refuseRecursion(

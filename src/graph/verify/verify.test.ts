@@ -24,8 +24,7 @@ function failureOf(text: string): TilewrightError {
 describe("programs that JAX printed", () => {
   for (const file of listFiles("test/fixtures/programs", /\.mlir$/))
     test(`${file} is accepted`, () => {
-      for (const module of parseGraph(readText(file), file))
-        verifyGraph(module);
+      for (const module of parseGraph(readText(file), file)) verifyGraph(module);
     });
 });
 
@@ -53,24 +52,14 @@ const cases: readonly (readonly [string, string, string, string])[] = [
     "f32",
     "i32",
   ],
-  [
-    "TW9102",
-    "%0 = stablehlo.popcnt %v : tensor<4xf32>",
-    "signed, unsigned",
-    "tensor<4xf32>",
-  ],
+  ["TW9102", "%0 = stablehlo.popcnt %v : tensor<4xf32>", "signed, unsigned", "tensor<4xf32>"],
   [
     "TW9103",
     "%0 = stablehlo.transpose %m, dims = [0, 0] : (tensor<2x3xf32>) -> tensor<2x2xf32>",
     "from 0 to 1",
     "[0, 0]",
   ],
-  [
-    "TW9103",
-    "%0 = stablehlo.reverse %v, dims = [1] : tensor<4xf32>",
-    "from 0 to 0",
-    "[1]",
-  ],
+  ["TW9103", "%0 = stablehlo.reverse %v, dims = [1] : tensor<4xf32>", "from 0 to 0", "[1]"],
   [
     "TW9104",
     "%0 = stablehlo.dot_general %m, %m, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>",
@@ -119,12 +108,7 @@ const cases: readonly (readonly [string, string, string, string])[] = [
     "tensor<3x2xf32>",
     "tensor<2x3xf32>",
   ],
-  [
-    "TW9107",
-    "%0 = call @missing(%v) : (tensor<4xf32>) -> tensor<4xf32>",
-    "@main",
-    "@missing",
-  ],
+  ["TW9107", "%0 = call @missing(%v) : (tensor<4xf32>) -> tensor<4xf32>", "@main", "@missing"],
 ];
 
 describe("mistakes", () => {

@@ -17,9 +17,7 @@ function isLess(a: Complex, b: Complex): boolean {
 
 function arcTangent2(y: Complex, x: Complex): Complex {
   const iy = { re: -y.im, im: y.re };
-  const size = complex.squareRoot(
-    complex.add(complex.multiply(x, x), complex.multiply(y, y)),
-  );
+  const size = complex.squareRoot(complex.add(complex.multiply(x, x), complex.multiply(y, y)));
   const { re, im } = complex.log(complex.divide(complex.add(x, iy), size));
   return { re: im, im: -re };
 }

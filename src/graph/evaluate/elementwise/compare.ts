@@ -34,8 +34,7 @@ export function comparison(
   if (domainOf(element) === "complex") {
     if (direction !== "EQ" && direction !== "NE") return undefined;
     const wanted = direction === "EQ";
-    return (left, right) =>
-      Number(isEqual(left as Complex, right as Complex) === wanted);
+    return (left, right) => Number(isEqual(left as Complex, right as Complex) === wanted);
   }
   if (total && domainOf(element) === "real")
     return (left: Scalar, right: Scalar) =>

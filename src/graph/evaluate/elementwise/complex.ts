@@ -50,27 +50,18 @@ export function divide(a: Complex, b: Complex): Complex {
   const size = Math.max(Math.abs(b.re), Math.abs(b.im));
   if (size === 0) return complex(a.re / Math.abs(b.re), a.im / Math.abs(b.re));
   if (size === Infinity) return divideByInfinity(a, b);
-  const power =
-    2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(size))));
+  const power = 2 ** Math.max(-1000, Math.min(1000, -Math.floor(Math.log2(size))));
   const { re, im } = scaled(b, power);
   const top = scaled(a, power);
   const norm = re * re + im * im;
-  return complex(
-    (top.re * re + top.im * im) / norm,
-    (top.im * re - top.re * im) / norm,
-  );
+  return complex((top.re * re + top.im * im) / norm, (top.im * re - top.re * im) / norm);
 }
 
 function divideByInfinity(a: Complex, b: Complex): Complex {
-  if (!Number.isFinite(a.re) || !Number.isFinite(a.im))
-    return complex(NaN, NaN);
-  const direction = (part: number) =>
-    Math.abs(part) === Infinity ? Math.sign(part) : part * 0;
+  if (!Number.isFinite(a.re) || !Number.isFinite(a.im)) return complex(NaN, NaN);
+  const direction = (part: number) => (Math.abs(part) === Infinity ? Math.sign(part) : part * 0);
   const unit = complex(direction(b.re), direction(b.im));
-  return complex(
-    0 * (a.re * unit.re + a.im * unit.im),
-    0 * (a.im * unit.re - a.re * unit.im),
-  );
+  return complex(0 * (a.re * unit.re + a.im * unit.im), 0 * (a.im * unit.re - a.re * unit.im));
 }
 
 export function magnitude({ re, im }: Complex): number {
@@ -101,8 +92,7 @@ export function exponentialMinusOne({ re, im }: Complex): Complex {
 function logMagnitude({ re, im }: Complex): number {
   const large = Math.max(Math.abs(re), Math.abs(im));
   const small = Math.min(Math.abs(re), Math.abs(im));
-  if (large > 0.5 && large < 2)
-    return Math.log1p((large - 1) * (large + 1) + small * small) / 2;
+  if (large > 0.5 && large < 2) return Math.log1p((large - 1) * (large + 1) + small * small) / 2;
   return Math.log(magnitude({ re, im }));
 }
 
@@ -112,30 +102,20 @@ export function log(z: Complex): Complex {
 
 export function logPlusOne({ re, im }: Complex): Complex {
   const near = Math.abs(re) < 0.5 && Math.abs(im) < 0.5;
-  const real = near
-    ? Math.log1p(re * (2 + re) + im * im) / 2
-    : logMagnitude(complex(1 + re, im));
+  const real = near ? Math.log1p(re * (2 + re) + im * im) / 2 : logMagnitude(complex(1 + re, im));
   return complex(real, Math.atan2(im, 1 + re));
 }
 
 export function squareRoot({ re, im }: Complex): Complex {
   if (Math.abs(im) === Infinity) return complex(Infinity, im);
   if (re === 0 && im === 0) return complex(0, im);
-  if (re === -Infinity)
-    return complex(im !== im ? NaN : 0, Math.sign(im) * Infinity || Infinity);
+  if (re === -Infinity) return complex(im !== im ? NaN : 0, Math.sign(im) * Infinity || Infinity);
   const huge = Math.max(Math.abs(re), Math.abs(im)) > 1e300;
-  const scale = huge
-    ? 0.25
-    : Math.max(Math.abs(re), Math.abs(im)) < 1e-290
-      ? 2 ** 108
-      : 1;
-  const size = Math.sqrt(
-    (Math.abs(re * scale) + Math.hypot(re * scale, im * scale)) / 2,
-  );
+  const scale = huge ? 0.25 : Math.max(Math.abs(re), Math.abs(im)) < 1e-290 ? 2 ** 108 : 1;
+  const size = Math.sqrt((Math.abs(re * scale) + Math.hypot(re * scale, im * scale)) / 2);
   const root = size / Math.sqrt(scale);
   const other = Math.abs(im) / (2 * root);
-  const signed = (value: number) =>
-    im < 0 || Object.is(im, -0) ? -value : value;
+  const signed = (value: number) => (im < 0 || Object.is(im, -0) ? -value : value);
   return re >= 0 ? complex(root, signed(other)) : complex(other, signed(root));
 }
 
@@ -156,8 +136,7 @@ export function power(base: Complex, exponent: Complex): Complex {
     return complex(NaN, NaN);
   }
   const angle = Math.atan2(base.im, base.re);
-  const size =
-    Math.pow(magnitude(base), exponent.re) * Math.exp(-exponent.im * angle);
+  const size = Math.pow(magnitude(base), exponent.re) * Math.exp(-exponent.im * angle);
   const turn = exponent.im * logMagnitude(base) + exponent.re * angle;
   return complex(size * Math.cos(turn), turn === 0 ? 0 : size * Math.sin(turn));
 }
@@ -180,8 +159,7 @@ export function hyperbolicCosine(z: Complex): Complex {
 
 export function hyperbolicTangent({ re, im }: Complex): Complex {
   if (Math.abs(re) > 20) {
-    const imaginary =
-      4 * Math.sin(im) * Math.cos(im) * Math.exp(-2 * Math.abs(re));
+    const imaginary = 4 * Math.sin(im) * Math.cos(im) * Math.exp(-2 * Math.abs(re));
     return complex(Math.sign(re), Number.isFinite(im) ? imaginary : 0);
   }
   const tangent = Math.tan(im);

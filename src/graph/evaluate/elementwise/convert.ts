@@ -26,10 +26,7 @@ function rangeOf(element: ElementType): readonly [bigint, bigint] {
 
 function saturate(element: ElementType): (value: number) => number {
   const [least, greatest] = rangeOf(element).map(Number) as [number, number];
-  return (value) =>
-    value !== value
-      ? 0
-      : Math.trunc(Math.max(least, Math.min(greatest, value)));
+  return (value) => (value !== value ? 0 : Math.trunc(Math.max(least, Math.min(greatest, value))));
 }
 
 function saturateWide(element: ElementType): (value: number) => bigint {
@@ -147,11 +144,9 @@ export function reducePrecision(
     if (!Number.isFinite(value) || value === 0) return value;
     const unit = exponentOf(value) - mantissaBits;
     // Two factors, since the unit itself may be below what an f64 can hold.
-    const scaled =
-      unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
+    const scaled = unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
     const whole = roundHalfEven(scaled);
-    const rounded =
-      unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
+    const rounded = unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
     if (!isNarrower) return rounded;
     const exponent = exponentOf(rounded);
     if (exponent > greatest) return Math.sign(value) * Infinity;
@@ -160,9 +155,7 @@ export function reducePrecision(
 }
 
 /** One step of a float element from x towards y. */
-export function nextAfter(
-  element: FloatElement,
-): (x: number, y: number) => number {
+export function nextAfter(element: FloatElement): (x: number, y: number) => number {
   const step = element === "f64" ? stepDouble : stepCoded(element);
   return (x, y) => {
     if (x !== x || y !== y) return NaN;
@@ -174,41 +167,29 @@ export function nextAfter(
 function stepDouble(value: number, up: boolean): number {
   if (value === 0) return up ? Number.MIN_VALUE : -Number.MIN_VALUE;
   scratch[0] = value;
-  scratchInteger[0] =
-    (scratchInteger[0] as bigint) + (value > 0 === up ? 1n : -1n);
+  scratchInteger[0] = (scratchInteger[0] as bigint) + (value > 0 === up ? 1n : -1n);
   return scratch[0];
 }
 
 const scratchFloat = new Float32Array(1);
 const scratchFloatBits = new Uint32Array(scratchFloat.buffer);
 
-function stepCoded(
-  element: Exclude<FloatElement, "f64">,
-): (value: number, up: boolean) => number {
+function stepCoded(element: Exclude<FloatElement, "f64">): (value: number, up: boolean) => number {
   const sign = 2 ** (elements[element].bits - 1);
   return (value, up) => {
     const code = value === 0 ? (up ? 0 : sign) : bitsOfReal(element, value);
-    return realOfBits(
-      element,
-      code + (value === 0 || value > 0 === up ? 1 : -1),
-    );
+    return realOfBits(element, code + (value === 0 || value > 0 === up ? 1 : -1));
   };
 }
 
 /** The bits of a float of at most 32. */
-export function bitsOfReal(
-  element: Exclude<FloatElement, "f64">,
-  value: number,
-): number {
+export function bitsOfReal(element: Exclude<FloatElement, "f64">, value: number): number {
   if (element !== "f32") return encodeElement(element, value);
   scratchFloat[0] = value;
   return scratchFloatBits[0] as number;
 }
 
-export function realOfBits(
-  element: Exclude<FloatElement, "f64">,
-  bits: number,
-): number {
+export function realOfBits(element: Exclude<FloatElement, "f64">, bits: number): number {
   if (element !== "f32") return decodeElement(element, bits);
   scratchFloatBits[0] = bits;
   return scratchFloat[0] as number;
@@ -219,9 +200,7 @@ export function totalOrder(left: number, right: number): number {
   const rank = nanRank(left) - nanRank(right);
   if (rank !== 0 || left !== left) return rank;
   if (left !== right) return left < right ? -1 : 1;
-  return left === 0
-    ? Number(Object.is(right, -0)) - Number(Object.is(left, -0))
-    : 0;
+  return left === 0 ? Number(Object.is(right, -0)) - Number(Object.is(left, -0)) : 0;
 }
 
 function nanRank(value: number): number {

@@ -25,12 +25,8 @@ type Result = number | bigint | Complex;
 
 export interface Forms<N extends 1 | 2> {
   readonly bool?: (...operands: Arguments<number, N>) => Result;
-  readonly integer?: (
-    width: IntegerWidth,
-  ) => (...operands: Arguments<number, N>) => Result;
-  readonly wide?: (
-    width: IntegerWidth,
-  ) => (...operands: Arguments<bigint, N>) => Result;
+  readonly integer?: (width: IntegerWidth) => (...operands: Arguments<number, N>) => Result;
+  readonly wide?: (width: IntegerWidth) => (...operands: Arguments<bigint, N>) => Result;
   readonly real?: (...operands: Arguments<number, N>) => Result;
   readonly complex?: (...operands: Arguments<Complex, N>) => Result;
 }

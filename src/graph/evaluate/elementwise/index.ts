@@ -3,12 +3,7 @@
  * of scalars. The same functions serve whole tensors and, compiled into one function, the regions of
  * reductions, scatters and sorts (`region.ts`).
  */
-import type {
-  ElementType,
-  GraphOp,
-  GraphOpKind,
-  GraphValue,
-} from "../../ops/index.ts";
+import type { ElementType, GraphOp, GraphOpKind, GraphValue } from "../../ops/index.ts";
 import { isFloatElement, isTensor } from "../../ops/index.ts";
 import { domainOf } from "../scalars.ts";
 import type { Domain } from "../scalars.ts";
@@ -44,37 +39,24 @@ export type ScalarKind = FormKind | OtherKind;
 
 const otherRules: { readonly [K in OtherKind]: ScalarRule<K> } = {
   "stablehlo.compare": ({ attributes }, { operands: [element = "i1"] }) =>
-    comparison(
-      attributes.comparison_direction,
-      attributes.compare_type === "TOTALORDER",
-      element,
-    ),
-  "stablehlo.select": () => (condition, onTrue, onFalse) =>
-    condition === 0 ? onFalse : onTrue,
+    comparison(attributes.comparison_direction, attributes.compare_type === "TOTALORDER", element),
+  "stablehlo.select": () => (condition, onTrue, onFalse) => (condition === 0 ? onFalse : onTrue),
   "stablehlo.clamp": (_, { result }) => {
     const larger = chooseForm(binaryForms["stablehlo.maximum"], result);
     const smaller = chooseForm(binaryForms["stablehlo.minimum"], result);
     if (larger === undefined || smaller === undefined) return undefined;
     return (least, value, greatest) => smaller(larger(least, value), greatest);
   },
-  "stablehlo.convert": (_, { operands: [from = "i1"], result }) =>
-    conversion(from, result),
+  "stablehlo.convert": (_, { operands: [from = "i1"], result }) => conversion(from, result),
   "stablehlo.reduce_precision": ({ attributes, operands }, { result }) => {
     if (domainOf(result) !== "real") return undefined;
-    const { exponent_bits: exponentBits, mantissa_bits: mantissaBits } =
-      attributes;
+    const { exponent_bits: exponentBits, mantissa_bits: mantissaBits } = attributes;
     const declared = declaredElement(operands.operand);
-    return reducePrecision(
-      declared,
-      exponentBits,
-      mantissaBits,
-    ) as ScalarFunction;
+    return reducePrecision(declared, exponentBits, mantissaBits) as ScalarFunction;
   },
   "chlo.next_after": ({ operands }) => {
     const declared = declaredElement(operands.x);
-    return isFloatElement(declared)
-      ? (nextAfter(declared) as ScalarFunction)
-      : undefined;
+    return isFloatElement(declared) ? (nextAfter(declared) as ScalarFunction) : undefined;
   },
 };
 
@@ -89,10 +71,7 @@ const formTable: { readonly [kind: string]: Forms<1> | Forms<2> } = {
   ...binaryForms,
 };
 const ruleTable = otherRules as {
-  readonly [kind: string]: (
-    op: never,
-    types: ScalarTypes,
-  ) => ScalarFunction | undefined;
+  readonly [kind: string]: (op: never, types: ScalarTypes) => ScalarFunction | undefined;
 };
 
 export function isScalarKind(kind: GraphOpKind): kind is ScalarKind {
@@ -108,15 +87,10 @@ const domainTitles: { readonly [D in Domain]: string } = {
 };
 
 /** The elements for which a function is defined, in words; undefined where its kind does not say. */
-export function scalarKindDomains(
-  kind: GraphOpKind,
-): readonly string[] | undefined {
+export function scalarKindDomains(kind: GraphOpKind): readonly string[] | undefined {
   const forms = Object.hasOwn(formTable, kind) ? formTable[kind] : undefined;
   if (forms === undefined) return undefined;
-  const titles = Object.entries(domainTitles) as readonly (readonly [
-    Domain,
-    string,
-  ])[];
+  const titles = Object.entries(domainTitles) as readonly (readonly [Domain, string])[];
   return titles
     .filter(([domain, title]) => title !== "" && forms[domain] !== undefined)
     .map(([, title]) => title);
@@ -127,9 +101,7 @@ export function scalarFunction(
   op: GraphOp<ScalarKind>,
   types: ScalarTypes,
 ): ScalarFunction | undefined {
-  const forms = Object.hasOwn(formTable, op.kind)
-    ? formTable[op.kind]
-    : undefined;
+  const forms = Object.hasOwn(formTable, op.kind) ? formTable[op.kind] : undefined;
   if (forms !== undefined) return chooseForm(forms, types.operands[0] ?? "i1");
   return ruleTable[op.kind]?.(op as never, types);
 }

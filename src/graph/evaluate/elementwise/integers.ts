@@ -29,8 +29,7 @@ export function remainderOfWide(left: bigint, right: bigint): bigint {
 
 /** A power modulo 2^32; with a negative exponent only those of 1 and -1 are not zero. */
 export function powerOfInteger(base: number, exponent: number): number {
-  if (exponent < 0)
-    return base === 1 ? 1 : base === -1 ? (exponent % 2 === 0 ? 1 : -1) : 0;
+  if (exponent < 0) return base === 1 ? 1 : base === -1 ? (exponent % 2 === 0 ? 1 : -1) : 0;
   let result = 1;
   let square = base;
   for (let rest = exponent; rest > 0; rest = Math.floor(rest / 2)) {
@@ -42,13 +41,7 @@ export function powerOfInteger(base: number, exponent: number): number {
 
 export function powerOfWide(base: bigint, exponent: bigint): bigint {
   if (exponent < 0n)
-    return base === 1n
-      ? 1n
-      : base === -1n
-        ? exponent % 2n === 0n
-          ? 1n
-          : -1n
-        : 0n;
+    return base === 1n ? 1n : base === -1n ? (exponent % 2n === 0n ? 1n : -1n) : 0n;
   let result = 1n;
   let square = base;
   for (let rest = exponent; rest > 0n; rest >>= 1n) {
@@ -63,9 +56,7 @@ function isShift(amount: number | bigint, bits: number): boolean {
   return amount >= 0 && amount < bits;
 }
 
-export function shiftLeft(
-  width: IntegerWidth,
-): (value: number, amount: number) => number {
+export function shiftLeft(width: IntegerWidth): (value: number, amount: number) => number {
   return (value, amount) => (isShift(amount, width.bits) ? value << amount : 0);
 }
 
@@ -73,9 +64,7 @@ export function shiftLeftWide(value: bigint, amount: bigint): bigint {
   return isShift(amount, 64) ? value << amount : 0n;
 }
 
-export function shiftRightLogical(
-  width: IntegerWidth,
-): (value: number, amount: number) => number {
+export function shiftRightLogical(width: IntegerWidth): (value: number, amount: number) => number {
   return (value, amount) =>
     isShift(amount, width.bits) ? unsignedBits(value, width) >>> amount : 0;
 }
@@ -88,14 +77,10 @@ export function shiftRightArithmetic(
   width: IntegerWidth,
 ): (value: number, amount: number) => number {
   return (value, amount) =>
-    signedBits(value, width) >>
-    (isShift(amount, width.bits) ? amount : width.bits - 1);
+    signedBits(value, width) >> (isShift(amount, width.bits) ? amount : width.bits - 1);
 }
 
-export function shiftRightArithmeticWide(
-  value: bigint,
-  amount: bigint,
-): bigint {
+export function shiftRightArithmeticWide(value: bigint, amount: bigint): bigint {
   return BigInt.asIntN(64, value) >> (isShift(amount, 64) ? amount : 63n);
 }
 
@@ -108,9 +93,7 @@ export function leadingZerosWide(value: bigint): bigint {
   return bits === 0n ? 64n : BigInt(64 - bits.toString(2).length);
 }
 
-export function populationCount(
-  width: IntegerWidth,
-): (value: number) => number {
+export function populationCount(width: IntegerWidth): (value: number) => number {
   return (value) => onesOf(unsignedBits(value, width));
 }
 
@@ -122,16 +105,11 @@ function onesOf(bits: number): number {
 
 export function populationCountWide(value: bigint): bigint {
   const bits = BigInt.asUintN(64, value);
-  return BigInt(
-    onesOf(Number(bits & 0xffffffffn)) + onesOf(Number(bits >> 32n)),
-  );
+  return BigInt(onesOf(Number(bits & 0xffffffffn)) + onesOf(Number(bits >> 32n)));
 }
 
-export function highProduct({
-  bits,
-}: IntegerWidth): (left: number, right: number) => number {
-  return (left, right) =>
-    Number((BigInt(left) * BigInt(right)) >> BigInt(bits));
+export function highProduct({ bits }: IntegerWidth): (left: number, right: number) => number {
+  return (left, right) => Number((BigInt(left) * BigInt(right)) >> BigInt(bits));
 }
 
 export function highProductWide(left: bigint, right: bigint): bigint {

@@ -7,9 +7,7 @@ import { nextAfter, reducePrecision, totalOrder } from "./convert.ts";
 import * as special from "./special.ts";
 
 const near = (relative: number) => (actual: number, expected: number) => {
-  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(
-    relative * Math.abs(expected),
-  );
+  expect(Math.abs(actual - expected)).toBeLessThanOrEqual(relative * Math.abs(expected));
 };
 
 describe("functions of real numbers", () => {
@@ -35,9 +33,7 @@ describe("functions of real numbers", () => {
     const random = new Random(3);
     for (let i = 0; i < 200; i++) {
       const y = 2 * random.uniform() - 1;
-      expect(Math.abs(errorFunction(special.erfInverse(y)) - y)).toBeLessThan(
-        4e-16,
-      );
+      expect(Math.abs(errorFunction(special.erfInverse(y)) - y)).toBeLessThan(4e-16);
     }
   });
 

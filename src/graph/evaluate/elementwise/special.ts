@@ -61,10 +61,7 @@ const stirling = [
 
 /** Horner's scheme on the coefficients from the lowest power up. */
 function polynomial(coefficients: readonly number[], x: number): number {
-  return coefficients.reduceRight(
-    (sum, coefficient) => sum * x + coefficient,
-    0,
-  );
+  return coefficients.reduceRight((sum, coefficient) => sum * x + coefficient, 0);
 }
 
 /** sin(πx) without the error of π·x. */
@@ -89,8 +86,7 @@ export function lgamma(x: number): number {
   while (shifted < 10) product *= shifted++;
   const inverse = 1 / shifted;
   const series = inverse * polynomial(stirling, inverse * inverse);
-  const asymptotic =
-    (shifted - 0.5) * Math.log(shifted) - shifted + Math.log(2 * Math.PI) / 2;
+  const asymptotic = (shifted - 0.5) * Math.log(shifted) - shifted + Math.log(2 * Math.PI) / 2;
   return asymptotic + series - Math.log(product);
 }
 
@@ -117,12 +113,7 @@ export function digamma(x: number): number {
   let sum = 0;
   while (shifted < 10) sum += 1 / shifted++;
   const square = 1 / (shifted * shifted);
-  return (
-    Math.log(shifted) -
-    0.5 / shifted -
-    square * polynomial(digammaSeries, square) -
-    sum
-  );
+  return Math.log(shifted) - 0.5 / shifted - square * polynomial(digammaSeries, square) - sum;
 }
 
 /** (2k)! / B(2k), the divisors of Euler–Maclaurin's correction. */

@@ -1,9 +1,5 @@
 /** Elementwise functions of one operand whose result has the operand's element type. */
-import {
-  errorFunction,
-  logistic,
-  roundHalfEven,
-} from "../../../formats/arithmetic/special.ts";
+import { errorFunction, logistic, roundHalfEven } from "../../../formats/arithmetic/special.ts";
 import * as complex from "./complex.ts";
 import type { Forms } from "./forms.ts";
 import * as integers from "./integers.ts";

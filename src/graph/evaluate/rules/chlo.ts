@@ -11,9 +11,7 @@ export const chloRules = {
   "chlo.acos": elementwise,
   "chlo.acosh": elementwise,
   "chlo.asin": elementwise,
-  "chlo.asin_acos_kernel": refuse(
-    "it is a part of the expansion of asin and acos",
-  ),
+  "chlo.asin_acos_kernel": refuse("it is a part of the expansion of asin and acos"),
   "chlo.asinh": elementwise,
   "chlo.atan": elementwise,
   "chlo.atanh": elementwise,
@@ -48,8 +46,7 @@ export const chloRules = {
       op.attributes.ragged_dot_dimension_numbers,
       frame.result(op),
     );
-    if (result === undefined)
-      throw unsupported(op, "its groups have more than one axis");
+    if (result === undefined) throw unsupported(op, "its groups have more than one axis");
     return [result];
   },
   "chlo.scan": (op, frame) =>

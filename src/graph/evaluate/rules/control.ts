@@ -9,27 +9,14 @@ import { refuse } from "./shared.ts";
 
 export const controlRules = {
   "stablehlo.while": ({ operands, regions }, frame) =>
-    control.repeatWhile(
-      frame,
-      frame.data(operands.operand),
-      regions.cond,
-      regions.body,
-    ),
+    control.repeatWhile(frame, frame.data(operands.operand), regions.cond, regions.body),
   "stablehlo.case": ({ operands, regions }, frame) =>
-    control.chooseBranch(
-      frame,
-      scalarNumber(frame.tensor(operands.index)),
-      regions.branches,
-    ),
+    control.chooseBranch(frame, scalarNumber(frame.tensor(operands.index)), regions.branches),
   "stablehlo.if": ({ operands, regions }, frame) => {
     const holds = scalarNumber(frame.tensor(operands.pred)) !== 0;
-    return control.chooseBranch(frame, holds ? 0 : 1, [
-      regions.true_branch,
-      regions.false_branch,
-    ]);
+    return control.chooseBranch(frame, holds ? 0 : 1, [regions.true_branch, regions.false_branch]);
   },
-  "stablehlo.optimization_barrier": (op, frame) =>
-    frame.data(op.operands.operand),
+  "stablehlo.optimization_barrier": (op, frame) => frame.data(op.operands.operand),
   "func.call": (op, frame) =>
     frame.session.runFunction(
       op.attributes.callee,
@@ -45,31 +32,19 @@ export const controlRules = {
       op,
     ),
   "stablehlo.custom_call": evaluateCustomCall,
-  "stablehlo.tuple": (op, frame) => [
-    { kind: "tuple", members: frame.data(op.operands.val) },
-  ],
+  "stablehlo.tuple": (op, frame) => [{ kind: "tuple", members: frame.data(op.operands.val) }],
   "stablehlo.get_tuple_element": (op, frame) => {
     const tuple = frame.datum(op.operands.operand);
-    const member =
-      tuple.kind === "tuple" ? tuple.members[op.attributes.index] : undefined;
-    if (member === undefined)
-      throw unsupported(op, "its operand has no such member");
+    const member = tuple.kind === "tuple" ? tuple.members[op.attributes.index] : undefined;
+    if (member === undefined) throw unsupported(op, "its operand has no such member");
     return [member];
   },
   "sdy.manual_computation": refuse("it runs on the parts of a mesh of devices"),
   "sdy.sharding_constraint": (op, frame) => [frame.datum(op.operands.input)],
   "tilewright.custom_vjp": (op, frame) =>
-    frame.session.runRegion(
-      op.regions.body,
-      frame.data(op.operands.inputs),
-      frame,
-    ),
+    frame.session.runRegion(op.regions.body, frame.data(op.operands.inputs), frame),
   "tilewright.checkpoint": (op, frame) =>
-    frame.session.runRegion(
-      op.regions.body,
-      frame.data(op.operands.inputs),
-      frame,
-    ),
+    frame.session.runRegion(op.regions.body, frame.data(op.operands.inputs), frame),
   "tilewright.name": (op, frame) => [frame.datum(op.operands.operand)],
   "tilewright.stop_gradient": (op, frame) => [frame.datum(op.operands.operand)],
   foreign: (op) => {

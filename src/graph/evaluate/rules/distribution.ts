@@ -14,10 +14,7 @@ function* receive(op: GraphOp<"stablehlo.recv">): Steps<readonly Datum[]> {
   return [...value, tokenDatum];
 }
 
-function* send(
-  op: GraphOp<"stablehlo.send">,
-  frame: Frame,
-): Steps<readonly Datum[]> {
+function* send(op: GraphOp<"stablehlo.send">, frame: Frame): Steps<readonly Datum[]> {
   const channel = String(op.attributes.channel_handle.handle);
   yield { kind: "send", channel, value: frame.data(op.operands.inputs) };
   return [tokenDatum];
@@ -28,10 +25,7 @@ function* infeed(): Steps<readonly Datum[]> {
   return [...value, tokenDatum];
 }
 
-function* outfeed(
-  op: GraphOp<"stablehlo.outfeed">,
-  frame: Frame,
-): Steps<readonly Datum[]> {
+function* outfeed(op: GraphOp<"stablehlo.outfeed">, frame: Frame): Steps<readonly Datum[]> {
   yield { kind: "outfeed", value: frame.data(op.operands.inputs) };
   return [tokenDatum];
 }
@@ -41,11 +35,7 @@ function* startAsynchronous(
   frame: Frame,
 ): Steps<readonly Datum[]> {
   const inputs = frame.data(op.operands.operands);
-  const members = yield* frame.session.runRegion(
-    op.regions.body,
-    inputs,
-    frame,
-  );
+  const members = yield* frame.session.runRegion(op.regions.body, inputs, frame);
   return [{ kind: "future", members }];
 }
 
@@ -54,10 +44,8 @@ function placeNumber(value: number): readonly Datum[] {
 }
 
 export const distributionRules = {
-  "stablehlo.replica_id": (_, frame) =>
-    placeNumber(frame.session.place.replica),
-  "stablehlo.partition_id": (_, frame) =>
-    placeNumber(frame.session.place.partition),
+  "stablehlo.replica_id": (_, frame) => placeNumber(frame.session.place.replica),
+  "stablehlo.partition_id": (_, frame) => placeNumber(frame.session.place.partition),
   "stablehlo.all_gather": (op, frame) =>
     collectives.allGather(
       op,
@@ -66,26 +54,14 @@ export const distributionRules = {
       op.attributes.all_gather_dim,
       {
         rows: op.attributes.replica_groups,
-        mode: reductionMode(
-          op.attributes.channel_handle,
-          op.attributes.use_global_device_ids,
-        ),
+        mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
       },
     ),
   "stablehlo.all_reduce": (op, frame) =>
-    collectives.allReduce(
-      op,
-      frame,
-      frame.tensors(op.operands.operands),
-      op.regions.computation,
-      {
-        rows: op.attributes.replica_groups,
-        mode: reductionMode(
-          op.attributes.channel_handle,
-          op.attributes.use_global_device_ids,
-        ),
-      },
-    ),
+    collectives.allReduce(op, frame, frame.tensors(op.operands.operands), op.regions.computation, {
+      rows: op.attributes.replica_groups,
+      mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
+    }),
   "stablehlo.all_to_all": (op, frame) =>
     collectives.allToAll(
       op,
@@ -110,22 +86,14 @@ export const distributionRules = {
       op.regions.computation,
       {
         rows: op.attributes.replica_groups,
-        mode: reductionMode(
-          op.attributes.channel_handle,
-          op.attributes.use_global_device_ids,
-        ),
+        mode: reductionMode(op.attributes.channel_handle, op.attributes.use_global_device_ids),
       },
     ),
   "stablehlo.collective_broadcast": (op, frame) =>
-    collectives.collectiveBroadcast(
-      op,
-      frame,
-      frame.tensor(op.operands.operand),
-      {
-        rows: op.attributes.replica_groups,
-        mode: exchangeMode(op.attributes.channel_handle),
-      },
-    ),
+    collectives.collectiveBroadcast(op, frame, frame.tensor(op.operands.operand), {
+      rows: op.attributes.replica_groups,
+      mode: exchangeMode(op.attributes.channel_handle),
+    }),
   "stablehlo.collective_reduce": (op, frame) =>
     collectives.collectiveReduce(
       op,
@@ -153,8 +121,7 @@ export const distributionRules = {
   "stablehlo.async_start": startAsynchronous,
   "stablehlo.async_done": (op, frame) => {
     const future = frame.datum(op.operands.future);
-    if (future.kind !== "future")
-      throw unsupported(op, "its operand is no future");
+    if (future.kind !== "future") throw unsupported(op, "its operand is no future");
     return future.members;
   },
   "stablehlo.after_all": () => [tokenDatum],

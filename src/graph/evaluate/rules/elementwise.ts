@@ -37,22 +37,13 @@ export const elementwiseRules = {
   "stablehlo.convert": elementwise,
   "stablehlo.bitcast_convert": (op, frame) => {
     const [result] = op.results;
-    if (result === undefined || !isTensor(result.type))
-      throw unsupported(op, "it has no tensor");
+    if (result === undefined || !isTensor(result.type)) throw unsupported(op, "it has no tensor");
     const { element, shape } = result.type;
     const to = { element, shape, stored: frame.stored(element) };
-    return [
-      bitcast(
-        frame.tensor(op.operands.operand),
-        declaredElement(op.operands.operand),
-        to,
-      ),
-    ];
+    return [bitcast(frame.tensor(op.operands.operand), declaredElement(op.operands.operand), to)];
   },
   "stablehlo.uniform_quantize": refuse("quantised elements are not evaluated"),
-  "stablehlo.uniform_dequantize": refuse(
-    "quantised elements are not evaluated",
-  ),
+  "stablehlo.uniform_dequantize": refuse("quantised elements are not evaluated"),
   "stablehlo.add": elementwise,
   "stablehlo.and": elementwise,
   "stablehlo.atan2": elementwise,

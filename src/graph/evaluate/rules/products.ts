@@ -15,22 +15,18 @@ import { domainOf, numbersOf, writer } from "../scalars.ts";
 import { numbers } from "./shared.ts";
 
 function convolutionSettings(
-  {
-    attributes,
-  }: GraphOp<"stablehlo.convolution"> | GraphOp<"stablehlo.dynamic_conv">,
+  { attributes }: GraphOp<"stablehlo.convolution"> | GraphOp<"stablehlo.dynamic_conv">,
   low: readonly number[],
 ): ConvolutionSettings {
   return {
     numbers: attributes.dimension_numbers,
-    windows: attributes.dimension_numbers.input_spatial_dimensions.map(
-      (_, i) => ({
-        stride: attributes.window_strides?.[i] ?? 1,
-        low: low[i] ?? 0,
-        inputDilation: attributes.lhs_dilation?.[i] ?? 1,
-        kernelDilation: attributes.rhs_dilation?.[i] ?? 1,
-        reversed: attributes.window_reversal?.[i] ?? false,
-      }),
-    ),
+    windows: attributes.dimension_numbers.input_spatial_dimensions.map((_, i) => ({
+      stride: attributes.window_strides?.[i] ?? 1,
+      low: low[i] ?? 0,
+      inputDilation: attributes.lhs_dilation?.[i] ?? 1,
+      kernelDilation: attributes.rhs_dilation?.[i] ?? 1,
+      reversed: attributes.window_reversal?.[i] ?? false,
+    })),
     featureGroups: attributes.feature_group_count,
     batchGroups: attributes.batch_group_count,
   };
@@ -56,11 +52,7 @@ function uniform(op: GraphOp<"stablehlo.rng">, frame: Frame): Tensor {
     const value = draw();
     write(
       i,
-      domain === "wide"
-        ? BigInt(Math.floor(value))
-        : domain === "real"
-          ? value
-          : Math.floor(value),
+      domain === "wide" ? BigInt(Math.floor(value)) : domain === "real" ? value : Math.floor(value),
     );
   }
   return result;
@@ -79,32 +71,19 @@ export const productRules = {
   "stablehlo.dot": (op, frame) => {
     const left = frame.tensor(op.operands.lhs);
     return [
-      dotGeneral(
-        left,
-        frame.tensor(op.operands.rhs),
-        plainDotNumbers(left),
-        frame.result(op),
-      ),
+      dotGeneral(left, frame.tensor(op.operands.rhs), plainDotNumbers(left), frame.result(op)),
     ];
   },
   "stablehlo.einsum": (op, frame) => {
     const operands = frame.tensors([op.operands.lhs, op.operands.rhs]);
-    const result = einsum(
-      operands,
-      op.attributes.einsum_config,
-      frame.result(op),
-    );
+    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
     if (result === undefined)
       throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
     return [result];
   },
   "stablehlo.unary_einsum": (op, frame) => {
     const operands = [frame.tensor(op.operands.operand)];
-    const result = einsum(
-      operands,
-      op.attributes.einsum_config,
-      frame.result(op),
-    );
+    const result = einsum(operands, op.attributes.einsum_config, frame.result(op));
     if (result === undefined)
       throw unsupported(op, `its formula is ${op.attributes.einsum_config}`);
     return [result];
@@ -114,10 +93,7 @@ export const productRules = {
       frame.tensor(op.operands.lhs),
       frame.tensor(op.operands.rhs),
       frame.result(op),
-      convolutionSettings(
-        op,
-        op.attributes.padding?.map(([low = 0]) => low) ?? [],
-      ),
+      convolutionSettings(op, op.attributes.padding?.map(([low = 0]) => low) ?? []),
     ),
   ],
   "stablehlo.dynamic_conv": (op, frame) => {
@@ -144,16 +120,12 @@ export const productRules = {
     algebra.cholesky(frame.tensor(op.operands.a), op.attributes.lower),
   ],
   "stablehlo.triangular_solve": ({ operands, attributes }, frame) => [
-    algebra.triangularSolve(
-      frame.tensor(operands.a),
-      frame.tensor(operands.b),
-      {
-        leftSide: attributes.left_side,
-        lower: attributes.lower,
-        unitDiagonal: attributes.unit_diagonal,
-        transpose: attributes.transpose_a,
-      },
-    ),
+    algebra.triangularSolve(frame.tensor(operands.a), frame.tensor(operands.b), {
+      leftSide: attributes.left_side,
+      lower: attributes.lower,
+      unitDiagonal: attributes.unit_diagonal,
+      transpose: attributes.transpose_a,
+    }),
   ],
   "stablehlo.batch_norm_inference": ({ operands, attributes }, frame) => [
     batchNorm.batchNormInference(
@@ -193,15 +165,9 @@ export const productRules = {
   "stablehlo.rng": (op, frame) => [uniform(op, frame)],
   "stablehlo.rng_bit_generator": (op, frame) => {
     const state = frame.tensor(op.operands.initial_state);
-    if (state.element !== "ui64")
-      throw unsupported(op, "its state is not of ui64");
-    const bits = randomBits(
-      state,
-      op.attributes.rng_algorithm,
-      frame.result(op, 1),
-    );
-    if (bits === undefined)
-      throw unsupported(op, "its elements have no random bits");
+    if (state.element !== "ui64") throw unsupported(op, "its state is not of ui64");
+    const bits = randomBits(state, op.attributes.rng_algorithm, frame.result(op, 1));
+    if (bits === undefined) throw unsupported(op, "its elements have no random bits");
     return bits;
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

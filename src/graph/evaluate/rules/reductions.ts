@@ -42,13 +42,9 @@ function reductionOf(
 }
 
 export const reductionRules = {
-  "stablehlo.reduce": (op, frame) =>
-    reduce(reductionOf(op, frame), op.attributes.dimensions),
+  "stablehlo.reduce": (op, frame) => reduce(reductionOf(op, frame), op.attributes.dimensions),
   "stablehlo.reduce_window": (op, frame) =>
-    reduceWindow(
-      reductionOf(op, frame),
-      windowsOf(op.attributes.window_dimensions, op.attributes),
-    ),
+    reduceWindow(reductionOf(op, frame), windowsOf(op.attributes.window_dimensions, op.attributes)),
   "stablehlo.select_and_scatter": (op, frame) => {
     const operand = frame.tensor(op.operands.operand);
     const sizes = op.attributes.window_dimensions ?? operand.shape.map(() => 1);
@@ -75,12 +71,6 @@ export const reductionRules = {
   "stablehlo.map": (op, frame) => {
     const run = regionFunction(op.regions.computation, frame, op);
     const compute = (...inputs: Scalar[]) => run(...inputs)[0] as Scalar;
-    return [
-      mapTensors(
-        emptyTensor(frame.result(op)),
-        compute,
-        frame.tensors(op.operands.inputs),
-      ),
-    ];
+    return [mapTensors(emptyTensor(frame.result(op)), compute, frame.tensors(op.operands.inputs))];
   },
 } satisfies Partial<GraphRules<[Frame], RuleResult>>;

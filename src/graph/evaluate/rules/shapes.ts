@@ -14,9 +14,7 @@ export const shapeRules = {
     if ("kind" in value) throw unsupported(op, "its value is carried as text");
     return [constant(tensorOfLiteral(value), frame)];
   },
-  "stablehlo.iota": (op, frame) => [
-    shapes.iota(frame.result(op), op.attributes.iota_dimension),
-  ],
+  "stablehlo.iota": (op, frame) => [shapes.iota(frame.result(op), op.attributes.iota_dimension)],
   "stablehlo.dynamic_iota": (op, frame) => [
     shapes.iota(frame.result(op), op.attributes.iota_dimension),
   ],
@@ -47,10 +45,7 @@ export const shapeRules = {
     reshaped(frame.tensor(op.operands.operand), frame.result(op).shape),
   ],
   "stablehlo.transpose": (op, frame) => [
-    shapes.transpose(
-      frame.tensor(op.operands.operand),
-      op.attributes.permutation,
-    ),
+    shapes.transpose(frame.tensor(op.operands.operand), op.attributes.permutation),
   ],
   "stablehlo.reverse": (op, frame) => [
     shapes.reverse(frame.tensor(op.operands.operand), op.attributes.dimensions),
@@ -139,9 +134,7 @@ export const shapeRules = {
       op,
     ),
   "stablehlo.get_dimension_size": (op, frame) => {
-    const extent = frame.tensor(op.operands.operand).shape[
-      op.attributes.dimension
-    ];
+    const extent = frame.tensor(op.operands.operand).shape[op.attributes.dimension];
     return [tensor("i32", [], Int32Array.of(extent ?? 0))];
   },
   "stablehlo.set_dimension_size": refuse(dynamic),
@@ -159,9 +152,7 @@ export const shapeRules = {
       (axis) => axis !== dim && axis >= batching,
     );
     const dimensions = {
-      offset_dims: offsets.map((axis) =>
-        axis < dim ? axis : axis - 1 + taken,
-      ),
+      offset_dims: offsets.map((axis) => (axis < dim ? axis : axis - 1 + taken)),
       collapsed_slice_dims: [dim],
       operand_batching_dims: batch,
       start_indices_batching_dims: batch,

@@ -10,10 +10,8 @@ import { evaluateElementwise, mapTensors } from "../map.ts";
 
 export type Rule = (op: AnyGraphOp, frame: Frame) => RuleResult;
 
-export const elementwise = (
-  op: GraphOp<ScalarKind>,
-  frame: Frame,
-): RuleResult => evaluateElementwise(op, frame);
+export const elementwise = (op: GraphOp<ScalarKind>, frame: Frame): RuleResult =>
+  evaluateElementwise(op, frame);
 
 const refusals = new WeakMap<object, string>();
 

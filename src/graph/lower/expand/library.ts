@@ -3,12 +3,7 @@ import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphModule, GraphOp, GraphValue } from "../../ops/node.ts";
 import { inlineRegion } from "../../ops/rebuild.ts";
 import { isTensor, tensorType } from "../../ops/types.ts";
-import {
-  convert,
-  iota,
-  typeOfValue,
-  zerosOf,
-} from "../../transform/arithmetic.ts";
+import { convert, iota, typeOfValue, zerosOf } from "../../transform/arithmetic.ts";
 import { cannotRun } from "../storage.ts";
 
 /** A sort in the total order of floats, largest first, that carries indices along; ties keep their order. */
@@ -22,16 +17,13 @@ export function largest(
   const indices = iota(builder, tensorType("i32", shape), last);
   const scalar = tensorType(element, []);
   const index = tensorType("i32", []);
-  const comparator = builder.region(
-    [scalar, scalar, index, index],
-    (inner, [lhs, rhs]) => [
-      inner.one(
-        "stablehlo.compare",
-        { lhs: lhs as GraphValue, rhs: rhs as GraphValue },
-        { comparison_direction: "GT", compare_type: "TOTALORDER" },
-      ),
-    ],
-  );
+  const comparator = builder.region([scalar, scalar, index, index], (inner, [lhs, rhs]) => [
+    inner.one(
+      "stablehlo.compare",
+      { lhs: lhs as GraphValue, rhs: rhs as GraphValue },
+      { comparison_direction: "GT", compare_type: "TOTALORDER" },
+    ),
+  ]);
   const sorted = builder.add(
     "stablehlo.sort",
     { inputs: [operand, indices] },
@@ -40,10 +32,7 @@ export function largest(
   );
   return sorted.map((value, i) => {
     const wanted = types[i];
-    const limits =
-      wanted === undefined || !isTensor(wanted.type)
-        ? shape
-        : wanted.type.shape;
+    const limits = wanted === undefined || !isTensor(wanted.type) ? shape : wanted.type.shape;
     const cut = builder.one(
       "stablehlo.slice",
       { operand: value },
@@ -53,9 +42,7 @@ export function largest(
         strides: shape.map(() => 1),
       },
     );
-    return wanted === undefined
-      ? cut
-      : convert(builder, cut, typeOfValue(wanted).element);
+    return wanted === undefined ? cut : convert(builder, cut, typeOfValue(wanted).element);
   });
 }
 
@@ -67,10 +54,7 @@ export function expandComposite(
 ): readonly GraphValue[] {
   const found = module.functions.get(op.attributes.decomposition);
   if (found === undefined)
-    throw cannotRun(
-      op,
-      `the module has no function @${op.attributes.decomposition}`,
-    );
+    throw cannotRun(op, `the module has no function @${op.attributes.decomposition}`);
   return inlineRegion(builder, found.body, op.operands.inputs, op.name);
 }
 

@@ -30,10 +30,7 @@ function shapeOf(value: GraphValue): readonly number[] {
 
 function swapLast(builder: GraphBuilder, value: GraphValue): GraphValue {
   const axes = shapeOf(value).map((_, axis) => axis);
-  return transpose(builder, value, [
-    ...axes.slice(0, -2),
-    ...axes.slice(-2).reverse(),
-  ]);
+  return transpose(builder, value, [...axes.slice(0, -2), ...axes.slice(-2).reverse()]);
 }
 
 /** A vector along axis `at` of a batch, repeated to the shape of a matrix. */
@@ -45,18 +42,11 @@ function spread(
 ): GraphValue {
   const rank = shapeOf(matrix).length;
   const batch = Array.from({ length: rank - 2 }, (_, axis) => axis);
-  return broadcastInDim(builder, vector, shapeOf(matrix), [
-    ...batch,
-    rank + at,
-  ]);
+  return broadcastInDim(builder, vector, shapeOf(matrix), [...batch, rank + at]);
 }
 
 /** Row `at` of every matrix of a batch, without its axis. */
-function rowOf(
-  builder: GraphBuilder,
-  matrix: GraphValue,
-  at: GraphValue,
-): GraphValue {
+function rowOf(builder: GraphBuilder, matrix: GraphValue, at: GraphValue): GraphValue {
   const shape = shapeOf(matrix);
   const zero = zerosOf(builder, counter);
   const row = shape.length - 2;
@@ -85,12 +75,7 @@ function whereAxis(
 ): GraphValue {
   const shape = shapeOf(matrix);
   const places = iota(builder, tensorType("i32", shape), shape.length + axis);
-  return compare(
-    builder,
-    direction,
-    places,
-    broadcastInDim(builder, at, shape, []),
-  );
+  return compare(builder, direction, places, broadcastInDim(builder, at, shape, []));
 }
 
 /** A loop of `count` turns over one value. */
@@ -110,12 +95,7 @@ function repeat(
     return [next, turn(inner, at, value)];
   });
   const operand = [zerosOf(builder, counter), start];
-  const [, result] = builder.add(
-    "stablehlo.while",
-    { operand },
-    {},
-    { regions: { cond, body } },
-  );
+  const [, result] = builder.add("stablehlo.while", { operand }, {}, { regions: { cond, body } });
   return result ?? start;
 }
 
@@ -128,62 +108,29 @@ export function expandCholesky(
   const given = convert(builder, op.operands.a, "f64");
   const matrix = op.attributes.lower ? swapLast(builder, given) : given;
   const extent = shape.at(-1) ?? 0;
-  const factor = repeat(
-    builder,
-    extent,
-    like(builder, matrix, 0),
-    (inner, at, found) => {
-      const row = spread(inner, rowOf(inner, found, at), found, -1);
-      const explained = sum(
-        inner,
-        binary(inner, "stablehlo.multiply", found, row),
-        [shape.length - 1],
-      );
-      const rest = binary(
-        inner,
-        "stablehlo.subtract",
-        rowOf(inner, matrix, at),
-        explained,
-      );
-      const column = spread(inner, rest, found, -2);
-      const isRow = whereAxis(inner, found, -2, "EQ", at);
-      const zero = like(inner, found, 0);
-      const diagonal = sum(inner, select(inner, isRow, column, zero), [
-        shape.length - 2,
-      ]);
-      const isPositive = compare(
-        inner,
-        "GT",
-        diagonal,
-        like(inner, diagonal, 0),
-      );
-      const root = inner.one("stablehlo.sqrt", { operand: diagonal }, {});
-      const divisor = select(inner, isPositive, root, like(inner, root, NaN));
-      const value = binary(
-        inner,
-        "stablehlo.divide",
-        column,
-        spread(inner, divisor, found, -1),
-      );
-      const isBelow = whereAxis(inner, found, -2, "GE", at);
-      const isColumn = whereAxis(inner, found, -1, "EQ", at);
-      return select(
-        inner,
-        binary(inner, "stablehlo.and", isBelow, isColumn),
-        value,
-        found,
-      );
-    },
-  );
+  const factor = repeat(builder, extent, like(builder, matrix, 0), (inner, at, found) => {
+    const row = spread(inner, rowOf(inner, found, at), found, -1);
+    const explained = sum(inner, binary(inner, "stablehlo.multiply", found, row), [
+      shape.length - 1,
+    ]);
+    const rest = binary(inner, "stablehlo.subtract", rowOf(inner, matrix, at), explained);
+    const column = spread(inner, rest, found, -2);
+    const isRow = whereAxis(inner, found, -2, "EQ", at);
+    const zero = like(inner, found, 0);
+    const diagonal = sum(inner, select(inner, isRow, column, zero), [shape.length - 2]);
+    const isPositive = compare(inner, "GT", diagonal, like(inner, diagonal, 0));
+    const root = inner.one("stablehlo.sqrt", { operand: diagonal }, {});
+    const divisor = select(inner, isPositive, root, like(inner, root, NaN));
+    const value = binary(inner, "stablehlo.divide", column, spread(inner, divisor, found, -1));
+    const isBelow = whereAxis(inner, found, -2, "GE", at);
+    const isColumn = whereAxis(inner, found, -1, "EQ", at);
+    return select(inner, binary(inner, "stablehlo.and", isBelow, isColumn), value, found);
+  });
   const result = op.attributes.lower ? factor : swapLast(builder, factor);
   return [convert(builder, result, element)];
 }
 
-function reversed(
-  builder: GraphBuilder,
-  value: GraphValue,
-  axes: readonly number[],
-): GraphValue {
+function reversed(builder: GraphBuilder, value: GraphValue, axes: readonly number[]): GraphValue {
   const rank = shapeOf(value).length;
   return builder.one(
     "stablehlo.reverse",
@@ -197,12 +144,7 @@ export function expandTriangularSolve(
   op: GraphOp<"stablehlo.triangular_solve">,
   builder: GraphBuilder,
 ): readonly GraphValue[] {
-  const {
-    left_side: isLeft,
-    lower,
-    unit_diagonal: isUnit,
-    transpose_a: mode,
-  } = op.attributes;
+  const { left_side: isLeft, lower, unit_diagonal: isUnit, transpose_a: mode } = op.attributes;
   const { element } = typeOfValue(op.operands.b);
   const isSwapped = (mode === "TRANSPOSE" || mode === "ADJOINT") === isLeft;
   const isLower = lower !== isSwapped;
@@ -224,38 +166,20 @@ export function expandTriangularSolve(
       const isBefore = compare(inner, "LT", places, here);
       // The other triangle is not looked at, whatever it holds.
       const before = select(inner, isBefore, row, like(inner, row, 0));
-      const products = binary(
-        inner,
-        "stablehlo.multiply",
-        found,
-        spread(inner, before, found, -2),
-      );
+      const products = binary(inner, "stablehlo.multiply", found, spread(inner, before, found, -2));
       const known = sum(inner, products, [rank - 2]);
-      const rest = binary(
-        inner,
-        "stablehlo.subtract",
-        rowOf(inner, right, at),
-        known,
-      );
+      const rest = binary(inner, "stablehlo.subtract", rowOf(inner, right, at), known);
       const isHere = compare(inner, "EQ", places, here);
-      const diagonal = sum(
-        inner,
-        select(inner, isHere, row, like(inner, row, 0)),
-        [rank - 2],
-      );
+      const diagonal = sum(inner, select(inner, isHere, row, like(inner, row, 0)), [rank - 2]);
       const batch = Array.from({ length: rank - 2 }, (_, axis) => axis);
       const divisor = broadcastInDim(inner, diagonal, shapeOf(rest), batch);
-      const value = isUnit
-        ? rest
-        : binary(inner, "stablehlo.divide", rest, divisor);
+      const value = isUnit ? rest : binary(inner, "stablehlo.divide", rest, divisor);
       const isRow = whereAxis(inner, found, -2, "EQ", at);
       return select(inner, isRow, spread(inner, value, found, -1), found);
     },
   );
   const turned = isLower ? solved : reversed(builder, solved, [-2]);
-  return [
-    convert(builder, isLeft ? turned : swapLast(builder, turned), element),
-  ];
+  return [convert(builder, isLeft ? turned : swapLast(builder, turned), element)];
 }
 
 /** One axis a letter: operands repeated to all of them, multiplied, and summed over those that the result lacks. */
@@ -265,12 +189,8 @@ export function expandEinsum(
 ): readonly GraphValue[] {
   const [result] = op.results;
   const operands =
-    op.kind === "stablehlo.einsum"
-      ? [op.operands.lhs, op.operands.rhs]
-      : [op.operands.operand];
-  const [inputs = "", output = ""] = op.attributes.einsum_config
-    .replaceAll(/\s/g, "")
-    .split("->");
+    op.kind === "stablehlo.einsum" ? [op.operands.lhs, op.operands.rhs] : [op.operands.operand];
+  const [inputs = "", output = ""] = op.attributes.einsum_config.replaceAll(/\s/g, "").split("->");
   const labels = inputs.split(",");
   const isPlain = labels.every((each) => new Set(each).size === each.length);
   if (
@@ -284,10 +204,7 @@ export function expandEinsum(
   for (const [i, letters] of labels.entries())
     for (const [axis, letter] of [...letters].entries())
       extents.set(letter, shapeOf(operands[i] as GraphValue)[axis] ?? 1);
-  const letters = [
-    ...output,
-    ...[...extents.keys()].filter((letter) => !output.includes(letter)),
-  ];
+  const letters = [...output, ...[...extents.keys()].filter((letter) => !output.includes(letter))];
   const shape = letters.map((letter) => extents.get(letter) ?? 1);
   const { element } = typeOfValue(result);
   const factors = operands.map((operand, i) =>

@@ -9,8 +9,7 @@ import { loweringOf } from "../record.ts";
 
 function expandRegion(region: GraphRegion, module: GraphModule): GraphRegion {
   const replaced = new Map<GraphValue, GraphValue>();
-  const lookUp = (value: GraphValue): GraphValue =>
-    replaced.get(value) ?? value;
+  const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
   let isChanged = false;
   for (const original of region.ops) {
@@ -23,17 +22,10 @@ function expandRegion(region: GraphRegion, module: GraphModule): GraphRegion {
       continue;
     }
     isChanged = true;
-    const results = builder.within(op, () =>
-      lowering.to(op as never, builder, module),
-    );
-    for (const [i, value] of op.results.entries())
-      replaced.set(value, results[i] ?? value);
+    const results = builder.within(op, () => lowering.to(op as never, builder, module));
+    for (const [i, value] of op.results.entries()) replaced.set(value, results[i] ?? value);
   }
-  const expanded = graphRegion(
-    region.parameters,
-    builder.ops,
-    region.results.map(lookUp),
-  );
+  const expanded = graphRegion(region.parameters, builder.ops, region.results.map(lookUp));
   return isChanged ? expandRegion(expanded, module) : expanded;
 }
 

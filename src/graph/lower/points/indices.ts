@@ -27,9 +27,7 @@ export function addIndex(left: Index, right: Index): Index {
 
 export function subtractIndex(left: Index, right: Index): Index {
   if (typeof right === "number") return addIndex(left, -right);
-  return typeof left === "number"
-    ? traced(right).neg().add(left)
-    : traced(left).sub(right);
+  return typeof left === "number" ? traced(right).neg().add(left) : traced(left).sub(right);
 }
 
 export function scaleIndex(index: Index, factor: number): Index {
@@ -56,11 +54,7 @@ export function clampIndex(index: Index, last: number): Index {
 }
 
 /** Whether `low <= index < high`: true, false or a bool for each lane. */
-export function isWithin(
-  index: Index,
-  low: number,
-  high: number,
-): boolean | Tile<"bool"> {
+export function isWithin(index: Index, low: number, high: number): boolean | Tile<"bool"> {
   if (typeof index === "number") return index >= low && index < high;
   return traced(index).ge(low).and(traced(index).lt(high));
 }
@@ -72,8 +66,7 @@ const beyond = 2 ** 30;
 export function indexOfTile(tile: Tile): Tile<"i32"> {
   const { name } = tile.dtype;
   if (name === "i32") return tile as Tile<"i32">;
-  if (name === "i64")
-    return tile.minimum(BigInt(beyond)).maximum(-BigInt(beyond)).cast(i32);
+  if (name === "i64") return tile.minimum(BigInt(beyond)).maximum(-BigInt(beyond)).cast(i32);
   if (name === "u64") return tile.minimum(BigInt(beyond)).cast(i32);
   return name === "u32" ? tile.minimum(beyond).cast(i32) : tile.cast(i32);
 }

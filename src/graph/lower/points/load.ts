@@ -17,10 +17,7 @@ export function loadAt(ref: Ref, points: Points): Tile {
   if (points.window !== undefined) {
     const { rows, columns, row, column } = points.window;
     const [height = 1, across = 1] = points.tile;
-    return ref
-      .reshape([rows, columns])
-      .at(slice(row, height), slice(column, across))
-      .load();
+    return ref.reshape([rows, columns]).at(slice(row, height), slice(column, across)).load();
   }
   const position = clampIndex(points.position, last);
   if (isUniform(position)) return ref.at(slice(position, 1)).load();

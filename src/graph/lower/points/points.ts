@@ -13,13 +13,7 @@ import { i32 } from "../../../formats/dtype.ts";
 import { iota } from "../../../lang/index.ts";
 import type { Scalar } from "../../../lang/index.ts";
 import { sizeOf } from "../../ops/types.ts";
-import {
-  addIndex,
-  divideIndex,
-  isUniform,
-  remainderIndex,
-  scaleIndex,
-} from "./indices.ts";
+import { addIndex, divideIndex, isUniform, remainderIndex, scaleIndex } from "./indices.ts";
 import type { Index } from "./indices.ts";
 
 export function stridesOf(shape: readonly number[]): readonly number[] {
@@ -72,38 +66,23 @@ export class Points {
   }
 
   /** The points of a block: `width` positions from `first` on. */
-  static run(
-    shape: readonly number[],
-    first: number | Scalar<"i32">,
-    width: number,
-  ): Points {
+  static run(shape: readonly number[], first: number | Scalar<"i32">, width: number): Points {
     return new Points(shape, [width], { run: first });
   }
 
   /** The points of a rectangle, a tile of rows and columns. */
-  static window(
-    shape: readonly number[],
-    tile: readonly number[],
-    window: MatrixWindow,
-  ): Points {
+  static window(shape: readonly number[], tile: readonly number[], window: MatrixWindow): Points {
     return new Points(shape, tile, { window });
   }
 
   /** Points by an index for each axis. */
-  static at(
-    shape: readonly number[],
-    tile: readonly number[],
-    axes: readonly Index[],
-  ): Points {
+  static at(shape: readonly number[], tile: readonly number[], axes: readonly Index[]): Points {
     return new Points(shape, tile, { axes });
   }
 
   /** The only place of a tensor without axes. */
   scalar(): Points {
-    return this.#as(
-      "",
-      () => new Points([], this.tile, { axes: [], position: 0 }),
-    );
+    return this.#as("", () => new Points([], this.tile, { axes: [], position: 0 }));
   }
 
   /** The same places, counted in row-major order, of a tensor of another shape. */
@@ -130,9 +109,7 @@ export class Points {
 
   /** The position where it is known without computing it from a run or a rectangle. */
   #known(): Index | undefined {
-    return this.run === undefined && this.window === undefined
-      ? this.position
-      : undefined;
+    return this.run === undefined && this.window === undefined ? this.position : undefined;
   }
 
   /** The row-major position. */
@@ -144,8 +121,7 @@ export class Points {
   #computePosition(): Index {
     if (this.run !== undefined)
       return addIndex(iota(i32, this.tile, this.tile.length - 1), this.run);
-    if (this.window === undefined)
-      return sumOfProducts(this.axes, stridesOf(this.shape));
+    if (this.window === undefined) return sumOfProducts(this.axes, stridesOf(this.shape));
     const { row, column } = rowAndColumn(this.window, this.tile);
     return addIndex(scaleIndex(row, this.window.columns), column);
   }
@@ -160,11 +136,9 @@ export class Points {
   #computeAxes(): readonly Index[] {
     const { window, shape } = this;
     const split = shape.findIndex(
-      (_, axis) =>
-        window !== undefined && sizeOf(shape.slice(0, axis)) === window.rows,
+      (_, axis) => window !== undefined && sizeOf(shape.slice(0, axis)) === window.rows,
     );
-    if (window === undefined || split < 0)
-      return axesOfPosition(this.position, shape);
+    if (window === undefined || split < 0) return axesOfPosition(this.position, shape);
     const { row, column } = rowAndColumn(window, this.tile);
     return [
       ...axesOfPosition(row, shape.slice(0, split)),
@@ -195,20 +169,14 @@ export class Points {
   }
 }
 
-function rowAndColumn(
-  { row, column }: MatrixWindow,
-  [height = 1, width = 1]: readonly number[],
-) {
+function rowAndColumn({ row, column }: MatrixWindow, [height = 1, width = 1]: readonly number[]) {
   return {
     row: addIndex(iota(i32, [height, 1], 0), row),
     column: addIndex(iota(i32, [1, width], 1), column),
   };
 }
 
-export function sumOfProducts(
-  indices: readonly Index[],
-  factors: readonly number[],
-): Index {
+export function sumOfProducts(indices: readonly Index[], factors: readonly number[]): Index {
   return indices.reduce<Index>(
     (sum, index, i) => addIndex(sum, scaleIndex(index, factors[i] ?? 0)),
     0,
@@ -216,16 +184,11 @@ export function sumOfProducts(
 }
 
 /** An index for each axis of a row-major position. */
-export function axesOfPosition(
-  position: Index,
-  shape: readonly number[],
-): readonly Index[] {
+export function axesOfPosition(position: Index, shape: readonly number[]): readonly Index[] {
   const strides = stridesOf(shape);
   return shape.map((extent, axis) => {
     if (extent === 1) return 0;
     const above = divideIndex(position, strides[axis] ?? 1);
-    return axis === shape.findIndex((each) => each !== 1)
-      ? above
-      : remainderIndex(above, extent);
+    return axis === shape.findIndex((each) => each !== 1) ? above : remainderIndex(above, extent);
   });
 }

@@ -36,18 +36,19 @@ function exportedFunction(name: (typeof exported)[number]): CallLowering {
     form: "expand",
     to: ({ operands }: Call, builder: GraphBuilder) => {
       const [operand] = operands.inputs;
-      return operand === undefined
-        ? []
-        : builder.add(`chlo.${name}`, { operand }, {});
+      return operand === undefined ? [] : builder.add(`chlo.${name}`, { operand }, {});
     },
   };
 }
 
 /** Threefry on whole arrays: two of keys, two of counters, two of results. */
 const threefry: CallLowering = map((op, points, context) => {
-  const [a, b, x, y] = op.operands.inputs.map((value) =>
-    context.spread(value, points),
-  ) as [Tile, Tile, Tile, Tile];
+  const [a, b, x, y] = op.operands.inputs.map((value) => context.spread(value, points)) as [
+    Tile,
+    Tile,
+    Tile,
+    Tile,
+  ];
   return threefryTiles([a, b], [x, y]);
 });
 
@@ -67,9 +68,7 @@ const calls: { readonly [target: string]: CallLowering } = {
   CreateBuffer: zeros,
   shape_assertion: check,
   cu_threefry2x32_ffi: threefry,
-  ...Object.fromEntries(
-    exported.map((name) => [`mhlo.${name}`, exportedFunction(name)]),
-  ),
+  ...Object.fromEntries(exported.map((name) => [`mhlo.${name}`, exportedFunction(name)])),
   "mhlo.topk": topK,
   "check.expect_eq": check,
   "check.expect_almost_eq": check,

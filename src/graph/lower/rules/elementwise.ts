@@ -13,12 +13,7 @@ import { Points } from "../points/points.ts";
 import { cannotRun, dtypeOf, narrowBits, tensorTypeOf } from "../storage.ts";
 import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
 import { converted, lifted, settled, wrapped } from "../tiles/convert.ts";
-import {
-  binaryTiles,
-  compareTiles,
-  reducePrecision,
-  unaryTiles,
-} from "../tiles/elementwise.ts";
+import { binaryTiles, compareTiles, reducePrecision, unaryTiles } from "../tiles/elementwise.ts";
 
 export function elementOf(value: GraphValue): ElementType {
   return tensorTypeOf(value).element;
@@ -55,9 +50,7 @@ function elementwise(
     const element = elementOf(first);
     if (floatOnly.has(kind) && elements[element].kind !== "float")
       throw cannotRun(op, `it is not defined for ${element}`);
-    const tiles = operands.map((value) =>
-      lifted(context.element(value, points), element),
-    );
+    const tiles = operands.map((value) => lifted(context.element(value, points), element));
     return [settled(compute(tiles, element), resultElement(op))];
   });
 }
@@ -68,11 +61,8 @@ function unary(kind: UnaryKind): Lowering<GraphOpKind> {
 }
 
 function binary(kind: BinaryKind): Lowering<GraphOpKind> {
-  const compute: (x: Tile, y: Tile, element: ElementType) => Tile =
-    binaryTiles[kind];
-  return elementwise(kind, ([x, y], element) =>
-    compute(x as Tile, y as Tile, element),
-  );
+  const compute: (x: Tile, y: Tile, element: ElementType) => Tile = binaryTiles[kind];
+  return elementwise(kind, ([x, y], element) => compute(x as Tile, y as Tile, element));
 }
 
 type Families = { readonly [K in UnaryKind]: Lowering<K> } & {
@@ -80,22 +70,13 @@ type Families = { readonly [K in UnaryKind]: Lowering<K> } & {
 };
 
 const families = Object.fromEntries([
-  ...(Object.keys(unaryTiles) as readonly UnaryKind[]).map((kind) => [
-    kind,
-    unary(kind),
-  ]),
-  ...(Object.keys(binaryTiles) as readonly BinaryKind[]).map((kind) => [
-    kind,
-    binary(kind),
-  ]),
+  ...(Object.keys(unaryTiles) as readonly UnaryKind[]).map((kind) => [kind, unary(kind)]),
+  ...(Object.keys(binaryTiles) as readonly BinaryKind[]).map((kind) => [kind, binary(kind)]),
 ]) as unknown as Families;
 
 /** Elements as integers with their bits and no more. */
 function codeOf(x: Tile, element: ElementType): Tile {
-  const code =
-    element === "i1"
-      ? x.cast(unsignedOf(8))
-      : x.bitcast(unsignedOf(x.dtype.bits));
+  const code = element === "i1" ? x.cast(unsignedOf(8)) : x.bitcast(unsignedOf(x.dtype.bits));
   const bits = narrowBits(element);
   return bits === undefined ? code : code.and(2 ** bits - 1);
 }
@@ -116,44 +97,28 @@ function bitcastAt(
   const { operand } = op.operands;
   const [result] = op.results;
   if (result === undefined) throw new Error("a bitcast has a result");
-  const [from, to] = [
-    elements[elementOf(operand)].bits,
-    elements[elementOf(result)].bits,
-  ];
+  const [from, to] = [elements[elementOf(operand)].bits, elements[elementOf(result)].bits];
   const { shape } = tensorTypeOf(operand);
   if (from === to)
-    return [
-      elementOfCode(
-        codeOf(context.element(operand, points), elementOf(operand)),
-        result,
-      ),
-    ];
+    return [elementOfCode(codeOf(context.element(operand, points), elementOf(operand)), result)];
   if (from > to) {
     const whole = points.axes.slice(0, -1);
     const code = codeOf(
       context.element(
         operand,
-        shape.length === 0
-          ? points.scalar()
-          : Points.at(shape, points.tile, whole),
+        shape.length === 0 ? points.scalar() : Points.at(shape, points.tile, whole),
       ),
       elementOf(operand),
     );
     const distance = scaleIndex(points.axis(points.axes.length - 1), to);
     const part = code.shr(tileOfIndex(distance).cast(code.dtype));
-    const mask = constantTile(
-      code.dtype,
-      to >= 32 ? 2n ** BigInt(to) - 1n : 2 ** to - 1,
-    );
+    const mask = constantTile(code.dtype, to >= 32 ? 2n ** BigInt(to) - 1n : 2 ** to - 1);
     return [elementOfCode(part.and(mask), result)];
   }
   const wide = unsignedOf(Math.max(8, to));
   const parts = Array.from({ length: to / from }, (_, part) => {
     const place = Points.at(shape, points.tile, [...points.axes, part]);
-    const code = codeOf(
-      context.element(operand, place),
-      elementOf(operand),
-    ).cast(wide);
+    const code = codeOf(context.element(operand, place), elementOf(operand)).cast(wide);
     return code.shl(constantTile(wide, part * from));
   });
   const joined = parts.reduce((all, part) => all.or(part));
@@ -165,18 +130,10 @@ export const elementwiseLowerings = {
   "stablehlo.complex": refuse("devices have no complex numbers"),
   "stablehlo.uniform_quantize": refuse("devices have no quantised elements"),
   "stablehlo.uniform_dequantize": refuse("devices have no quantised elements"),
-  "chlo.asin_acos_kernel": refuse(
-    "it is a part of the expansion of asin and acos",
-  ),
+  "chlo.asin_acos_kernel": refuse("it is a part of the expansion of asin and acos"),
   "stablehlo.convert": view((op, points, context) => {
     const { operand } = op.operands;
-    return [
-      converted(
-        context.element(operand, points),
-        elementOf(operand),
-        resultElement(op),
-      ),
-    ];
+    return [converted(context.element(operand, points), elementOf(operand), resultElement(op))];
   }),
   "stablehlo.bitcast_convert": view(bitcastAt),
   "stablehlo.compare": map(({ operands, attributes }, points, context) => {
@@ -206,29 +163,15 @@ export const elementwiseLowerings = {
       context.broadcast(operands.max, points),
     ].map((tile) => lifted(tile, element)) as [Tile, Tile, Tile];
     const larger = binaryTiles["stablehlo.maximum"](least, x, element);
+    return [settled(binaryTiles["stablehlo.minimum"](larger, greatest, element), element)];
+  }),
+  "stablehlo.reduce_precision": map(({ operands, attributes }, points, context) => {
+    const element = elementOf(operands.operand);
+    const x = lifted(context.element(operands.operand, points), element);
     return [
-      settled(
-        binaryTiles["stablehlo.minimum"](larger, greatest, element),
-        element,
-      ),
+      settled(reducePrecision(x, attributes.exponent_bits, attributes.mantissa_bits), element),
     ];
   }),
-  "stablehlo.reduce_precision": map(
-    ({ operands, attributes }, points, context) => {
-      const element = elementOf(operands.operand);
-      const x = lifted(context.element(operands.operand, points), element);
-      return [
-        settled(
-          reducePrecision(
-            x,
-            attributes.exponent_bits,
-            attributes.mantissa_bits,
-          ),
-          element,
-        ),
-      ];
-    },
-  ),
   "stablehlo.map": map(({ operands, regions }, points, context) =>
     context.region(
       regions.computation,

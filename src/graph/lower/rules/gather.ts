@@ -63,16 +63,11 @@ export function startAt(
   const start = new Array<Index>(rank).fill(0);
   for (const [component, axis] of map.entries()) {
     const place = hasAxis ? batch.toSpliced(vectorAxis, 0, component) : batch;
-    start[axis] = indexOfTile(
-      context.element(indices, Points.at(shape, tile, place)),
-    );
+    start[axis] = indexOfTile(context.element(indices, Points.at(shape, tile, place)));
   }
   for (const [i, axis] of operandBatching.entries()) {
     const indicesAxis = indicesBatching[i] ?? 0;
-    start[axis] =
-      batch[
-        hasAxis && indicesAxis > vectorAxis ? indicesAxis - 1 : indicesAxis
-      ] ?? 0;
+    start[axis] = batch[hasAxis && indicesAxis > vectorAxis ? indicesAxis - 1 : indicesAxis] ?? 0;
   }
   return start;
 }
@@ -93,21 +88,12 @@ export function gatherAt(
     numbers.operand_batching_dims,
   );
   const batch = batchAxes.map((axis) => points.axis(axis));
-  const start = startAt(
-    indices,
-    gatherStarts(numbers),
-    shape.length,
-    batch,
-    points.tile,
-    context,
-  );
+  const start = startAt(indices, gatherStarts(numbers), shape.length, batch, points.tile, context);
   const axes = start.map((index, axis) => {
     const last = (shape[axis] ?? 0) - (sizes[axis] ?? 0);
     const first = clampIndex(index, last);
     const window = windowAxes.indexOf(axis);
-    return window < 0
-      ? first
-      : addIndex(first, points.axis(numbers.offset_dims[window] ?? 0));
+    return window < 0 ? first : addIndex(first, points.axis(numbers.offset_dims[window] ?? 0));
   });
   return context.element(operand, Points.at(shape, points.tile, axes));
 }
@@ -123,13 +109,9 @@ export function torchGatherNumbers(
   const taken = indexRank - batching;
   const offsets = axesBeside(shape.length, batch, [dimension]);
   return {
-    sizes: shape.map((extent, axis) =>
-      axis === dimension || axis < batching ? 1 : extent,
-    ),
+    sizes: shape.map((extent, axis) => (axis === dimension || axis < batching ? 1 : extent)),
     numbers: {
-      offset_dims: offsets.map((axis) =>
-        axis < dimension ? axis : axis - 1 + taken,
-      ),
+      offset_dims: offsets.map((axis) => (axis < dimension ? axis : axis - 1 + taken)),
       collapsed_slice_dims: [dimension],
       operand_batching_dims: batch,
       start_indices_batching_dims: batch,

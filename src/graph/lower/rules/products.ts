@@ -12,12 +12,7 @@ import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
 import type { DotAlgorithm, DotNumbers } from "../../ops/structures.ts";
 import { sizeOf } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
-import {
-  addIndex,
-  divideIndex,
-  scaleIndex,
-  subtractIndex,
-} from "../points/indices.ts";
+import { addIndex, divideIndex, scaleIndex, subtractIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
@@ -36,11 +31,7 @@ interface Products {
 }
 
 /** How products of operands are summed for a result. */
-export function productsOf(
-  lhs: ElementType,
-  rhs: ElementType,
-  result: GraphValue,
-): Products {
+export function productsOf(lhs: ElementType, rhs: ElementType, result: GraphValue): Products {
   const { element } = tensorTypeOf(result);
   if (elements[element].kind === "bool")
     return {
@@ -48,9 +39,7 @@ export function productsOf(
       add: (sum, left, right, where) => {
         const both = left.and(right);
         return sum.or(
-          where === true
-            ? both
-            : both.and(where === false ? full(bool, [1], false) : where),
+          where === true ? both : both.and(where === false ? full(bool, [1], false) : where),
         );
       },
       finish: (sum) => sum,
@@ -69,34 +58,20 @@ export function productsOf(
       if (where === true) return next;
       return where === false ? sum : select(where, next, sum);
     },
-    finish: (sum) =>
-      isFloat
-        ? converted(sum, "f64", element)
-        : converted(sum, element, element),
+    finish: (sum) => (isFloat ? converted(sum, "f64", element) : converted(sum, element, element)),
   };
 }
 
 /** An operand rounded as an algorithm asks for; several components together hold it as it is. */
-function rounded(
-  tile: Tile,
-  precision: string | undefined,
-  components: number | undefined,
-): Tile {
-  if (
-    precision === undefined ||
-    (components ?? 1) > 1 ||
-    tile.dtype.kind !== "float"
-  )
-    return tile;
+function rounded(tile: Tile, precision: string | undefined, components: number | undefined): Tile {
+  if (precision === undefined || (components ?? 1) > 1 || tile.dtype.kind !== "float") return tile;
   const bits: { readonly [name: string]: readonly [number, number] } = {
     tf32: [8, 10],
     bf16: [8, 7],
     f16: [5, 10],
   };
   const found = bits[precision.toLowerCase()];
-  return found === undefined || tile.dtype.bits < 32
-    ? tile
-    : reducePrecision(tile, ...found);
+  return found === undefined || tile.dtype.bits < 32 ? tile : reducePrecision(tile, ...found);
 }
 
 export function resultOf(op: AnyGraphOp): GraphValue {
@@ -112,11 +87,7 @@ export interface DotAxes {
   readonly contracted: readonly number[];
 }
 
-export function dotAxes(
-  numbers: DotNumbers,
-  side: "lhs" | "rhs",
-  rank: number,
-): DotAxes {
+export function dotAxes(numbers: DotNumbers, side: "lhs" | "rhs", rank: number): DotAxes {
   const batch = numbers[`${side}_batching_dimensions`];
   const contracted = numbers[`${side}_contracting_dimensions`];
   return { batch, contracted, free: axesBeside(rank, batch, contracted) };
@@ -131,8 +102,7 @@ function operandAxes(
 ): readonly Index[] {
   const axes = new Array<Index>(batch.length + free.length + contracted.length);
   for (const [i, axis] of batch.entries()) axes[axis] = result[i] ?? 0;
-  for (const [i, axis] of free.entries())
-    axes[axis] = result[firstFree + i] ?? 0;
+  for (const [i, axis] of free.entries()) axes[axis] = result[firstFree + i] ?? 0;
   for (const [i, axis] of contracted.entries()) axes[axis] = within[i] ?? 0;
   return axes;
 }
@@ -169,25 +139,13 @@ export function dotAt(
       );
       const y = inner.element(
         rhs,
-        placeOf(
-          right.shape,
-          points,
-          operandAxes(rightAxes, points.axes, firstRight, within),
-        ),
+        placeOf(right.shape, points, operandAxes(rightAxes, points.axes, firstRight, within)),
       );
       return [
         products.add(
           carry[0] as Tile,
-          rounded(
-            x,
-            algorithm?.lhs_precision_type,
-            algorithm?.lhs_component_count,
-          ),
-          rounded(
-            y,
-            algorithm?.rhs_precision_type,
-            algorithm?.rhs_component_count,
-          ),
+          rounded(x, algorithm?.lhs_precision_type, algorithm?.lhs_component_count),
+          rounded(y, algorithm?.rhs_precision_type, algorithm?.rhs_component_count),
           true,
         ),
       ];
@@ -196,14 +154,8 @@ export function dotAt(
   return [products.finish(sum as Tile)];
 }
 
-function placeOf(
-  shape: readonly number[],
-  points: Points,
-  axes: readonly Index[],
-): Points {
-  return shape.length === 0
-    ? points.scalar()
-    : Points.at(shape, points.tile, axes);
+function placeOf(shape: readonly number[], points: Points, axes: readonly Index[]): Points {
+  return shape.length === 0 ? points.scalar() : Points.at(shape, points.tile, axes);
 }
 
 /** dot_general's numbers for two vectors or matrices. */
@@ -228,17 +180,13 @@ export function convolutionAt(
   const [input, kernel] = [tensorTypeOf(lhs), tensorTypeOf(rhs)];
   const channels = kernel.shape[numbers.kernel_input_feature_dimension] ?? 1;
   const features = kernel.shape[numbers.kernel_output_feature_dimension] ?? 1;
-  const sizes = numbers.kernel_spatial_dimensions.map(
-    (axis) => kernel.shape[axis] ?? 1,
-  );
+  const sizes = numbers.kernel_spatial_dimensions.map((axis) => kernel.shape[axis] ?? 1);
   const batch = points.axis(numbers.output_batch_dimension);
   const feature = points.axis(numbers.output_feature_dimension);
-  const { feature_group_count: featureGroups, batch_group_count: batchGroups } =
-    attributes;
+  const { feature_group_count: featureGroups, batch_group_count: batchGroups } = attributes;
   const group = divideIndex(feature, features / (featureGroups * batchGroups));
   const batches = points.shape[numbers.output_batch_dimension] ?? 1;
-  const inputBatch =
-    batchGroups > 1 ? addIndex(scaleIndex(group, batches), batch) : batch;
+  const inputBatch = batchGroups > 1 ? addIndex(scaleIndex(group, batches), batch) : batch;
   const firstChannel = featureGroups > 1 ? scaleIndex(group, channels) : 0;
   const products = productsOf(input.element, kernel.element, resultOf(op));
   const turns = [...sizes, channels];
@@ -253,10 +201,7 @@ export function convolutionAt(
       const inputAxes = new Array<Index>(input.shape.length).fill(0);
       const kernelAxes = new Array<Index>(kernel.shape.length).fill(0);
       inputAxes[numbers.input_batch_dimension] = inputBatch;
-      inputAxes[numbers.input_feature_dimension] = addIndex(
-        firstChannel,
-        channel,
-      );
+      inputAxes[numbers.input_feature_dimension] = addIndex(firstChannel, channel);
       kernelAxes[numbers.kernel_input_feature_dimension] = channel;
       kernelAxes[numbers.kernel_output_feature_dimension] = feature;
       const there = sizes.map((size, i) => {
@@ -269,12 +214,7 @@ export function convolutionAt(
           low: attributes.padding?.[i]?.[0] ?? 0,
         };
         const position = points.axis(numbers.output_spatial_dimensions[i] ?? 0);
-        const { index, isThere } = tapAt(
-          position,
-          tap,
-          input.shape[axis] ?? 1,
-          window,
-        );
+        const { index, isThere } = tapAt(position, tap, input.shape[axis] ?? 1, window);
         inputAxes[axis] = index;
         const isReversed = attributes.window_reversal?.[i] ?? false;
         kernelAxes[numbers.kernel_spatial_dimensions[i] ?? 0] = isReversed
@@ -282,14 +222,8 @@ export function convolutionAt(
           : tap;
         return isThere;
       });
-      const x = inner.element(
-        lhs,
-        Points.at(input.shape, points.tile, inputAxes),
-      );
-      const y = inner.element(
-        rhs,
-        Points.at(kernel.shape, points.tile, kernelAxes),
-      );
+      const x = inner.element(lhs, Points.at(input.shape, points.tile, inputAxes));
+      const y = inner.element(rhs, Points.at(kernel.shape, points.tile, kernelAxes));
       return [products.add(carry[0] as Tile, x, y, allHold(there))];
     },
   );

@@ -27,9 +27,7 @@ function boundaries(
   const { shape } = tensorTypeOf(sizes);
   const found: Tile<"i32">[] = [full(i32, [1], 0)];
   for (let group = 0; group < (shape[0] ?? 0); group++) {
-    const size = indexOfTile(
-      context.element(sizes, Points.at(shape, points.tile, [group])),
-    );
+    const size = indexOfTile(context.element(sizes, Points.at(shape, points.tile, [group])));
     found.push((found.at(-1) as Tile<"i32">).add(size));
   }
   return found;
@@ -41,8 +39,7 @@ function groupOf(row: Index, ends: readonly Tile<"i32">[]): Tile<"i32"> {
   const one = full(i32, [1], 1);
   const zero = full(i32, [1], 0);
   return ends.reduce<Tile<"i32">>(
-    (group, end) =>
-      group.add((place.ge(end) as Tile<"bool">).select(one, zero)),
+    (group, end) => group.add((place.ge(end) as Tile<"bool">).select(one, zero)),
     zero,
   );
 }
@@ -64,21 +61,14 @@ export function raggedDotAt(
   const [groupAxis] = numbers.rhs_group_dimensions;
   const isContracting = leftAxes.contracted.includes(ragged);
   const rightAxes = dotAxes(numbers, "rhs", right.shape.length);
-  const rightFree = rightAxes.free.filter(
-    (axis) => isContracting || axis !== groupAxis,
-  );
+  const rightFree = rightAxes.free.filter((axis) => isContracting || axis !== groupAxis);
   const axes = isContracting ? points.axes.slice(1) : points.axes;
   const bounds = boundaries(sizes, points, context);
   const row = axes[leftAxes.batch.length + leftAxes.free.indexOf(ragged)] ?? 0;
-  const group = isContracting
-    ? (points.axes[0] ?? 0)
-    : groupOf(row, bounds.slice(1));
+  const group = isContracting ? (points.axes[0] ?? 0) : groupOf(row, bounds.slice(1));
   const isMine = (place: Index): Tile<"bool"> => {
-    if (!isContracting)
-      return tileOfIndex(group).lt(bounds.length - 1) as Tile<"bool">;
-    return groupOf(place, bounds.slice(1)).eq(
-      tileOfIndex(group),
-    ) as Tile<"bool">;
+    if (!isContracting) return tileOfIndex(group).lt(bounds.length - 1) as Tile<"bool">;
+    return groupOf(place, bounds.slice(1)).eq(tileOfIndex(group)) as Tile<"bool">;
   };
   const depth = leftAxes.contracted.map((axis) => left.shape[axis] ?? 1);
   const products = productsOf(left.element, right.element, resultOf(op));
@@ -92,31 +82,17 @@ export function raggedDotAt(
       const within = axesOfPosition(turn, depth);
       const leftPlace = new Array<Index>(left.shape.length).fill(0);
       const rightPlace = new Array<Index>(right.shape.length).fill(0);
-      for (const [i, axis] of leftAxes.batch.entries())
-        leftPlace[axis] = axes[i] ?? 0;
-      for (const [i, axis] of rightAxes.batch.entries())
-        rightPlace[axis] = axes[i] ?? 0;
+      for (const [i, axis] of leftAxes.batch.entries()) leftPlace[axis] = axes[i] ?? 0;
+      for (const [i, axis] of rightAxes.batch.entries()) rightPlace[axis] = axes[i] ?? 0;
       for (const [i, axis] of leftAxes.free.entries())
         leftPlace[axis] = axes[leftAxes.batch.length + i] ?? 0;
-      for (const [i, axis] of rightFree.entries())
-        rightPlace[axis] = axes[firstRight + i] ?? 0;
-      for (const [i, axis] of leftAxes.contracted.entries())
-        leftPlace[axis] = within[i] ?? 0;
-      for (const [i, axis] of rightAxes.contracted.entries())
-        rightPlace[axis] = within[i] ?? 0;
-      if (!isContracting && groupAxis !== undefined)
-        rightPlace[groupAxis] = group;
-      const x = inner.element(
-        lhs,
-        Points.at(left.shape, points.tile, leftPlace),
-      );
-      const y = inner.element(
-        rhs,
-        Points.at(right.shape, points.tile, rightPlace),
-      );
-      return [
-        products.add(carry[0] as Tile, x, y, isMine(leftPlace[ragged] ?? 0)),
-      ];
+      for (const [i, axis] of rightFree.entries()) rightPlace[axis] = axes[firstRight + i] ?? 0;
+      for (const [i, axis] of leftAxes.contracted.entries()) leftPlace[axis] = within[i] ?? 0;
+      for (const [i, axis] of rightAxes.contracted.entries()) rightPlace[axis] = within[i] ?? 0;
+      if (!isContracting && groupAxis !== undefined) rightPlace[groupAxis] = group;
+      const x = inner.element(lhs, Points.at(left.shape, points.tile, leftPlace));
+      const y = inner.element(rhs, Points.at(right.shape, points.tile, rightPlace));
+      return [products.add(carry[0] as Tile, x, y, isMine(leftPlace[ragged] ?? 0))];
     },
   );
   return [products.finish(sum as Tile)];

@@ -30,11 +30,7 @@ function rotateLeft(value: Tile, distance: number): Tile {
 
 /** Twenty rounds of Threefry-2x32 on tiles of u32. */
 export function threefryTiles(key: Words, counter: Words): Words {
-  const schedule = [
-    key[0],
-    key[1],
-    key[0].xor(key[1]).xor(word(0x1bd11bda)),
-  ] as const;
+  const schedule = [key[0], key[1], key[0].xor(key[1]).xor(word(0x1bd11bda))] as const;
   let x = counter[0].add(schedule[0]);
   let y = counter[1].add(schedule[1]);
   for (let group = 1; group <= 5; group++) {
@@ -89,24 +85,14 @@ function halfShape(shape: readonly number[]): {
   const axis = even >= 0 ? even : shape.indexOf(Math.max(...shape));
   return {
     axis,
-    half: shape.map((extent, each) =>
-      each === axis ? Math.ceil(extent / 2) : extent,
-    ),
+    half: shape.map((extent, each) => (each === axis ? Math.ceil(extent / 2) : extent)),
   };
 }
 
 type Generator = GraphOp<"stablehlo.rng_bit_generator">;
 
-function stateWord(
-  state: GraphValue,
-  at: number,
-  points: Points,
-  context: PointContext,
-): Tile {
-  return context.element(
-    state,
-    Points.at(tensorTypeOf(state).shape, points.tile, [at]),
-  );
+function stateWord(state: GraphValue, at: number, points: Points, context: PointContext): Tile {
+  return context.element(state, Points.at(tensorTypeOf(state).shape, points.tile, [at]));
 }
 
 function wordsOf(value: Tile): Words {
@@ -120,9 +106,7 @@ function wide(index: Index): Tile {
 /** The one of several tiles that an index names. */
 function pick(tiles: readonly Tile[], index: Index): Tile {
   const place = tileOfIndex(index);
-  return tiles.reduce((found, tile, i) =>
-    i === 0 ? found : select(place.eq(i), tile, found),
-  );
+  return tiles.reduce((found, tile, i) => (i === 0 ? found : select(place.eq(i), tile, found)));
 }
 
 function threefryAt(
@@ -133,32 +117,18 @@ function threefryAt(
 ): Tile {
   const key = wordsOf(stateWord(state, 0, points, context));
   const counter = stateWord(state, 1, points, context);
-  const hash = (n: Index): Words =>
-    threefryTiles(key, wordsOf(counter.add(wide(n))));
+  const hash = (n: Index): Words => threefryTiles(key, wordsOf(counter.add(wide(n))));
   if (isWide) return joined(...hash(points.position));
   const { half, axis } = halfShape(points.shape);
-  const own = points.axes.map((index, each) =>
-    each === axis ? divideIndex(index, 2) : index,
-  );
+  const own = points.axes.map((index, each) => (each === axis ? divideIndex(index, 2) : index));
   const words = hash(sumOfProducts(own, stridesOf(half)));
-  return pick(
-    words,
-    points.shape.length === 0 ? 0 : remainderIndex(points.axis(axis), 2),
-  );
+  return pick(words, points.shape.length === 0 ? 0 : remainderIndex(points.axis(axis), 2));
 }
 
-function philoxAt(
-  state: GraphValue,
-  isWide: boolean,
-  points: Points,
-  context: PointContext,
-): Tile {
+function philoxAt(state: GraphValue, isWide: boolean, points: Points, context: PointContext): Tile {
   const key = stateWord(state, 0, points, context);
   const low = stateWord(state, 1, points, context);
-  const high =
-    tensorTypeOf(state).shape[0] === 3
-      ? stateWord(state, 2, points, context)
-      : key;
+  const high = tensorTypeOf(state).shape[0] === 3 ? stateWord(state, 2, points, context) : key;
   const perHash = isWide ? 2 : 4;
   const sum = low.add(wide(divideIndex(points.position, perHash)));
   const carry = select(sum.lt(low), constantTile(u64, 1), constantTile(u64, 0));
@@ -170,11 +140,7 @@ function philoxAt(
 }
 
 /** The bits of each element. */
-function randomBitsAt(
-  op: Generator,
-  points: Points,
-  context: PointContext,
-): Tile {
+function randomBitsAt(op: Generator, points: Points, context: PointContext): Tile {
   const [, result] = op.results;
   if (result === undefined) throw new Error("a generator has bits");
   const { bits, kind } = elements[tensorTypeOf(result).element];
@@ -182,23 +148,14 @@ function randomBitsAt(
   const isWide = bits === 64;
   const { initial_state: state } = op.operands;
   const isThreefry = op.attributes.rng_algorithm === "THREE_FRY";
-  const value = (isThreefry ? threefryAt : philoxAt)(
-    state,
-    isWide,
-    points,
-    context,
-  );
+  const value = (isThreefry ? threefryAt : philoxAt)(state, isWide, points, context);
   const dtype = dtypeOf(result);
   const code = value.cast(unsignedOf(dtype.bits));
   return code.bitcast(dtype);
 }
 
 /** The state after: the counter moved on by as many hashes as were made. */
-function randomStateAt(
-  op: Generator,
-  points: Points,
-  context: PointContext,
-): Tile {
+function randomStateAt(op: Generator, points: Points, context: PointContext): Tile {
   const { initial_state: state } = op.operands;
   const [, result] = op.results;
   if (result === undefined) throw new Error("a generator has bits");

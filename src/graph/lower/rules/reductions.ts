@@ -29,13 +29,9 @@ import { combined, foldTurns, initialTiles } from "./fold.ts";
 import { sortLowering } from "./sort.ts";
 
 /** All of several conditions. */
-export function allHold(
-  conditions: readonly (boolean | Tile<"bool">)[],
-): boolean | Tile<"bool"> {
+export function allHold(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {
   if (conditions.includes(false)) return false;
-  const open = conditions.filter(
-    (each) => each !== true,
-  ) as readonly Tile<"bool">[];
+  const open = conditions.filter((each) => each !== true) as readonly Tile<"bool">[];
   const [first, ...rest] = open;
   return first === undefined
     ? true
@@ -53,27 +49,17 @@ function reduceAt(
   const { dimensions } = attributes;
   const reduced = shape.filter((_, axis) => dimensions.includes(axis));
   const start = initialTiles(operands.init_values, points, context);
-  return foldTurns(
-    sizeOf(reduced),
-    start,
-    points,
-    context,
-    (turn, carry, inner) => {
-      const within = axesOfPosition(turn, reduced);
-      let kept = 0;
-      let folded = 0;
-      const axes = shape.map((_, axis) =>
-        dimensions.includes(axis)
-          ? (within[folded++] ?? 0)
-          : points.axis(kept++),
-      );
-      const place = Points.at(shape, points.tile, axes);
-      const values = operands.inputs.map((value) =>
-        inner.element(value, place),
-      );
-      return combined(regions.body, carry, values, points, inner);
-    },
-  );
+  return foldTurns(sizeOf(reduced), start, points, context, (turn, carry, inner) => {
+    const within = axesOfPosition(turn, reduced);
+    let kept = 0;
+    let folded = 0;
+    const axes = shape.map((_, axis) =>
+      dimensions.includes(axis) ? (within[folded++] ?? 0) : points.axis(kept++),
+    );
+    const place = Points.at(shape, points.tile, axes);
+    const values = operands.inputs.map((value) => inner.element(value, place));
+    return combined(regions.body, carry, values, points, inner);
+  });
 }
 
 /** How windows lie on an axis. */
@@ -118,9 +104,7 @@ export function tapAt(
   if (baseDilation === 1) return { index: dilated, isThere: inside };
   const rest = remainderIndex(dilated, baseDilation);
   const onElement =
-    typeof rest === "number"
-      ? rest === 0
-      : (tileOfIndex(rest).eq(0) as Tile<"bool">);
+    typeof rest === "number" ? rest === 0 : (tileOfIndex(rest).eq(0) as Tile<"bool">);
   return {
     index: divideIndex(dilated, baseDilation),
     isThere: allHold([inside, onElement]),
@@ -161,20 +145,12 @@ function reduceWindowAt(
   const start = initialTiles(operands.init_values, points, context);
   const count = sizeOf(attributes.window_dimensions);
   return foldTurns(count, start, points, context, (turn, carry, inner) => {
-    const { place, isThere } = windowTap(
-      shape,
-      windows,
-      points.axes,
-      turn,
-      points.tile,
-    );
+    const { place, isThere } = windowTap(shape, windows, points.axes, turn, points.tile);
     // Padding and holes are initial values that take part.
     const values = operands.inputs.map((value, i) => {
       if (isThere === false) return start[i] as Tile;
       const element = inner.element(value, place);
-      return isThere === true
-        ? element
-        : select(isThere, element, start[i] as Tile);
+      return isThere === true ? element : select(isThere, element, start[i] as Tile);
     });
     return combined(regions.body, carry, values, points, inner);
   });
@@ -193,35 +169,18 @@ function selectedPosition(
   const count = sizeOf(windows.map(({ size }) => size));
   const none = full(i32, [1], -1) as Tile;
   const zero = zeros(dtypeOf(operand), [1]) as Tile;
-  const [kept] = foldTurns(
-    count,
-    [none, zero],
-    points,
-    context,
-    (turn, carry, inner) => {
-      const [best, value] = carry as [Tile<"i32">, Tile];
-      const { place, isThere } = windowTap(
-        shape,
-        windows,
-        position,
-        turn,
-        points.tile,
-      );
-      const found = inner.element(operand, place);
-      const [isKept] = inner.region(region, [value, found], points);
-      const isBetter = best
-        .lt(0)
-        .or((isKept as Tile<"bool">).not()) as Tile<"bool">;
-      const takes =
-        isThere === true
-          ? isBetter
-          : isBetter.and(isThere === false ? full(bool, [1], false) : isThere);
-      return [
-        select(takes, tileOfIndex(place.position), best),
-        select(takes, found, value),
-      ];
-    },
-  );
+  const [kept] = foldTurns(count, [none, zero], points, context, (turn, carry, inner) => {
+    const [best, value] = carry as [Tile<"i32">, Tile];
+    const { place, isThere } = windowTap(shape, windows, position, turn, points.tile);
+    const found = inner.element(operand, place);
+    const [isKept] = inner.region(region, [value, found], points);
+    const isBetter = best.lt(0).or((isKept as Tile<"bool">).not()) as Tile<"bool">;
+    const takes =
+      isThere === true
+        ? isBetter
+        : isBetter.and(isThere === false ? full(bool, [1], false) : isThere);
+    return [select(takes, tileOfIndex(place.position), best), select(takes, found, value)];
+  });
   return kept as Tile<"i32">;
 }
 
@@ -237,53 +196,28 @@ function selectAndScatterAt(
   const sourceShape = tensorTypeOf(source).shape;
   const own = tileOfIndex(points.position);
   const start = initialTiles([init], points, context);
-  return foldTurns(
-    sizeOf(sizes),
-    start,
-    points,
-    context,
-    (turn, carry, inner) => {
-      // Later taps belong to earlier windows; sources are taken in their order.
-      const last = sizeOf(sizes) - 1;
-      const taps = axesOfPosition(subtractIndex(last, turn), sizes);
-      const axes = windows.map(({ stride, low }, axis) => {
-        const moved = addIndex(
-          subtractIndex(points.axis(axis), taps[axis] ?? 0),
-          low,
-        );
-        const inside = isWithin(
-          moved,
-          0,
-          ((sourceShape[axis] ?? 0) - 1) * stride + 1,
-        );
-        const rest = remainderIndex(moved, stride);
-        const onWindow =
-          typeof rest === "number"
-            ? rest === 0
-            : (tileOfIndex(rest).eq(0) as Tile<"bool">);
-        return {
-          index: divideIndex(moved, stride),
-          isThere: allHold([inside, onWindow]),
-        };
-      });
-      const position = axes.map(({ index }) => index);
-      const selected = selectedPosition(
-        operand,
-        windows,
-        regions.select,
-        position,
-        points,
-        inner,
-      );
-      const isOwn = selected.eq(own) as Tile<"bool">;
-      const where = allHold([isOwn, ...axes.map(({ isThere }) => isThere)]);
-      const value = inner.element(
-        source,
-        Points.at(sourceShape, points.tile, position),
-      );
-      return combined(regions.scatter, carry, [value], points, inner, where);
-    },
-  );
+  return foldTurns(sizeOf(sizes), start, points, context, (turn, carry, inner) => {
+    // Later taps belong to earlier windows; sources are taken in their order.
+    const last = sizeOf(sizes) - 1;
+    const taps = axesOfPosition(subtractIndex(last, turn), sizes);
+    const axes = windows.map(({ stride, low }, axis) => {
+      const moved = addIndex(subtractIndex(points.axis(axis), taps[axis] ?? 0), low);
+      const inside = isWithin(moved, 0, ((sourceShape[axis] ?? 0) - 1) * stride + 1);
+      const rest = remainderIndex(moved, stride);
+      const onWindow =
+        typeof rest === "number" ? rest === 0 : (tileOfIndex(rest).eq(0) as Tile<"bool">);
+      return {
+        index: divideIndex(moved, stride),
+        isThere: allHold([inside, onWindow]),
+      };
+    });
+    const position = axes.map(({ index }) => index);
+    const selected = selectedPosition(operand, windows, regions.select, position, points, inner);
+    const isOwn = selected.eq(own) as Tile<"bool">;
+    const where = allHold([isOwn, ...axes.map(({ isThere }) => isThere)]);
+    const value = inner.element(source, Points.at(sourceShape, points.tile, position));
+    return combined(regions.scatter, carry, [value], points, inner, where);
+  });
 }
 
 export const reductionLowerings = {

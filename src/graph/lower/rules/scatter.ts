@@ -25,63 +25,36 @@ export function scatterAt(
   const numbers = attributes.scatter_dimension_numbers;
   const updateShape = tensorTypeOf(update).shape;
   const rank = points.shape.length;
-  const scatterAxes = axesBeside(
-    updateShape.length,
-    numbers.update_window_dims,
-  );
-  const windowAxes = axesBeside(
-    rank,
-    numbers.inserted_window_dims,
-    numbers.input_batching_dims,
-  );
+  const scatterAxes = axesBeside(updateShape.length, numbers.update_window_dims);
+  const windowAxes = axesBeside(rank, numbers.inserted_window_dims, numbers.input_batching_dims);
   const vectors = scatterAxes.map((axis) => updateShape[axis] ?? 1);
   const sizes = new Array<number>(rank).fill(1);
   for (const [i, axis] of windowAxes.entries())
     sizes[axis] = updateShape[numbers.update_window_dims[i] ?? 0] ?? 1;
   const start = operands.inputs.map((value) => context.element(value, points));
-  return foldTurns(
-    sizeOf(vectors),
-    start,
-    points,
-    context,
-    (turn, carry, inner) => {
-      const batch = axesOfPosition(turn, vectors);
-      const first = startAt(
-        operands.scatter_indices,
-        scatterStarts(numbers),
-        rank,
-        batch,
-        points.tile,
-        inner,
-      );
-      const fits = first.map((index, axis) =>
-        isWithin(index, 0, (points.shape[axis] ?? 0) - (sizes[axis] ?? 0) + 1),
-      );
-      const offsets = first.map((index, axis) =>
-        subtractIndex(points.axis(axis), index),
-      );
-      const inside = offsets.map((index, axis) =>
-        isWithin(index, 0, sizes[axis] ?? 0),
-      );
-      const place = new Array<Index>(updateShape.length).fill(0);
-      for (const [i, axis] of scatterAxes.entries())
-        place[axis] = batch[i] ?? 0;
-      for (const [i, axis] of windowAxes.entries())
-        place[numbers.update_window_dims[i] ?? 0] = offsets[axis] ?? 0;
-      const at =
-        updateShape.length === 0
-          ? points.scalar()
-          : Points.at(updateShape, points.tile, place);
-      const values = operands.updates.map((value) => inner.element(value, at));
-      const where = allHold([...fits, ...inside]);
-      return combined(
-        regions.update_computation,
-        carry,
-        values,
-        points,
-        inner,
-        where,
-      );
-    },
-  );
+  return foldTurns(sizeOf(vectors), start, points, context, (turn, carry, inner) => {
+    const batch = axesOfPosition(turn, vectors);
+    const first = startAt(
+      operands.scatter_indices,
+      scatterStarts(numbers),
+      rank,
+      batch,
+      points.tile,
+      inner,
+    );
+    const fits = first.map((index, axis) =>
+      isWithin(index, 0, (points.shape[axis] ?? 0) - (sizes[axis] ?? 0) + 1),
+    );
+    const offsets = first.map((index, axis) => subtractIndex(points.axis(axis), index));
+    const inside = offsets.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0));
+    const place = new Array<Index>(updateShape.length).fill(0);
+    for (const [i, axis] of scatterAxes.entries()) place[axis] = batch[i] ?? 0;
+    for (const [i, axis] of windowAxes.entries())
+      place[numbers.update_window_dims[i] ?? 0] = offsets[axis] ?? 0;
+    const at =
+      updateShape.length === 0 ? points.scalar() : Points.at(updateShape, points.tile, place);
+    const values = operands.updates.map((value) => inner.element(value, at));
+    const where = allHold([...fits, ...inside]);
+    return combined(regions.update_computation, carry, values, points, inner, where);
+  });
 }

@@ -28,15 +28,9 @@ function shapeOf(value: GraphValue): readonly number[] {
 }
 
 /** The points of an operand with other axes. */
-function elsewhere(
-  value: GraphValue,
-  points: Points,
-  axes: readonly Index[],
-): Points {
+function elsewhere(value: GraphValue, points: Points, axes: readonly Index[]): Points {
   const shape = shapeOf(value);
-  return shape.length === 0
-    ? points.scalar()
-    : Points.at(shape, points.tile, axes);
+  return shape.length === 0 ? points.scalar() : Points.at(shape, points.tile, axes);
 }
 
 /** The operand of a broadcast whose axis `i` becomes axis `dimensions[i]`. */
@@ -48,20 +42,15 @@ function broadcastAt(
 ): readonly Tile[] {
   const shape = shapeOf(operand);
   const isSame =
-    shape.length === points.shape.length &&
-    shape.every((e, i) => e === points.shape[i]);
+    shape.length === points.shape.length && shape.every((e, i) => e === points.shape[i]);
   if (isSame && dimensions.every((axis, i) => axis === i))
     return [context.element(operand, points)];
-  const axes = shape.map((extent, i) =>
-    extent === 1 ? 0 : points.axis(dimensions[i] ?? 0),
-  );
+  const axes = shape.map((extent, i) => (extent === 1 ? 0 : points.axis(dimensions[i] ?? 0)));
   return [context.element(operand, elsewhere(operand, points, axes))];
 }
 
 /** All conditions together: true, false, or a bool for each lane. */
-function allOf(
-  conditions: readonly (boolean | Tile<"bool">)[],
-): boolean | Tile<"bool"> {
+function allOf(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {
   return conditions.reduce<boolean | Tile<"bool">>((both, each) => {
     if (both === true) return each;
     if (both === false || each === true) return both;
@@ -93,9 +82,7 @@ function paddedAxis(
   if (step === 1) return { index: place, isThere: inside };
   const rest = remainderIndex(moved, step);
   const onElement =
-    typeof rest === "number"
-      ? rest === 0
-      : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
+    typeof rest === "number" ? rest === 0 : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
   return { index: place, isThere: allOf([inside, onElement]) };
 }
 
@@ -125,11 +112,7 @@ function padAt(
 }
 
 /** An index that the program computed: the only element of a tensor. */
-function givenIndex(
-  value: GraphValue,
-  points: Points,
-  context: PointContext,
-): Tile<"i32"> {
+function givenIndex(value: GraphValue, points: Points, context: PointContext): Tile<"i32"> {
   return indexOfTile(context.scalar(value, points));
 }
 
@@ -140,9 +123,7 @@ function listedIndex(
   points: Points,
   context: PointContext,
 ): Tile<"i32"> {
-  return indexOfTile(
-    context.element(list, Points.at(shapeOf(list), points.tile, [at])),
-  );
+  return indexOfTile(context.element(list, Points.at(shapeOf(list), points.tile, [at])));
 }
 
 function concatenateAt(
@@ -168,8 +149,7 @@ function concatenateAt(
     const axes = points.axes.map((index, axis) =>
       axis === dimension ? subtractIndex(index, start) : index,
     );
-    const own = (): Tile =>
-      context.element(value, elsewhere(value, points, axes));
+    const own = (): Tile => context.element(value, elsewhere(value, points, axes));
     if (at === parts.length - 1) return own();
     return choose(isWithin(place, 0, end), own, () => part(at + 1));
   };
@@ -188,14 +168,9 @@ function updateAt(
     const last = (points.shape[axis] ?? 0) - (sizes[axis] ?? 0);
     const start = starts[axis];
     if (last === 0 || start === undefined) return index;
-    return subtractIndex(
-      index,
-      clampIndex(givenIndex(start, points, context), last),
-    );
+    return subtractIndex(index, clampIndex(givenIndex(start, points, context), last));
   });
-  const inside = allOf(
-    moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)),
-  );
+  const inside = allOf(moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)));
   return [
     choose(
       inside,
@@ -213,29 +188,16 @@ export const shapeLowerings = {
       throw new Error("a constant of several values is loaded");
     const element = value.lanes[0] ?? 0;
     const dtype = dtypeOf(result);
-    if (value.type.element === "i1")
-      return [constantTile(dtype, element !== 0)];
+    if (value.type.element === "i1") return [constantTile(dtype, element !== 0)];
     return [codedConstant(dtype, element)];
   }),
   "stablehlo.iota": view((op, points) => iotaAt(op, points)),
   "stablehlo.dynamic_iota": view((op, points) => iotaAt(op, points)),
-  "stablehlo.broadcast_in_dim": view(
-    ({ operands, attributes }, points, context) =>
-      broadcastAt(
-        operands.operand,
-        attributes.broadcast_dimensions,
-        points,
-        context,
-      ),
+  "stablehlo.broadcast_in_dim": view(({ operands, attributes }, points, context) =>
+    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
   ),
-  "stablehlo.dynamic_broadcast_in_dim": view(
-    ({ operands, attributes }, points, context) =>
-      broadcastAt(
-        operands.operand,
-        attributes.broadcast_dimensions,
-        points,
-        context,
-      ),
+  "stablehlo.dynamic_broadcast_in_dim": view(({ operands, attributes }, points, context) =>
+    broadcastAt(operands.operand, attributes.broadcast_dimensions, points, context),
   ),
   "stablehlo.broadcast": view(({ operands, attributes }, points, context) => {
     const added = attributes.broadcast_sizes.length;
@@ -243,30 +205,17 @@ export const shapeLowerings = {
     return broadcastAt(operands.operand, dimensions, points, context);
   }),
   "stablehlo.reshape": view(({ operands }, points, context) => [
-    context.element(
-      operands.operand,
-      points.reshape(shapeOf(operands.operand)),
-    ),
+    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
   ]),
   "stablehlo.dynamic_reshape": view(({ operands }, points, context) => [
-    context.element(
-      operands.operand,
-      points.reshape(shapeOf(operands.operand)),
-    ),
+    context.element(operands.operand, points.reshape(shapeOf(operands.operand))),
   ]),
   "stablehlo.transpose": view(({ operands, attributes }, points, context) => {
     const { permutation } = attributes;
     if (permutation.every((axis, i) => axis === i))
       return [context.element(operands.operand, points)];
-    const axes = permutation.map((_, axis) =>
-      points.axis(permutation.indexOf(axis)),
-    );
-    return [
-      context.element(
-        operands.operand,
-        elsewhere(operands.operand, points, axes),
-      ),
-    ];
+    const axes = permutation.map((_, axis) => points.axis(permutation.indexOf(axis)));
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
   }),
   "stablehlo.reverse": view(({ operands, attributes }, points, context) => {
     const axes = points.axes.map((index, axis) =>
@@ -274,12 +223,7 @@ export const shapeLowerings = {
         ? subtractIndex((points.shape[axis] ?? 1) - 1, index)
         : index,
     );
-    return [
-      context.element(
-        operands.operand,
-        elsewhere(operands.operand, points, axes),
-      ),
-    ];
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
   }),
   "stablehlo.concatenate": view(concatenateAt),
   "stablehlo.slice": view(({ operands, attributes }, points, context) => {
@@ -289,12 +233,7 @@ export const shapeLowerings = {
         attributes.start_indices[axis] ?? 0,
       ),
     );
-    return [
-      context.element(
-        operands.operand,
-        elsewhere(operands.operand, points, axes),
-      ),
-    ];
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
   }),
   "stablehlo.real_dynamic_slice": view(({ operands }, points, context) => {
     const axes = points.axes.map((index, axis) => {
@@ -302,12 +241,7 @@ export const shapeLowerings = {
       const stride = listedIndex(operands.strides, axis, points, context);
       return start.add(stride.mul(tileOfIndex(index)));
     });
-    return [
-      context.element(
-        operands.operand,
-        elsewhere(operands.operand, points, axes),
-      ),
-    ];
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
   }),
   "stablehlo.pad": view(({ operands, attributes }, points, context) =>
     padAt(
@@ -320,26 +254,16 @@ export const shapeLowerings = {
     ),
   ),
   "stablehlo.dynamic_pad": refuse("its padding is known only when it runs"),
-  "stablehlo.dynamic_slice": view(
-    ({ operands, attributes }, points, context) => {
-      const shape = shapeOf(operands.operand);
-      const axes = points.axes.map((index, axis) => {
-        const last = (shape[axis] ?? 0) - (attributes.slice_sizes[axis] ?? 0);
-        const start = operands.start_indices[axis];
-        if (last === 0 || start === undefined) return index;
-        return addIndex(
-          clampIndex(givenIndex(start, points, context), last),
-          index,
-        );
-      });
-      return [
-        context.element(
-          operands.operand,
-          elsewhere(operands.operand, points, axes),
-        ),
-      ];
-    },
-  ),
+  "stablehlo.dynamic_slice": view(({ operands, attributes }, points, context) => {
+    const shape = shapeOf(operands.operand);
+    const axes = points.axes.map((index, axis) => {
+      const last = (shape[axis] ?? 0) - (attributes.slice_sizes[axis] ?? 0);
+      const start = operands.start_indices[axis];
+      if (last === 0 || start === undefined) return index;
+      return addIndex(clampIndex(givenIndex(start, points, context), last), index);
+    });
+    return [context.element(operands.operand, elsewhere(operands.operand, points, axes))];
+  }),
   "stablehlo.dynamic_update_slice": map(updateAt),
   "stablehlo.gather": map(({ operands, attributes }, points, context) => [
     gatherAt(
@@ -352,32 +276,19 @@ export const shapeLowerings = {
     ),
   ]),
   "stablehlo.dynamic_gather": refuse("its sizes are known only when it runs"),
-  "stablehlo.torch_index_select": map(
-    ({ operands, attributes }, points, context) => {
-      const { numbers, sizes } = torchGatherNumbers(
-        shapeOf(operands.operand),
-        shapeOf(operands.index).length,
-        attributes.dim,
-        attributes.batch_dims,
-      );
-      return [
-        gatherAt(
-          operands.operand,
-          operands.index,
-          numbers,
-          sizes,
-          points,
-          context,
-        ),
-      ];
-    },
-  ),
+  "stablehlo.torch_index_select": map(({ operands, attributes }, points, context) => {
+    const { numbers, sizes } = torchGatherNumbers(
+      shapeOf(operands.operand),
+      shapeOf(operands.index).length,
+      attributes.dim,
+      attributes.batch_dims,
+    );
+    return [gatherAt(operands.operand, operands.index, numbers, sizes, points, context)];
+  }),
   "stablehlo.get_dimension_size": view(({ operands, attributes }) => [
     constantTile(i32, shapeOf(operands.operand)[attributes.dimension] ?? 0),
   ]),
-  "stablehlo.set_dimension_size": refuse(
-    "its shape is known only when it runs",
-  ),
+  "stablehlo.set_dimension_size": refuse("its shape is known only when it runs"),
 } satisfies Partial<Lowerings<GraphOpKind>>;
 
 function iotaAt(
@@ -392,8 +303,7 @@ function iotaAt(
 
 /** A constant from its lane, which of floats below 32 bits is the bit pattern. */
 function codedConstant(dtype: Tile["dtype"], lane: number | bigint): Tile {
-  if (dtype.kind !== "float" || dtype.bits >= 32)
-    return constantTile(dtype, lane);
+  if (dtype.kind !== "float" || dtype.bits >= 32) return constantTile(dtype, lane);
   const codes = dtype.bits === 16 ? u16 : u8;
   return constantTile(codes, lane).bitcast(dtype);
 }

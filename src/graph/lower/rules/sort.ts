@@ -50,22 +50,14 @@ function ranksAt(
   const place = tileOfIndex(points.axis(axis));
   const zero = full(i32, [1], 0) as Tile;
   const one = full(i32, [1], 1) as Tile;
-  return foldTurns(
-    points.shape[axis] ?? 1,
-    [zero],
-    points,
-    context,
-    (turn, [rank], inner) => {
-      const other = inputs.map((value) =>
-        inner.element(value, along(points, axis, turn)),
-      );
-      const isBefore = comesBefore(comparator, other, own, points, inner);
-      const isAfter = comesBefore(comparator, own, other, points, inner);
-      const isEarlier = tileOfIndex(turn).lt(place);
-      const counts = isBefore.or(isAfter.not().and(isEarlier));
-      return [(rank as Tile).add(select(counts, one, zero))];
-    },
-  );
+  return foldTurns(points.shape[axis] ?? 1, [zero], points, context, (turn, [rank], inner) => {
+    const other = inputs.map((value) => inner.element(value, along(points, axis, turn)));
+    const isBefore = comesBefore(comparator, other, own, points, inner);
+    const isAfter = comesBefore(comparator, own, other, points, inner);
+    const isEarlier = tileOfIndex(turn).lt(place);
+    const counts = isBefore.or(isAfter.not().and(isEarlier));
+    return [(rank as Tile).add(select(counts, one, zero))];
+  });
 }
 
 function placedAt(
@@ -77,19 +69,11 @@ function placedAt(
 ): readonly Tile[] {
   const place = tileOfIndex(points.axis(axis));
   const start = inputs.map((value) => context.element(value, points));
-  return foldTurns(
-    points.shape[axis] ?? 1,
-    start,
-    points,
-    context,
-    (turn, carry, inner) => {
-      const there = along(points, axis, turn);
-      const isHere = inner.element(ranks, there).eq(place as Tile);
-      return inputs.map((value, i) =>
-        select(isHere, inner.element(value, there), carry[i] as Tile),
-      );
-    },
-  );
+  return foldTurns(points.shape[axis] ?? 1, start, points, context, (turn, carry, inner) => {
+    const there = along(points, axis, turn);
+    const isHere = inner.element(ranks, there).eq(place as Tile);
+    return inputs.map((value, i) => select(isHere, inner.element(value, there), carry[i] as Tile));
+  });
 }
 
 function sortSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
@@ -106,8 +90,7 @@ function sortSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
       inputs,
       results: [ranks],
       key: `ranks along ${axis}`,
-      rule: (points, context) =>
-        ranksAt(inputs, axis, op.regions.comparator, points, context),
+      rule: (points, context) => ranksAt(inputs, axis, op.regions.comparator, points, context),
     },
     {
       title: "place",

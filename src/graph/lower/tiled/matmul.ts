@@ -36,10 +36,7 @@ interface Segment {
 }
 
 /** An operand in memory: axes of one role that lie side by side, in order, are one; those of extent 1 are none. */
-export function segmentsOf(
-  shape: readonly number[],
-  axes: DotAxes,
-): readonly Segment[] {
+export function segmentsOf(shape: readonly number[], axes: DotAxes): readonly Segment[] {
   const segments: Segment[] = [];
   const counts = new Map<Segment, number>();
   for (const [axis, extent] of shape.entries()) {
@@ -51,9 +48,7 @@ export function segmentsOf(
     const at = axes[role].indexOf(axis);
     const before = segments.at(-1);
     const follows =
-      before?.role === role &&
-      role !== "batch" &&
-      isNext(axes[role], before, counts, at, shape);
+      before?.role === role && role !== "batch" && isNext(axes[role], before, counts, at, shape);
     if (before === undefined || !follows) {
       const made = { role, at, extent };
       segments.push(made);
@@ -82,8 +77,7 @@ function isNext(
 /** Whether a block can read tiles of an operand as windows. */
 export function isReadable(shape: readonly number[], axes: DotAxes): boolean {
   const segments = segmentsOf(shape, axes);
-  const count = (role: Role): number =>
-    segments.filter((each) => each.role === role).length;
+  const count = (role: Role): number => segments.filter((each) => each.role === role).length;
   return count("free") <= 1 && count("contracted") <= 1;
 }
 
@@ -154,17 +148,10 @@ function loadTile(
   const extents: { readonly [R in "free" | "contracted"]: number } = place.tile;
   // An axis of extent 1 is no axis in memory; its tile has one element, and zeros beyond.
   const present = (role: "free" | "contracted"): boolean => kept.includes(role);
-  if (present("free") && present("contracted"))
-    return kept[0] === first ? tile : tile.transpose();
-  if (present(first))
-    return padded(tile.reshape([extents[first], 1]), 1, extents[second]);
-  if (present(second))
-    return padded(tile.reshape([1, extents[second]]), 0, extents[first]);
-  return padded(
-    padded(tile.reshape([1, 1]), 0, extents[first]),
-    1,
-    extents[second],
-  );
+  if (present("free") && present("contracted")) return kept[0] === first ? tile : tile.transpose();
+  if (present(first)) return padded(tile.reshape([extents[first], 1]), 1, extents[second]);
+  if (present(second)) return padded(tile.reshape([1, extents[second]]), 0, extents[first]);
+  return padded(padded(tile.reshape([1, 1]), 0, extents[first]), 1, extents[second]);
 }
 
 /** A tile of extent 1 along an axis, with zeros up to an extent. */
@@ -180,13 +167,10 @@ function indexAlong(shape: readonly number[], axis: number): Tile<"i32"> {
 }
 
 /** The kernel of a product, where `dot` has its formats and its operands can be read as windows. */
-export function tiledMatmul(
-  op: GraphOp<"stablehlo.dot_general">,
-): TiledKernel | undefined {
+export function tiledMatmul(op: GraphOp<"stablehlo.dot_general">): TiledKernel | undefined {
   const { lhs, rhs } = op.operands;
   const [result] = op.results;
-  if (result === undefined || op.attributes.algorithm !== undefined)
-    return undefined;
+  if (result === undefined || op.attributes.algorithm !== undefined) return undefined;
   return matmulKernel(lhs, rhs, result, op.attributes.dot_dimension_numbers);
 }
 
@@ -196,22 +180,15 @@ function matmulKernel(
   result: GraphValue,
   numbers: DotNumbers,
 ): TiledKernel | undefined {
-  const [left, right, out] = [
-    tensorTypeOf(lhs),
-    tensorTypeOf(rhs),
-    tensorTypeOf(result),
-  ];
+  const [left, right, out] = [tensorTypeOf(lhs), tensorTypeOf(rhs), tensorTypeOf(result)];
   const sum = sums[left.element];
   if (sum === undefined || left.element !== right.element) return undefined;
   if (!(results[sum.name]?.includes(out.element) ?? false)) return undefined;
   const leftAxes = dotAxes(numbers, "lhs", left.shape.length);
   const rightAxes = dotAxes(numbers, "rhs", right.shape.length);
-  if (!isReadable(left.shape, leftAxes) || !isReadable(right.shape, rightAxes))
-    return undefined;
-  const extentOf = (
-    shape: readonly number[],
-    axes: readonly number[],
-  ): number => sizeOf(axes.map((axis) => shape[axis] ?? 1));
+  if (!isReadable(left.shape, leftAxes) || !isReadable(right.shape, rightAxes)) return undefined;
+  const extentOf = (shape: readonly number[], axes: readonly number[]): number =>
+    sizeOf(axes.map((axis) => shape[axis] ?? 1));
   const [batch, m, n, k] = [
     extentOf(left.shape, leftAxes.batch),
     extentOf(left.shape, leftAxes.free),
@@ -226,10 +203,7 @@ function matmulKernel(
     n: tileExtent(n, 16, most),
     k: tileExtent(k, 16, isExact ? 16 : 64),
   };
-  const [a, b] = [
-    operandOf(left.shape, leftAxes),
-    operandOf(right.shape, rightAxes),
-  ];
+  const [a, b] = [operandOf(left.shape, leftAxes), operandOf(right.shape, rightAxes)];
   return {
     title: "tiles",
     grid: { batch, row: cdiv(m, tile.m), column: cdiv(n, tile.n) },
@@ -237,30 +211,27 @@ function matmulKernel(
     body: ({ ref, outputs, at }) => {
       const [row, column] = [at("row").mul(tile.m), at("column").mul(tile.n)];
       const start = zeros(sum, [tile.m, tile.n]) as Tile;
-      const total = loop(
-        { to: cdiv(k, tile.k), carry: start },
-        (step, partial) => {
-          const depth = step.mul(tile.k);
-          const x = loadTile(ref(lhs), a, {
-            batch: at("batch"),
-            free: row,
-            contracted: depth,
-            tile: { free: tile.m, contracted: tile.k },
-            order: ["free", "contracted"],
-          });
-          const y = loadTile(ref(rhs), b, {
-            batch: at("batch"),
-            free: column,
-            contracted: depth,
-            tile: { free: tile.n, contracted: tile.k },
-            order: ["contracted", "free"],
-          });
-          return dot(factor(x), factor(y), {
-            accumulator: partial,
-            dtype: sum,
-          }) as Tile;
-        },
-      );
+      const total = loop({ to: cdiv(k, tile.k), carry: start }, (step, partial) => {
+        const depth = step.mul(tile.k);
+        const x = loadTile(ref(lhs), a, {
+          batch: at("batch"),
+          free: row,
+          contracted: depth,
+          tile: { free: tile.m, contracted: tile.k },
+          order: ["free", "contracted"],
+        });
+        const y = loadTile(ref(rhs), b, {
+          batch: at("batch"),
+          free: column,
+          contracted: depth,
+          tile: { free: tile.n, contracted: tile.k },
+          order: ["contracted", "free"],
+        });
+        return dot(factor(x), factor(y), {
+          accumulator: partial,
+          dtype: sum,
+        }) as Tile;
+      });
       const [target] = outputs;
       const value = converted(total, sum.name as ElementType, out.element);
       target

@@ -83,10 +83,7 @@ const truthCombiners: { readonly [K in GraphOpKind]?: Combiner } = {
   "stablehlo.and": allTrue,
 };
 
-function combinerOf(
-  { regions }: GraphOp<"stablehlo.reduce">,
-  element: ElementType,
-) {
+function combinerOf({ regions }: GraphOp<"stablehlo.reduce">, element: ElementType) {
   const kind = combinerKind(regions.body);
   if (kind === undefined || isStorageOnly(element)) return undefined;
   return (element === "i1" ? truthCombiners : combiners)[kind];
@@ -94,15 +91,11 @@ function combinerOf(
 
 /** The operand as [outer, reduced, inner]; undefined where other axes lie between the reduced ones. */
 function blocked(shape: readonly number[], dimensions: readonly number[]) {
-  const axes = dimensions
-    .filter((axis) => shape[axis] !== 1)
-    .toSorted((a, b) => a - b);
+  const axes = dimensions.filter((axis) => shape[axis] !== 1).toSorted((a, b) => a - b);
   const [first = 0] = axes;
   const last = axes.at(-1) ?? 0;
   const between = shape.slice(first, last + 1);
-  const isRun = between.every(
-    (extent, i) => extent === 1 || axes.includes(first + i),
-  );
+  const isRun = between.every((extent, i) => extent === 1 || axes.includes(first + i));
   if (axes.length === 0 || !isRun) return undefined;
   return {
     outer: sizeOf(shape.slice(0, first)),
@@ -131,9 +124,7 @@ interface Reduction {
   readonly width: number;
 }
 
-export function tiledReduce(
-  op: GraphOp<"stablehlo.reduce">,
-): TiledKernel | undefined {
+export function tiledReduce(op: GraphOp<"stablehlo.reduce">): TiledKernel | undefined {
   const reduction = reductionOf(op);
   return reduction === undefined ? undefined : reduceKernel(reduction);
 }
@@ -142,31 +133,18 @@ function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
   const [operand, ...others] = op.operands.inputs;
   const [init] = op.operands.init_values;
   const [result] = op.results;
-  if (
-    operand === undefined ||
-    init === undefined ||
-    result === undefined ||
-    others.length > 0
-  )
+  if (operand === undefined || init === undefined || result === undefined || others.length > 0)
     return undefined;
   const { shape, element } = tensorTypeOf(operand);
   const combiner = combinerOf(op, element);
   const view = blocked(shape, op.attributes.dimensions);
-  if (
-    combiner === undefined ||
-    view === undefined ||
-    tensorTypeOf(result).element !== element
-  )
+  if (combiner === undefined || view === undefined || tensorTypeOf(result).element !== element)
     return undefined;
   const { outer, reduced, inner } = view;
   const isThin = reduced < leastReduced || (inner > 1 && inner < leastInner);
   if (isThin || outer * inner === 0) return undefined;
   const depth = tileExtent(reduced, 32, inner === 1 ? tileElements : 32);
-  const width = tileExtent(
-    inner === 1 ? outer : inner,
-    1,
-    tileElements / depth,
-  );
+  const width = tileExtent(inner === 1 ? outer : inner, 1, tileElements / depth);
   return {
     operand,
     init,
@@ -179,17 +157,7 @@ function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
 }
 
 function reduceKernel(reduction: Reduction): TiledKernel {
-  const {
-    operand,
-    init,
-    combiner,
-    outer,
-    reduced,
-    inner,
-    along,
-    depth,
-    width,
-  } = reduction;
+  const { operand, init, combiner, outer, reduced, inner, along, depth, width } = reduction;
   const { shape, element } = tensorTypeOf(operand);
   const isRows = along === 1;
   const tile = isRows ? [width, depth] : [depth, width];
@@ -197,34 +165,25 @@ function reduceKernel(reduction: Reduction): TiledKernel {
     ? { rows: outer, columns: reduced }
     : { rows: outer * reduced, columns: inner };
   const dtype = dtypeOf(operand);
-  const working: DType =
-    dtype.kind === "float" && dtype.bits === 16 ? f32 : dtype;
-  const inWorking = (value: Tile): Tile =>
-    value.dtype === working ? value : value.cast(working);
+  const working: DType = dtype.kind === "float" && dtype.bits === 16 ? f32 : dtype;
+  const inWorking = (value: Tile): Tile => (value.dtype === working ? value : value.cast(working));
   const neutral = (): Tile => neutralTile(working, combiner.neutral(element));
   return {
     title: isRows ? "rows" : "columns",
-    grid: isRows
-      ? { part: cdiv(outer, width) }
-      : { outer, part: cdiv(inner, width) },
+    grid: isRows ? { part: cdiv(outer, width) } : { outer, part: cdiv(inner, width) },
     loadsWindows: false,
     body: ({ context, outputs, at }) => {
       const first = at("part").mul(width);
       const start = neutral().broadcastTo(tile);
-      const total = loop(
-        { to: cdiv(reduced, depth), carry: start },
-        (step, sum) => {
-          const offset = step.mul(depth);
-          const place = isRows
-            ? { row: first, column: offset }
-            : { row: at("outer").mul(reduced).add(offset), column: first };
-          const points = Points.window(shape, tile, { ...matrix, ...place });
-          const value = inWorking(context.inner().element(operand, points));
-          return combiner
-            .combine(sum, inside(value, reduction, offset, neutral))
-            .broadcastTo(tile);
-        },
-      );
+      const total = loop({ to: cdiv(reduced, depth), carry: start }, (step, sum) => {
+        const offset = step.mul(depth);
+        const place = isRows
+          ? { row: first, column: offset }
+          : { row: at("outer").mul(reduced).add(offset), column: first };
+        const points = Points.window(shape, tile, { ...matrix, ...place });
+        const value = inWorking(context.inner().element(operand, points));
+        return combiner.combine(sum, inside(value, reduction, offset, neutral)).broadcastTo(tile);
+      });
       const begin = inWorking(context.scalar(init, Points.run([1], 0, 1)));
       const combined = combiner.combine(begin, combiner.along(total, along));
       const value = combined.dtype === dtype ? combined : combined.cast(dtype);
@@ -250,8 +209,6 @@ function inside(
   neutral: () => Tile,
 ): Tile {
   if (reduced % depth === 0) return value;
-  const place = iota(i32, along === 1 ? [1, depth] : [depth, 1], along).add(
-    offset,
-  );
+  const place = iota(i32, along === 1 ? [1, depth] : [depth, 1], along).add(offset);
   return select(place.lt(full(i32, [1], reduced)), value, neutral());
 }

@@ -17,10 +17,7 @@ const unsigned: { readonly [bits: number]: DType } = {
   64: dtypes.u64,
 };
 
-function widthOf(
-  table: { readonly [bits: number]: DType },
-  bits: number,
-): DType {
+function widthOf(table: { readonly [bits: number]: DType }, bits: number): DType {
   const found = table[bits];
   if (found === undefined) throw new Error(`no integers of ${bits} bits`);
   return found;
@@ -35,16 +32,9 @@ export function unsignedOf(bits: number): DType {
 }
 
 /** A value of any format, the same in all lanes; a big integer stands for 64 bits. */
-export function constantTile(
-  dtype: DType,
-  value: number | bigint | boolean,
-): Tile {
+export function constantTile(dtype: DType, value: number | bigint | boolean): Tile {
   const wide = dtype.kind !== "float" && dtype.bits === 64;
-  return full(
-    dtype,
-    [1],
-    wide && typeof value === "number" ? BigInt(value) : value,
-  );
+  return full(dtype, [1], wide && typeof value === "number" ? BigInt(value) : value);
 }
 
 export function signedBits(x: Tile): Tile {

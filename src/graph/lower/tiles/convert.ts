@@ -31,22 +31,17 @@ export function settled(x: Tile, element: ElementType): Tile {
 const infinityCode = 0x7c;
 
 function toSmallFloat(x: Tile, element: ElementType): Tile {
-  if (element === "f8E4M3FN")
-    return x.cast(dtypes.f8e4m3fn, { overflow: "nan" });
+  if (element === "f8E4M3FN") return x.cast(dtypes.f8e4m3fn, { overflow: "nan" });
   const rounded = x.cast(dtypes.f8e5m2, { overflow: "nan" });
   const code = rounded.bitcast(u8);
   const isNan = code.and(0x7f).gt(infinityCode);
   const sign = select(hasSign(x), constantTile(u8, 0x80), constantTile(u8, 0));
   const infinity = sign.or(infinityCode);
-  return select(isNan.and(x.isNan().not()), infinity, code).bitcast(
-    dtypes.f8e5m2,
-  );
+  return select(isNan.and(x.isNan().not()), infinity, code).bitcast(dtypes.f8e5m2);
 }
 
 /** The least and the greatest number of an integer element, where it has fewer bits than its format. */
-function narrowRange(
-  element: ElementType,
-): readonly [number, number] | undefined {
+function narrowRange(element: ElementType): readonly [number, number] | undefined {
   const bits = narrowBits(element);
   if (bits === undefined) return undefined;
   return elements[element].kind === "signed"
@@ -61,12 +56,8 @@ export function converted(x: Tile, from: ElementType, to: ElementType): Tile {
   const source = lifted(x, from);
   const range = elements[from].kind === "float" ? narrowRange(to) : undefined;
   // A float saturates to the element's own range, which is smaller than its format's.
-  if (range !== undefined)
-    return source.cast(target).maximum(range[0]).minimum(range[1]);
+  if (range !== undefined) return source.cast(target).maximum(range[0]).minimum(range[1]);
   if (isStorageOnly(to))
-    return toSmallFloat(
-      elements[from].kind === "float" ? source : source.cast(f32),
-      to,
-    );
+    return toSmallFloat(elements[from].kind === "float" ? source : source.cast(f32), to);
   return wrapped(source.dtype === target ? source : source.cast(target), to);
 }

@@ -8,14 +8,7 @@ import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import { narrowBits } from "../storage.ts";
-import {
-  alike,
-  constantTile,
-  select,
-  signedBits,
-  totalOrderKey,
-  unsignedBits,
-} from "./bits.ts";
+import { alike, constantTile, select, signedBits, totalOrderKey, unsignedBits } from "./bits.ts";
 import { functionTiles } from "./functions.ts";
 import { roundAwayFromZero, specialPairs, specialTiles } from "./special.ts";
 
@@ -23,8 +16,7 @@ type Unary = (x: Tile, element: ElementType) => Tile;
 type Binary = (x: Tile, y: Tile, element: ElementType) => Tile;
 
 const isBool = (element: ElementType): boolean => element === "i1";
-const isFloat = (element: ElementType): boolean =>
-  elements[element].kind === "float";
+const isFloat = (element: ElementType): boolean => elements[element].kind === "float";
 
 /** The bits of an integer without those that repeat its sign in a wider format. */
 function ownBits(x: Tile, element: ElementType): Tile {
@@ -57,8 +49,7 @@ export const unaryTiles = {
   "stablehlo.logistic": (x) => x.logistic(),
   "stablehlo.negate": (x) => x.neg(),
   "stablehlo.not": (x) => x.not(),
-  "stablehlo.popcnt": (x, element) =>
-    ownBits(x, element).popcount().bitcast(x.dtype),
+  "stablehlo.popcnt": (x, element) => ownBits(x, element).popcount().bitcast(x.dtype),
   "stablehlo.real": (x) => x,
   "stablehlo.round_nearest_afz": roundAwayFromZero,
   "stablehlo.round_nearest_even": (x) => x.round(),
@@ -103,13 +94,9 @@ function shiftRightArithmetic(x: Tile, amount: Tile): Tile {
 /** An unsigned element's top bit is its sign here, which a wider format does not have. */
 function arithmeticShift(x: Tile, amount: Tile, element: ElementType): Tile {
   const extra = extraBits(x, element);
-  if (extra === 0 || elements[element].kind === "signed")
-    return shiftRightArithmetic(x, amount);
+  if (extra === 0 || elements[element].kind === "signed") return shiftRightArithmetic(x, amount);
   const distance = alike(x, extra);
-  return shiftRightArithmetic(
-    shiftRightArithmetic(x.shl(distance), distance),
-    amount,
-  );
+  return shiftRightArithmetic(shiftRightArithmetic(x.shl(distance), distance), amount);
 }
 
 /** The upper half of a product twice as wide. */
@@ -121,10 +108,7 @@ function highProduct(x: Tile, y: Tile, element: ElementType): Tile {
     const product = x.cast(wideType).mul(y.cast(wideType));
     return product.shr(alike(product, bits)).cast(x.dtype);
   }
-  const high = unsignedHighProduct(
-    x.bitcast(dtypes.u64),
-    y.bitcast(dtypes.u64),
-  );
+  const high = unsignedHighProduct(x.bitcast(dtypes.u64), y.bitcast(dtypes.u64));
   if (!isSigned) return high;
   // A negative factor counts 2^64 too much of the other.
   const zero = constantTile(dtypes.u64, 0);
@@ -136,12 +120,7 @@ function highProduct(x: Tile, y: Tile, element: ElementType): Tile {
 function unsignedHighProduct(x: Tile, y: Tile): Tile {
   const half = alike(x, 32);
   const mask = alike(x, 0xffffffff);
-  const [xHigh, xLow, yHigh, yLow] = [
-    x.shr(half),
-    x.and(mask),
-    y.shr(half),
-    y.and(mask),
-  ];
+  const [xHigh, xLow, yHigh, yLow] = [x.shr(half), x.and(mask), y.shr(half), y.and(mask)];
   const cross = xHigh.mul(yLow).add(xLow.mul(yLow).shr(half));
   const other = xLow.mul(yHigh).add(cross.and(mask));
   return xHigh.mul(yHigh).add(cross.shr(half)).add(other.shr(half));
@@ -153,11 +132,7 @@ function nextAfter(x: Tile, y: Tile): Tile {
   const isUp = y.gt(x);
   const isPositive = x.gt(0);
   const isAway = isUp.eq(isPositive);
-  const stepped = select(
-    isAway,
-    bits.add(alike(bits, 1)),
-    bits.sub(alike(bits, 1)),
-  );
+  const stepped = select(isAway, bits.add(alike(bits, 1)), bits.sub(alike(bits, 1)));
   const least = alike(bits, 1).bitcast(x.dtype);
   const fromZero = select(isUp, least, least.neg());
   const moved = select(x.eq(0), fromZero, stepped.bitcast(x.dtype));
@@ -170,12 +145,9 @@ export const binaryTiles = {
   "stablehlo.and": (x, y) => x.and(y),
   "stablehlo.atan2": (x, y) => x.atan2(y),
   "stablehlo.divide": (x, y) => x.div(y),
-  "stablehlo.maximum": (x, y, element) =>
-    isBool(element) ? x.or(y) : x.maximum(y),
-  "stablehlo.minimum": (x, y, element) =>
-    isBool(element) ? x.and(y) : x.minimum(y),
-  "stablehlo.multiply": (x, y, element) =>
-    isBool(element) ? x.and(y) : x.mul(y),
+  "stablehlo.maximum": (x, y, element) => (isBool(element) ? x.or(y) : x.maximum(y)),
+  "stablehlo.minimum": (x, y, element) => (isBool(element) ? x.and(y) : x.minimum(y)),
+  "stablehlo.multiply": (x, y, element) => (isBool(element) ? x.and(y) : x.mul(y)),
   "stablehlo.or": (x, y) => x.or(y),
   "stablehlo.power": (x, y) => x.pow(y),
   "stablehlo.remainder": (x, y) => x.rem(y),
@@ -210,8 +182,7 @@ export function compareTiles(
 ): Tile {
   const compare = comparisons[direction];
   if (isBool(element)) return compare(x.cast(u8), y.cast(u8));
-  if (isTotal && isFloat(element))
-    return compare(totalOrderKey(x), totalOrderKey(y));
+  if (isTotal && isFloat(element)) return compare(totalOrderKey(x), totalOrderKey(y));
   return compare(x, y);
 }
 
@@ -223,17 +194,12 @@ const exponentBits: { readonly [name: string]: number } = {
 };
 
 /** Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. */
-export function reducePrecision(
-  x: Tile,
-  exponent: number,
-  mantissa: number,
-): Tile {
+export function reducePrecision(x: Tile, exponent: number, mantissa: number): Tile {
   const { bits, name } = x.dtype;
   const ownExponent = exponentBits[name] ?? 0;
   const ownMantissa = bits - 1 - ownExponent;
   const code = unsignedBits(x);
-  const at = (value: bigint): Tile =>
-    constantTile(code.dtype, bits === 64 ? value : Number(value));
+  const at = (value: bigint): Tile => constantTile(code.dtype, bits === 64 ? value : Number(value));
   const signMask = 1n << BigInt(bits - 1);
   const sign = code.and(at(signMask));
   let rounded = code.and(at(signMask - 1n));
@@ -251,11 +217,7 @@ export function reducePrecision(
     const infinity = at(((1n << BigInt(ownExponent)) - 1n) << shift);
     const least = at((bias - reduced + 1n) << shift);
     const beyond = at((bias + reduced + 1n) << shift);
-    rounded = select(
-      rounded.lt(least),
-      at(0n),
-      select(rounded.ge(beyond), infinity, rounded),
-    );
+    rounded = select(rounded.lt(least), at(0n), select(rounded.ge(beyond), infinity, rounded));
   }
   return select(x.isFinite(), rounded.or(sign).bitcast(x.dtype), x);
 }

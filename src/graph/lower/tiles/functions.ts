@@ -45,11 +45,7 @@ function hyperbolicSine(x: Tile): Tile {
 function hyperbolicCosine(x: Tile): Tile {
   const size = x.abs();
   const grown = size.exp();
-  return select(
-    size.lt(20),
-    grown.add(one().div(grown)).mul(0.5),
-    halfSquare(size),
-  );
+  return select(size.lt(20), grown.add(one().div(grown)).mul(0.5), halfSquare(size));
 }
 
 /** e^x / 2, which overflows only where the result does. */

@@ -13,10 +13,7 @@ const twoOverSqrtPi = 2 / Math.sqrt(Math.PI);
 
 /** Horner's scheme on the coefficients from the lowest power up. */
 function polynomial(coefficients: readonly number[], x: Tile): Tile {
-  return coefficients.reduceRight<Tile>(
-    (sum, coefficient) => sum.mul(x).add(coefficient),
-    wide(0),
-  );
+  return coefficients.reduceRight<Tile>((sum, coefficient) => sum.mul(x).add(coefficient), wide(0));
 }
 
 /** exp(-x²) with the rounding error of the square. */
@@ -40,11 +37,7 @@ function complementTail(x: Tile): Tile {
 function complement(x: Tile): Tile {
   const far = x.maximum(1.5).minimum(30);
   const tail = gaussian(far).mul(complementTail(far));
-  const value = select(
-    x.lt(1.5),
-    wide(1).sub(x.erf()),
-    select(x.gt(27.3), wide(0), tail),
-  );
+  const value = select(x.lt(1.5), wide(1).sub(x.erf()), select(x.gt(27.3), wide(0), tail));
   return select(x.isNan(), x, value);
 }
 
@@ -53,15 +46,15 @@ function inverseStart(y: Tile): Tile {
   const w = y.mul(y).neg().log1p().neg();
   const near = polynomial(
     [
-      1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
-      -4.39150654e-6, -3.5233877e-6, 3.43273939e-7, 2.81022636e-8,
+      1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-6,
+      -3.5233877e-6, 3.43273939e-7, 2.81022636e-8,
     ],
     w.sub(2.5),
   );
   const far = polynomial(
     [
-      2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
-      -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257,
+      2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
+      0.00134934322, 0.000100950558, -0.000200214257,
     ],
     w.sqrt().sub(3),
   );
@@ -170,11 +163,7 @@ function digammaOf(x: Tile): Tile {
     const isBelow = carry.shifted.lt(10);
     return {
       shifted: select(isBelow, carry.shifted.add(1), carry.shifted),
-      sum: select(
-        isBelow,
-        carry.sum.add(wide(1).div(carry.shifted)),
-        carry.sum,
-      ),
+      sum: select(isBelow, carry.sum.add(wide(1).div(carry.shifted)), carry.sum),
     };
   });
   const square = wide(1).div(shifted.mul(shifted));
@@ -244,11 +233,7 @@ function zetaOf(x: Tile, q: Tile): Tile {
   const value = select(q.le(0), negative, sum);
   const atInfinity = select(q.gt(0), wide(0), wide(NaN));
   const finite = select(q.abs().eq(Infinity), atInfinity, value);
-  const atOne = select(
-    x.eq(1),
-    wide(Infinity),
-    select(x.gt(1), finite, wide(NaN)),
-  );
+  const atOne = select(x.eq(1), wide(Infinity), select(x.gt(1), finite, wide(NaN)));
   return select(x.isNan().or(q.isNan()), wide(NaN), atOne);
 }
 
@@ -270,14 +255,11 @@ function besselI1e(x: Tile): Tile {
   const near = size.minimum(30);
   const quarter = near.mul(near).mul(0.25);
   const half = near.mul(0.5);
-  const { sum } = loop(
-    { to: besselTerms, carry: { term: half, sum: half } },
-    (k, carry) => {
-      const order = k.cast(f64).add(1);
-      const term = carry.term.mul(quarter.div(order.mul(order.add(1)))) as Tile;
-      return { term, sum: carry.sum.add(term) };
-    },
-  );
+  const { sum } = loop({ to: besselTerms, carry: { term: half, sum: half } }, (k, carry) => {
+    const order = k.cast(f64).add(1);
+    const term = carry.term.mul(quarter.div(order.mul(order.add(1)))) as Tile;
+    return { term, sum: carry.sum.add(term) };
+  });
   const far = size.maximum(30);
   let term: Tile = wide(1);
   let tail: Tile = wide(1);
@@ -304,8 +286,7 @@ function inWidePair(f: (x: Tile, y: Tile) => Tile): (x: Tile, y: Tile) => Tile {
   return (x, y) => f(x.cast(f64), y.cast(f64)).cast(x.dtype);
 }
 
-const erfInverse: UnaryTile = (y) =>
-  inWide((x) => inverse(x, y.dtype.name !== "f64"))(y);
+const erfInverse: UnaryTile = (y) => inWide((x) => inverse(x, y.dtype.name !== "f64"))(y);
 
 export const specialTiles = {
   bessel_i1e: inWide(besselI1e),

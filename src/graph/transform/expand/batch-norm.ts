@@ -4,14 +4,7 @@ import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { sizeOf } from "../../ops/types.ts";
-import {
-  binary,
-  broadcastInDim,
-  convert,
-  like,
-  sum,
-  typeOfValue,
-} from "../arithmetic.ts";
+import { binary, broadcastInDim, convert, like, sum, typeOfValue } from "../arithmetic.ts";
 
 /** Arithmetic of one normalisation: over all axes but the feature's. */
 class Features {
@@ -43,21 +36,14 @@ class Features {
   }
 
   sum(value: GraphValue): GraphValue {
-    const axes = this.shape
-      .map((_, axis) => axis)
-      .filter((axis) => axis !== this.axis);
+    const axes = this.shape.map((_, axis) => axis).filter((axis) => axis !== this.axis);
     return sum(this.builder, value, axes);
   }
 
   mean(value: GraphValue): GraphValue {
     const total = this.sum(value);
     const count = sizeOf(this.shape) / (this.shape[this.axis] ?? 1);
-    return binary(
-      this.builder,
-      "stablehlo.divide",
-      total,
-      like(this.builder, total, count),
-    );
+    return binary(this.builder, "stablehlo.divide", total, like(this.builder, total, count));
   }
 
   subtract(lhs: GraphValue, rhs: GraphValue): GraphValue {
@@ -90,12 +76,7 @@ class Features {
     const deviation = this.spread(this.deviation(parts.variance, epsilon));
     const unit = binary(this.builder, "stablehlo.divide", centred, deviation);
     const scaled = this.multiply(unit, this.spread(parts.scale));
-    return binary(
-      this.builder,
-      "stablehlo.add",
-      scaled,
-      this.spread(parts.offset),
-    );
+    return binary(this.builder, "stablehlo.add", scaled, this.spread(parts.offset));
   }
 }
 
@@ -103,22 +84,14 @@ export function expandInference(
   { operands, attributes }: GraphOp<"stablehlo.batch_norm_inference">,
   builder: GraphBuilder,
 ): readonly GraphValue[] {
-  const features = new Features(
-    builder,
-    operands.operand,
-    attributes.feature_index,
-  );
+  const features = new Features(builder, operands.operand, attributes.feature_index);
   const parts = {
     scale: features.wide(operands.scale),
     offset: features.wide(operands.offset),
     mean: features.wide(operands.mean),
     variance: features.wide(operands.variance),
   };
-  const result = features.normalised(
-    features.wide(operands.operand),
-    parts,
-    attributes.epsilon,
-  );
+  const result = features.normalised(features.wide(operands.operand), parts, attributes.epsilon);
   return [features.narrow(result, operands.operand)];
 }
 
@@ -126,11 +99,7 @@ export function expandTraining(
   { operands, attributes }: GraphOp<"stablehlo.batch_norm_training">,
   builder: GraphBuilder,
 ): readonly GraphValue[] {
-  const features = new Features(
-    builder,
-    operands.operand,
-    attributes.feature_index,
-  );
+  const features = new Features(builder, operands.operand, attributes.feature_index);
   const operand = features.wide(operands.operand);
   const mean = features.mean(operand);
   const centred = features.subtract(operand, features.spread(mean));
@@ -150,29 +119,19 @@ export function expandGradient(
   { operands, attributes }: GraphOp<"stablehlo.batch_norm_grad">,
   builder: GraphBuilder,
 ): readonly GraphValue[] {
-  const features = new Features(
-    builder,
-    operands.operand,
-    attributes.feature_index,
-  );
+  const features = new Features(builder, operands.operand, attributes.feature_index);
   const gradient = features.wide(operands.grad_output);
   const centred = features.subtract(
     features.wide(operands.operand),
     features.spread(features.wide(operands.mean)),
   );
-  const deviation = features.deviation(
-    features.wide(operands.variance),
-    attributes.epsilon,
-  );
+  const deviation = features.deviation(features.wide(operands.variance), attributes.epsilon);
   const one = like(builder, deviation, 1);
   const inverse = binary(builder, "stablehlo.divide", one, deviation);
   const gradientMean = features.mean(gradient);
   const products = features.multiply(gradient, centred);
   const productMean = features.mean(products);
-  const factor = features.multiply(
-    productMean,
-    features.multiply(inverse, inverse),
-  );
+  const factor = features.multiply(productMean, features.multiply(inverse, inverse));
   const correction = features.multiply(centred, features.spread(factor));
   const slope = features.subtract(
     features.subtract(gradient, features.spread(gradientMean)),
@@ -180,14 +139,8 @@ export function expandGradient(
   );
   const scale = features.multiply(features.wide(operands.scale), inverse);
   return [
-    features.narrow(
-      features.multiply(slope, features.spread(scale)),
-      operands.operand,
-    ),
-    features.narrow(
-      features.multiply(features.sum(products), inverse),
-      operands.scale,
-    ),
+    features.narrow(features.multiply(slope, features.spread(scale)), operands.operand),
+    features.narrow(features.multiply(features.sum(products), inverse), operands.scale),
     features.narrow(features.sum(gradient), operands.scale),
   ];
 }

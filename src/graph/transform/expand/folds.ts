@@ -9,12 +9,7 @@ import { completeWindow, windowExtent } from "../../infer/window.ts";
 import type { GraphOp, GraphRegion, GraphValue } from "../../ops/node.ts";
 import { inlineRegion } from "../../ops/rebuild.ts";
 import { sizeOf } from "../../ops/types.ts";
-import {
-  broadcastInDim,
-  reshape,
-  transpose,
-  typeOfValue,
-} from "../arithmetic.ts";
+import { broadcastInDim, reshape, transpose, typeOfValue } from "../arithmetic.ts";
 import { range } from "../product-maps.ts";
 import { vmap } from "../vmap.ts";
 
@@ -33,17 +28,13 @@ function combine(
   if (first === undefined) return [];
   const shape = shapeOf(first);
   const size = sizeOf(shape);
-  const inputs = [...lefts, ...rights].map((value) =>
-    reshape(builder, value, [size]),
-  );
+  const inputs = [...lefts, ...rights].map((value) => reshape(builder, value, [size]));
   const graph = vmap(
     region,
     size,
     inputs.map(() => true),
   );
-  return inlineRegion(builder, graph, inputs).map((value) =>
-    reshape(builder, value, shape),
-  );
+  return inlineRegion(builder, graph, inputs).map((value) => reshape(builder, value, shape));
 }
 
 /** Columns from `start` on, every `stride`-th, before `limit`. */
@@ -74,49 +65,28 @@ export function expandReduce(
   const { dimensions } = op.attributes;
   const [first] = inputs;
   const shape = first === undefined ? [] : shapeOf(first);
-  const kept = range(0, shape.length).filter(
-    (axis) => !dimensions.includes(axis),
-  );
+  const kept = range(0, shape.length).filter((axis) => !dimensions.includes(axis));
   const extents = kept.map((axis) => shape[axis] ?? 1);
   const rows = sizeOf(extents);
   let count = sizeOf(dimensions.map((axis) => shape[axis] ?? 1));
   let values: readonly GraphValue[] = inputs.map((value) =>
-    reshape(builder, transpose(builder, value, [...kept, ...dimensions]), [
-      rows,
-      count,
-    ]),
+    reshape(builder, transpose(builder, value, [...kept, ...dimensions]), [rows, count]),
   );
-  const cut = (
-    start: number,
-    limit: number,
-    stride: number,
-  ): readonly GraphValue[] =>
+  const cut = (start: number, limit: number, stride: number): readonly GraphValue[] =>
     values.map((value) => columns(builder, value, start, limit, stride));
   while (count > 1) {
     const even = count - (count % 2);
-    const pairs = combine(
-      builder,
-      op.regions.body,
-      cut(0, even, 2),
-      cut(1, even, 2),
-    );
+    const pairs = combine(builder, op.regions.body, cut(0, even, 2), cut(1, even, 2));
     const last = even === count ? [] : cut(even, count, 1);
     values = pairs.map((pair, i) => {
       const rest = last[i];
       if (rest === undefined) return pair;
-      return builder.one(
-        "stablehlo.concatenate",
-        { inputs: [pair, rest] },
-        { dimension: 1 },
-      );
+      return builder.one("stablehlo.concatenate", { inputs: [pair, rest] }, { dimension: 1 });
     });
     count = Math.ceil(count / 2);
   }
-  const starts = inits.map((value) =>
-    broadcastInDim(builder, value, [rows, 1], []),
-  );
-  const all =
-    count === 0 ? starts : combine(builder, op.regions.body, starts, values);
+  const starts = inits.map((value) => broadcastInDim(builder, value, [rows, 1], []));
+  const all = count === 0 ? starts : combine(builder, op.regions.body, starts, values);
   return all.map((value) => reshape(builder, value, extents));
 }
 
@@ -136,9 +106,7 @@ export function expandReduceWindow(
     baseDilations: attributes.base_dilations,
     windowDilations: attributes.window_dilations,
   });
-  const extents = shape.map((extent, axis) =>
-    windowExtent(window, axis, extent),
-  );
+  const extents = shape.map((extent, axis) => windowExtent(window, axis, extent));
   const padded = inputs.map((operand, i) =>
     builder.one(
       "stablehlo.pad",
@@ -154,14 +122,10 @@ export function expandReduceWindow(
     broadcastInDim(builder, value, extents, []),
   );
   for (const place of placesOf(window.sizes)) {
-    const starts = place.map(
-      (at, axis) => at * (window.windowDilations[axis] ?? 1),
-    );
+    const starts = place.map((at, axis) => at * (window.windowDilations[axis] ?? 1));
     const limits = starts.map(
       (start, axis) =>
-        start +
-        Math.max(0, (extents[axis] ?? 0) - 1) * (window.strides[axis] ?? 1) +
-        1,
+        start + Math.max(0, (extents[axis] ?? 0) - 1) * (window.strides[axis] ?? 1) + 1,
     );
     const slices = padded.map((operand) =>
       builder.one(
@@ -182,8 +146,7 @@ export function expandReduceWindow(
 /** Every place of a window, the last axis fastest. */
 function placesOf(sizes: readonly number[]): readonly (readonly number[])[] {
   return sizes.reduce<readonly (readonly number[])[]>(
-    (places, extent) =>
-      places.flatMap((place) => range(0, extent).map((at) => [...place, at])),
+    (places, extent) => places.flatMap((place) => range(0, extent).map((at) => [...place, at])),
     [[]],
   );
 }

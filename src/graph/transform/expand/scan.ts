@@ -3,26 +3,15 @@ import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { inlineRegion } from "../../ops/rebuild.ts";
 import { tensorType } from "../../ops/types.ts";
-import {
-  binary,
-  compare,
-  reshape,
-  splatOf,
-  typeOfValue,
-  zerosOf,
-} from "../arithmetic.ts";
+import { binary, compare, reshape, splatOf, typeOfValue, zerosOf } from "../arithmetic.ts";
 
 /** A loop over slices of an axis as a `while` that carries the outputs and writes a slice of each in every turn. */
-export function expandScan(
-  op: GraphOp<"chlo.scan">,
-  builder: GraphBuilder,
-): readonly GraphValue[] {
+export function expandScan(op: GraphOp<"chlo.scan">, builder: GraphBuilder): readonly GraphValue[] {
   const { inputs, inits } = op.operands;
   const { dimension, is_reverse: isReverse } = op.attributes;
   const outputs = op.results.slice(0, op.results.length - inits.length);
   const [first] = [...inputs, ...outputs];
-  const extent =
-    first === undefined ? 0 : (typeOfValue(first).shape[dimension] ?? 0);
+  const extent = first === undefined ? 0 : (typeOfValue(first).shape[dimension] ?? 0);
   const counter = tensorType("i32", []);
   const start = [
     zerosOf(builder, counter),
@@ -34,42 +23,27 @@ export function expandScan(
     compare(inner, "LT", turn as GraphValue, splatOf(inner, counter, extent)),
   ]);
   const body = builder.region(types, (inner, parameters) => {
-    const [turn, ...rest] = parameters as readonly [
-      GraphValue,
-      ...GraphValue[],
-    ];
+    const [turn, ...rest] = parameters as readonly [GraphValue, ...GraphValue[]];
     const at = isReverse
-      ? binary(
-          inner,
-          "stablehlo.subtract",
-          splatOf(inner, counter, extent - 1),
-          turn,
-        )
+      ? binary(inner, "stablehlo.subtract", splatOf(inner, counter, extent - 1), turn)
       : turn;
     const zero = zerosOf(inner, counter);
     const startsOf = (value: GraphValue) =>
-      typeOfValue(value).shape.map((_, axis) =>
-        axis === dimension ? at : zero,
-      );
+      typeOfValue(value).shape.map((_, axis) => (axis === dimension ? at : zero));
     const slices = inputs.map((operand) => {
       const { shape } = typeOfValue(operand);
       const cut = inner.one(
         "stablehlo.dynamic_slice",
         { operand, start_indices: startsOf(operand) },
         {
-          slice_sizes: shape.map((each, axis) =>
-            axis === dimension ? 1 : each,
-          ),
+          slice_sizes: shape.map((each, axis) => (axis === dimension ? 1 : each)),
         },
       );
       const kept = shape.filter((_, axis) => axis !== dimension);
       return reshape(inner, cut, kept);
     });
     const carries = rest.slice(outputs.length);
-    const results = inlineRegion(inner, op.regions.body, [
-      ...slices,
-      ...carries,
-    ]);
+    const results = inlineRegion(inner, op.regions.body, [...slices, ...carries]);
     const written = outputs.map((_, i) => {
       const operand = rest[i] as GraphValue;
       const { shape } = typeOfValue(operand);
@@ -81,12 +55,7 @@ export function expandScan(
         {},
       );
     });
-    const next = binary(
-      inner,
-      "stablehlo.add",
-      turn,
-      splatOf(inner, counter, 1),
-    );
+    const next = binary(inner, "stablehlo.add", turn, splatOf(inner, counter, 1));
     return [next, ...written, ...results.slice(outputs.length)];
   });
   return builder

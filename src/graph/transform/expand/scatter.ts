@@ -27,8 +27,7 @@ function single(op: Scatter): {
 } {
   const [operand] = op.operands.inputs;
   const [update] = op.operands.updates;
-  if (operand === undefined || update === undefined)
-    throw new Error("the scatter has an operand");
+  if (operand === undefined || update === undefined) throw new Error("the scatter has an operand");
   return { operand, update };
 }
 
@@ -45,9 +44,7 @@ function scattered(
   const update_computation =
     combination === "add"
       ? combiner(builder, element, "stablehlo.add")
-      : builder.region([scalar, scalar], (_, [, replacement]) => [
-          replacement as GraphValue,
-        ]);
+      : builder.region([scalar, scalar], (_, [, replacement]) => [replacement as GraphValue]);
   return builder.one(
     "stablehlo.scatter",
     {
@@ -61,10 +58,7 @@ function scattered(
 }
 
 /** The operand where nothing is written, plus the updates that win. */
-export function expandReplacing(
-  op: Scatter,
-  builder: GraphBuilder,
-): readonly GraphValue[] {
+export function expandReplacing(op: Scatter, builder: GraphBuilder): readonly GraphValue[] {
   const { operand, update } = single(op);
   const { shape } = typeOfValue(update);
   const count = sizeOf(shape);
@@ -87,29 +81,14 @@ export function expandReplacing(
   ).transpose(builder, [winners])[0];
   if (found === undefined) throw new Error("the winners have places");
   const wins = compare(builder, "EQ", found, numbers);
-  const kept = select(
-    builder,
-    isFree,
-    operand,
-    zerosOf(builder, typeOfValue(operand)),
-  );
-  const won = select(
-    builder,
-    wins,
-    update,
-    zerosOf(builder, typeOfValue(update)),
-  );
+  const kept = select(builder, isFree, operand, zerosOf(builder, typeOfValue(operand)));
+  const won = select(builder, wins, update, zerosOf(builder, typeOfValue(update)));
   return [scattered(builder, op, kept, won, "add")];
 }
 
 /** The operand times an array of ones into which the updates are written. */
-export function expandMultiplying(
-  op: Scatter,
-  builder: GraphBuilder,
-): readonly GraphValue[] {
+export function expandMultiplying(op: Scatter, builder: GraphBuilder): readonly GraphValue[] {
   const { operand, update } = single(op);
   const ones = like(builder, operand, 1);
-  return [
-    multiply(builder, operand, scattered(builder, op, ones, update, "replace")),
-  ];
+  return [multiply(builder, operand, scattered(builder, op, ones, update, "replace"))];
 }
