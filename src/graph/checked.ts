@@ -35,17 +35,11 @@ const isTensor = (value: unknown): boolean => {
     ArrayBuffer.isView(lanes)
   );
 };
-const tensor: ArgumentKind = {
-  expected: "a tensor, as tensorOfArray gives it",
-  holds: isTensor,
-};
+const tensor: ArgumentKind = { expected: "a tensor, as tensorOfArray gives it", holds: isTensor };
 
 const isDatum = (value: unknown): boolean =>
   isTensor(value) || ["token", "tuple"].includes(String(fieldsOf(value, ["kind"])["kind"]));
-const datum: ArgumentKind = {
-  expected: "a tensor, a token or a tuple",
-  holds: isDatum,
-};
+const datum: ArgumentKind = { expected: "a tensor, a token or a tuple", holds: isDatum };
 
 const isArray = (value: unknown): boolean =>
   isHostArray(value) && isReadable(value, ["dtype", "shape", "data"]);
@@ -55,10 +49,7 @@ const array: ArgumentKind = {
     isArray(value) && elementOfDType((value as { dtype: never }).dtype) !== undefined,
 };
 
-const string: ArgumentKind = {
-  expected: "a text",
-  holds: (value) => typeof value === "string",
-};
+const string: ArgumentKind = { expected: "a text", holds: (value) => typeof value === "string" };
 const options = (...names: readonly string[]): ArgumentKind =>
   optional({
     expected: `{ ${names.join(", ")} }`,
@@ -75,10 +66,7 @@ export const evaluate = checked(
   [
     module,
     string,
-    {
-      expected: "a list of values for the function's parameters",
-      holds: isListOf(isDatum),
-    },
+    { expected: "a list of values for the function's parameters", holds: isListOf(isDatum) },
     options(),
   ],
   evaluation.evaluate,
@@ -98,10 +86,7 @@ export const namedTensors = checked(
         isReadable(value, Object.keys(value)) &&
         Object.values(value).every(isArray),
     },
-    {
-      expected: '"in" or "out"',
-      holds: (value) => value === "in" || value === "out",
-    },
+    { expected: '"in" or "out"', holds: (value) => value === "in" || value === "out" },
     {
       expected: "a list of types",
       holds: isListOf((value) => typeof fieldsOf(value, ["kind"])["kind"] === "string"),

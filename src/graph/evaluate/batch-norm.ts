@@ -34,10 +34,7 @@ function meanOf(
 }
 
 function made(
-  like: {
-    readonly element: Tensor["element"];
-    readonly shape: readonly number[];
-  },
+  like: { readonly element: Tensor["element"]; readonly shape: readonly number[] },
   numbers: Float64Array,
 ): Tensor {
   return tensor(like.element, like.shape, lanesOfNumbers(like.element, numbers));
@@ -45,9 +42,7 @@ function made(
 
 function normalised(
   { numbers, featureOf }: Features,
-  parts: {
-    readonly [N in "scale" | "offset" | "mean" | "variance"]: Float64Array;
-  },
+  parts: { readonly [N in "scale" | "offset" | "mean" | "variance"]: Float64Array },
   epsilon: number,
 ): Float64Array {
   return numbers.map((value, place) => {
@@ -59,9 +54,7 @@ function normalised(
 }
 
 export function batchNormInference(
-  operands: {
-    readonly [N in "operand" | "scale" | "offset" | "mean" | "variance"]: Tensor;
-  },
+  operands: { readonly [N in "operand" | "scale" | "offset" | "mean" | "variance"]: Tensor },
   epsilon: number,
   axis: number,
 ): Tensor {
@@ -88,21 +81,14 @@ export function batchNormTraining(
     features,
     (place) => ((numbers[place] as number) - (mean[featureOf(place)] as number)) ** 2,
   );
-  const parts = {
-    scale: numbersOf(scale),
-    offset: numbersOf(offset),
-    mean,
-    variance,
-  };
+  const parts = { scale: numbersOf(scale), offset: numbersOf(offset), mean, variance };
   const output = made(operand, normalised(features, parts, epsilon));
   return [output, made(scale, mean), made(scale, variance)];
 }
 
 /** Gradients of the operand, of scale and of offset. */
 export function batchNormGradient(
-  operands: {
-    readonly [N in "operand" | "scale" | "mean" | "variance" | "gradient"]: Tensor;
-  },
+  operands: { readonly [N in "operand" | "scale" | "mean" | "variance" | "gradient"]: Tensor },
   epsilon: number,
   axis: number,
 ): readonly Tensor[] {

@@ -150,11 +150,7 @@ export function* allToAll(
   op: AnyGraphOp,
   frame: Frame,
   operands: readonly Tensor[],
-  axes: {
-    readonly split: number;
-    readonly concat: number;
-    readonly count: number;
-  },
+  axes: { readonly split: number; readonly concat: number; readonly count: number },
   groups: Groups,
 ): Steps<readonly Datum[]> {
   const meeting = meetingOf(groups.rows, groups.mode, frame);

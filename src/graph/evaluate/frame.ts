@@ -34,11 +34,7 @@ export type Request =
       readonly value: readonly Datum[];
     }
   | { readonly kind: "receive"; readonly channel: string }
-  | {
-      readonly kind: "send";
-      readonly channel: string;
-      readonly value: readonly Datum[];
-    }
+  | { readonly kind: "send"; readonly channel: string; readonly value: readonly Datum[] }
   | { readonly kind: "infeed" }
   | { readonly kind: "outfeed"; readonly value: readonly Datum[] };
 

@@ -22,10 +22,7 @@ export function evaluateElementwise(op: GraphOp<ScalarKind>, frame: Frame): read
   const any = op as AnyGraphOp;
   const operands = frame.tensors(operandsOf(any));
   const result = emptyTensor(frame.result(any));
-  const types = {
-    operands: operands.map(({ element }) => element),
-    result: result.element,
-  };
+  const types = { operands: operands.map(({ element }) => element), result: result.element };
   const compute = scalarFunction(op, types);
   if (compute === undefined)
     throw unsupported(any, `it is not defined for elements of ${types.operands.join(", ")}`);

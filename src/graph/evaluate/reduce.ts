@@ -211,10 +211,7 @@ export function selectAndScatter(
   frame: Frame,
   op: AnyGraphOp,
 ): Tensor {
-  const result = splat(init, {
-    element: operand.element,
-    shape: operand.shape,
-  });
+  const result = splat(init, { element: operand.element, shape: operand.shape });
   const select = scalarRegion(regions.select, frame, op);
   const combine = scalarRegion(regions.scatter, frame, op);
   const read = reader(operand);

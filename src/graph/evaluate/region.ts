@@ -61,10 +61,7 @@ function scalarStep(op: AnyGraphOp, frame: Frame) {
   const stored = (value: GraphValue): ElementType => frame.typeOf(value, op).element;
   const operands = operandsOf(op).map(stored);
   const result = frame.result(op).element;
-  const compute = scalarFunction(op as GraphOp<ScalarKind>, {
-    operands,
-    result,
-  });
+  const compute = scalarFunction(op as GraphOp<ScalarKind>, { operands, result });
   return compute === undefined ? undefined : { compute, settle: settler(result) };
 }
 

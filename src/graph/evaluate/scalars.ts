@@ -68,10 +68,7 @@ export function reader({ element, lanes }: Tensor): Reader {
     return (index) => table[lanes[index] as number] as number;
   }
   if (slotsOf(element) === 2)
-    return (index) => ({
-      re: lanes[2 * index] as number,
-      im: lanes[2 * index + 1] as number,
-    });
+    return (index) => ({ re: lanes[2 * index] as number, im: lanes[2 * index + 1] as number });
   return (index) => lanes[index] as number | bigint;
 }
 
@@ -124,10 +121,7 @@ function settlers(element: ElementType): (value: never) => Scalar {
       ? (value: bigint) => BigInt.asUintN(64, value)
       : (value: number) => (bits === 32 ? value >>> 0 : value & ((1 << bits) - 1));
   if (element === "complex<f32>")
-    return ({ re, im }: Complex) => ({
-      re: Math.fround(re),
-      im: Math.fround(im),
-    });
+    return ({ re, im }: Complex) => ({ re: Math.fround(re), im: Math.fround(im) });
   if (element === "f32") return Math.fround;
   if (isCoded(element)) {
     const table = decodedTable(element);

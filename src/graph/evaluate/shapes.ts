@@ -24,10 +24,7 @@ function gathered(
   from: { readonly start: number; readonly strides: readonly number[] },
 ): Tensor {
   const result = emptyTensor({ element: source.element, shape });
-  copyBox(shape, source, from, result.lanes, {
-    start: 0,
-    strides: stridesOf(shape),
-  });
+  copyBox(shape, source, from, result.lanes, { start: 0, strides: stridesOf(shape) });
   return result;
 }
 
@@ -87,11 +84,7 @@ function paddedAxis(
   const first = low < 0 ? Math.ceil(-low / step) : 0;
   const target = low + first * step;
   const fitting = target < resultExtent ? Math.floor((resultExtent - 1 - target) / step) + 1 : 0;
-  return {
-    first,
-    count: Math.max(0, Math.min(extent - first, fitting)),
-    target,
-  };
+  return { first, count: Math.max(0, Math.min(extent - first, fitting)), target };
 }
 
 export function pad(

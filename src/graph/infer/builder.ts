@@ -21,10 +21,7 @@ export interface Origin {
   readonly location: Location;
 }
 
-export const noOrigin: Origin = Object.freeze({
-  name: "",
-  location: unknownLocation,
-});
+export const noOrigin: Origin = Object.freeze({ name: "", location: unknownLocation });
 
 /** What only some ops need. */
 export interface OpDetails<K extends GraphOpKind> {
@@ -52,25 +49,10 @@ export class GraphBuilder {
     const regions = details.regions ?? ({} as GraphRegions<K>);
     const { location, name } = this.origin;
     const declared = details.types ?? [];
-    const types = inferTypes<K>({
-      kind,
-      operands,
-      attributes,
-      regions,
-      declared,
-      location,
-    });
+    const types = inferTypes<K>({ kind, operands, attributes, regions, declared, location });
     const results = types.map((type) => graphValue(type));
     const { extra } = details;
-    const op = graphOp(kind, {
-      operands,
-      attributes,
-      regions,
-      results,
-      location,
-      name,
-      extra,
-    });
+    const op = graphOp(kind, { operands, attributes, regions, results, location, name, extra });
     this.ops.push(op as AnyGraphOp);
     return results;
   }

@@ -23,9 +23,7 @@ export interface Draft<K extends GraphOpKind = GraphOpKind> {
 
 export type InferRule<K extends GraphOpKind> = (draft: Draft<K>) => readonly GraphType[];
 
-export type InferRules<K extends GraphOpKind> = {
-  readonly [N in K]: InferRule<N>;
-};
+export type InferRules<K extends GraphOpKind> = { readonly [N in K]: InferRule<N> };
 
 export function reject(
   draft: Draft,
@@ -35,13 +33,7 @@ export function reject(
   found: string,
 ): never {
   const { kind, location } = draft;
-  throw new TilewrightError({
-    code,
-    message: `${kind}: ${message}`,
-    location,
-    expected,
-    found,
-  });
+  throw new TilewrightError({ code, message: `${kind}: ${message}`, location, expected, found });
 }
 
 /** The type of an operand that has to be a tensor of a known shape. */

@@ -2,12 +2,7 @@
 import { flag, integer, list, optional, raggedDotNumbers, withDefault, words } from "./forms.ts";
 import { defineGraphOps } from "./schema.ts";
 
-const pure = {
-  attributes: {},
-  regions: {},
-  effect: "none",
-  text: "arrow",
-} as const;
+const pure = { attributes: {}, regions: {}, effect: "none", text: "arrow" } as const;
 
 function unary(summary: string) {
   return { ...pure, summary, operands: { operand: "one" } } as const;
@@ -35,21 +30,13 @@ export const chloOps = defineGraphOps({
   "chlo.sinh": unary("Hyperbolic sine."),
   "chlo.square": unary("x · x."),
   "chlo.tan": unary("Tangent."),
-  "chlo.next_after": {
-    ...pure,
-    summary: "One step towards y.",
-    operands: { x: "one", y: "one" },
-  },
+  "chlo.next_after": { ...pure, summary: "One step towards y.", operands: { x: "one", y: "one" } },
   "chlo.polygamma": {
     ...pure,
     summary: "Derivative n of digamma.",
     operands: { n: "one", x: "one" },
   },
-  "chlo.zeta": {
-    ...pure,
-    summary: "Hurwitz zeta function.",
-    operands: { x: "one", q: "one" },
-  },
+  "chlo.zeta": { ...pure, summary: "Hurwitz zeta function.", operands: { x: "one", q: "one" } },
   "chlo.mulhi": {
     ...pure,
     summary: "High half of the double-width product.",

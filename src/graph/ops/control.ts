@@ -110,11 +110,7 @@ export const controlOps = defineGraphOps({
   "sdy.manual_computation": {
     summary: "A computation on the shards of its operands.",
     operands: { tensors: "many" },
-    attributes: {
-      in_shardings: attribute,
-      out_shardings: attribute,
-      manual_axes: attribute,
-    },
+    attributes: { in_shardings: attribute, out_shardings: attribute, manual_axes: attribute },
     regions: { body: "one" },
     effect: "regions",
     text: "manual_computation",

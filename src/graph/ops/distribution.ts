@@ -17,10 +17,7 @@ const grouped = {
   replica_groups: groups,
   channel_handle: optional(channelHandle),
 } as const;
-const globalGroups = {
-  ...grouped,
-  use_global_device_ids: withDefault(unit, false),
-} as const;
+const globalGroups = { ...grouped, use_global_device_ids: withDefault(unit, false) } as const;
 const transfer = {
   channel_handle: channelHandle,
   is_host_transfer: withDefault(flag, false),
@@ -100,10 +97,7 @@ export const distributionOps = defineGraphOps({
   "stablehlo.collective_permute": {
     summary: "Operands sent along pairs of processes.",
     operands: { operand: "one" },
-    attributes: {
-      source_target_pairs: rows,
-      channel_handle: optional(channelHandle),
-    },
+    attributes: { source_target_pairs: rows, channel_handle: optional(channelHandle) },
     regions: {},
     effect: "always",
     text: "generic",
@@ -135,10 +129,7 @@ export const distributionOps = defineGraphOps({
   "stablehlo.infeed": {
     summary: "Takes from the queue of the host.",
     operands: { token: "one" },
-    attributes: {
-      infeed_config: withDefault(text, ""),
-      layout: optional(attribute),
-    },
+    attributes: { infeed_config: withDefault(text, ""), layout: optional(attribute) },
     regions: {},
     effect: "always",
     text: "generic",

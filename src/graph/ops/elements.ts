@@ -157,9 +157,7 @@ const unsignedLanes: { readonly [bits: number]: LaneConstructor } = {
   32: Uint32Array,
   64: BigUint64Array,
 };
-const laneKinds: {
-  readonly [K in ElementKind]: { readonly [bits: number]: LaneConstructor };
-} = {
+const laneKinds: { readonly [K in ElementKind]: { readonly [bits: number]: LaneConstructor } } = {
   bool: unsignedLanes,
   signed: signedLanes,
   unsigned: unsignedLanes,

@@ -4,12 +4,7 @@ import { defineGraphOps } from "./schema.ts";
 
 const operand = { operand: "one" } as const;
 const sides = { lhs: "one", rhs: "one" } as const;
-const pure = {
-  attributes: {},
-  regions: {},
-  effect: "none",
-  text: "short",
-} as const;
+const pure = { attributes: {}, regions: {}, effect: "none", text: "short" } as const;
 
 function unary(summary: string) {
   return { ...pure, summary, operands: operand } as const;

@@ -27,11 +27,7 @@ export function literal(type: TensorType, lanes: ElementLanes): Literal {
   if (!(lanes instanceof constructor)) throw new Error(`${type.element} has lanes of another kind`);
   if (lanes.length !== slots && lanes.length !== count * slots)
     throw new Error(`${lanes.length} lanes do not fill ${count} elements`);
-  return Object.freeze({
-    type,
-    splat: lanes.length === slots && count !== 0,
-    lanes,
-  });
+  return Object.freeze({ type, splat: lanes.length === slots && count !== 0, lanes });
 }
 
 /** All elements' lanes: those of the literal itself, or copies of its one element. */

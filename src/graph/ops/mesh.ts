@@ -25,11 +25,7 @@ export function readMeshGroups(body: string): readonly (readonly number[])[] | u
   );
   const references = Array.from(
     body.matchAll(/axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>/g),
-    ([, name = "", before, extent]) => ({
-      name,
-      before: Number(before ?? 1),
-      extent,
-    }),
+    ([, name = "", before, extent]) => ({ name, before: Number(before ?? 1), extent }),
   );
   if (axes.length === 0 || references.length === 0) return undefined;
   const parts: Part[] = [];
@@ -39,12 +35,7 @@ export function readMeshGroups(body: string): readonly (readonly number[])[] | u
     if (size === undefined) return undefined;
     const own = extent === undefined ? size : Number(extent);
     const inner = product(axes.slice(place + 1).map((axis) => axis.size));
-    parts.push({
-      axis: name,
-      before,
-      extent: own,
-      stride: (inner * size) / (before * own),
-    });
+    parts.push({ axis: name, before, extent: own, stride: (inner * size) / (before * own) });
   }
   const count = product(axes.map(({ size }) => size));
   const ids = deviceIds(body, count);

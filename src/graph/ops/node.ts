@@ -35,9 +35,7 @@ export interface GraphOp<K extends GraphOpKind = GraphOpKind> {
 }
 
 /** An op of any kind, as a union that narrows on `kind`. */
-export type AnyGraphOp = {
-  readonly [K in GraphOpKind]: GraphOp<K>;
-}[GraphOpKind];
+export type AnyGraphOp = { readonly [K in GraphOpKind]: GraphOp<K> }[GraphOpKind];
 
 export interface GraphRegion {
   readonly parameters: readonly GraphValue[];
@@ -103,12 +101,7 @@ export function moduleOf(body: GraphRegion): GraphModule {
     location: unknownLocation,
   });
   const functions = new Map([["main", main]]);
-  return Object.freeze({
-    name: "",
-    functions,
-    attributes: noAttributes,
-    foreign: [],
-  });
+  return Object.freeze({ name: "", functions, attributes: noAttributes, foreign: [] });
 }
 
 /** What an op is made from; the name, the location and what nobody reads may be left out. */

@@ -122,13 +122,7 @@ export const productOps = defineGraphOps({
   },
   "stablehlo.batch_norm_inference": {
     summary: "Normalises with a given mean and variance.",
-    operands: {
-      operand: "one",
-      scale: "one",
-      offset: "one",
-      mean: "one",
-      variance: "one",
-    },
+    operands: { operand: "one", scale: "one", offset: "one", mean: "one", variance: "one" },
     attributes: { epsilon: real, feature_index: integer },
     regions: {},
     effect: "none",
@@ -144,13 +138,7 @@ export const productOps = defineGraphOps({
   },
   "stablehlo.batch_norm_grad": {
     summary: "Gradients of batch_norm_training.",
-    operands: {
-      operand: "one",
-      scale: "one",
-      mean: "one",
-      variance: "one",
-      grad_output: "one",
-    },
+    operands: { operand: "one", scale: "one", mean: "one", variance: "one", grad_output: "one" },
     attributes: { epsilon: real, feature_index: integer },
     regions: {},
     effect: "none",
@@ -159,9 +147,7 @@ export const productOps = defineGraphOps({
   "stablehlo.rng": {
     summary: "Random numbers that nobody can predict.",
     operands: { a: "one", b: "one", shape: "one" },
-    attributes: {
-      rng_distribution: words("rng_distribution", ["UNIFORM", "NORMAL"]),
-    },
+    attributes: { rng_distribution: words("rng_distribution", ["UNIFORM", "NORMAL"]) },
     regions: {},
     effect: "always",
     text: "function",

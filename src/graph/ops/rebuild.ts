@@ -56,10 +56,7 @@ export function replaceOperands(op: AnyGraphOp, map: ValueMap): AnyGraphOp {
     operandsOf(op).some((value) => map(value) !== value) ||
     regionsOf(op).some((region) => usesMapped(region, map));
   if (!touched) return op;
-  return rebuildOp(op, {
-    operand: map,
-    region: (region) => replaceInRegion(region, map),
-  });
+  return rebuildOp(op, { operand: map, region: (region) => replaceInRegion(region, map) });
 }
 
 function usesMapped(region: GraphRegion, map: ValueMap): boolean {

@@ -40,10 +40,7 @@ export const reductionOps = defineGraphOps({
   "stablehlo.sort": {
     summary: "Sorts along an axis by a comparator; all operands move together.",
     operands: { inputs: "many" },
-    attributes: {
-      dimension: withDefault(integer, -1),
-      is_stable: withDefault(flag, false),
-    },
+    attributes: { dimension: withDefault(integer, -1), is_stable: withDefault(flag, false) },
     regions: { comparator: "one" },
     effect: "regions",
     text: "generic",

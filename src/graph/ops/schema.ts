@@ -82,9 +82,7 @@ export interface GraphOpSchema {
 }
 
 type OperandValue<A> = A extends "many" ? readonly GraphValue[] : GraphValue;
-type OptionalOperands<T> = {
-  [N in keyof T]: T[N] extends "optional" ? N : never;
-}[keyof T];
+type OptionalOperands<T> = { [N in keyof T]: T[N] extends "optional" ? N : never }[keyof T];
 
 export type Operands<T> = {
   readonly [N in Exclude<keyof T, OptionalOperands<T>>]: OperandValue<T[N]>;

@@ -115,23 +115,14 @@ export const shapeOps = defineGraphOps({
   "stablehlo.slice": {
     summary: "Every strides-th element from start to before limit.",
     operands: { operand: "one" },
-    attributes: {
-      start_indices: integers,
-      limit_indices: integers,
-      strides: integers,
-    },
+    attributes: { start_indices: integers, limit_indices: integers, strides: integers },
     regions: {},
     effect: "none",
     text: "slice",
   },
   "stablehlo.real_dynamic_slice": {
     summary: "slice with limits known when it runs.",
-    operands: {
-      operand: "one",
-      start_indices: "one",
-      limit_indices: "one",
-      strides: "one",
-    },
+    operands: { operand: "one", start_indices: "one", limit_indices: "one", strides: "one" },
     attributes: {},
     regions: {},
     effect: "none",
@@ -148,11 +139,7 @@ export const shapeOps = defineGraphOps({
     regions: {},
     effect: "none",
     text: "function",
-    labels: {
-      low: "edge_padding_low",
-      high: "edge_padding_high",
-      interior: "interior_padding",
-    },
+    labels: { low: "edge_padding_low", high: "edge_padding_high", interior: "interior_padding" },
   },
   "stablehlo.dynamic_pad": {
     summary: "pad with widths known when it runs.",
@@ -200,10 +187,7 @@ export const shapeOps = defineGraphOps({
   "stablehlo.dynamic_gather": {
     summary: "gather with sizes known when it runs.",
     operands: { operand: "one", start_indices: "one", slice_sizes: "one" },
-    attributes: {
-      dimension_numbers: gatherNumbers,
-      indices_are_sorted: withDefault(flag, false),
-    },
+    attributes: { dimension_numbers: gatherNumbers, indices_are_sorted: withDefault(flag, false) },
     regions: {},
     effect: "none",
     text: "generic",

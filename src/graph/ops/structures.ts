@@ -85,11 +85,7 @@ const numberField: FieldForm = {
   read: (text) => (/^-?\d+$/.test(text) ? Number(text) : undefined),
   write: String,
 };
-const wordField: FieldForm = {
-  absent: undefined,
-  read: (text) => text,
-  write: String,
-};
+const wordField: FieldForm = { absent: undefined, read: (text) => text, write: String };
 const flagField: FieldForm = {
   absent: false,
   read: (text) => (text === "true" ? true : text === "false" ? false : undefined),
@@ -128,10 +124,7 @@ export const raggedDotFields: StructureFields = {
   lhs_ragged_dimensions: numbersField,
   rhs_group_dimensions: numbersField,
 };
-export const channelFields: StructureFields = {
-  handle: numberField,
-  type: numberField,
-};
+export const channelFields: StructureFields = { handle: numberField, type: numberField };
 export const algorithmFields: StructureFields = {
   lhs_precision_type: wordField,
   rhs_precision_type: wordField,
@@ -193,11 +186,7 @@ export function readStructure<T>(fields: StructureFields, body: string): T | und
 /** The fields of a structure as text, without those that are as if absent. */
 export function writeStructure(fields: StructureFields, value: object): string {
   return Object.entries(value)
-    .map(([name, field]: [string, unknown]) => ({
-      name,
-      field,
-      form: fields[name],
-    }))
+    .map(([name, field]: [string, unknown]) => ({ name, field, form: fields[name] }))
     .filter(({ form, field }) => form !== undefined && form.write(field) !== textOfAbsent(form))
     .map(({ name, field, form }) => `${name} = ${form?.write(field) ?? ""}`)
     .join(", ");
@@ -209,22 +198,21 @@ function textOfAbsent(form: FieldForm): string | undefined {
 }
 
 type Side = "input" | "kernel" | "output";
-const letters: {
-  readonly [S in Side]: readonly (readonly [string, keyof ConvolutionNumbers])[];
-} = {
-  input: [
-    ["b", "input_batch_dimension"],
-    ["f", "input_feature_dimension"],
-  ],
-  kernel: [
-    ["i", "kernel_input_feature_dimension"],
-    ["o", "kernel_output_feature_dimension"],
-  ],
-  output: [
-    ["b", "output_batch_dimension"],
-    ["f", "output_feature_dimension"],
-  ],
-};
+const letters: { readonly [S in Side]: readonly (readonly [string, keyof ConvolutionNumbers])[] } =
+  {
+    input: [
+      ["b", "input_batch_dimension"],
+      ["f", "input_feature_dimension"],
+    ],
+    kernel: [
+      ["i", "kernel_input_feature_dimension"],
+      ["o", "kernel_output_feature_dimension"],
+    ],
+    output: [
+      ["b", "output_batch_dimension"],
+      ["f", "output_feature_dimension"],
+    ],
+  };
 const spatialFields = {
   input: "input_spatial_dimensions",
   kernel: "kernel_spatial_dimensions",
@@ -260,11 +248,7 @@ export function readConvolution(body: string): ConvolutionNumbers | undefined {
   const kernel = readSide("kernel", sides[2] ?? "");
   const output = readSide("output", sides[3] ?? "");
   if (input === undefined || kernel === undefined || output === undefined) return undefined;
-  return Object.freeze({
-    ...input,
-    ...kernel,
-    ...output,
-  }) as unknown as ConvolutionNumbers;
+  return Object.freeze({ ...input, ...kernel, ...output }) as unknown as ConvolutionNumbers;
 }
 
 function writeSide(side: Side, numbers: ConvolutionNumbers): string | undefined {

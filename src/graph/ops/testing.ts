@@ -55,10 +55,7 @@ export const testingOps = defineGraphOps({
       min_ulp_difference: withDefault(integer, 0),
     },
     text: "expect_types",
-    labels: {
-      max_ulp_difference: "max_ulp_difference",
-      min_ulp_difference: "min_ulp_difference",
-    },
+    labels: { max_ulp_difference: "max_ulp_difference", min_ulp_difference: "min_ulp_difference" },
   },
   "check.expect_serialized_eq": {
     ...check,
@@ -72,10 +69,7 @@ export const testingOps = defineGraphOps({
     ...check,
     summary: "Runs a grid of programs, rows replicas, columns partitions.",
     operands: { inputs: "many" },
-    attributes: {
-      programs: list(list(symbol)),
-      infeed: optional(list(symbol)),
-    },
+    attributes: { programs: list(list(symbol)), infeed: optional(list(symbol)) },
     text: "generic",
   },
   "interpreter.print": {

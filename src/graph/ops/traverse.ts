@@ -8,16 +8,12 @@ function asList<T>(slot: T | readonly T[] | undefined): readonly T[] {
 }
 
 export function operandsOf(op: AnyGraphOp): readonly GraphValue[] {
-  const slots = op.operands as {
-    readonly [name: string]: GraphValue | readonly GraphValue[];
-  };
+  const slots = op.operands as { readonly [name: string]: GraphValue | readonly GraphValue[] };
   return Object.keys(graphOpTable[op.kind].operands).flatMap((name) => asList(slots[name]));
 }
 
 export function regionsOf(op: AnyGraphOp): readonly GraphRegion[] {
-  const slots = op.regions as {
-    readonly [name: string]: GraphRegion | readonly GraphRegion[];
-  };
+  const slots = op.regions as { readonly [name: string]: GraphRegion | readonly GraphRegion[] };
   return Object.keys(graphOpTable[op.kind].regions).flatMap((name) => asList(slots[name]));
 }
 

@@ -45,11 +45,7 @@ export function tensorType<E extends ElementType>(
   element: E,
   shape: readonly number[],
 ): TensorType<E> {
-  return Object.freeze({
-    kind: "tensor",
-    element,
-    shape: Object.freeze([...shape]),
-  });
+  return Object.freeze({ kind: "tensor", element, shape: Object.freeze([...shape]) });
 }
 
 export function tupleType(members: readonly GraphType[]): TupleType {
@@ -57,10 +53,7 @@ export function tupleType(members: readonly GraphType[]): TupleType {
 }
 
 export function futureType(members: readonly GraphType[]): FutureType {
-  return Object.freeze({
-    kind: "future",
-    members: Object.freeze([...members]),
-  });
+  return Object.freeze({ kind: "future", members: Object.freeze([...members]) });
 }
 
 export function opaqueType(text: string): OpaqueType {

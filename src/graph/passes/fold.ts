@@ -61,10 +61,7 @@ function fold(op: AnyGraphOp, inputs: readonly Literal[]): readonly Literal[] {
     }),
   );
   const results = types.map((type) => graphValue(typed(type)));
-  const computed = rebuildOp(op, {
-    operand: (value) => constants.get(value) ?? value,
-    results,
-  });
+  const computed = rebuildOp(op, { operand: (value) => constants.get(value) ?? value, results });
   const body = graphRegion([], [...builder.ops, computed], results);
   const tensors = evaluate(moduleOf(body), "main", []).filter(isTensorDatum);
   return types.map((type, i) => {

@@ -269,10 +269,7 @@ function simplifyRegion(
   const replaced = new Map<GraphValue, GraphValue>();
   const lookUp = (value: GraphValue): GraphValue => replaced.get(value) ?? value;
   const builder = new GraphBuilder();
-  const place: Place = {
-    builder,
-    definition: (value) => definitions.get(value),
-  };
+  const place: Place = { builder, definition: (value) => definitions.get(value) };
   const define = (op: AnyGraphOp): void => {
     for (const value of op.results) definitions.set(value, op);
   };

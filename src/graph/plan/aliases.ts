@@ -27,11 +27,7 @@ function overwriting(step: Step, argument: number, result: number): Step | undef
   if (input === undefined || others.length > 0) return undefined;
   const kernel = step.inPlace(input);
   if (kernel === undefined) return undefined;
-  return {
-    ...step,
-    kernel,
-    inputs: step.inputs.filter((each) => each !== input),
-  };
+  return { ...step, kernel, inputs: step.inputs.filter((each) => each !== input) };
 }
 
 function isSameType(left: TensorType | undefined, right: TensorType): boolean {

@@ -89,10 +89,7 @@ export class Replay {
     const arrays = [...inputs, ...outputs];
     const isSame = (each: Binding): boolean => each.arrays.every((array, i) => array === arrays[i]);
     const known = this.#bindings.find(isSame);
-    const binding = known ?? {
-      arrays,
-      bound: this.#program.bind(inputs, outputs),
-    };
+    const binding = known ?? { arrays, bound: this.#program.bind(inputs, outputs) };
     const others = this.#bindings.filter((each) => each !== known);
     for (const { bound } of others.slice(keptBindings - 1)) bound.dispose();
     this.#bindings = [binding, ...others.slice(0, keptBindings - 1)];

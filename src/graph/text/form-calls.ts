@@ -17,12 +17,7 @@ function readTail(
 ): OpParts {
   const attributes = new Map<string, Attribute>([[name, value], ...reader.optionalDictionary()]);
   reader.scanner.expect(":");
-  return {
-    operands,
-    attributes,
-    regions: noRegions,
-    resultTypes: reader.functionType(operands),
-  };
+  return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
 }
 
 function without(attributes: AttributeMap, name: string): AttributeMap {

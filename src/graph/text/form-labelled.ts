@@ -101,10 +101,7 @@ function writeLabels(
     return attribute === undefined ? [] : [`${label} = ${bareText(attribute)}`];
   });
   const taken = labels.map(([, name]) => name);
-  return {
-    labelled,
-    rest: new Map([...attributes].filter(([name]) => !taken.includes(name))),
-  };
+  return { labelled, rest: new Map([...attributes].filter(([name]) => !taken.includes(name))) };
 }
 
 /** A space and the dictionary, where there is something in it. */
@@ -143,12 +140,7 @@ function labelled(read: TypesReader, write: (parts: OpParts) => string | undefin
   return {
     read(reader, name) {
       const { operands, attributes } = readHead(reader, name);
-      return {
-        operands,
-        attributes,
-        regions: noRegions,
-        resultTypes: read(reader, operands),
-      };
+      return { operands, attributes, regions: noRegions, resultTypes: read(reader, operands) };
     },
     write(op, parts, writer) {
       const types = write(parts);
@@ -233,12 +225,7 @@ export const compareForm: FormRule = {
     if (scanner.accept(",")) attributes.set("compare_type", stringAttribute(scanner.word()));
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, parts, writer) {
     if (op.kind !== "stablehlo.compare") return undefined;

@@ -42,12 +42,7 @@ export const dotGeneralForm: FormRule = {
     attributes.set("dot_dimension_numbers", dialectAttribute("stablehlo.dot", fields.join(", ")));
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.dot_general") return undefined;
@@ -122,12 +117,7 @@ export const convolutionForm: FormRule = {
     }
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
     if (op.kind !== "stablehlo.convolution" && op.kind !== "stablehlo.dynamic_conv")

@@ -18,12 +18,7 @@ import { functionTypeText, typesText } from "./types.ts";
 function appliedRegion(name: string, type: GraphType): GraphRegion {
   const parameters = [graphValue(type), graphValue(type)];
   const at = { location: unknownLocation, name: "" };
-  const parts = {
-    operands: parameters,
-    attributes: new Map(),
-    regions: [],
-    resultTypes: [type],
-  };
+  const parts = { operands: parameters, attributes: new Map(), regions: [], resultTypes: [type] };
   const op = opOfParts(name, parts, at);
   return graphRegion(parameters, [op], op.results);
 }
@@ -138,10 +133,7 @@ export const whileForm: FormRule = {
     const attributes: AttributeMap = scanner.accept("attributes")
       ? reader.optionalDictionary()
       : new Map<string, Attribute>();
-    const parameters = operands.map(({ type }, i) => ({
-      name: names[i] ?? "",
-      type,
-    }));
+    const parameters = operands.map(({ type }, i) => ({ name: names[i] ?? "", type }));
     scanner.expect("cond");
     const cond = reader.region(parameters);
     scanner.expect("do");
@@ -185,12 +177,7 @@ export const scanForm: FormRule = {
     const region = reader.region();
     scanner.expect(":");
     const operands = [...inputs, ...inits];
-    return {
-      operands,
-      attributes,
-      regions: [region],
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: [region], resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, attributes, resultTypes }, writer) {
     if (op.kind !== "chlo.scan") return undefined;
@@ -222,12 +209,7 @@ export const manualComputationForm: FormRule = {
     const region = reader.region(scanner.list("(", ")", () => reader.parameter()));
     for (const [key, value] of reader.optionalDictionary()) attributes.set(key, value);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: [region],
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: [region], resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.manual_computation") return undefined;

@@ -13,10 +13,7 @@ import { functionTypeText, resultTypesText, typesText } from "./types.ts";
 function typeOfConstant(reader: OpReader, value: Attribute): GraphType {
   if (value.kind === "dense") return value.literal.type;
   if (value.kind === "raw")
-    return {
-      kind: "opaque",
-      text: value.text.slice(value.text.indexOf("> : ") + "> : ".length),
-    };
+    return { kind: "opaque", text: value.text.slice(value.text.indexOf("> : ") + "> : ".length) };
   return reader.scanner.unexpected("a value such as `dense<1.0> : tensor<2xf32>`");
 }
 
@@ -29,12 +26,7 @@ export const constantForm: FormRule = {
       const attributes = reader.optionalDictionary();
       if (properties) scanner.expect(">");
       scanner.expect(":");
-      return {
-        operands: [],
-        attributes,
-        regions: noRegions,
-        resultTypes: reader.functionType([]),
-      };
+      return { operands: [], attributes, regions: noRegions, resultTypes: reader.functionType([]) };
     }
     const attributes = new Map(reader.optionalDictionary());
     const value = reader.attribute();
@@ -89,11 +81,7 @@ export const sliceForm: FormRule = {
       const start = scanner.integer();
       scanner.expect(":");
       const limit = scanner.integer();
-      return {
-        start,
-        limit,
-        stride: scanner.accept(":") ? scanner.integer() : 1,
-      };
+      return { start, limit, stride: scanner.accept(":") ? scanner.integer() : 1 };
     });
     const field = (name: keyof Bounds): Attribute =>
       arrayAttribute(
@@ -107,12 +95,7 @@ export const sliceForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.slice") return undefined;
@@ -173,12 +156,7 @@ export const tupleElementForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.functionType(operands),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.functionType(operands) };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "stablehlo.get_tuple_element") return undefined;
@@ -210,12 +188,7 @@ export const topKForm: FormRule = {
       };
     reader.checkTypes(operands, [reader.type()]);
     scanner.expect("->");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: reader.resultTypes(),
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: reader.resultTypes() };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "chlo.top_k") return undefined;
@@ -235,12 +208,7 @@ export const shardingForm: FormRule = {
       ...reader.optionalDictionary(),
     ]);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions: noRegions,
-      resultTypes: [reader.type()],
-    };
+    return { operands, attributes, regions: noRegions, resultTypes: [reader.type()] };
   },
   write(op, { operands, resultTypes }, writer) {
     if (op.kind !== "sdy.sharding_constraint") return undefined;

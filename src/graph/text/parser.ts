@@ -32,9 +32,7 @@ const terminators: ReadonlySet<string> = new Set([
 ]);
 
 /** Names that may stand for longer ones. */
-const abbreviations: { readonly [word: string]: string } = {
-  call: "func.call",
-};
+const abbreviations: { readonly [word: string]: string } = { call: "func.call" };
 
 const nothing: AttributeMap = new Map<string, Attribute>();
 
@@ -75,10 +73,7 @@ export class OpParser implements OpReader {
       const found = this.#scopes[depth]?.get(name);
       if (found !== undefined) return found;
     }
-    return this.scanner.fail("TW9002", `${name} is not defined here`, {
-      position,
-      found: name,
-    });
+    return this.scanner.fail("TW9002", `${name} is not defined here`, { position, found: name });
   }
 
   functionType(operands: readonly GraphValue[]): readonly GraphType[] {
@@ -233,10 +228,7 @@ export class OpParser implements OpReader {
     if (place?.position === undefined) return here;
     const { file, line, column } = place.position;
     const origin = locationAt(file, line, column);
-    return Object.freeze({
-      position: origin.position,
-      generated: here.position,
-    });
+    return Object.freeze({ position: origin.position, generated: here.position });
   }
 
   #resultNames(): readonly { readonly name: string; readonly count: number }[] {
@@ -287,11 +279,6 @@ export class OpParser implements OpReader {
     const regions = scanner.sees("(") ? scanner.list("(", ")", () => this.region()) : [];
     attributes = new Map([...attributes, ...this.optionalDictionary()]);
     scanner.expect(":");
-    return {
-      operands,
-      attributes,
-      regions,
-      resultTypes: this.functionType(operands),
-    };
+    return { operands, attributes, regions, resultTypes: this.functionType(operands) };
   }
 }

@@ -88,10 +88,7 @@ function fillSlots<T>(
 function readAttributes(
   kind: GraphOpKind,
   given: AttributeMap,
-): {
-  readonly values: { readonly [name: string]: unknown };
-  readonly extra: AttributeMap;
-} {
+): { readonly values: { readonly [name: string]: unknown }; readonly extra: AttributeMap } {
   const forms = graphOpTable[kind].attributes;
   const values: { [name: string]: unknown } = {};
   for (const [name, form] of Object.entries(forms)) {

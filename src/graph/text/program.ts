@@ -87,12 +87,7 @@ class ProgramParser {
     scanner.expect("{");
     while (!scanner.accept("}")) this.#entry(functions, foreign);
     this.#ops.trailingLocation();
-    return Object.freeze({
-      name,
-      functions,
-      attributes,
-      foreign: Object.freeze(foreign),
-    });
+    return Object.freeze({ name, functions, attributes, foreign: Object.freeze(foreign) });
   }
 
   #entry(functions: Entries, foreign: ForeignEntry[]): void {
@@ -156,9 +151,7 @@ class ProgramParser {
       end = scanner.elsewhere(scanner.position, () => scanner.position);
       if (line >= 0 && end > line) break;
     }
-    return Object.freeze({
-      text: scanner.text.slice(start, end).trim().replace(/\s+/g, " "),
-    });
+    return Object.freeze({ text: scanner.text.slice(start, end).trim().replace(/\s+/g, " ") });
   }
 
   #function(): GraphFunction {
@@ -205,18 +198,10 @@ class ProgramParser {
   }
 
   /** `T`, or `(T {…}, U {…})`. */
-  #functionResults(): readonly {
-    readonly type: string;
-    readonly attributes: AttributeMap;
-  }[] {
+  #functionResults(): readonly { readonly type: string; readonly attributes: AttributeMap }[] {
     const scanner = this.#scanner;
     if (!scanner.sees("("))
-      return [
-        {
-          type: typeText(this.#ops.type()),
-          attributes: new Map<string, Attribute>(),
-        },
-      ];
+      return [{ type: typeText(this.#ops.type()), attributes: new Map<string, Attribute>() }];
     return scanner.list("(", ")", () => ({
       type: typeText(this.#ops.type()),
       attributes: this.#ops.optionalDictionary(),

@@ -17,12 +17,7 @@ const symbolPattern = /@(?:[\w$.-]+|"(?:[^"\\]|\\.)*")/y;
 const stringPattern = /"(?:[^"\\]|\\.)*"/y;
 const integerPattern = /-?(?:0x[0-9a-fA-F]+|\d+)/y;
 const numberPattern = /[-+]?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y;
-const closers: { readonly [open: string]: string } = {
-  "<": ">",
-  "(": ")",
-  "[": "]",
-  "{": "}",
-};
+const closers: { readonly [open: string]: string } = { "<": ">", "(": ")", "[": "]", "{": "}" };
 
 export class Scanner {
   readonly text: string;
@@ -197,10 +192,7 @@ export class Scanner {
     const rest = this.text.slice(this.#position);
     const word = /^(?:[\w$.%@#^!-]+|->|"[^"\n]*"?|.)/.exec(rest)?.[0] ?? "";
     const found = word === "" ? "the end of the text" : `\`${word}\``;
-    return this.fail("TW9001", `${found} does not belong here`, {
-      expected,
-      found,
-    });
+    return this.fail("TW9001", `${found} does not belong here`, { expected, found });
   }
 
   fail(
@@ -208,12 +200,7 @@ export class Scanner {
     message: string,
     { position = this.position, ...details }: FailureDetails = {},
   ): never {
-    throw new TilewrightError({
-      code,
-      message,
-      location: this.locationOf(position),
-      ...details,
-    });
+    throw new TilewrightError({ code, message, location: this.locationOf(position), ...details });
   }
 }
 

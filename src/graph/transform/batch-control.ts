@@ -48,11 +48,7 @@ function runRegion(
   context.run(region.ops);
   const results = region.results.map((value) => context.get(value));
   const values = results.map(({ value }) => value);
-  return {
-    region: graphRegion(parameters, context.builder.ops, values),
-    context,
-    results,
-  };
+  return { region: graphRegion(parameters, context.builder.ops, values), context, results };
 }
 
 /** A flag an element of the batch, spread over a value's other axes. */
@@ -127,10 +123,7 @@ function keepingRegion(
   const { cond } = op.regions;
   const test = outer.inner(builder);
   for (const [i, value] of cond.parameters.entries())
-    test.set(value, {
-      value: required(body.region.parameters[i]),
-      batched: carried[i] === true,
-    });
+    test.set(value, { value: required(body.region.parameters[i]), batched: carried[i] === true });
   test.run(cond.ops);
   const flags = test.full(required(cond.results[0]));
   const kept = results.map((value, i) => {
@@ -285,11 +278,7 @@ export function oneByOne(op: object, context: BatchContext): readonly Batched[] 
       const update = reshape(inner, value, [1, ...shape]);
       return inner.one(
         "stablehlo.dynamic_update_slice",
-        {
-          operand: required(rows[i]),
-          update,
-          start_indices: [place, ...shape.map(() => zero)],
-        },
+        { operand: required(rows[i]), update, start_indices: [place, ...shape.map(() => zero)] },
         {},
       );
     });

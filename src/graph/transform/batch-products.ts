@@ -96,11 +96,7 @@ const convolutionRule: BatchRule<"stablehlo.convolution"> = (op, context) => {
     builder.one(
       "stablehlo.convolution",
       { lhs: input, rhs: kernel },
-      {
-        ...op.attributes,
-        feature_group_count: groups[0],
-        batch_group_count: groups[1],
-      },
+      { ...op.attributes, feature_group_count: groups[0], batch_group_count: groups[1] },
       { types: result === undefined ? [] : [result.type] },
     );
   if (!context.isBatched(rhs) && batches === 1) {
@@ -209,7 +205,5 @@ export const reductionBatching: BatchRules<keyof typeof reductionOps> = {
     });
   },
   "stablehlo.map": (op, context) =>
-    context.again(op, {
-      attributes: { dimensions: [0, ...next(op.attributes.dimensions)] },
-    }),
+    context.again(op, { attributes: { dimensions: [0, ...next(op.attributes.dimensions)] } }),
 };

@@ -38,10 +38,7 @@ const padRule: BatchRule<"stablehlo.pad"> = (op, context) => {
   };
   const { operand, padding_value: value } = op.operands;
   if (!context.isBatched(value))
-    return context.again(op, {
-      operands: { padding_value: context.get(value).value },
-      attributes,
-    });
+    return context.again(op, { operands: { padding_value: context.get(value).value }, attributes });
   // Padding that differs along the batch is put in afterwards, where the padding is.
   const { builder } = context;
   const whole = context.full(operand);
@@ -81,10 +78,7 @@ const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (op, context) => 
   const batched = context.isBatched(operand);
   const value = context.builder.one(
     "stablehlo.gather",
-    {
-      operand: context.get(operand).value,
-      start_indices: startRows(context, starts),
-    },
+    { operand: context.get(operand).value, start_indices: startRows(context, starts) },
     {
       dimension_numbers: {
         offset_dims: range(1, rank),
@@ -104,9 +98,7 @@ const dynamicSliceRule: BatchRule<"stablehlo.dynamic_slice"> = (op, context) => 
 const dynamicUpdateRule: BatchRule<"stablehlo.dynamic_update_slice"> = (op, context) => {
   const { operand, update, start_indices: starts } = op.operands;
   if (!starts.some((value) => context.isBatched(value)))
-    return context.again(op, {
-      operands: { start_indices: prefixed(context, starts) },
-    });
+    return context.again(op, { operands: { start_indices: prefixed(context, starts) } });
   const { builder } = context;
   const whole = context.full(operand);
   const rows = startRows(context, starts);
@@ -170,10 +162,7 @@ const gatherRule: BatchRule<"stablehlo.gather"> = (op, context) => {
   const both = operandBatched && indicesBatched;
   const alone = operandBatched && !indicesBatched;
   return context.again(op, {
-    operands: {
-      operand: context.get(operand).value,
-      start_indices: context.get(indices).value,
-    },
+    operands: { operand: context.get(operand).value, start_indices: context.get(indices).value },
     attributes: {
       dimension_numbers: {
         offset_dims: alone ? [0, ...next(numbers.offset_dims)] : next(numbers.offset_dims),
@@ -228,24 +217,16 @@ export const shapeBatching: BatchRules<keyof typeof shapeOps> = {
   "stablehlo.iota": unbatchable,
   "stablehlo.broadcast_in_dim": (op, context) =>
     context.again(op, {
-      attributes: {
-        broadcast_dimensions: [0, ...next(op.attributes.broadcast_dimensions)],
-      },
+      attributes: { broadcast_dimensions: [0, ...next(op.attributes.broadcast_dimensions)] },
     }),
   "stablehlo.broadcast": broadcastRule,
   "stablehlo.reshape": (op, context) => context.again(op),
   "stablehlo.transpose": (op, context) =>
-    context.again(op, {
-      attributes: { permutation: [0, ...next(op.attributes.permutation)] },
-    }),
+    context.again(op, { attributes: { permutation: [0, ...next(op.attributes.permutation)] } }),
   "stablehlo.reverse": (op, context) =>
-    context.again(op, {
-      attributes: { dimensions: next(op.attributes.dimensions) },
-    }),
+    context.again(op, { attributes: { dimensions: next(op.attributes.dimensions) } }),
   "stablehlo.concatenate": (op, context) =>
-    context.again(op, {
-      attributes: { dimension: op.attributes.dimension + 1 },
-    }),
+    context.again(op, { attributes: { dimension: op.attributes.dimension + 1 } }),
   "stablehlo.slice": (op, context) =>
     context.again(op, {
       attributes: {

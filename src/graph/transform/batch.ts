@@ -20,9 +20,7 @@ export type BatchRule<K extends GraphOpKind> = (
   context: BatchContext,
 ) => readonly Batched[];
 
-export type BatchRules<K extends GraphOpKind> = {
-  readonly [N in K]: BatchRule<N>;
-};
+export type BatchRules<K extends GraphOpKind> = { readonly [N in K]: BatchRule<N> };
 
 /** What changes of an op that is built again over batched operands. */
 interface Changes<K extends GraphOpKind> {

@@ -170,10 +170,7 @@ function backToKernel(
   });
   const result = builder.one(
     "stablehlo.convolution",
-    {
-      lhs: convert(builder, input, typeOfValue(cotangent).element),
-      rhs: cotangent,
-    },
+    { lhs: convert(builder, input, typeOfValue(cotangent).element), rhs: cotangent },
     {
       dimension_numbers: {
         input_batch_dimension: numbers.input_feature_dimension,

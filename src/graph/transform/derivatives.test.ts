@@ -291,10 +291,7 @@ test("an op without a derivative is an error only where its tangent is needed", 
     vjp(program("%0"));
   } catch (error) {
     expect(error).toBeInstanceOf(TilewrightError);
-    expect(error).toMatchObject({
-      code: "TW9201",
-      position: { file: "test.mlir", line: 2 },
-    });
+    expect(error).toMatchObject({ code: "TW9201", position: { file: "test.mlir", line: 2 } });
     return;
   }
   throw new Error("the derivative was accepted");

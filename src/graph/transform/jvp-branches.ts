@@ -35,10 +35,7 @@ function branch(
       { regions: { branches: regions }, extra: op.extra },
     );
   const [onTrue, onFalse] = regions.map(required);
-  const taken = {
-    true_branch: required(onTrue),
-    false_branch: required(onFalse),
-  };
+  const taken = { true_branch: required(onTrue), false_branch: required(onFalse) };
   return builder.add("stablehlo.if", op.operands, {}, { regions: taken, extra: op.extra });
 }
 
@@ -53,11 +50,7 @@ function runBranch(region: GraphRegion, context: JvpContext): Branch {
   const mode = context.mode.kind === "forward" ? new ForwardMode(builder) : new ReverseMode();
   const inner = context.inner(builder, mode);
   const results = inner.run(region.ops, region.results);
-  return {
-    context: inner,
-    results,
-    tangents: results.map((value) => inner.tangent(value)),
-  };
+  return { context: inner, results, tangents: results.map((value) => inner.tangent(value)) };
 }
 
 export function branchJvp(op: Branching, context: JvpContext): Replacement {
@@ -116,10 +109,7 @@ function reverseBranches(
       builder,
       mode.toMap(inputs, chosen),
       inputTypes,
-      outputTypes.map((type, i) => ({
-        type,
-        present: chosen[i] !== undefined,
-      })),
+      outputTypes.map((type, i) => ({ type, present: chosen[i] !== undefined })),
       definedBy([], builder.ops),
     );
   });

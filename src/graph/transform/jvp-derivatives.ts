@@ -134,10 +134,7 @@ export function checkpointJvp(op: Checkpoint, context: JvpContext): Replacement 
   const results = body.results.map((value) => substitution.get(value) ?? value);
   if (context.mode.kind === "forward") {
     const found = context.run(copies, results);
-    return {
-      results: found,
-      tangents: found.map((value) => context.tangent(value)),
-    };
+    return { results: found, tangents: found.map((value) => context.tangent(value)) };
   }
   for (const copy of copies) context.builder.append(copy);
   const saved = body.ops

@@ -142,10 +142,7 @@ const selectRule: JvpRule<"stablehlo.select"> = (op, context) => {
   const tangents = [context.tangent(onTrue), context.tangent(onFalse)];
   const present = tangents.filter((each) => each !== undefined);
   if (present.length === 0) return [undefined];
-  const active = {
-    onTrue: tangents[0] !== undefined,
-    onFalse: tangents[1] !== undefined,
-  };
+  const active = { onTrue: tangents[0] !== undefined, onFalse: tangents[1] !== undefined };
   return context.mode.linear(selection(pred, typeOfValue(onTrue), active), present);
 };
 

@@ -124,10 +124,7 @@ export function whileJvp(op: While, context: JvpContext): Replacement {
       ? forwardLoop(explicit, context, active)
       : reverseLoop(explicit, context, active);
   const count = op.results.length;
-  return {
-    results: done.results.slice(0, count),
-    tangents: done.tangents.slice(0, count),
-  };
+  return { results: done.results.slice(0, count), tangents: done.tangents.slice(0, count) };
 }
 
 /** One tangent a carried value, at the places of the active ones. */
@@ -161,10 +158,7 @@ function forwardLoop(op: While, context: JvpContext, active: readonly number[]):
   const operand = [...op.operands.operand, ...inits];
   const all = context.builder.add("stablehlo.while", { operand }, {}, { regions, extra: op.extra });
   const count = op.results.length;
-  return {
-    results: all.slice(0, count),
-    tangents: atPlaces(count, active, all.slice(count)),
-  };
+  return { results: all.slice(0, count), tangents: atPlaces(count, active, all.slice(count)) };
 }
 
 const counterType = tensorType("i32", []);
@@ -185,10 +179,7 @@ function stackingLoop(
   body: Linearized,
   residuals: readonly GraphValue[],
   count: number,
-): {
-  readonly results: readonly GraphValue[];
-  readonly stacks: readonly GraphValue[];
-} {
+): { readonly results: readonly GraphValue[]; readonly stacks: readonly GraphValue[] } {
   const { cond } = op.regions;
   const inner = body.context.builder;
   const outer = context.builder;
@@ -199,11 +190,7 @@ function stackingLoop(
     const update = reshape(inner, value, [1, ...shape]);
     return inner.one(
       "stablehlo.dynamic_update_slice",
-      {
-        operand: required(stacks[i]),
-        update,
-        start_indices: startsAt(inner, index, shape.length),
-      },
+      { operand: required(stacks[i]), update, start_indices: startsAt(inner, index, shape.length) },
       {},
     );
   });

@@ -252,9 +252,7 @@ export const productJvp: JvpRules<keyof typeof productOps> = {
       const { precision_config } = op.attributes;
       const types = op.results.map(({ type }) => type);
       const attributes = { dot_dimension_numbers, precision_config };
-      return builder.add("stablehlo.dot_general", { lhs, rhs }, attributes, {
-        types,
-      });
+      return builder.add("stablehlo.dot_general", { lhs, rhs }, attributes, { types });
     }),
   "stablehlo.einsum": refused,
   "stablehlo.unary_einsum": refused,
@@ -306,10 +304,7 @@ const reduceRule: JvpRule<"stablehlo.reduce"> = (op, context) => {
   return [context.map(weighted, () => summation(from, to, dimensions))];
 };
 
-const directions = {
-  "stablehlo.maximum": "GE",
-  "stablehlo.minimum": "LE",
-} as const;
+const directions = { "stablehlo.maximum": "GE", "stablehlo.minimum": "LE" } as const;
 
 function isPlain(dilations: readonly number[] | undefined): boolean {
   return dilations === undefined || dilations.every((each) => each === 1);
@@ -331,13 +326,7 @@ const reduceWindowRule: JvpRule<"stablehlo.reduce_window"> = (op, context) => {
     return [context.map(tangent, () => windowSumming(typeOfValue(operand), result, attributes))];
   const plain = isPlain(attributes.base_dilations) && isPlain(attributes.window_dilations);
   if ((kind !== "stablehlo.maximum" && kind !== "stablehlo.minimum") || !plain) return placewise();
-  const place = {
-    operand,
-    init,
-    result,
-    attributes,
-    direction: directions[kind],
-  };
+  const place = { operand, init, result, attributes, direction: directions[kind] };
   return [context.map(tangent, () => picking(place))];
 };
 
@@ -361,13 +350,7 @@ const selectAndScatterRule: JvpRule<"stablehlo.select_and_scatter"> = (op, conte
       const worst = direction === "GE" ? -Infinity : Infinity;
       const scalar = tensorType(typeOfValue(operand).element, []);
       const edge = splatOf(context.builder, scalar, worst);
-      return placing({
-        operand,
-        init: edge,
-        result: typeOfValue(source),
-        attributes,
-        direction,
-      });
+      return placing({ operand, init: edge, result: typeOfValue(source), attributes, direction });
     }),
   ];
 };

@@ -89,16 +89,8 @@ export const choleskyRule: JvpRule<"stablehlo.cholesky"> = (op, context) =>
     const half = triangle(builder, op.operands.a, lower, 0.5);
     const whole = addValues(builder, half, adjoint(builder, half));
     const settings = { lower: true, unit_diagonal: false } as const;
-    const left = {
-      ...settings,
-      left_side: true,
-      transpose_a: "NO_TRANSPOSE",
-    } as const;
-    const right = {
-      ...settings,
-      left_side: false,
-      transpose_a: "ADJOINT",
-    } as const;
+    const left = { ...settings, left_side: true, transpose_a: "NO_TRANSPOSE" } as const;
+    const right = { ...settings, left_side: false, transpose_a: "ADJOINT" } as const;
     const inner = solved(builder, own, solved(builder, own, whole, left), right);
     const change = matrixProduct(builder, own, triangle(builder, inner, true, 0.5));
     return [lower ? change : adjoint(builder, change)];
@@ -109,10 +101,7 @@ function transposed(
   builder: GraphBuilder,
   a: GraphValue,
   attributes: Solve["attributes"],
-): {
-  readonly a: GraphValue;
-  readonly transpose_a: Solve["attributes"]["transpose_a"];
-} {
+): { readonly a: GraphValue; readonly transpose_a: Solve["attributes"]["transpose_a"] } {
   const { transpose_a: mode } = attributes;
   if (mode === "TRANSPOSE") return { a, transpose_a: "NO_TRANSPOSE" };
   if (mode === "ADJOINT") return { a: conjugate(builder, a), transpose_a: "NO_TRANSPOSE" };
@@ -132,10 +121,7 @@ export const solveRule: JvpRule<"stablehlo.triangular_solve"> = (op, context) =>
           (builder, cotangent) => {
             const back = transposed(builder, a, attributes);
             const { transpose_a } = back;
-            return solved(builder, back.a, cotangent, {
-              ...attributes,
-              transpose_a,
-            });
+            return solved(builder, back.a, cotangent, { ...attributes, transpose_a });
           },
         ),
       ),

@@ -144,11 +144,7 @@ export function padOf(
   return builder.one(
     "stablehlo.pad",
     { operand, padding_value: zero },
-    {
-      edge_padding_low: low,
-      edge_padding_high: high,
-      interior_padding: interior,
-    },
+    { edge_padding_low: low, edge_padding_high: high, interior_padding: interior },
   );
 }
 
@@ -213,11 +209,7 @@ export function padding(
         builder.one(
           "stablehlo.pad",
           { operand, padding_value: value },
-          {
-            edge_padding_low: low,
-            edge_padding_high: high,
-            interior_padding: interior,
-          },
+          { edge_padding_low: low, edge_padding_high: high, interior_padding: interior },
         ),
       ];
     },
@@ -422,11 +414,7 @@ export function gathering(
       builder.one(
         "stablehlo.gather",
         { operand, start_indices: indices },
-        {
-          dimension_numbers: numbers,
-          slice_sizes: sizes,
-          indices_are_sorted: sorted,
-        },
+        { dimension_numbers: numbers, slice_sizes: sizes, indices_are_sorted: sorted },
       ),
     (builder, update) =>
       builder.one(
@@ -441,11 +429,7 @@ export function gathering(
           indices_are_sorted: sorted,
           unique_indices: false,
         },
-        {
-          regions: {
-            update_computation: combiner(builder, from.element, "stablehlo.add"),
-          },
-        },
+        { regions: { update_computation: combiner(builder, from.element, "stablehlo.add") } },
       ),
   );
 }

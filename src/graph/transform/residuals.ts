@@ -33,10 +33,7 @@ export function regionMap(
     const found = map.transpose(inner, present);
     return inputs.map((type, i) => found[i] ?? zerosOf(inner, type));
   });
-  return {
-    transpose,
-    residuals: capturesOf(transpose).filter((value) => defined.has(value)),
-  };
+  return { transpose, residuals: capturesOf(transpose).filter((value) => defined.has(value)) };
 }
 
 /** Values that a region's own ops and parameters define. */

@@ -81,21 +81,13 @@ export function scatterAdding(
       return [
         builder.one(
           "stablehlo.scatter",
-          {
-            inputs: [target],
-            scatter_indices: indices,
-            updates: [required(inputs.at(-1))],
-          },
+          { inputs: [target], scatter_indices: indices, updates: [required(inputs.at(-1))] },
           {
             scatter_dimension_numbers: numbers,
             indices_are_sorted: place.sorted,
             unique_indices: place.unique,
           },
-          {
-            regions: {
-              update_computation: combiner(builder, operand.element, "stablehlo.add"),
-            },
-          },
+          { regions: { update_computation: combiner(builder, operand.element, "stablehlo.add") } },
         ),
       ];
     },

@@ -30,10 +30,7 @@ function windowSum(
   const { element } = typeOfValue(operand);
   return builder.one(
     "stablehlo.reduce_window",
-    {
-      inputs: [operand],
-      init_values: [zerosOf(builder, tensorType(element, []))],
-    },
+    { inputs: [operand], init_values: [zerosOf(builder, tensorType(element, []))] },
     attributes,
     { regions: { body: combiner(builder, element, "stablehlo.add") } },
   );

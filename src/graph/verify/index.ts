@@ -73,13 +73,7 @@ export function calleeOf(op: AnyGraphOp): string | undefined {
 }
 
 function failCall(location: Location, message: string, expected: string, found: string): never {
-  throw new TilewrightError({
-    code: "TW9107",
-    message,
-    location,
-    expected,
-    found,
-  });
+  throw new TilewrightError({ code: "TW9107", message, location, expected, found });
 }
 
 function verifyCall(op: AnyGraphOp, module: GraphModule): void {

@@ -30,11 +30,7 @@ export const binaryForms = {
     real: (a, b) => a + b,
     complex: complex.add,
   },
-  "stablehlo.and": {
-    bool: and,
-    integer: () => and,
-    wide: () => (a, b) => a & b,
-  },
+  "stablehlo.and": { bool: and, integer: () => and, wide: () => (a, b) => a & b },
   "stablehlo.atan2": { real: Math.atan2, complex: arcTangent2 },
   "stablehlo.complex": { real: complex.complex },
   "stablehlo.divide": {
@@ -77,10 +73,7 @@ export const binaryForms = {
     wide: () => integers.remainderOfWide,
     real: (a, b) => a % b,
   },
-  "stablehlo.shift_left": {
-    integer: integers.shiftLeft,
-    wide: () => integers.shiftLeftWide,
-  },
+  "stablehlo.shift_left": { integer: integers.shiftLeft, wide: () => integers.shiftLeftWide },
   "stablehlo.shift_right_arithmetic": {
     integer: integers.shiftRightArithmetic,
     wide: () => integers.shiftRightArithmeticWide,
@@ -95,15 +88,8 @@ export const binaryForms = {
     real: (a, b) => a - b,
     complex: complex.subtract,
   },
-  "stablehlo.xor": {
-    bool: xor,
-    integer: () => xor,
-    wide: () => (a, b) => a ^ b,
-  },
+  "stablehlo.xor": { bool: xor, integer: () => xor, wide: () => (a, b) => a ^ b },
   "chlo.polygamma": { real: special.polygamma },
   "chlo.zeta": { real: special.zeta },
-  "chlo.mulhi": {
-    integer: integers.highProduct,
-    wide: () => integers.highProductWide,
-  },
+  "chlo.mulhi": { integer: integers.highProduct, wide: () => integers.highProductWide },
 } satisfies { readonly [kind: string]: Forms<2> };

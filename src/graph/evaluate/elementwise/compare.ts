@@ -9,9 +9,7 @@ export type Direction = "EQ" | "NE" | "GE" | "GT" | "LE" | "LT";
 
 type Ordered = number | bigint;
 
-const orders: {
-  readonly [D in Direction]: (left: Ordered, right: Ordered) => boolean;
-} = {
+const orders: { readonly [D in Direction]: (left: Ordered, right: Ordered) => boolean } = {
   EQ: (left, right) => left === right,
   NE: (left, right) => left !== right,
   GE: (left, right) => left >= right,

@@ -58,9 +58,7 @@ type Conversion = (to: ElementType) => (value: never) => Scalar;
 const identity = (value: Scalar): Scalar => value;
 const isTrue = (value: number): number => Number(value !== 0);
 
-const realTo: {
-  readonly [D in Domain]: (to: ElementType) => (value: number) => Scalar;
-} = {
+const realTo: { readonly [D in Domain]: (to: ElementType) => (value: number) => Scalar } = {
   bool: () => isTrue,
   integer: saturate,
   wide: saturateWide,
@@ -68,19 +66,9 @@ const realTo: {
   complex: () => (value) => ({ re: value, im: 0 }),
 };
 
-const conversions: {
-  readonly [From in Domain]: { readonly [To in Domain]: Conversion };
-} = {
-  bool: {
-    ...realTo,
-    integer: () => identity,
-    wide: () => (value: number) => BigInt(value),
-  },
-  integer: {
-    ...realTo,
-    integer: () => identity,
-    wide: () => (value: number) => BigInt(value),
-  },
+const conversions: { readonly [From in Domain]: { readonly [To in Domain]: Conversion } } = {
+  bool: { ...realTo, integer: () => identity, wide: () => (value: number) => BigInt(value) },
+  integer: { ...realTo, integer: () => identity, wide: () => (value: number) => BigInt(value) },
   wide: {
     bool: () => (value: bigint) => Number(value !== 0n),
     integer: () => (value: bigint) => Number(BigInt.asIntN(32, value)),

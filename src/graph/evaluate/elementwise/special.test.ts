@@ -88,10 +88,7 @@ describe("functions of complex numbers", () => {
         complex.cosine(complex.arcCosine(z)),
         complex.hyperbolicCosine(complex.hyperbolicArcCosine(z)),
         complex.multiply(complex.squareRoot(z), complex.squareRoot(z)),
-        complex.multiply(complex.divide(z, { re: 2, im: -3 }), {
-          re: 2,
-          im: -3,
-        }),
+        complex.multiply(complex.divide(z, { re: 2, im: -3 }), { re: 2, im: -3 }),
       ])
         expect(Math.hypot(back.re - z.re, back.im - z.im)).toBeLessThan(2e-14);
     }

@@ -23,10 +23,7 @@ export const unaryForms = {
   },
   "stablehlo.cosine": { real: Math.cos, complex: complex.cosine },
   "stablehlo.exponential": { real: Math.exp, complex: complex.exponential },
-  "stablehlo.exponential_minus_one": {
-    real: Math.expm1,
-    complex: complex.exponentialMinusOne,
-  },
+  "stablehlo.exponential_minus_one": { real: Math.expm1, complex: complex.exponentialMinusOne },
   "stablehlo.floor": { real: Math.floor },
   "stablehlo.imag": { real: () => 0, complex: ({ im }) => im },
   "stablehlo.log": { real: Math.log, complex: complex.log },
@@ -50,10 +47,7 @@ export const unaryForms = {
   "stablehlo.real": { real: (x) => x, complex: ({ re }) => re },
   "stablehlo.round_nearest_afz": { real: special.roundAwayFromZero },
   "stablehlo.round_nearest_even": { real: roundHalfEven },
-  "stablehlo.rsqrt": {
-    real: (x) => 1 / Math.sqrt(x),
-    complex: complex.reciprocalRoot,
-  },
+  "stablehlo.rsqrt": { real: (x) => 1 / Math.sqrt(x), complex: complex.reciprocalRoot },
   "stablehlo.sign": {
     integer: () => Math.sign,
     wide: () => wideSign,

@@ -72,10 +72,7 @@ export const distributionRules = {
         concat: op.attributes.concat_dimension,
         count: op.attributes.split_count,
       },
-      {
-        rows: op.attributes.replica_groups,
-        mode: exchangeMode(op.attributes.channel_handle),
-      },
+      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
     ),
   "stablehlo.reduce_scatter": (op, frame) =>
     collectives.reduceScatter(
@@ -100,10 +97,7 @@ export const distributionRules = {
       frame,
       frame.tensor(op.operands.operand),
       op.regions.computation,
-      {
-        rows: op.attributes.replica_groups,
-        mode: exchangeMode(op.attributes.channel_handle),
-      },
+      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
     ),
   "stablehlo.collective_permute": (op, frame) =>
     collectives.collectivePermute(

@@ -52,10 +52,7 @@ function rowOf(builder: GraphBuilder, matrix: GraphValue, at: GraphValue): Graph
   const row = shape.length - 2;
   const cut = builder.one(
     "stablehlo.dynamic_slice",
-    {
-      operand: matrix,
-      start_indices: shape.map((_, axis) => (axis === row ? at : zero)),
-    },
+    { operand: matrix, start_indices: shape.map((_, axis) => (axis === row ? at : zero)) },
     { slice_sizes: shape.map((extent, axis) => (axis === row ? 1 : extent)) },
   );
   return reshape(

@@ -10,10 +10,7 @@ import { threefryTiles } from "./random.ts";
 type Call = GraphOp<"stablehlo.custom_call">;
 type CallLowering = Lowering<"stablehlo.custom_call">;
 
-const identity: CallLowering = {
-  form: "alias",
-  operands: ({ operands }) => operands.inputs,
-};
+const identity: CallLowering = { form: "alias", operands: ({ operands }) => operands.inputs };
 const zeros: CallLowering = { form: "expand", to: expandZeros };
 const check: CallLowering = { form: "check" };
 

@@ -105,10 +105,7 @@ export function tapAt(
   const rest = remainderIndex(dilated, baseDilation);
   const onElement =
     typeof rest === "number" ? rest === 0 : (tileOfIndex(rest).eq(0) as Tile<"bool">);
-  return {
-    index: divideIndex(dilated, baseDilation),
-    isThere: allHold([inside, onElement]),
-  };
+  return { index: divideIndex(dilated, baseDilation), isThere: allHold([inside, onElement]) };
 }
 
 function windowTap(
@@ -206,10 +203,7 @@ function selectAndScatterAt(
       const rest = remainderIndex(moved, stride);
       const onWindow =
         typeof rest === "number" ? rest === 0 : (tileOfIndex(rest).eq(0) as Tile<"bool">);
-      return {
-        index: divideIndex(moved, stride),
-        isThere: allHold([inside, onWindow]),
-      };
+      return { index: divideIndex(moved, stride), isThere: allHold([inside, onWindow]) };
     });
     const position = axes.map(({ index }) => index);
     const selected = selectedPosition(operand, windows, regions.select, position, points, inner);

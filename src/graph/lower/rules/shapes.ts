@@ -133,11 +133,7 @@ function concatenateAt(
 ): readonly Tile[] {
   const { dimension } = attributes;
   const place = points.axis(dimension);
-  const parts: {
-    readonly value: GraphValue;
-    readonly offset: number;
-    readonly end: number;
-  }[] = [];
+  const parts: { readonly value: GraphValue; readonly offset: number; readonly end: number }[] = [];
   let offset = 0;
   for (const value of operands.inputs) {
     const extent = shapeOf(value)[dimension] ?? 0;

@@ -102,7 +102,4 @@ function sortSteps(op: GraphOp<"stablehlo.sort">): readonly KernelStep[] {
   ];
 }
 
-export const sortLowering: Lowering<"stablehlo.sort"> = {
-  form: "steps",
-  steps: sortSteps,
-};
+export const sortLowering: Lowering<"stablehlo.sort"> = { form: "steps", steps: sortSteps };

@@ -227,10 +227,7 @@ function matmulKernel(
           tile: { free: tile.n, contracted: tile.k },
           order: ["contracted", "free"],
         });
-        return dot(factor(x), factor(y), {
-          accumulator: partial,
-          dtype: sum,
-        }) as Tile;
+        return dot(factor(x), factor(y), { accumulator: partial, dtype: sum }) as Tile;
       });
       const [target] = outputs;
       const value = converted(total, sum.name as ElementType, out.element);

@@ -145,15 +145,7 @@ function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
   if (isThin || outer * inner === 0) return undefined;
   const depth = tileExtent(reduced, 32, inner === 1 ? tileElements : 32);
   const width = tileExtent(inner === 1 ? outer : inner, 1, tileElements / depth);
-  return {
-    operand,
-    init,
-    combiner,
-    ...view,
-    along: inner === 1 ? 1 : 0,
-    depth,
-    width,
-  };
+  return { operand, init, combiner, ...view, along: inner === 1 ? 1 : 0, depth, width };
 }
 
 function reduceKernel(reduction: Reduction): TiledKernel {

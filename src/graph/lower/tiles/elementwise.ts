@@ -186,12 +186,7 @@ export function compareTiles(
   return compare(x, y);
 }
 
-const exponentBits: { readonly [name: string]: number } = {
-  f64: 11,
-  f32: 8,
-  bf16: 8,
-  f16: 5,
-};
+const exponentBits: { readonly [name: string]: number } = { f64: 11, f32: 8, bf16: 8, f16: 5 };
 
 /** Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. */
 export function reducePrecision(x: Tile, exponent: number, mantissa: number): Tile {

@@ -155,10 +155,7 @@ const digammaSeries = [
 
 function digammaOf(x: Tile): Tile {
   const isNegative = x.le(0);
-  const start = {
-    shifted: select(isNegative, wide(1).sub(x), x),
-    sum: x.mul(0) as Tile,
-  };
+  const start = { shifted: select(isNegative, wide(1).sub(x), x), sum: x.mul(0) as Tile };
   const { shifted, sum } = loop({ to: 10, carry: start }, (_, carry) => {
     const isBelow = carry.shifted.lt(10);
     return {
@@ -196,11 +193,7 @@ function zetaOf(x: Tile, q: Tile): Tile {
   // Lanes that need no sum must not keep the others waiting, or never end.
   const isSummed = x.gt(1).and(q.gt(-1e6)).and(both.isFinite());
   const base = select(isSummed, q, both.mul(0).add(1));
-  const start = {
-    sum: inversePower(base, x),
-    base,
-    count: both.mul(0) as Tile,
-  };
+  const start = { sum: inversePower(base, x), base, count: both.mul(0) as Tile };
   const isActive = (carry: { base: Tile; count: Tile }) =>
     isSummed.and(carry.count.lt(9).or(carry.base.le(9))) as Tile<"bool">;
   const carried = whileLoop(

@@ -67,9 +67,7 @@ class Features {
 
   normalised(
     operand: GraphValue,
-    parts: {
-      readonly [N in "scale" | "offset" | "mean" | "variance"]: GraphValue;
-    },
+    parts: { readonly [N in "scale" | "offset" | "mean" | "variance"]: GraphValue },
     epsilon: number,
   ): GraphValue {
     const centred = this.subtract(operand, this.spread(parts.mean));

@@ -49,11 +49,7 @@ function columns(
   return builder.one(
     "stablehlo.slice",
     { operand: value },
-    {
-      start_indices: [0, start],
-      limit_indices: [rows, limit],
-      strides: [1, stride],
-    },
+    { start_indices: [0, start], limit_indices: [rows, limit], strides: [1, stride] },
   );
 }
 
@@ -131,11 +127,7 @@ export function expandReduceWindow(
       builder.one(
         "stablehlo.slice",
         { operand },
-        {
-          start_indices: starts,
-          limit_indices: limits,
-          strides: window.strides,
-        },
+        { start_indices: starts, limit_indices: limits, strides: window.strides },
       ),
     );
     values = combine(builder, op.regions.body, values, slices);

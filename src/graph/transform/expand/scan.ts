@@ -35,9 +35,7 @@ export function expandScan(op: GraphOp<"chlo.scan">, builder: GraphBuilder): rea
       const cut = inner.one(
         "stablehlo.dynamic_slice",
         { operand, start_indices: startsOf(operand) },
-        {
-          slice_sizes: shape.map((each, axis) => (axis === dimension ? 1 : each)),
-        },
+        { slice_sizes: shape.map((each, axis) => (axis === dimension ? 1 : each)) },
       );
       const kept = shape.filter((_, axis) => axis !== dimension);
       return reshape(inner, cut, kept);

@@ -21,10 +21,7 @@ import { scatterAdding } from "../scatter-maps.ts";
 
 type Scatter = GraphOp<"stablehlo.scatter">;
 
-function single(op: Scatter): {
-  readonly operand: GraphValue;
-  readonly update: GraphValue;
-} {
+function single(op: Scatter): { readonly operand: GraphValue; readonly update: GraphValue } {
   const [operand] = op.operands.inputs;
   const [update] = op.operands.updates;
   if (operand === undefined || update === undefined) throw new Error("the scatter has an operand");
@@ -47,11 +44,7 @@ function scattered(
       : builder.region([scalar, scalar], (_, [, replacement]) => [replacement as GraphValue]);
   return builder.one(
     "stablehlo.scatter",
-    {
-      inputs: [operand],
-      scatter_indices: op.operands.scatter_indices,
-      updates: [update],
-    },
+    { inputs: [operand], scatter_indices: op.operands.scatter_indices, updates: [update] },
     op.attributes,
     { regions: { update_computation } },
   );
