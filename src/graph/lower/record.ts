@@ -5,6 +5,7 @@ import { meanings } from "../passes/derivatives.ts";
 import { expandGradient, expandInference, expandTraining } from "../transform/expand/batch-norm.ts";
 import { expandComposite, largest } from "./expand/library.ts";
 import { expandCholesky, expandEinsum, expandTriangularSolve } from "./expand/linear-algebra.ts";
+import { expandScatter, isSortedRows, isWorthSorting } from "./expand/scatter.ts";
 import { expandScan } from "../transform/expand/scan.ts";
 import { libraryProduct } from "./library.ts";
 import type { LibraryCall } from "./library.ts";
@@ -16,7 +17,7 @@ import { convolutionAt, dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
-import { scatterAt } from "./rules/scatter.ts";
+import { scatterAt, sortedRowsAt } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
@@ -50,7 +51,13 @@ export const lowerings: Lowerings<GraphOpKind> = {
   ...shapeLowerings,
   ...reductionLowerings,
   ...derivativeLowerings,
-  "stablehlo.scatter": fold(scatterAt),
+  "stablehlo.scatter": {
+    form: "choose",
+    by: (op) =>
+      isWorthSorting(op)
+        ? { form: "expand", to: expandScatter }
+        : fold(isSortedRows(op) ? sortedRowsAt : scatterAt),
+  },
   "stablehlo.dot_general": {
     form: "fold",
     rule: (op, points, context) =>

@@ -1,0 +1,76 @@
+/** Scatters of many rows, which are sorted first, give the evaluator's bits on the simulator. */
+import { expect, test } from "vitest";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { evaluate, isTensorDatum, tensor } from "../evaluate/index.ts";
+import type { Tensor } from "../evaluate/index.ts";
+import { compilePlan } from "../plan/compile.ts";
+import { Program } from "../plan/program.ts";
+import { planText } from "../plan/text.ts";
+import { parseGraph } from "../text/index.ts";
+
+const seed = 5;
+
+function programOf(update: string, indices: string, numbers: string, combine: string): string {
+  return `func.func @main(%x: tensor<7x3x5xf32>, %i: ${indices}, %u: ${update}) -> tensor<7x3x5xf32> {
+    %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<${numbers}>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      ${combine}
+    }) : (tensor<7x3x5xf32>, ${indices}, ${update}) -> tensor<7x3x5xf32>
+    return %0 : tensor<7x3x5xf32> }`;
+}
+
+const add = "%s = stablehlo.add %a, %b : tensor<f32>\n stablehlo.return %s : tensor<f32>";
+const replace = "stablehlo.return %b : tensor<f32>";
+const cases: readonly (readonly [string, string, readonly number[], readonly number[]])[] = [
+  [
+    "sums of rows",
+    programOf(
+      "tensor<9x8x3x5xf32>",
+      "tensor<9x8x1xi32>",
+      "update_window_dims = [2, 3], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2",
+      add,
+    ),
+    [9, 8, 1],
+    [9, 8, 3, 5],
+  ],
+  [
+    "the last of several, by two axes that are not the first",
+    programOf(
+      "tensor<7x70xf32>",
+      "tensor<2x70xi32>",
+      "update_window_dims = [0], inserted_window_dims = [1, 2], scatter_dims_to_operand_dims = [2, 1], index_vector_dim = 0",
+      replace,
+    ),
+    [2, 70],
+    [7, 70],
+  ],
+];
+
+for (const [name, text, indexShape, updateShape] of cases)
+  test(name, async () => {
+    const random = new Random(seed);
+    const floats = (shape: readonly number[]): Tensor => {
+      const count = shape.reduce((total, extent) => total * extent, 1);
+      return tensor(
+        "f32",
+        shape,
+        Float32Array.from({ length: count }, () => random.uniform()),
+      );
+    };
+    const count = indexShape.reduce((total, extent) => total * extent, 1);
+    // Some lie outside on either side, and most rows are met several times.
+    const indices = Int32Array.from({ length: count }, () => Math.floor(9 * random.uniform()) - 1);
+    const inputs = [floats([7, 3, 5]), tensor("i32", indexShape, indices), floats(updateShape)];
+    const [module] = parseGraph(text, "scatter.mlir");
+    if (module === undefined) throw new Error("the text has a program");
+    const plan = compilePlan(module, "main");
+    expect(planText(plan)).toContain("sort_ranks");
+    const device = await open("simulator");
+    const program = await Program.load(device, plan);
+    const [found] = await program.run(inputs);
+    const [expected] = evaluate(module, "main", inputs).filter(isTensorDatum);
+    expect(found?.lanes, `seed ${seed}`).toEqual(expected?.lanes);
+    program.dispose();
+    device.dispose();
+  });
