@@ -1,6 +1,16 @@
 /** Plain loops of products that the compiler pipelines. */
 import { describe, expect, test } from "vitest";
-import { open } from "tilewright";
+import {
+  array,
+  bf16,
+  block,
+  dot,
+  f32,
+  kernel,
+  loop,
+  open,
+  zeros,
+} from "tilewright";
 import type { RunArguments } from "tilewright";
 import type { Kernel } from "../../src/ir/node.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
@@ -20,42 +30,108 @@ const count = (kernel: Kernel, kind: string): number =>
   kindsOf(kernel).filter((each) => each === kind).length;
 
 describe.each(Object.entries(compiledCases))("a loop with %s", (_, given) => {
-  const { definition, expected, dimensions = {}, products } = given;
+  const { definition, expected, dimensions = {}, products, depth } = given;
   const simplified = simplify(definition.kernel);
 
   test("copies ahead, and multiplies in flight where there is wgmma", () => {
     for (const target of [targets.sm_80, targets.sm_90a]) {
       const kernel = pipelineLoops(simplified, target);
       expect(count(kernel, "copy_async"), target.name).toBeGreaterThan(0);
-      expect(count(kernel, "wgmma"), target.name).toBe(target.name === "sm_90a" ? products : 0);
+      expect(count(kernel, "wgmma"), target.name).toBe(
+        target.name === "sm_90a" ? products : 0,
+      );
     }
   });
 
-  test.each(["sm_80", "sm_90a"] as const)("is right under schedules for %s", async (name) => {
-    const kernel = pipelineLoops(simplified, targets[name]);
-    await requireClean({ ...definition, kernel }, expected, 5, dimensions);
+  test.runIf(depth !== undefined)("has room for its steps", () => {
+    const depths: unknown[] = [];
+    walkOps(pipelineLoops(simplified, targets.sm_90a).body, (op) => {
+      if (op.kind === "alloc") depths.push(op.attributes.shape[0]);
+    });
+    expect(depths).toEqual([depth, depth]);
   });
 
-  test.each(["sm_80", "sm_90a"] as const)("is right on the emulator for %s", async (target) => {
-    const device = await open("emulator", { seed: 11, target });
-    try {
-      const inputs = expected.inputs as RunArguments<typeof definition>;
-      requireResults(await device.run(definition, inputs, { dimensions }), expected, "emulator");
-    } finally {
-      device.dispose();
-    }
-  });
+  test.each(["sm_80", "sm_90a"] as const)(
+    "is right under schedules for %s",
+    async (name) => {
+      const kernel = pipelineLoops(simplified, targets[name]);
+      await requireClean({ ...definition, kernel }, expected, 5, dimensions);
+    },
+  );
+
+  test.each(["sm_80", "sm_90a"] as const)(
+    "is right on the emulator for %s",
+    async (target) => {
+      const device = await open("emulator", { seed: 11, target });
+      try {
+        const inputs = expected.inputs as RunArguments<typeof definition>;
+        requireResults(
+          await device.run(definition, inputs, { dimensions }),
+          expected,
+          "emulator",
+        );
+      } finally {
+        device.dispose();
+      }
+    },
+  );
 });
 
-test.each(Object.entries(plainCases))("a loop stays as it is where %s", (_, definition) => {
-  const simplified = simplify(definition.kernel);
-  expect(pipelineLoops(simplified, targets.sm_90a) === simplified).toBe(true);
-});
+test.each(Object.entries(plainCases))(
+  "a loop stays as it is where %s",
+  (_, definition) => {
+    const simplified = simplify(definition.kernel);
+    expect(pipelineLoops(simplified, targets.sm_90a) === simplified).toBe(true);
+  },
+);
 
 test("the stage is seen", () => {
   const steps: string[] = [];
   const { definition } = compiledCases["as many steps as fit"] ?? {};
   if (definition === undefined) throw new Error("no such case");
-  lower(definition.kernel, targets.sm_90a, { observe: (step) => steps.push(step) });
+  lower(definition.kernel, targets.sm_90a, {
+    observe: (step) => steps.push(step),
+  });
   expect(steps.slice(-3)).toEqual(["pipeline", "place", "order"]);
+});
+
+describe("room", () => {
+  const tileOf = (rows: number, columns: number) =>
+    kernel(
+      {
+        name: "tile",
+        inputs: { a: array(bf16, [256, 1024]), b: array(bf16, [1024, 256]) },
+        outputs: { c: array(f32, [rows, columns]) },
+      },
+      ({ a, b, c }) => {
+        const carry = zeros(f32, [rows, columns]);
+        const sum = loop({ to: 16, carry }, (step, accumulator) => {
+          const left = a.at(block(0, rows), block(step, 64)).load();
+          return dot(left, b.at(block(step, 64), block(0, columns)).load(), {
+            accumulator,
+          });
+        });
+        c.store(sum);
+      },
+    );
+
+  test.each([
+    ["sm_90a", 128, 128, 3],
+    ["sm_90a", 64, 256, 4],
+    ["sm_90a", 64, 64, 4],
+    ["sm_80", 128, 128, 4],
+  ] as const)(
+    "on %s, blocks of %i and %i have %i steps",
+    (name, rows, columns, depth) => {
+      const kernel = pipelineLoops(
+        simplify(tileOf(rows, columns).kernel),
+        targets[name],
+      );
+      const depths: unknown[] = [];
+      walkOps(kernel.body, (op) => {
+        if (op.kind === "alloc") depths.push(op.attributes.shape[0]);
+      });
+      expect(depths).toEqual([depth, depth]);
+    },
+  );
 });

@@ -35,6 +35,8 @@ export interface CompiledCase {
   readonly dimensions?: { readonly [name: string]: number };
   /** How many sums stay in flight where there is wgmma. */
   readonly products: number;
+  /** For how many steps there is room on sm_90a. */
+  readonly depth?: number;
 }
 
 const numbers = (count: number, seed: number): number[] =>
@@ -65,8 +67,15 @@ function expectation({
     let sum = 0;
     for (let at = 0; at < depth; at += 1) {
       const step = Math.floor(at / deep);
-      if (step < steps[0] || step >= steps[1] || (step - steps[0]) % steps[2] !== 0) continue;
-      const right = transposed ? b[column * depth + at] : b[at * width + column];
+      if (
+        step < steps[0] ||
+        step >= steps[1] ||
+        (step - steps[0]) % steps[2] !== 0
+      )
+        continue;
+      const right = transposed
+        ? b[column * depth + at]
+        : b[at * width + column];
       sum += (a[row * depth + at] ?? 0) * (right ?? 0);
     }
     return sum;
@@ -88,7 +97,11 @@ const plain = (
   options: { readonly depth?: number; readonly from?: number } = {},
 ): KernelDefinition =>
   kernel({ name: "plain", ...tiled }, ({ i, j, a, b, c }) => {
-    const steps = { to: cdiv(k, deep), carry: zeros(f32, [rows, columns]), ...options };
+    const steps = {
+      to: cdiv(k, deep),
+      carry: zeros(f32, [rows, columns]),
+      ...options,
+    };
     const sum = loop(steps, (step, accumulator) => {
       const left = a.at(block(i, rows), block(step, deep)).load();
       const right = b.at(block(step, deep), block(j, columns)).load();
@@ -98,12 +111,19 @@ const plain = (
   });
 
 const transposed = kernel(
-  { name: "transposed", ...tiled, inputs: { ...operands.inputs, b: array(bf16, [n, k]) } },
+  {
+    name: "transposed",
+    ...tiled,
+    inputs: { ...operands.inputs, b: array(bf16, [n, k]) },
+  },
   ({ i, j, a, b, c }) => {
     const carry = zeros(f32, [rows, columns]);
     const sum = loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
       const left = a.at(block(i, rows), block(step, deep)).load();
-      const right = b.at(block(j, columns), block(step, deep)).transpose().load();
+      const right = b
+        .at(block(j, columns), block(step, deep))
+        .transpose()
+        .load();
       return dot(left, right, { accumulator });
     });
     c.at(block(i, rows), block(j, columns)).store(sum);
@@ -112,7 +132,12 @@ const transposed = kernel(
 
 /** Starts behind 0 and skips steps. */
 const strided = kernel({ name: "strided", ...tiled }, ({ i, j, a, b, c }) => {
-  const bounds = { from: 1, to: 5, step: 2, carry: zeros(f32, [rows, columns]) };
+  const bounds = {
+    from: 1,
+    to: 5,
+    step: 2,
+    carry: zeros(f32, [rows, columns]),
+  };
   const sum = loop(bounds, (step, accumulator) => {
     const left = a.at(block(i, rows), block(step, deep)).load();
     const right = b.at(block(step, deep), block(j, columns)).load();
@@ -129,29 +154,38 @@ const computed = kernel({ name: "computed", ...tiled }, ({ i, j, a, b, c }) => {
     const right = b.at(block(step, deep), block(j, columns)).load();
     return { sum: dot(left, right, { accumulator: sum }), steps: steps.add(1) };
   });
-  c.at(block(i, rows), block(j, columns)).store(end.sum.add(end.steps.cast(f32)));
+  c.at(block(i, rows), block(j, columns)).store(
+    end.sum.add(end.steps.cast(f32)),
+  );
 });
 
 /** Two sums of the same blocks. */
 const twofold = kernel(
-  { name: "twofold", ...tiled, outputs: { ...operands.outputs, d: array(f32, [m, n]) } },
+  {
+    name: "twofold",
+    ...tiled,
+    outputs: { ...operands.outputs, d: array(f32, [m, n]) },
+  },
   ({ i, j, a, b, c, d }) => {
     const zero = zeros(f32, [rows, columns]);
-    const end = loop({ to: cdiv(k, deep), carry: { x: zero, y: zero } }, (step, { x, y }) => {
-      const at = [block(i, rows), block(step, deep)] as const;
-      const right = b.at(block(step, deep), block(j, columns));
-      return {
-        x: dot(a.at(...at).load(), right.load(), { accumulator: x }),
-        y: dot(
-          a
-            .at(...at)
-            .load()
-            .mul(2),
-          right.load(),
-          { accumulator: y },
-        ),
-      };
-    });
+    const end = loop(
+      { to: cdiv(k, deep), carry: { x: zero, y: zero } },
+      (step, { x, y }) => {
+        const at = [block(i, rows), block(step, deep)] as const;
+        const right = b.at(block(step, deep), block(j, columns));
+        return {
+          x: dot(a.at(...at).load(), right.load(), { accumulator: x }),
+          y: dot(
+            a
+              .at(...at)
+              .load()
+              .mul(2),
+            right.load(),
+            { accumulator: y },
+          ),
+        };
+      },
+    );
     c.at(block(i, rows), block(j, columns)).store(end.x);
     d.at(block(i, rows), block(j, columns)).store(end.y);
   },
@@ -167,6 +201,31 @@ const touched = kernel({ name: "touched", ...tiled }, ({ i, j, a, b, c }) => {
   });
   c.at(block(i, rows), block(j, columns)).store(sum);
 });
+
+/** Another carry reads the sum. */
+const watched = kernel(
+  {
+    name: "watched",
+    ...tiled,
+    outputs: { ...operands.outputs, d: array(f32, [m, n]) },
+  },
+  ({ i, j, a, b, c, d }) => {
+    const zero = zeros(f32, [rows, columns]);
+    const end = loop(
+      { to: cdiv(k, deep), carry: { sum: zero, seen: zero } },
+      (step, { sum }) => {
+        const left = a.at(block(i, rows), block(step, deep)).load();
+        const right = b.at(block(step, deep), block(j, columns)).load();
+        return {
+          sum: dot(left, right, { accumulator: sum }),
+          seen: sum.mul(0).add(step.cast(f32)),
+        };
+      },
+    );
+    c.at(block(i, rows), block(j, columns)).store(end.sum);
+    d.at(block(i, rows), block(j, columns)).store(end.seen);
+  },
+);
 
 /** A loop of products within a loop over tiles. */
 const persistent = kernel(
@@ -191,10 +250,14 @@ const dimensions = { m: height, n: width, k: depth };
 const usual = { expected: expectation(), dimensions, products: 1 };
 
 export const compiledCases: { readonly [name: string]: CompiledCase } = {
-  "as many steps as fit": { definition: plain(), ...usual },
-  "room for 2 steps": { definition: plain({ depth: 2 }), ...usual },
-  "room for 3 steps": { definition: plain({ depth: 3 }), ...usual },
-  "more room than steps": { definition: plain({ depth: 8 }), ...usual },
+  "as many steps as fit": { definition: plain(), ...usual, depth: 4 },
+  "room for 2 steps": { definition: plain({ depth: 2 }), ...usual, depth: 2 },
+  "room for 3 steps": { definition: plain({ depth: 3 }), ...usual, depth: 3 },
+  "more room than steps": {
+    definition: plain({ depth: 8 }),
+    ...usual,
+    depth: 8,
+  },
   "no step": {
     ...usual,
     definition: plain({ from: 9 }),
@@ -227,6 +290,12 @@ export const compiledCases: { readonly [name: string]: CompiledCase } = {
     expected: expectation({ results: (sum) => ({ c: sum, d: 2 * sum }) }),
     products: 2,
   },
+  "a sum that steps read": {
+    ...usual,
+    definition: watched,
+    expected: expectation({ results: (sum) => ({ c: sum, d: 5 }) }),
+    products: 0,
+  },
   "a sum that steps touch": { ...usual, definition: touched, products: 0 },
   "a loop over tiles": {
     ...usual,
@@ -246,23 +315,36 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     },
     ({ a, b, c }) => {
       const carry = zeros(f32, [rows, columns]);
-      const sum = loop({ to: cdiv(dim("k"), deep), carry }, (step, accumulator) => {
-        const right = b.at(block(step, deep), block(0, columns)).load().mul(2);
-        const left = a.at(block(0, rows), block(step, deep)).load();
-        return dot(left, right.add(right), { accumulator });
-      });
+      const sum = loop(
+        { to: cdiv(dim("k"), deep), carry },
+        (step, accumulator) => {
+          const right = b
+            .at(block(step, deep), block(0, columns))
+            .load()
+            .mul(2);
+          const left = a.at(block(0, rows), block(step, deep)).load();
+          return dot(left, right.add(right), { accumulator });
+        },
+      );
       c.at(block(0, rows), block(0, columns)).store(sum);
     },
   ),
-  "it stores in every step": kernel({ name: "storing", ...tiled }, ({ i, j, a, b, c }) => {
-    const carry = zeros(f32, [rows, columns]);
-    loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
-      const left = a.at(block(i, rows), block(step, deep)).load();
-      const sum = dot(left, b.at(block(step, deep), block(j, columns)).load(), { accumulator });
-      c.at(block(i, rows), block(j, columns)).store(sum);
-      return sum;
-    });
-  }),
+  "it stores in every step": kernel(
+    { name: "storing", ...tiled },
+    ({ i, j, a, b, c }) => {
+      const carry = zeros(f32, [rows, columns]);
+      loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
+        const left = a.at(block(i, rows), block(step, deep)).load();
+        const sum = dot(
+          left,
+          b.at(block(step, deep), block(j, columns)).load(),
+          { accumulator },
+        );
+        c.at(block(i, rows), block(j, columns)).store(sum);
+        return sum;
+      });
+    },
+  ),
   "what it reads may be written": kernel(
     {
       name: "written",
@@ -273,31 +355,53 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     ({ a, c }) => {
       const carry = zeros(f32, [64, 64]);
       const sum = loop({ to: 4, carry }, (step, accumulator) =>
-        dot(a.at(block(0, 64), block(step, 16)).load(), a.at(block(step, 16)).load(), {
-          accumulator,
-        }),
+        dot(
+          a.at(block(0, 64), block(step, 16)).load(),
+          a.at(block(step, 16)).load(),
+          {
+            accumulator,
+          },
+        ),
       );
       c.store(sum);
     },
   ),
   "a step decides what the next one reads": kernel(
-    { name: "chased", ...tiled, inputs: { ...operands.inputs, next: array(i32, [16]) } },
+    {
+      name: "chased",
+      ...tiled,
+      inputs: { ...operands.inputs, next: array(i32, [16]) },
+    },
     ({ a, b, c, next }) => {
-      const carry = { sum: zeros(f32, [rows, columns]), at: next.at(0).loadScalar() };
-      const { sum } = loop({ to: cdiv(k, deep), carry }, (_, { sum: accumulator, at }) => {
-        const left = a.at(block(0, rows), block(at, deep)).load();
-        const right = b.at(block(at, deep), block(0, columns)).load();
-        return { sum: dot(left, right, { accumulator }), at: next.at(at).loadScalar() };
+      const carry = {
+        sum: zeros(f32, [rows, columns]),
+        at: next.at(0).loadScalar(),
+      };
+      const { sum } = loop(
+        { to: cdiv(k, deep), carry },
+        (_, { sum: accumulator, at }) => {
+          const left = a.at(block(0, rows), block(at, deep)).load();
+          const right = b.at(block(at, deep), block(0, columns)).load();
+          return {
+            sum: dot(left, right, { accumulator }),
+            at: next.at(at).loadScalar(),
+          };
+        },
+      );
+      c.at(block(0, rows), block(0, columns)).store(sum);
+    },
+  ),
+  "one step of it is all there is": kernel(
+    { name: "single", ...tiled },
+    ({ a, b, c }) => {
+      const carry = zeros(f32, [rows, columns]);
+      const sum = loop({ to: 1, carry }, (step, accumulator) => {
+        const left = a.at(block(0, rows), block(step, deep)).load();
+        return dot(left, b.at(block(step, deep), block(0, columns)).load(), {
+          accumulator,
+        });
       });
       c.at(block(0, rows), block(0, columns)).store(sum);
     },
   ),
-  "one step of it is all there is": kernel({ name: "single", ...tiled }, ({ a, b, c }) => {
-    const carry = zeros(f32, [rows, columns]);
-    const sum = loop({ to: 1, carry }, (step, accumulator) => {
-      const left = a.at(block(0, rows), block(step, deep)).load();
-      return dot(left, b.at(block(step, deep), block(0, columns)).load(), { accumulator });
-    });
-    c.at(block(0, rows), block(0, columns)).store(sum);
-  }),
 };
