@@ -59,19 +59,13 @@ async function products(
     device.launch(definition, first as never);
     const found = toNumbers(await device.download(first.c));
     reference ??= found;
-    const wrong = found.findIndex(
-      (value, at) => Math.abs(value - (reference?.[at] ?? NaN)) > 2,
-    );
-    if (wrong >= 0)
-      throw new Error(`${name}: element ${wrong} is ${found[wrong]}`);
+    const wrong = found.findIndex((value, at) => Math.abs(value - (reference?.[at] ?? NaN)) > 2);
+    if (wrong >= 0) throw new Error(`${name}: element ${wrong} is ${found[wrong]}`);
   }
   const bound = (definition: KernelDefinition): BenchEntry => {
-    return (set) =>
-      device.bind(definition, (sets[set % sets.length] ?? first) as never);
+    return (set) => device.bind(definition, (sets[set % sets.length] ?? first) as never);
   };
-  const ours = Object.entries(kernels).map(
-    ([name, each]) => [name, bound(each)] as const,
-  );
+  const ours = Object.entries(kernels).map(([name, each]) => [name, bound(each)] as const);
   const entries = { ...Object.fromEntries(ours), ...peers };
   const cost = costOf({ unit: "TFLOP/s", work: 2 * m * n * k });
   const result = await bench(device, entries, {
@@ -86,9 +80,7 @@ async function products(
 
 const parts: { readonly [name: string]: (device: Device) => Promise<void> } = {
   async matmul(device) {
-    const triton = fileURLToPath(
-      new URL("./peers/triton_peer.py", import.meta.url),
-    );
+    const triton = fileURLToPath(new URL("./peers/triton_peer.py", import.meta.url));
     const peer = await Peer.start({
       name: "Triton",
       command: ["python3", triton],
@@ -114,8 +106,7 @@ const device = await open("gpu");
 try {
   for (const name of positionals) {
     const part = parts[name];
-    if (part === undefined)
-      throw new Error(`no part ${name}: ${Object.keys(parts).join(", ")}`);
+    if (part === undefined) throw new Error(`no part ${name}: ${Object.keys(parts).join(", ")}`);
     await part(device);
   }
 } finally {

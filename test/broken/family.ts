@@ -27,6 +27,8 @@ export interface Expectation {
   readonly at?: string;
   /** What the report says besides. */
   readonly says?: RegExp;
+  /** What is reported instead where a schedule meets another consequence of the mistake first. */
+  readonly or?: readonly Expectation[];
 }
 
 export interface Family<M extends string = string> {

@@ -1,16 +1,6 @@
 /** Plain loops of products that the compiler pipelines. */
 import { describe, expect, test } from "vitest";
-import {
-  array,
-  bf16,
-  block,
-  dot,
-  f32,
-  kernel,
-  loop,
-  open,
-  zeros,
-} from "tilewright";
+import { array, bf16, block, dot, f32, kernel, loop, open, zeros } from "tilewright";
 import type { RunArguments } from "tilewright";
 import type { Kernel } from "../../src/ir/node.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
@@ -37,9 +27,7 @@ describe.each(Object.entries(compiledCases))("a loop with %s", (_, given) => {
     for (const target of [targets.sm_80, targets.sm_90a]) {
       const kernel = pipelineLoops(simplified, target);
       expect(count(kernel, "copy_async"), target.name).toBeGreaterThan(0);
-      expect(count(kernel, "wgmma"), target.name).toBe(
-        target.name === "sm_90a" ? products : 0,
-      );
+      expect(count(kernel, "wgmma"), target.name).toBe(target.name === "sm_90a" ? products : 0);
     }
   });
 
@@ -51,39 +39,26 @@ describe.each(Object.entries(compiledCases))("a loop with %s", (_, given) => {
     expect(depths).toEqual([depth, depth]);
   });
 
-  test.each(["sm_80", "sm_90a"] as const)(
-    "is right under schedules for %s",
-    async (name) => {
-      const kernel = pipelineLoops(simplified, targets[name]);
-      await requireClean({ ...definition, kernel }, expected, 5, dimensions);
-    },
-  );
+  test.each(["sm_80", "sm_90a"] as const)("is right under schedules for %s", async (name) => {
+    const kernel = pipelineLoops(simplified, targets[name]);
+    await requireClean({ ...definition, kernel }, expected, 5, dimensions);
+  });
 
-  test.each(["sm_80", "sm_90a"] as const)(
-    "is right on the emulator for %s",
-    async (target) => {
-      const device = await open("emulator", { seed: 11, target });
-      try {
-        const inputs = expected.inputs as RunArguments<typeof definition>;
-        requireResults(
-          await device.run(definition, inputs, { dimensions }),
-          expected,
-          "emulator",
-        );
-      } finally {
-        device.dispose();
-      }
-    },
-  );
+  test.each(["sm_80", "sm_90a"] as const)("is right on the emulator for %s", async (target) => {
+    const device = await open("emulator", { seed: 11, target });
+    try {
+      const inputs = expected.inputs as RunArguments<typeof definition>;
+      requireResults(await device.run(definition, inputs, { dimensions }), expected, "emulator");
+    } finally {
+      device.dispose();
+    }
+  });
 });
 
-test.each(Object.entries(plainCases))(
-  "a loop stays as it is where %s",
-  (_, definition) => {
-    const simplified = simplify(definition.kernel);
-    expect(pipelineLoops(simplified, targets.sm_90a) === simplified).toBe(true);
-  },
-);
+test.each(Object.entries(plainCases))("a loop stays as it is where %s", (_, definition) => {
+  const simplified = simplify(definition.kernel);
+  expect(pipelineLoops(simplified, targets.sm_90a) === simplified).toBe(true);
+});
 
 test("the stage is seen", () => {
   const steps: string[] = [];
@@ -120,18 +95,12 @@ describe("room", () => {
     ["sm_90a", 64, 256, 4],
     ["sm_90a", 64, 64, 4],
     ["sm_80", 128, 128, 4],
-  ] as const)(
-    "on %s, blocks of %i and %i have %i steps",
-    (name, rows, columns, depth) => {
-      const kernel = pipelineLoops(
-        simplify(tileOf(rows, columns).kernel),
-        targets[name],
-      );
-      const depths: unknown[] = [];
-      walkOps(kernel.body, (op) => {
-        if (op.kind === "alloc") depths.push(op.attributes.shape[0]);
-      });
-      expect(depths).toEqual([depth, depth]);
-    },
-  );
+  ] as const)("on %s, blocks of %i and %i have %i steps", (name, rows, columns, depth) => {
+    const kernel = pipelineLoops(simplify(tileOf(rows, columns).kernel), targets[name]);
+    const depths: unknown[] = [];
+    walkOps(kernel.body, (op) => {
+      if (op.kind === "alloc") depths.push(op.attributes.shape[0]);
+    });
+    expect(depths).toEqual([depth, depth]);
+  });
 });

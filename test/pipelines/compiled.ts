@@ -67,15 +67,8 @@ function expectation({
     let sum = 0;
     for (let at = 0; at < depth; at += 1) {
       const step = Math.floor(at / deep);
-      if (
-        step < steps[0] ||
-        step >= steps[1] ||
-        (step - steps[0]) % steps[2] !== 0
-      )
-        continue;
-      const right = transposed
-        ? b[column * depth + at]
-        : b[at * width + column];
+      if (step < steps[0] || step >= steps[1] || (step - steps[0]) % steps[2] !== 0) continue;
+      const right = transposed ? b[column * depth + at] : b[at * width + column];
       sum += (a[row * depth + at] ?? 0) * (right ?? 0);
     }
     return sum;
@@ -120,10 +113,7 @@ const transposed = kernel(
     const carry = zeros(f32, [rows, columns]);
     const sum = loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
       const left = a.at(block(i, rows), block(step, deep)).load();
-      const right = b
-        .at(block(j, columns), block(step, deep))
-        .transpose()
-        .load();
+      const right = b.at(block(j, columns), block(step, deep)).transpose().load();
       return dot(left, right, { accumulator });
     });
     c.at(block(i, rows), block(j, columns)).store(sum);
@@ -154,9 +144,7 @@ const computed = kernel({ name: "computed", ...tiled }, ({ i, j, a, b, c }) => {
     const right = b.at(block(step, deep), block(j, columns)).load();
     return { sum: dot(left, right, { accumulator: sum }), steps: steps.add(1) };
   });
-  c.at(block(i, rows), block(j, columns)).store(
-    end.sum.add(end.steps.cast(f32)),
-  );
+  c.at(block(i, rows), block(j, columns)).store(end.sum.add(end.steps.cast(f32)));
 });
 
 /** Two sums of the same blocks. */
@@ -168,24 +156,21 @@ const twofold = kernel(
   },
   ({ i, j, a, b, c, d }) => {
     const zero = zeros(f32, [rows, columns]);
-    const end = loop(
-      { to: cdiv(k, deep), carry: { x: zero, y: zero } },
-      (step, { x, y }) => {
-        const at = [block(i, rows), block(step, deep)] as const;
-        const right = b.at(block(step, deep), block(j, columns));
-        return {
-          x: dot(a.at(...at).load(), right.load(), { accumulator: x }),
-          y: dot(
-            a
-              .at(...at)
-              .load()
-              .mul(2),
-            right.load(),
-            { accumulator: y },
-          ),
-        };
-      },
-    );
+    const end = loop({ to: cdiv(k, deep), carry: { x: zero, y: zero } }, (step, { x, y }) => {
+      const at = [block(i, rows), block(step, deep)] as const;
+      const right = b.at(block(step, deep), block(j, columns));
+      return {
+        x: dot(a.at(...at).load(), right.load(), { accumulator: x }),
+        y: dot(
+          a
+            .at(...at)
+            .load()
+            .mul(2),
+          right.load(),
+          { accumulator: y },
+        ),
+      };
+    });
     c.at(block(i, rows), block(j, columns)).store(end.x);
     d.at(block(i, rows), block(j, columns)).store(end.y);
   },
@@ -211,17 +196,14 @@ const watched = kernel(
   },
   ({ i, j, a, b, c, d }) => {
     const zero = zeros(f32, [rows, columns]);
-    const end = loop(
-      { to: cdiv(k, deep), carry: { sum: zero, seen: zero } },
-      (step, { sum }) => {
-        const left = a.at(block(i, rows), block(step, deep)).load();
-        const right = b.at(block(step, deep), block(j, columns)).load();
-        return {
-          sum: dot(left, right, { accumulator: sum }),
-          seen: sum.mul(0).add(step.cast(f32)),
-        };
-      },
-    );
+    const end = loop({ to: cdiv(k, deep), carry: { sum: zero, seen: zero } }, (step, { sum }) => {
+      const left = a.at(block(i, rows), block(step, deep)).load();
+      const right = b.at(block(step, deep), block(j, columns)).load();
+      return {
+        sum: dot(left, right, { accumulator: sum }),
+        seen: sum.mul(0).add(step.cast(f32)),
+      };
+    });
     c.at(block(i, rows), block(j, columns)).store(end.sum);
     d.at(block(i, rows), block(j, columns)).store(end.seen);
   },
@@ -315,36 +297,23 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     },
     ({ a, b, c }) => {
       const carry = zeros(f32, [rows, columns]);
-      const sum = loop(
-        { to: cdiv(dim("k"), deep), carry },
-        (step, accumulator) => {
-          const right = b
-            .at(block(step, deep), block(0, columns))
-            .load()
-            .mul(2);
-          const left = a.at(block(0, rows), block(step, deep)).load();
-          return dot(left, right.add(right), { accumulator });
-        },
-      );
+      const sum = loop({ to: cdiv(dim("k"), deep), carry }, (step, accumulator) => {
+        const right = b.at(block(step, deep), block(0, columns)).load().mul(2);
+        const left = a.at(block(0, rows), block(step, deep)).load();
+        return dot(left, right.add(right), { accumulator });
+      });
       c.at(block(0, rows), block(0, columns)).store(sum);
     },
   ),
-  "it stores in every step": kernel(
-    { name: "storing", ...tiled },
-    ({ i, j, a, b, c }) => {
-      const carry = zeros(f32, [rows, columns]);
-      loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
-        const left = a.at(block(i, rows), block(step, deep)).load();
-        const sum = dot(
-          left,
-          b.at(block(step, deep), block(j, columns)).load(),
-          { accumulator },
-        );
-        c.at(block(i, rows), block(j, columns)).store(sum);
-        return sum;
-      });
-    },
-  ),
+  "it stores in every step": kernel({ name: "storing", ...tiled }, ({ i, j, a, b, c }) => {
+    const carry = zeros(f32, [rows, columns]);
+    loop({ to: cdiv(k, deep), carry }, (step, accumulator) => {
+      const left = a.at(block(i, rows), block(step, deep)).load();
+      const sum = dot(left, b.at(block(step, deep), block(j, columns)).load(), { accumulator });
+      c.at(block(i, rows), block(j, columns)).store(sum);
+      return sum;
+    });
+  }),
   "what it reads may be written": kernel(
     {
       name: "written",
@@ -355,13 +324,9 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
     ({ a, c }) => {
       const carry = zeros(f32, [64, 64]);
       const sum = loop({ to: 4, carry }, (step, accumulator) =>
-        dot(
-          a.at(block(0, 64), block(step, 16)).load(),
-          a.at(block(step, 16)).load(),
-          {
-            accumulator,
-          },
-        ),
+        dot(a.at(block(0, 64), block(step, 16)).load(), a.at(block(step, 16)).load(), {
+          accumulator,
+        }),
       );
       c.store(sum);
     },
@@ -377,31 +342,25 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
         sum: zeros(f32, [rows, columns]),
         at: next.at(0).loadScalar(),
       };
-      const { sum } = loop(
-        { to: cdiv(k, deep), carry },
-        (_, { sum: accumulator, at }) => {
-          const left = a.at(block(0, rows), block(at, deep)).load();
-          const right = b.at(block(at, deep), block(0, columns)).load();
-          return {
-            sum: dot(left, right, { accumulator }),
-            at: next.at(at).loadScalar(),
-          };
-        },
-      );
-      c.at(block(0, rows), block(0, columns)).store(sum);
-    },
-  ),
-  "one step of it is all there is": kernel(
-    { name: "single", ...tiled },
-    ({ a, b, c }) => {
-      const carry = zeros(f32, [rows, columns]);
-      const sum = loop({ to: 1, carry }, (step, accumulator) => {
-        const left = a.at(block(0, rows), block(step, deep)).load();
-        return dot(left, b.at(block(step, deep), block(0, columns)).load(), {
-          accumulator,
-        });
+      const { sum } = loop({ to: cdiv(k, deep), carry }, (_, { sum: accumulator, at }) => {
+        const left = a.at(block(0, rows), block(at, deep)).load();
+        const right = b.at(block(at, deep), block(0, columns)).load();
+        return {
+          sum: dot(left, right, { accumulator }),
+          at: next.at(at).loadScalar(),
+        };
       });
       c.at(block(0, rows), block(0, columns)).store(sum);
     },
   ),
+  "one step of it is all there is": kernel({ name: "single", ...tiled }, ({ a, b, c }) => {
+    const carry = zeros(f32, [rows, columns]);
+    const sum = loop({ to: 1, carry }, (step, accumulator) => {
+      const left = a.at(block(0, rows), block(step, deep)).load();
+      return dot(left, b.at(block(step, deep), block(0, columns)).load(), {
+        accumulator,
+      });
+    });
+    c.at(block(0, rows), block(0, columns)).store(sum);
+  }),
 };
