@@ -34,6 +34,7 @@ export const context: InferContext = {
     { name: "j", extent: 4, cluster: 1 },
   ],
   threads: ["producer", "consumer"],
+  warps: 4,
   dimensions: [n],
 };
 

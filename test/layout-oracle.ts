@@ -50,10 +50,10 @@ export function coordinatesOf(element: number, shape: readonly number[]): number
   return coordinates;
 }
 
-/** For each of 128 threads, the element of each register; undefined for padding. */
+/** For each thread, the element of each register; undefined for padding. */
 export type Places = readonly (readonly (number | undefined)[])[];
 
-export function placesOf({ kind, axes }: Spelling, tile: readonly number[]): Places {
+export function placesOf({ kind, axes }: Spelling, tile: readonly number[], warps = 4): Places {
   const shape = kind === "flat" ? [volume(tile)] : tile;
   const lists = [...Array<string[]>(shape.length - axes.length).fill([]), ...axes];
   const copies = shape.map((extent, axis) => Math.ceil(extent / 2 ** (lists[axis]?.length ?? 0)));
@@ -61,7 +61,7 @@ export function placesOf({ kind, axes }: Spelling, tile: readonly number[]): Pla
   const sorted = registerBits.map((bit) => Number(bit.slice(1))).sort((a, b) => a - b);
   const perAtom = 2 ** registerBits.length;
   const readers = lists.map((bits) => bits.map((bit) => bitReader(bit, sorted)));
-  return Array.from({ length: 128 }, (_, thread) =>
+  return Array.from({ length: 32 * warps }, (_, thread) =>
     Array.from({ length: perAtom * volume(copies) }, (_, register) => {
       const copy = coordinatesOf(Math.floor(register / perAtom), copies);
       const coordinates = readers.map((bits, axis) => {
@@ -102,12 +102,13 @@ export function shuffled<T>(random: Random, items: readonly T[]): T[] {
   return result;
 }
 
-const threadNames = ["L0", "L1", "L2", "L3", "L4", "W0", "W1"];
+const laneNames = ["L0", "L1", "L2", "L3", "L4"];
 
 /** Random bits on `rank` axes: some lanes and warps, and up to `registers` registers with gaps. */
-export function randomSpelling(random: Random, rank: number, registers = 3): Spelling {
+export function randomSpelling(random: Random, rank: number, registers = 3, warps = 4): Spelling {
   const kind = random.below(4) === 0 ? "flat" : "axes";
-  const threads = shuffled(random, threadNames).slice(0, random.below(6));
+  const warpNames = Array.from({ length: Math.log2(warps) }, (_, bit) => `W${bit}`);
+  const threads = shuffled(random, [...laneNames, ...warpNames]).slice(0, random.below(6));
   const numbers = shuffled(random, [0, 1, 2, 3, 4, 6, 9]).slice(0, random.below(registers + 1));
   const bits = shuffled(random, [...threads, ...numbers.map((index) => `R${index}`)]);
   const count = kind === "flat" ? 1 : 1 + random.below(rank);

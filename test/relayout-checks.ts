@@ -14,8 +14,9 @@ export function planOf(
   target: RegisterLayout,
   shape: readonly number[],
   dtype: DType,
+  warps = 4,
 ): RelayoutPlan {
-  const found = planRelayout(source, target, shape, dtype);
+  const found = planRelayout(source, target, shape, dtype, warps);
   if (found === undefined) throw new Error(`no plan from ${source.text} to ${target.text}`);
   return found;
 }
@@ -27,17 +28,18 @@ export function checkPlans(
   shape: readonly number[],
   dtype: DType,
   about: string,
+  warps = 4,
 ): RelayoutKind {
-  const plans = relayoutPlans(source, target, shape, dtype);
+  const plans = relayoutPlans(source, target, shape, dtype, warps);
   for (const plan of plans) {
     expect(misplaced(plan), `${about}, ${plan.kind}`).toBeUndefined();
     checkScratch(plan, about);
   }
   const costs = plans.map(relayoutCost);
-  const chosen = planOf(source, target, shape, dtype);
+  const chosen = planOf(source, target, shape, dtype, warps);
   expect(relayoutCost(chosen), about).toBe(Math.min(...costs));
   expect(chosen.kind === "none", about).toBe(relayoutCost(chosen) === 0);
-  checkDistance(plans, distance(source, target, shape), dtype, about);
+  checkDistance(plans, distance(source, target, shape, warps), dtype, about);
   return chosen.kind;
 }
 

@@ -10,21 +10,21 @@ import type { Places } from "./layout-oracle.ts";
 
 const known = new Map<string, Places>();
 
-export function placesIn(layout: RegisterLayout, shape: readonly number[]): Places {
-  if (layout.kind === "splat") return Array.from({ length: 128 }, () => [0]);
-  const key = `${layout.text} ${shape.join()}`;
+export function placesIn(layout: RegisterLayout, shape: readonly number[], warps = 4): Places {
+  if (layout.kind === "splat") return Array.from({ length: 32 * warps }, () => [0]);
+  const key = `${layout.text} ${shape.join()} ${warps}`;
   if (known.size > 64) known.clear();
-  const places = known.get(key) ?? placesOf(spellingOf(layout), shape);
+  const places = known.get(key) ?? placesOf(spellingOf(layout), shape, warps);
   known.set(key, places);
   return places;
 }
 
 /** The first place that holds the wrong element after the plan, in words; undefined if none does. */
 export function misplaced(plan: RelayoutPlan): string | undefined {
-  const { source, target, shape } = plan;
-  const before = placesIn(source, shape);
+  const { source, target, shape, warps } = plan;
+  const before = placesIn(source, shape, warps);
   const after = executeRelayout(plan, before);
-  const wanted = placesIn(target, shape);
+  const wanted = placesIn(target, shape, warps);
   for (const [thread, registers] of wanted.entries()) {
     for (const [register, element] of registers.entries()) {
       const right = source.kind === "splat" ? 0 : element;
@@ -43,10 +43,11 @@ export function distance(
   source: RegisterLayout,
   target: RegisterLayout,
   shape: readonly number[],
+  warps = 4,
 ): Distance {
-  const ours = placesIn(source, shape);
+  const ours = placesIn(source, shape, warps);
   const held = ours.map((registers) => new Set(registers));
-  const wanted = placesIn(target, shape);
+  const wanted = placesIn(target, shape, warps);
   let result: Distance = sameRegisters(ours, wanted) ? "same" : "lane";
   for (const [thread, registers] of wanted.entries()) {
     const warp = held.slice(thread & ~31, (thread & ~31) + 32);
@@ -84,7 +85,7 @@ export function recount(plan: RelayoutPlan, step: ExchangeStep, side: "stores" |
   const perPhase = Math.min(32, 128 / pattern.vectorBytes);
   const total = { wavefronts: 0, instructions: 0, ideal: 0 };
   for (const chunk of step.chunks) {
-    const active = activeThreads(layout, plan.shape, pattern, chunk.guard);
+    const active = activeThreads(layout, plan, pattern, chunk.guard);
     for (const access of chunk[side]) {
       const phases = new Map<number, Map<number, Set<number>>>();
       const warps = new Set<number>();

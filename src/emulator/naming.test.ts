@@ -34,6 +34,7 @@ const names: LaunchNames = {
   ],
   program: {
     threads: ["load", "compute"],
+    warps: 4,
     axes: [
       { name: "i", extent: 4, cluster: 2 },
       { name: "j", extent: 3, cluster: 1 },
@@ -55,9 +56,9 @@ describe("warps", () => {
     expect(naming.warp(3, 0)).toBe("thread load (warp 3) of block (i = 0, j = 0)");
     expect(naming.warp(4, 1)).toBe("thread compute (warp 4) of block (i = 1, j = 0)");
     expect(naming.warp(4, 2)).toBe("thread compute (warp 4) of block (i = 0, j = 1)");
-    expect(namingOf({ ...names, program: { threads: ["load"], axes: [] } }).warp(0, 0)).toBe(
-      "thread load (warp 0)",
-    );
+    expect(
+      namingOf({ ...names, program: { threads: ["load"], warps: 4, axes: [] } }).warp(0, 0),
+    ).toBe("thread load (warp 0)");
   });
 });
 

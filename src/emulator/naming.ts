@@ -11,7 +11,6 @@ import type { DType } from "../formats/dtype.ts";
 import type { BufferPlan } from "../ptx/executable.ts";
 import { elementAtByte, parseSharedLayout } from "../layout/algebra/shared-layout.ts";
 import { blockCoordinates } from "../ptx/messages.ts";
-import { warpsPerThread } from "../targets/target.ts";
 import { globalBase } from "./addresses.ts";
 import type { Allocation, Heap } from "./memory.ts";
 import type { Program } from "./program/program.ts";
@@ -36,6 +35,8 @@ export interface LaunchNames {
 export interface ProgramNames {
   /** In order. */
   readonly threads: readonly string[];
+  /** Of each of them. */
+  readonly warps: number;
   readonly axes: readonly {
     readonly name: string;
     readonly extent: number;
@@ -59,8 +60,8 @@ export class Naming {
   warp(index: number, block: number): string {
     const program = this.#names?.program;
     if (program === undefined) return `warp ${index} of block ${block}`;
-    const { threads, axes } = program;
-    const thread = threads[Math.floor(index / warpsPerThread)] ?? "";
+    const { threads, warps, axes } = program;
+    const thread = threads[Math.floor(index / warps)] ?? "";
     const coordinates = blockCoordinates(axes, block);
     const place = axes.map(({ name }, axis) => `${name} = ${coordinates[axis] ?? 0}`).join(", ");
     return `thread ${thread} (warp ${index})${place === "" ? "" : ` of block (${place})`}`;

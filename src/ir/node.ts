@@ -61,6 +61,8 @@ export interface Kernel {
   readonly grid: readonly GridAxis[];
   /** Names of the program threads of a block; at least one. */
   readonly threads: readonly string[];
+  /** Warps of each program thread, which hold its tiles together; 4, a warpgroup, unless said. */
+  readonly warps: number;
   readonly dimensions: readonly Dimension[];
   readonly parameters: readonly KernelParameter[];
   readonly body: Region;
@@ -75,7 +77,7 @@ export interface PlacedFor {
 }
 
 /** What a caller of a kernel has to know. */
-export type KernelInterface = Omit<Kernel, "threads" | "body" | "placed">;
+export type KernelInterface = Omit<Kernel, "threads" | "warps" | "body" | "placed">;
 
 export interface Module {
   readonly kernels: readonly Kernel[];

@@ -26,6 +26,7 @@
  * `parseModule` reads it back to the same module; see `parser/parser.ts` for the grammar.
  */
 import type { Location } from "../support/location.ts";
+import { warpsPerGroup } from "../targets/target.ts";
 import type {
   AnyOp,
   GridAxis,
@@ -114,12 +115,13 @@ class KernelPrinter {
   }
 
   print(kernel: Kernel): string {
-    const { name, dimensions, grid, threads, parameters, body, location } = kernel;
+    const { name, dimensions, grid, threads, warps, parameters, body, location } = kernel;
     const parts = [`kernel @${nameText(name)}`];
     if (dimensions.length > 0)
       parts.push(`dimensions [${dimensions.map(dimensionText).join(", ")}]`);
     parts.push(`grid [${grid.map(axisText).join(", ")}]`);
     parts.push(`threads [${threads.map(nameText).join(", ")}]`);
+    if (warps !== warpsPerGroup) parts.push(`warps ${warps}`);
     if (kernel.placed !== undefined) parts.push(this.#placement(kernel.body, kernel.placed));
     this.#lines.push(`${parts.join(" ")} (`);
     parameters.forEach((parameter, position) => {

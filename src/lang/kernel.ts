@@ -163,8 +163,8 @@ function traceKernel(
   body: (argument: { readonly [name: string]: unknown }) => unknown,
   location: Location,
 ): Kernel {
-  const { name, grid, threads, dimensions } = checked;
-  const trace = new Trace(name, { grid, threads, dimensions });
+  const { name, grid, threads, warps, dimensions } = checked;
+  const trace = new Trace(name, { grid, threads, warps, dimensions });
   const parameters = parametersOf(checked);
   const types = parameters.map(({ spec }) => parameterType(spec));
   const label = `the body of kernel ${name}`;
@@ -180,6 +180,7 @@ function traceKernel(
     name,
     grid: Object.freeze([...grid]),
     threads: Object.freeze([...threads]),
+    warps,
     dimensions: Object.freeze([...dimensions]),
     parameters: Object.freeze(
       parameters.flatMap((parameter, position) => {

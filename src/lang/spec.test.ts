@@ -143,6 +143,18 @@ const specifications: readonly Mistake[] = [
     expected: "1 to 8, each being 128 lanes",
   },
   {
+    name: "three threads of sixteen warps",
+    code: "TW1025",
+    make: () => kernel({ name: "k", warps: 16, threads: ["a", "b", "c"] }, () => undefined), // <- here
+    expected: "1 to 2, each being 512 lanes",
+  },
+  {
+    name: "six warps",
+    code: "TW1037",
+    make: () => kernel({ name: "k", warps: 6 }, () => undefined), // <- here
+    expected: "one of 1, 2, 4, 8, 16, 32",
+  },
+  {
     name: "thread within a thread",
     code: "TW1026",
     make: () =>

@@ -7,7 +7,7 @@
 import type { GridAxis } from "../ir/node.ts";
 import { dimensionsOf, sizeText } from "../ir/size.ts";
 import type { Dimension, Size } from "../ir/size.ts";
-import { lanesPerThread, targets } from "../targets/target.ts";
+import { lanesPerWarp, mostThreads, warpCounts, warpsPerGroup } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
@@ -52,6 +52,11 @@ export interface KernelSpec<
   readonly cluster?: { readonly [A in keyof Grid]?: number };
   /** Names of the program threads of a block; one, `main`, without it. */
   readonly threads?: Threads;
+  /**
+   * Warps of each program thread, which hold its tiles together: 1, 2, 4, 8, 16 or 32; 4, a warpgroup, without it. More for
+   * long rows and large tiles, fewer for skinny work.
+   */
+  readonly warps?: number;
   /** Arguments that the kernel reads. */
   readonly inputs?: Inputs;
   /** Arrays that the kernel makes. */
@@ -97,6 +102,7 @@ export interface CheckedSpec {
   readonly name: string;
   readonly grid: readonly GridAxis[];
   readonly threads: readonly string[];
+  readonly warps: number;
   /** Whether the specification names threads, so that the body gets a function for each. */
   readonly hasThreads: boolean;
   readonly dimensions: readonly Dimension[];
@@ -112,6 +118,7 @@ const specNames: readonly (keyof KernelSpec)[] = [
   "grid",
   "cluster",
   "threads",
+  "warps",
   "inputs",
   "outputs",
   "inouts",
@@ -120,14 +127,23 @@ const specNames: readonly (keyof KernelSpec)[] = [
 
 export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
   requireKnownOptions("kernel", spec, specNames, "TW1033", location);
-  const { name, threads, inputs = {}, outputs = {}, inouts = {}, scratch = {} } = spec;
+  const {
+    name,
+    threads,
+    warps = warpsPerGroup,
+    inputs = {},
+    outputs = {},
+    inouts = {},
+    scratch = {},
+  } = spec;
   requireName("a kernel", name, location);
   const { grid: axes = {}, cluster = {} } = spec;
   const groups = { grid: axes, cluster, inputs, outputs, inouts, scratch };
   for (const [group, entries] of Object.entries(groups)) requireGroup(group, entries, location);
   const register = new NameRegister();
   const grid = checkGrid(spec, register, location);
-  checkThreads(threads, register, location);
+  checkWarps(warps, location);
+  checkThreads(threads, warps, register, location);
   checkEntries("an input", inputs, ["array", "scalar"], register, location);
   checkEntries("an output", outputs, ["array"], register, location);
   checkEntries("an inout", inouts, ["array"], register, location);
@@ -142,6 +158,7 @@ export function checkSpec(spec: KernelSpec, location: Location): CheckedSpec {
     name,
     grid,
     threads: threads ?? ["main"],
+    warps,
     hasThreads: threads !== undefined,
     dimensions: collectDimensions(sizes, location),
     inputs,
@@ -200,22 +217,32 @@ function checkCluster(grid: GridSpec, axis: string, count: unknown, location: Lo
     );
 }
 
-/** A block has at most this many lanes on every target, and a thread is 128 of them. */
-const mostThreads = targets.sm_90a.lanesPerBlock / lanesPerThread;
+function checkWarps(warps: unknown, location: Location): void {
+  if (typeof warps === "number" && warpCounts.includes(warps)) return;
+  throw new TilewrightError({
+    code: "TW1037",
+    message: `a program thread cannot have ${describe(warps)} warps`,
+    location,
+    expected: `one of ${warpCounts.join(", ")}`,
+    found: describe(warps),
+  });
+}
 
 function checkThreads(
   threads: readonly string[] | undefined,
+  warps: number,
   register: NameRegister,
   location: Location,
 ): void {
   if (threads === undefined) return;
   if (!isList(threads)) throw otherGroup("threads", "a list of names", threads, location);
-  if (threads.length === 0 || threads.length > mostThreads) {
+  const most = mostThreads(warps);
+  if (threads.length === 0 || threads.length > most) {
     throw new TilewrightError({
       code: "TW1025",
       message: `a block cannot have ${threads.length} program threads`,
       location,
-      expected: `1 to ${mostThreads}, each being ${lanesPerThread} lanes`,
+      expected: `1 to ${most}, each being ${warps * lanesPerWarp} lanes`,
       found: String(threads.length),
     });
   }

@@ -27,7 +27,7 @@ import { operandValues, regionList } from "../ir/traverse.ts";
 import { scalarType } from "../ir/types.ts";
 import type { TileType } from "../ir/types.ts";
 import { i32 } from "../formats/dtype.ts";
-import { product, threadsPerProgram } from "../layout/algebra/bits.ts";
+import { lanesPerWarp, product } from "../layout/algebra/bits.ts";
 import { registersPerLane } from "../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
 import { tileOf } from "../layout/model/products.ts";
@@ -100,19 +100,19 @@ function isAddressable(op: Rearrangement): boolean {
 }
 
 /** Whether a tile of the op takes more registers than it would if lanes shared it out evenly. */
-function isCrowded(op: Rearrangement, { layouts, needs }: Placement): boolean {
+function isCrowded(op: Rearrangement, { kernel, layouts, needs }: Placement): boolean {
   const placed = [...operandValues(op), ...op.results].flatMap((value) => {
     const layout = layouts.get(value);
     return layout === undefined ? [] : [{ value, layout }];
   });
   return [...placed, ...(needs.get(op) ?? [])].some(({ value, layout }) =>
-    holdsCopies(tileOf(value), layout),
+    holdsCopies(tileOf(value), layout, kernel.warps * lanesPerWarp),
   );
 }
 
-function holdsCopies({ shape }: TileType, layout: RegisterLayout): boolean {
+function holdsCopies({ shape }: TileType, layout: RegisterLayout, lanes: number): boolean {
   if (layout.kind === "splat") return false;
-  return registersPerLane(layout, shape) > Math.ceil(product(shape) / threadsPerProgram);
+  return registersPerLane(layout, shape) > Math.ceil(product(shape) / lanes);
 }
 
 /** The kernel with the ops that make these values going through shared memory. */

@@ -30,7 +30,7 @@ import { printPtx } from "../ptx/printer.ts";
 import { UnwrittenElements, unwrittenReport } from "../sim/outputs.ts";
 import { printLine } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import { defaultTarget } from "../targets/target.ts";
+import { defaultTarget, lanesPerWarp } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { EmulatedCodeBackend } from "./emulated-code.ts";
 import type { EmulatorAllocation } from "./emulated-code.ts";
@@ -260,7 +260,7 @@ function namesOf(
   { program, arrays, dimensions }: EmulatorLaunch,
   counters: LaunchNames["arrays"],
 ): LaunchNames {
-  const { buffers, threads, grid } = program;
+  const { buffers, threads, lanes, grid } = program;
   return {
     arrays: new Map([
       ...[...arrays].map(
@@ -271,6 +271,7 @@ function namesOf(
     buffers,
     program: {
       threads,
+      warps: lanes / lanesPerWarp / threads.length,
       axes: grid.map(({ name, extent, cluster }) => ({
         name,
         extent: evaluateSize(extent, dimensions),

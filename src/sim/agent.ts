@@ -5,7 +5,6 @@
  *   ready --> running --blocked--> waiting --woken--> ready
  *                     --ended---->
  */
-import { warpsPerThread } from "../targets/target.ts";
 import { CopyGroups, ProductQueue } from "./asynchronous.ts";
 import type { BarrierElement } from "./barriers.ts";
 import type { Block } from "./block.ts";
@@ -125,7 +124,7 @@ export class Agent {
   fork(indexSlot: number): void {
     // The step after this one belongs to the warps.
     const start = this.position;
-    this.warps = Array.from({ length: warpsPerThread }, (_, warp) => {
+    this.warps = Array.from({ length: this.machine.program.kernel.warps }, (_, warp) => {
       const agent = new Agent(this.block, this.thread, { parent: this, warp });
       agent.position = start;
       agent.slots[indexSlot] = warp;

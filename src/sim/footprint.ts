@@ -3,7 +3,7 @@
  *
  *   kernel level      a  b                        always there
  *   scoped (all)      c  | d e                    one after the other: the larger counts
- *   scoped (thread)   one for each thread of `on_threads`, four in `warps`, at the same time
+ *   scoped (thread)   one for each thread of `on_threads`, for each warp in `warps`, at the same time
  *
  * Allocations start at multiples of 128 bytes, which copies and wgmma need; barriers take 8 bytes each.
  */
@@ -11,7 +11,6 @@ import { packedBytes } from "../formats/dtype.ts";
 import type { AnyOp, Kernel, Region } from "../ir/node.ts";
 import { opName } from "../ir/op-names.ts";
 import { regionList } from "../ir/traverse.ts";
-import { warpsPerThread } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { fittingStages } from "./stages.ts";
@@ -49,6 +48,8 @@ interface Context {
   /** The threads that run the region, each for itself; undefined while all run together. */
   readonly threads: readonly number[] | undefined;
   readonly copies: number;
+  /** Warps of a thread. */
+  readonly warps: number;
   readonly stages: Stages | undefined;
 }
 
@@ -62,7 +63,7 @@ function measureOp(op: AnyOp, context: Context, need: Need): void {
   if (op.kind === "on_threads")
     measure(op.regions.body, { ...context, threads: op.attributes.threads }, need);
   else if (op.kind === "warps")
-    measure(op.regions.body, { ...context, copies: warpsPerThread }, need);
+    measure(op.regions.body, { ...context, copies: context.warps }, need);
   else if (op.kind === "scoped") measureScope(op.regions.body, context, need);
   else for (const region of regionList(op)) measure(region, context, need);
 }
@@ -88,7 +89,7 @@ function total({ own, together, alone }: Need): number {
 /** Bytes of shared memory a block of the kernel takes at most. */
 export function sharedFootprint(kernel: Kernel, stages?: Stages): number {
   const alone = kernel.threads.map(() => 0);
-  const context: Context = { threads: undefined, copies: 1, stages };
+  const context: Context = { threads: undefined, copies: 1, warps: kernel.warps, stages };
   return total(measure(kernel.body, context, { own: 0, together: 0, alone }));
 }
 

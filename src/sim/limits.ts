@@ -2,7 +2,7 @@
 import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import { requireFeatures } from "../layout/model/features.ts";
-import { lanesPerThread } from "../targets/target.ts";
+import { lanesPerWarp } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { requireSharedMemory } from "./footprint.ts";
@@ -22,14 +22,15 @@ export function requireBlockLimits(kernel: Kernel, target: Target): void {
   requireClusterSize(kernel, target);
 }
 
-function requireThreads({ threads, name, location }: Kernel, target: Target): void {
-  const most = Math.floor(target.lanesPerBlock / lanesPerThread);
+function requireThreads({ threads, warps, name, location }: Kernel, target: Target): void {
+  const lanes = warps * lanesPerWarp;
+  const most = Math.floor(target.lanesPerBlock / lanes);
   if (threads.length <= most) return;
   throw new TilewrightError({
     code: "TW3016",
     message: `kernel ${name} has more program threads than a block of ${target.name} can run`,
     location,
-    expected: `at most ${most}, of ${lanesPerThread} lanes each`,
+    expected: `at most ${most}, of ${lanes} lanes each`,
     found: String(threads.length),
   });
 }

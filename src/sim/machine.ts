@@ -4,7 +4,7 @@
  * nothing can happen any more, which is a deadlock unless everything has ended.
  */
 import { packedBytes } from "../formats/dtype.ts";
-import { residentBlocks } from "../targets/target.ts";
+import { lanesPerWarp, residentBlocks } from "../targets/target.ts";
 import type { Target } from "../targets/target.ts";
 import { Random } from "../support/random.ts";
 import { Agent } from "./agent.ts";
@@ -96,7 +96,8 @@ export class Machine {
       allocation.sharing === "grid" ? this.#allocateGlobal(allocation, site) : undefined,
     );
     const { kernel } = program;
-    const resident = residentBlocks(options.target, kernel.threads.length, sharedFootprint(kernel));
+    const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
+    const resident = residentBlocks(options.target, lanes, sharedFootprint(kernel));
     this.#room = Math.max(1, Math.floor(resident / grid.blocksPerCluster));
   }
 

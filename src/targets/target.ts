@@ -88,9 +88,24 @@ function isTarget(target: unknown): target is Target {
   );
 }
 
-/** Lanes of one program thread: a warpgroup. */
-export const lanesPerThread = 128;
-export const warpsPerThread = 4;
+/** Lanes of a warp, on every target. */
+export const lanesPerWarp = 32;
+
+/** Warps of a warpgroup: what a program thread is unless its kernel says otherwise, and what `wgmma` takes together. */
+export const warpsPerGroup = 4;
+
+/** How many warps a program thread can have. */
+export const warpCounts: readonly number[] = Object.freeze([1, 2, 4, 8, 16, 32]);
+
+/** Warps of a block, on every target. */
+const warpsPerBlock = 32;
+/** Hardware has 16 barriers, one of which is the block's. */
+const threadsPerBlock = 8;
+
+/** How many program threads of so many warps a block can have. */
+export function mostThreads(warps: number): number {
+  return Math.min(threadsPerBlock, warpsPerBlock / warps);
+}
 
 /** What one block takes of a processor. */
 export interface BlockNeeds {
@@ -111,8 +126,6 @@ export interface Occupancy {
 const partitions = 4;
 const registersPerPartition = 16384;
 const registerUnit = 256;
-const lanesPerWarp = 32;
-
 export function occupancy(
   target: Target,
   { lanes, sharedBytes, registers }: BlockNeeds,
@@ -137,7 +150,7 @@ function blocksByRegisters(lanes: number, registers: number): number {
 }
 
 /** How many blocks with these needs run at the same time on the whole GPU. */
-export function residentBlocks(target: Target, threads: number, sharedBytes: number): number {
-  const { blocks } = occupancy(target, { lanes: threads * lanesPerThread, sharedBytes });
+export function residentBlocks(target: Target, lanes: number, sharedBytes: number): number {
+  const { blocks } = occupancy(target, { lanes, sharedBytes });
   return Math.max(1, blocks) * target.processors;
 }

@@ -9,6 +9,7 @@ import { orderingCases } from "./ordering.ts";
 import { pickingCases } from "./picking.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
+import { sizesOfThreadsCases } from "./sizes-of-threads.ts";
 import { turnCases } from "./turns.ts";
 import { updatingCases } from "./updating.ts";
 
@@ -25,5 +26,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...orderingCases(),
     ...meetingCases(),
     ...turnCases(),
+    ...sizesOfThreadsCases(),
   ];
 }

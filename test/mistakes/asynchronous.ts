@@ -332,6 +332,34 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
     message: "axis 0 of semaphore<[4]> has no element 4",
   },
   {
+    name: "wgmma of two warps",
+    code: "TW2085",
+    make: () =>
+      kernel({ name: "small", warps: 2 }, () => {
+        accumulator(f32, [64, 64]); // <- wgmma of two warps
+      }),
+    message: "wgmma takes a warpgroup, and the kernel's threads have 2 warps",
+    expected: "4 warps or more",
+  },
+  {
+    name: "registers of one warp",
+    code: "TW2085",
+    make: () =>
+      kernel({ name: "alone", warps: 1 }, () => {
+        setRegisters(40); // <- registers of one warp
+      }),
+    expected: "4 warps or more",
+  },
+  {
+    name: "64 rows for two warpgroups",
+    code: "TW2074",
+    make: () =>
+      kernel({ name: "two", warps: 8 }, () => {
+        accumulator(f32, [64, 64]); // <- 64 rows for two warpgroups
+      }),
+    expected: "[m, n] with m a multiple of 128",
+  },
+  {
     name: "accumulator of 512 columns",
     code: "TW2074",
     make: () =>

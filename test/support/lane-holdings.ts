@@ -5,10 +5,8 @@ import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 
 export type Shape = readonly number[];
-/** For each of the 128 lanes, the elements it holds. */
+/** For each lane of the program thread, the elements it holds. */
 export type Holdings = readonly ReadonlySet<number>[];
-
-export const lanes = 128;
 
 export function product(shape: Shape): number {
   return shape.reduce((count, extent) => count * extent, 1);
@@ -18,11 +16,11 @@ export function shapeOf({ type }: Value): Shape {
   return type.kind === "tile" || type.kind === "inflight" ? type.shape : [];
 }
 
-export function holdingsOf(layout: RegisterLayout, shape: Shape): Holdings {
+export function holdingsOf(layout: RegisterLayout, shape: Shape, warps: number): Holdings {
   const registers = registersPerLane(layout, shape);
-  const table = elementTable(layout, shape);
+  const table = elementTable(layout, shape, warps);
   return Array.from(
-    { length: lanes },
+    { length: 32 * warps },
     (_, lane) =>
       new Set(
         table.slice(lane * registers, (lane + 1) * registers).filter((each) => each !== padding),

@@ -6,14 +6,14 @@ import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
 import { applyRule } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
 import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
-import { mmaFragment, namedLayouts, wgmmaLeft } from "../../src/layout/algebra/named.ts";
+import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../../src/layout/algebra/named.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
-import { coordinates, holdingsOf, lanes, numberOf, product, shapeOf } from "./lane-holdings.ts";
+import { coordinates, holdingsOf, numberOf, product, shapeOf } from "./lane-holdings.ts";
 import type { Holdings, Shape } from "./lane-holdings.ts";
 
 const lanesPerWarp = 32;
@@ -31,6 +31,11 @@ class Checker {
   constructor(placement: Placement) {
     this.placement = placement;
     this.windows = new Windows(placement.kernel);
+  }
+
+  /** Warps of a program thread. */
+  get warps(): number {
+    return this.placement.kernel.warps;
   }
 
   check(): void {
@@ -61,8 +66,8 @@ class Checker {
     const count = product(shape);
     const whole = (from: number, to: number): boolean =>
       new Set(holdings.slice(from, to).flatMap((held) => [...held])).size === count;
-    if (!whole(0, lanes)) fail(op, `${layout.text} does not hold the whole tile`);
-    for (let warp = 0; this.#oneWarp && warp < 4; warp += 1)
+    if (!whole(0, holdings.length)) fail(op, `${layout.text} does not hold the whole tile`);
+    for (let warp = 0; this.#oneWarp && warp < this.warps; warp += 1)
       if (!whole(warp * lanesPerWarp, (warp + 1) * lanesPerWarp))
         fail(op, `warp ${warp} does not hold its tile in ${layout.text}`);
   }
@@ -90,7 +95,7 @@ class Checker {
     const key = `${layout.text} ${shape.join()}`;
     const known = this.#holdings.get(key);
     if (known !== undefined) return known;
-    const made = holdingsOf(layout, shape);
+    const made = holdingsOf(layout, shape, this.warps);
     this.#holdings.set(key, made);
     return made;
   }
@@ -235,7 +240,7 @@ function reduced(
 /** Thread bits along which lanes share out the given axes. */
 function sharedBits(layout: RegisterLayout, rank: number, axes: readonly number[]): number {
   if (layout.kind === "splat") return 0;
-  if (layout.kind === "flat") return lanes - 1;
+  if (layout.kind === "flat") return -1;
   const leading = rank - layout.axes.length;
   const owners = axes.flatMap((axis) => layout.axes[axis - leading] ?? []);
   return owners.reduce((mask, bit) => (bit < 0 ? mask | (1 << (-1 - bit)) : mask), 0);
@@ -253,10 +258,10 @@ function dot(op: Op<"dot">, checker: Checker): void {
     for (const read of checker.read(op, value)) checker.sameLanes(op, read, wanted, shapeOf(value));
   };
   if (chosen.instruction === "wgmma") {
-    checker.sameLanes(op, layout, namedLayouts.wgmma, shape);
+    checker.sameLanes(op, layout, wgmmaAccumulator(checker.warps), shape);
     checker.operandLegal(op, loadedFrom(right, checker), "right");
     if (chosen.left === "shared") checker.operandLegal(op, loadedFrom(left, checker), "left");
-    else lies(left, wgmmaLeft(left.type.kind === "tile" ? left.type.dtype.bits : 0));
+    else lies(left, wgmmaLeft(left.type.kind === "tile" ? left.type.dtype.bits : 0, checker.warps));
   } else if (chosen.instruction === "mma.sync") {
     const bits = left.type.kind === "tile" ? left.type.dtype.bits : 0;
     checker.sameLanes(op, layout, mmaFragment("accumulator", bits, chosen.warps), shape);
@@ -540,7 +545,7 @@ const rules: OpRules<[Checker], void> = {
     if (a.type.kind === "ref") checker.operandLegal(op, a, "left");
     else if (a.type.kind === "tile")
       for (const read of checker.read(op, a))
-        checker.sameLanes(op, read, wgmmaLeft(a.type.dtype.bits), a.type.shape);
+        checker.sameLanes(op, read, wgmmaLeft(a.type.dtype.bits, checker.warps), a.type.shape);
   },
   wgmma_wait: inFlight,
 
@@ -588,7 +593,7 @@ function notOneNumber(op: AnyOp, checker: Checker): void {
 
 function inFlight(op: Op<"accumulator"> | Op<"wgmma"> | Op<"wgmma_wait">, checker: Checker): void {
   for (const result of op.results)
-    checker.sameLanes(op, checker.layout(result), namedLayouts.wgmma, shapeOf(result));
+    checker.sameLanes(op, checker.layout(result), wgmmaAccumulator(checker.warps), shapeOf(result));
   if (op.kind === "accumulator" && op.operands.initial !== undefined)
     pointwise(op, [op.operands.initial], checker);
 }

@@ -3,7 +3,7 @@
  * definition of what each step means. Values can be anything, such as the numbers of elements; undefined
  * stands for what is not known, as in padding.
  */
-import { laneBits, threadsPerProgram } from "../../src/layout/algebra/bits.ts";
+import { laneBits, lanesPerWarp } from "../../src/layout/algebra/bits.ts";
 import { elementTable, padding } from "../../src/layout/algebra/elements.ts";
 import { registersPerLane } from "../../src/layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
@@ -78,15 +78,15 @@ export function accessByte(pattern: AccessPattern, access: Access, thread: numbe
 /** The threads that take part in an access. */
 export function activeThreads(
   layout: RegisterLayout,
-  shape: readonly number[],
+  { shape, warps }: Pick<RelayoutPlan, "shape" | "warps">,
   pattern: AccessPattern,
   guard: Chunk["guard"],
 ): (access: Access) => readonly number[] {
   const registers = registersPerLane(layout, shape);
-  const threads = Array.from({ length: threadsPerProgram }, (_, thread) => thread);
+  const threads = Array.from({ length: warps * lanesPerWarp }, (_, thread) => thread);
   const awake = threads.filter((thread) => (thread & pattern.idle) === 0);
   if (guard === undefined) return () => awake;
-  const elements = elementTable(layout, shape);
+  const elements = elementTable(layout, shape, warps);
   return ({ register }) =>
     awake.filter((thread) => {
       const element = elements[thread * registers + register] ?? padding;
@@ -95,14 +95,14 @@ export function activeThreads(
 }
 
 function exchange<T>(plan: RelayoutPlan, step: ExchangeStep, file: File<T>): File<T> {
-  const { source, target, shape, bits } = plan;
+  const { source, target, bits } = plan;
   const width = slotsPerWord(bits);
   const loaded: (T | undefined)[][] = file.map(() => []);
   const slotOf = ({ words }: Access, index: number): number =>
     (words[Math.floor(index / width)] ?? nothing) * width + (index % width);
   for (const { stores, loads, guard } of step.chunks) {
     const memory = new Map<number, T | undefined>();
-    const storing = activeThreads(source, shape, step.stores, guard);
+    const storing = activeThreads(source, plan, step.stores, guard);
     for (const access of stores) {
       for (const thread of storing(access)) {
         vectorBits(step, step.stores, access, thread).forEach((bit, index) => {
@@ -113,7 +113,7 @@ function exchange<T>(plan: RelayoutPlan, step: ExchangeStep, file: File<T>): Fil
         });
       }
     }
-    const loading = activeThreads(target, shape, step.loads, guard);
+    const loading = activeThreads(target, plan, step.loads, guard);
     for (const access of loads) {
       for (const thread of loading(access)) {
         vectorBits(step, step.loads, access, thread).forEach((bit, index) => {

@@ -64,7 +64,13 @@ function placementOf({ sources, needs, results, ...test }: RuleTest): Placement 
   const conversions = needs.flatMap(({ value, layout }): Conversion[] => {
     const source = sources.get(value);
     if (source === undefined) throw new Error("a need of what is no source");
-    const plan = planRelayout(source.layout, layout, source.shape, source.dtype);
+    const plan = planRelayout(
+      source.layout,
+      layout,
+      source.shape,
+      source.dtype,
+      test.oneWarp === true ? 1 : kernel.warps,
+    );
     if (plan === undefined) throw new Error(`no way from ${source.layout.text} to ${layout.text}`);
     return [{ op, value, source: source.layout, target: layout, plan, cost: 0, weight: 1 }];
   });
@@ -136,7 +142,7 @@ export function runRule(test: RuleTest): RuleRun {
   const context = new EmitContext(kernel, () => {
     throw new Error("no regions here");
   });
-  if (test.oneWarp === true) context.scope = { ...context.scope, oneWarp: true };
+  if (test.oneWarp === true) context.scope = { ...context.scope, warps: 1 };
   const given: bigint[] = [];
   const from = slots(context, "given");
   for (const [value, source] of test.sources) {

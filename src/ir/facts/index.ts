@@ -11,7 +11,6 @@ import { applyRule } from "../ops.ts";
 import type { OpRules } from "../ops.ts";
 import { definingOps } from "../rewrite/analysis.ts";
 import type { Size } from "../size.ts";
-import { warpsPerThread } from "../../targets/target.ts";
 import { walkOps, yieldedValues } from "../traverse.ts";
 import { isData } from "../types.ts";
 import { binaryFact, unaryFact } from "./arithmetic.ts";
@@ -122,7 +121,7 @@ export class Facts {
 
   #compute(value: Value, range: Range): Fact {
     const indexed = this.#indices.get(value);
-    if (indexed?.kind === "warps") return this.indexOf(warpsPerThread);
+    if (indexed?.kind === "warps") return this.indexOf(this.#kernel.warps);
     if (indexed?.kind === "loop") return this.#counter(indexed, range);
     const carried = this.#carried.get(value);
     if (carried !== undefined) return this.#byInduction(carried, range);

@@ -19,6 +19,7 @@ import {
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
 import type { Draft, InferContext, InferRules } from "./draft.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
 import { requireBarrierIndex } from "./synchronization.ts";
 import { wgmmaAccumulators } from "./matrix.ts";
 import { requireAccumulator } from "./tiles.ts";
@@ -147,8 +148,18 @@ function requirePending(draft: AnyDraft, pending: number): void {
 
 const accumulatorFormats: readonly DTypeName[] = ["f32", "f16", "i32"];
 
-/** The instruction takes 64 rows and 8 to 256 columns; integers skip odd eights above 32. */
-function checkAccumulator(draft: AnyDraft, dtype: DType, shape: readonly number[]): void {
+/** Each warpgroup takes 64 rows and 8 to 256 columns; integers skip odd eights above 32. */
+function checkAccumulator(
+  draft: AnyDraft,
+  dtype: DType,
+  shape: readonly number[],
+  { warps }: InferContext,
+): void {
+  if (warps < warpsPerGroup)
+    fail(draft, "TW2085", `wgmma takes a warpgroup, and the kernel's threads have ${warps} warps`, {
+      expected: `${warpsPerGroup} warps or more`,
+      found: String(warps),
+    });
   if (!accumulatorFormats.includes(dtype.name))
     fail(draft, "TW2075", `wgmma does not accumulate in ${dtype.name}`, {
       expected: accumulatorFormats.join(", "),
@@ -157,9 +168,10 @@ function checkAccumulator(draft: AnyDraft, dtype: DType, shape: readonly number[
   requireTileShape(draft, shape);
   const [m = 0, n = 0] = shape;
   const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
-  if (shape.length !== 2 || m % 64 !== 0 || n % grain !== 0 || n > 256)
+  const rows = (64 * warps) / warpsPerGroup;
+  if (shape.length !== 2 || m % rows !== 0 || n % grain !== 0 || n > 256)
     fail(draft, "TW2074", `wgmma cannot accumulate a tile of shape ${shapeText(shape)}`, {
-      expected: `[m, n] with m a multiple of 64, n a multiple of ${grain} from 8 to 256`,
+      expected: `[m, n] with m a multiple of ${rows}, n a multiple of ${grain} from 8 to 256`,
       found: shapeText(shape),
       ...(n > 256 && { remedy: "split the columns over several accumulators of at most 256" }),
     });
@@ -231,9 +243,9 @@ export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {
 
   proxy_fence: () => [],
 
-  accumulator(draft) {
+  accumulator(draft, context) {
     const { dtype, shape } = draft.attributes;
-    checkAccumulator(draft, dtype, shape);
+    checkAccumulator(draft, dtype, shape, context);
     if (draft.operands.initial !== undefined) {
       const initial = tileOperand(draft, "the initial value", draft.operands.initial);
       requireAccumulator(draft, tileType(dtype, shape), initial);

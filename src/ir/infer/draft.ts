@@ -14,7 +14,7 @@ export interface Draft<K extends OpKind = OpKind> {
 }
 
 /** What an op may refer to by name. */
-export type InferContext = Pick<Kernel, "grid" | "threads" | "dimensions">;
+export type InferContext = Pick<Kernel, "grid" | "threads" | "warps" | "dimensions">;
 
 /** One rule a kind: checks the draft and gives the types of its results. */
 export type InferRules<K extends OpKind = OpKind> = {

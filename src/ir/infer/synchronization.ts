@@ -1,4 +1,5 @@
 /** Inference for ops by which program threads and blocks order themselves. */
+import { warpsPerGroup } from "../../targets/target.ts";
 import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import type { synchronizationOps } from "../ops/synchronization.ts";
@@ -80,7 +81,17 @@ export const synchronizationRules: InferRules<keyof typeof synchronizationOps> =
   cluster_arrive: () => [],
   cluster_wait: () => [],
 
-  set_registers(draft) {
+  set_registers(draft, { warps }) {
+    if (warps < warpsPerGroup)
+      fail(
+        draft,
+        "TW2085",
+        `all warps of a warpgroup keep as many registers, and threads have ${warps}`,
+        {
+          expected: `${warpsPerGroup} warps or more`,
+          found: String(warps),
+        },
+      );
     const { count } = draft.attributes;
     if (!Number.isInteger(count) || count % 8 !== 0 || count < 24 || count > 256)
       fail(draft, "TW2084", `a lane cannot keep ${count} registers`, {

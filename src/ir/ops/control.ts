@@ -74,7 +74,7 @@ export const controlOps = defineOps({
   },
   warps: {
     summary:
-      "Each of the four warps runs the body on its own, with its index; they meet before and after.",
+      "Each warp of the thread runs the body on its own, with its index; they meet before and after.",
     operands: {},
     attributes: {},
     regions: { body: "one" },

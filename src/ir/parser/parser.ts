@@ -21,7 +21,7 @@
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { locationAt, unknownLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { targetNamed, targetNames } from "../../targets/target.ts";
+import { targetNamed, targetNames, warpsPerGroup } from "../../targets/target.ts";
 import { inferResults } from "../infer/index.ts";
 import type { InferContext } from "../infer/index.ts";
 import type {
@@ -79,7 +79,12 @@ class KernelParser {
   readonly #dimensions = new Map<string, Dimension>();
   readonly #layouts = new Map<string, string>();
   readonly #scopes = [new Map<string, Value>()];
-  #context: InferContext = { grid: [], threads: [], dimensions: [] };
+  #context: InferContext = {
+    grid: [],
+    threads: [],
+    warps: warpsPerGroup,
+    dimensions: [],
+  };
   #nextId = 0;
 
   constructor(cursor: Cursor) {
@@ -96,14 +101,17 @@ class KernelParser {
     const grid = cursor.list("[", "]", () => this.#axis());
     cursor.expect("threads");
     const threads = cursor.list("[", "]", () => cursor.expectName("a thread's name"));
+    const warps = cursor.accept("warps")
+      ? cursor.expectInteger("warps of a program thread")
+      : warpsPerGroup;
     const placed = cursor.accept("target") ? this.#placed() : undefined;
     const dimensions = Object.freeze([...this.#dimensions.values()]);
-    this.#context = { grid, threads, dimensions };
+    this.#context = { grid, threads, warps, dimensions };
     const parameters = cursor.list("(", ")", () => this.#kernelParameter());
     const location = parseLocation(cursor);
     const values = Object.freeze(parameters.map(({ value }) => value));
     const body = Object.freeze({ parameters: values, ops: this.#ops() });
-    const kernel = { name, grid, threads, dimensions, parameters, body, location };
+    const kernel = { name, grid, threads, warps, dimensions, parameters, body, location };
     return Object.freeze({ ...kernel, ...(placed && { placed }) });
   }
 

@@ -145,6 +145,20 @@ const mistakes: readonly Mistake[] = [
     expected: "1 to 8, of 128 lanes each",
   },
   {
+    name: "too many program threads of eight warps",
+    code: "TW2217",
+    make: () => verifyHeader({ warps: 8, threads: ["a", "b", "c", "d", "e"] }),
+    message: "k has 5 program threads",
+    expected: "1 to 4, of 256 lanes each",
+  },
+  {
+    name: "three warps",
+    code: "TW2217",
+    make: () => verifyHeader({ warps: 3 }),
+    message: "the program threads of k have 3 warps",
+    expected: "one of 1, 2, 4, 8, 16, 32",
+  },
+  {
     name: "two program threads of one name",
     code: "TW2217",
     make: () => verifyHeader({ threads: ["a", "b", "a"] }),

@@ -1,5 +1,5 @@
 /** Verifies what a kernel declares: grid, clusters, program threads, dimensions and parameters. */
-import { lanesPerThread } from "../../targets/target.ts";
+import { lanesPerWarp, mostThreads, warpCounts } from "../../targets/target.ts";
 import type { Kernel, KernelParameter } from "../node.ts";
 import { dimensionsOf, shapeText, sizeText } from "../size.ts";
 import type { Size } from "../size.ts";
@@ -9,8 +9,6 @@ import { reject } from "./report.ts";
 const mostAxes = 16;
 /** Blocks of a cluster that hardware can be asked for at all; a target may promise fewer. */
 const mostClusterBlocks = 16;
-const mostLanes = 1024;
-const mostThreads = mostLanes / lanesPerThread;
 
 function firstRepeated(names: readonly string[]): string | undefined {
   return names.find((name, position) => names.indexOf(name) !== position);
@@ -56,10 +54,17 @@ function verifyClusters(kernel: Kernel): void {
 }
 
 function verifyThreads(kernel: Kernel): void {
+  const { warps } = kernel;
+  if (!warpCounts.includes(warps))
+    reject(kernel, "TW2217", `the program threads of ${kernel.name} have ${warps} warps`, {
+      expected: `one of ${warpCounts.join(", ")}`,
+      found: String(warps),
+    });
   const count = kernel.threads.length;
-  if (count === 0 || count > mostThreads)
+  const most = mostThreads(warps);
+  if (count === 0 || count > most)
     reject(kernel, "TW2217", `${kernel.name} has ${count} program threads`, {
-      expected: `1 to ${mostThreads}, of ${lanesPerThread} lanes each`,
+      expected: `1 to ${most}, of ${warps * lanesPerWarp} lanes each`,
       found: String(count),
     });
   const repeated = firstRepeated(kernel.threads);

@@ -9,7 +9,7 @@
  *   | 1 copies, 3 others | 128          | 32      | 160       |
  *   | 1 copies, 4 others | 96           | 24      | 112       |
  */
-import { lanesPerThread } from "../../targets/target.ts";
+import { lanesPerWarp, warpsPerGroup } from "../../targets/target.ts";
 
 export interface RegisterShares {
   readonly copy: number;
@@ -19,9 +19,16 @@ export interface RegisterShares {
 const registersPerProcessor = 65536;
 const [fewest, most] = [24, 240];
 
-/** The shares of one copying and `computing` other threads; undefined where they have all they can use. */
-export function registersFor(computing: number): RegisterShares | undefined {
-  const atStart = floor8(registersPerProcessor / (lanesPerThread * (computing + 1)));
+/**
+ * The shares of one copying and `computing` other threads of so many warps; undefined where they have all they can use, and
+ * where threads are less than a warpgroup, whose warps must all have the same.
+ */
+export function registersFor(
+  computing: number,
+  warps: number = warpsPerGroup,
+): RegisterShares | undefined {
+  if (warps < warpsPerGroup) return undefined;
+  const atStart = floor8(registersPerProcessor / (lanesPerWarp * warps * (computing + 1)));
   if (atStart >= most) return undefined;
   const pool = atStart * (computing + 1);
   const copy = Math.max(fewest, 56 - 8 * computing);

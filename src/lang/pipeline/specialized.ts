@@ -56,7 +56,7 @@ export function warpSpecialized(
   const tiles: Tiles = options.tiles ?? new Tiles([]);
   if (!(tiles instanceof Tiles)) wrongKind("tiles", "what tiles(…) gives", tiles, location);
   const plan = planSpecialized(trace, options, tiles, crew.compute.length, location);
-  const registers = options.registers ?? registersFor(crew.compute.length);
+  const registers = options.registers ?? registersFor(crew.compute.length, trace.context.warps);
   scoped(plan.scratch, (objects) => {
     const feeds = plan.feeds.map((each) => new Feed(trace, each, objects, location));
     onThreads(

@@ -19,16 +19,15 @@
  * its warp and its register contribute. One access of a warp then differs from every other by a
  * constant, which permutes the banks: it is enough to look at the first.
  */
-import { lanesPerWarp, threadsPerProgram } from "./bits.ts";
+import { lanesPerWarp } from "./bits.ts";
 import { elementAt, elementTable, padding } from "./elements.ts";
-import { atomExtents, registersPerLane, viewedShape } from "./register-layout.ts";
+import { atomExtents, registersPerLane, shownWarps, viewedShape } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 import { bitReader, viewBits } from "./shared-view.ts";
 import type { SharedView } from "./shared-view.ts";
 
 const banks = 32;
 const bytesPerBank = 4;
-const warps = threadsPerProgram / lanesPerWarp;
 
 /** Cost of moving a whole tile between registers and shared memory. */
 export interface BankUse {
@@ -114,7 +113,7 @@ function linearUse(
   const bytes = Int32Array.from({ length: lanesPerWarp }, (_, lane) => contribution(lane, 0) >> 3);
   if (bytes.some((byte) => byte % vectorBytes !== 0)) return undefined;
   const phases = phasesOf(bytes, vectorBytes);
-  const instructions = (warps * registers) / together;
+  const instructions = (shownWarps(layout) * registers) / together;
   const wavefronts = phases.reduce((sum, words) => sum + wavefrontsOf(words), 0);
   return {
     instructions,
@@ -185,7 +184,7 @@ export function planAccesses(
   const groups = groupRegisters(registers, vector, (register) => bitAt(0, register));
   if (groups === undefined) return undefined;
   const accesses: Access[] = [];
-  for (let warp = 0; warp < warps; warp += 1) {
+  for (let warp = 0; warp < shownWarps(layout); warp += 1) {
     for (const group of groups) {
       const starts = new Int32Array(lanesPerWarp);
       for (let lane = 0; lane < lanesPerWarp; lane += 1) {

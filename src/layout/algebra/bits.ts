@@ -1,7 +1,7 @@
 /**
- * The bits that own coordinates in a register layout. A program thread has 4 warps of 32 lanes; the
- * number of a lane in it, 32 · warp + lane, is its *thread index*, whose seven bits are L0 to L4 and
- * W0, W1. The registers of a lane are numbered from 0; their bits are R0, R1 and so on.
+ * The bits that own coordinates in a register layout. A program thread has 4 warps of 32 lanes, or as many as its kernel
+ * says, 32 at most; the number of a lane in it, 32 · warp + lane, is its *thread index*, whose bits are L0 to L4 and
+ * W0, W1 and so on to W4. The registers of a lane are numbered from 0; their bits are R0, R1 and so on.
  *
  * | bit | number | thread bit |
  * |-----|--------|------------|
@@ -11,15 +11,16 @@
  * | L4  | -5     | 4          |
  * | W0  | -6     | 5          |
  * | W1  | -7     | 6          |
+ * | W4  | -10    | 9          |
  */
 
 export type Bit = number;
 
 export const laneBits = 5;
-export const warpBits = 2;
+/** Warp bits of the largest program thread; a smaller one has only the first of them. */
+export const warpBits = 5;
 export const threadBits = laneBits + warpBits;
 export const lanesPerWarp = 1 << laneBits;
-export const threadsPerProgram = 1 << threadBits;
 
 export function registerBit(index: number): Bit {
   return index;
@@ -51,6 +52,16 @@ export function bitText(bit: Bit): string {
 /** The bits `make(from)` to `make(from + count - 1)`. */
 export function bitRun(make: (index: number) => Bit, from: number, count: number): readonly Bit[] {
   return Array.from({ length: count }, (_, index) => make(from + index));
+}
+
+/** The bits that tell so many warps apart. */
+export function warpRun(warps: number): readonly Bit[] {
+  return bitRun(warpBit, 0, Math.log2(warps));
+}
+
+/** Every bit of the thread index, in a program thread of so many warps. */
+export function laneMask(warps: number): number {
+  return warps * lanesPerWarp - 1;
 }
 
 /** The exponent of a power of two; undefined for anything else. */

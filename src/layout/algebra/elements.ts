@@ -13,15 +13,14 @@
  *
  * L2, L3, L4, W0 and W1 are free there, so each element has 32 holders.
  */
+import { isRegister, laneBits, laneMask, lanesPerWarp, product, threadBit } from "./bits.ts";
 import {
-  isRegister,
-  laneBits,
-  lanesPerWarp,
-  product,
-  threadBit,
-  threadsPerProgram,
-} from "./bits.ts";
-import { atomExtents, copyCounts, registersPerLane, viewedShape } from "./register-layout.ts";
+  atomExtents,
+  copyCounts,
+  registersPerLane,
+  shownWarps,
+  viewedShape,
+} from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
 
 /** One of the places that hold an element. */
@@ -36,19 +35,25 @@ export const padding = -1;
 
 /**
  * Element of every place, row-major number at `thread * registers + register`; `padding` where there
- * is none. Of a splat, the places show element 0, which stands for all.
+ * is none. Of a splat, the places show element 0, which stands for all. The table has a warpgroup's threads, or those of as
+ * many warps as the layout names, unless the number is given.
  */
-export function elementTable(layout: RegisterLayout, shape: readonly number[]): Int32Array {
-  if (layout.kind === "splat") return new Int32Array(threadsPerProgram);
+export function elementTable(
+  layout: RegisterLayout,
+  shape: readonly number[],
+  warps = shownWarps(layout),
+): Int32Array {
+  const threads = warps * lanesPerWarp;
+  if (layout.kind === "splat") return new Int32Array(threads);
   const registers = registersPerLane(layout, shape);
-  const table = new Int32Array(threadsPerProgram * registers);
+  const table = new Int32Array(threads * registers);
   const viewed = viewedShape(layout, shape);
-  const parts = coordinateParts(layout, shape);
+  const parts = coordinateParts(layout, shape, warps);
   let stride = product(viewed);
   viewed.forEach((extent, axis) => {
     stride /= extent;
     const { ofThread, ofRegister } = parts[axis] as CoordinateParts;
-    for (let thread = 0, place = 0; thread < threadsPerProgram; thread += 1) {
+    for (let thread = 0, place = 0; thread < threads; thread += 1) {
       const start = ofThread[thread] as number;
       for (let register = 0; register < registers; register += 1, place += 1) {
         const coordinate = start + (ofRegister[register] as number);
@@ -71,6 +76,7 @@ export interface CoordinateParts {
 export function coordinateParts(
   layout: DistributedLayout,
   shape: readonly number[],
+  warps = shownWarps(layout),
 ): readonly CoordinateParts[] {
   const extents = atomExtents(layout, shape);
   const copies = copyCounts(layout, shape);
@@ -81,7 +87,7 @@ export function coordinateParts(
     const count = copies[axis] ?? 1;
     later /= count;
     const bits = axis < leading ? [] : (layout.axes[axis - leading] ?? []);
-    const ofThread = new Int32Array(threadsPerProgram);
+    const ofThread = new Int32Array(warps * lanesPerWarp);
     const ofRegister = new Int32Array(registers);
     for (let register = 0; register < registers; register += 1)
       ofRegister[register] = (Math.floor(register / later) % count) * extent;
@@ -137,9 +143,9 @@ export function holders(
   const registers = registersPerLane(layout, shape);
   const register = place % registers;
   const thread = Math.floor(place / registers);
-  const free = layout.kind === "splat" ? threadsPerProgram - 1 : layout.replicated;
+  const free = layout.kind === "splat" ? laneMask(shownWarps(layout)) : layout.replicated;
   const found: Holder[] = [];
-  for (let other = 0; other < threadsPerProgram; other += 1) {
+  for (let other = 0; other <= laneMask(shownWarps(layout)); other += 1) {
     if ((other & ~free) !== thread) continue;
     found.push({ warp: other >> laneBits, lane: other % lanesPerWarp, register });
   }
@@ -209,7 +215,8 @@ export function samePlaces(
   shape: readonly number[],
 ): boolean {
   if (left.kind === "splat" || right.kind === "splat") return left.kind === right.kind;
-  const ours = elementTable(left, shape);
-  const theirs = elementTable(right, shape);
+  const warps = Math.max(shownWarps(left), shownWarps(right));
+  const ours = elementTable(left, shape, warps);
+  const theirs = elementTable(right, shape, warps);
   return ours.length === theirs.length && ours.every((element, place) => element === theirs[place]);
 }

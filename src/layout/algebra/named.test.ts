@@ -170,7 +170,7 @@ describe("mma.sync", () => {
     expect(replication(mmaFragment("left", 16, grid))).toBe(2);
     for (const warps of [
       { rows: 3, columns: 1 },
-      { rows: 4, columns: 2 },
+      { rows: 16, columns: 4 },
     ])
       expect(codeOf(() => mmaFragment("left", 16, warps))).toBe("TW6005");
     for (const bits of [24, 64, 2]) expect(codeOf(() => mmaFragment("left", bits))).toBe("TW6005");

@@ -25,7 +25,17 @@
  * exchange, narrow weights are loaded in `wgmma` itself, two neighbours at a time.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { bitRun, exponentOf, laneBit, laneBits, registerBit, warpBit, warpBits } from "./bits.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
+import {
+  bitRun,
+  exponentOf,
+  laneBit,
+  laneBits,
+  registerBit,
+  warpBit,
+  warpBits,
+  warpRun,
+} from "./bits.ts";
 import type { Bit } from "./bits.ts";
 import { axesLayout, flatLayout, splat } from "./register-layout.ts";
 import type { DistributedLayout, RegisterLayout } from "./register-layout.ts";
@@ -75,8 +85,19 @@ function requireExponent(value: number, what: string, most: number): number {
   return exponent;
 }
 
+/** Warpgroups one below the other, each with a layout of wgmma's: their bits are those of the rows above. */
+function stacked(layout: DistributedLayout, warps: number): DistributedLayout {
+  const [rows = [], columns = []] = layout.axes;
+  return axesLayout([[...rows, ...warpRun(warps).slice(warpRun(warpsPerGroup).length)], columns]);
+}
+
+/** The accumulator of wgmma in a program thread of so many warps, each warpgroup of which makes 64 rows. */
+export function wgmmaAccumulator(warps: number): DistributedLayout {
+  return stacked(namedLayouts.wgmma, warps);
+}
+
 /** The left operand of wgmma in registers, for elements of so many bits. */
-export function wgmmaLeft(bits: number): DistributedLayout {
+export function wgmmaLeft(bits: number, warps = warpsPerGroup): DistributedLayout {
   const layouts: { readonly [bits: number]: DistributedLayout } = {
     8: namedLayouts.wgmmaLeft8,
     16: namedLayouts.wgmma,
@@ -85,7 +106,7 @@ export function wgmmaLeft(bits: number): DistributedLayout {
   const layout = layouts[bits];
   if (layout === undefined)
     throw fragmentError(`wgmma has no left operand of ${bits} bits`, "8, 16 or 32 bits");
-  return layout;
+  return stacked(layout, warps);
 }
 
 /**
@@ -106,7 +127,7 @@ export function tcgen05Collective(columns: number): DistributedLayout {
   ]);
 }
 
-/** How warps share the rows and columns of a product; 4 in all, or fewer, which then hold copies. */
+/** How warps share the rows and columns of a product; if not all of them do, the others hold copies. */
 export interface WarpGrid {
   readonly rows: number;
   readonly columns: number;
@@ -156,12 +177,12 @@ export function mmaFragment(
 }
 
 /** Runs of `vector` neighbours over all lanes and warps, by the number of the element. */
-export function stridedLayout(vector: number): DistributedLayout {
+export function stridedLayout(vector: number, warps = warpsPerGroup): DistributedLayout {
   const exponent = requireExponent(vector, "neighbours", 10);
   return flatLayout([
     ...bitRun(registerBit, 0, exponent),
     ...bitRun(laneBit, 0, laneBits),
-    ...bitRun(warpBit, 0, warpBits),
+    ...warpRun(warps),
   ]);
 }
 
@@ -203,7 +224,11 @@ export function blockedLayout({ vector, lanes, warps }: Blocking): DistributedLa
  * a vector each, then rows; warps over what remains, from the first axis. No lane overhangs unless the
  * last axis has an odd number of vectors, eight or more; then a few lanes idle.
  */
-export function coalescedLayout(shape: readonly number[], vector: number): DistributedLayout {
+export function coalescedLayout(
+  shape: readonly number[],
+  vector: number,
+  warpCount = warpsPerGroup,
+): DistributedLayout {
   const rank = shape.length;
   const units = shape.map((extent, axis) =>
     axis === rank - 1 ? Math.ceil(extent / vector) : extent,
@@ -216,7 +241,7 @@ export function coalescedLayout(shape: readonly number[], vector: number): Distr
     lanes[axis] = count;
     free /= count;
   }
-  let idle = 1 << warpBits;
+  let idle = warpCount;
   for (let axis = 0; axis < rank; axis += 1) {
     const left = Math.ceil((units[axis] ?? 1) / (lanes[axis] ?? 1));
     const count = Math.min(idle, sharesOf(left));

@@ -60,7 +60,7 @@ describe("canonical text", () => {
         codeOf(() => parseLayout(text)),
         text,
       ).toBe("TW6001");
-    for (const text of ["(L0 L0)", "(R1 | R1)", "(L5)", "(W2)", "flat(W0 W0)"])
+    for (const text of ["(L0 L0)", "(R1 | R1)", "(L5)", "(W5)", "flat(W0 W0)"])
       expect(
         codeOf(() => parseLayout(text)),
         text,

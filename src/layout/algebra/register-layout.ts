@@ -3,7 +3,7 @@
  *
  * Every layout the hardware knows is a permutation of index bits. A layout therefore lists, for each
  * axis of the tile, who owns the bits of the coordinate, least significant first: a bit of the register
- * number (R0, R1 …), of the lane (L0 … L4) or of the warp (W0, W1). The accumulator of `wgmma` is
+ * number (R0, R1 …), of the lane (L0 … L4) or of the warp (W0, W1 …). The accumulator of `wgmma` is
  *
  *   (L2 L3 L4 R1 W0 W1 | R0 L0 L1)
  *
@@ -47,7 +47,17 @@
  * others the canonical form counts.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { bitText, isRegister, laneBits, product, threadBit, threadBits, warpBits } from "./bits.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
+import {
+  bitText,
+  isRegister,
+  laneBits,
+  laneMask,
+  product,
+  threadBit,
+  threadBits,
+  warpBits,
+} from "./bits.ts";
 import type { Bit } from "./bits.ts";
 
 /** Spreads elements over lanes and registers. */
@@ -60,8 +70,10 @@ export interface DistributedLayout {
   readonly text: string;
   /** Registers that one atom takes. */
   readonly atomRegisters: number;
-  /** Thread bits that own nothing, as a mask of the thread index. */
+  /** Thread bits that own nothing, as a mask of the thread index, those that only larger program threads have included. */
   readonly replicated: number;
+  /** The fewest warps that have all the bits of the layout. */
+  readonly warps: number;
 }
 
 /** One number for the whole tile. */
@@ -102,8 +114,13 @@ function build(kind: "axes" | "flat", axes: readonly (readonly Bit[])[]): Distri
     axes: Object.freeze(canonical.map((axis) => Object.freeze(axis))),
     text: `${kind === "flat" ? "flat" : ""}(${inside})`,
     atomRegisters: 1 << (bits.length - owned.length),
+    warps: warpsNamed(owned),
     replicated: owned.reduce((mask, bit) => mask & ~(1 << threadBit(bit)), allThreads),
   });
+}
+
+function warpsNamed(bits: readonly Bit[]): number {
+  return bits.reduce((most, bit) => Math.max(most, 2 ** (threadBit(bit) - laneBits + 1)), 1);
 }
 
 function checkOwners(bits: readonly Bit[]): void {
@@ -180,10 +197,16 @@ export function registersPerLane(layout: RegisterLayout, shape: readonly number[
   return layout.atomRegisters * product(copyCounts(layout, shape));
 }
 
-/** How many lanes hold each element. */
-export function replication(layout: RegisterLayout): number {
-  if (layout.kind === "splat") return 1 << threadBits;
+/** The warps of a program thread that such a layout is shown for: a warpgroup, or as many as it names. */
+export function shownWarps(layout: RegisterLayout): number {
+  return layout.kind === "splat" ? warpsPerGroup : Math.max(warpsPerGroup, layout.warps);
+}
+
+/** How many lanes hold each element, in a program thread of so many warps. */
+export function replication(layout: RegisterLayout, warps = shownWarps(layout)): number {
+  const lanes = laneMask(warps);
+  if (layout.kind === "splat") return lanes + 1;
   let count = 1;
-  for (let mask = layout.replicated; mask > 0; mask &= mask - 1) count *= 2;
+  for (let mask = layout.replicated & lanes; mask > 0; mask &= mask - 1) count *= 2;
   return count;
 }

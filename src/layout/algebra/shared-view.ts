@@ -168,6 +168,11 @@ export interface TiledAxis {
   readonly jump: number;
 }
 
+/** Bytes from the view's first element to element `index` of an axis, before the swizzle. */
+export function bytesAlong({ inner, step, jump }: TiledAxis, index: number): number {
+  return Math.floor(index / inner) * jump + (index % inner) * step;
+}
+
 export interface TiledAxes {
   /** The byte where the view begins, before the swizzle. */
   readonly start: number;

@@ -25,7 +25,7 @@ import type { DistributedLayout } from "./register-layout.ts";
 export type TiledAxis = number | { readonly replicate: number };
 
 export interface Dealing {
-  /** Axes over the warps, major first; four in all. */
+  /** Axes over the warps, major first; four in all, or as many as the program thread has. */
   readonly warps: readonly TiledAxis[];
   /** Axes over the lanes, major first; 32 in all. */
   readonly lanes: readonly TiledAxis[];
@@ -88,18 +88,23 @@ function dealPieces(pieces: readonly Piece[], dealing: Dealing): readonly (reado
     owners[index] = bitRun(make, next, piece.bits);
     return next + piece.bits;
   };
-  const dealThreads = (axes: readonly TiledAxis[], make: (index: number) => Bit, limit: number) => {
+  const dealThreads = (axes: readonly TiledAxis[], make: (index: number) => Bit) => {
     let next = 0;
     for (const axis of axes.toReversed())
       next = typeof axis === "number" ? deal(axis, make, next) : next + replicaBits(axis.replicate);
-    if (next !== limit) throw tilingError(`${2 ** next} are dealt where there are ${2 ** limit}`);
+    return next;
   };
-  dealThreads(dealing.warps, warpBit, warpBits);
-  dealThreads(dealing.lanes, laneBit, laneBits);
+  requireDealt(dealThreads(dealing.warps, warpBit), 2, warpBits);
+  requireDealt(dealThreads(dealing.lanes, laneBit), laneBits, laneBits);
   let registers = deal(dealing.vector, registerBit, 0);
   for (let axis = -1; axis >= -pieces.length; axis -= 1)
     if (owners[pieces.length + axis] === undefined) registers = deal(axis, registerBit, registers);
   return owners.map((bits) => bits ?? []);
+}
+
+function requireDealt(bits: number, least: number, most: number): void {
+  if (bits >= least && bits <= most) return;
+  throw tilingError(`${2 ** bits} are dealt where there are ${2 ** least}`);
 }
 
 function replicaBits(count: number): number {

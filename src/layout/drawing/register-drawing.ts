@@ -13,11 +13,11 @@
  * lanes are outlined.
  */
 import { coordinatesOf } from "../../formats/shape.ts";
-import { product, threadsPerProgram } from "../algebra/bits.ts";
+import { lanesPerWarp, product } from "../algebra/bits.ts";
 import { elementTable, holders, padding } from "../algebra/elements.ts";
 import type { Holder } from "../algebra/elements.ts";
 import { layoutName } from "../algebra/named.ts";
-import { registersPerLane, replication } from "../algebra/register-layout.ts";
+import { registersPerLane, replication, shownWarps } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import {
   gridPanel,
@@ -80,8 +80,9 @@ export function changedElements(
   shape: readonly number[],
 ): ReadonlySet<number> {
   const elements = product(shape);
-  const held = heldElements(before, shape);
-  const needed = heldElements(after, shape);
+  const warps = Math.max(shownWarps(before), shownWarps(after));
+  const held = heldElements(before, shape, warps);
+  const needed = heldElements(after, shape, warps);
   const changed = new Set<number>();
   needed.forEach((isNeeded, place) => {
     if (isNeeded === 1 && held[place] === 0) changed.add(place % elements);
@@ -90,12 +91,12 @@ export function changedElements(
 }
 
 /** Whether a thread holds an element, at thread · elements + element. */
-function heldElements(layout: RegisterLayout, shape: readonly number[]): Uint8Array {
+function heldElements(layout: RegisterLayout, shape: readonly number[], warps: number): Uint8Array {
   const elements = product(shape);
-  const held = new Uint8Array(threadsPerProgram * elements);
+  const held = new Uint8Array(warps * lanesPerWarp * elements);
   if (layout.kind === "splat") return held.fill(1);
   const registers = registersPerLane(layout, shape);
-  elementTable(layout, shape).forEach((element, place) => {
+  elementTable(layout, shape, warps).forEach((element, place) => {
     if (element !== padding) held[Math.floor(place / registers) * elements + element] = 1;
   });
   return held;

@@ -110,7 +110,7 @@ describe("shared memory: one instruction stands for all", () => {
   ] as const)("%s", (_, shape, make) => {
     const window = sharedWindow(shape, make);
     const accesses = new SharedAccesses(window);
-    const extent = { shape: window.shape, bits: 16, oneWarp: false };
+    const extent = { shape: window.shape, bits: 16, warps: 4 };
     const whole = window.shape[0] === 64 ? [namedLayouts.wgmma] : [];
     const registers = [...memoryLayouts(extent, 1), ...memoryLayouts(extent, 0), ...whole];
     for (const layout of registers) {

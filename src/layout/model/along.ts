@@ -17,7 +17,7 @@
  * neighbours, those before and behind them are taken together; elsewhere there is no answer, and ops
  * that must have one convert their tiles first (`layoutAlong`).
  */
-import { bitRun, laneBit, laneBits, product, warpBit, warpBits } from "../algebra/bits.ts";
+import { bitRun, laneBit, laneBits, product, warpRun } from "../algebra/bits.ts";
 import { expand } from "../algebra/expansion.ts";
 import type { Digit, Expansion } from "../algebra/expansion.ts";
 import { axesLayout } from "../algebra/register-layout.ts";
@@ -109,18 +109,17 @@ export function layoutAlong(
   layout: DistributedLayout,
   shape: readonly number[],
   axis: number,
-  oneWarp: boolean,
+  warps: number,
 ): DistributedLayout {
   const along = digitsAlong(layout, shape, [axis]);
   const regular = along?.axes.every((own) =>
     (along.expansion.axes[own] ?? []).slice(0, -1).every(({ radix }) => radix === 2),
   );
-  return regular === true ? layout : workingLayout(shape, oneWarp);
+  return regular === true ? layout : workingLayout(shape, warps);
 }
 
-function workingLayout(shape: readonly number[], oneWarp: boolean): DistributedLayout {
-  const lanes = bitRun(laneBit, 0, laneBits);
-  const free = oneWarp ? [...lanes] : [...lanes, ...bitRun(warpBit, 0, warpBits)];
+function workingLayout(shape: readonly number[], warps: number): DistributedLayout {
+  const free = [...bitRun(laneBit, 0, laneBits), ...warpRun(warps)];
   const owners = shape.toReversed().map((extent) => {
     const bits = Math.ceil(Math.log2(Math.max(1, extent)));
     return free.splice(0, bits);

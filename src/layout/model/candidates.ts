@@ -16,31 +16,23 @@ import { blockedLayout, coalescedLayout, stridedLayout } from "../algebra/named.
 import { transposeLayout } from "../algebra/operations.ts";
 import { axesLayout, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import {
-  bitRun,
-  exponentOf,
-  isRegister,
-  laneBit,
-  laneBits,
-  warpBit,
-  warpBits,
-} from "../algebra/bits.ts";
+import { bitRun, exponentOf, laneBit, laneBits, warpRun } from "../algebra/bits.ts";
 import { sharedLayout, sharedProblem } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 
 type Shape = readonly number[];
 
-/** Where a register layout is wanted: all four warps, or one that works alone. */
+/** Where a register layout is wanted: over the warps of a program thread, or over one that works alone. */
 export interface Extent {
   readonly shape: Shape;
   readonly bits: number;
-  readonly oneWarp: boolean;
+  readonly warps: number;
 }
 
 const widestBytes = 16;
 
 /** Layouts for access to memory whose neighbours lie along `axis`. */
-export function memoryLayouts({ shape, bits, oneWarp }: Extent, axis: number): RegisterLayout[] {
+export function memoryLayouts({ shape, bits, warps }: Extent, axis: number): RegisterLayout[] {
   const last = shape.length - 1;
   const permutation = shape.map((_, position) => position);
   permutation[axis] = last;
@@ -48,12 +40,12 @@ export function memoryLayouts({ shape, bits, oneWarp }: Extent, axis: number): R
   const seen = permutation.map((position) => shape[position] ?? 1);
   const layouts: RegisterLayout[] = [];
   for (let vector = widestVector(seen, bits); vector >= 1; vector /= 2) {
-    const rows = coalescedLayout(seen, vector);
-    const own = oneWarp ? withoutWarps(seen, vector) : rows;
+    const own = warps === 1 ? withoutWarps(seen, vector) : coalescedLayout(seen, vector, warps);
     const layout = axis === last ? own : transposeLayout(own, seen, permutation);
     if (layout !== undefined) layouts.push(layout);
     const wide = vector === 1 || vector === widestVector(seen, bits);
-    if (axis === last && shape.length > 1 && wide && !oneWarp) layouts.push(stridedLayout(vector));
+    if (axis === last && shape.length > 1 && wide && warps > 1)
+      layouts.push(stridedLayout(vector, warps));
   }
   return layouts;
 }
@@ -79,22 +71,20 @@ function withoutWarps(shape: Shape, vector: number): RegisterLayout {
 }
 
 /** Layouts that spread one axis alone, or nothing: what is left when nothing else will do. */
-export function simpleLayouts({ shape, oneWarp }: Extent): RegisterLayout[] {
+export function simpleLayouts({ shape, warps }: Extent): RegisterLayout[] {
   const layouts: RegisterLayout[] = shape.toReversed().map((extent, index) => {
     const axis = shape.length - 1 - index;
     const bits = Math.min(laneBits, exponentOf(extent & -extent) ?? 0);
     const rest = (extent & -extent) >> bits;
-    const warps = oneWarp ? 0 : Math.min(warpBits, exponentOf(rest) ?? 0);
-    const owners = [...bitRun(laneBit, 0, bits), ...bitRun(warpBit, 0, warps)];
+    const owners = [...bitRun(laneBit, 0, bits), ...warpRun(Math.min(warps, rest))];
     return axesLayout(shape.map((_, other) => (other === axis ? owners : [])));
   });
   return [...layouts, replicatedLayout];
 }
 
-/** Whether the layout has every warp hold the whole tile, as warps that work alone do. */
-export function sparesWarps(layout: RegisterLayout): boolean {
-  if (layout.kind === "splat") return true;
-  return layout.axes.flat().every((bit) => isRegister(bit) || bit > warpBit(0));
+/** Whether so many warps have all the bits that the layout names. */
+export function fitsWarps(layout: RegisterLayout, warps: number): boolean {
+  return layout.kind === "splat" || layout.warps <= warps;
 }
 
 const swizzleWidths = [128, 64, 32] as const;

@@ -13,7 +13,7 @@ const order = ["none", "registers", "shuffle", "shared"] as const;
 
 function candidates(shape: readonly number[], bits: number): readonly RegisterLayout[] {
   const functions = new Functions();
-  const extent = { shape, bits, oneWarp: false };
+  const extent = { shape, bits, warps: 4 };
   const all = [
     ...memoryLayouts(extent, shape.length - 1),
     ...memoryLayouts(extent, 0),

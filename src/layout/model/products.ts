@@ -18,10 +18,13 @@ import { countUses } from "../../ir/rewrite/analysis.ts";
 import { traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import type { TileType } from "../../ir/types.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import type { WarpGrid } from "../algebra/named.ts";
 import { wgmmaProblem } from "../algebra/shared-legality.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { bytesAlong, tiledAxes } from "../algebra/shared-view.ts";
+import type { SharedView } from "../algebra/shared-view.ts";
 import type { SharedWindow, Windows } from "./windows.ts";
 
 export type Product = { readonly reason: string } & (
@@ -46,11 +49,12 @@ export function operandProblem(
   window: SharedWindow,
   layout: SharedLayout,
   side: keyof typeof operandAxes,
+  warps: number,
 ): string | undefined {
   const known = problems.get(window) ?? new Map<string, string | undefined>();
   problems.set(window, known);
-  const key = `${side} ${layout.text}`;
-  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side));
+  const key = `${side} ${layout.text} ${warps}`;
+  if (!known.has(key)) known.set(key, findOperandProblem(window, layout, side, warps));
   return known.get(key);
 }
 
@@ -58,12 +62,40 @@ function findOperandProblem(
   window: SharedWindow,
   layout: SharedLayout,
   side: keyof typeof operandAxes,
+  warps: number,
 ): string | undefined {
   const views = window.views(layout);
   if (views === undefined) return "the window is reshaped across what is stored apart";
   const axes = operandAxes[side];
-  const count = side === "left" ? 64 : (window.shape[axes.mn] ?? 1);
-  return views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
+  const count = side === "left" ? slabRows : (window.shape[axes.mn] ?? 1);
+  const own = views.map((view) => wgmmaProblem(view, { ...axes, count })).find((each) => each);
+  if (own !== undefined || side === "right") return own;
+  return views.every((view) => groupOffsets(view, warps) !== undefined)
+    ? undefined
+    : "the rows of its warpgroups do not lie equally far apart";
+}
+
+/** Rows of one wgmma instruction. */
+export const slabRows = 64;
+
+/**
+ * Bytes by which each bit of the warpgroup's number moves the rows of the left operand that it reads; undefined where they do
+ * not add up. Slabs of 64 rows go to the warpgroups in turn.
+ */
+export function groupOffsets(view: SharedView, warps: number): readonly number[] | undefined {
+  const { mn } = operandAxes.left;
+  const axis = tiledAxes(view)?.axes[mn];
+  if (axis === undefined) return undefined;
+  const groups = warps / warpsPerGroup;
+  const slabs = (view.shape[mn] ?? 0) / slabRows;
+  const start = (slab: number): number => bytesAlong(axis, slab * slabRows);
+  const parts = Array.from({ length: Math.log2(groups) }, (_, bit) => start(2 ** bit));
+  for (let slab = 0; slab < slabs; slab += 1) {
+    const group = slab % groups;
+    const moved = parts.reduce((sum, part, bit) => sum + ((group >> bit) & 1) * part, 0);
+    if (start(slab) !== start(slab - group) + moved) return undefined;
+  }
+  return parts;
 }
 
 export class Products {
@@ -88,7 +120,7 @@ export class Products {
     this.#target = details.target;
     this.#choices = details.choices;
     this.#uses = countUses(kernel.body);
-    this.#visit(kernel.body, false, details.refused);
+    this.#visit(kernel.body, kernel.warps, details.refused);
   }
 
   of(op: Op<"dot">): Product {
@@ -102,29 +134,29 @@ export class Products {
     return this.#elided.has(value);
   }
 
-  #visit(region: Region, oneWarp: boolean, refused: ReadonlyMap<Op<"dot">, string>): void {
+  #visit(region: Region, warps: number, refused: ReadonlyMap<Op<"dot">, string>): void {
     const fresh = new Map<Value, Op<"load">>();
     for (const op of region.ops) {
-      if (op.kind === "dot") this.#choose(op, fresh, oneWarp, refused.get(op));
+      if (op.kind === "dot") this.#choose(op, fresh, warps, refused.get(op));
       if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
       const { may } = traitsOf(op);
       if (may !== "anything" && may !== "drop") fresh.clear();
       for (const inner of regionList(op))
-        this.#visit(inner, oneWarp || op.kind === "warps", refused);
+        this.#visit(inner, op.kind === "warps" ? 1 : warps, refused);
     }
   }
 
   #choose(
     op: Op<"dot">,
     fresh: ReadonlyMap<Value, Op<"load">>,
-    oneWarp: boolean,
+    warps: number,
     refusal: string | undefined,
   ): void {
     const { left, right } = op.operands;
-    const why = oneWarp ? "a warp works alone" : (refusal ?? wgmmaShapeProblem(op, this.#target));
-    const rightProblem = this.#loadProblem(right, "right", fresh);
+    const why = refusal ?? wgmmaShapeProblem(op, this.#target, warps);
+    const rightProblem = this.#loadProblem(right, "right", fresh, warps);
     if (why === undefined && rightProblem === undefined) {
-      const shared = this.#loadProblem(left, "left", fresh) === undefined;
+      const shared = this.#loadProblem(left, "left", fresh, warps) === undefined;
       this.#elided.add(right);
       if (shared) this.#elided.add(left);
       this.#products.set(op, {
@@ -142,7 +174,7 @@ export class Products {
     this.#products.set(
       op,
       notMma === undefined
-        ? { instruction: "mma.sync", warps: warpGrid(op, oneWarp), reason }
+        ? { instruction: "mma.sync", warps: warpGrid(op, warps), reason }
         : { instruction: "fma", reason: `${reason}; no mma.sync: ${notMma}` },
     );
   }
@@ -152,6 +184,7 @@ export class Products {
     value: Value,
     side: "left" | "right",
     fresh: ReadonlyMap<Value, Op<"load">>,
+    warps: number,
   ): string | undefined {
     const definition = this.#windows.definitions.get(value);
     if (definition?.kind !== "load") return "is computed in registers";
@@ -159,7 +192,9 @@ export class Products {
     if (window.space !== "smem") return "is not loaded from shared memory";
     if (!fresh.has(value)) return "may have been overwritten since it was loaded";
     if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
-    const found = this.#choices(window.root).map((layout) => operandProblem(window, layout, side));
+    const found = this.#choices(window.root).map((layout) =>
+      operandProblem(window, layout, side, warps),
+    );
     return found.includes(undefined)
       ? undefined
       : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
@@ -172,8 +207,13 @@ function isWhole({ operands: { indices, where, fill } }: Op<"load">): boolean {
 }
 
 /** Why wgmma cannot make a product of these shapes and formats. */
-export function wgmmaShapeProblem(op: Op<"dot">, target: Target): string | undefined {
+export function wgmmaShapeProblem(
+  op: Op<"dot">,
+  target: Target,
+  warps: number,
+): string | undefined {
   if (!target.features.includes("wgmma")) return `${target.name} does not have it`;
+  if (warps < warpsPerGroup) return warpgroupProblem(warps);
   const [left, right] = [matrixOf(op.operands.left), matrixOf(op.operands.right)];
   const { dtype, precision } = op.attributes;
   if (precision !== "native") return `it does not round f32 (precision ${precision})`;
@@ -182,10 +222,21 @@ export function wgmmaShapeProblem(op: Op<"dot">, target: Target): string | undef
   const [m = 0, k = 0] = left.shape;
   const n = right.shape[1] ?? 0;
   const grain = dtype.name === "i32" && n > 32 ? 16 : 8;
-  if (m % 64 !== 0) return `${m} rows are no multiple of 64`;
+  const rows = wgmmaRows(warps);
+  if (m % rows !== 0) return `${m} rows are no multiple of ${rows}`;
   if (n % grain !== 0 || n > 256) return `${n} columns are no multiple of ${grain} up to 256`;
   const depth = 256 / left.dtype.bits;
   return k % depth === 0 ? undefined : `a depth of ${k} is no multiple of ${depth}`;
+}
+
+/** Rows that the warpgroups of a program thread make together, one below the other. */
+export function wgmmaRows(warps: number): number {
+  return (slabRows * warps) / warpsPerGroup;
+}
+
+/** What is said of fewer warps than wgmma takes together. */
+export function warpgroupProblem(warps: number): string {
+  return warps === 1 ? "a warp works alone" : `${warps} warps are no warpgroup`;
 }
 
 /** The type of a factor: a tile's, or that of the window it is read from. */
@@ -224,13 +275,18 @@ export function mmaProblem(op: Op<"dot">): string | undefined {
   return undefined;
 }
 
-/** Warps one below the other as far as there are rows, the others side by side. */
-function warpGrid(op: Op<"dot">, oneWarp: boolean): WarpGrid {
-  if (oneWarp) return { rows: 1, columns: 1 };
+/** Up to four warps one below the other as far as there are rows, the others side by side. */
+function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
   const m = tileOf(op.operands.left).shape[0] ?? 0;
   const n = tileOf(op.operands.right).shape[1] ?? 0;
-  const rows = m % 64 === 0 ? 4 : m % 32 === 0 ? 2 : 1;
-  const most = 4 / rows;
-  const columns = n % (8 * most) === 0 ? most : n % 16 === 0 && most > 1 ? 2 : 1;
+  // Four rows of warps read the right operand often enough; more of them only where columns do not use all.
+  const first = Math.min(warps, warpsPerGroup, exactShares(m / 16));
+  const columns = Math.min(warps / first, exactShares(n / 8));
+  const rows = Math.min(warps / columns, exactShares(m / 16));
   return { rows, columns };
+}
+
+/** The greatest power of two that divides a number. */
+function exactShares(units: number): number {
+  return units & -units;
 }

@@ -1,6 +1,6 @@
 /**
  * Which ops need scratch, and how many agents run each of them side by side: the program threads of the
- * innermost `on_threads` around it, or all of the kernel's, and four warps for each inside `warps`.
+ * innermost `on_threads` around it, or all of the kernel's, and each of their warps inside `warps`.
  *
  *   | op is in                        | agents | scratch lies in                                   |
  *   |---------------------------------|--------|---------------------------------------------------|
@@ -13,7 +13,6 @@
 import type { AnyOp, Kernel, Region } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { regionList } from "../../ir/traverse.ts";
-import { warpBits } from "../algebra/bits.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { scratchBytes } from "../relayout/steps.ts";
 import type { RelayoutPlan } from "../relayout/steps.ts";
@@ -68,13 +67,12 @@ export function collectScratch(request: ScratchRequest): readonly ScratchArea[] 
   const areas: GrowingArea[] = [];
   const together = new Map<AnyOp | undefined, GrowingArea>();
   const visit = (op: AnyOp, { threads, branch, warps }: Surroundings): void => {
-    const oneWarp = warps !== undefined;
     const layout = needs.get(op)?.[0]?.layout;
     const used = op.results.some((result) => uses.has(result));
-    const own = scratchOf({ op, layout, oneWarp, used });
+    const own = scratchOf({ op, layout, warps: warps === undefined ? kernel.warps : 1, used });
     const bytes = Math.max(own, ...(plans.get(op) ?? []).map(scratchBytes));
     if (bytes === 0) return;
-    const agents = threads * (oneWarp ? 1 << warpBits : 1);
+    const agents = threads * (warps === undefined ? 1 : kernel.warps);
     const alone = agents === 1;
     // Warps of several threads do not meet those of others at the beginning and end of `warps`.
     const region = threads === 1 ? warps : branch;

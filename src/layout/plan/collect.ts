@@ -13,7 +13,7 @@
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { fitsShape } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { memoryLayouts, simpleLayouts, sparesWarps } from "../model/candidates.ts";
+import { memoryLayouts, simpleLayouts, fitsWarps } from "../model/candidates.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
 import type { LayoutContext } from "../rules/context.ts";
 import { classes } from "../rules/statements.ts";
@@ -136,7 +136,7 @@ class Gathering {
     const layouts = this.#layoutsOf(slot);
     if (layouts.size >= limit || !fitsShape(offered, slot.shape)) return;
     if (slot.splat === (offered.kind === "splat" ? "never" : "always")) return;
-    if (slot.oneWarp && !sparesWarps(offered)) return;
+    if (!fitsWarps(offered, slot.warps)) return;
     const layout = this.#normalizers[slot.index]?.(offered) ?? offered;
     if (layouts.has(layout.text)) return;
     layouts.set(layout.text, layout);
@@ -161,8 +161,8 @@ class Gathering {
       if (slot.kind === "shared" || slot.splat === "always") continue;
       const distributed = this.#registersOf(slot).some(({ kind }) => kind !== "splat");
       if (distributed) continue;
-      const { shape, dtype, oneWarp } = slot;
-      for (const layout of memoryLayouts({ shape, bits: dtype.bits, oneWarp }, shape.length - 1))
+      const { shape, dtype, warps } = slot;
+      for (const layout of memoryLayouts({ shape, bits: dtype.bits, warps }, shape.length - 1))
         this.#offer(slot, layout, room.fallback);
       this.#travel("fallback");
     }
@@ -183,8 +183,8 @@ class Gathering {
       const defined = (layout: RegisterLayout): boolean =>
         layout.kind !== "splat" && functions.every((each) => each.apply(layout) !== undefined);
       if (this.#registersOf(slot).some(defined)) continue;
-      const { shape, dtype, oneWarp } = slot;
-      for (const layout of simpleLayouts({ shape, bits: dtype.bits, oneWarp }).filter(defined))
+      const { shape, dtype, warps } = slot;
+      for (const layout of simpleLayouts({ shape, bits: dtype.bits, warps }).filter(defined))
         this.#offer(slot, layout, Infinity);
       this.#travel("fallback");
     }

@@ -202,7 +202,7 @@ function convert(
 ): Conversion {
   const source = registers(slot);
   const target = neededLayout(need, registers);
-  const plan = planRelayout(source, target, value.type.shape, value.type.dtype);
+  const plan = planRelayout(source, target, value.type.shape, value.type.dtype, slot.warps);
   if (plan === undefined) throw new Error(`no way from ${source.text} to ${target.text}`);
   return { op: reason.op, value, source, target, plan, cost: relayoutCost(plan), weight };
 }

@@ -5,16 +5,16 @@
  *   | op                 | what goes through the buffer                         | bytes                     |
  *   |--------------------|------------------------------------------------------|---------------------------|
  *   | convert_layout     | what lies elsewhere afterwards                       | as its plan says          |
- *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 512 a word, 16384 at most |
+ *   | reduce, arg_reduce | what each lane has combined, where warps share an axis | 128 a warp and word, 16384 at most |
  *   | scan               | totals of each lane, likewise                        | the same                  |
  *   | debug_print, assert | the place of a record, if it holds tiles             | 16                        |
  *   | sort               | keys, numbers and payloads of each lane, likewise    | the same                  |
- *   | atomic             | old values, for warps that hold copies of what one updates | 512 a word; a scalar 8 |
+ *   | atomic             | old values, for warps that hold copies of what one updates | 128 a warp and word; a scalar 8 |
  */
 import type { DType } from "../../formats/dtype.ts";
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import type { ScratchKind } from "../../ir/ops.ts";
-import { lanesPerWarp, threadsPerProgram } from "../algebra/bits.ts";
+import { laneMask, lanesPerWarp } from "../algebra/bits.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import { digitsAlong, layoutAlong, warpsAlong } from "../model/along.ts";
@@ -25,15 +25,17 @@ import { scratchBytes } from "../relayout/steps.ts";
 import { scratchLimit } from "../relayout/scratch.ts";
 
 /** What a word of every lane takes. */
-export const wordBytes = 4 * threadsPerProgram;
+export function wordBytes(warps: number): number {
+  return 4 * lanesPerWarp * warps;
+}
 
 /** An op and what decides how much it needs. */
 export interface ScratchUser {
   readonly op: AnyOp;
   /** In which it reads its first operand. */
   readonly layout: RegisterLayout | undefined;
-  /** Whether each warp runs it alone. */
-  readonly oneWarp: boolean;
+  /** Warps that run it together. */
+  readonly warps: number;
   /** Whether anybody uses its results. */
   readonly used: boolean;
 }
@@ -41,11 +43,11 @@ export interface ScratchUser {
 type ScratchRules = { readonly [K in ScratchKind]: (op: Op<K>, user: ScratchUser) => number };
 
 const rules: ScratchRules = {
-  reduce({ operands, attributes }, { layout }) {
-    return tradedBytes(layout, [operands.source], attributes.axes, { extra: 0, combined: true });
+  reduce({ operands, attributes }, user) {
+    return tradedBytes(user, [operands.source], attributes.axes, { extra: 0, combined: true });
   },
-  arg_reduce({ operands, attributes }, { layout }) {
-    return tradedBytes(layout, [operands.source], [attributes.axis], { extra: 1, combined: true });
+  arg_reduce({ operands, attributes }, user) {
+    return tradedBytes(user, [operands.source], [attributes.axis], { extra: 1, combined: true });
   },
   scan({ operands, attributes }, user) {
     return bytesAlong(user, [operands.source], attributes.axis);
@@ -55,8 +57,8 @@ const rules: ScratchRules = {
   },
   atomic: ({ operands }, user) => oldValueBytes(user, operands.value),
   atomic_compare_exchange: ({ operands }, user) => oldValueBytes(user, operands.value),
-  convert_layout: ({ operands, results: [result] }) =>
-    result === undefined ? 0 : conversionBytes(operands.source, result),
+  convert_layout: ({ operands, results: [result] }, { warps }) =>
+    result === undefined ? 0 : conversionBytes(operands.source, result, warps),
   debug_print: ({ operands }, user) => recordBytes(user, operands.values),
   assert: ({ operands }, user) => recordBytes(user, [operands.condition]),
 };
@@ -70,49 +72,47 @@ export function scratchOf(user: ScratchUser): number {
 }
 
 /** What goes through shared memory on the way from one value's layout to the other's. */
-function conversionBytes(source: Value, result: Value): number {
+function conversionBytes(source: Value, result: Value, warps: number): number {
   const { shape, dtype } = tileOf(source);
-  const plan = planRelayout(layoutOf(source), layoutOf(result), shape, dtype);
+  const plan = planRelayout(layoutOf(source), layoutOf(result), shape, dtype, warps);
   if (plan === undefined) throw new Error(`no way to the layout of %${result.id}`);
   return scratchBytes(plan);
 }
 
 /** Old values that warps tell each other. */
-function oldValueBytes({ layout, oneWarp, used }: ScratchUser, { type }: Value): number {
-  if (oneWarp || !used) return 0;
+function oldValueBytes({ layout, warps, used }: ScratchUser, { type }: Value): number {
+  if (warps === 1 || !used) return 0;
   if (type.kind !== "tile") return 8;
   if (layout === undefined || layout.kind === "splat") return 0;
-  const copies = layout.replicated;
+  const all = laneMask(warps);
+  const copies = layout.replicated & all;
   if (copies < lanesPerWarp) return 0;
-  const lanes = copies === threadsPerProgram - 1 ? 1 : threadsPerProgram;
+  const lanes = copies === all ? 1 : all + 1;
   const words = type.dtype.bits === 64 ? 2 : 1;
   return registersPerLane(layout, type.shape) * words * 4 * lanes;
 }
 
 /** Where in the ring of messages a record of tiles begins, for all warps to know. */
-function recordBytes({ oneWarp }: ScratchUser, values: readonly Value[]): number {
+function recordBytes({ warps }: ScratchUser, values: readonly Value[]): number {
   const hasTile = values.some(({ type }) => type.kind === "tile");
-  return hasTile && !oneWarp ? 16 : 0;
+  return hasTile && warps > 1 ? 16 : 0;
 }
 
 /** Tiles that keep their shape: they may have to be converted to and fro. */
-function bytesAlong(
-  { layout, oneWarp }: ScratchUser,
-  values: readonly Value[],
-  axis: number,
-): number {
+function bytesAlong(user: ScratchUser, values: readonly Value[], axis: number): number {
+  const { layout, warps } = user;
   if (layout === undefined || layout.kind === "splat") return 0;
   const plans = values.flatMap((value) => {
     const { shape, dtype } = tileOf(value);
-    const working = layoutAlong(layout, shape, axis, oneWarp);
-    const there = planRelayout(layout, working, shape, dtype);
-    const back = planRelayout(working, layout, shape, dtype);
+    const working = layoutAlong(layout, shape, axis, warps);
+    const there = planRelayout(layout, working, shape, dtype, warps);
+    const back = planRelayout(working, layout, shape, dtype, warps);
     return [there, back].flatMap((plan) => plan ?? []);
   });
   const shape = values[0] === undefined ? [] : tileOf(values[0]).shape;
-  const working = layoutAlong(layout, shape, axis, oneWarp);
+  const working = layoutAlong(layout, shape, axis, warps);
   return Math.max(
-    tradedBytes(working, values, [axis], { extra: 1, combined: false }),
+    tradedBytes({ layout: working, warps }, values, [axis], { extra: 1, combined: false }),
     ...plans.map(scratchBytes),
   );
 }
@@ -128,7 +128,7 @@ interface Traded {
  * Bytes for combining across warps: every value that a lane has left. What does not fit goes in parts.
  */
 function tradedBytes(
-  layout: RegisterLayout | undefined,
+  { layout, warps }: Pick<ScratchUser, "layout" | "warps">,
   values: readonly Value[],
   axes: readonly number[],
   { extra, combined }: Traded,
@@ -140,7 +140,8 @@ function tradedBytes(
   if (along === undefined || warpsAlong(along).length === 0) return 0;
   const together = combined ? withinLane(along) : 1;
   const words = tiles.reduce((sum, { dtype }) => sum + (dtype.bits === 64 ? 2 : 1), extra);
-  return Math.min(scratchLimit, (registersPerLane(layout, shape) / together) * words * wordBytes);
+  const bytes = (registersPerLane(layout, shape) / together) * words * wordBytes(warps);
+  return Math.min(Math.max(scratchLimit, words * wordBytes(warps)), bytes);
 }
 
 /** Elements along the axes that a lane combines by itself. */

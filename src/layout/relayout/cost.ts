@@ -10,7 +10,7 @@
  *   | access                 | 0.5    | issuing one `ld.shared` or `st.shared` of a warp             |
  *   | wavefront              | 1      | one word of each bank                                      |
  *   | warp barrier           | 12     | `bar.warp.sync`, and the way to memory and back             |
- *   | warpgroup barrier      | 24     | the slowest of four warps                                  |
+ *   | thread barrier         | 24     | the slowest of four warps                                  |
  *
  * Elements of 64 bits are two words, and count twice.
  */
@@ -39,7 +39,7 @@ export const relayoutWeights: RelayoutWeights = Object.freeze({
   shuffle: 4,
   access: 0.5,
   wavefront: 1,
-  barrier: Object.freeze({ warp: 12, warpgroup: 24 }),
+  barrier: Object.freeze({ warp: 12, thread: 24 }),
 });
 
 /** Instructions that a plan takes, for reports. Those of shared memory are of all warps together. */
@@ -71,7 +71,7 @@ export function relayoutCounts(steps: readonly RelayoutStep[], bits: number): Re
     shuffles: parts * total("shuffle", shuffleCount),
     accesses: total("exchange", ({ stores, loads }) => stores.instructions + loads.instructions),
     wavefronts: total("exchange", ({ stores, loads }) => stores.wavefronts + loads.wavefronts),
-    barriers: { warp: barriers("warp"), warpgroup: barriers("warpgroup") },
+    barriers: { warp: barriers("warp"), thread: barriers("thread") },
   };
 }
 
@@ -133,7 +133,7 @@ export function countsCost(counts: RelayoutCounts): number {
     counts.accesses * access +
     counts.wavefronts * wavefront +
     counts.barriers.warp * barrier.warp +
-    counts.barriers.warpgroup * barrier.warpgroup
+    counts.barriers.thread * barrier.thread
   );
 }
 

@@ -14,7 +14,7 @@
  * Padding would fall on its neighbours' addresses, so accesses are guarded by the numbers of their elements;
  * ranges of numbers are the chunks.
  */
-import { lanesPerWarp, product, threadBits, threadsPerProgram } from "../algebra/bits.ts";
+import { laneMask, lanesPerWarp, product, threadBits } from "../algebra/bits.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { elementTable, padding } from "../algebra/elements.ts";
 import { expand, expandFlat } from "../algebra/expansion.ts";
@@ -44,13 +44,15 @@ export function planPlainScratch(
   target: DistributedLayout,
   shape: readonly number[],
   bits: number,
+  warps: number,
 ): readonly RelayoutStep[] {
   // Elements of 4 bits have no address of their own: without pairs on both sides they take a byte each.
   const lone = bits < 8 && [source, target].some((layout) => vectorWidth(layout, shape) === 1);
   const elementBits = lone ? 8 : bits;
   const widest = lone ? 1 : 128 / bits;
-  const from = plainSide(source, shape, { elementBits, widest, idle: source.replicated });
-  const to = plainSide(target, shape, { elementBits, widest, idle: 0 });
+  const idle = source.replicated & laneMask(warps);
+  const from = plainSide(source, shape, { elementBits, widest, idle, warps });
+  const to = plainSide(target, shape, { elementBits, widest, idle: 0, warps });
   const total = product(shape);
   const perChunk = (scratchLimit * 8) / elementBits;
   const chunks: Chunk[] = [];
@@ -63,7 +65,7 @@ export function planPlainScratch(
     packVectors(from, bits),
     {
       kind: "exchange",
-      scope: "warpgroup",
+      scope: "thread",
       stores: countAccesses(from, chunks, "stores"),
       loads: countAccesses(to, chunks, "loads"),
       chunks,
@@ -78,12 +80,13 @@ interface PlainOptions {
   readonly elementBits: number;
   readonly widest: number;
   readonly idle: number;
+  readonly warps: number;
 }
 
 function plainSide(
   layout: DistributedLayout,
   shape: readonly number[],
-  { elementBits, widest, idle }: PlainOptions,
+  { elementBits, widest, idle, warps }: PlainOptions,
 ): PlainSide {
   const own = layout.kind === "flat" ? expandFlat(layout, shape) : expand(layout, shape);
   const threadParts = Array<number>(threadBits).fill(0);
@@ -97,7 +100,7 @@ function plainSide(
     }
   });
   return {
-    elements: elementTable(layout, shape),
+    elements: elementTable(layout, shape, warps),
     registers: registersPerLane(layout, shape),
     width: Math.min(widest, vectorWidth(layout, shape)),
     elementBits,
@@ -116,7 +119,7 @@ function guardedAccesses(side: PlainSide, guard: Guard, bits: number): readonly 
   const accesses: Access[] = [];
   for (let vector = 0; vector * side.width < side.registers; vector += 1) {
     const register = vector * side.width;
-    if (!threads().some((thread) => takesPart(side, thread, register, guard))) continue;
+    if (!threads(side).some((thread) => takesPart(side, thread, register, guard))) continue;
     accesses.push({
       words: Array.from({ length: words }, (_, word) => vector * words + word),
       offset: ((side.elements[register] ?? 0) * side.elementBits) / 8,
@@ -127,8 +130,8 @@ function guardedAccesses(side: PlainSide, guard: Guard, bits: number): readonly 
   return accesses;
 }
 
-function threads(): readonly number[] {
-  return Array.from({ length: threadsPerProgram }, (_, thread) => thread);
+function threads({ elements, registers }: PlainSide): readonly number[] {
+  return Array.from({ length: elements.length / registers }, (_, thread) => thread);
 }
 
 function takesPart(side: PlainSide, thread: number, register: number, guard: Guard): boolean {
@@ -149,7 +152,7 @@ function countAccesses(
   for (const { guard, ...chunk } of chunks) {
     if (guard === undefined) continue;
     for (const { register } of chunk[accesses]) {
-      for (let first = 0; first < threadsPerProgram; first += lanesPerWarp) {
+      for (let first = 0; first < threads(side).length; first += lanesPerWarp) {
         for (let lane = 0; lane < lanesPerWarp; lane += 1) {
           const thread = first + lane;
           const element =

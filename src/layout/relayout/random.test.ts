@@ -30,3 +30,17 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7])(
     expect([...kinds.keys()].sort()).toEqual(["none", "registers", "shared", "shuffle"]);
   },
 );
+
+test.each([1, 2, 8, 16, 32])("random layouts of %i warps", (warps) => {
+  for (let seed = 0; seed < 400 / warps; seed += 1) {
+    const random = new Random(seed);
+    const rank = 1 + random.below(2);
+    let shape = randomShape(random, rank);
+    while (volume(shape) > 32) shape = randomShape(random, rank);
+    const source = layoutOf(randomSpelling(random, rank, 3, warps));
+    const target = layoutOf(randomSpelling(random, rank, 3, warps));
+    const dtype = random.pick(formats);
+    const about = `seed ${seed}: ${source.text} to ${target.text} on [${shape.join()}] ${dtype.name}`;
+    checkPlans(source, target, shape, dtype, about, warps);
+  }
+});

@@ -167,7 +167,7 @@ describe("shared memory", () => {
     if (step?.kind !== "exchange") throw new Error("no exchange");
     expect(step.chunks.length).toBe(4);
     expect(scratchBytes(plan)).toBe(scratchLimit);
-    expect(step.scope).toBe("warpgroup");
+    expect(step.scope).toBe("thread");
     expect(misplaced(plan)).toBeUndefined();
   });
 
@@ -194,7 +194,7 @@ describe("shared memory", () => {
   ] as const)("warps that load what others stored wait for all: %s", (_, source, target, shape) => {
     const plans = relayoutPlans(parseLayout(source), parseLayout(target), shape, f32);
     const exchanges = (plans.at(-1)?.steps ?? []).filter((step) => step.kind === "exchange");
-    expect(exchanges.map(({ scope }) => scope)).toEqual(["warpgroup"]);
+    expect(exchanges.map(({ scope }) => scope)).toEqual(["thread"]);
     // An element is stored once, whoever has copies, and loaded by every lane that wants it.
     const instructions = exchanges.map(({ stores, loads }) => [
       stores.instructions,
@@ -210,7 +210,7 @@ describe("shared memory", () => {
     expect({ accesses, wavefronts, barriers }).toEqual({
       accesses: 64,
       wavefronts: 256,
-      barriers: { warp: 0, warpgroup: 2 },
+      barriers: { warp: 0, thread: 2 },
     });
     expect(relayoutCost(plan)).toBe(64 * 0.5 + 256 + 2 * 24);
   });

@@ -15,6 +15,7 @@
  * neighbours there cost instructions.
  */
 import type { DType } from "../../formats/dtype.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
 import { Memo } from "../../support/memo.ts";
 import { product } from "../algebra/bits.ts";
 import { elementTable, padding } from "../algebra/elements.ts";
@@ -32,15 +33,16 @@ import { planWithinWarp } from "./warp.ts";
 
 const remembered = new Memo<RelayoutPlan | undefined>(4096);
 
-/** The cheapest plan; undefined where there is none, as a splat cannot hold different numbers. */
+/** The cheapest plan for a program thread of so many warps; undefined where there is none, as a splat cannot hold different numbers. */
 export function planRelayout(
   source: RegisterLayout,
   target: RegisterLayout,
   shape: readonly number[],
   dtype: DType,
+  warps = warpsPerGroup,
 ): RelayoutPlan | undefined {
-  const key = `${source.text} ${target.text} ${shape.join()} ${dtype.bits}`;
-  return remembered.get(key, () => cheapest(relayoutPlans(source, target, shape, dtype)));
+  const key = `${source.text} ${target.text} ${shape.join()} ${dtype.bits} ${warps}`;
+  return remembered.get(key, () => cheapest(relayoutPlans(source, target, shape, dtype, warps)));
 }
 
 function cheapest(plans: readonly RelayoutPlan[]): RelayoutPlan | undefined {
@@ -56,9 +58,10 @@ export function relayoutPlans(
   target: RegisterLayout,
   shape: readonly number[],
   { bits }: DType,
+  warps = warpsPerGroup,
 ): readonly RelayoutPlan[] {
   const make = (kind: RelayoutKind, steps: readonly RelayoutStep[]): RelayoutPlan => {
-    return { kind, source, target, shape, bits, steps };
+    return { kind, source, target, shape, bits, warps, steps };
   };
   if (source.kind === "splat") return [make("none", [spread(target, shape, bits)])];
   if (target.kind === "splat" && product(shape) > 1) return [];
@@ -69,8 +72,8 @@ export function relayoutPlans(
   const correspondence = correspond(source, to, shape);
   const far =
     correspondence === undefined
-      ? planPlainScratch(source, to, shape, bits)
-      : planThroughScratch({ correspondence, target: to, shape, bits });
+      ? planPlainScratch(source, to, shape, bits, warps)
+      : planThroughScratch({ correspondence, target: to, shape, bits, warps });
   return [...nearPlans, make("shared", far)];
 }
 
@@ -113,8 +116,9 @@ function packByTable(
 ): PackStep | undefined {
   const held = registersPerLane(source, shape);
   const wanted = registersPerLane(target, shape);
-  const ours = elementTable(source, shape);
-  const theirs = elementTable(target, shape);
+  const warps = Math.max(source.warps, target.warps);
+  const ours = elementTable(source, shape, warps);
+  const theirs = elementTable(target, shape, warps);
   const slots = slotsPerWord(bits);
   const words = Array.from({ length: Math.ceil(wanted / slots) }, () =>
     Array<number>(slots).fill(nothing),

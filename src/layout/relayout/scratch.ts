@@ -23,7 +23,7 @@
  *
  * Several widths of vectors are tried; the cheapest by the model of `cost.ts` wins.
  */
-import { laneBits, lanesPerWarp, product, threadBits, warpBits } from "../algebra/bits.ts";
+import { laneBits, laneMask, lanesPerWarp, product, threadBits } from "../algebra/bits.ts";
 import { phasesOf, wavefrontsOf } from "../algebra/bank-conflicts.ts";
 import { registersPerLane } from "../algebra/register-layout.ts";
 import type { DistributedLayout } from "../algebra/register-layout.ts";
@@ -58,6 +58,8 @@ interface Tile {
   readonly target: DistributedLayout;
   readonly shape: readonly number[];
   readonly bits: number;
+  /** Warps that hold the tile together. */
+  readonly warps: number;
 }
 
 /** The cheapest steps through shared memory. */
@@ -138,15 +140,15 @@ interface DraftSide {
 }
 
 function draftWith(tile: Tile, vectors: Vectors): Draft {
-  const { correspondence, bits, target, shape } = tile;
+  const { correspondence, bits, target, shape, warps } = tile;
   const placement = place(tile, vectors);
   const total = product(placement.counted.map(({ radix }) => radix));
   const together = Math.max(1, Math.min(total, Math.floor(scratchLimit / placement.bytes)));
   const stores = draftSide(tile, vectors.store, placement, "source");
   const loads = draftSide(tile, vectors.load, placement, "target");
   const loadSlots = slotsAfterLoads(loads, registersPerLane(target, shape), bits);
-  const scope = scopeOf(correspondence);
-  const barriers = { warp: 0, warpgroup: 0, [scope]: 2 * Math.ceil(total / together) };
+  const scope = scopeOf(correspondence, warps);
+  const barriers = { warp: 0, thread: 0, [scope]: 2 * Math.ceil(total / together) };
   const cost = countsCost({
     selects: 0,
     permutes:
@@ -240,7 +242,7 @@ function place({ correspondence: { digits }, bits }: Tile, vectors: Vectors): Pl
 }
 
 function draftSide(
-  { correspondence, bits }: Tile,
+  { correspondence, bits, warps }: Tile,
   vector: readonly SharedDigit[],
   { parts, counted, elementBits }: Placement,
   side: Side,
@@ -250,13 +252,19 @@ function draftSide(
   const length = 1 << vector.length;
   const registers = registersOf([...vector, ...own, ...counted], side, shape);
   const { idle, replicated } = correspondence[side];
-  const waiting = side === "source" ? idle | replicated : idle;
+  const waiting = (side === "source" ? idle | replicated : idle) & laneMask(warps);
   const threadParts = Array.from({ length: threadBits }, (_, bit) => {
     const owner = digits.find((digit) => digit[side].thread === bit);
     return owner === undefined ? 0 : (parts.get(owner) ?? 0);
   });
   const accesses = usedVectors(registers, length);
-  const pattern = countWavefronts(threadParts, waiting, (length * elementBits) / 8, accesses);
+  const pattern = countWavefronts(
+    threadParts,
+    waiting,
+    (length * elementBits) / 8,
+    accesses,
+    warps,
+  );
   const inside = Math.min(length, slotsPerWord(bits));
   return { side, length, inside, own, registers, pattern };
 }
@@ -315,6 +323,7 @@ function countWavefronts(
   idle: number,
   vectorBytes: number,
   accesses: number,
+  running: number,
 ): AccessPattern {
   const bytes = new Int32Array(lanesPerWarp);
   for (let lane = 0; lane < lanesPerWarp; lane += 1) {
@@ -325,7 +334,7 @@ function countWavefronts(
   }
   const phases = phasesOf(bytes, vectorBytes).filter((words) => words.length > 0);
   const each = phases.reduce((sum, words) => sum + wavefrontsOf(words), 0);
-  let warps = 1 << warpBits;
+  let warps = running;
   for (let mask = idle >> laneBits; mask > 0; mask &= mask - 1) warps /= 2;
   return {
     combine: "xor",
@@ -339,13 +348,13 @@ function countWavefronts(
 }
 
 /** Whether every warp loads only what it stored itself. */
-function scopeOf({ digits, source, target }: Correspondence): BarrierScope {
-  const warps = ((1 << warpBits) - 1) << laneBits;
+function scopeOf({ digits, source, target }: Correspondence, count: number): BarrierScope {
+  const warps = laneMask(count) & ~laneMask(1);
   const same = digits.every((digit) => {
     const { thread } = digit.source;
     return thread === undefined || thread < laneBits || digit.target.thread === thread;
   });
   const stores = warps & ~(source.idle | source.replicated);
   const loads = warps & ~target.idle;
-  return same && (loads & ~stores) === 0 ? "warp" : "warpgroup";
+  return same && (loads & ~stores) === 0 ? "warp" : "thread";
 }

@@ -102,7 +102,7 @@ export interface Chunk {
 }
 
 /** Who must have stored before anybody loads, and loaded before anybody stores. */
-export type BarrierScope = "warp" | "warpgroup";
+export type BarrierScope = "warp" | "thread";
 
 export interface ExchangeStep {
   readonly kind: "exchange";
@@ -135,6 +135,8 @@ export interface RelayoutPlan {
   readonly shape: readonly number[];
   /** Bits of an element. */
   readonly bits: number;
+  /** Warps that hold the tile together. */
+  readonly warps: number;
   readonly steps: readonly RelayoutStep[];
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
-import { namedLayouts, wgmmaLeft } from "../algebra/named.ts";
+import { wgmmaAccumulator, wgmmaLeft } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { copyCost, copyMethod, copyWindows, needsTensor, tensorPieces } from "../model/copies.ts";
 import { requireFeatures } from "../model/features.ts";
@@ -54,7 +54,7 @@ function inFlight(
   if (op.kind === "accumulator") {
     const slot = context.define(op, result);
     if (slot === undefined) return;
-    fixResult(op, slot, namedLayouts.wgmma, "wgmma accumulates", context);
+    fixResult(op, slot, wgmmaAccumulator(context.warps), "wgmma accumulates", context);
     const { initial } = op.operands;
     if (initial !== undefined) context.read(op, initial, { kind: "slot", slot });
     return;
@@ -80,7 +80,8 @@ export const asynchronousRules: Rules<typeof asynchronousOps> = {
       return;
     }
     const { dtype, shape } = tileOf(a);
-    const layout = context.surroundings.functions.normal(wgmmaLeft(dtype.bits), shape);
+    const fragment = wgmmaLeft(dtype.bits, context.warps);
+    const layout = context.surroundings.functions.normal(fragment, shape);
     context.read(op, a, { kind: "fixed", layout }, "wgmma reads its left operand");
   },
 };

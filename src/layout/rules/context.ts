@@ -49,10 +49,11 @@ export class LayoutContext {
   readonly #shared = new Map<Value, SharedSlot>();
   readonly #remembered = new Map<string, unknown>();
   #weight = 1;
-  #oneWarp = false;
+  #warps: number;
 
   constructor(surroundings: Surroundings, walk: (op: AnyOp, context: LayoutContext) => void) {
     this.surroundings = surroundings;
+    this.#warps = surroundings.kernel.warps;
     this.#walk = walk;
   }
 
@@ -61,8 +62,9 @@ export class LayoutContext {
     return this.#weight;
   }
 
-  get oneWarp(): boolean {
-    return this.#oneWarp;
+  /** Warps that hold the tiles of the current op together. */
+  get warps(): number {
+    return this.#warps;
   }
 
   get values(): ReadonlyMap<Value, RegisterSlot> {
@@ -74,14 +76,14 @@ export class LayoutContext {
   }
 
   /** Walks a region whose parameters have slots. */
-  body(region: Region, { times = 1, oneWarp = false, end }: BodyOptions = {}): void {
-    const before = { weight: this.#weight, oneWarp: this.#oneWarp };
+  body(region: Region, { times = 1, warps = this.#warps, end }: BodyOptions = {}): void {
+    const before = { weight: this.#weight, warps: this.#warps };
     this.#weight = Math.min(costs.mostTrips, this.#weight * times);
-    this.#oneWarp ||= oneWarp;
+    this.#warps = warps;
     for (const op of region.ops) this.#walk(op, this);
     end?.();
     this.#weight = before.weight;
-    this.#oneWarp = before.oneWarp;
+    this.#warps = before.warps;
   }
 
   /** The slot of a value in registers; undefined for scalars, memory, and loads that are not made. */
@@ -122,7 +124,7 @@ export class LayoutContext {
       location: op.location,
       shape: type.shape,
       dtype: type.dtype,
-      oneWarp: this.#oneWarp,
+      warps: this.#warps,
       splat: options.splat ?? "never",
     };
     this.slots.push(slot);
@@ -242,7 +244,8 @@ type Answer<Result> = (...layouts: readonly Candidate[]) => Result;
 export interface BodyOptions {
   /** How often the region runs each time the op does. */
   readonly times?: number;
-  readonly oneWarp?: boolean;
+  /** Warps that run the region together. */
+  readonly warps?: number;
   /** What is stated at the region's end, as often as the region runs. */
   readonly end?: () => void;
 }

@@ -114,7 +114,7 @@ export const controlRules: Rules<typeof controlOps> = {
     context.body(op.regions.body);
   },
   warps: (op, context) => {
-    context.body(op.regions.body, { oneWarp: true });
+    context.body(op.regions.body, { warps: 1 });
   },
   yield: nothing,
   debug_print: nothing,

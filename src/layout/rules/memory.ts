@@ -34,8 +34,8 @@ function access(op: AccessOp, slot: RegisterSlot, context: LayoutContext): void 
     context.read(op, value, { kind: "image", function: functions.repeat(spread), slot });
 }
 
-function extentOf({ shape, dtype, oneWarp }: RegisterSlot) {
-  return { shape, bits: dtype.bits, oneWarp };
+function extentOf({ shape, dtype, warps }: RegisterSlot) {
+  return { shape, bits: dtype.bits, warps };
 }
 
 function accessGlobal(

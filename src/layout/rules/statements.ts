@@ -28,8 +28,8 @@ interface Place {
 
 export interface RegisterSlot extends Place {
   readonly kind: "register";
-  /** The value of one warp that works alone. */
-  readonly oneWarp: boolean;
+  /** Warps that hold the value together; one that works alone holds all of it. */
+  readonly warps: number;
   /** Whether one number may stand for the whole tile, or always does. */
   readonly splat: "never" | "maybe" | "always";
 }

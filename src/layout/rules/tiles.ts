@@ -7,7 +7,7 @@ import { opName } from "../../ir/op-names.ts";
 import type { tileOps } from "../../ir/ops/tiles.ts";
 import { typeText } from "../../ir/types.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
-import { mmaFragment, namedLayouts, wgmmaLeft } from "../algebra/named.ts";
+import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../algebra/named.ts";
 import { fitsShape, replicatedLayout } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
@@ -181,10 +181,13 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
     context.read(op, value, { kind: "fixed", layout: normal }, what);
   };
   if (product.instruction === "wgmma") {
-    fix(namedLayouts.wgmma, "wgmma accumulates");
+    fix(wgmmaAccumulator(context.warps), "wgmma accumulates");
     readShared(op, right, "right", context);
     if (product.left === "shared") readShared(op, left, "left", context);
-    else need(left, wgmmaLeft(tileOf(left).dtype.bits), "wgmma reads its left operand");
+    else {
+      const layout = wgmmaLeft(tileOf(left).dtype.bits, context.warps);
+      need(left, layout, "wgmma reads its left operand");
+    }
   } else if (product.instruction === "mma.sync") {
     const fragment = (operand: "left" | "right" | "accumulator"): RegisterLayout =>
       mmaFragment(operand, mmaBits(op), product.warps);
@@ -247,8 +250,9 @@ export function requireOperand(
     message: `wgmma reads its ${side} operand from ${slot.label}`,
     relax: `let wgmma read its ${side} operand from a buffer of its own instead of ${slot.label}`,
   };
+  const { warps } = context;
   context.require([slot], `wgmma ${side} ${window.text}`, reason, () => {
-    return (layout: SharedLayout) => operandProblem(window, layout, side) ?? true;
+    return (layout: SharedLayout) => operandProblem(window, layout, side, warps) ?? true;
   });
 }
 

@@ -1,13 +1,13 @@
 /** Whether conversions lead somewhere: from a tile's own layout to another one, by a plan between the two types. */
 import type { Kernel } from "../../ir/node.ts";
 import { reject } from "../../ir/verify/report.ts";
-import { walkOps } from "../../ir/traverse.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { tileOf } from "../../layout/model/products.ts";
 import { planRelayout } from "../../layout/relayout/relayout.ts";
+import { walkAgents } from "./walk.ts";
 
-export function verifyConversions({ body }: Kernel): void {
-  walkOps(body, (op) => {
+export function verifyConversions(kernel: Kernel): void {
+  walkAgents(kernel, (op, { warps }) => {
     if (op.kind !== "convert_layout") return;
     const { source } = op.operands;
     const [result] = op.results;
@@ -20,7 +20,7 @@ export function verifyConversions({ body }: Kernel): void {
     const { shape, dtype } = tileOf(source);
     // Scratch has no rule to say: a plan without it is not made again.
     if (op.operands.scratch === undefined && from.kind === "splat") return;
-    if (planRelayout(from, to, shape, dtype) === undefined)
+    if (planRelayout(from, to, shape, dtype, warps) === undefined)
       reject(op, "TW6204", `there is no way from ${from.text} to ${to.text}`);
   });
 }

@@ -5,10 +5,17 @@ import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
 import { copyProblem, copyWindows } from "../../layout/model/copies.ts";
 import type { CopyMethod } from "../../layout/model/copies.ts";
 import { storedAs } from "../../layout/model/placed-types.ts";
-import { mmaProblem, operandProblem, wgmmaShapeProblem } from "../../layout/model/products.ts";
+import {
+  mmaProblem,
+  operandProblem,
+  warpgroupProblem,
+  wgmmaRows,
+  wgmmaShapeProblem,
+} from "../../layout/model/products.ts";
 import type { Product } from "../../layout/model/products.ts";
 import { Windows } from "../../layout/model/windows.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
+import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
 import { walkAgents } from "./walk.ts";
 import type { Agents } from "./walk.ts";
@@ -36,10 +43,9 @@ class Checker {
     const { left, right } = op.operands;
     const rules: { readonly [I in Product["instruction"]]: () => string | undefined } = {
       wgmma: () =>
-        wholeThread(agents) ??
-        wgmmaShapeProblem(op, this.#target) ??
-        this.#windowProblem(left, "left") ??
-        this.#windowProblem(right, "right"),
+        wgmmaShapeProblem(op, this.#target, agents.warps) ??
+        this.#windowProblem(left, "left", agents) ??
+        this.#windowProblem(right, "right", agents),
       "mma.sync": () => mmaProblem(op) ?? warpsProblem(op, agents),
       fma: () => undefined,
     };
@@ -52,9 +58,9 @@ class Checker {
     const missing = this.#target.features.includes("wgmma") ? undefined : "the target has none";
     const problem =
       missing ??
-      wholeThread(agents) ??
-      this.#windowProblem(a, "left") ??
-      this.#windowProblem(b, "right");
+      wholeGroups(op, agents) ??
+      this.#windowProblem(a, "left", agents) ??
+      this.#windowProblem(b, "right", agents);
     refuse(op, "wgmma", problem);
   }
 
@@ -70,12 +76,12 @@ class Checker {
   }
 
   /** Why wgmma cannot read the operand from shared memory; left operands may be tiles. */
-  #windowProblem(value: Value, side: "left" | "right"): string | undefined {
+  #windowProblem(value: Value, side: "left" | "right", { warps }: Agents): string | undefined {
     if (value.type.kind !== "ref")
       return side === "left" ? undefined : "its right operand is in registers";
     const window = this.#windows.of(value);
     if (window.space === "gmem") return `its ${side} operand is in global memory`;
-    return operandProblem(window, this.#stored(window), side);
+    return operandProblem(window, this.#stored(window), side, warps);
   }
 
   #stored({ root }: SharedWindow): SharedLayout {
@@ -85,15 +91,17 @@ class Checker {
   }
 }
 
-function wholeThread({ oneWarp }: Agents): string | undefined {
-  return oneWarp ? "a warp works alone" : undefined;
+function wholeGroups({ results: [result] }: Op<"wgmma">, { warps }: Agents): string | undefined {
+  if (warps < warpsPerGroup) return warpgroupProblem(warps);
+  const [rows = 0] = result?.type.kind === "inflight" ? result.type.shape : [];
+  const whole = rows % wgmmaRows(warps) === 0;
+  return whole ? undefined : `${rows} rows are no multiple of ${wgmmaRows(warps)}`;
 }
 
 /** The grid of warps covers the tile and has the warps that there are. */
-function warpsProblem({ attributes, results: [result] }: Op<"dot">, { oneWarp }: Agents) {
+function warpsProblem({ attributes, results: [result] }: Op<"dot">, { warps: most }: Agents) {
   const [rows = 0, columns = 0] = attributes.warps ?? [];
   const [m = 0, n = 0] = result?.type.kind === "tile" ? result.type.shape : [];
-  const most = oneWarp ? 1 : 4;
   const fits = rows * columns >= 1 && rows * columns <= most;
   return fits && m % (16 * rows) === 0 && n % (8 * columns) === 0
     ? undefined

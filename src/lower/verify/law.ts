@@ -19,7 +19,7 @@ import type { OpRules } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
-import { mmaFragment, namedLayouts, wgmmaLeft } from "../../layout/algebra/named.ts";
+import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../../layout/algebra/named.ts";
 import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseLayout } from "../../layout/algebra/text.ts";
@@ -27,10 +27,10 @@ import { Functions } from "../../layout/model/functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
 import { tileOf } from "../../layout/model/products.ts";
 
-export function verifyLaw({ body }: Kernel): void {
+export function verifyLaw({ body, warps }: Kernel): void {
   const functions = new Functions();
   walkOps(body, (op) => {
-    applyRule(laws, op, functions);
+    applyRule(laws, op, functions, warps);
   });
 }
 
@@ -95,7 +95,7 @@ function along(op: Op<"scan"> | Op<"sort">, operands: readonly Value[]): void {
   spread(op, op.results);
 }
 
-function dot(op: Op<"dot">, functions: Functions): void {
+function dot(op: Op<"dot">, functions: Functions, threadWarps: number): void {
   const { left, right, accumulator } = op.operands;
   const [result] = op.results;
   if (result === undefined) return;
@@ -105,8 +105,8 @@ function dot(op: Op<"dot">, functions: Functions): void {
   };
   const { instruction, warps: [rows = 1, columns = 1] = [] } = op.attributes;
   if (instruction === "wgmma") {
-    fixed(result, namedLayouts.wgmma);
-    if (left.type.kind === "tile") fixed(left, wgmmaLeft(left.type.dtype.bits));
+    fixed(result, wgmmaAccumulator(threadWarps));
+    if (left.type.kind === "tile") fixed(left, wgmmaLeft(left.type.dtype.bits, threadWarps));
   } else if (instruction === "mma.sync") {
     const { bits } = tileOf(left).dtype;
     fixed(result, mmaFragment("accumulator", bits, { rows, columns }));
@@ -171,7 +171,7 @@ function reduced(
 
 const free = (): void => undefined;
 
-const laws: OpRules<[Functions], void> = {
+const laws: OpRules<[Functions, number], void> = {
   constant: oneNumber,
   block_index: free,
   grid_size: free,
@@ -272,17 +272,17 @@ const laws: OpRules<[Functions], void> = {
   commit_group: free,
   wait_group: free,
   proxy_fence: free,
-  accumulator(op, functions) {
+  accumulator(op, functions, warps) {
     const [result] = op.results;
     if (result === undefined) return;
-    lies(op, result, functions.normal(namedLayouts.wgmma, op.attributes.shape));
+    lies(op, result, functions.normal(wgmmaAccumulator(warps), op.attributes.shape));
     if (op.operands.initial !== undefined) alike(op, [result, op.operands.initial]);
   },
-  wgmma(op, functions) {
+  wgmma(op, functions, warps) {
     alike(op, [...op.results, op.operands.accumulator]);
     const { a } = op.operands;
     if (a.type.kind === "tile")
-      lies(op, a, functions.normal(wgmmaLeft(a.type.dtype.bits), a.type.shape));
+      lies(op, a, functions.normal(wgmmaLeft(a.type.dtype.bits, warps), a.type.shape));
   },
   wgmma_wait: (op) => {
     alike(op, [...op.results, op.operands.accumulator]);

@@ -11,27 +11,27 @@ import type { SpreadType } from "../../ir/types.ts";
 import { specializeLayout } from "../../layout/algebra/expansion.ts";
 import { fitsShape } from "../../layout/algebra/register-layout.ts";
 import { knownLayout } from "../../layout/algebra/text.ts";
-import { sparesWarps } from "../../layout/model/candidates.ts";
+import { fitsWarps } from "../../layout/model/candidates.ts";
 import { definedBy, walkAgents } from "./walk.ts";
 
 export function verifyResidence(kernel: Kernel): void {
   const seen = new Set<string>();
-  walkAgents(kernel, (op, { oneWarp }) => {
-    const alone = oneWarp || op.kind === "warps";
-    for (const { type } of definedBy(op)) if (isSpread(type)) resides(op, type, alone, seen);
+  walkAgents(kernel, (op, { warps }) => {
+    const holding = op.kind === "warps" ? 1 : warps;
+    for (const { type } of definedBy(op)) if (isSpread(type)) resides(op, type, holding, seen);
   });
 }
 
-function resides(op: AnyOp, type: SpreadType, oneWarp: boolean, seen: Set<string>): void {
+function resides(op: AnyOp, type: SpreadType, warps: number, seen: Set<string>): void {
   const { layout: text = "", shape } = type;
-  const key = `${oneWarp} ${shape.join()} ${text}`;
+  const key = `${warps} ${shape.join()} ${text}`;
   if (seen.has(key)) return;
   seen.add(key);
   const layout = knownLayout(text);
   if (!fitsShape(layout, shape))
     reject(op, "TW6202", `${text} spreads more axes than [${shape.join(", ")}] has`);
-  if (oneWarp && !sparesWarps(layout))
-    reject(op, "TW6202", `${text} spreads over warps what one warp holds`);
+  if (!fitsWarps(layout, warps))
+    reject(op, "TW6202", `${text} spreads over more warps than the ${warps} that hold it`);
   const spelling = layout.kind === "splat" ? layout : specializeLayout(layout, shape);
   if (spelling.text !== text)
     reject(op, "TW6202", `a layout of [${shape.join(", ")}] has another spelling`, {

@@ -6,22 +6,20 @@ import type { AnyOp, Kernel, Value } from "../../ir/node.ts";
 import { countUses, definingOps } from "../../ir/rewrite/analysis.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { operandValues } from "../../ir/traverse.ts";
-import { warpBits } from "../../layout/algebra/bits.ts";
 import { layoutOf, scratchOperand } from "../../layout/model/placed-types.ts";
 import { scratchOf } from "../../layout/plan/scratch.ts";
 import { walkAgents } from "./walk.ts";
-import type { Agents } from "./walk.ts";
 
 export function verifyScratch(kernel: Kernel): void {
   const definitions = definingOps(kernel.body);
   const uses = countUses(kernel.body);
   walkAgents(kernel, (op, agents) => {
     const used = op.results.some((result) => uses.has(result));
-    const { oneWarp } = agents;
-    const needed = scratchOf({ op, layout: firstLayout(op), oneWarp, used });
+    const { warps } = agents;
+    const needed = scratchOf({ op, layout: firstLayout(op), warps, used });
     const value = scratchOperand(op);
     if (value !== undefined || needed > 0)
-      fits(op, needed, value && definitions.get(value), agents);
+      fits(op, needed, value && definitions.get(value), agents.threads * (kernel.warps / warps));
   });
 }
 
@@ -31,12 +29,7 @@ function firstLayout(op: AnyOp): ReturnType<typeof layoutOf> | undefined {
   return tile && layoutOf(tile);
 }
 
-function fits(
-  op: AnyOp,
-  needed: number,
-  area: AnyOp | undefined,
-  { threads, oneWarp }: Agents,
-): void {
+function fits(op: AnyOp, needed: number, area: AnyOp | undefined, running: number): void {
   if (area?.kind !== "alloc_scratch")
     return reject(op, "TW6205", `${op.kind} has no scratch`, {
       expected: `${needed} bytes`,
@@ -48,7 +41,6 @@ function fits(
       expected: `${needed} bytes`,
       found: `${bytes} bytes`,
     });
-  const running = threads * (oneWarp ? 1 << warpBits : 1);
   if (agents < running)
     reject(op, "TW6205", `${running} agents run ${op.kind} in the scratch of ${agents}`, {
       expected: `${running} parts`,

@@ -5,14 +5,15 @@ import { regionList } from "../../ir/traverse.ts";
 /** Who runs an op: so many program threads, each as a whole or each warp on its own. */
 export interface Agents {
   readonly threads: number;
-  readonly oneWarp: boolean;
+  /** Warps that run it together. */
+  readonly warps: number;
 }
 
 export function walkAgents(
-  { body, threads }: Kernel,
+  { body, threads, warps }: Kernel,
   visit: (op: AnyOp, agents: Agents) => void,
 ): void {
-  walk(body, { threads: threads.length, oneWarp: false }, visit);
+  walk(body, { threads: threads.length, warps }, visit);
 }
 
 function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
@@ -24,7 +25,7 @@ function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents)
 
 function inside(op: AnyOp, agents: Agents): Agents {
   if (op.kind === "on_threads") return { ...agents, threads: op.attributes.threads.length };
-  return op.kind === "warps" ? { ...agents, oneWarp: true } : agents;
+  return op.kind === "warps" ? { ...agents, warps: 1 } : agents;
 }
 
 /** Values that an op makes: its results, and the parameters of its regions. */

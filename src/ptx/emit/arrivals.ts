@@ -2,19 +2,18 @@
 import type { Kernel, Region, Value } from "../../ir/node.ts";
 import { regionList } from "../../ir/traverse.ts";
 
-/** Hardware arrivals of a barrier on which program threads arrive: one from each warp. */
-export const warpArrivals = 4;
-
 export class Arrivals {
   readonly #byWarps = new Set<Value>();
+  readonly #warps: number;
 
-  constructor({ body }: Kernel) {
+  constructor({ body, warps }: Kernel) {
+    this.#warps = warps;
     this.#visit(body);
   }
 
-  /** 4 where a program thread arrives with its lanes, each warp for itself; else 1. */
+  /** The warps of a program thread where one arrives with its lanes, each warp for itself; else 1. */
   scaleOf(barrier: Value): number {
-    return this.#byWarps.has(barrier) ? warpArrivals : 1;
+    return this.#byWarps.has(barrier) ? this.#warps : 1;
   }
 
   #visit(region: Region): void {

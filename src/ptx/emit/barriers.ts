@@ -9,7 +9,7 @@
  *   | code that several threads run  | bar.sync %r, 128, %r = thread + 1 |
  *   | inside `warps`                 | bar.warp.sync -1                 |
  */
-import { lanesPerThread } from "../../targets/target.ts";
+import { lanesPerWarp } from "../../targets/target.ts";
 import type { Operand } from "../module.ts";
 import { integer } from "../operands.ts";
 import type { EmitContext } from "./context.ts";
@@ -17,9 +17,9 @@ import type { EmitContext } from "./context.ts";
 /** All lanes of the running agent meet: the program thread's, or the warp's inside `warps`. */
 export function threadBarrier(context: EmitContext, reason: string): void {
   const { code, kernel, scope } = context;
-  if (scope.oneWarp) warpBarrier(context, reason);
+  if (scope.warps === 1) warpBarrier(context, reason);
   else if (kernel.threads.length === 1) code.emit("bar.sync", [integer(0)], reason);
-  else code.emit("bar.sync", [threadBarrierNumber(context), integer(lanesPerThread)], reason);
+  else code.emit("bar.sync", [threadBarrierNumber(context), threadLanes(context)], reason);
 }
 
 /** The number of the program thread's own barrier. */
@@ -33,6 +33,11 @@ export function threadBarrierNumber({
   const [only] = threads;
   if (threads.length === 1 && only !== undefined) return integer(only + 1);
   return code.make("b32", "add.u32", numbers.thread, integer(1));
+}
+
+/** How many lanes meet at the program thread's own barrier. */
+export function threadLanes({ kernel }: EmitContext): Operand {
+  return integer(kernel.warps * lanesPerWarp);
 }
 
 /** The lanes of the warp meet. */

@@ -36,8 +36,8 @@ export type EmitRules<Table> = { readonly [K in keyof Table & OpKind]: EmitRule<
 export interface Scope {
   /** The program threads, by their index. */
   readonly threads: readonly number[];
-  /** Whether each warp runs on its own (`warps`). */
-  readonly oneWarp: boolean;
+  /** Warps that run it together: those of a program thread, or one on its own (`warps`). */
+  readonly warps: number;
 }
 
 /** Emits the ops of a region; what it yields is left to the caller. */
@@ -71,8 +71,8 @@ export class EmitContext {
     this.kernel = kernel;
     this.target = kernel.placed.target;
     this.windows = new Windows(kernel);
-    this.numbers = new Numbers(this.code);
-    this.scope = { threads: this.kernel.threads.map((_, index) => index), oneWarp: false };
+    this.numbers = new Numbers(this.code, kernel.warps);
+    this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
     this.arrivals = new Arrivals(kernel);
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);

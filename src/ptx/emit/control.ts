@@ -187,7 +187,7 @@ function scoped(op: Op<"scoped">, context: EmitContext): void {
   const { body } = op.regions;
   const together = context.scope.threads.length === context.kernel.threads.length;
   const meet = (reason: string): void => {
-    if (together && !context.scope.oneWarp) blockBarrier(context, reason);
+    if (together && context.scope.warps === context.kernel.warps) blockBarrier(context, reason);
     else threadBarrier(context, reason);
   };
   meet("all enter the scope together");
@@ -231,7 +231,7 @@ function warps(op: Op<"warps">, context: EmitContext): void {
   const before = phasesBefore(context, body);
   threadBarrier(context, "warps begin on their own");
   const outer = context.scope;
-  context.scope = { ...outer, oneWarp: true };
+  context.scope = { ...outer, warps: 1 };
   context.define(index, {
     kind: "scalar",
     dtype: index.type.dtype,

@@ -18,7 +18,7 @@ import { dataShape, isData } from "../../ir/types.ts";
 import type { MessageSite } from "../executable.ts";
 import type { Register } from "../module.ts";
 import { address, integer, vector } from "../operands.ts";
-import { threadBarrier, threadBarrierNumber } from "./barriers.ts";
+import { threadBarrier, threadBarrierNumber, threadLanes } from "./barriers.ts";
 import type { EmitContext } from "./context.ts";
 import { tileElements } from "./elements.ts";
 import { firstHolder } from "./memory/access.ts";
@@ -99,9 +99,15 @@ function holdsEverywhere(context: EmitContext, condition: Value): Register {
     if (inside === true) code.emit("and.pred", [own, own, flag]);
     else code.guarded(inside, () => code.emit("and.pred", [own, own, flag]));
   });
-  return scope.oneWarp
+  return scope.warps === 1
     ? code.make("pred", "vote.sync.all.pred", own, integer(-1))
-    : code.make("pred", "barrier.red.and.pred", threadBarrierNumber(context), integer(128), own);
+    : code.make(
+        "pred",
+        "barrier.red.and.pred",
+        threadBarrierNumber(context),
+        threadLanes(context),
+        own,
+      );
 }
 
 /** Writes a record of the values, and remembers what it means. */
@@ -134,7 +140,7 @@ function record(
 }
 
 function firstLane({ numbers, scope }: EmitContext): Register {
-  return scope.oneWarp ? numbers.leader : numbers.elected;
+  return scope.warps === 1 ? numbers.leader : numbers.elected;
 }
 
 interface Header {
@@ -176,7 +182,7 @@ function announceRoom(context: EmitContext, op: AnyOp, header: Header, full: str
   code.jumpIf(firstLane(context), found, { negated: true, uniform: false });
   code.emit("mov.b64", [place, takeRoom(context, header, found)]);
   code.place(found);
-  const known = scope.oneWarp ? fromLeader(context, place) : throughScratch(context, op, place);
+  const known = scope.warps === 1 ? fromLeader(context, place) : throughScratch(context, op, place);
   const none = code.make("pred", "setp.eq.u64", known, integer(0));
   code.jumpIf(none, full);
   return known;

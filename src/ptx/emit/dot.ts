@@ -69,7 +69,7 @@ function initialTile(op: Op<"dot">, context: EmitContext): TileValue | undefined
 function byWgmma(op: Op<"dot">, context: EmitContext, result: Value): TileValue {
   const { left, right } = op.operands;
   const { dtype, shape } = tileOf(result);
-  const count = accumulatorWordCount(shape, dtype);
+  const count = accumulatorWordCount(context, shape, dtype);
   const words = accumulatorWords(context, count, initialTile(op, context));
   startProduct(context, {
     accumulator: dtype,

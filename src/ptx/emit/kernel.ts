@@ -12,7 +12,7 @@ import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { placedBuffers } from "../../layout/model/placed-types.ts";
 import type { PlacedBuffer } from "../../layout/model/placed-types.ts";
-import { lanesPerThread } from "../../targets/target.ts";
+import { lanesPerWarp } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { coalesce } from "../coalescing/index.ts";
@@ -37,7 +37,7 @@ export function emitKernel(kernel: Kernel): Executable {
   context.code.emit("ret");
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
-  const lanes = kernel.threads.length * lanesPerThread;
+  const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
   const body = coalesce(context.code.statements);
   const { target } = context;
   const sharedBytes = kernel.placed?.sharedBytes ?? 0;

@@ -1,12 +1,13 @@
 /**
  * The numbers that a lane knows about itself, computed at the kernel's start, each when first asked for.
  *
- *   %tid.x   0 … 127 | 128 … 255 | …       a program thread is 128 lanes
+ *   %tid.x   0 … 127 | 128 … 255 | …       a program thread is 128 lanes, or as many as its kernel says
  *   thread   0       | 1                   made uniform, so that branches on it are
  *   index    0 … 127 | 0 … 127             the lane's number within its program thread
  *   warp     0 … 3   | 0 … 3
  *   lane     0 … 31 each warp
  */
+import { lanesPerWarp } from "../../targets/target.ts";
 import type { Code } from "../code.ts";
 import type { Register } from "../module.ts";
 import { integer, symbol } from "../operands.ts";
@@ -24,26 +25,31 @@ type Name =
 
 export class Numbers {
   readonly #code: Code;
+  /** Lanes of a program thread, a power of two. */
+  readonly #lanes: number;
   readonly #known = new Map<Name, Register>();
 
-  constructor(code: Code) {
+  constructor(code: Code, warps: number) {
     this.#code = code;
+    this.#lanes = warps * lanesPerWarp;
   }
 
   /** b32: the program thread's index in the block. */
   get thread(): Register {
     return this.#once("thread", () => {
-      const own = this.#code.make("b32", "shr.u32", this.#tid(), integer(7));
+      const shift = integer(Math.log2(this.#lanes));
+      const own = this.#code.make("b32", "shr.u32", this.#tid(), shift);
       return this.#uniform(own);
     });
   }
 
-  /** b32: the lane's number in its program thread, 0 to 127. */
+  /** b32: the lane's number in its program thread. */
   get index(): Register {
-    return this.#once("index", () => this.#code.make("b32", "and.b32", this.#tid(), integer(127)));
+    const mask = integer(this.#lanes - 1);
+    return this.#once("index", () => this.#code.make("b32", "and.b32", this.#tid(), mask));
   }
 
-  /** b32: the warp's number in its program thread, 0 to 3. */
+  /** b32: the warp's number in its program thread. */
   get warp(): Register {
     return this.#once("warp", () => {
       const own = this.#code.make("b32", "shr.u32", this.index, integer(5));

@@ -10,17 +10,17 @@
  *   | one warp on its own            | 1 arrival            | 1 lane, an arrival of count 4       |
  *   | copy                           | arrive.expect_tx     | expect_tx, an arrival of count 4    |
  *
- * Scale 4 is for barriers on which a program thread arrives somewhere, 1 for all others. A wait keeps the
+ * Barriers on which a program thread arrives somewhere have its number of warps as their scale, all others 1. A wait keeps the
  * parity of the next phase in a bit for each barrier; every lane waits, and so sees what was released.
  */
 import type { Op, Region, Value } from "../../ir/node.ts";
 import type { synchronizationOps } from "../../ir/ops/synchronization.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { walkOps } from "../../ir/traverse.ts";
-import { lanesPerThread } from "../../targets/target.ts";
+import { lanesPerWarp } from "../../targets/target.ts";
 import type { Register } from "../module.ts";
 import { address, discard, integer } from "../operands.ts";
-import { threadBarrier, threadBarrierNumber, warpBarrier } from "./barriers.ts";
+import { threadBarrier, threadBarrierNumber, threadLanes, warpBarrier } from "./barriers.ts";
 import type { EmitContext, EmitRules } from "./context.ts";
 import { clusterSize } from "./grid.ts";
 import type { BarrierValue } from "./values.ts";
@@ -97,7 +97,7 @@ export interface BarrierPlace {
 
 /** The lane that initialises for everybody who runs this. */
 function firstLane({ code, numbers, scope, kernel }: EmitContext): Register {
-  if (scope.oneWarp) return numbers.leader;
+  if (scope.warps < kernel.warps) return numbers.leader;
   if (kernel.threads.length === 1 || scope.threads.length === 1) return numbers.elected;
   const [first = 0] = scope.threads;
   const own = code.make("pred", "setp.eq.u32", numbers.thread, integer(first));
@@ -111,7 +111,7 @@ export function publishBarriers(context: EmitContext): void {
     code.emit("fence.mbarrier_init.release.cluster", [], "barriers begin before anyone uses them");
     code.emit("fence.proxy.async.shared::cta", [], "the copy engine sees them too");
   }
-  const everybody = scope.threads.length === kernel.threads.length && !scope.oneWarp;
+  const everybody = scope.threads.length === kernel.threads.length && scope.warps === kernel.warps;
   if (!everybody) threadBarrier(context, "barriers are ready");
   else if (inCluster(context)) clusterBarrier(context, "barriers are ready in the whole cluster");
   else blockBarrier(context, "barriers are ready");
@@ -163,7 +163,7 @@ function arrive(op: Op<"barrier_arrive">, context: EmitContext): void {
   const { code, numbers, scope } = context;
   const barrier = context.barrier(op.operands.barrier);
   const place = barrierAddress(context, barrier, op.operands.index);
-  const count = scope.oneWarp ? barrier.scale : 1;
+  const count = scope.warps === 1 ? barrier.scale : 1;
   const { peer } = op.operands;
   const remote = peer && peerAddress(context, place, context.scalar(peer).register);
   warpBarrier(context, "the warp's lanes are done before one of them arrives");
@@ -259,7 +259,7 @@ const registersPerProcessor = 65536;
 
 function setRegisters(op: Op<"set_registers">, { code, kernel, target }: EmitContext): void {
   if (!target.features.includes("wgmma") && !target.features.includes("tcgen05")) return;
-  const lanes = kernel.threads.length * lanesPerThread;
+  const lanes = kernel.threads.length * kernel.warps * lanesPerWarp;
   const atStart = Math.min(255, Math.floor(registersPerProcessor / lanes / 8) * 8);
   const { count } = op.attributes;
   const way = count < atStart ? "dec" : "inc";
@@ -271,7 +271,7 @@ function signal(op: Op<"semaphore_signal">, context: EmitContext): void {
   const place = counterAddress(context, op);
   const increment = context.scalar(op.operands.increment).register;
   threadBarrier(context, "all lanes are done before the signal");
-  code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
+  code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
     code.emit("red.release.gpu.global.add.u32", [address(place), increment]);
   });
 }
@@ -300,7 +300,7 @@ function semaphoreWait(op: Op<"semaphore_wait">, context: EmitContext): void {
   const place = counterAddress(context, op);
   const wanted = context.scalar(op.operands.value).register;
   const over = code.label("counted");
-  const one = scope.oneWarp ? numbers.leader : numbers.elected;
+  const one = scope.warps === 1 ? numbers.leader : numbers.elected;
   code.jumpIf(one, over, { negated: true, uniform: false });
   const again = code.label("poll");
   code.place(again);
@@ -354,7 +354,7 @@ export function joinWarpPhases(context: EmitContext, words: ReturnType<typeof ph
         "pred",
         "barrier.red.or.pred",
         threadBarrierNumber(context),
-        integer(128),
+        threadLanes(context),
         mine,
       );
       code.guarded(any, () => code.emit("xor.b32", [joined, joined, integer(2 ** bit)]));

@@ -172,7 +172,8 @@ export const languageCodes = registerCodes({
   },
   TW1025: {
     title: "impossible number of program threads",
-    cause: "A block has 1 to 8 program threads, each of them 128 lanes.",
+    cause:
+      "A block has 1 to 8 program threads, each of them 128 lanes or 32 for each of its `warps`, and 1024 lanes in all.",
     example: "kernel({ threads: [] }, …)",
     remedy: "name one to eight threads, or leave `threads` out for one",
   },
@@ -249,5 +250,12 @@ export const languageCodes = registerCodes({
       "Windows on shared memory may not overhang, so there is nothing that an end could leave out of bounds.",
     example: "buffer.at(slice(0, 64, { end: count }))",
     remedy: "leave elements out with a mask: load({ where }) and store(value, { where })",
+  },
+  TW1037: {
+    title: "number of warps that no program thread has",
+    cause:
+      "The warps of a program thread hold its tiles together, and layouts deal elements out in powers of two. A block has at most 32 warps.",
+    example: "kernel({ name: 'rows', warps: 6 }, …)",
+    remedy: "give 1, 2, 4, 8, 16 or 32 warps",
   },
 });

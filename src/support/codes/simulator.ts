@@ -103,7 +103,8 @@ export const simulatorCodes = registerCodes({
   },
   TW3016: {
     title: "too many program threads",
-    cause: "A program thread has 128 lanes, and a block can run only so many lanes.",
+    cause:
+      "A program thread has 128 lanes, or 32 for each of its `warps`, and a block can run only so many lanes.",
     example: 'kernel({ threads: ["a", "b", "c", "d", "e", "f", "g", "h", "i"] }, …)',
     remedy: "use fewer program threads",
   },

@@ -58,7 +58,7 @@ function laneLayout(
       ? far.axes.findIndex(({ root }) => far.array[root]?.stride === 1)
       : shape.length - 1;
   const axis = contiguous < 0 ? shape.length - 1 : contiguous;
-  const extent = { shape, bits: dtype.bits, oneWarp: scope.oneWarp };
+  const extent = { shape, bits: dtype.bits, warps: scope.warps };
   const [layout] = memoryLayouts(extent, axis).filter(({ kind }) => kind !== "splat");
   if (layout === undefined || layout.kind === "splat") throw new Error("no layout for a copy");
   return layout;
@@ -154,10 +154,10 @@ const nanWords: { readonly [name: string]: number | bigint } = {
 /** One arrival of the language, once all lanes have done their part. */
 function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: BarrierPlace): void {
   const { code, numbers, scope } = context;
-  const byWarps = scale > 1 && !scope.oneWarp;
-  if (byWarps || scope.oneWarp) warpBarrier(context, "the warp has copied its part");
+  const byWarps = scale > 1 && scope.warps > 1;
+  if (byWarps || scope.warps === 1) warpBarrier(context, "the warp has copied its part");
   else threadBarrier(context, "all lanes have copied their part");
-  code.guarded(byWarps || scope.oneWarp ? numbers.leader : numbers.elected, () => {
+  code.guarded(byWarps || scope.warps === 1 ? numbers.leader : numbers.elected, () => {
     emitArrival(context, place, byWarps ? 1 : scale);
   });
 }

@@ -18,7 +18,7 @@ export function prefetch(op: Op<"prefetch">, context: EmitContext): void {
   const window = context.ref(op.operands.ref);
   const { dtype } = window;
   const shape = refOf(op.operands.ref).shape.map(Number);
-  const extent = { shape, bits: dtype.bits, oneWarp: scope.oneWarp };
+  const extent = { shape, bits: dtype.bits, warps: scope.warps };
   const [layout] = shape.length === 0 ? [] : memoryLayouts(extent, shape.length - 1);
   if (layout?.kind === "splat") throw new Error("a window is spread over lanes");
   const access = planAccess(context, { window, layout, shape, once: true });

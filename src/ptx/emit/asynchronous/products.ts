@@ -1,12 +1,14 @@
 /**
  * wgmma: asynchronous products of the whole warpgroup. The operands' descriptors say where tiles lie in
- * shared memory; a step takes 32 bytes along k, and 64 rows at a time.
+ * shared memory; a step takes 32 bytes along k, and 64 rows at a time. Several warpgroups take slabs of rows in turn.
  *
  *   a [128, 64] bf16 by b [64, 256]: 2 slabs of rows, 4 steps of 16
  *
  *   wgmma.fence                                 registers enter the asynchronous proxy
  *   slab 0: step 0, 1, 2, 3   slab 1: step 0 …   a chain on each slab's accumulators
  *   wgmma.commit_group                           one group for each wgmma of the language
+ *
+ *   with `warps: 8`: warpgroup 0 has slab 0, warpgroup 1 slab 1, by descriptors that differ in their rows
  *
  * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle. Shared
  * memory ends below 2^18, so an address takes 14 bits by itself, and a step is one addition to the low half.
@@ -16,13 +18,15 @@ import type { Op, Value } from "../../../ir/node.ts";
 import { swizzleWidth, wgmmaForm } from "../../../layout/algebra/shared-legality.ts";
 import type { WgmmaForm } from "../../../layout/algebra/shared-legality.ts";
 import type { Swizzle } from "../../../layout/algebra/shared-layout.ts";
-import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
-import type { SharedView, TiledAxis } from "../../../layout/algebra/shared-view.ts";
-import { operandAxes } from "../../../layout/model/products.ts";
+import { bytesAlong, tiledAxes } from "../../../layout/algebra/shared-view.ts";
+import type { SharedView } from "../../../layout/algebra/shared-view.ts";
+import { groupOffsets, operandAxes, slabRows, wgmmaRows } from "../../../layout/model/products.ts";
+import { lanesPerWarp } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { sharedStart } from "../memory/shared.ts";
+import { combineParts } from "../tiles/thread-parts.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
 
@@ -44,7 +48,6 @@ export function tensorTypeName({ name }: DType): string {
   return found;
 }
 
-const slabRows = 64;
 const swizzleCodes: { readonly [S in Swizzle]: bigint } = { 0: 0n, 128: 1n, 64: 2n, 32: 3n };
 
 /** An operand in shared memory: its descriptor for each slab and step. */
@@ -57,11 +60,6 @@ function viewOf({ window, layout }: SharedValue): SharedView {
   const [view] = window.views(layout) ?? [];
   if (view === undefined) throw new Error("wgmma reads a window that cannot be described");
   return view;
-}
-
-/** Bytes from the window's first element to element `index` of an axis, before the swizzle. */
-function along({ inner, step, jump }: TiledAxis, index: number): number {
-  return Math.floor(index / inner) * jump + (index % inner) * step;
 }
 
 /** The constant part of a descriptor: everything but the address. */
@@ -98,7 +96,8 @@ function sharedOperand(
   if (mn === undefined || k === undefined) throw new Error("an operand has rows and columns");
   if (swizzleWidth(view.layout.swizzle) % 16 !== 0) throw new Error("a swizzle of odd width");
   const start = sharedStart(context, ref);
-  const sixteenths = code.make("b32", "shr.u32", start.base, integer(4));
+  const own = side === "left" ? groupStart(context, view, start.base) : start.base;
+  const sixteenths = code.make("b32", "shr.u32", own, integer(4));
   const constant = descriptorBits(form, view.layout.swizzle);
   const low = code.make(
     "b32",
@@ -111,10 +110,19 @@ function sharedOperand(
   return {
     transposed: form.major === "mn",
     descriptor(rows, depth) {
-      const offset = (along(mn, rows) + along(k, depth)) >> 4;
+      const offset = (bytesAlong(mn, rows) + bytesAlong(k, depth)) >> 4;
       return offset === 0 ? base : code.make("b64", "add.s64", base, integer(offset));
     },
   };
+}
+
+/** Where the rows of the lane's own warpgroup begin. */
+function groupStart({ code, numbers, scope }: EmitContext, view: SharedView, base: Register) {
+  const offsets = groupOffsets(view, scope.warps);
+  if (offsets === undefined) throw new Error("rows of warpgroups lie irregularly");
+  // The bits of the warpgroup's number are the warp's, from the third on.
+  const moved = combineParts(code, numbers.warp, [0, 0, ...offsets]);
+  return moved === undefined ? base : code.make("b32", "add.u32", base, moved);
 }
 
 /** The factors of one product, wherever they are. */
@@ -137,7 +145,8 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
   const a = left.kind === "tile" ? undefined : sharedOperand(context, left, "left");
   const types = [product.accumulator, left.dtype, right.dtype].map(tensorTypeName).join(".");
   const opcode = `wgmma.mma_async.sync.aligned.m64n${n}k${depth}.${types}`;
-  const slabs = m / slabRows;
+  const rows = wgmmaRows(context.scope.warps);
+  const slabs = m / rows;
   const perSlab = words.length / slabs;
   const immediates = trailing(left.dtype, a, b);
   code.emit("wgmma.fence.sync.aligned", [], "registers enter the asynchronous proxy");
@@ -147,7 +156,7 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
       const first: Operand =
         left.kind === "tile"
           ? braces(left.words.slice(from, from + 4))
-          : (a as SharedOperand).descriptor(slab * slabRows, step * depth);
+          : (a as SharedOperand).descriptor(slab * rows, step * depth);
       code.emit(opcode, [
         braces(words.slice(slab * perSlab, (slab + 1) * perSlab)),
         first,
@@ -194,14 +203,18 @@ export function makeAccumulator(op: Op<"accumulator">, context: EmitContext): vo
   const { dtype, shape } = op.attributes;
   const { initial } = op.operands;
   const tile = initial && context.tile(initial);
-  const words = accumulatorWords(context, accumulatorWordCount(shape, dtype), tile);
+  const words = accumulatorWords(context, accumulatorWordCount(context, shape, dtype), tile);
   context.define(op.results[0], { kind: "inflight", dtype, shape, words });
 }
 
 /** 32-bit registers of an accumulator in each lane. */
-export function accumulatorWordCount(shape: readonly number[], { bits }: DType): number {
+export function accumulatorWordCount(
+  { scope }: EmitContext,
+  shape: readonly number[],
+  { bits }: DType,
+): number {
   const elements = shape.reduce((total, extent) => total * extent, 1);
-  return ((elements / 128) * bits) / 32;
+  return ((elements / (lanesPerWarp * scope.warps)) * bits) / 32;
 }
 
 export function wgmma(op: Op<"wgmma">, context: EmitContext): void {

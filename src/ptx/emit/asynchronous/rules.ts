@@ -18,7 +18,7 @@ import { tensorCopyIn, tensorCopyOut } from "./tensor-copies.ts";
 
 /** The lane that starts copies: lane 0 of the thread, or of the warp that runs on its own. */
 function copyingLane({ numbers, scope }: EmitContext): Register {
-  return scope.oneWarp ? numbers.leader : numbers.elected;
+  return scope.warps === 1 ? numbers.leader : numbers.elected;
 }
 
 function copyAsync(op: Op<"copy_async">, context: EmitContext): void {

@@ -195,7 +195,7 @@ export function tensorCopyIn(
     op.attributes.multicast.length > 0
       ? multicastMask(context, op.attributes.multicast)
       : undefined;
-  const one = scope.oneWarp ? numbers.leader : numbers.elected;
+  const one = scope.warps === 1 ? numbers.leader : numbers.elected;
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
   const operands = planned.boxes.map(({ offset, coordinates }) => [
     address(planned.start.base, planned.start.offset + offset),
@@ -292,7 +292,7 @@ export function tensorCopyOut(
     reduction === "none"
       ? `cp.async.bulk.tensor.${planned.rank}d.global.shared::cta.bulk_group`
       : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
-  code.guarded(scope.oneWarp ? numbers.leader : numbers.elected, () => {
+  code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
     for (const { offset, coordinates } of planned.boxes)
       code.emit(opcode, [
         tensorAddress(planned.map, coordinates),

@@ -2,7 +2,7 @@
  * Which way a window is accessed: regular ones lane by lane with immediates and vectors, all others
  * element by element. Layouts that hold copies let one lane of each set of copies write.
  */
-import { product, threadsPerProgram, lanesPerWarp } from "../../../layout/algebra/bits.ts";
+import { laneMask, product } from "../../../layout/algebra/bits.ts";
 import type { AccessOp } from "../../../ir/indexed.ts";
 import type { Size } from "../../../ir/size.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
@@ -108,10 +108,10 @@ export function firstHolder(
   { code, numbers, scope }: EmitContext,
   layout: DistributedLayout | undefined,
 ): Truth {
-  const all = (scope.oneWarp ? lanesPerWarp : threadsPerProgram) - 1;
+  const all = laneMask(scope.warps);
   const copies = (layout === undefined ? all : layout.replicated) & all;
   if (copies === 0) return true;
-  if (copies === all) return scope.oneWarp ? numbers.leader : numbers.elected;
+  if (copies === all) return scope.warps === 1 ? numbers.leader : numbers.elected;
   const own: Register = code.make("b32", "and.b32", numbers.index, integer(copies));
   return code.make("pred", "setp.eq.u32", own, integer(0));
 }

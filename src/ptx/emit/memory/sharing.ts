@@ -8,7 +8,7 @@
 import { u32 } from "../../../formats/dtype.ts";
 import type { DType } from "../../../formats/dtype.ts";
 import type { AnyOp } from "../../../ir/node.ts";
-import { lanesPerWarp, threadsPerProgram } from "../../../layout/algebra/bits.ts";
+import { laneMask, lanesPerWarp } from "../../../layout/algebra/bits.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";
@@ -24,7 +24,7 @@ export function shareElements(
   layout: DistributedLayout | undefined,
   elements: readonly (Register | undefined)[],
 ): readonly (Register | undefined)[] {
-  const all = (context.scope.oneWarp ? lanesPerWarp : threadsPerProgram) - 1;
+  const all = laneMask(context.scope.warps);
   const copies = (layout === undefined ? all : layout.replicated) & all;
   if (copies === 0) return elements;
   return copies < lanesPerWarp
@@ -68,16 +68,17 @@ function shareAcrossWarps(
   { dtype, copies }: { readonly dtype: DType; readonly copies: number },
   elements: readonly (Register | undefined)[],
 ): readonly (Register | undefined)[] {
-  const { code, numbers } = context;
+  const { code, numbers, scope } = context;
+  const all = laneMask(scope.warps);
   const scratch = new ScratchMemory(context, op);
   const type = dtype.bits === 64 ? "b64" : dtype.bits === 16 ? "b16" : "b32";
   const bytes = dtype.bits === 64 ? 8 : u32.bits / 8;
-  const kept = threadsPerProgram - 1 - copies;
+  const kept = all - copies;
   const first = code.make("b32", "and.b32", numbers.index, integer(kept));
   const own = code.make("b32", "mul.lo.u32", first, integer(bytes));
   const place = scratch.at(own);
   const owner = code.make("pred", "setp.eq.u32", first, numbers.index);
-  const span = bytes * (kept === 0 ? 1 : threadsPerProgram);
+  const span = bytes * (kept === 0 ? 1 : all + 1);
   scratch.begin();
   code.guarded(owner, () => {
     elements.forEach((element, index) => {

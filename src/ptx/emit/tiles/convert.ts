@@ -20,7 +20,7 @@ export function convertTile(
   op: AnyOp,
 ): TileValue {
   if (tile.layout.text === layout.text) return tile;
-  const plan = planRelayout(tile.layout, layout, tile.shape, tile.dtype);
+  const plan = planRelayout(tile.layout, layout, tile.shape, tile.dtype, context.scope.warps);
   if (plan === undefined) throw new Error(`no way from ${tile.layout.text} to ${layout.text}`);
   if (tile.layout.kind === "splat") return { ...tile, layout, words: repeated(tile, layout) };
   if (tile.dtype.kind === "bool")

@@ -7,7 +7,7 @@
  *   xor, parts up to 0x7f, offset 0x244:   other = place ^ 4;  [other + 0x240]
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { lanesPerWarp } from "../../../layout/algebra/bits.ts";
+import { laneMask } from "../../../layout/algebra/bits.ts";
 import type {
   Access,
   AccessPattern,
@@ -157,7 +157,7 @@ class Side {
     if (this.#awake !== undefined) return this.#awake.truth;
     const { code, numbers, scope } = this.#context;
     const { idle } = this.#pattern;
-    const mask = scope.oneWarp ? idle & (lanesPerWarp - 1) : idle;
+    const mask = idle & laneMask(scope.warps);
     let truth: Truth = true;
     if (mask !== 0) {
       const set = code.make("b32", "and.b32", numbers.index, integer(mask));

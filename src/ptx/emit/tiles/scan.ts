@@ -60,7 +60,7 @@ export function workingTile(
 ): TileValue {
   const { layout, shape } = tile;
   if (layout.kind === "splat") throw new Error("a splat has no axis to work along");
-  const working = layoutAlong(layout, shape, axis, context.scope.oneWarp);
+  const working = layoutAlong(layout, shape, axis, context.scope.warps);
   return convertTile(context, tile, working, op);
 }
 

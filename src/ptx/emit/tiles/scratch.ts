@@ -2,7 +2,7 @@
  * The running op's scratch in shared memory. Agents that run the same code beside each other, program
  * threads or warps, have a part each:
  *
- *   shared_memory + offset + stride · (rank of the thread among those that run · 4 + warp)
+ *   shared_memory + offset + stride · (rank of the thread among those that run · its warps + warp)
  */
 import type { AnyOp } from "../../../ir/node.ts";
 import type { AddressOperand, Register } from "../../module.ts";
@@ -55,17 +55,20 @@ export class ScratchMemory {
 
 /** Where the agent's part begins, less the buffer's offset. */
 function agentBase(context: EmitContext, stride: number): Register {
-  const { code, numbers, scope } = context;
+  const { code } = context;
+  const agent = agentRank(context);
+  const { shared } = context.numbers;
+  if (agent === undefined) return shared;
+  return code.make("b32", "mad.lo.u32", agent, integer(stride), shared);
+}
+
+/** b32: how many of the agents that run are before this one; undefined for a single one. */
+function agentRank(context: EmitContext): Register | undefined {
+  const { code, numbers, scope, kernel } = context;
   const rank = threadRank(context);
-  if (rank === undefined && !scope.oneWarp) return numbers.shared;
-  const thread = rank && scope.oneWarp ? code.make("b32", "shl.b32", rank, integer(2)) : rank;
-  const agent = !scope.oneWarp
-    ? thread
-    : thread === undefined
-      ? numbers.warp
-      : code.make("b32", "add.u32", thread, numbers.warp);
-  if (agent === undefined) return numbers.shared;
-  return code.make("b32", "mad.lo.u32", agent, integer(stride), numbers.shared);
+  if (scope.warps === kernel.warps) return rank;
+  if (rank === undefined) return numbers.warp;
+  return code.make("b32", "mad.lo.u32", rank, integer(kernel.warps), numbers.warp);
 }
 
 /** b32: how many of the threads that run are before this one; undefined for a single thread. */

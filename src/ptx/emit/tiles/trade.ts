@@ -6,7 +6,6 @@
  *   words 0 … 5 of thread t     bytes 16·t … of the first 2048, then 8·t … of the next 1024
  */
 import type { AnyOp } from "../../../ir/node.ts";
-import { threadsPerProgram } from "../../../layout/algebra/bits.ts";
 import { wordBytes } from "../../../layout/plan/scratch.ts";
 import type { Register } from "../../module.ts";
 import { integer, vector } from "../../operands.ts";
@@ -60,16 +59,17 @@ function tradeWords(
   masks: readonly number[],
 ): readonly (readonly Register[])[] {
   const { code } = context;
+  const wordSpan = wordBytes(context.scope.warps);
   const places = new Places(context, scratch);
   const found = masks.map((): Register[] => []);
-  const together = Math.floor(scratch.bytes / wordBytes);
+  const together = Math.floor(scratch.bytes / wordSpan);
   if (together < 1) throw new Error("scratch without room for a word of every lane");
   for (let first = 0; first < words.length; first += together) {
     const part = words.slice(first, first + together);
     const runs = runsOf(part.length);
     scratch.begin();
     for (const { start, length } of runs) {
-      const at = scratch.address(places.of(0, length), start * wordBytes);
+      const at = scratch.address(places.of(0, length), start * wordSpan);
       code.emit(`st.shared${suffixes[length] ?? ""}.b32`, [
         at,
         vector(part.slice(start, start + length)),
@@ -79,7 +79,7 @@ function tradeWords(
     masks.forEach((mask, index) => {
       for (const { start, length } of runs) {
         const loaded = code.registers("b32", length);
-        const at = scratch.address(places.of(mask, length), start * wordBytes);
+        const at = scratch.address(places.of(mask, length), start * wordSpan);
         code.emit(`ld.shared${suffixes[length] ?? ""}.b32`, [vector(loaded), at]);
         found[index]?.push(...loaded);
       }
@@ -106,7 +106,7 @@ function runsOf(count: number): readonly Run[] {
 class Places {
   readonly #context: EmitContext;
   readonly #scratch: ScratchMemory;
-  readonly #known = new Map<number, Register>();
+  readonly #known = new Map<string, Register>();
 
   constructor(context: EmitContext, scratch: ScratchMemory) {
     this.#context = context;
@@ -115,7 +115,7 @@ class Places {
 
   /** Of the lane whose index differs by the mask. */
   of(mask: number, length: number): Register {
-    const key = mask + length * threadsPerProgram;
+    const key = `${mask} ${length}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const { code, numbers } = this.#context;

@@ -91,7 +91,7 @@ export const asynchronousCodes = registerCodes({
   TW2074: {
     title: "accumulator shape that wgmma does not have",
     cause:
-      "wgmma computes 64 rows by 8 to 256 columns, in steps of 8; with integers in steps of 16 above 32.",
+      "wgmma computes 64 rows by 8 to 256 columns, in steps of 8; with integers in steps of 16 above 32. Each warpgroup of a program thread makes 64 rows of its own.",
     example: "accumulator(f32, [64, 512])",
     remedy: "split the product into accumulators of allowed shapes",
   },
@@ -138,6 +138,14 @@ export const asynchronousCodes = registerCodes({
     cause: "The hardware gives out registers in steps of 8, from 24 to 256 a lane.",
     example: "setRegisters(20)",
     remedy: "round to a multiple of 8 within the range",
+  },
+  TW2085: {
+    title: "warpgroup of fewer than four warps",
+    cause:
+      "wgmma and setRegisters take the four warps of a warpgroup together; a program thread of one or two warps has none.",
+    example:
+      "kernel({ name: 'small', warps: 2 }, () => { const sum = accumulator(f32, [64, 64]); … })",
+    remedy: "give the kernel 4 warps or more, or multiply by dot",
   },
   TW2083: {
     title: "semaphore indices",
