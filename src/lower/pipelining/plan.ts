@@ -61,6 +61,7 @@ export function planLoops(kernel: Kernel, target: Target): readonly LoopPlan[] {
 
 class Planner {
   readonly #target: Target;
+  readonly #warps: number;
   readonly #windows: Windows;
   readonly #uses: ReadonlyMap<Value, number>;
   /** Inputs, by what they are called. */
@@ -68,6 +69,7 @@ class Planner {
 
   constructor(kernel: Kernel, target: Target) {
     this.#target = target;
+    this.#warps = kernel.warps;
     this.#windows = new Windows(kernel);
     this.#uses = countUses(kernel.body);
     const inputs = kernel.parameters.filter(({ role }) => role === "input");
@@ -155,7 +157,8 @@ class Planner {
     const once = (value: Value | undefined): value is Value =>
       value !== undefined && this.#uses.get(value) === 1;
     return body.ops.flatMap((op) => {
-      if (op.kind !== "dot" || wgmmaShapeProblem(op, this.#target) !== undefined) return [];
+      if (op.kind !== "dot") return [];
+      if (wgmmaShapeProblem(op, this.#target, this.#warps) !== undefined) return [];
       const { left, right, accumulator } = op.operands;
       const carry = accumulator === undefined ? -1 : carries.indexOf(accumulator);
       const [result] = op.results;
