@@ -207,7 +207,7 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
         of: "carries",
         replace: '"(L0 L1 L2 L3 L4)"',
         by: '"(W0 L0 L1 L2 L3)"',
-        says: "over warps what one warp holds",
+        says: "over more warps than the 1 that hold it",
       },
       {
         what: "a layout has too many axes",

@@ -120,6 +120,7 @@ function sharedOperand(
 function groupStart({ code, numbers, scope }: EmitContext, view: SharedView, base: Register) {
   const offsets = groupOffsets(view, scope.warps);
   if (offsets === undefined) throw new Error("rows of warpgroups lie irregularly");
+  if (offsets.length === 0) return base;
   // The bits of the warpgroup's number are the warp's, from the third on.
   const moved = combineParts(code, numbers.warp, [0, 0, ...offsets]);
   return moved === undefined ? base : code.make("b32", "add.u32", base, moved);
