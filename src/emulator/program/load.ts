@@ -164,24 +164,49 @@ function ended(instructions: readonly FlatInstruction[]): readonly FlatInstructi
   return [...instructions, { instruction: end, scope }];
 }
 
-/** Compiles the text of all steps together. */
-function assemble(pieces: readonly (Step | StepText)[]): readonly Step[] {
-  // In brackets, because engines then compile a function at once instead of reading it twice.
-  const texts = pieces.map((piece) =>
-    "text" in piece ? `(function (w, mask) {\n${piece.text}\n})` : "undefined",
-  );
-  const names = Object.keys(helpers);
-  const source = `"use strict";\nconst { ${names.join(", ")} } = helpers;\nreturn [${texts.join(",\n")}];`;
+/**
+ * Characters of source that are compiled at a time. V8 remembers source that it is given twice, with its code, and takes
+ * longer texts of one length for the same: of thousands of kernels that differ in a number it would keep them all.
+ */
+const sourceLimit = 16_000;
+
+const helperNames = Object.keys(helpers);
+const sourceStart = `"use strict";\nconst { ${helperNames.join(", ")} } = helpers;\nreturn [`;
+
+/** Texts in turn, as many together as one source takes, and at least one. */
+function sourcesOf(texts: readonly string[]): readonly string[] {
+  const sources: string[] = [];
+  let source = sourceStart;
+  for (const text of texts) {
+    if (source !== sourceStart && source.length + text.length > sourceLimit) {
+      sources.push(source);
+      source = sourceStart;
+    }
+    source += `${text},\n`;
+  }
+  return [...sources, source];
+}
+
+function compiledSource(source: string): readonly StepFunction[] {
   // The text is made from the module's instructions alone, which the loader has taken apart and checked.
   // eslint-disable-next-line @typescript-eslint/no-implied-eval
-  const make = new Function("helpers", source) as (
+  const make = new Function("helpers", `${source}];`) as (
     given: typeof helpers,
-  ) => readonly (StepFunction | undefined)[];
-  const compiled = make(helpers);
-  return pieces.map((piece, position) => {
+  ) => readonly StepFunction[];
+  return make(helpers);
+}
+
+/** Compiles the text of the steps that are text. */
+function assemble(pieces: readonly (Step | StepText)[]): readonly Step[] {
+  // In brackets, because engines then compile a function at once instead of reading it twice.
+  const texts = pieces.flatMap((piece) =>
+    "text" in piece ? [`(function (w, mask) {\n${piece.text}\n})`] : [],
+  );
+  const compiled = sourcesOf(texts).flatMap(compiledSource).values();
+  return pieces.map((piece) => {
     const { weight, cost, site } = piece;
-    const run = "text" in piece ? compiled[position] : piece.run;
-    if (run === undefined) throw new Error(`step ${position} was not compiled`);
+    const run = "text" in piece ? compiled.next().value : piece.run;
+    if (run === undefined) throw new Error("a step was not compiled");
     return { run, weight, cost, site };
   });
 }
