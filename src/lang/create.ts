@@ -3,7 +3,7 @@ import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { requireDType } from "../formats/kinds.ts";
-import { locatedAt } from "../support/diagnostics.ts";
+import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
@@ -12,6 +12,8 @@ import { broadcastValue } from "./broadcast.ts";
 import { constantValue, isPlain } from "./constants.ts";
 import { Scalar } from "./scalar.ts";
 import { isSize, sizeValue } from "./sizes.ts";
+import { splitPrecisions, splitTerms, splitTile, withoutNans } from "./split.ts";
+import type { SplitPrecision } from "./split.ts";
 import { Tile } from "./tile.ts";
 import { activeTrace, emitOrigin, emitValue, originOf } from "./trace.ts";
 import type { Origin } from "./trace.ts";
@@ -112,8 +114,11 @@ export type DotDType<D extends DTypeName> = D extends "f64"
 export interface DotOptions<R extends DTypeName> {
   /** A tile that the product is added to. */
   readonly accumulator?: Tile<R>;
-  /** How f32 is multiplied, for f32 alone and always said: exactly as f32, or rounded to tf32 first. */
-  readonly precision?: "ieee" | "tf32";
+  /**
+   * How f32 is multiplied, for f32 alone and always said: exactly as f32, rounded to tf32 first, or as several products of
+   * parts of the operands (`split.ts`).
+   */
+  readonly precision?: "ieee" | SplitPrecision;
   /** The format of the sums: f32, of integers i32, of f64 f64 unless told otherwise. */
   readonly dtype?: DType<R>;
 }
@@ -130,12 +135,59 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
   const { dtype = dotDType(left.dtype) } = options;
+  if (isSeveralProducts(precision)) {
+    requireSingle(left, right, dtype, precision, location);
+    return splitDot(left as Tile<"f32">, right as Tile<"f32">, precision, accumulator);
+  }
   const operands = {
     left: useValue(left, location),
     right: useValue(right, location),
     ...(accumulator !== undefined && { accumulator: useValue(accumulator, location) }),
   };
   return new Tile(emitOrigin("dot", operands, { dtype, precision }, location));
+}
+
+function isSeveralProducts(precision: string): precision is Exclude<SplitPrecision, "tf32"> {
+  return precision !== "tf32" && (splitPrecisions as readonly string[]).includes(precision);
+}
+
+function requireSingle(
+  left: Tile,
+  right: Tile,
+  dtype: DType,
+  precision: SplitPrecision,
+  location: Location,
+): void {
+  if ([left.dtype, right.dtype, dtype].every(({ name }) => name === "f32")) return;
+  const formats = `${left.dtype.name} and ${right.dtype.name}, summed in ${dtype.name}`;
+  throw new TilewrightError({
+    code: "TW2033",
+    message: `precision "${precision}" is for f32, and this is a product of ${formats}`,
+    location,
+    expected: "operands and sums of f32",
+    found: formats,
+  });
+}
+
+/** The products of parts, summed from the smallest; what they come to is added to the accumulator in f32. */
+function splitDot<R extends DTypeName>(
+  left: Tile<"f32">,
+  right: Tile<"f32">,
+  precision: SplitPrecision,
+  accumulator: Tile<R> | undefined,
+): Tile<R> {
+  const lefts = splitTile(left, precision);
+  const rights = splitTile(right, precision);
+  let sum: Tile<"f32"> | undefined;
+  for (const [ofLeft, ofRight] of splitTerms(precision).terms) {
+    const [one, other] = [lefts[ofLeft], rights[ofRight]];
+    if (one === undefined || other === undefined) throw new Error("a product has both its parts");
+    if (sum !== undefined && ofLeft === 0 && ofRight === 0) sum = withoutNans(sum);
+    sum = dot(one, other, { dtype: dtypes.f32, ...(sum !== undefined && { accumulator: sum }) });
+  }
+  if (sum === undefined) throw new Error("a product has parts");
+  const total = sum as unknown as Tile<R>;
+  return accumulator === undefined ? total : accumulator.add(total);
 }
 
 function dotDType(dtype: DType): DType {

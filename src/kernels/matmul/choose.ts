@@ -19,8 +19,12 @@ import type {
   PlainConfiguration,
   ProductSizes,
 } from "./configuration.ts";
-import type { MatmulProblem } from "./problem.ts";
 import { depthOf } from "./persistent.ts";
+import { preparationsOf } from "./prepare.ts";
+import type { Preparation } from "./prepare.ts";
+import type { MatmulProblem } from "./problem.ts";
+import { recipeOf } from "./recipe.ts";
+import type { Recipe } from "./recipe.ts";
 
 /** The part of a processor's rate that tiles reach: wide ones read shared memory less for what they multiply. */
 const tileEfficiency: {
@@ -33,6 +37,10 @@ const tileEfficiency: {
 const cacheBytes = 42e9;
 /** The part of the memory's rate that copies reach. */
 const memoryEfficiency = 0.9;
+/** The part of it that the copies of operands reach which are prepared. */
+const preparedEfficiency = 0.5;
+/** Seconds of a step of the plain kernel: of a block that has a processor to itself, and of one among many. */
+const plainStepSeconds = { alone: 1e-6, among: 0.45e-6 };
 /** The part of the shorter of computing and moving that the other does not hide. */
 const notHidden = 0.1;
 /** Seconds that a tile takes besides its steps, and a launch besides its tiles. */
@@ -49,26 +57,20 @@ const handedSeconds = 1e-6;
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
   problem: MatmulProblem,
-  { m, n, k }: ProductSizes,
+  { k }: ProductSizes,
   target: Target,
 ): string | undefined {
-  const { a, b, major } = problem;
   if (!target.features.includes("wgmma") || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
-  if (a.dtype.bits > 16) return `wgmma does not multiply ${a.dtype.name} as it is`;
-  if (a.dtype.bits === 8 && (major.a !== "k" || major.b !== "k"))
-    return `wgmma reads ${a.dtype.name} along k alone: give a row-major and b column-major`;
+  if (recipeOf(problem) === undefined)
+    return `wgmma does not multiply ${problem.a.dtype.name} as it is`;
   if (k === 0) return "there is nothing to multiply";
-  const extents = { m, n, k };
-  for (const [name, along, dtype] of [
-    ["a", major.a, a.dtype],
-    ["b", major.b, b.dtype],
-  ] as const) {
-    const unit = 128 / dtype.bits;
-    if (extents[along] % unit !== 0)
-      return `${along} = ${extents[along]} keeps the copy engine from ${name}: pad it to ${Math.ceil(extents[along] / unit) * unit}`;
-  }
   return undefined;
+}
+
+/** The most columns of a tile: sums that are promoted are there twice, and fill the registers sooner. */
+export function widestTile(problem: MatmulProblem): number {
+  return recipeOf(problem)?.promoted === true ? 128 : 256;
 }
 
 /** Bytes of shared memory that a configuration takes. */
@@ -88,21 +90,27 @@ export function chooseConfiguration(
   sizes: ProductSizes,
   target: Target,
 ): MatmulConfiguration {
-  if (persistentProblem(problem, sizes, target) !== undefined)
-    return plainConfiguration(problem, sizes, target);
-  const candidates = persistentCandidates(target);
-  return candidates.reduce((best, each) =>
-    estimatedSeconds(problem, sizes, each, target) < estimatedSeconds(problem, sizes, best, target)
-      ? each
-      : best,
-  );
+  const plain = plainConfiguration(problem, sizes, target);
+  const recipe = recipeOf(problem);
+  if (recipe === undefined || persistentProblem(problem, sizes, target) !== undefined) return plain;
+  let [best, least]: [MatmulConfiguration, number] = [
+    plain,
+    plainSeconds(recipe, plain, sizes, target),
+  ];
+  for (const each of persistentCandidates(target, widestTile(problem))) {
+    const seconds = estimatedSeconds(problem, recipe, sizes, each, target);
+    if (seconds < least) [best, least] = [each, seconds];
+  }
+  return best;
 }
 
-function persistentCandidates(target: Target): readonly PersistentConfiguration[] {
+function persistentCandidates(target: Target, widest: number): readonly PersistentConfiguration[] {
   return ([2, 1] as const).flatMap((multipliers) =>
     (["tiles", "stream"] as const).flatMap((schedule) =>
       [
-        ...([256, 192, 128, 64] as const).map((columns) => ({ columns, turned: false })),
+        ...([256, 192, 128, 64] as const)
+          .filter((columns) => columns <= widest)
+          .map((columns) => ({ columns, turned: false })),
         ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true })),
       ].map(({ columns, turned }) => {
         const stages = mostStages(multipliers, columns, turned, target);
@@ -127,37 +135,74 @@ function mostStages(
 }
 
 /** What the model thinks a launch takes. */
-export function estimatedSeconds(
-  { a, b, out }: MatmulProblem,
-  { m, n, k, batch }: ProductSizes,
+function estimatedSeconds(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  sizes: ProductSizes,
   configuration: PersistentConfiguration,
   target: Target,
 ): number {
   const { multipliers, columns, schedule } = configuration;
   const rates = ratesOf(target);
   const rows = multipliers * threadRows;
-  const depth = depthOf(a.dtype);
-  const tiles = tileCount(configuration, { m, n, k, batch });
-  const workers = workerCount(configuration, { m, n, k, batch }, depth, target);
+  const { m, n, k, batch } = sizes;
+  const depth = depthOf(recipe.a);
+  const tiles = tileCount(configuration, sizes);
+  const workers = workerCount(configuration, sizes, depth, target);
   const rounds = Math.ceil(tiles / workers);
   const steps = Math.ceil(k / depth);
-  const rate = rates.products[a.dtype.bits === 8 ? "byte" : "half"] / target.processors;
+  const rate = rates.products[productRate(recipe)] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
   // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
   const fetching = ((rows + columns) * rowBytes) / cacheBytes;
-  const step = Math.max(multiplying, fetching);
+  const step = recipe.terms.length * Math.max(multiplying, fetching);
   const handing =
     handedSeconds + ((1 + Math.ceil(workers / tiles)) * rows * columns * 4) / handedBytes;
   const busy =
     schedule === "tiles"
       ? rounds * (steps * step + tileSeconds)
       : Math.ceil((tiles * steps) / workers) * step + (rounds + 1) * tileSeconds + handing;
-  const moved =
-    packedBytes(a.dtype, batch * m * k) +
-    packedBytes(b.dtype, batch * k * n) +
-    packedBytes(out.dtype, batch * m * n);
+  const read = packedBytes(recipe.a, batch * m * k) + packedBytes(recipe.b, batch * k * n);
+  const moved = recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
   const memory = moved / (rates.gmemBytes * memoryEfficiency);
-  return Math.max(busy, memory) + notHidden * Math.min(busy, memory) + launchSeconds;
+  const { a, b } = preparationsOf(problem, recipe, sizes);
+  const preparing = [a, b].reduce(
+    (sum, each) => sum + (each === undefined ? 0 : preparationSeconds(each, rates.gmemBytes)),
+    0,
+  );
+  const product = Math.max(busy, memory) + notHidden * Math.min(busy, memory);
+  return preparing + product + launchSeconds;
+}
+
+function productRate({ a }: Recipe): "byte" | "half" | "tf32" {
+  if (a.bits === 8) return "byte";
+  return a.bits === 16 ? "half" : "tf32";
+}
+
+/** Reading an operand and writing its parts; rows that are not aligned are read element by element. */
+function preparationSeconds(
+  { dtype, parts, batch, rows, columns }: Preparation,
+  gmemBytes: number,
+): number {
+  const bytes = packedBytes(dtype, batch * rows * columns) * (parts + 1);
+  return launchSeconds + bytes / (gmemBytes * preparedEfficiency);
+}
+
+/** What the model thinks the plain kernel takes where the persistent one could be used: steps wait for memory. */
+function plainSeconds(
+  recipe: Recipe,
+  configuration: PlainConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+): number {
+  const { depth, split } = configuration;
+  const tiles = tileCount(configuration, sizes);
+  const steps = Math.ceil(Math.ceil(sizes.k / depth) / split) * recipe.terms.length;
+  const step = Math.max(
+    plainStepSeconds.alone,
+    (tiles / target.processors) * plainStepSeconds.among,
+  );
+  return launchSeconds * (split === 1 ? 1 : 2) + steps * step;
 }
 
 /** Tiles of the result, those of all parts of k and of all batches. */

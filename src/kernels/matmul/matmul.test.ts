@@ -10,6 +10,7 @@ import { open } from "../../runtime/open.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { matmul } from "./matmul.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
+import type { Accumulation, MatmulPrecision } from "./problem.ts";
 
 const [m, n, k, batch] = [dim("m"), dim("n"), dim("k"), dim("batch")];
 
@@ -23,6 +24,8 @@ interface Case {
   readonly byColumns?: readonly ("a" | "b")[];
   /** Which operands have batches, and how many there are. */
   readonly batches?: { readonly count: number; readonly of: readonly ("a" | "b")[] };
+  readonly precision?: MatmulPrecision;
+  readonly accumulation?: Accumulation;
   readonly configuration?: MatmulConfiguration;
   /** Which kernel is expected to be chosen. */
   readonly kernel?: "persistent" | "plain";
@@ -55,7 +58,44 @@ const cases: readonly Case[] = [
   { name: "nothing to sum", sizes: [4, 8, 0] },
   { name: "no rows", sizes: [0, 8, 8] },
   { name: "b by columns", sizes: [65, 72, 80], byColumns: ["b"], kernel: "persistent" },
-  { name: "a by columns", sizes: [72, 65, 40], byColumns: ["a"], kernel: "plain" },
+  { name: "a by columns", sizes: [72, 65, 40], byColumns: ["a"], configuration: small },
+  { name: "rows that are not aligned", sizes: [30, 35, 75], configuration: small },
+  {
+    name: "columns that are not aligned",
+    sizes: [19, 21, 75],
+    byColumns: ["a", "b"],
+    configuration: small,
+  },
+  {
+    name: "batches that are not aligned",
+    sizes: [19, 21, 75],
+    batches: { count: 2, of: ["a", "b"] },
+    configuration: streamed,
+  },
+  {
+    name: "bytes by rows, which are turned",
+    sizes: [17, 35, 150],
+    dtype: i8,
+    dtypeB: u8,
+    out: i32,
+    configuration: small,
+  },
+  {
+    name: "FP8, promoted",
+    sizes: [17, 35, 300],
+    dtype: f8e4m3fn,
+    dtypeB: f8e4m3fn,
+    out: f32,
+    accumulation: "promoted",
+    configuration: { ...wide, stages: 3 },
+  },
+  ...(["tf32", "tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const).map((precision) => ({
+    name: `f32 as ${precision}`,
+    sizes: [20, 24, 38] as const,
+    dtype: f32,
+    precision,
+    configuration: { ...small, columns: 64 as const },
+  })),
   { name: "both by columns", sizes: [72, 65, 40], byColumns: ["a", "b"], kernel: "persistent" },
   { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
   { name: "two multipliers", sizes: [130, 136, 136], configuration: wide },
@@ -155,8 +195,8 @@ async function check(device: Device, one: Case): Promise<void> {
     a: a.spec,
     b: b.spec,
     out: one.out ?? (dtype.bits === 16 ? f32 : dtype),
-    ...(dtype === f32 && { precision: "ieee" as const }),
-    ...(dtype === f8e4m3fn && { accumulation: "fast" as const }),
+    ...(dtype === f32 && { precision: one.precision ?? ("ieee" as const) }),
+    ...(dtype === f8e4m3fn && { accumulation: one.accumulation ?? ("fast" as const) }),
     ...(configuration && { configuration }),
   });
   const count = one.batches?.count ?? 1;
@@ -231,6 +271,8 @@ describe("on the emulator", () => {
     "a stream",
     "odd sizes",
     "FP8 of two formats",
+    "rows that are not aligned",
+    "f32 as bf16x3",
   ];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", async (one) => {
     const device = await open("emulator");
@@ -277,13 +319,13 @@ describe("plans", () => {
   });
 
   test("count what is computed, for any number of blocks", () => {
-    // 232 tiles of 64 steps are streamed to 132 blocks, of which the first 64 have 113 steps and the others 112.
-    const starts = Array.from({ length: 132 }, (_, block) => block * 112 + Math.min(block, 64));
-    const handed = starts.filter((start) => start % 64 !== 0).length;
+    // 256 tiles of 4 steps are streamed to 132 blocks, of which the first 100 have 8 steps and the others 7.
+    const starts = Array.from({ length: 132 }, (_, block) => block * 7 + Math.min(block, 100));
+    const handed = starts.filter((start) => start % 4 !== 0).length;
     for (const schedule of ["tiles", "stream"] as const) {
       const pinned = matmul({ a: bf16, b: bf16, configuration: { ...wide, schedule } });
-      const { flops, products } = pinned.plan({ m: 4096, n: 4096, k: 4096 }).cost();
-      expect(products.half).toBe(2 * 4096 ** 3);
+      const { flops, products } = pinned.plan({ m: 2048, n: 2048, k: 256 }).cost();
+      expect(products.half).toBe(2 * 2048 * 2048 * 256);
       // In a stream some sums are added once more.
       expect(flops - products.half).toBe(schedule === "tiles" ? 0 : handed * 128 * 128);
     }
@@ -337,7 +379,17 @@ test("mistakes are told", () => {
         }).plan(fits),
     ],
     ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
-    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: wide }).plan({ ...fits, k: 63 })],
+    ["TW9004", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
+    [
+      "TW9004",
+      () =>
+        matmul({
+          a: f8e4m3fn,
+          b: f8e4m3fn,
+          accumulation: "promoted",
+          configuration: { ...wide, columns: 256 },
+        }).plan(fits),
+    ],
     [
       "TW9005",
       () => matmul({ a: bf16, b: bf16, epilogue: ({ sums }) => sums as never }).kernels(fits),

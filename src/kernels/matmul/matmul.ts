@@ -7,20 +7,17 @@
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type { Operation, Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
-import { evaluateSize } from "../../ir/size.ts";
+import type { Operation } from "../../device/operation.ts";
 import { array, dim } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Tile } from "../../lang/index.ts";
+import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
-import type { Target } from "../../targets/target.ts";
-import { chooseConfiguration, persistentProblem, sharedBytes, workerCount } from "./choose.ts";
-import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { splitPrecisions } from "../../lang/split.ts";
+import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue.ts";
 import type { Epilogue } from "./epilogue.ts";
-import { depthOf, persistentKernel } from "./persistent.ts";
-import { plainKernel } from "./plain.ts";
+import { planOf } from "./plan.ts";
 import {
   accumulatorOf,
   equalSizes,
@@ -30,7 +27,6 @@ import {
   usualOutput,
 } from "./problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
-import { sumPartsKernel } from "./sum-parts.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
 export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
@@ -147,6 +143,7 @@ function problemOf(
     batched: { a: a.batch !== undefined, b: b.batch !== undefined },
     accumulator,
     precision: spec.precision,
+    accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
   };
@@ -205,158 +202,11 @@ function requireSaid(
       location,
     );
   };
-  said("precision", precision, ["ieee", "tf32"], dtype === dtypes.f32);
+  said("precision", precision, ["ieee", ...splitPrecisions], dtype === dtypes.f32);
   said(
     "accumulation",
     accumulation,
-    ["fast"],
+    ["fast", "promoted"],
     dtype === dtypes.f8e4m3fn || dtype === dtypes.f8e5m2,
   );
-}
-
-function planOf(
-  problem: MatmulProblem,
-  given: MatmulConfiguration | undefined,
-  dimensions: { readonly [name: string]: number },
-  target: Target,
-  location: Location,
-): Planned<MatmulConfiguration> {
-  const values = new Map(Object.entries(dimensions));
-  const { m, n, k, batch } = problem.sizes;
-  const sizes: ProductSizes = {
-    m: evaluateSize(m, values),
-    n: evaluateSize(n, values),
-    k: evaluateSize(k, values),
-    batch: batch === undefined ? 1 : evaluateSize(batch, values),
-  };
-  const slow = persistentProblem(problem, sizes, target);
-  if (given !== undefined) requirePossible(given, slow, target, location);
-  const configuration = given ?? chooseConfiguration(problem, sizes, target);
-  return {
-    configuration,
-    source: given === undefined ? "heuristic" : "given",
-    notes:
-      slow === undefined || configuration.kernel === "persistent"
-        ? []
-        : [`the plain kernel is used: ${slow}`],
-    ...launchesOf(problem, configuration, sizes, target, location),
-  };
-}
-
-function requirePossible(
-  configuration: MatmulConfiguration,
-  slow: string | undefined,
-  target: Target,
-  location: Location,
-): void {
-  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
-  if (
-    !isRecord(configuration) ||
-    (configuration.kernel !== "persistent" && configuration.kernel !== "plain")
-  )
-    throw refused(
-      "TW9004",
-      "matmul has no such configuration",
-      '{ kernel: "persistent", … } or { kernel: "plain", … }',
-      text,
-      location,
-    );
-  if (configuration.kernel === "plain") {
-    const { split } = configuration;
-    if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
-    throw refused(
-      "TW9004",
-      "matmul cannot split k like this",
-      "a whole number from 1 to 64",
-      text,
-      location,
-    );
-  }
-  if (slow !== undefined)
-    throw refused(
-      "TW9004",
-      `matmul cannot use the persistent kernel here: ${slow}`,
-      '{ kernel: "plain", … }',
-      text,
-      location,
-    );
-  const { stages } = configuration;
-  const bytes = sharedBytes(configuration);
-  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
-    throw refused(
-      "TW9004",
-      `the configuration of matmul takes ${bytes} bytes of shared memory`,
-      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
-      text,
-      location,
-    );
-}
-
-/** The launches for some sizes; none where the result has no elements. */
-function launchesOf(
-  problem: MatmulProblem,
-  configuration: MatmulConfiguration,
-  sizes: ProductSizes,
-  target: Target,
-  location: Location,
-): Pick<Planned, "launches" | "scratch"> {
-  const { m, n, k, batch } = sizes;
-  if (m * n * batch === 0) return { launches: [] };
-  const operand = (name: "a" | "b"): PlannedArgument => {
-    const byMajor = { m: [k, m], k: name === "a" ? [m, k] : [n, k], n: [k, n] }[
-      problem.major[name]
-    ];
-    return { argument: name, shape: problem.batched[name] ? [batch, ...byMajor] : byMajor };
-  };
-  const inputs = Object.fromEntries(
-    Object.keys(problem.inputs).map((name) => [name, { argument: name }]),
-  );
-  const operands = { a: operand("a"), b: operand("b") };
-  const out = { argument: "out" };
-  const values = { m, n, k, batch };
-  if (configuration.kernel === "persistent") {
-    const copiesOut = !configuration.turned && (n * problem.out.dtype.bits) % 128 === 0;
-    const workers = workerCount(configuration, sizes, depthOf(problem.a.dtype), target);
-    const product = (): KernelDefinition =>
-      persistentKernel({ problem, configuration, sizes, copiesOut, location });
-    return {
-      launches: () => [
-        launched(product(), { ...operands, ...inputs, out }, { ...values, workers }),
-      ],
-    };
-  }
-  const { split } = configuration;
-  const layers = split * batch;
-  const product = (): KernelDefinition => plainKernel(problem, configuration, sizes, location);
-  if (split === 1)
-    return {
-      launches: () => [launched(product(), { ...operands, ...inputs, out }, { ...values, layers })],
-    };
-  const parts = { argument: "parts" };
-  return {
-    scratch: { parts: { dtype: problem.accumulator, shape: [layers, m, n] } },
-    launches: () => [
-      launched(product(), { ...operands, out: parts }, { ...values, layers }),
-      launched(
-        sumPartsKernel(problem, split, sizes, location),
-        { parts, ...inputs, out },
-        { ...values, layers },
-      ),
-    ],
-  };
-}
-
-/** A launch, with those of the values that its kernel has dimensions for. */
-function launched(
-  kernel: PlannedLaunch["kernel"],
-  given: PlannedLaunch["arguments"],
-  values: { readonly [name: string]: number },
-): PlannedLaunch {
-  const dimensions = Object.fromEntries(
-    kernel.kernel.dimensions.flatMap(({ name }) => {
-      const value = values[name];
-      return value === undefined ? [] : [[name, value] as const];
-    }),
-  );
-  return { kernel, arguments: given, dimensions };
 }

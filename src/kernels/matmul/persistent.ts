@@ -34,8 +34,18 @@ import {
   warps,
   wgmma,
   when,
+  withoutNans,
+  zeros,
 } from "../../lang/index.ts";
-import type { Barrier, KernelDefinition, Ref, Scalar, Semaphore, Tile } from "../../lang/index.ts";
+import type {
+  Accumulator,
+  Barrier,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Semaphore,
+  Tile,
+} from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
@@ -45,7 +55,9 @@ import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { tileOrder } from "./order.ts";
 import type { TilePlace } from "./order.ts";
+import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
+import type { Recipe } from "./recipe.ts";
 import { streamedTiles, wholeTiles } from "./segments.ts";
 import type { Segment, Segments } from "./segments.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
@@ -53,6 +65,8 @@ import type { Sides } from "./sides.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
+  readonly recipe: Recipe;
+  readonly prepared: Prepared;
   readonly configuration: PersistentConfiguration;
   readonly sizes: ProductSizes;
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
@@ -108,24 +122,24 @@ interface Shapes {
   readonly piece: number;
 }
 
-function shapesOf({ problem, configuration }: PersistentForm): Shapes {
+function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   const { multipliers, columns, turned } = configuration;
   return {
     rows: multipliers * threadRows,
     columns,
-    depth: depthOf(problem.a.dtype),
+    depth: depthOf(recipe.a),
     piece: turned ? columns : pieceColumns(problem.out.dtype, columns),
   };
 }
 
 export function persistentKernel(form: PersistentForm): KernelDefinition {
-  const { problem, configuration, copiesOut, location } = form;
+  const { problem, recipe, prepared, configuration, copiesOut, location } = form;
   const { multipliers, stages, schedule, turned } = configuration;
   const shapes = shapesOf(form);
   const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
   const { batch, m, n, k } = dimensions;
-  const sides = sidesOf(problem, dimensions, turned);
+  const sides = sidesOf(problem, recipe, prepared, dimensions, turned);
   const workers = dim("workers");
   const streams = schedule === "stream";
   const output = problem.out.dtype;
@@ -238,17 +252,23 @@ function copyTiles(work: Work): void {
         const { tile, from, steps } = segments.at(index);
         const { batch, top, left } = place(tile);
         const [down, across] = [slice(top, rows), slice(left, columns)];
-        return loop({ to: steps, carry: before }, (step, { slot, count }) => {
-          when(count.ge(stages), () => {
-            empty.at(slot).wait();
-          });
+        return loop({ to: steps, carry: before }, (step, carried) => {
           const along = slice(from.add(step).mul(depth), depth);
-          const landed = { barrier: full.at(slot) };
-          const tileLeft = sideWindow(sides.rows, ofRows, batch, down, along);
-          const tileRight = sideWindow(sides.columns, ofColumns, batch, across, along);
-          copyAsync(tileLeft, work.leftTiles.at(slot), landed);
-          copyAsync(tileRight, work.rightTiles.at(slot), landed);
-          return { slot: following(slot, stages), count: count.add(1) };
+          let { slot, count } = carried;
+          for (const [ofA, ofB] of form.recipe.terms) {
+            when(count.ge(stages), () => {
+              empty.at(slot).wait();
+            });
+            const landed = { barrier: full.at(slot) };
+            const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
+            const source = sideWindow(sides.rows, ofRows, part, batch, down, along);
+            const otherSource = sideWindow(sides.columns, ofColumns, other, batch, across, along);
+            copyAsync(source, work.leftTiles.at(slot), landed);
+            copyAsync(otherSource, work.rightTiles.at(slot), landed);
+            slot = following(slot, stages);
+            count = count.add(1);
+          }
+          return { slot, count };
         });
       });
     });
@@ -257,41 +277,91 @@ function copyTiles(work: Work): void {
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
 function multiplyTiles(work: Work, index: number): void {
-  const { form, shapes, sides, leftTiles, rightTiles, full, empty, segments, result } = work;
-  const { stages, multipliers } = form.configuration;
-  const { accumulator: sums } = form.problem;
+  const { form, segments, result } = work;
   const zero = constant(dtypes.i32, 0);
-  const mine = slice(index * threadRows, threadRows);
-  if (multipliers === 2) setRegisters(232);
-  loop({ to: segments.count, carry: { slot: zero, last: zero } }, (position, before) => {
+  if (form.configuration.multipliers === 2) setRegisters(232);
+  loop({ to: segments.count, carry: zero }, (position, before) => {
     const segment = segments.at(position);
-    const { steps } = segment;
-    const start = accumulator(sums as DType<"f32">, [threadRows, shapes.columns]);
-    const { sum, slot, last } = loop(
-      { to: steps, carry: { sum: start, ...before } },
-      (step, carried) => {
-        full.at(carried.slot).wait();
-        const product = wgmma(
-          carried.sum,
-          rowsOfTile(sides.rows, leftTiles, carried.slot, mine),
-          columnsOfTile(sides.columns, rightTiles, carried.slot),
-        );
-        const running = product.waitPending(1);
-        // The product of the step before is over, so its tiles may be replaced.
-        when(step.gt(0), () => {
-          empty.at(carried.last).arrive();
-        });
-        return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
-      },
-    );
-    const product = sum.wait();
-    when(steps.gt(0), () => {
-      empty.at(last).arrive();
-    });
+    const sumsOf = form.recipe.promoted ? promotedSums : plainSums;
+    const { product, slot } = sumsOf(work, segment.steps, before, index);
     finishSegment(work, product, segment, index);
-    return { slot, last };
+    return slot;
   });
   if (result !== undefined) waitGroup(0, { read: true });
+}
+
+/** What the steps of a segment come to, and the slot after the last one. */
+interface Sums {
+  readonly product: Tile;
+  readonly slot: Scalar<"i32">;
+}
+
+/** Adds the product of the tiles in a slot, once they are there. */
+function multiplySlot(
+  { sides, leftTiles, rightTiles, full }: Work,
+  sum: Accumulator<"f32">,
+  slot: Scalar<"i32">,
+  index: number,
+): Accumulator<"f32"> {
+  full.at(slot).wait();
+  const mine = slice(index * threadRows, threadRows);
+  return wgmma(
+    sum,
+    rowsOfTile(sides.rows, leftTiles, slot, mine),
+    columnsOfTile(sides.columns, rightTiles, slot),
+  );
+}
+
+function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
+  const dtype = form.problem.accumulator as DType<"f32">;
+  return accumulator(dtype, [threadRows, shapes.columns]);
+}
+
+/** One sum, in the registers of the tensor cores. */
+function plainSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
+  const { empty } = work;
+  const { stages } = work.form.configuration;
+  const { sum, slot, last } = loop(
+    { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
+    (step, carried) => {
+      const running = multiplySlot(work, carried.sum, carried.slot, index).waitPending(1);
+      // The product of the step before is over, so its tiles may be replaced.
+      when(step.gt(0), () => {
+        empty.at(carried.last).arrive();
+      });
+      return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
+    },
+  );
+  const product = sum.wait();
+  empty.at(last).arrive();
+  return { product, slot };
+}
+
+/** The products of small parts, which the greatest one is added to. */
+function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f32"> {
+  return accumulator(dtypes.f32, [threadRows, shapes.columns], withoutNans(sum.wait()));
+}
+
+/** A sum for each step, which is added to others in f32. */
+function promotedSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
+  const { empty, form, shapes } = work;
+  const { stages } = form.configuration;
+  const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
+  return loop({ to: steps, carry: { product: none, slot: first } }, (_, carried) => {
+    let { slot } = carried;
+    let sum = emptySums(work);
+    let before: Scalar<"i32"> | undefined;
+    for (const [ofA, ofB] of form.recipe.terms) {
+      if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
+      sum = multiplySlot(work, sum, slot, index).waitPending(1);
+      if (before !== undefined) empty.at(before).arrive();
+      before = slot;
+      slot = following(slot, stages);
+    }
+    const product = sum.wait();
+    if (before !== undefined) empty.at(before).arrive();
+    return { product: carried.product.add(product), slot };
+  });
 }
 
 /** Hands the sums to the block that began the tile, or adds those of others to them and stores the tile. */

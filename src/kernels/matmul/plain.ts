@@ -52,6 +52,7 @@ export function plainKernel(
       const from = split === 1 ? zero : layer.sub(inBatch.mul(split)).mul(each).minimum(allSteps);
       const steps = split === 1 ? allSteps : each.minimum(allSteps.sub(from));
       const precision = problem.precision === undefined ? {} : { precision: problem.precision };
+      const dtype = problem.accumulator;
       const start: Tile = zeros(problem.accumulator, [rows, columns]);
       const sums: Tile = loop({ to: steps, carry: start }, (step, accumulator) => {
         const along = slice(from.add(step).mul(depth), depth);
@@ -59,7 +60,10 @@ export function plainKernel(
           major.a === "k" ? ofA.at(down, along).load() : ofA.at(along, down).transpose().load();
         const right =
           major.b === "n" ? ofB.at(along, across).load() : ofB.at(across, along).transpose().load();
-        return dot(left_ as Tile, right, { accumulator, dtype: problem.accumulator, ...precision });
+        // Promoted sums are added in f32, step by step.
+        return problem.accumulation === "promoted"
+          ? accumulator.add(dot(left_ as Tile, right, { dtype }))
+          : dot(left_ as Tile, right, { accumulator, dtype, ...precision });
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done = split === 1 ? finished(sums, piece, problem, argument as never, location) : sums;

@@ -11,16 +11,16 @@ import { acceptsDot } from "../../formats/arithmetic/index.ts";
 import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array } from "../../lang/index.ts";
-import type { ArraySpec } from "../../lang/index.ts";
+import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Epilogue } from "./epilogue.ts";
 
-/** How f32 is multiplied: exactly as f32, or rounded to tf32 first. */
-export type MatmulPrecision = "ieee" | "tf32";
+/** How f32 is multiplied: exactly as f32, rounded to tf32 first, or as several products of parts. */
+export type MatmulPrecision = "ieee" | SplitPrecision;
 
-/** How FP8 is summed: as the tensor core does it. */
-export type Accumulation = "fast";
+/** How FP8 is summed: as the tensor core does it, or in f32 after every 128 of k. */
+export type Accumulation = "fast" | "promoted";
 
 export interface MatmulProblem {
   readonly a: ArraySpec;
@@ -39,6 +39,7 @@ export interface MatmulProblem {
   readonly batched: { readonly a: boolean; readonly b: boolean };
   readonly accumulator: DType;
   readonly precision: MatmulPrecision | undefined;
+  readonly accumulation: Accumulation | undefined;
   readonly inputs: { readonly [name: string]: ArraySpec };
   readonly epilogue: Epilogue | undefined;
 }

@@ -6,11 +6,14 @@
  *   m = 4096, n = 4096    rows: a      columns: b           m = 1, n = 8192    rows: b turned      columns: a turned
  */
 import type { DType } from "../../formats/dtype.ts";
-import type { Dimension, Size } from "../../ir/size.ts";
-import { all, array } from "../../lang/index.ts";
+import { multiplySizes } from "../../ir/size.ts";
+import type { Dimension } from "../../ir/size.ts";
+import { all, array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar, Slice } from "../../lang/index.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
+import type { Recipe } from "./recipe.ts";
 
 export interface Side {
   readonly name: "a" | "b";
@@ -20,6 +23,10 @@ export interface Side {
   readonly batched: boolean;
   /** The size of the product that this side of tiles goes along. */
   readonly extent: Dimension;
+  /** Matrices that the operand is the sum of. */
+  readonly parts: number;
+  /** Elements from row to row, where the operand was prepared. */
+  readonly pitch: Dimension | undefined;
 }
 
 export interface Sides {
@@ -28,34 +35,48 @@ export interface Sides {
 }
 
 export function sidesOf(
-  { a, b, major, batched }: MatmulProblem,
+  { major, batched }: MatmulProblem,
+  recipe: Recipe,
+  prepared: Prepared,
   { m, n }: ProductDimensions,
   turned: boolean,
 ): Sides {
+  const pitchOf = (name: "a" | "b"): Dimension | undefined =>
+    prepared[name] && dim(`pitch_${name}`, { multipleOf: 128 / recipe[name].bits });
   const ofA: Side = {
     name: "a",
-    dtype: a.dtype,
-    alongK: major.a === "k",
+    dtype: recipe.a,
+    alongK: recipe.alongK || major.a === "k",
     batched: batched.a,
     extent: m,
+    parts: recipe.parts,
+    pitch: pitchOf("a"),
   };
   const ofB: Side = {
     name: "b",
-    dtype: b.dtype,
-    alongK: major.b === "k",
+    dtype: recipe.b,
+    alongK: recipe.alongK || major.b === "k",
     batched: batched.b,
     extent: n,
+    parts: recipe.parts,
+    pitch: pitchOf("b"),
   };
   return turned ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
 }
 
 /** The operand as the kernel is given it: as it lies in memory. */
-export function sideSpec(
-  { dtype, alongK, batched, extent }: Side,
-  batch: Size,
-  k: Size,
-): ArraySpec {
-  return array(dtype, [...(batched ? [batch] : []), ...(alongK ? [extent, k] : [k, extent])]);
+export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec {
+  const { dtype, alongK, batched, extent, parts, pitch } = side;
+  const [rows, columns] = alongK ? [extent, k] : [k, extent];
+  const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
+  if (pitch === undefined) return array(dtype, shape);
+  const matrix = multiplySizes(rows, pitch);
+  const strides = [
+    ...(parts > 1 ? [batched ? multiplySizes(batch, matrix) : matrix] : []),
+    ...(batched ? [matrix] : []),
+    ...[pitch, 1],
+  ];
+  return array(dtype, shape, { strides });
 }
 
 /** The shape of a tile in shared memory, likewise. */
@@ -63,15 +84,17 @@ export function tileShape({ alongK }: Side, along: number, depth: number): reado
   return alongK ? [along, depth] : [depth, along];
 }
 
-/** The window of an operand that a tile is copied from. */
+/** The window of a part of an operand that a tile is copied from. */
 export function sideWindow(
-  { alongK, batched }: Side,
+  { alongK, batched, parts }: Side,
   operand: Ref,
+  part: number,
   batch: Scalar<"i32">,
   along: Slice,
   depth: Slice,
 ): Ref {
-  const matrix = batched ? operand.at(batch) : operand;
+  const whole = parts > 1 ? operand.at(part) : operand;
+  const matrix = batched ? whole.at(batch) : whole;
   return alongK ? matrix.at(along, depth) : matrix.at(depth, along);
 }
 

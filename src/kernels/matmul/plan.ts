@@ -1,0 +1,253 @@
+/**
+ * How a product is carried out for some sizes: the configuration that was given or that the model chooses, and its
+ * launches.
+ *
+ *   persistent   prepare a, prepare b (where they cannot be read as they are)  ──▶  product
+ *   plain        product                                                       ──▶  sum of parts (where k is split)
+ */
+import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import {
+  chooseConfiguration,
+  persistentProblem,
+  sharedBytes,
+  widestTile,
+  workerCount,
+} from "./choose.ts";
+import type {
+  MatmulConfiguration,
+  PersistentConfiguration,
+  PlainConfiguration,
+  ProductSizes,
+} from "./configuration.ts";
+import { depthOf, persistentKernel } from "./persistent.ts";
+import { plainKernel } from "./plain.ts";
+import { preparationsOf, prepareKernel } from "./prepare.ts";
+import type { Preparation } from "./prepare.ts";
+import { refused } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+import { recipeOf } from "./recipe.ts";
+import { sumPartsKernel } from "./sum-parts.ts";
+
+export function planOf(
+  problem: MatmulProblem,
+  given: MatmulConfiguration | undefined,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  location: Location,
+): Planned<MatmulConfiguration> {
+  const values = new Map(Object.entries(dimensions));
+  const { m, n, k, batch } = problem.sizes;
+  const sizes: ProductSizes = {
+    m: evaluateSize(m, values),
+    n: evaluateSize(n, values),
+    k: evaluateSize(k, values),
+    batch: batch === undefined ? 1 : evaluateSize(batch, values),
+  };
+  const slow = persistentProblem(problem, sizes, target);
+  if (given !== undefined) requirePossible(given, problem, slow, target, location);
+  const configuration = given ?? chooseConfiguration(problem, sizes, target);
+  return {
+    configuration,
+    source: given === undefined ? "heuristic" : "given",
+    ...(configuration.kernel === "plain"
+      ? {
+          notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
+          ...plainLaunches(problem, configuration, sizes, location),
+        }
+      : persistentLaunches(problem, configuration, sizes, target, location)),
+  };
+}
+
+function requirePossible(
+  configuration: MatmulConfiguration,
+  problem: MatmulProblem,
+  slow: string | undefined,
+  target: Target,
+  location: Location,
+): void {
+  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
+  if (
+    !isRecord(configuration) ||
+    (configuration.kernel !== "persistent" && configuration.kernel !== "plain")
+  )
+    throw refused(
+      "TW9004",
+      "matmul has no such configuration",
+      '{ kernel: "persistent", … } or { kernel: "plain", … }',
+      text,
+      location,
+    );
+  if (configuration.kernel === "plain") {
+    const { split } = configuration;
+    if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
+    throw refused(
+      "TW9004",
+      "matmul cannot split k like this",
+      "a whole number from 1 to 64",
+      text,
+      location,
+    );
+  }
+  if (slow !== undefined)
+    throw refused(
+      "TW9004",
+      `matmul cannot use the persistent kernel here: ${slow}`,
+      '{ kernel: "plain", … }',
+      text,
+      location,
+    );
+  const { stages, columns } = configuration;
+  const most = widestTile(problem);
+  if (columns > most)
+    throw refused(
+      "TW9004",
+      "sums that are promoted take twice the registers",
+      `at most ${most} columns`,
+      text,
+      location,
+    );
+  const bytes = sharedBytes(configuration);
+  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
+    throw refused(
+      "TW9004",
+      `the configuration of matmul takes ${bytes} bytes of shared memory`,
+      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+      text,
+      location,
+    );
+}
+
+type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
+type Arguments = PlannedLaunch["arguments"];
+
+/** The operand as it lies in memory, whatever its axes are called. */
+function operandArgument(
+  problem: MatmulProblem,
+  name: "a" | "b",
+  { m, n, k, batch }: ProductSizes,
+): PlannedArgument {
+  const extent = name === "a" ? m : n;
+  const matrix = problem.major[name] === "k" ? [extent, k] : [k, extent];
+  return { argument: name, shape: problem.batched[name] ? [batch, ...matrix] : matrix };
+}
+
+function inputArguments({ inputs }: MatmulProblem): Arguments {
+  return Object.fromEntries(Object.keys(inputs).map((name) => [name, { argument: name }]));
+}
+
+const out = { argument: "out" };
+
+/** The product, and before it the preparation of operands that it cannot read as they are. */
+function persistentLaunches(
+  problem: MatmulProblem,
+  configuration: PersistentConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): Launches {
+  const { m, n, batch } = sizes;
+  const recipe = recipeOf(problem);
+  if (recipe === undefined || m * n * batch === 0) return { launches: [] };
+  const prepared = preparationsOf(problem, recipe, sizes);
+  const preparations = [prepared.a, prepared.b].filter((each) => each !== undefined);
+  const copiesOut = !configuration.turned && (n * problem.out.dtype.bits) % 128 === 0;
+  const operand = (name: "a" | "b"): PlannedArgument => {
+    const done = prepared[name];
+    return done === undefined
+      ? operandArgument(problem, name, sizes)
+      : { argument: scratchName(done), shape: [preparedElements(done)] };
+  };
+  const values = {
+    ...sizes,
+    workers: workerCount(configuration, sizes, depthOf(recipe.a), target),
+    ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
+  };
+  const product = (): KernelDefinition =>
+    persistentKernel({ problem, recipe, prepared, configuration, sizes, copiesOut, location });
+  return {
+    notes: preparations.map(({ reason }) => reason),
+    scratch: Object.fromEntries(
+      preparations.map((each) => [
+        scratchName(each),
+        { dtype: each.dtype, shape: [preparedElements(each)] },
+      ]),
+    ),
+    launches: () => [
+      ...preparations.map((each) => preparationLaunch(problem, each)),
+      launched(
+        product(),
+        { a: operand("a"), b: operand("b"), ...inputArguments(problem), out },
+        values,
+      ),
+    ],
+  };
+}
+
+function scratchName({ name }: Preparation): string {
+  return `prepared_${name}`;
+}
+
+function preparedElements({ parts, batch, turns, rows, columns, pitch }: Preparation): number {
+  return parts * batch * (turns ? columns : rows) * pitch;
+}
+
+function preparationLaunch(problem: MatmulProblem, preparation: Preparation): PlannedLaunch {
+  const { name, batch, rows, columns, pitch } = preparation;
+  return launched(
+    prepareKernel(problem[name].dtype, preparation),
+    {
+      x: { argument: name, shape: [batch, rows, columns] },
+      y: { argument: scratchName(preparation), shape: [preparedElements(preparation)] },
+    },
+    { batch, rows, columns, pitch },
+  );
+}
+
+/** The product, and the sum of its parts where k is split. */
+function plainLaunches(
+  problem: MatmulProblem,
+  configuration: PlainConfiguration,
+  sizes: ProductSizes,
+  location: Location,
+): Launches {
+  const { m, n, batch } = sizes;
+  if (m * n * batch === 0) return { launches: [] };
+  const operands = {
+    a: operandArgument(problem, "a", sizes),
+    b: operandArgument(problem, "b", sizes),
+  };
+  const inputs = inputArguments(problem);
+  const { split } = configuration;
+  const values = { ...sizes, layers: split * batch };
+  const product = (): KernelDefinition => plainKernel(problem, configuration, sizes, location);
+  if (split === 1)
+    return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
+  const parts = { argument: "parts" };
+  return {
+    scratch: { parts: { dtype: problem.accumulator, shape: [values.layers, m, n] } },
+    launches: () => [
+      launched(product(), { ...operands, out: parts }, values),
+      launched(sumPartsKernel(problem, split, sizes, location), { parts, ...inputs, out }, values),
+    ],
+  };
+}
+
+/** A launch, with those of the values that its kernel has dimensions for. */
+function launched(
+  kernel: PlannedLaunch["kernel"],
+  given: PlannedLaunch["arguments"],
+  values: { readonly [name: string]: number },
+): PlannedLaunch {
+  const dimensions = Object.fromEntries(
+    kernel.kernel.dimensions.flatMap(({ name }) => {
+      const value = values[name];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+  return { kernel, arguments: given, dimensions };
+}

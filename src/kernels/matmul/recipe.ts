@@ -1,0 +1,54 @@
+/**
+ * How a product is made of products of tensor cores. Most are one of them; one of f32 is several, of parts of each operand
+ * (`splitTile`), the smallest first:
+ *
+ *   bf16x3   a = a0 + a1        a1·b0 + a0·b1 + a0·b0                                                16 bits of each
+ *   bf16x6   a = a0 + a1 + a2   a2·b0 + a1·b1 + a0·b2 + …                                            as good as f32
+ *   bf16x9   likewise           all nine: every product of f32 numbers exactly
+ *
+ * Tensor cores cut sums off instead of rounding them, and FP8 ones early. Where a product is *promoted*, what they sum is
+ * short, and is added to sums in f32, rounded to nearest.
+ */
+import type { DType } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { splitTerms } from "../../lang/index.ts";
+import type { SplitPrecision } from "../../lang/index.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+export interface Recipe {
+  /** In which tensor cores read the operands. */
+  readonly a: DType;
+  readonly b: DType;
+  /** How operands are split; undefined where they are taken as they are. */
+  readonly split: SplitPrecision | undefined;
+  /** Parts that each operand is the sum of. */
+  readonly parts: number;
+  /** Which part of a is multiplied with which of b, in this order. */
+  readonly terms: readonly (readonly [a: number, b: number])[];
+  readonly promoted: boolean;
+  /** Whether elements must lie together along k. */
+  readonly alongK: boolean;
+}
+
+/** Undefined where tensor cores have no such product, or none that warpgroups start. */
+export function recipeOf({
+  a,
+  b,
+  accumulator,
+  precision,
+  accumulation,
+}: MatmulProblem): Recipe | undefined {
+  if (accumulator === dtypes.f64 || precision === "ieee") return undefined;
+  if (precision === undefined)
+    return {
+      ...{ a: a.dtype, b: b.dtype, split: undefined, parts: 1, terms: [[0, 0]] },
+      promoted: accumulation === "promoted",
+      alongK: a.dtype.bits === 8,
+    };
+  const { dtype, parts, terms } = splitTerms(precision);
+  return {
+    ...{ a: dtype, b: dtype, split: precision, parts, terms },
+    promoted: terms.length > 1,
+    alongK: dtype.bits === 32,
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Numbers of f32 as sums of numbers that tensor cores multiply. Each part is what the parts before it leave, rounded:
+ *
+ *   x  = 1.2345678          parts of bf16   1.234375  +  0.000192642…  +  1.6e-7
+ *
+ * | precision | parts        | products, the smallest first              | bits of x |
+ * |-----------|--------------|-------------------------------------------|-----------|
+ * | tf32      | 1 of tf32    | 0·0                                       | 11        |
+ * | tf32x3    | 2 of tf32    | 1·0, 0·1, 0·0                             | 22        |
+ * | bf16x3    | 2 of bf16    | 1·0, 0·1, 0·0                             | 16        |
+ * | bf16x6    | 3 of bf16    | 2·0, 1·1, 0·2, 1·0, 0·1, 0·0              | 24        |
+ * | bf16x9    | 3 of bf16    | 2·2, 2·1, 1·2, and those of bf16x6        | 24        |
+ *
+ * A number that is not finite is its own first part, and its others are 0. Parts below the least normal number of f32 may
+ * lose bits.
+ */
+import { bf16, f32, tf32 } from "../formats/dtype.ts";
+import type { DType } from "../formats/dtype.ts";
+import type { Tile } from "./tile.ts";
+
+export const splitPrecisions = ["tf32", "tf32x3", "bf16x3", "bf16x6", "bf16x9"] as const;
+export type SplitPrecision = (typeof splitPrecisions)[number];
+
+export interface SplitTerms {
+  readonly dtype: DType<"bf16" | "tf32">;
+  readonly parts: number;
+  /** Which parts of the two factors are multiplied. */
+  readonly terms: readonly (readonly [left: number, right: number])[];
+}
+
+const three = [
+  [1, 0],
+  [0, 1],
+  [0, 0],
+] as const;
+const six = [[2, 0], [1, 1], [0, 2], ...three] as const;
+const nine = [[2, 2], [2, 1], [1, 2], ...six] as const;
+
+const allTerms: { readonly [P in SplitPrecision]: SplitTerms } = {
+  tf32: { dtype: tf32, parts: 1, terms: [[0, 0]] },
+  tf32x3: { dtype: tf32, parts: 2, terms: three },
+  bf16x3: { dtype: bf16, parts: 2, terms: three },
+  bf16x6: { dtype: bf16, parts: 3, terms: six },
+  bf16x9: { dtype: bf16, parts: 3, terms: nine },
+};
+
+export function splitTerms(precision: SplitPrecision): SplitTerms {
+  return allTerms[precision];
+}
+
+/**
+ * The sum of all products but the greatest, which are corrections of it: infinity times a part that is 0 is no number, and
+ * would hide that the product is infinite.
+ */
+export function withoutNans(sum: Tile<"f32">): Tile<"f32"> {
+  return sum.isNan().select(0, sum);
+}
+
+/** The parts of a tile of f32. */
+export function splitTile(
+  tile: Tile<"f32">,
+  precision: SplitPrecision,
+): readonly Tile<"bf16" | "tf32">[] {
+  const { dtype, parts } = allTerms[precision];
+  const greatest = dtype === bf16 ? (2 - 2 ** -7) * 2 ** 127 : (2 - 2 ** -10) * 2 ** 127;
+  const finite = tile.isFinite();
+  const made: Tile<"bf16" | "tf32">[] = [];
+  let rest = tile;
+  for (let part = 0; part < parts; part += 1) {
+    // A finite number beyond the greatest of the format stays finite; what is short of it is left to the next part.
+    const rounded = rest.minimum(greatest).maximum(-greatest).cast(dtype);
+    made.push(part === 0 ? finite.select(rounded, rest.cast(dtype)) : rounded);
+    if (part + 1 < parts) rest = finite.select(rest.sub(rounded.cast(f32)), 0);
+  }
+  return made;
+}
