@@ -2,8 +2,8 @@
  * Which configuration to use where none was given or measured: the one that a model of the GPU thinks fastest. The
  * model is of the whole launch, since what matters most is how tiles fill processors:
  *
- *   by tiles      rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
- *   in a stream   an even part of all steps, and the handing over of sums
+ *   by tiles   rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
+ *   split      whole rounds, a part of one, and the handing over of sums
  *
  * or the time that memory needs for all of it, if that is longer; the shorter of the two is hidden but for a part.
  *
@@ -30,11 +30,11 @@ import type { Recipe } from "./recipe.ts";
 const tileEfficiency: {
   readonly [M in 1 | 2]: { readonly [C in PersistentConfiguration["columns"]]: number };
 } = {
-  1: { 8: 0.04, 16: 0.08, 32: 0.15, 64: 0.3, 128: 0.5, 192: 0.6, 256: 0.66 },
-  2: { 8: 0.06, 16: 0.12, 32: 0.23, 64: 0.45, 128: 0.72, 192: 0.79, 256: 0.82 },
+  1: { 8: 0.1, 16: 0.2, 32: 0.35, 64: 0.45, 128: 0.5, 192: 0.6, 256: 0.66 },
+  2: { 8: 0.12, 16: 0.25, 32: 0.4, 64: 0.6, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
 /** Bytes a second that the shared cache gives one processor. */
-const cacheBytes = 42e9;
+const cacheBytes = 75e9;
 /** The part of the memory's rate that copies reach. */
 const memoryEfficiency = 0.9;
 /** The part of it that the copies of operands reach which are prepared. */
@@ -47,12 +47,12 @@ const notHidden = 0.1;
 const tileSeconds = 0.8e-6;
 const launchSeconds = 3e-6;
 /** Bytes a second at which a block hands sums to another through the shared cache. */
-const handedBytes = 60e9;
-const greatestStages = 12;
+const handedBytes = 90e9;
+const greatestStages = 20;
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
 const leastSteps = 4;
-/** Seconds until a block hears of what another has written. */
-const handedSeconds = 1e-6;
+/** Seconds until a block hears of what another has written, with the clearing of counters before the launch. */
+const handedSeconds = 3e-6;
 
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
@@ -106,7 +106,7 @@ export function chooseConfiguration(
 
 function persistentCandidates(target: Target, widest: number): readonly PersistentConfiguration[] {
   return ([2, 1] as const).flatMap((multipliers) =>
-    (["tiles", "stream"] as const).flatMap((schedule) =>
+    (["tiles", "split"] as const).flatMap((schedule) =>
       [
         ...([256, 192, 128, 64] as const)
           .filter((columns) => columns <= widest)
@@ -156,12 +156,10 @@ function estimatedSeconds(
   // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
   const fetching = ((rows + columns) * rowBytes) / cacheBytes;
   const step = recipe.terms.length * Math.max(multiplying, fetching);
-  const handing =
-    handedSeconds + ((1 + Math.ceil(workers / tiles)) * rows * columns * 4) / handedBytes;
-  const busy =
-    schedule === "tiles"
-      ? rounds * (steps * step + tileSeconds)
-      : Math.ceil((tiles * steps) / workers) * step + (rounds + 1) * tileSeconds + handing;
+  const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
+  const lastRound = Math.ceil(steps / parts) * step + tileSeconds;
+  const busy = (rounds - 1) * (steps * step + tileSeconds) + lastRound;
+  const handing = parts === 1 ? 0 : handedSeconds + (parts * rows * columns * 4) / handedBytes;
   const read = packedBytes(recipe.a, batch * m * k) + packedBytes(recipe.b, batch * k * n);
   const moved = recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
   const memory = moved / (rates.gmemBytes * memoryEfficiency);
@@ -171,7 +169,13 @@ function estimatedSeconds(
     0,
   );
   const product = Math.max(busy, memory) + notHidden * Math.min(busy, memory);
-  return preparing + product + launchSeconds;
+  return preparing + product + handing + launchSeconds;
+}
+
+/** Parts that each tile of the last round is cut into. */
+function lastParts(tiles: number, workers: number, steps: number): number {
+  const left = tiles % workers;
+  return left === 0 ? 1 : Math.min(steps, Math.floor(workers / left));
 }
 
 function productRate({ a }: Recipe): "byte" | "half" | "tf32" {
@@ -218,10 +222,7 @@ export function tileCount(
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }
 
-/**
- * Blocks of the persistent kernel. A stream of less tiles than processors has as many as cut each tile into equal
- * parts, where that leaves few processors without work: sums are handed over less often.
- */
+/** Blocks of the persistent kernel: one a processor, if there is work for all of them. */
 export function workerCount(
   configuration: PersistentConfiguration,
   sizes: ProductSizes,
@@ -230,10 +231,7 @@ export function workerCount(
 ): number {
   const tiles = tileCount(configuration, sizes);
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
-  const most = Math.min(processors, tiles * (configuration.schedule === "tiles" ? 1 : parts));
-  if (tiles >= most) return most;
-  const even = Math.floor(most / tiles) * tiles;
-  return even >= 0.9 * most ? even : most;
+  return Math.min(processors, tiles * (configuration.schedule === "tiles" ? 1 : parts));
 }
 
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */

@@ -9,8 +9,8 @@ export type MatmulConfiguration =
       readonly columns: 8 | 16 | 32 | 64 | 128 | 192 | 256;
       /** Pairs of tiles in flight. */
       readonly stages: number;
-      /** How the steps of tiles are dealt out to processors: tile by tile, or evenly (`segments.ts`). */
-      readonly schedule: "tiles" | "stream";
+      /** Whether tiles of the last round are whole, or split along k (`segments.ts`). */
+      readonly schedule: "tiles" | "split";
       /** Whether rows of tiles go along columns of the result (`sides.ts`). */
       readonly turned: boolean;
     }

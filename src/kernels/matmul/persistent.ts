@@ -6,7 +6,7 @@
  *   multiply    wait full 0, wgmma …  arrive empty 0 …  store         while the copies of the next tile arrive
  *
  * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves. Where
- * steps are dealt out in a stream (`segments.ts`), sums of a part of a tile go from block to block through memory.
+ * the tiles of the last round are split (`segments.ts`), sums of their parts go from block to block through memory.
  *
  * Blocks are started while the kernel before still ends, and wait for it before they touch memory. They are numbered
  * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
@@ -58,7 +58,7 @@ import type { TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
-import { streamedTiles, wholeTiles } from "./segments.ts";
+import { splitTiles, wholeTiles } from "./segments.ts";
 import type { Segment, Segments } from "./segments.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
 import type { Sides } from "./sides.ts";
@@ -141,7 +141,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { batch, m, n, k } = dimensions;
   const sides = sidesOf(problem, recipe, prepared, dimensions, turned);
   const workers = dim("workers");
-  const streams = schedule === "stream";
+  const splits = schedule === "split";
   const output = problem.out.dtype;
   const inputs = inputSpecs(problem, dimensions, location);
   return kernel(
@@ -166,7 +166,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         ...(copiesOut && { result: smem(output, [multipliers, 2, threadRows, piece]) }),
         full: barrier({ count: stages, arrivals: 2 }),
         empty: barrier({ count: stages, arrivals: multipliers }),
-        ...(streams && {
+        ...(splits && {
           handed: gmem(problem.accumulator, [workers, rows, columns]),
           told: semaphore([workers, multipliers]),
         }),
@@ -188,7 +188,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       });
       const zero = constant(dtypes.i32, 0);
       const worker = zero.add(workers).sub(1).sub(index);
-      const segmentsOf = streams ? streamedTiles : wholeTiles;
+      const segmentsOf = splits ? splitTiles : wholeTiles;
       const work: Work = {
         ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, place, worker },
         left: requireRef(named, sides.rows.name),
@@ -197,8 +197,12 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         inputs: Object.fromEntries(
           Object.keys(inputs).map((name) => [name, requireRef(named, name)] as const),
         ),
-        handed: streams ? handedOf(argument) : undefined,
-        segments: segmentsOf(worker, zero.add(workers), tiles, zero.add(cdiv(k, depth))),
+        handed: splits ? handedOf(argument) : undefined,
+        segments: segmentsOf({
+          ...{ worker, tiles },
+          workers: zero.add(workers),
+          steps: zero.add(cdiv(k, depth)),
+        }),
       };
       threads["copy"]?.(() => {
         copyTiles(work);
@@ -371,17 +375,20 @@ function finishSegment(work: Work, product: Tile, segment: Segment, index: numbe
     storeTile(work, product, segment, index);
     return;
   }
+  const rows = slice(index * threadRows, threadRows);
   when(
     segment.from.gt(0),
     () => {
-      handed.sums.at(worker, slice(index * threadRows, threadRows)).store(product);
+      handed.sums.at(worker, rows).store(product);
       handed.told.at(worker, index).signal();
     },
     () => {
-      loop({ to: segment.others }, (other) => {
-        handed.told.at(worker.add(1).add(other), index).wait(1, { decrement: true });
+      const whole = loop({ to: segment.others, carry: product }, (position, sums) => {
+        const other = worker.add(1).add(position);
+        handed.told.at(other, index).wait(1, { decrement: true });
+        return sums.add(handed.sums.at(other, rows).load());
       });
-      storeTile(work, product, segment, index);
+      storeTile(work, whole, segment, index);
     },
   );
 }
@@ -390,15 +397,14 @@ function finishSegment(work: Work, product: Tile, segment: Segment, index: numbe
 function storeTile(work: Work, product: Tile, segment: Segment, index: number): void {
   const { form, shapes, out, result, inputs } = work;
   const { problem, location } = form;
+  const { turned } = form.configuration;
   const { columns, piece } = shapes;
   const place = work.place(segment.tile);
   const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
   const top = place.top.add(index * threadRows);
   for (let column = 0; column < columns; column += piece) {
     const left = place.left.add(column);
-    const own = product.slice([0, column], [threadRows, piece]);
-    const sums = withOthers(work, own, segment, index, column);
-    const { turned } = form.configuration;
+    const sums = product.slice([0, column], [threadRows, piece]);
     const at = turned
       ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
       : { batch: place.batch, top, left, rows: threadRows, columns: piece };
@@ -406,21 +412,6 @@ function storeTile(work: Work, product: Tile, segment: Segment, index: number): 
     const window = target.at(slice(at.top, at.rows), slice(at.left, at.columns));
     storePiece(window, done, result, index, column / piece);
   }
-}
-
-/** A piece of the sums with what other blocks came to, in the order of k. */
-function withOthers(
-  { handed, worker, shapes }: Work,
-  own: Tile,
-  { others }: Segment,
-  index: number,
-  column: number,
-): Tile {
-  if (handed === undefined) return own;
-  const window = [slice(index * threadRows, threadRows), slice(column, shapes.piece)] as const;
-  return loop({ to: others, carry: own }, (other, sums) =>
-    sums.add(handed.sums.at(worker.add(1).add(other), ...window).load()),
-  );
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
