@@ -48,10 +48,12 @@ import type {
 } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
+import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
+import type { ProductDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import { tileOrder } from "./order.ts";
 import type { TilePlace } from "./order.ts";
@@ -173,47 +175,75 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       },
     },
     (argument) => {
-      const { index, out, leftTiles, rightTiles, full, empty } = argument;
-      const named = argument as unknown as { readonly [name: string]: Ref };
-      const threads = argument as unknown as {
-        readonly [name: string]: (body: () => void) => void;
-      };
       waitForPreviousKernel();
       launchNextKernel();
-      const layers = problem.sizes.batch === undefined ? 1 : batch;
-      const { tiles, place } = tileOrder({
-        ...{ batch: layers, rows, columns },
-        height: sides.rows.extent,
-        width: sides.columns.extent,
-      });
-      const zero = constant(dtypes.i32, 0);
-      const worker = zero.add(workers).sub(1).sub(index);
-      const segmentsOf = splits ? splitTiles : wholeTiles;
-      const work: Work = {
-        ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, place, worker },
-        left: requireRef(named, sides.rows.name),
-        right: requireRef(named, sides.columns.name),
-        result: copiesOut ? named["result"] : undefined,
-        inputs: Object.fromEntries(
-          Object.keys(inputs).map((name) => [name, requireRef(named, name)] as const),
-        ),
-        handed: splits ? handedOf(argument) : undefined,
-        segments: segmentsOf({
-          ...{ worker, tiles },
-          workers: zero.add(workers),
-          steps: zero.add(cdiv(k, depth)),
-        }),
-      };
-      threads["copy"]?.(() => {
-        copyTiles(work);
-      });
-      ["first", "second"].slice(0, multipliers).forEach((name, index) => {
-        threads[name]?.(() => {
-          multiplyTiles(work, index);
-        });
-      });
+      runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument), argument);
     },
   );
+}
+
+/** What both the declaration of the kernel and its body are made of. */
+interface Setting {
+  readonly shapes: Shapes;
+  readonly sides: Sides;
+  readonly dimensions: ProductDimensions;
+  readonly workers: Dimension;
+}
+
+/** What every kernel of this form is given; others by their names. */
+interface Arguments {
+  readonly index: Scalar<"i32">;
+  readonly out: Ref;
+  readonly leftTiles: Ref;
+  readonly rightTiles: Ref;
+  readonly full: Barrier;
+  readonly empty: Barrier;
+}
+
+function workOf(
+  form: PersistentForm,
+  { shapes, sides, dimensions, workers }: Setting,
+  argument: Arguments,
+): Work {
+  const { problem, configuration, copiesOut } = form;
+  const { index, out, leftTiles, rightTiles, full, empty } = argument;
+  const named = argument as unknown as { readonly [name: string]: Ref };
+  const { tiles, place } = tileOrder({
+    batch: problem.sizes.batch === undefined ? 1 : dimensions.batch,
+    ...{ rows: shapes.rows, columns: shapes.columns },
+    height: sides.rows.extent,
+    width: sides.columns.extent,
+  });
+  const zero = constant(dtypes.i32, 0);
+  const worker = zero.add(workers).sub(1).sub(index);
+  const splits = configuration.schedule === "split";
+  const segmentsOf = splits ? splitTiles : wholeTiles;
+  const inputs = Object.keys(problem.inputs);
+  return {
+    ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, place, worker },
+    left: requireRef(named, sides.rows.name),
+    right: requireRef(named, sides.columns.name),
+    result: copiesOut ? named["result"] : undefined,
+    inputs: Object.fromEntries(inputs.map((name) => [name, requireRef(named, name)] as const)),
+    handed: splits ? handedOf(argument) : undefined,
+    segments: segmentsOf({
+      ...{ worker, tiles },
+      workers: zero.add(workers),
+      steps: zero.add(cdiv(dimensions.k, shapes.depth)),
+    }),
+  };
+}
+
+function runThreads(work: Work, argument: object): void {
+  const threads = argument as { readonly [name: string]: (body: () => void) => void };
+  threads["copy"]?.(() => {
+    copyTiles(work);
+  });
+  ["first", "second"].slice(0, work.form.configuration.multipliers).forEach((name, index) => {
+    threads[name]?.(() => {
+      multiplyTiles(work, index);
+    });
+  });
 }
 
 function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref {
