@@ -123,7 +123,7 @@ function checkDotFormats(draft: Draft<"dot">, left: MatrixType, right: MatrixTyp
   if (left.dtype === f32 && precision === "native")
     fail(draft, "TW2032", "dot of f32 must say with which precision it multiplies", {
       expected:
-        'precision: "ieee" or "tf32", or "tf32x3", "bf16x3", "bf16x6", "bf16x9" for products of parts',
+        'precision: "ieee" or precision: "tf32", or "tf32x3", "bf16x3", "bf16x6", "bf16x9" for products of parts',
       found: "no precision",
     });
   if (left.dtype !== f32 && precision !== "native")
