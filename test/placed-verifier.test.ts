@@ -3,12 +3,30 @@
  * changed, and a kernel that ordinary placing once got wrong is right.
  */
 import { describe, expect, test } from "vitest";
-import { array, bf16, dot, f32, kernel, smem } from "tilewright";
+import {
+  all,
+  array,
+  barrier,
+  bf16,
+  copyAsync,
+  dim,
+  dot,
+  f32,
+  i32,
+  kernel,
+  scalar,
+  slice,
+  smem,
+} from "tilewright";
+import type { KernelDefinition } from "tilewright";
 import { fromNumbers } from "../src/formats/hostarray.ts";
 import type { Kernel } from "../src/ir/node.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
+import { printModule } from "../src/ir/printer.ts";
+import { place } from "../src/lower/pipeline.ts";
 import { verifyPlaced } from "../src/lower/verify/index.ts";
 import { TilewrightError } from "../src/support/diagnostics.ts";
+import { targets } from "../src/targets/target.ts";
 import { runKernel } from "./simulation.ts";
 import { readText } from "./source-files.ts";
 import { emulateKernel } from "./support/emulated-kernel.ts";
@@ -18,7 +36,7 @@ const twoCarries = `kernel @carries grid [] threads [main] target sm_90a shared 
   input %0 "x": ref<gmem, f32, [32, 32]>,
   output %1 "out": ref<gmem, f32, [32, 32]>
 ) {
-  %2 = load %0 : tile<f32, [32, 32], A>
+  %2 = load %0 {unit = "global 4"} : tile<f32, [32, 32], A>
   %3 = alloc_scratch {bytes = 4224, agents = 1, at = 0} : ref<smem, u8, [1, 4224]>
   %4 = convert_layout %2 scratch(%3) : tile<f32, [32, 32], B>
   %5 = constant {value = 0, dtype = i32, shape = []} : i32
@@ -29,9 +47,9 @@ const twoCarries = `kernel @carries grid [] threads [main] target sm_90a shared 
     %14 = unary %12 {fn = exp} : tile<f32, [32, 32], B>
     yield %13, %14
   } : tile<f32, [32, 32], A>, tile<f32, [32, 32], B>
-  store %1, %8
+  store %1, %8 {unit = "global 4"}
   warps body(%15: i32) {
-    %16 = load %0 : tile<f32, [32, 32], "(L0 L1 L2 L3 L4)">
+    %16 = load %0 {unit = "global 4"} : tile<f32, [32, 32], "(L0 L1 L2 L3 L4)">
     yield
   }
   yield
@@ -45,10 +63,10 @@ const rows = `kernel @rows grid [] threads [main] target sm_90a shared 0 layouts
   input %2 "keep": ref<gmem, bool, [4, 1]>,
   inout %3 "out": ref<gmem, f32, [64, 32]>
 ) {
-  %4 = load %1 : tile<i32, [4], B>
-  %5 = load %2 : tile<bool, [4, 1], C>
-  %6 = load %0 indices(%4) where(%5) {indexed = [0]} : tile<f32, [4, 32], A>
-  store %3, %6 indices(%4) {indexed = [0]}
+  %4 = load %1 {unit = "global 4"} : tile<i32, [4], B>
+  %5 = load %2 {unit = "global 1"} : tile<bool, [4, 1], C>
+  %6 = load %0 indices(%4) where(%5) {indexed = [0], guard = ["index 0"], unit = "global 4"} : tile<f32, [4, 32], A>
+  store %3, %6 indices(%4) {indexed = [0], guard = ["index 0"], unit = "global 4"}
   yield
 }
 `;
@@ -80,7 +98,7 @@ const swapped = `kernel @swapped grid [] threads [main] target sm_90a shared 256
   %22 = wgmma_wait %15 {pending = 0, gives = tile} : tile<f32, [64, 8], A>
   %23 = wgmma_wait %16 {pending = 0, gives = tile} : tile<f32, [64, 8], A>
   %24 = binary %22, %23 {fn = add} : tile<f32, [64, 8], A>
-  store %0, %24
+  store %0, %24 {unit = "global 4"}
   yield
 }
 `;
@@ -94,43 +112,94 @@ const laws = `kernel @laws grid [] threads [main] target sm_90a shared 0 layouts
   scalar %4 "flag": bool,
   scalar %5 "which": i32
 ) {
-  %6 = load %0 : tile<f32, [32, 32], A>
-  %7 = load %0 : tile<f32, [32, 32], B>
-  %8 = load %1 : tile<f32, [32, 1], "(W0 W1 |)">
+  %6 = load %0 {unit = "global 4"} : tile<f32, [32, 32], A>
+  %7 = load %0 {unit = "global 4"} : tile<f32, [32, 32], B>
+  %8 = load %1 {unit = "global 4"} : tile<f32, [32, 1], "(W0 W1 |)">
   %9 = transpose %6 {permutation = [1, 0]} : tile<f32, [32, 32], B>
-  store %2, %9
+  store %2, %9 {unit = "global 4"}
   %10 = slice %6 {starts = [16, 0], sizes = [16, 32]} : tile<f32, [16, 32], A>
-  store %3, %10
-  %11 = load %3 : tile<f32, [16, 32], A>
-  %12 = load %3 : tile<f32, [16, 32], C>
+  store %3, %10 {unit = "global 4"}
+  %11 = load %3 {unit = "global 4"} : tile<f32, [16, 32], A>
+  %12 = load %3 {unit = "global 4"} : tile<f32, [16, 32], C>
   %13 = concatenate %11, %11 {axis = 0} : tile<f32, [32, 32], A>
-  store %2, %13
+  store %2, %13 {unit = "global 4"}
   %14 = broadcast %8 {shape = [32, 32], axes = [0, 1]} : tile<f32, [32, 32], A>
-  store %2, %14
+  store %2, %14 {unit = "global 4"}
   %15 = scan %6 {fn = sum, axis = 1, reverse = false} : tile<f32, [32, 32], A>
-  store %2, %15
+  store %2, %15 {unit = "global 4"}
   %16, %17 = sort %6 payloads(%6) {axis = 1, descending = false} : tile<f32, [32, 32], A>, tile<f32, [32, 32], A>
-  store %2, %17
+  store %2, %17 {unit = "global 4"}
   %18 = while %6 condition(%19: tile<f32, [32, 32], A>) {
     yield %4
   } body(%20: tile<f32, [32, 32], A>) {
     %21 = unary %20 {fn = exp} : tile<f32, [32, 32], A>
     yield %21
   } : tile<f32, [32, 32], A>
-  store %2, %18
+  store %2, %18 {unit = "global 4"}
   %22 = switch %5 cases {
     yield %6
   } cases {
     yield %18
   } : tile<f32, [32, 32], A>
-  store %2, %22
+  store %2, %22 {unit = "global 4"}
   yield
 }
 `;
 
+/** Windows that may lie outside in every way that is tested, and accesses of every unit. */
+const windows = placedText(
+  kernel(
+    {
+      name: "windows",
+      grid: { i: 4 },
+      inputs: {
+        x: array(f32, [dim("n"), 64]),
+        ids: array(i32, [16]),
+        halves: array(bf16, [64, 64]),
+        at: scalar(i32),
+      },
+      outputs: { out: array(f32, [64, 64]), picked: array(f32, [16, 64]) },
+      scratch: { buffer: smem(f32, [2112]), turned: smem(bf16, [64, 64]) },
+    },
+    ({ i, x, ids, halves, out, picked, at, buffer, turned }) => {
+      const view = x.at(slice(i.mul(64).sub(1), 66), all).at(slice(at, 8), all);
+      const row = x.at(at).load();
+      buffer.at(slice(at, 64)).store(row);
+      out.at(slice(0, 8), all).store(view.load());
+      picked.store(x.at(ids.load()).load());
+      turned.store(halves.load());
+      out.store(dot(turned.load(), turned.load(), { dtype: f32 }));
+    },
+  ),
+);
+
+/** Copies that lanes make, of which one has no two sides alike. */
+const copied = placedText(
+  kernel(
+    {
+      name: "copied",
+      inputs: { x: array(f32, [64, 32]), y: array(f32, [64, 33]) },
+      outputs: { out: array(f32, [64, 32]) },
+      scratch: { a: smem(f32, [64, 32]), b: smem(f32, [64, 32]), full: barrier({ arrivals: 2 }) },
+    },
+    ({ x, y, out, a, b, full }) => {
+      copyAsync(x, a, { barrier: full });
+      copyAsync(y.at(all, slice(1, 32)), b, { barrier: full });
+      full.wait();
+      out.store(a.load().add(b.load()));
+    },
+  ),
+);
+
+function placedText({ kernel: traced }: KernelDefinition): string {
+  return printModule({ kernels: [place(traced, targets.sm_80).kernel] });
+}
+
 const texts: { readonly [name: string]: string } = {
   carries: twoCarries,
   rows,
+  windows,
+  copied,
   swapped,
   laws,
   ...Object.fromEntries(
@@ -177,6 +246,13 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
         by: "tile<bf16, [128, 64]>",
       },
       { what: "a copy is made in no way", of: "matmul", replace: ', by = "tensor"', by: "" },
+      { what: "nothing is said of bounds", of: "axpy", replace: ', guard = ["0 below"]', by: "" },
+      {
+        what: "an access has no unit",
+        of: "axpy",
+        replace: ' {unit = "global 16 if whole"}',
+        by: "",
+      },
       { what: "a buffer lies nowhere", of: "dot", replace: ", at = 16384", by: "" },
       {
         what: "a buffer is stored in no way",
@@ -325,14 +401,14 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
       {
         what: "the left operand of mma.sync lies elsewhere",
         of: "mma.sync",
-        replace: "load %5 : tile<bf16, [128, 64], A>",
-        by: "load %5 : tile<bf16, [128, 64], B>",
+        replace: '{unit = "shared matrices"} : tile<bf16, [128, 64], A>',
+        by: '{unit = "shared 2"} : tile<bf16, [128, 64], B>',
       },
       {
         what: "the right operand of mma.sync lies elsewhere",
         of: "mma.sync",
-        replace: "load %6 : tile<bf16, [64, 128], D>",
-        by: "load %6 : tile<bf16, [64, 128], C>",
+        replace: '{unit = "shared matrices"} : tile<bf16, [64, 128], D>',
+        by: '{unit = "shared 2"} : tile<bf16, [64, 128], C>',
       },
       {
         what: "what is stored is one number",
@@ -454,6 +530,130 @@ const broken: readonly (readonly [code: string, cases: readonly Broken[]])[] = [
         of: "swapped",
         replace: "    products_wait {pending = 0}\n",
         by: "",
+      },
+    ],
+  ],
+  [
+    "TW6209",
+    [
+      {
+        what: "nothing tests the end of an array",
+        of: "axpy",
+        replace: 'guard = ["0 below"]',
+        by: "guard = []",
+      },
+      {
+        what: "nothing tests what lies before an array",
+        of: "windows",
+        replace: '[66, 64], dropped = [], guard = ["0 from below"]',
+        by: '[66, 64], dropped = [], guard = ["0 below"]',
+      },
+      {
+        what: "nothing tests the array, of which a window of a window is cut",
+        of: "windows",
+        replace: '"0 from below of 1", ',
+        by: "",
+      },
+      {
+        what: "nothing tests the window that a window is cut from",
+        of: "windows",
+        replace: '"0 from below of 1", "0 from below"',
+        by: '"0 from below of 1"',
+      },
+      {
+        what: "nothing asks whether an index is inside",
+        of: "windows",
+        replace: 'dropped = [0], guard = ["0 from below"]',
+        by: "dropped = [0], guard = []",
+      },
+      {
+        what: "nothing asks whether a window of shared memory is inside",
+        of: "windows",
+        replace: '"0 from below"]} : ref<smem',
+        by: "]} : ref<smem",
+      },
+      {
+        what: "nothing tests the elements of an index tile",
+        of: "windows",
+        replace: 'guard = ["index 0"], ',
+        by: "",
+        says: "index 0",
+      },
+      {
+        what: "a guard that names nothing",
+        of: "axpy",
+        replace: '"0 below"',
+        by: '"everything"',
+      },
+      {
+        what: "runs lie across the end of the array",
+        of: "axpy",
+        replace: "global 16 if whole",
+        by: "global 16",
+        says: "across a bound",
+      },
+      {
+        what: "more is moved at once than is aligned",
+        of: "copied",
+        replace: 'by = "cp.async", unit = "global 4, shared 4"',
+        by: 'by = "cp.async", unit = "global 8, shared 8"',
+        says: "aligned together",
+      },
+      {
+        what: "more is moved at once than lanes hold side by side",
+        of: "windows",
+        replace: 'load %16 {unit = "global 4"}',
+        by: 'load %16 {unit = "global 8"}',
+        says: "neighbours",
+      },
+      {
+        what: "bytes of shared memory that do not lie side by side",
+        of: "windows",
+        replace: 'store %18, %17 {unit = "shared 4"}',
+        by: 'store %18, %17 {unit = "shared 8"}',
+        says: "side by side",
+      },
+      {
+        what: "matrices of elements that have 32 bits",
+        of: "copied",
+        replace: 'load %3 {unit = "shared 16"}',
+        by: 'load %3 {unit = "shared matrices"}',
+        says: "rows of 16 bytes",
+      },
+      {
+        what: "a unit of the other memory",
+        of: "windows",
+        replace: 'store %18, %17 {unit = "shared 4"}',
+        by: 'store %18, %17 {unit = "global 4"}',
+        says: "shared memory",
+      },
+      {
+        what: "a unit that there is not",
+        of: "windows",
+        replace: 'store %18, %17 {unit = "shared 4"}',
+        by: 'store %18, %17 {unit = "shared 3"}',
+        says: "no unit",
+      },
+      {
+        what: "a copy with a unit for one of its sides",
+        of: "copied",
+        replace: "global 16, shared 16",
+        by: "global 16",
+        says: "each of its accesses",
+      },
+      {
+        what: "cp.async moves other elements from one side than to the other",
+        of: "copied",
+        replace: "global 16, shared 16",
+        by: "global 16, shared 8",
+        says: "different elements",
+      },
+      {
+        what: "cp.async of elements that are worked out one by one",
+        of: "copied",
+        replace: "global 16, shared 16",
+        by: "elements, shared 16",
+        says: "different elements",
       },
     ],
   ],

@@ -34,6 +34,11 @@ export type ScratchKind = {
   [K in OpKind]: Table[K]["traits"]["scratch"] extends "by layout" ? K : never;
 }[OpKind];
 
+/** Ops whose lanes access memory: `unit` says how much of it an instruction moves. */
+export type UnitKind = {
+  [K in OpKind]: Table[K]["attributes"] extends { readonly unit: unknown } ? K : never;
+}[OpKind];
+
 /** The table with its entries' form but without their literal types, for generic code. */
 export const opTable: { readonly [K in OpKind]: OpSchema } = table;
 

@@ -336,3 +336,8 @@ function sumText({ constant, terms }: Sum): string {
 export function shapeText(shape: readonly Size[]): string {
   return `[${shape.map(sizeText).join(", ")}]`;
 }
+
+/** Elements from one to the next along each axis of an array without gaps. */
+export function rowMajorSizes(shape: readonly Size[]): readonly Size[] {
+  return shape.map((_, axis) => multiplySizes(...shape.slice(axis + 1)));
+}

@@ -1,4 +1,5 @@
 /** Walking over ops without knowing their kinds, in the order the op table declares operands and regions. */
+import type { RefType } from "./types.ts";
 import type { AnyOp, Region, Value } from "./node.ts";
 import { opKinds, opTable } from "./ops.ts";
 import type { OpKind } from "./ops.ts";
@@ -80,4 +81,10 @@ export function yieldedValues(region: Region): readonly Value[] {
   const last = region.ops.at(-1);
   if (last?.kind !== "yield") throw new Error("a region ends with yield");
   return last.operands.values;
+}
+
+/** The type of a window. */
+export function refOf({ type, id }: Value): RefType {
+  if (type.kind !== "ref") throw new Error(`%${id} is no window`);
+  return type;
 }

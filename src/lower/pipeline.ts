@@ -3,7 +3,8 @@
  * as it needs:
  *
  *   traced ──simplify──▶ simpler ─────────────────────────────────▶ simulator
- *                           └──pipeline──place──▶ placed ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *                           └──pipeline──place──▶ placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan
+ *                                                                                               emulator, GPU, files
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
@@ -18,6 +19,7 @@ import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { performanceNotes } from "../ptx/notes/performance-notes.ts";
 import { requireBlockLimits } from "../sim/limits.ts";
 import type { Target } from "../targets/target.ts";
+import { bound } from "./bound.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
@@ -50,7 +52,9 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   const placement = placePipelined(simplified, target, options);
   const placed = placedKernel(placement);
   options.observe?.("place", placed);
-  const kernel = order(placed);
+  const bounded = bound(placed);
+  options.observe?.("bound", bounded);
+  const kernel = order(bounded);
   options.observe?.("order", kernel);
   verifyPlaced(kernel);
   verifyOrder(kernel);

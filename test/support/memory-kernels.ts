@@ -16,6 +16,7 @@ import type { TilewrightError } from "../../src/support/diagnostics.ts";
 import { simulate } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { defaultTarget } from "../../src/targets/target.ts";
+import { bound } from "../../src/lower/bound.ts";
 import { order } from "../../src/lower/order/order.ts";
 import { place } from "../../src/lower/pipeline.ts";
 import { placedKernel } from "../../src/lower/placed-kernel.ts";
@@ -34,7 +35,7 @@ export interface MovedCase {
 export function emitMoved({ kernel, layout }: MovedCase): Executable {
   const placed = place(kernel, defaultTarget);
   if (layout === undefined) return emitKernel(placed.kernel);
-  return emitKernel(order(placedKernel(overridden(placed.placement, layout))));
+  return emitKernel(order(bound(placedKernel(overridden(placed.placement, layout)))));
 }
 
 function overridden(

@@ -16,13 +16,14 @@ const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made, and `scope` how far its arrivals elsewhere reach.",
+      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, and `scope` how far its arrivals elsewhere reach.",
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: {
       fill: ["zero", "nan"],
       multicast: "texts",
       reduction: copyReductions,
       by: "text?",
+      unit: "text?",
       scope: "text?",
     },
     regions: {},
@@ -47,9 +48,10 @@ export const asynchronousOps = defineOps({
     },
   },
   prefetch: {
-    summary: "Asks for a global window to be brought into the L2 cache.",
+    summary:
+      "Asks for a global window to be brought into the L2 cache. Placed, `unit` is what a lane asks for.",
     operands: { ref: "one" },
-    attributes: {},
+    attributes: { unit: "text?" },
     regions: {},
     traits: acts,
   },

@@ -1,9 +1,13 @@
 /**
  * Ops that allocate memory, make windows on it, and move data synchronously. An access may pick elements of its
  * window: `indices` are tiles of positions along the axes in `indexed`, whose own axes stand where the first of
- * those stood (`../indexed.ts`), and `where` says which elements are accessed at all.
+ * those stood (`../indexed.ts`), and `where` says which elements are accessed at all. Placed, an access says which index
+ * tiles it tests (`guard`) and how much an instruction of it moves (`unit`).
  */
 import { acts, allocates, computes, defineOps, lanes } from "./define.ts";
+
+/** What is decided of an access: the index tiles that it tests, and how much an instruction moves. */
+const decided = { guard: "texts?", unit: "text?" } as const;
 
 /** Combinations an atomic update can make. */
 export const atomicFunctions = ["add", "min", "max", "and", "or", "xor", "exchange"] as const;
@@ -48,9 +52,9 @@ export const memoryOps = defineOps({
   },
   slice_ref: {
     summary:
-      "A window: `offsets` into each axis, `sizes` elements of it; axes in `dropped` have size 1 and disappear. What lies outside the source is out of bounds.",
+      "A window: `offsets` into each axis, `sizes` elements of it; axes in `dropped` have size 1 and disappear. What lies outside the source is out of bounds. Placed, `guard` names the bounds that an access tests: axis, sides, and how many windows out.",
     operands: { ref: "one", offsets: "many" },
-    attributes: { sizes: "sizes", dropped: "integers" },
+    attributes: { sizes: "sizes", dropped: "integers", guard: "texts?" },
     regions: {},
     traits: { ...computes, results: { window: "ref" } },
   },
@@ -79,7 +83,7 @@ export const memoryOps = defineOps({
     summary:
       "Reads the window, or the elements that `indices` pick along the axes `indexed`, into a tile or scalar; `fill` stands where it is out of bounds or `where` is false.",
     operands: { ref: "one", indices: "many", where: "optional", fill: "optional" },
-    attributes: { indexed: "integers?" },
+    attributes: { indexed: "integers?", ...decided },
     regions: {},
     traits: { ...computes, accesses: [lanes("read", "ref")], may: "drop" },
   },
@@ -87,7 +91,7 @@ export const memoryOps = defineOps({
     summary:
       "Writes a tile or scalar to the window, or to the elements that `indices` pick along the axes `indexed`; what is out of bounds, or where `where` is false, is dropped.",
     operands: { ref: "one", value: "one", indices: "many", where: "optional" },
-    attributes: { indexed: "integers?" },
+    attributes: { indexed: "integers?", ...decided },
     regions: {},
     traits: { ...acts, accesses: [lanes("write", "ref")] },
   },
@@ -101,7 +105,7 @@ export const memoryOps = defineOps({
       where: "optional",
       scratch: "optional",
     },
-    attributes: { fn: atomicFunctions, indexed: "integers?" },
+    attributes: { fn: atomicFunctions, indexed: "integers?", ...decided },
     regions: {},
     traits: {
       ...acts,
@@ -121,7 +125,7 @@ export const memoryOps = defineOps({
       where: "optional",
       scratch: "optional",
     },
-    attributes: { indexed: "integers?" },
+    attributes: { indexed: "integers?", ...decided },
     regions: {},
     traits: {
       ...acts,

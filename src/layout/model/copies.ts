@@ -12,7 +12,7 @@
  * that must end with a smaller view, somewhere inside the array, cannot be a tensor copy.
  */
 import type { Op } from "../../ir/node.ts";
-import { knownDivisor } from "../../ir/size.ts";
+import { knownDivisor, sameSize } from "../../ir/size.ts";
 import type { Target } from "../../targets/target.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
@@ -114,10 +114,10 @@ const mostElements = 256;
 
 /** How many boxes make the copy, or why none do. */
 export function tensorPieces(
-  { global, shared }: CopyWindows,
+  { global, shared, intoShared }: CopyWindows,
   layout: SharedLayout,
 ): number | string {
-  const problem = mapProblem(global);
+  const problem = mapProblem(global) ?? (intoShared ? undefined : storeProblem(global));
   if (problem !== undefined) return problem;
   const views = shared.views(layout);
   if (views === undefined) return "the shared window is reshaped across what is stored apart";
@@ -132,25 +132,41 @@ export function tensorPieces(
   return pieces;
 }
 
-function mapProblem(global: GlobalWindow): string | undefined {
-  const { dtype } = global;
-  const axes = [...global.axes, ...global.dropped];
-  if (contiguousAxis(global) === undefined) return "no axis of the array is contiguous";
-  if (axes.length > mostAxes) return `${axes.length} axes are more than ${mostAxes}`;
+function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
+  if (box === undefined || box.moved !== undefined) return "the array is reshaped across gaps";
+  const { array, axes, origin } = box;
+  const kept = axes.map(({ root }) => root);
+  if (!kept.some((root) => array[root]?.stride === 1))
+    return array.some(({ stride }) => stride === 1)
+      ? "the copy would gather single elements"
+      : "no axis of the array is contiguous";
+  if (array.length > mostAxes) return `${array.length} axes are more than ${mostAxes}`;
   if (dtype.bits < 8) return `a tensor map has no elements of ${dtype.bits} bits`;
   const bytes = dtype.bits / 8;
   // Rows are multiples of 16 bytes, so that the start is one where its column is.
-  if ((global.start * bytes) % 16 !== 0)
+  if ((start * bytes) % 16 !== 0)
     return "the window is not known to begin at a multiple of 16 bytes";
-  for (const { stride } of global.dropped)
-    if (stride === 1) return "the copy would gather single elements";
-  for (const { stride, boundedByArray } of axes) {
-    if (stride === undefined) return "the array is reshaped across gaps";
+  for (const { stride } of array)
     if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)
       return `a stride of the array is not known to be a multiple of 16 bytes`;
-    if (!boundedByArray) return "the window ends with a view that is smaller than the array";
-  }
-  return undefined;
+  const ofView = axes.some(({ root, bounds }) => {
+    const { extent } = array[root] ?? { extent: 0 };
+    return bounds.some(({ start: at, size }) => at !== origin[root] || !sameSize(size, extent));
+  });
+  return ofView ? "the window ends with a view that is smaller than the array" : undefined;
+}
+
+/**
+ * What the copy engine gets wrong when it writes, as an H200 showed: it knows no box that begins before
+ * the array, and it writes the 16 bytes in which a row ends to their end.
+ */
+export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {
+  if (box === undefined) return undefined;
+  if (box.origin.some(({ fact }) => fact.least < 0n)) return "it may begin before the array";
+  const row = box.array.find(({ stride }) => stride === 1)?.extent ?? 1;
+  return (knownDivisor(row) * dtype.bits) % 128 === 0
+    ? undefined
+    : "rows of the array are not known to be multiples of 16 bytes";
 }
 
 /** Each tile of the shared window is a dense box whose rows run as the array's. */

@@ -17,7 +17,7 @@ export function pickedWindow(window: GlobalWindow, op: AccessOp): GlobalWindow {
   const indexed = window.axes.filter((_, axis) => axisOf[axis] === undefined);
   const axes = shape.map((extent, axis): GlobalAxis => {
     const own = window.axes[axisOf.indexOf(axis)];
-    return own ?? { extent, stride: farApart, whole: false, boundedByArray: false };
+    return own ?? { extent, stride: farApart };
   });
   const start = indexed.reduce(
     (divisor, { stride }) =>

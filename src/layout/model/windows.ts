@@ -9,16 +9,18 @@
  */
 import { packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { AnyOp, Kernel, KernelParameter, Op, Value } from "../../ir/node.ts";
+import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { Facts } from "../../ir/facts/index.ts";
 import { definingOps } from "../../ir/rewrite/analysis.ts";
-import { knownDivisor, multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
+import { sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import type { RefType } from "../../ir/types.ts";
+import { refOf } from "../../ir/traverse.ts";
+import { unproved, WindowModel } from "../access/window-model.ts";
+import { startDivisor, windowShape } from "../access/window.ts";
+import type { GlobalBox, MemoryWindow } from "../access/window.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { reshapeView, sliceView, transposeView, wholeView } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import { greatestCommonDivisor } from "../../support/integers.ts";
 
 type Step = Op<"slice_ref"> | Op<"transpose_ref"> | Op<"reshape_ref"> | Op<"peer_ref">;
 
@@ -40,10 +42,6 @@ export interface GlobalAxis {
   readonly extent: Size;
   /** Elements from one to the next; undefined where a reshape hides it. */
   readonly stride: Size | undefined;
-  /** The window runs along the whole axis of the array. */
-  readonly whole: boolean;
-  /** What is out of bounds along the axis lies outside the array too, which a tensor map can tell. */
-  readonly boundedByArray: boolean;
 }
 
 export interface GlobalWindow {
@@ -56,6 +54,8 @@ export interface GlobalWindow {
   readonly dropped: readonly GlobalAxis[];
   /** Divides the number of the first element. */
   readonly start: number;
+  /** The box of an array that the window is; undefined where a reshape makes it none. */
+  readonly box: GlobalBox | undefined;
 }
 
 export type Window = SharedWindow | GlobalWindow;
@@ -63,14 +63,14 @@ export type Window = SharedWindow | GlobalWindow;
 export class Windows {
   readonly definitions: ReadonlyMap<Value, AnyOp>;
   readonly facts: Facts;
-  readonly #parameters: ReadonlyMap<Value, KernelParameter>;
+  readonly #boxes: WindowModel;
   readonly #known = new Map<Value, Window>();
   readonly #byText = new Map<string, SharedWindow>();
 
   constructor(kernel: Kernel) {
     this.definitions = definingOps(kernel.body);
     this.facts = new Facts(kernel, this.definitions);
-    this.#parameters = new Map(kernel.parameters.map((each) => [each.value, each]));
+    this.#boxes = new WindowModel(kernel, this.facts, () => (bound) => unproved(this.facts, bound));
   }
 
   of(ref: Value): Window {
@@ -91,7 +91,9 @@ export class Windows {
       root = op.operands.ref;
     }
     const { space } = refOf(ref);
-    return space === "gmem" ? this.#global(root, steps) : this.#shared(root, steps, ref, space);
+    return space === "gmem"
+      ? globalWindow(root, this.#boxes.of(ref))
+      : this.#shared(root, steps, ref, space);
   }
 
   #shared(
@@ -143,60 +145,25 @@ export class Windows {
       },
     };
   }
+}
 
-  #global(root: Value, steps: readonly Step[]): GlobalWindow {
-    const { dtype, shape } = refOf(root);
-    const strides = this.#parameters.get(root)?.strides ?? rowMajor(shape);
-    const axes = shape.map((extent, axis) => ({
-      extent,
-      stride: strides[axis],
-      whole: true,
-      boundedByArray: true,
-    }));
-    return steps.reduce((window, step) => this.#step(window, step), {
-      space: "gmem",
-      root,
-      dtype,
-      axes,
-      dropped: [],
-      start: 0,
-    } as GlobalWindow);
+/** The window as costs see it. */
+function globalWindow(root: Value, window: MemoryWindow): GlobalWindow {
+  const { dtype } = window;
+  if (window.kind !== "global") {
+    const axes = windowShape(window).map((extent) => ({ extent, stride: undefined }));
+    return { space: "gmem", root, dtype, axes, dropped: [], start: 1, box: undefined };
   }
-
-  #step(window: GlobalWindow, step: Step): GlobalWindow {
-    if (step.kind === "peer_ref") return window;
-    if (step.kind === "transpose_ref") {
-      const axes = step.attributes.permutation.flatMap((axis) => window.axes[axis] ?? []);
-      return { ...window, axes };
-    }
-    if (step.kind === "reshape_ref") return reshaped(window, step.attributes.shape);
-    return this.#sliced(window, step);
-  }
-
-  #sliced(window: GlobalWindow, step: Op<"slice_ref">): GlobalWindow {
-    const { sizes, dropped } = step.attributes;
-    let { start } = window;
-    const axes = window.axes.map(({ extent, stride, ...axis }, position): GlobalAxis => {
-      const offset = step.operands.offsets[position];
-      const size = sizes[position] ?? 1;
-      if (offset === undefined) throw new Error("a slice has an offset for each axis");
-      const jump = this.facts.divisor(offset) * (stride === undefined ? 1 : knownDivisor(stride));
-      start = greatestCommonDivisor(start, jump);
-      const first = this.facts.constant(offset);
-      const same = first === 0 && sameSize(size, extent);
-      const fits = typeof size === "number" && typeof extent === "number";
-      const inside = same || (fits && first !== undefined && first + size <= extent);
-      const boundedByArray = axis.boundedByArray && (axis.whole || inside);
-      return { extent: size, stride, whole: axis.whole && same, boundedByArray };
-    });
-    const isDropped = (_: GlobalAxis, axis: number): boolean => dropped.includes(axis);
-    return {
-      ...window,
-      start,
-      axes: axes.filter((each, axis) => !isDropped(each, axis)),
-      dropped: [...window.dropped, ...axes.filter(isDropped)],
-    };
-  }
+  const { array, axes } = window;
+  return {
+    space: "gmem",
+    root,
+    dtype,
+    axes: axes.map(({ root: along, size }) => ({ extent: size, stride: array[along]?.stride })),
+    dropped: array.filter((_, axis) => axes.every(({ root: along }) => along !== axis)),
+    start: startDivisor(window),
+    box: window,
+  };
 }
 
 interface Move {
@@ -235,42 +202,20 @@ function isStep(op: AnyOp | undefined): op is Step {
   );
 }
 
-export function refOf(value: Value): RefType {
-  if (value.type.kind !== "ref") throw new Error(`%${value.id} is no window`);
-  return value.type;
-}
-
-/** Equal keys mean windows that are alike in everything that is known of them. */
-export function globalKey({ axes, dropped, dtype, start }: GlobalWindow): string {
-  const parts = [...axes, ...dropped].map(({ extent, stride, boundedByArray }) => {
+/** Equal keys mean windows that are alike in everything that costs and copies depend on. */
+export function globalKey({ axes, dropped, dtype, start, box }: GlobalWindow): string {
+  const parts = [...axes, ...dropped].map(({ extent, stride }) => {
     const step = stride === undefined ? "?" : sizeText(stride);
-    return `${sizeText(extent)} by ${step}${boundedByArray ? "" : " inside"}`;
+    return `${sizeText(extent)} by ${step}`;
   });
-  return `${dtype.name} ${parts.join()} of ${axes.length} from ${start}`;
+  return `${dtype.name} ${parts.join()} of ${axes.length} from ${start} ${box && boxKey(box)}`;
 }
 
-export function rowMajor(shape: readonly Size[]): readonly Size[] {
-  return shape.map((_, axis) => multiplySizes(...shape.slice(axis + 1)));
-}
-
-/** A contiguous window under another shape is contiguous, and a whole array is one; of others nothing is known. */
-function reshaped(window: GlobalWindow, shape: readonly Size[]): GlobalWindow {
-  const extents = window.axes.map(({ extent }) => extent);
-  const expected = rowMajor(extents);
-  const contiguous = window.axes.every(
-    ({ stride }, axis) => stride !== undefined && sameSize(stride, expected[axis] ?? 0),
-  );
-  const whole = contiguous && window.axes.every((axis) => axis.whole);
-  const strides = contiguous ? rowMajor(shape) : [];
-  return {
-    ...window,
-    axes: shape.map((extent, axis) => ({
-      extent,
-      stride: strides[axis],
-      whole,
-      boundedByArray: whole,
-    })),
-  };
+function boxKey({ array, origin, axes, moved }: GlobalBox): string {
+  const extents = array.map(({ extent }) => sizeText(extent)).join();
+  const before = origin.map(({ fact }) => fact.least < 0n).join();
+  const bounds = axes.map((axis) => axis.bounds.map(({ level }) => level).join("+")).join();
+  return `in ${extents} before ${before} bound ${bounds} moved ${moved}`;
 }
 
 /** Bytes that the window's elements take. */

@@ -7,7 +7,16 @@ import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
 import { wgmmaAccumulator, wgmmaLeft } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { copyCost, copyMethod, copyWindows, needsTensor, tensorPieces } from "../model/copies.ts";
+import {
+  copyCost,
+  copyMethod,
+  copyWindows,
+  needsTensor,
+  storeProblem,
+  tensorPieces,
+} from "../model/copies.ts";
+import type { CopyWindows } from "../model/copies.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/features.ts";
 import { tileOf } from "../model/products.ts";
 import { globalKey } from "../model/windows.ts";
@@ -24,6 +33,7 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const needed = needsTensor(op);
   requireFeatures(op, target);
   const side = sides.intoShared ? "into" : "from";
+  requireReducible(op, sides);
   if (needed !== undefined) {
     const message = `${needed} copies ${side} ${slot.label} by a tensor map`;
     const relax =
@@ -40,6 +50,17 @@ function copyAsync(op: Op<"copy_async">, context: LayoutContext): void {
   const key = `copy ${side} ${sides.shared.text} ${globalKey(sides.global)} ${op.attributes.fill}`;
   context.price([slot], key, op, `copy ${side} ${slot.label}`, () => {
     return (layout: SharedLayout) => copyCost(copyMethod(op, sides, layout, target), sides);
+  });
+}
+
+/** Only the copy engine reduces, and there are windows that it would not keep to. */
+function requireReducible(op: Op<"copy_async">, { global, intoShared }: CopyWindows): void {
+  const problem = intoShared ? undefined : storeProblem(global);
+  if (op.attributes.reduction === "none" || problem === undefined) return;
+  throw new TilewrightError({
+    code: "TW7002",
+    message: `the copy engine cannot ${op.attributes.reduction} into this window: ${problem}`,
+    location: op.location,
   });
 }
 

@@ -17,11 +17,11 @@ import { copyLimits } from "../../ir/infer/asynchronous.ts";
 import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
 import { countUses } from "../../ir/rewrite/analysis.ts";
 import { hasEffect, onlyComputes } from "../../ir/traits.ts";
-import { operandValues, regionList, yieldedValues } from "../../ir/traverse.ts";
+import { operandValues, regionList, yieldedValues, refOf } from "../../ir/traverse.ts";
 import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/accesses.ts";
 import { wgmmaShapeProblem } from "../../layout/model/products.ts";
-import { refOf, Windows } from "../../layout/model/windows.ts";
+import { Windows } from "../../layout/model/windows.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 

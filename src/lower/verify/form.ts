@@ -4,6 +4,7 @@ import type { OpKind } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
+import { accessesByLanes } from "../../layout/access/requests.ts";
 import { definedBy } from "./walk.ts";
 
 /** Attributes that ops must have once they are placed; most kinds have none. */
@@ -11,6 +12,7 @@ const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
   dot: ({ attributes }) =>
     attributes.instruction === "mma.sync" ? ["instruction", "warps"] : ["instruction"],
   copy_async: () => ["by"],
+  slice_ref: () => ["guard"],
   alloc: ({ attributes }) => (attributes.space === "smem" ? ["layout", "at"] : []),
   union_member: () => ["layout"],
   alloc_union: () => ["at"],
@@ -20,7 +22,7 @@ const decided: { readonly [K in OpKind]?: (op: Op<K>) => readonly string[] } = {
 function decidedOf(op: AnyOp): readonly string[] {
   // TypeScript cannot see that the rule and the op share their kind.
   const rule = decided[op.kind] as ((op: AnyOp) => readonly string[]) | undefined;
-  return rule?.(op) ?? [];
+  return [...(rule?.(op) ?? []), ...(accessesByLanes(op) ? ["unit"] : [])];
 }
 
 /** What the kernel was placed for. */

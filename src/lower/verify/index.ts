@@ -12,11 +12,13 @@
  * | conversion  | is there a way from one layout to the other                                              |
  * | scratch     | does every op have the scratch that its own types ask for, each agent a part of its own  |
  * | memory      | do buffers lie aligned and inside, and apart from those that live at the same time       |
+ * | bounds      | is every bound tested or proved, and can accesses be made by their units                 |
  * | flight      | are registers of products that may still run left alone                                  |
  *
  * Each rule is a file, walks the kernel once, and relies on those before it.
  */
 import type { Kernel } from "../../ir/node.ts";
+import { verifyBounds } from "./bounds.ts";
 import { verifyConversions } from "./conversion.ts";
 import { verifyFlight } from "./flight.ts";
 import { verifyForm } from "./form.ts";
@@ -35,5 +37,6 @@ export function verifyPlaced(kernel: Kernel): void {
   verifyConversions(kernel);
   verifyScratch(kernel);
   verifyMemory(kernel, placed);
+  verifyBounds(kernel, placed);
   verifyFlight(kernel);
 }

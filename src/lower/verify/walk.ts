@@ -19,11 +19,12 @@ export function walkAgents(
 function walk(region: Region, agents: Agents, visit: (op: AnyOp, agents: Agents) => void): void {
   for (const op of region.ops) {
     visit(op, agents);
-    for (const inner of regionList(op)) walk(inner, inside(op, agents), visit);
+    for (const inner of regionList(op)) walk(inner, walkedInside(op, agents), visit);
   }
 }
 
-function inside(op: AnyOp, agents: Agents): Agents {
+/** Who runs the regions of an op that these run. */
+export function walkedInside(op: AnyOp, agents: Agents): Agents {
   if (op.kind === "on_threads") return { ...agents, threads: op.attributes.threads.length };
   return op.kind === "warps" ? { ...agents, warps: 1 } : agents;
 }

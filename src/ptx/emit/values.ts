@@ -17,8 +17,8 @@ import type { DType } from "../../formats/dtype.ts";
 import type { Fact } from "../../ir/facts/index.ts";
 import type { Size } from "../../ir/size.ts";
 import type { Value } from "../../ir/node.ts";
+import type { GlobalBox, Reshaped, SharedBox, SharedMove } from "../../layout/access/window.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
-import type { SharedLayout } from "../../layout/algebra/shared-layout.ts";
 import type { SharedWindow } from "../../layout/model/windows.ts";
 import type { RegisterClass } from "../code.ts";
 import type { Register } from "../module.ts";
@@ -59,110 +59,30 @@ export interface Position extends IndexValue {
   readonly fact: Fact;
 }
 
-/** An axis of the array that a window lies in. */
-export interface RootAxis {
-  readonly extent: Size;
-  /** In elements. */
-  readonly stride: Size;
-}
-
-/** Where a window lies in one that it was cut from, and on which sides it may overhang. */
-export interface Bound {
-  /** From the first element of that window to the first of this one. */
-  readonly start: Position;
-  /** Elements of that window. */
-  readonly size: Size;
-  readonly low: boolean;
-  readonly high: boolean;
-}
-
-/** A part of a window that must lie inside it wherever it is accessed, and for all that is known may not. */
-export interface RequiredBound {
-  /** From the first element of that window. */
-  readonly start: Position;
-  readonly count: number;
-  /** Elements of that window. */
-  readonly size: Size;
-}
-
-export interface WindowAxis {
-  /** The axis of the array along which it runs. */
-  readonly root: number;
-  readonly size: Size;
-  /** The windows, the array among them, of which an element must be inside as well. */
-  readonly bounds: readonly Bound[];
-}
-
-/**
- * A window on global memory whose axes run along those of an array, each along one of its own. Axes of
- * the array along which no axis of the window runs stay at their origin.
- */
-export interface GlobalValue {
-  readonly kind: "global";
+/** A window on global memory, with the registers that say where it lies. */
+export interface GlobalValue extends GlobalBox<Position> {
   /** The parameter or allocation. */
   readonly root: Value;
   /** Its name among the launch's parameters. */
   readonly name: string;
   /** b64: the address of the array's first element. */
   readonly base: Register;
-  /**
-   * Undefined where that is the parameter itself. Elsewhere the array is a window that was reshaped,
-   * which no tensor map describes, and this divides the number of elements that lie before it.
-   */
-  readonly moved: number | undefined;
-  readonly dtype: DType;
   /** Nobody writes it while the kernel runs. */
   readonly readOnly: boolean;
-  /** The array, where the window was reshaped under the shape that makes it a box. */
-  readonly array: readonly RootAxis[];
-  /** The position along each axis of the array at which the window begins. */
-  readonly origin: readonly Position[];
-  readonly axes: readonly WindowAxis[];
-  /** Of indices that drop an axis. */
-  readonly required: readonly RequiredBound[];
 }
 
-/** A window under another shape that strides cannot express: indices are taken apart one by one. */
-export interface ReshapedValue {
-  readonly kind: "reshaped";
-  readonly dtype: DType;
-  readonly source: RefValue;
-  /** The shape of the whole; the elements of the source in row-major order. */
-  readonly shape: readonly Size[];
-  /** The window: where it begins in the whole, and along which of its axes it runs. */
-  readonly origin: readonly Position[];
-  readonly axes: readonly WindowAxis[];
-  readonly required: readonly RequiredBound[];
-}
+export type ReshapedValue = Reshaped<RefValue, Position>;
 
-/** What an offset known at run time adds to the number of a window's first element. */
-export interface SharedMove {
+/** What an offset in a register adds to the number of a window's first element. */
+export interface MovedIndex extends SharedMove {
   readonly index: Register;
-  /** Elements for each step of the index. */
-  readonly stride: number;
-  /** The values that the index may have: multiples of `divisor` from 0 on, `count` of them. */
-  readonly divisor: number;
-  readonly count: number;
 }
 
-/**
- * A window on shared memory of this block or of a peer: elements of the allocation by their number in its
- * row-major order, a first one and a stride for each axis.
- */
-export interface SharedValue {
-  readonly kind: "shared";
+/** A window on shared memory of this block or of a peer, with its run-time offsets. */
+export interface SharedValue extends SharedBox<Position, MovedIndex> {
   readonly window: SharedWindow;
-  readonly dtype: DType;
-  /** The allocation, how it is stored, and the byte of shared memory at which it begins. */
-  readonly allocation: readonly number[];
-  readonly layout: SharedLayout;
+  /** The byte of shared memory at which the allocation begins. */
   readonly offset: number;
-  readonly shape: readonly number[];
-  readonly strides: readonly number[];
-  readonly first: number;
-  readonly moves: readonly SharedMove[];
-  /** Of every slice: no window of shared memory may overhang. */
-  readonly required: readonly RequiredBound[];
   /** b32: the block of the cluster, for `peer` windows. */
   readonly rank: Register | undefined;
 }

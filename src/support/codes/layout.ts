@@ -161,4 +161,11 @@ export const layoutCodes = registerCodes({
     example: "%5 = wgmma_wait %4 {pending = 1, gives = tile}  // nothing was started after %4",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
+  TW6209: {
+    title: "access of a placed kernel that nothing keeps inside",
+    cause:
+      "Each bound of a window is tested where facts do not prove it, and an instruction moves no more than is known to lie side by side, aligned, and on one side of every bound.",
+    example: "slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}  // %i is any number",
+    remedy: "report it, with what --dump writes, unless the text was written by hand",
+  },
 });

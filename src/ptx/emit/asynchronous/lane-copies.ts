@@ -9,73 +9,44 @@
  *
  * Out of shared memory they are done at once, so that waiting for their group is a meeting of lanes.
  */
+import type { DType } from "../../../formats/dtype.ts";
 import type { Op } from "../../../ir/node.ts";
-import { memoryLayouts } from "../../../layout/model/candidates.ts";
-import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
-import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
+import { refOf } from "../../../ir/traverse.ts";
 import type { Operand } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import { threadBarrier, warpBarrier } from "../barriers.ts";
 import type { EmitContext } from "../context.ts";
-import { planAccess } from "../memory/access.ts";
+import { accessesBy } from "../memory/access.ts";
+import type { PlannedAccess } from "../memory/access.ts";
 import { loadWords } from "../memory/loads.ts";
 import { storeWords } from "../memory/stores.ts";
-import type { Access, Unit } from "../memory/units.ts";
+import type { Unit } from "../memory/units.ts";
 import { barrierAddress, emitArrival } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
-import type { BarrierValue, GlobalValue, RefValue, ReshapedValue, SharedValue } from "../values.ts";
-
-type GlobalSide = GlobalValue | ReshapedValue;
+import type { BarrierValue } from "../values.ts";
 
 /** Both sides of a copy under one distribution over lanes. */
 interface Sides {
-  readonly global: Access;
-  readonly shared: Access;
-  readonly bits: SharedValue["dtype"]["bits"];
-  readonly registers: number;
+  readonly global: PlannedAccess;
+  readonly shared: PlannedAccess;
 }
 
-function distribute(context: EmitContext, far: GlobalSide, shared: SharedValue): Sides {
-  const { shape, dtype } = shared;
-  const layout = laneLayout(context, far, shared);
-  const access = (window: RefValue): Access =>
-    planAccess(context, { window, layout, shape, once: true });
-  return {
-    global: access(far),
-    shared: access(shared),
-    bits: dtype.bits,
-    registers: registersPerLane(layout, shape),
-  };
+function sidesOf(context: EmitContext, op: Op<"copy_async">): Sides {
+  const [global, shared] = accessesBy(context, op);
+  if (global === undefined || shared === undefined) throw new Error("a copy has two sides");
+  return { global, shared };
 }
 
-function laneLayout(
-  { scope }: EmitContext,
-  far: GlobalSide,
-  { shape, dtype }: SharedValue,
-): DistributedLayout {
-  const contiguous =
-    far.kind === "global"
-      ? far.axes.findIndex(({ root }) => far.array[root]?.stride === 1)
-      : shape.length - 1;
-  const axis = contiguous < 0 ? shape.length - 1 : contiguous;
-  const extent = { shape, bits: dtype.bits, warps: scope.warps };
-  const [layout] = memoryLayouts(extent, axis).filter(({ kind }) => kind !== "splat");
-  if (layout === undefined || layout.kind === "splat") throw new Error("no layout for a copy");
-  return layout;
-}
-
-/** Units of both sides that move the same elements; undefined where they differ. */
-function paired(
-  { shared, bits }: Sides,
-  units: readonly Unit[],
-): readonly { readonly from: Unit; readonly to: Unit }[] | undefined {
+/** Units of both sides, which move the same elements. */
+function paired({ global, shared }: Sides): readonly { readonly from: Unit; readonly to: Unit }[] {
+  const units = global.units();
   const targets = new Map(shared.units().map((unit) => [unit.registers.join(), unit]));
-  const pairs = units.flatMap((from) => {
+  if (targets.size !== units.length) throw new Error("a copy whose sides move different elements");
+  return units.map((from) => {
     const to = targets.get(from.registers.join());
-    const bytes = (from.registers.length * bits) / 8;
-    return to !== undefined && [4, 8, 16].includes(bytes) ? [{ from, to }] : [];
+    if (to === undefined) throw new Error("a copy whose sides move different elements");
+    return { from, to };
   });
-  return pairs.length === units.length && pairs.length === targets.size ? pairs : undefined;
 }
 
 function copyPair(
@@ -102,30 +73,22 @@ function copyPair(
 }
 
 /** Loads and stores by lanes. */
-function copyPlainly({ code }: EmitContext, sides: Sides, fill: Operand): void {
-  const format = { bits: sides.bits, registers: sides.registers };
-  storeWords(code, sides.shared, format, loadWords(code, sides.global, format, fill));
+function copyPlainly({ code }: EmitContext, from: PlannedAccess, to: PlannedAccess, fill: Operand) {
+  storeWords(code, to, to.format, loadWords(code, from, from.format, fill));
 }
 
-export function laneCopyIn(
-  context: EmitContext,
-  op: Op<"copy_async">,
-  far: GlobalSide,
-  shared: SharedValue,
-): void {
+export function laneCopyIn(context: EmitContext, op: Op<"copy_async">): void {
   const { code, target } = context;
-  const { barrier, index } = op.operands;
+  const { barrier, index, destination } = op.operands;
   if (barrier === undefined) throw new Error("a copy into shared memory has a barrier");
   const own = context.barrier(barrier);
   const place = barrierAddress(context, own, index);
-  const sides = distribute(context, far, shared);
-  const wanted = op.attributes.by === "cp.async";
-  const units = sides.global.whole === undefined && wanted ? sides.global.units() : undefined;
-  const pairs = units && paired(sides, units);
+  const sides = sidesOf(context, op);
   const hasAsyncProxy = target.features.includes("tma");
-  if (pairs === undefined) copyPlainly(context, sides, fillOperand(op, shared));
+  if (op.attributes.by === "plain")
+    copyPlainly(context, sides.global, sides.shared, fillOperand(op, refOf(destination).dtype));
   else {
-    for (const pair of pairs) copyPair(context, pair, sides.bits);
+    for (const pair of paired(sides)) copyPair(context, pair, sides.shared.format.bits);
     if (hasAsyncProxy) code.emit("cp.async.wait_all", [], "landed before the proxies change");
     else code.emit("cp.async.mbarrier.arrive.shared.b64", [address(place.base, place.offset)]);
   }
@@ -134,7 +97,7 @@ export function laneCopyIn(
 }
 
 /** The fill value in every slot of a word. */
-function fillOperand({ attributes }: Op<"copy_async">, { dtype }: SharedValue): Operand {
+function fillOperand({ attributes }: Op<"copy_async">, dtype: DType): Operand {
   if (attributes.fill === "zero") return integer(0);
   return integer(nanWords[dtype.name] ?? 0);
 }
@@ -162,9 +125,7 @@ function arriveForCopy(context: EmitContext, { scale }: BarrierValue, place: Bar
   });
 }
 
-export function laneCopyOut(context: EmitContext, far: GlobalSide, shared: SharedValue): void {
-  const { code } = context;
-  const sides = distribute(context, far, shared);
-  const format = { bits: sides.bits, registers: sides.registers };
-  storeWords(code, sides.global, format, loadWords(code, sides.shared, format, integer(0)));
+export function laneCopyOut(context: EmitContext, op: Op<"copy_async">): void {
+  const { global, shared } = sidesOf(context, op);
+  copyPlainly(context, shared, global, integer(0));
 }

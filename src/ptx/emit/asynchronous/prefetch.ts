@@ -3,28 +3,20 @@
  * out as for a load of 16 bytes each, of which every eighth asks.
  */
 import type { Op } from "../../../ir/node.ts";
-import { memoryLayouts } from "../../../layout/model/candidates.ts";
-import { refOf } from "../../../layout/model/windows.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-import { planAccess } from "../memory/access.ts";
+import { onlyAccess } from "../memory/access.ts";
 import type { Unit } from "../memory/units.ts";
 
 const lineBytes = 128;
 
 export function prefetch(op: Op<"prefetch">, context: EmitContext): void {
-  const { code, scope } = context;
-  const window = context.ref(op.operands.ref);
-  const { dtype } = window;
-  const shape = refOf(op.operands.ref).shape.map(Number);
-  const extent = { shape, bits: dtype.bits, warps: scope.warps };
-  const [layout] = shape.length === 0 ? [] : memoryLayouts(extent, shape.length - 1);
-  if (layout?.kind === "splat") throw new Error("a window is spread over lanes");
-  const access = planAccess(context, { window, layout, shape, once: true });
+  const { code } = context;
+  const access = onlyAccess(context, op);
   const ask = (units: readonly Unit[]): void => {
     for (const { address, guard, registers } of units) {
-      const asking = oneOfLine(context, (registers.length * dtype.bits) / 8);
+      const asking = oneOfLine(context, (registers.length * access.format.bits) / 8);
       const both =
         guard === undefined || asking === undefined
           ? (guard ?? asking)

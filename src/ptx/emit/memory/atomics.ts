@@ -18,7 +18,6 @@
 import type { DType } from "../../../formats/dtype.ts";
 import type { Op, Value } from "../../../ir/node.ts";
 import type { atomicFunctions } from "../../../ir/ops/memory.ts";
-import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { Operand, Register } from "../../module.ts";
 import { integer, vector } from "../../operands.ts";
 import { warpBarrier } from "../barriers.ts";
@@ -26,11 +25,11 @@ import type { EmitContext } from "../context.ts";
 import { tileElements, tileFromElements } from "../elements.ts";
 import { emitBinary } from "../elementwise/functions.ts";
 import { elementClass } from "../values.ts";
-import { planAccess } from "./access.ts";
+import { onlyAccess } from "./access.ts";
+import type { PlannedAccess } from "./access.ts";
 import { shareElements } from "./sharing.ts";
 import { underGuard, writeWords } from "./stores.ts";
 import { spreadOperand } from "./tiles.ts";
-import { widestBits } from "./units.ts";
 import type { Access, Unit } from "./units.ts";
 
 type AtomicFunction = (typeof atomicFunctions)[number];
@@ -61,12 +60,13 @@ function integerType(fn: AtomicFunction, { bits, kind }: DType): string {
 export function atomic(op: Op<"atomic">, context: EmitContext): void {
   const { value } = op.operands;
   const { dtype } = context.ref(op.operands.ref);
-  const update = updateOf(context, op.attributes.fn, dtype);
-  if (addsSideBySide(op, context)) {
-    addWords(op, context, dtype);
+  const access = onlyAccess(context, op);
+  if (access.several) {
+    addWords(op, context, access);
     return;
   }
-  updateElements(op, context, [value], (access, unit, [operand], old) => {
+  const update = updateOf(context, op.attributes.fn, dtype);
+  updateElements(op, context, access, [value], (unit, [operand], old) => {
     if (operand === undefined) throw new Error("an atomic without its value");
     if (update.kind === "loop")
       updateLoop(context, access, unit, { dtype, operand, old }, update.fn);
@@ -78,37 +78,17 @@ export function compareExchange(op: Op<"atomic_compare_exchange">, context: Emit
   const { value, expected } = op.operands;
   const { bits } = context.ref(op.operands.ref).dtype;
   const update = { opcode: `cas.b${bits}`, reduces: false } as const;
-  updateElements(op, context, [expected, value], (access, unit, operands, old) => {
+  const access = onlyAccess(context, op);
+  updateElements(op, context, access, [expected, value], (unit, operands, old) => {
     emitUpdate(context, access, unit, update, operands, old);
   });
 }
 
-/** Whether neighbours are added at once: sums of floats up to 32 bits that nobody asks the old values of. */
-function addsSideBySide(
-  { attributes, operands, results }: Op<"atomic">,
-  context: EmitContext,
-): boolean {
-  const { dtype } = context.ref(operands.ref);
-  const packed = dtype.name === "f32" || dtype.name === "f16" || dtype.name === "bf16";
-  const modern = context.target.architecture >= 90;
-  const unwanted = results.every((result) => !context.isUsed(result));
-  return (
-    attributes.fn === "add" && packed && modern && unwanted && operands.value.type.kind === "tile"
-  );
-}
-
 /** Adds runs of neighbours: up to 16 bytes in global memory, pairs of 16 bits in shared. */
-function addWords(op: Op<"atomic">, context: EmitContext, dtype: DType): void {
+function addWords(op: Op<"atomic">, context: EmitContext, access: PlannedAccess): void {
   const { code } = context;
-  const { value, ref } = op.operands;
-  const tile = spreadOperand(context, value);
-  const { layout, shape, words } = tile;
-  const window = context.ref(ref);
-  const global = ref.type.kind === "ref" && ref.type.space === "gmem";
-  const widest = (global ? widestBits : 32) / dtype.bits;
-  const access = planAccess(context, { window, layout, shape, once: true, widest, op });
-  const format = { bits: dtype.bits, registers: registersPerLane(layout, shape) };
-  writeWords(code, access, format, words, ({ registers, address: place, guard }, chunks) => {
+  const { dtype, words } = spreadOperand(context, op.operands.value);
+  writeWords(code, access, access.format, words, ({ registers, address: place, guard }, chunks) => {
     const lone = dtype.bits === 16 && registers.length === 1;
     const sources = lone ? chunks.map((chunk) => code.make("b16", "cvt.u16.u32", chunk)) : chunks;
     const opcode = `red.${access.space}.${sumOf(dtype, registers.length)}`;
@@ -126,23 +106,18 @@ function sumOf({ name, bits }: DType, count: number): string {
   return `add${bits === 16 ? ".noftz" : ""}${words > 1 ? `.v${words}` : ""}.${type}`;
 }
 
-type UpdateElement = (
-  access: Access,
-  unit: Unit,
-  operands: readonly Register[],
-  old: Register | undefined,
-) => void;
+type UpdateElement = (unit: Unit, operands: readonly Register[], old: Register | undefined) => void;
 
 /** Updates each element once and defines the result where anybody wants it. */
 function updateElements(
   op: AtomicOp,
   context: EmitContext,
+  access: PlannedAccess,
   values: readonly Value[],
   update: UpdateElement,
 ): void {
   const { code } = context;
-  const window = context.ref(op.operands.ref);
-  const { dtype } = window;
+  const { dtype } = context.ref(op.operands.ref);
   const [result] = op.results;
   const wanted = result !== undefined && context.isUsed(result);
   const tiles = values.map((value) =>
@@ -153,17 +128,14 @@ function updateElements(
     const own = tiles[index];
     return own === undefined ? [context.scalar(value).register] : tileElements(context, own);
   });
-  const layout = tile?.layout;
-  const shape = tile?.shape ?? [];
-  const access = planAccess(context, { window, layout, shape, once: true, widest: 1, op });
-  const count = layout === undefined ? 1 : registersPerLane(layout, shape);
-  const olds: (Register | undefined)[] = Array.from({ length: count }, () => undefined);
+  const { layout, format } = access;
+  const olds: (Register | undefined)[] = Array.from({ length: format.registers }, () => undefined);
   for (const unit of access.units()) {
     const [register = 0] = unit.registers;
     const type = elementClass(dtype);
     if (wanted) olds[register] = code.make(type, `mov.${type}`, integer(0));
     const operands = elements.flatMap((own) => own[register] ?? []);
-    update(access, unit, operands, olds[register]);
+    update(unit, operands, olds[register]);
   }
   if (!wanted) return;
   const shared = shareElements(context, op, dtype, layout, olds);

@@ -8,7 +8,11 @@
  *   row = e / 6, column = e % 6          then x's own bounds and strides
  */
 import type { Size } from "../../../ir/size.ts";
-import { rowMajor } from "../../../layout/model/windows.ts";
+import { tileParts } from "../../../layout/access/parts.ts";
+import { storedDigits } from "../../../layout/access/stored.ts";
+import { windowShape } from "../../../layout/access/window.ts";
+import type { WindowAxis } from "../../../layout/access/window.ts";
+import { rowMajorSizes } from "../../../ir/size.ts";
 import { product } from "../../../layout/algebra/bits.ts";
 import { viewedShape } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
@@ -19,18 +23,18 @@ import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
 import type {
   GlobalValue,
   IndexValue,
+  Position,
   RefValue,
   ReshapedValue,
   SharedValue,
-  WindowAxis,
 } from "../values.ts";
 import { halved, windowPositions } from "./global.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
-import { LaneCoordinates, tileParts } from "./parts.ts";
+import { LaneCoordinates } from "./lane-coordinates.ts";
 import type { Picks } from "./picks.ts";
 import { addIndex, indexRegister, sizeIndex, zeroPosition } from "./positions.ts";
-import { allocationBase, storedDigits, storedRegister } from "./shared.ts";
+import { allocationBase, storedRegister } from "./shared.ts";
 import { emitSwizzle } from "./shared-addresses.ts";
 import type { Access, Unit } from "./units.ts";
 import { addProduct, wideAddress, wideRegister } from "./wide.ts";
@@ -182,7 +186,7 @@ function globalPlace(
  */
 function boundTruths(
   context: EmitContext,
-  axes: readonly WindowAxis[],
+  axes: readonly WindowAxis<Position>[],
   indices: readonly IndexValue[],
 ): readonly Truth[] {
   const { code } = context;
@@ -237,7 +241,7 @@ function reshapedPlace(
     positions[root] = addIndex(context, start, indices[axis] ?? zeroPosition);
   });
   const inside = boundTruths(context, window.axes, indices);
-  const strides = rowMajor(window.shape);
+  const strides = rowMajorSizes(window.shape);
   const number = positions.reduce<WideSum>(
     (sum, position, axis) => addProduct(context, sum, position, strides[axis] ?? 1, 1),
     { register: undefined, constant: 0 },
@@ -265,8 +269,4 @@ function takeApartWide(
     if (axis > 0) rest = code.make("b64", "div.u64", rest, by);
   }
   return coordinates;
-}
-
-export function windowShape(window: RefValue): readonly Size[] {
-  return window.kind === "shared" ? window.shape : window.axes.map(({ size }) => size);
 }

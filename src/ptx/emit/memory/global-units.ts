@@ -9,25 +9,25 @@
  *   lane  = start + row · n · 4 + column · 4
  *   register 0, 1:  [lane], 8 bytes        register 2, 3:  [lane + 8 · n · 4], 8 bytes
  *
- * Runs of neighbours are moved at once as far as alignment is known. Where a run may lie across the bound of
- * its view, a test that is the same for all lanes picks between whole runs and single elements.
+ * Runs of neighbours are moved at once as the kernel's unit says. For one that is moved only if the window is whole, a
+ * test that is the same for all lanes picks between whole runs and single elements.
  */
-import { knownDivisor } from "../../../ir/size.ts";
+import { globalRuns } from "../../../layout/access/global-unit.ts";
+import type { TileParts } from "../../../layout/access/parts.ts";
+import { singleRuns } from "../../../layout/access/runs.ts";
+import type { Runs } from "../../../layout/access/runs.ts";
+import type { Unit as ChosenUnit } from "../../../layout/access/unit.ts";
 import type { Size } from "../../../ir/size.ts";
-import { powerOfTwoIn } from "../../../layout/algebra/vectors.ts";
-import { greatestCommonDivisor } from "../../../support/integers.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import type { GlobalValue } from "../values.ts";
-import { arrayAlignment, halved, startDivisor } from "./global.ts";
+import { halved } from "./global.ts";
 import { roomsOf, TileGuards, wholeInside } from "./guards.ts";
 import type { Rooms, Truth } from "./guards.ts";
-import { LaneCoordinates } from "./parts.ts";
-import type { TileParts } from "./parts.ts";
+import { LaneCoordinates } from "./lane-coordinates.ts";
 import type { Picks } from "./picks.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
-import { runsAlong, singleRuns, widestBits } from "./units.ts";
 import type { Access, Unit } from "./units.ts";
 import { addProduct, wideAddress, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";
@@ -37,56 +37,23 @@ interface Request {
   readonly parts: TileParts;
   /** What else must hold of a lane. */
   readonly always: readonly Truth[];
-  /** Most elements of a unit. */
-  readonly widest: number;
   /** Where index tiles pick, the window is that of `heldWindow`. */
   readonly picks: Picks | undefined;
   /** The strides along which index tiles pick, in the order of the picks. */
   readonly strides: readonly Size[];
 }
 
-/**
- * The window with indexed axes at their first element and an axis that leads nowhere for each of the index tiles':
- * what indices add to an address is added element by element.
- */
-export function heldWindow(window: GlobalValue, { shape, axes }: Picks): GlobalValue {
-  const nowhere = window.array.length;
-  const moved = strideOf(window, axes).reduce<number>(
-    (divisor, stride) => greatestCommonDivisor(divisor, knownDivisor(stride)),
-    window.moved ?? 0,
-  );
-  return {
-    ...window,
-    moved: axes.length === 0 ? window.moved : moved,
-    array: [...window.array, { extent: 1, stride: 0 }],
-    origin: [...window.origin, zeroPosition],
-    axes: shape.shape.map(
-      (size, axis) =>
-        window.axes[shape.axisOf.indexOf(axis)] ?? { root: nowhere, size, bounds: [] },
-    ),
-  };
-}
-
-/** The strides of the axes that are indexed. */
-export function strideOf(window: GlobalValue, axes: Picks["axes"]): readonly Size[] {
-  return axes.map(({ axis }) => window.array[window.axes[axis]?.root ?? 0]?.stride ?? 1);
-}
-
-export function globalAccess(context: EmitContext, request: Request): Access {
+export function globalAccess(context: EmitContext, request: Request, unit: ChosenUnit): Access {
   const { window, parts } = request;
+  if (unit.kind !== "global") throw new Error(`${unit.kind} is no unit of global memory`);
   const extents = parts.axes.map(({ extent }) => extent);
   const rooms = window.axes.map(({ bounds }, axis) => roomsOf(context, bounds, extents[axis] ?? 1));
-  const { axis, runs } = widestRuns(request);
+  const runs = globalRuns(window, parts, unit.elements);
+  if (runs === undefined) throw new Error(`lanes do not hold runs of ${unit.elements}`);
   const base = { space: "global", readOnly: window.readOnly } as const;
-  const run = runs[0]?.length ?? 1;
-  const units =
-    (vectors: readonly (readonly number[])[], bounded: readonly Rooms[]) => (): readonly Unit[] =>
-      unitsOf(context, request, vectors, bounded);
-  const room = rooms[axis];
-  const straddles = [room?.low, room?.high].some(
-    (bound) => bound !== undefined && bound.divisor % run !== 0,
-  );
-  if (run === 1 || !straddles) return { ...base, units: units(runs, rooms) };
+  const units = (vectors: Runs, bounded: readonly Rooms[]) => (): readonly Unit[] =>
+    unitsOf(context, request, vectors, bounded);
+  if (!unit.ifWhole) return { ...base, units: units(runs, rooms) };
   const inside = wholeInside(context, rooms, extents);
   if (inside === true) return { ...base, units: units(runs, []) };
   return {
@@ -96,44 +63,10 @@ export function globalAccess(context: EmitContext, request: Request): Access {
   };
 }
 
-interface Runs {
-  readonly axis: number;
-  readonly runs: readonly (readonly number[])[];
-}
-
-/** The longest runs of neighbours in memory that are surely aligned. */
-function widestRuns({ window, parts, widest, picks }: Request): Runs {
-  const axis = window.axes.findIndex(
-    ({ root, size }) => size !== 1 && window.array[root]?.stride === 1,
-  );
-  for (let run = axis < 0 ? 1 : Math.min(widest, alignedRun(window)); run > 1; run /= 2) {
-    const runs = runsAlong(parts, axis, run);
-    const together = picks === undefined || runs?.every((run) => picks.agree(run));
-    if (runs !== undefined && together) return { axis, runs };
-  }
-  return { axis, runs: singleRuns(parts) };
-}
-
-/** Elements that are aligned together from the start of every row on. */
-function alignedRun(window: GlobalValue): number {
-  const { array, axes, dtype } = window;
-  const widest = widestBits / dtype.bits;
-  const divisor = axes.reduce(
-    (known, { root, size }) => {
-      const stride = array[root]?.stride ?? 1;
-      return stride === 1 || size === 1
-        ? known
-        : greatestCommonDivisor(known, knownDivisor(stride));
-    },
-    greatestCommonDivisor(startDivisor(window), (arrayAlignment * 8) / dtype.bits),
-  );
-  return Math.min(widest, powerOfTwoIn(divisor));
-}
-
 function unitsOf(
   context: EmitContext,
   request: Request,
-  runs: readonly (readonly number[])[],
+  runs: Runs,
   rooms: readonly Rooms[],
 ): readonly Unit[] {
   const { parts, always, picks } = request;

@@ -1,36 +1,20 @@
 /**
- * Windows on global memory. A window runs along axes of its array from an origin; it may overhang what it
- * was cut from, and then carries the bounds that a run-time test must ask for. Bounds that hold for every
- * launch are dropped when the window is made:
- *
- *   x: [n, 512], grid i of ceildiv(n, 64)
- *
- *   | window                             | axis | origin   | bounds                                 |
- *   |------------------------------------|------|----------|----------------------------------------|
- *   | x.at(slice(i.mul(64), 64), all)    | 0    | 64 i     | below n; none if n is a multiple of 64 |
- *   |                                    | 1    | 0        | none                                   |
- *   | x.at(slice(i.mul(64).sub(1), 66))  | 0    | 64 i − 1 | from 0, below n                        |
- *   |   .at(slice(j, 8))                 | 0    | 64 i − 1 + j | as before, and j from 0, below 66  |
- *
- * Positions are sums of i32 and wrap around as those do. An element that is inside every window it was cut
- * from, asked from the innermost outwards, has a position from 0 below 2³¹ in each, so that none of its own
- * sums has wrapped; of any other element some bound says so, since bounds are tested without wrapping.
- * An index that drops an axis must be inside; where that is not certain, an access asks (`inside.ts`).
+ * Windows on global memory, as registers: the arrays and scratch of a launch, their reshapes, and addresses of elements.
+ * How windows are cut, and which of their bounds are tested, is `access/slice.ts`.
  */
-import { divisorNumber } from "../../../ir/facts/index.ts";
 import type { KernelParameter, Op, Value } from "../../../ir/node.ts";
-import { ceilDivSize, knownDivisor, multiplySizes } from "../../../ir/size.ts";
+import { ceilDivSize, multiplySizes, rowMajorSizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
-import { refOf, rowMajor } from "../../../layout/model/windows.ts";
-import { greatestCommonDivisor } from "../../../support/integers.ts";
+import { reshapeGlobal, reshapeShared } from "../../../layout/access/reshape.ts";
+import { wholeAxes } from "../../../layout/access/window.ts";
+import { refOf } from "../../../ir/traverse.ts";
 import type { Register } from "../../module.ts";
+import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-import type { Bound, GlobalValue, IndexValue, Position, WindowAxis } from "../values.ts";
-import { addIndex, addPositions, constantPosition, zeroPosition } from "./positions.ts";
+import type { GlobalValue, IndexValue, RefValue, SharedValue } from "../values.ts";
+import { addIndex, constantPosition, positionSums, zeroPosition } from "./positions.ts";
 import { addProduct, wideRegister } from "./wide.ts";
-
-/** Arrays begin at multiples of so many bytes. */
-export const arrayAlignment = 16;
+import type { WideSum } from "./wide.ts";
 
 /** A window on a whole array. */
 function wholeArray(
@@ -39,7 +23,7 @@ function wholeArray(
   strides: readonly Size[] | undefined,
 ): GlobalValue {
   const { dtype, shape } = refOf(root);
-  const steps = strides ?? rowMajor(shape);
+  const steps = strides ?? rowMajorSizes(shape);
   return {
     kind: "global",
     root,
@@ -47,9 +31,7 @@ function wholeArray(
     moved: undefined,
     dtype,
     array: shape.map((extent, axis) => ({ extent, stride: steps[axis] ?? 1 })),
-    origin: shape.map(() => zeroPosition),
-    axes: shape.map((size, axis) => ({ root: axis, size, bounds: [] })),
-    required: [],
+    ...wholeAxes(shape, { zero: zeroPosition }),
   };
 }
 
@@ -73,77 +55,49 @@ export function globalScratch(context: EmitContext, op: Op<"alloc">, value: Valu
   return wholeArray(value, { name, base, readOnly: false }, undefined);
 }
 
-/** A slice of one axis: where it begins, and how many elements it has. */
-export interface AxisSlice {
-  readonly offset: Position;
-  readonly size: Size;
-  readonly dropped: boolean;
-}
-
-type Sliced = Pick<GlobalValue, "origin" | "axes" | "required">;
-
-/** Slices axes that run along others from an origin. */
-export function sliceAxes(
+/** Any window under another shape, element by element where strides cannot express it. */
+export function reshapeRef(
   context: EmitContext,
-  { origin, axes, required }: Sliced,
-  slices: readonly AxisSlice[],
-): Sliced {
-  const moved = [...origin];
-  const kept: WindowAxis[] = [];
-  const needed = [...required];
-  axes.forEach((axis, index) => {
-    const slice = slices[index];
-    const start = origin[axis.root];
-    if (slice === undefined || start === undefined) throw new Error("a slice for each axis");
-    const position = addPositions(context, start, slice.offset);
-    moved[axis.root] = position;
-    const before = axis.bounds.map((bound) => ({
-      // Of the array itself the start is the window's own position.
-      start: bound.start === start ? position : addPositions(context, bound.start, slice.offset),
-      size: bound.size,
-    }));
-    const own = { start: slice.offset, size: axis.size };
-    const bounds = [...before, own].flatMap((bound) => unproven(context, bound, slice.size));
-    if (slice.dropped)
-      needed.push(...bounds.map(({ start: at, size }) => ({ start: at, count: 1, size })));
-    else kept.push({ root: axis.root, size: slice.size, bounds });
-  });
-  return { origin: moved, axes: kept, required: needed };
+  source: RefValue,
+  shape: readonly Size[],
+): RefValue {
+  const box = source.kind === "reshaped" ? undefined : reshapeBox(context, source, shape);
+  if (box !== undefined) return box;
+  const axes = wholeAxes(shape, { zero: zeroPosition });
+  return { kind: "reshaped", dtype: source.dtype, source, shape, ...axes };
 }
 
-/** The bound as far as it does not hold for every launch. */
-function unproven(
-  { windows: { facts } }: EmitContext,
-  { start, size }: Pick<Bound, "start" | "size">,
-  count: Size,
-): readonly Bound[] {
-  const low = start.fact.least < 0n;
-  const high = !facts.endsWithin(start.fact, count, size);
-  return low || high ? [{ start, size, low, high }] : [];
-}
-
-export function sliceGlobal(
+/** Undefined where strides cannot express it. What a shared window looks like to instructions is still the source's. */
+export function reshapeBox(
   context: EmitContext,
-  source: GlobalValue,
-  slices: readonly AxisSlice[],
-): GlobalValue {
-  return { ...source, ...sliceAxes(context, source, slices) };
+  source: GlobalValue | SharedValue,
+  shape: readonly Size[],
+): GlobalValue | SharedValue | undefined {
+  if (source.kind === "shared") {
+    const view = reshapeShared(source, shape);
+    return view && { ...source, ...view };
+  }
+  const box = reshapeGlobal(source, shape, positionSums(context));
+  return box && { ...source, ...box, base: movedBase(context, source, box.from) };
 }
 
-export function transposeAxes<T>(axes: readonly T[], permutation: readonly number[]): readonly T[] {
-  return permutation.flatMap((axis) => axes.slice(axis, axis + 1));
-}
-
-/** Divides the number of the window's first element, counted from an aligned address. */
-export function startDivisor({ array, origin, moved = 0 }: GlobalValue): number {
-  return array.reduce(
-    (divisor, { stride }, axis) =>
-      greatestCommonDivisor(
-        divisor,
-        divisorNumber((origin[axis] ?? zeroPosition).fact) * knownDivisor(stride),
-      ),
-    moved,
+/** The address where the origins of the given axes are zero. */
+function movedBase(
+  context: EmitContext,
+  { array, origin, base, dtype }: GlobalValue,
+  axes: readonly number[],
+): Register {
+  if (axes.length === 0) return base;
+  const { code } = context;
+  const scale = dtype.bits === 4 ? 1 : dtype.bits / 8;
+  const sum = axes.reduce<WideSum>(
+    (total, axis) =>
+      addProduct(context, total, origin[axis] ?? zeroPosition, array[axis]?.stride ?? 1, scale),
+    { register: undefined, constant: 0 },
   );
+  const offset = wideRegister(context, sum);
+  const bytes = dtype.bits === 4 ? code.make("b64", "shr.s64", offset, integer(1)) : offset;
+  return code.make("b64", "add.s64", base, bytes);
 }
 
 /** b64: the address of an element of the window; of the byte that holds it for 4-bit formats. */

@@ -20,16 +20,18 @@
  *
  * From below, an element is inside where start + part ≥ 0; the sum wraps only where it is behind n.
  */
-import { divisorNumber } from "../../../ir/facts/index.ts";
-import { knownDivisor } from "../../../ir/size.ts";
-import { greatestCommonDivisor } from "../../../support/integers.ts";
+import { overlapsZero, testsStart } from "../../../layout/access/global-unit.ts";
+import type { TileParts } from "../../../layout/access/parts.ts";
+import type { Bound as AnyBound } from "../../../layout/access/window.ts";
 import type { EmitContext } from "../context.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
-import type { Bound, IndexValue } from "../values.ts";
+import type { IndexValue, Position } from "../values.ts";
 import { indexRegister, sizeIndex } from "./positions.ts";
-import type { LaneCoordinates, TileParts } from "./parts.ts";
+import type { LaneCoordinates } from "./lane-coordinates.ts";
 import type { Picks } from "./picks.ts";
+
+type Bound = AnyBound<Position>;
 
 /** The same in all lanes, or what a predicate says in each. */
 export type Truth = Register | boolean;
@@ -61,9 +63,8 @@ export class Conjunctions {
   }
 }
 
-/** A count of elements, and what divides it. */
+/** A count of elements. */
 interface Side extends IndexValue {
-  readonly divisor: number;
   /** Whether register and constant together, both from 0 on, may be beyond the greatest index. */
   readonly mayPass?: boolean;
 }
@@ -80,7 +81,7 @@ const greatestIndex = 2n ** 31n - 1n;
 
 export function roomsOf(context: EmitContext, bounds: readonly Bound[], extent: number): Rooms {
   const above = bounds.filter(({ high }) => high);
-  const below = bounds.filter((bound) => bound.low && (!bound.high || overlapsZero(bound, extent)));
+  const below = bounds.filter((bound) => testsStart(bound, extent));
   return {
     high: lowest(
       context,
@@ -93,41 +94,29 @@ export function roomsOf(context: EmitContext, bounds: readonly Bound[], extent: 
   };
 }
 
-/** Whether the window may begin before 0 and end behind it. */
-function overlapsZero({ start: { fact } }: Bound, extent: number): boolean {
-  const { least, greatest, modulus, residue } = fact;
-  const last = greatest < 0n ? greatest : -1n;
-  // The last value before 0 that the congruence allows.
-  const before =
-    modulus === 0n ? residue : last - ((((last - residue) % modulus) + modulus) % modulus);
-  return before >= least && before < 0n && before > BigInt(-extent);
-}
-
 function startSide(context: EmitContext, start: Bound["start"], extent: number): Side {
-  const divisor = divisorNumber(start.fact);
   if (start.register === undefined)
-    return { register: undefined, constant: Math.max(start.constant, -extent), divisor };
-  return { register: indexRegister(context, start), constant: 0, divisor };
+    return { register: undefined, constant: Math.max(start.constant, -extent) };
+  return { register: indexRegister(context, start), constant: 0 };
 }
 
 function roomAbove(context: EmitContext, bound: Bound, extent: number): Side {
   const { start, size } = bound;
   const end = sizeIndex(context, size);
-  const divisor = greatestCommonDivisor(divisorNumber(start.fact), knownDivisor(size));
   if (start.register === undefined && Math.abs(start.constant) <= maximumImmediate) {
     const first = start.constant;
     // Nothing is left, and nobody else asks.
-    if (first <= -extent) return { register: undefined, constant: 0, divisor };
+    if (first <= -extent) return { register: undefined, constant: 0 };
     const mayPass = end.register !== undefined && first < 0;
-    return { register: end.register, constant: end.constant - first, divisor, mayPass };
+    return { register: end.register, constant: end.constant - first, mayPass };
   }
   const low = start.fact.least >= 0n || overlapsZero(bound, extent);
   if (low && end.register === undefined && end.constant <= maximumImmediate && isShort(start)) {
     const register = context.code.make("b32", "neg.s32", indexRegister(context, start));
-    return { register, constant: end.constant, divisor };
+    return { register, constant: end.constant };
   }
   const register = clampedRoom(context, bound, indexRegister(context, end), extent);
-  return { register, constant: 0, divisor };
+  return { register, constant: 0 };
 }
 
 /** Constants so far from the ends of i32 that what registers add to them stays inside. */
@@ -160,12 +149,11 @@ function lowest(context: EmitContext, sides: readonly Side[]): Side | undefined 
   const [first, ...others] = sides;
   if (first === undefined) return undefined;
   return others.reduce((left, right) => {
-    const divisor = greatestCommonDivisor(left.divisor, right.divisor);
     if (left.register === undefined && right.register === undefined)
-      return { register: undefined, constant: Math.min(left.constant, right.constant), divisor };
+      return { register: undefined, constant: Math.min(left.constant, right.constant) };
     const [a, b] = [left, right].map((side) => wholeSide(context, side));
     if (a === undefined || b === undefined) throw new Error("two sides");
-    return { register: context.code.make("b32", "min.s32", a, b), constant: 0, divisor };
+    return { register: context.code.make("b32", "min.s32", a, b), constant: 0 };
   }, first);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Windows that must not leave what they were cut from: every window of shared memory, and every index. Where
- * facts do not prove it, the kernel asks before it accesses memory through the window, and traps:
+ * Windows that must not leave what they were cut from: every window of shared memory, and every index. Where the
+ * kernel's `guard` says so, it asks before it accesses memory through the window, and traps:
  *
  *   b: smem [2112]     b.at(slice(s, 64)).load()          setp.gt.u32 %p0, %s, 2048;   @%p0 trap;
  *   x: gmem [n, 64]    x.at(row).load(), row loaded       setp.gt.u32 %p0, %row, %last;  @%p0 trap;
@@ -13,8 +13,11 @@ import { accessesOf } from "../../../ir/traits.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
-import type { RefValue, RequiredBound } from "../values.ts";
+import type { RequiredBound as AnyRequiredBound } from "../../../layout/access/window.ts";
+import type { Position, RefValue } from "../values.ts";
 import { indexRegister } from "./positions.ts";
+
+type RequiredBound = AnyRequiredBound<Position>;
 
 /** What is certain at a place in the code: an inner region knows what the outer one does. */
 export class AskedBounds {

@@ -8,23 +8,26 @@
  *   |----------|---------------------|----------------|-------------------------------------|
  *   | 0 … 7    | rows, register 0    | where          | rows[register 0] ≥ n, and where     |
  *
- * An index must be inside its axis, like one that drops it (`inside.ts`): where facts do not prove it, lanes ask
+ * An index must be inside its axis, like one that drops it (`inside.ts`): where the kernel's `guard` says so, lanes ask
  * before anything is accessed.
  */
 import type { Value } from "../../../ir/node.ts";
 import { pickedShape, repetitionsOf } from "../../../ir/indexed.ts";
-import type { AccessOp, IndexedShape, Repetition } from "../../../ir/indexed.ts";
+import type { AccessOp, Repetition } from "../../../ir/indexed.ts";
 import type { Size } from "../../../ir/size.ts";
+import { repeatedRegisters } from "../../../layout/access/origins.ts";
+import { tileParts } from "../../../layout/access/parts.ts";
+import { testedIndices } from "../../../layout/access/picked.ts";
+import type { PickedAxes } from "../../../layout/access/picked.ts";
 import { viewedShape } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { tileElements } from "../elements.ts";
-import { repeatedRegisters } from "../tiles/rearrange.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
-import { LaneCoordinates, tileParts } from "./parts.ts";
+import { LaneCoordinates } from "./lane-coordinates.ts";
 
 /** An axis of the window that an index tile picks along. */
 export interface PickedAxis {
@@ -34,13 +37,10 @@ export interface PickedAxis {
   readonly indices: readonly (Register | undefined)[];
 }
 
-export interface Picks {
-  readonly shape: IndexedShape;
+export interface Picks extends PickedAxes {
   readonly axes: readonly PickedAxis[];
   /** What the mask says of a register's element. */
   truths(register: number): readonly Truth[];
-  /** Whether indices and mask are the same for registers that one instruction would access. */
-  agree(registers: readonly number[]): boolean;
 }
 
 interface PickedTile {
@@ -63,29 +63,19 @@ export function picksOf(
   const found = spread.map((each) => elementsAt(context, each, tile.layout));
   const masks = maskOf(context, where, found[indices.length]);
   const low = new Map<Register, Register>();
-  const axes = (op.attributes.indexed ?? []).map((axis, position): PickedAxis => {
+  const indexed = op.attributes.indexed ?? [];
+  const axes = indexed.map((axis, position): PickedAxis => {
     const own = found[position];
     if (own === undefined) throw new Error("an axis without its indices");
     return { axis, indices: own.map((index) => index && lowWord(context, low, index)) };
   });
   const inTile = tileTruths(context, tile);
-  const unsure = indices.flatMap((value, position) => {
-    const size = window[axes[position]?.axis ?? 0] ?? 1;
-    const given = found[position] ?? [];
-    return isInside(context, value, size) ? [] : [{ size, given }];
-  });
+  const unsure = testedIndices(op).map((position) => ({
+    size: window[axes[position]?.axis ?? 0] ?? 1,
+    given: found[position] ?? [],
+  }));
   requireIndices(context, unsure, (register) => [inTile(register), ...masks(register)]);
-  return {
-    shape,
-    axes,
-    truths: masks,
-    agree: ([first = 0, ...others]) =>
-      others.every(
-        (other) =>
-          axes.every((axis) => axis.indices[first] === axis.indices[other]) &&
-          masks(first).every((truth, position) => truth === masks(other)[position]),
-      ),
-  };
+  return { shape, indexed, axes, truths: masks };
 }
 
 /** The register of an operand's element for each register of the tile that it is repeated over. */
@@ -113,13 +103,6 @@ function maskOf(
     return () => [register];
   }
   return (register) => [elements?.[register] ?? true];
-}
-
-/** Whether each element of an index tile is surely inside its axis. */
-function isInside(context: EmitContext, value: Value, size: Size): boolean {
-  const { facts } = context.windows;
-  const fact = facts.of(value);
-  return fact.least >= 0n && facts.endsWithin(fact, 1, size);
 }
 
 interface UnsureIndices {

@@ -8,6 +8,8 @@
 import { exactly, sumOfIndices } from "../../../ir/facts/index.ts";
 import type { Value } from "../../../ir/node.ts";
 import type { Size } from "../../../ir/size.ts";
+import { isZero } from "../../../layout/access/window.ts";
+import type { IndexSums } from "../../../layout/access/window.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
@@ -22,7 +24,7 @@ export const zeroPosition: Position = Object.freeze(constantPosition(0));
 /** An i32 scalar of the kernel as an index. */
 export function positionOf(context: EmitContext, value: Value): Position {
   const fact = context.windows.facts.of(value);
-  const constant = context.windows.facts.constant(value) ?? context.scalar(value).constant;
+  const constant = context.windows.facts.constant(value);
   if (constant !== undefined) return constantPosition(constant);
   return { register: context.scalar(value).register, constant: 0, fact };
 }
@@ -42,15 +44,16 @@ export function addIndex(context: EmitContext, left: IndexValue, right: IndexVal
   return { register, constant };
 }
 
-/** The sum of two positions, with what is known of it. */
-export function addPositions(context: EmitContext, left: Position, right: Position): Position {
-  if (isZero(left)) return right;
-  if (isZero(right)) return left;
-  return { ...addIndex(context, left, right), fact: sumOfIndices(left.fact, right.fact) };
-}
-
-export function isZero({ register, constant }: IndexValue): boolean {
-  return register === undefined && constant === 0;
+/** Sums of positions, with what is known of them. */
+export function positionSums(context: EmitContext): IndexSums<Position> {
+  return {
+    zero: zeroPosition,
+    add: (left, right) => {
+      if (isZero(left)) return right;
+      if (isZero(right)) return left;
+      return { ...addIndex(context, left, right), fact: sumOfIndices(left.fact, right.fact) };
+    },
+  };
 }
 
 /** The index as one i32 register. */

@@ -4,14 +4,15 @@
  */
 import type { Op, Value } from "../../../ir/node.ts";
 import type { memoryOps } from "../../../ir/ops/memory.ts";
+import { sliceAxes, testingNamed } from "../../../layout/access/slice.ts";
+import type { AxisSlice } from "../../../layout/access/slice.ts";
+import { transposeAxes } from "../../../layout/access/window.ts";
 import type { EmitContext, EmitRules } from "../context.ts";
-import type { RefValue, SharedValue } from "../values.ts";
+import type { Position, RefValue, SharedValue } from "../values.ts";
 import { atomic, compareExchange } from "./atomics.ts";
-import { globalScratch, sliceAxes, sliceGlobal, transposeAxes } from "./global.ts";
-import type { AxisSlice } from "./global.ts";
-import { positionOf } from "./positions.ts";
-import { reshapeRef } from "./reshape.ts";
-import { sharedWindow, sliceShared, unionMember, wholeShared } from "./shared.ts";
+import { globalScratch, reshapeRef } from "./global.ts";
+import { positionOf, positionSums } from "./positions.ts";
+import { sharedWindow, sliceSharedValue, unionMember, wholeShared } from "./shared.ts";
 import { load, store } from "./tiles.ts";
 
 /** The result of an op that makes a window. */
@@ -29,17 +30,19 @@ function defineWindow(context: EmitContext, value: Value, made: RefValue): void 
 
 function sliceRef(op: Op<"slice_ref">, context: EmitContext): void {
   const source = context.ref(op.operands.ref);
-  const { sizes, dropped } = op.attributes;
-  const slices = op.operands.offsets.map((offset, axis): AxisSlice => ({
+  const { sizes, dropped, guard } = op.attributes;
+  if (guard === undefined) throw new Error("nothing is decided of the bounds of a window");
+  const slices = op.operands.offsets.map((offset, axis): AxisSlice<Position> => ({
     offset: positionOf(context, offset),
     size: sizes[axis] ?? 1,
     dropped: dropped.includes(axis),
   }));
-  const value = windowOf(op.results);
-  if (source.kind === "shared") defineWindow(context, value, sliceShared(context, source, slices));
-  else if (source.kind === "global")
-    defineWindow(context, value, sliceGlobal(context, source, slices));
-  else defineWindow(context, value, { ...source, ...sliceAxes(context, source, slices) });
+  const testing = testingNamed(guard);
+  const sliced =
+    source.kind === "shared"
+      ? sliceSharedValue(source, slices, testing)
+      : { ...source, ...sliceAxes(source, slices, positionSums(context), testing) };
+  defineWindow(context, windowOf(op.results), sliced);
 }
 
 function transposeRef(op: Op<"transpose_ref">, context: EmitContext): void {

@@ -14,68 +14,13 @@
  * What is a multiple of the swizzle's pattern is never moved by it and is added behind.
  */
 import { swizzleByte, swizzlePattern } from "../../../layout/algebra/shared-layout.ts";
-import { threadBits } from "../../../layout/algebra/bits.ts";
+import type { SharedPlaces } from "../../../layout/access/shared-places.ts";
 import type { AddressOperand, Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { combineParts } from "../tiles/thread-parts.ts";
 import type { SharedValue } from "../values.ts";
-import type { TileParts } from "./parts.ts";
-import {
-  allocationBase,
-  movedNumber,
-  moveValues,
-  partsAddUp,
-  storedDigits,
-  storedNumber,
-} from "./shared.ts";
-import type { StoredDigit } from "./shared.ts";
-
-/** Where everything lies, in bits before the swizzle. */
-export interface SharedPlaces {
-  readonly digits: readonly StoredDigit[];
-  readonly ofBits: readonly number[];
-  /** Undefined where the register holds padding in every lane. */
-  readonly ofRegister: readonly (number | undefined)[];
-  /** All that run-time offsets may add. */
-  readonly ofMoves: readonly (readonly number[])[];
-}
-
-/** Undefined where parts of an element's number carry into each other. */
-export function sharedPlaces(window: SharedValue, parts: TileParts): SharedPlaces | undefined {
-  const { dtype, strides, first, moves } = window;
-  const digits = storedDigits(window.layout, window.allocation);
-  const bits = (number: number): number => storedNumber(digits, number) * dtype.bits;
-  const ofAxes = parts.axes.map(({ ofBits, ofRegister, extent }, axis) => {
-    const stride = strides[axis] ?? 0;
-    return {
-      ofBits: ofBits.map((part) => (part < extent ? part * stride : 0)),
-      ofRegister: ofRegister.map((part) => (part < extent ? part * stride : undefined)),
-    };
-  });
-  const components = [
-    [first],
-    ...moves.map(moveValues),
-    ...ofAxes.flatMap((axis) => [
-      ...axis.ofBits.filter((part) => part > 0).map((part) => [part]),
-      axis.ofRegister.filter((part) => part !== undefined),
-    ]),
-  ];
-  if (!partsAddUp(digits, components)) return undefined;
-  return {
-    digits,
-    ofBits: Array.from({ length: threadBits }, (_, bit) =>
-      ofAxes.reduce((sum, axis) => sum + bits(axis.ofBits[bit] ?? 0), 0),
-    ),
-    ofRegister: Array.from({ length: parts.registers }, (_, register) =>
-      ofAxes.reduce<number | undefined>((sum, { ofRegister }) => {
-        const part = ofRegister[register];
-        return sum === undefined || part === undefined ? undefined : sum + bits(part);
-      }, bits(first)),
-    ),
-    ofMoves: moves.map((move) => moveValues(move).map(bits)),
-  };
-}
+import { allocationBase, movedNumber } from "./shared.ts";
 
 /** Addresses of a lane, from where its bits and the registers lie. */
 export class SharedAddresses {

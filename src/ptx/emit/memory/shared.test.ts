@@ -20,7 +20,7 @@ import { byteOffset, parseSharedLayout } from "../../../layout/algebra/shared-la
 import { placeKernel } from "../../../layout/plan/place.ts";
 import { defaultTarget } from "../../../targets/target.ts";
 import { parseLayout } from "../../../layout/algebra/text.ts";
-import { storedDigits, storedNumber } from "./shared.ts";
+import { storedDigits, storedNumber } from "../../../layout/access/stored.ts";
 
 const registers = [
   "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)",

@@ -1,77 +1,29 @@
 /**
- * Windows on shared memory. An element of the allocation has a number in row-major order; the layout cuts
- * that number into digits, each worth so many stored elements, and the swizzle then moves bytes.
- *
- *   bf16 [2, 64, 128] in shared(tile 8 64, swizzle 128)
- *
- *   | digit of the number | radix | one step of the number | one step stored |
- *   |---------------------|-------|------------------------|-----------------|
- *   | column in a tile    | 64    | 1                      | 1               |
- *   | tile along columns  | 2     | 64                     | 512             |
- *   | row in a tile       | 8     | 128                    | 64              |
- *   | tile along rows, stage | … | 1024                   | 1024            |
- *
- * Digits that follow on in both are one digit. As long as parts of a number do not carry from digit to
- * digit, the stored places of the parts add up, so that a lane, a register and a run-time offset each
- * contribute on their own; the last digit has no end.
+ * Windows on shared memory, as registers: where they begin, and what run-time offsets add (`stored.ts` says how the
+ * number of an element becomes the place where it is stored).
  */
-import { divisorNumber } from "../../../ir/facts/index.ts";
 import type { Op, Value } from "../../../ir/node.ts";
-import { levelsOf, rowMajor } from "../../../layout/algebra/shared-layout.ts";
-import type { SharedLayout } from "../../../layout/algebra/shared-layout.ts";
+import { sliceShared } from "../../../layout/access/slice.ts";
+import type { AxisSlice, Testing } from "../../../layout/access/slice.ts";
+import {
+  linearStep,
+  moveValues,
+  partsAddUp,
+  storedDigits,
+  storedNumber,
+} from "../../../layout/access/stored.ts";
+import type { StoredDigit } from "../../../layout/access/stored.ts";
+import type { SharedMove } from "../../../layout/access/window.ts";
 import { product } from "../../../layout/algebra/bits.ts";
-import { refOf } from "../../../layout/model/windows.ts";
+import { rowMajor } from "../../../layout/algebra/shared-layout.ts";
+import { refOf } from "../../../ir/traverse.ts";
 import type { SharedWindow } from "../../../layout/model/windows.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
 import { indexQuotient, indexRemainder } from "../elementwise/division.ts";
-import type { SharedMove, SharedValue } from "../values.ts";
-import type { AxisSlice } from "./global.ts";
+import type { MovedIndex, Position, SharedValue } from "../values.ts";
 import { storedAs } from "../../../layout/model/placed-types.ts";
-
-export interface StoredDigit {
-  readonly radix: number;
-  /** What a step adds to the element's number. */
-  readonly number: number;
-  /** What it adds to the stored number. */
-  readonly stored: number;
-}
-
-/** The digits of an element's number, least significant first. */
-export function storedDigits(
-  layout: SharedLayout,
-  allocation: readonly number[],
-): readonly StoredDigit[] {
-  const steps = allocation.map((_, axis) => product(allocation.slice(axis + 1)));
-  const digits = levelsOf(layout, allocation)
-    .filter(({ count }) => count > 1)
-    .map(({ axis, per, count, stride }) => ({
-      radix: count,
-      number: (steps[axis] ?? 1) * per,
-      stored: stride,
-    }))
-    .sort((left, right) => left.number - right.number);
-  const merged: StoredDigit[] = [];
-  for (const digit of digits) {
-    const last = merged.at(-1);
-    const follows = last !== undefined && digit.stored === last.stored * last.radix;
-    if (follows) merged[merged.length - 1] = { ...last, radix: last.radix * digit.radix };
-    else merged.push(digit);
-  }
-  const top = merged.pop() ?? { radix: 1, number: 1, stored: 1 };
-  return [...merged, { ...top, radix: Infinity }];
-}
-
-export function digitOf({ radix, number }: StoredDigit, value: number): number {
-  const quotient = Math.floor(value / number);
-  return radix === Infinity ? quotient : quotient % radix;
-}
-
-/** The stored number of an element, before the swizzle. */
-export function storedNumber(digits: readonly StoredDigit[], value: number): number {
-  return digits.reduce((sum, digit) => sum + digitOf(digit, value) * digit.stored, 0);
-}
 
 /** b32: the stored number of an element whose number is in a register. */
 export function storedRegister(
@@ -130,41 +82,23 @@ export function unionMember(
   return wholeShared(context, value, start + op.attributes.offset);
 }
 
-export function sliceShared(
-  { windows: { facts } }: EmitContext,
+export function sliceSharedValue(
   source: SharedValue,
-  slices: readonly AxisSlice[],
+  slices: readonly AxisSlice<Position>[],
+  testing: Testing<Position>,
 ): SharedValue {
-  let { first } = source;
-  const moves = [...source.moves];
-  const required = [...source.required];
-  const kept: number[] = [];
-  slices.forEach(({ offset, size, dropped }, axis) => {
-    const stride = source.strides[axis] ?? 0;
-    const whole = source.shape[axis] ?? 1;
-    const count = Number(size);
-    if (offset.fact.least < 0n || !facts.endsWithin(offset.fact, count, whole))
-      required.push({ start: offset, count, size: whole });
-    first += offset.constant * stride;
-    if (offset.register !== undefined)
-      moves.push(moveOf(offset.register, divisorNumber(offset.fact), stride, whole - count));
-    if (!dropped) kept.push(axis);
-  });
-  return {
-    ...source,
-    first,
-    moves,
-    required,
-    shape: kept.map((axis) => Number(slices[axis]?.size ?? 1)),
-    strides: kept.map((axis) => source.strides[axis] ?? 0),
-  };
+  const sliced = sliceShared<Position, MovedIndex>(source, slices, offsets, testing);
+  return { ...source, ...sliced };
 }
 
-/** Accesses stay inside, so an offset is at most what its size leaves. */
-function moveOf(index: Register, divisor: number, stride: number, room: number): SharedMove {
-  const step = Math.max(1, divisor);
-  return { index, stride, divisor: step, count: Math.floor(Math.max(0, room) / step) + 1 };
-}
+const offsets = {
+  constant: ({ register, constant }: Position): number | undefined =>
+    register === undefined ? constant : undefined,
+  moveOf: ({ register: index }: Position, move: SharedMove): MovedIndex => {
+    if (index === undefined) throw new Error("an offset that is known now moves nothing");
+    return { ...move, index };
+  },
+};
 
 /** b32: the address at which the allocation begins, in the block of the window. */
 export function allocationBase({ code, numbers }: EmitContext, { rank }: SharedValue): Register {
@@ -176,7 +110,7 @@ export function allocationBase({ code, numbers }: EmitContext, { rank }: SharedV
 export function movedNumber(
   context: EmitContext,
   digits: readonly StoredDigit[],
-  moves: readonly SharedMove[],
+  moves: readonly MovedIndex[],
   step: number,
 ): Register | undefined {
   const { code } = context;
@@ -192,39 +126,8 @@ export function movedNumber(
   return sum;
 }
 
-function scaled({ code }: EmitContext, { index, stride }: SharedMove): Register {
+function scaled({ code }: EmitContext, { index, stride }: MovedIndex): Register {
   return stride === 1 ? index : code.make("b32", "mul.lo.u32", index, integer(stride));
-}
-
-/** Stored elements for a step of the index, where every step adds as many. */
-function linearStep(
-  digits: readonly StoredDigit[],
-  { stride, divisor, count }: SharedMove,
-): number | undefined {
-  const once = storedNumber(digits, stride * divisor);
-  const linear = Array.from({ length: count }, (_, step) => step).every(
-    (step) => storedNumber(digits, step * stride * divisor) === step * once,
-  );
-  return linear && once % divisor === 0 ? once / divisor : undefined;
-}
-
-/** Whether parts of a number add up in what is stored: no digit overflows, whatever values are chosen. */
-export function partsAddUp(
-  digits: readonly StoredDigit[],
-  parts: readonly (readonly number[])[],
-): boolean {
-  return digits.every((digit) => {
-    const sum = parts.reduce(
-      (total, values) => total + Math.max(0, ...values.map((value) => digitOf(digit, value))),
-      0,
-    );
-    return sum < digit.radix;
-  });
-}
-
-/** All values that an offset may add to the number of the first element. */
-export function moveValues({ stride, divisor, count }: SharedMove): readonly number[] {
-  return Array.from({ length: count }, (_, step) => step * divisor * stride);
 }
 
 /** A shared::cta address in a register, and bytes behind it. */

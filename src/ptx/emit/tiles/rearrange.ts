@@ -14,8 +14,9 @@
  */
 import { rowMajorStrides } from "../../../formats/shape.ts";
 import type { AnyOp, Op, Value } from "../../../ir/node.ts";
+import { registersByElement, repeating, stepping } from "../../../layout/access/origins.ts";
+import type { Origin } from "../../../layout/access/origins.ts";
 import { firstThreadElements, padding } from "../../../layout/algebra/elements.ts";
-import type { RegisterLayout } from "../../../layout/algebra/register-layout.ts";
 import type { Register } from "../../module.ts";
 import type { EmitContext } from "../context.ts";
 import { splatWord, unpackWord } from "../elements.ts";
@@ -24,9 +25,6 @@ import type { TileValue } from "../values.ts";
 import { gatherWord } from "./words.ts";
 import type { WordPart } from "./words.ts";
 import { layoutOf } from "../../../layout/model/placed-types.ts";
-
-/** The element of the source for each of the result; undefined where it comes from elsewhere. */
-type Origin = (element: number) => number | undefined;
 
 /** A tile to take elements from. */
 interface Source {
@@ -78,15 +76,6 @@ function defineFrom(context: EmitContext, op: AnyOp, sources: readonly Source[])
   });
 }
 
-function registersByElement(
-  layout: RegisterLayout,
-  shape: readonly number[],
-): ReadonlyMap<number, number> {
-  return new Map(
-    Array.from(firstThreadElements(layout, shape), (element, register) => [element, register]),
-  );
-}
-
 function gatherWords(
   { code }: EmitContext,
   bits: number,
@@ -105,20 +94,6 @@ function gatherWords(
   return words;
 }
 
-/** Along each axis of the result a step in the source. */
-function stepping(shape: readonly number[], strides: readonly number[], offset: number): Origin {
-  return (element) => {
-    let rest = element;
-    let from = offset;
-    for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
-      const extent = shape[axis] ?? 1;
-      from += (rest % extent) * (strides[axis] ?? 0);
-      rest = Math.floor(rest / extent);
-    }
-    return from;
-  };
-}
-
 export function broadcast(op: Op<"broadcast">, context: EmitContext): void {
   const { source } = op.operands;
   const { shape, axes } = op.attributes;
@@ -128,37 +103,6 @@ export function broadcast(op: Op<"broadcast">, context: EmitContext): void {
   }
   const tile = context.tile(source);
   defineFrom(context, op, [{ tile, origin: repeating(tile.shape, shape, axes) }]);
-}
-
-/** The element of a tile that is repeated: its axis i runs along `axes[i]`, unless its extent is 1. */
-function repeating(
-  from: readonly number[],
-  to: readonly number[],
-  axes: readonly number[],
-): Origin {
-  const own = rowMajorStrides(from);
-  const strides = to.map(() => 0);
-  axes.forEach((axis, index) => {
-    if (from[index] !== 1) strides[axis] = own[index] ?? 0;
-  });
-  return stepping(to, strides, 0);
-}
-
-/** For each register of a tile the register of another that is repeated over it; undefined for padding. */
-export function repeatedRegisters(
-  source: Pick<TileValue, "layout" | "shape">,
-  target: Pick<TileValue, "layout" | "shape">,
-  axes: readonly number[],
-): readonly (number | undefined)[] {
-  const origin = repeating(source.shape, target.shape, axes);
-  const registers = registersByElement(source.layout, source.shape);
-  return Array.from(firstThreadElements(target.layout, target.shape), (element) => {
-    if (element === padding) return undefined;
-    const from = origin(element);
-    const register = from === undefined ? undefined : registers.get(from);
-    if (register === undefined) throw new Error(`element ${element} is not in its lane`);
-    return register;
-  });
 }
 
 /** A scalar as a tile. */

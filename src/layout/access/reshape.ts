@@ -11,75 +11,40 @@
  *   | x rows 64 i to 64 i + 63    | [64, 8, 64]    | 64 : 64, 512 : 8 · 64 | [n, 8, 64]        |
  *   | x rows 64 i to 64 i + 63    | [32768]        | 64 · 512 : 32768     | [32768], moved     |
  */
-import { divisorNumber } from "../../../ir/facts/index.ts";
-import { divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../../../ir/size.ts";
-import type { Size } from "../../../ir/size.ts";
-import { reshapeView } from "../../../layout/algebra/shared-view.ts";
-import { greatestCommonDivisor } from "../../../support/integers.ts";
-import { integer } from "../../operands.ts";
-import type { EmitContext } from "../context.ts";
-import type {
-  GlobalValue,
-  Position,
-  RefValue,
-  ReshapedValue,
-  RootAxis,
-  SharedValue,
-  WindowAxis,
-} from "../values.ts";
-import { isZero, zeroPosition } from "./positions.ts";
-import { addProduct, wideRegister } from "./wide.ts";
-import type { WideSum } from "./wide.ts";
+import { divisorNumber } from "../../ir/facts/index.ts";
+import { divideSizeExactly, knownDivisor, multiplySizes, sameSize } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { reshapeView } from "../algebra/shared-view.ts";
+import { greatestCommonDivisor } from "../../support/integers.ts";
+import { isZero } from "./window.ts";
+import type { GlobalBox, Index, IndexSums, RootAxis, SharedBox, WindowAxis } from "./window.ts";
 
-export function reshapeRef(
-  context: EmitContext,
-  source: RefValue,
-  shape: readonly Size[],
-): RefValue {
-  if (source.kind === "shared") return reshapeShared(source, shape) ?? reshaped(source, shape);
-  const global = source.kind === "global" ? reshapeGlobal(context, source, shape) : undefined;
-  return global ?? reshaped(source, shape);
-}
-
-function reshaped(source: RefValue, shape: readonly Size[]): ReshapedValue {
-  return {
-    kind: "reshaped",
-    dtype: source.dtype,
-    source,
-    shape,
-    origin: shape.map(() => zeroPosition),
-    axes: shape.map((size, axis) => ({ root: axis, size, bounds: [] })),
-    required: [],
-  };
-}
-
-/** Undefined where its axes do not follow on. The window is still the source's. */
+/** Undefined where its axes do not follow on. */
 export function reshapeShared(
-  source: SharedValue,
+  { dtype, ...source }: SharedBox,
   shape: readonly Size[],
-): SharedValue | undefined {
-  const { dtype } = source;
+): Pick<SharedBox, "shape" | "strides"> | undefined {
   const view = reshapeView({ ...source, bits: dtype.bits }, shape.map(Number));
-  return view && { ...source, shape: view.shape, strides: view.strides };
+  return view && { shape: view.shape, strides: view.strides };
 }
 
-interface Group {
+interface Group<P extends Index> {
   /** Axes of the window, outermost first. */
-  readonly from: readonly WindowAxis[];
+  readonly from: readonly WindowAxis<P>[];
   /** Sizes of the new axes, outermost first. */
   readonly to: readonly Size[];
 }
 
 /** Groups of equal products, outermost first; undefined where an axis that disappears has bounds. */
-function groupsOf(
-  axes: readonly WindowAxis[],
+function groupsOf<P extends Index>(
+  axes: readonly WindowAxis<P>[],
   shape: readonly Size[],
-): readonly Group[] | undefined {
+): readonly Group<P>[] | undefined {
   const left = axes.filter(({ size, bounds }) => size !== 1 || bounds.length > 0);
   const right = [...shape];
-  const groups: Group[] = [];
+  const groups: Group<P>[] = [];
   while (left.length > 0 || right.length > 0) {
-    const from: WindowAxis[] = left.splice(-1);
+    const from: WindowAxis<P>[] = left.splice(-1);
     const to: Size[] = right.splice(-1);
     if (from.length === 0 || to[0] === 1) {
       // Ones may stand anywhere; they hold nothing apart.
@@ -110,66 +75,76 @@ function evenOut(from: WindowAxis[], to: Size[], left: WindowAxis[], right: Size
   }
 }
 
+/** What a window is under another shape. */
+export interface ReshapedBox<P extends Index> {
+  readonly array: readonly RootAxis[];
+  readonly origin: readonly P[];
+  readonly axes: readonly WindowAxis<P>[];
+  /** Axes of the old array whose origins the new one begins at. */
+  readonly from: readonly number[];
+  readonly moved: number | undefined;
+}
+
 /** Undefined where strides cannot express it. */
-export function reshapeGlobal(
-  context: EmitContext,
-  source: GlobalValue,
+export function reshapeGlobal<P extends Index>(
+  source: GlobalBox<P>,
   shape: readonly Size[],
-): GlobalValue | undefined {
+  { zero }: IndexSums<P>,
+): ReshapedBox<P> | undefined {
   const groups = groupsOf(source.axes, shape);
   if (groups === undefined) return undefined;
   const used = new Set(groups.flatMap(({ from }) => from.map(({ root }) => root)));
   const array: RootAxis[] = [];
-  const origin: Position[] = [];
-  const axes: WindowAxis[] = [];
-  const moved: number[] = [];
-  const push = (axis: RootAxis, start: Position): number => {
+  const origin: P[] = [];
+  const axes: WindowAxis<P>[] = [];
+  const from: number[] = [];
+  const push = (axis: RootAxis, start: P): number => {
     array.push(axis);
     return origin.push(start) - 1;
   };
   source.array.forEach((axis, root) => {
-    if (!used.has(root)) push(axis, source.origin[root] ?? zeroPosition);
+    if (!used.has(root)) push(axis, source.origin[root] ?? zero);
   });
   for (const group of groups) {
     const [only, ...others] = group.from;
     const old = only && source.array[only.root];
     if (only !== undefined && old !== undefined && others.length + group.to.length === 1) {
-      const root = push(old, source.origin[only.root] ?? zeroPosition);
+      const root = push(old, source.origin[only.root] ?? zero);
       axes.push({ ...only, root });
       continue;
     }
     const stride = only === undefined ? 0 : mergedStride(source, group.from);
     if (stride === undefined) return undefined;
     const whole = group.from.every((axis) => isWhole(source, axis));
-    if (!whole) moved.push(...group.from.map(({ root }) => root));
+    if (!whole) from.push(...group.from.map(({ root }) => root));
     group.to.forEach((size, index) => {
       const step = multiplySizes(stride, ...group.to.slice(index + 1));
-      axes.push({ root: push({ extent: size, stride: step }, zeroPosition), size, bounds: [] });
+      axes.push({ root: push({ extent: size, stride: step }, zero), size, bounds: [] });
     });
   }
+  const moved = from.length === 0 ? source.moved : movedDivisor(source, from);
   // A base is a byte: no window of 4-bit elements may begin in the middle of one.
-  if (source.dtype.bits === 4 && movedDivisor(source, moved) % 2 !== 0) return undefined;
-  return { ...source, ...movedBase(context, source, moved), array, origin, axes };
+  if (source.dtype.bits === 4 && movedDivisor(source, from) % 2 !== 0) return undefined;
+  return { array, origin, axes, from, moved };
 }
 
 /** Divides the number of elements before the new base. */
-function movedDivisor({ array, origin, moved = 0 }: GlobalValue, axes: readonly number[]): number {
-  return axes.reduce(
-    (divisor, axis) =>
-      greatestCommonDivisor(
-        divisor,
-        divisorNumber((origin[axis] ?? zeroPosition).fact) * knownDivisor(array[axis]?.stride ?? 1),
-      ),
-    moved,
-  );
+function movedDivisor({ array, origin, moved = 0 }: GlobalBox, axes: readonly number[]): number {
+  return axes.reduce((divisor, axis) => {
+    const start = origin[axis];
+    if (start === undefined) return divisor;
+    const steps = divisorNumber(start.fact) * knownDivisor(array[axis]?.stride ?? 1);
+    return greatestCommonDivisor(divisor, steps);
+  }, moved);
 }
 
-function isWhole({ array, origin }: GlobalValue, { root, size }: WindowAxis): boolean {
-  return isZero(origin[root] ?? zeroPosition) && sameSize(array[root]?.extent ?? 0, size);
+function isWhole({ array, origin }: GlobalBox, { root, size }: WindowAxis): boolean {
+  const start = origin[root];
+  return start !== undefined && isZero(start) && sameSize(array[root]?.extent ?? 0, size);
 }
 
 /** Elements from one to the next of contiguous axes seen as one; undefined where they are not that. */
-function mergedStride({ array }: GlobalValue, axes: readonly WindowAxis[]): Size | undefined {
+function mergedStride({ array }: GlobalBox, axes: readonly WindowAxis[]): Size | undefined {
   let expected: Size | undefined;
   let innermost: Size | undefined;
   for (const { root, size, bounds } of axes.toReversed()) {
@@ -180,24 +155,4 @@ function mergedStride({ array }: GlobalValue, axes: readonly WindowAxis[]): Size
     expected = multiplySizes(stride, size);
   }
   return innermost;
-}
-
-/** The address where the origins of the given axes are zero. */
-function movedBase(
-  context: EmitContext,
-  source: GlobalValue,
-  axes: readonly number[],
-): Pick<GlobalValue, "base" | "moved"> {
-  const { array, origin, base, moved, dtype } = source;
-  if (axes.length === 0) return { base, moved };
-  const { code } = context;
-  const scale = dtype.bits === 4 ? 1 : dtype.bits / 8;
-  const sum = axes.reduce<WideSum>(
-    (total, axis) =>
-      addProduct(context, total, origin[axis] ?? zeroPosition, array[axis]?.stride ?? 1, scale),
-    { register: undefined, constant: 0 },
-  );
-  const offset = wideRegister(context, sum);
-  const bytes = dtype.bits === 4 ? code.make("b64", "shr.s64", offset, integer(1)) : offset;
-  return { base: code.make("b64", "add.s64", base, bytes), moved: movedDivisor(source, axes) };
 }

@@ -9,14 +9,11 @@
  *   | 0    | 0, 0, 1, 2, 4, 16, 32     | 0, 0, 8, 8, 0, 0, 8, 8  |
  *   | 1    | 2, 4, 0, 0, 0, 0, 0       | 0, 1, 0, 1, 8, 9, 8, 9  |
  */
-import { threadBits } from "../../../layout/algebra/bits.ts";
-import { expand } from "../../../layout/algebra/expansion.ts";
-import type { Digit } from "../../../layout/algebra/expansion.ts";
-import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
-import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
-import type { Register } from "../../module.ts";
-import type { EmitContext } from "../context.ts";
-import { combineParts } from "../tiles/thread-parts.ts";
+import { threadBits } from "../algebra/bits.ts";
+import { expand } from "../algebra/expansion.ts";
+import type { Digit } from "../algebra/expansion.ts";
+import { registersPerLane } from "../algebra/register-layout.ts";
+import type { DistributedLayout } from "../algebra/register-layout.ts";
 
 export interface AxisParts {
   readonly extent: number;
@@ -61,28 +58,4 @@ function axisParts(digits: readonly Digit[], extent: number, registers: number):
     place *= radix;
   }
   return { extent, ofBits, most: ofBits.reduce((sum, part) => sum + part, 0), ofRegister };
-}
-
-/** The lane's own part of each coordinate, made when first asked for. */
-export class LaneCoordinates {
-  readonly #context: EmitContext;
-  readonly #axes: readonly AxisParts[];
-  readonly #known = new Map<number, Register | undefined>();
-
-  constructor(context: EmitContext, { axes }: TileParts) {
-    this.#context = context;
-    this.#axes = axes;
-  }
-
-  /** b32; undefined where no lane has a part. */
-  of(axis: number): Register | undefined {
-    if (this.#known.has(axis)) return this.#known.get(axis);
-    const { code, numbers } = this.#context;
-    const parts = this.#axes[axis]?.ofBits ?? [];
-    const made = parts.some((part) => part > 0)
-      ? combineParts(code, numbers.index, parts)
-      : undefined;
-    this.#known.set(axis, made);
-    return made;
-  }
 }

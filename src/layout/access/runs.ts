@@ -1,0 +1,60 @@
+/**
+ * Registers whose elements lie side by side in memory, in every lane: what one instruction can move.
+ *
+ *   bf16, rows of 8 neighbours a lane      runs of 8 along the row: registers 0 … 7, registers 8 … 15
+ */
+import type { TileParts } from "./parts.ts";
+
+/** Lists of registers, one for each instruction. */
+export type Runs = readonly (readonly number[])[];
+
+/** The most that a lane moves at once. */
+export const widestBits = 128;
+
+/**
+ * Registers in runs of `run` neighbours along the axis, each in the order of the coordinate; undefined
+ * where lanes or gaps break them.
+ */
+export function runsAlong(
+  { registers, axes }: TileParts,
+  axis: number,
+  run: number,
+): Runs | undefined {
+  const along = axes[axis];
+  if (along === undefined) return undefined;
+  if (along.ofBits.some((part) => part % run !== 0) || along.extent % run !== 0) return undefined;
+  const places = Array.from({ length: registers }, (_, register) => {
+    const coordinates = axes.map(({ ofRegister }) => ofRegister[register] ?? 0);
+    const own = coordinates[axis] ?? 0;
+    const group = coordinates.with(axis, Math.floor(own / run)).join();
+    return { register, group, place: own % run };
+  });
+  return completeRuns(places, run);
+}
+
+/** A register's run, and its place there. */
+export interface RunPlace {
+  readonly register: number;
+  readonly group: string;
+  readonly place: number;
+}
+
+/** The registers of each run in their order; undefined where a run lacks some. */
+export function completeRuns(places: readonly RunPlace[], run: number): Runs | undefined {
+  const runs = new Map<string, Map<number, number>>();
+  for (const { register, group, place } of places) {
+    const members = runs.get(group) ?? new Map<number, number>();
+    runs.set(group, members.set(place, register));
+  }
+  const found = [...runs.values()].map((members) =>
+    Array.from({ length: run }, (_, place) => members.get(place)).filter(
+      (register) => register !== undefined,
+    ),
+  );
+  return found.every((members) => members.length === run) ? found : undefined;
+}
+
+/** Every register on its own. */
+export function singleRuns({ registers }: Pick<TileParts, "registers">): Runs {
+  return Array.from({ length: registers }, (_, register) => [register]);
+}

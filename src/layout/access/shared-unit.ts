@@ -1,0 +1,46 @@
+/** What is moved at once in shared memory: neighbouring bytes of a lane, or matrices of a whole warp. */
+import { matrixRows } from "./matrices.ts";
+import type { TileParts } from "./parts.ts";
+import type { TileAccess } from "./regular.ts";
+import { runsInMemory, sharedPlaces } from "./shared-places.ts";
+import type { SharedBox } from "./window.ts";
+import type { Unit } from "./unit.ts";
+
+/** Up to so many elements of 16 bits side by side, matrices move more at once. */
+const wordElements = 2;
+
+export function widestShared(window: SharedBox, parts: TileParts, access: TileAccess): Unit {
+  const places = sharedPlaces(window, parts);
+  if (places === undefined) return { kind: "elements" };
+  for (let elements = access.widest; elements * window.dtype.bits >= 8; elements /= 2) {
+    if (sharedProblem(window, parts, access, elements) !== undefined) continue;
+    const matrices = elements <= wordElements && matrixProblem(window, parts, access) === undefined;
+    return matrices ? { kind: "matrices" } : { kind: "shared", elements };
+  }
+  return { kind: "elements" };
+}
+
+export function sharedProblem(
+  window: SharedBox,
+  parts: TileParts,
+  { picks }: TileAccess,
+  elements: number,
+): string | undefined {
+  const places = sharedPlaces(window, parts);
+  const runs = places && runsInMemory(window, parts, places, elements);
+  if (runs === undefined) return `not every lane has ${elements} elements that lie side by side`;
+  const apart = runs.some((members) => picks?.agree(members) === false);
+  return apart ? "neighbours have a mask of their own" : undefined;
+}
+
+export function matrixProblem(
+  window: SharedBox,
+  parts: TileParts,
+  { matrices, picks }: TileAccess,
+): string | undefined {
+  if (!matrices) return "not all lanes of a warp do the same";
+  if (picks !== undefined) return "a mask picks elements";
+  const places = sharedPlaces(window, parts);
+  const rows = places && matrixRows(window.dtype, parts, places);
+  return rows === undefined ? "the tile does not lie in rows of 16 bytes" : undefined;
+}

@@ -1,0 +1,106 @@
+/**
+ * The stage that bounds accesses: which bounds of a window lanes test, and how much an instruction moves. Both follow from
+ * facts, and are said in the kernel, so that the verifier can hold them against facts again and the emitter has nothing to
+ * decide:
+ *
+ *   %7 = slice_ref %3 offsets(%6) {sizes = [1024], dropped = [], guard = ["0 below"]} : ref<gmem, f32, [1024]>
+ *   %9 = load %7 {unit = "global 16 if whole"} : tile<f32, [1024], A>
+ *
+ * A copy that was to be made by `cp.async` is made plainly where its two sides cannot move the same elements at once.
+ */
+import type { AnyOp, Kernel, Op, Region, Value } from "../ir/node.ts";
+import { Facts } from "../ir/facts/index.ts";
+import { changeBody, changeOps, changeRegions } from "../ir/rewrite/substitute.ts";
+import { countUses } from "../ir/rewrite/analysis.ts";
+import type { AccessOp } from "../ir/indexed.ts";
+import { pairedUnits, pairProblem } from "../layout/access/pairs.ts";
+import { testedIndexText, unprovedIndices } from "../layout/access/picked.ts";
+import type { TileAccess } from "../layout/access/regular.ts";
+import { accessOf, accessesByLanes, requestsOf } from "../layout/access/requests.ts";
+import type { AccessSetting } from "../layout/access/requests.ts";
+import { boundText } from "../layout/access/slice.ts";
+import { unitsText, widestUnit } from "../layout/access/unit.ts";
+import { unproved, WindowModel } from "../layout/access/window-model.ts";
+import { walkedInside } from "./verify/walk.ts";
+import type { Agents } from "./verify/walk.ts";
+
+/** The placed kernel with its accesses bounded. */
+export function bound(kernel: Kernel): Kernel {
+  const { placed } = kernel;
+  if (placed === undefined) throw new Error(`${kernel.name} has not been placed`);
+  const uses = countUses(kernel.body);
+  const binder = new Binder(kernel, {
+    target: placed.target,
+    isUsed: (value) => uses.has(value),
+  });
+  const all = { threads: kernel.threads.length, warps: kernel.warps };
+  return changeBody(kernel, binder.region(kernel.body, all));
+}
+
+class Binder {
+  readonly #facts: Facts;
+  readonly #windows: WindowModel;
+  readonly #guards = new Map<AnyOp, string[]>();
+  readonly #setting: Omit<AccessSetting, "warps">;
+
+  constructor(kernel: Kernel, setting: Omit<AccessSetting, "warps">) {
+    this.#setting = setting;
+    this.#facts = new Facts(kernel);
+    this.#windows = new WindowModel(kernel, this.#facts, (op) => {
+      const guard: string[] = [];
+      this.#guards.set(op, guard);
+      return (stated) => {
+        const sides = unproved(this.#facts, stated);
+        if (sides.low || sides.high) guard.push(boundText(stated, sides));
+        return sides;
+      };
+    });
+  }
+
+  region(region: Region, agents: Agents): Region {
+    const ops = region.ops.map((op) => {
+      const inner = changeRegions(op, (each) => this.region(each, walkedInside(op, agents)));
+      if (op.kind === "slice_ref") return withAttributes(inner, { guard: this.#guardOf(op) });
+      return accessesByLanes(op) ? this.#access(op, agents) : inner;
+    });
+    return changeOps(region, ops);
+  }
+
+  #guardOf(op: Op<"slice_ref">): readonly string[] {
+    for (const result of op.results) this.#windows.of(result);
+    return Object.freeze(this.#guards.get(op) ?? []);
+  }
+
+  #access(op: AnyOp, agents: Agents): AnyOp {
+    const accesses = this.#accessesOf(op, agents.warps);
+    const [first] = accesses;
+    if (first === undefined) throw new Error(`${op.kind} accesses nothing`);
+    const paired = op.kind === "copy_async" && op.attributes.by === "cp.async";
+    const widest = accesses.map(widestUnit);
+    const units = paired ? pairedUnits(widest) : widest;
+    if (paired && pairProblem(accesses, units) !== undefined)
+      return this.#access(withAttributes(op, { by: "plain" }), agents);
+    const unit = unitsText(units, first.window.dtype.bits);
+    return withAttributes(op, { ...this.#testedIndices(op), unit });
+  }
+
+  #accessesOf(op: AnyOp, warps: number): readonly TileAccess[] {
+    const setting = { ...this.#setting, warps };
+    const windowOf = (ref: Value) => this.#windows.of(ref);
+    return requestsOf(op, setting, windowOf).map((request) =>
+      accessOf(request, windowOf(request.ref), setting),
+    );
+  }
+
+  /** Index tiles that may hold what is not inside their axis. */
+  #testedIndices(op: AnyOp): { readonly guard?: readonly string[] } {
+    if (!("indices" in op.operands)) return {};
+    const guard = unprovedIndices(op as AccessOp, this.#facts).map(testedIndexText);
+    return guard.length === 0 ? {} : { guard: Object.freeze(guard) };
+  }
+}
+
+function withAttributes(op: AnyOp, decided: object): AnyOp {
+  const attributes = Object.freeze({ ...op.attributes, ...decided });
+  return Object.freeze({ ...op, attributes }) as unknown as AnyOp;
+}
