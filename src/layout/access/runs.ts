@@ -23,10 +23,13 @@ export function runsAlong(
   const along = axes[axis];
   if (along === undefined) return undefined;
   if (along.ofBits.some((part) => part % run !== 0) || along.extent % run !== 0) return undefined;
+  const radices = axes.map(({ ofRegister }) => Math.max(...ofRegister) + 1);
   const places = Array.from({ length: registers }, (_, register) => {
-    const coordinates = axes.map(({ ofRegister }) => ofRegister[register] ?? 0);
-    const own = coordinates[axis] ?? 0;
-    const group = coordinates.with(axis, Math.floor(own / run)).join();
+    const own = along.ofRegister[register] ?? 0;
+    const group = axes.reduce((number, { ofRegister }, position) => {
+      const part = position === axis ? Math.floor(own / run) : (ofRegister[register] ?? 0);
+      return number * (radices[position] ?? 1) + part;
+    }, 0);
     return { register, group, place: own % run };
   });
   return completeRuns(places, run);
@@ -35,13 +38,13 @@ export function runsAlong(
 /** A register's run, and its place there. */
 export interface RunPlace {
   readonly register: number;
-  readonly group: string;
+  readonly group: number;
   readonly place: number;
 }
 
 /** The registers of each run in their order; undefined where a run lacks some. */
 export function completeRuns(places: readonly RunPlace[], run: number): Runs | undefined {
-  const runs = new Map<string, Map<number, number>>();
+  const runs = new Map<number, Map<number, number>>();
   for (const { register, group, place } of places) {
     const members = runs.get(group) ?? new Map<number, number>();
     runs.set(group, members.set(place, register));

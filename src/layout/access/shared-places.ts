@@ -76,7 +76,7 @@ export function runsInMemory(
       : [
           {
             register,
-            group: `${Math.floor(bits / width)}`,
+            group: Math.floor(bits / width),
             place: (bits % width) / dtype.bits,
           },
         ],
