@@ -165,7 +165,8 @@ export const layoutCodes = registerCodes({
     title: "access of a placed kernel that nothing keeps inside",
     cause:
       "Each bound of a window is tested where facts do not prove it, and an instruction moves no more than is known to lie side by side, aligned, and on one side of every bound.",
-    example: "slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}  // %i is any number",
+    example:
+      "slice_ref %x offsets(%i) {sizes = [64], dropped = [], guard = []}  // %i is any number",
     remedy: "report it, with what --dump writes, unless the text was written by hand",
   },
 });
