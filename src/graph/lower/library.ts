@@ -7,7 +7,8 @@
  */
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array } from "../../lang/index.ts";
+import { multiplySizes } from "../../ir/size.ts";
+import { array, dim } from "../../lang/index.ts";
 import type { GraphOp, GraphValue } from "../ops/node.ts";
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -60,22 +61,25 @@ function matrixOf({ shape }: TensorType, { batch, free, contracted }: DotAxes): 
 
 const operations = new Map<string, Operation>();
 
-/** One operation for all products of the same formats, sizes and order in memory, so that their kernels are shared. */
+/** One operation for all products of the same formats and order in memory, whatever their sizes: their kernels are shared. */
 function operationOf(left: Matrix, right: Matrix, element: TensorType, out: TensorType): Operation {
-  const key = JSON.stringify([left, right, element.element, out.element]);
+  const isBatch = left.batch > 1;
+  const orders = [left.isFreeFirst, right.isFreeFirst, isBatch];
+  const key = [...orders, element.element, out.element].join();
   const known = operations.get(key);
   if (known !== undefined) return known;
   const dtype = storageOf(element.element);
   const result = storageOf(out.element);
   if (dtype === undefined || result === undefined) throw new Error("devices have these formats");
-  const spec = (rows: number, columns: number, batch: number, isByRows: boolean) => {
-    const shape = batch === 1 ? [rows, columns] : [batch, rows, columns];
-    const strides = batch === 1 ? [1, rows] : [rows * columns, 1, rows];
+  const [batch, m, n, k] = [dim("batch"), dim("m"), dim("n"), dim("k")];
+  const spec = (rows: typeof m, columns: typeof m, isByRows: boolean) => {
+    const shape = isBatch ? [batch, rows, columns] : [rows, columns];
+    const strides = isBatch ? [multiplySizes(rows, columns), 1, rows] : [1, rows];
     return isByRows ? array(dtype, shape) : array(dtype, shape, { strides });
   };
   const made = matmul({
-    a: spec(left.free, left.contracted, left.batch, left.isFreeFirst),
-    b: spec(right.contracted, right.free, right.batch, !right.isFreeFirst),
+    a: spec(m, k, left.isFreeFirst),
+    b: spec(k, n, !right.isFreeFirst),
     out: result,
   }) as unknown as Operation;
   operations.set(key, made);

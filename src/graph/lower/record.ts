@@ -17,7 +17,7 @@ import { convolutionAt, dotAt, plainDotNumbers } from "./rules/products.ts";
 import { raggedDotAt } from "./rules/ragged.ts";
 import { generatorLowering } from "./rules/random.ts";
 import { reductionLowerings } from "./rules/reductions.ts";
-import { scatterAt, sortedRowsAt } from "./rules/scatter.ts";
+import { scatterAt, sortedRowSteps } from "./rules/scatter.ts";
 import { shapeLowerings } from "./rules/shapes.ts";
 import { tiledMatmul } from "./tiled/matmul.ts";
 import type { TiledKernel } from "./tiled/tiled.ts";
@@ -56,7 +56,9 @@ export const lowerings: Lowerings<GraphOpKind> = {
     by: (op) =>
       isWorthSorting(op)
         ? { form: "expand", to: expandScatter }
-        : fold(isSortedRows(op) ? sortedRowsAt : scatterAt),
+        : isSortedRows(op)
+          ? { form: "steps", steps: sortedRowSteps }
+          : fold(scatterAt),
   },
   "stablehlo.dot_general": {
     form: "fold",

@@ -1,8 +1,8 @@
 /**
  * A compiled program run again and again. Arguments that lie on the device are bound where they lie, and what was bound is
  * kept by their places in memory, so that a loop which hands its results back in binds once; host tensors are written
- * into arrays that the program keeps. A result lies in the memory of a donated argument where it can, else it is copied
- * into an array of its own.
+ * into arrays that the program keeps. A result lies in the memory of a donated argument where it can; else a small one
+ * is copied into an array of its own, and a large one is written there, for which the program is bound anew.
  *
  *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
  */
@@ -14,6 +14,9 @@ import type { TensorType } from "../ops/types.ts";
 import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
 import type { BoundProgram } from "./program.ts";
+
+/** Bytes of a result that are rather copied than bound anew. */
+const smallResult = 1 << 20;
 
 /** Bound programs that are kept: a loop without donation alternates between a few sets of arrays. */
 const keptBindings = 4;
@@ -54,16 +57,16 @@ export class Replay {
       return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type);
     });
     await this.#bound(inputs, outputs).run();
-    const own = await Promise.all(
+    const made = await Promise.all(
       outputs.map(async (array, place) => {
-        if (aliases.has(place)) return array;
+        if (this.#outputs.get(place) !== array) return array;
         const copy = allocateFor(device, results[place] as TensorType);
         await device.copy(array, copy);
         return copy;
       }),
     );
     await device.synchronize();
-    return own;
+    return made;
   }
 
   async #input(given: DeviceArray | Tensor, place: number): Promise<DeviceArray> {
@@ -79,9 +82,10 @@ export class Replay {
     return array;
   }
 
+  /** Where a result is written: small ones to the same place each time, to be copied; large ones to where they stay. */
   #output(place: number, type: TensorType): DeviceArray {
     const array = this.#outputs.get(place) ?? allocateFor(this.#device, type);
-    this.#outputs.set(place, array);
+    if (array.bytes <= smallResult) this.#outputs.set(place, array);
     return array;
   }
 

@@ -8,7 +8,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { acceptsDot } from "../../formats/arithmetic/index.ts";
-import { sizeText } from "../../ir/size.ts";
+import { multiplySizes, sameSize, sizeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
 import { array } from "../../lang/index.ts";
 import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
@@ -87,13 +87,7 @@ export function equalSizes(left: Size, right: Size): boolean {
 }
 
 function isProduct(stride: Size, rows: Size, columns: Size): boolean {
-  if (typeof stride === "number" && typeof rows === "number" && typeof columns === "number")
-    return stride === rows * columns;
-  const text = sizeText(stride);
-  return [
-    `${sizeText(rows)} * ${sizeText(columns)}`,
-    `${sizeText(columns)} * ${sizeText(rows)}`,
-  ].includes(text);
+  return sameSize(stride, multiplySizes(rows, columns));
 }
 
 /** The format that products of the operands are summed in. */

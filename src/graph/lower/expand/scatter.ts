@@ -1,7 +1,7 @@
 /**
  * Scatters of whole rows in sorted order. A lane that makes an element of the result would otherwise walk all index vectors
- * to find those of its row; of sorted ones it finds the first by halving. Equal ones keep their order, so every element
- * is combined as before.
+ * to find those of its row; sorted ones lie side by side. Equal ones keep their order, so every element is combined as
+ * before.
  *
  *   rows 5 2 9 2        sorted 2 2 5 9      of updates 1 3 0 2      row 2: updates 1, then 3
  */

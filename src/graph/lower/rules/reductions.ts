@@ -24,6 +24,7 @@ import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
+import { expandReduce, isWorthSplitting } from "../expand/reduce.ts";
 import { tiledReduce } from "../tiled/reduce.ts";
 import { combined, foldTurns, initialTiles } from "./fold.ts";
 import { sortLowering } from "./sort.ts";
@@ -215,7 +216,11 @@ function selectAndScatterAt(
 }
 
 export const reductionLowerings = {
-  "stablehlo.reduce": fold(reduceAt, tiledReduce),
+  "stablehlo.reduce": {
+    form: "choose",
+    by: (op) =>
+      isWorthSplitting(op) ? { form: "expand", to: expandReduce } : fold(reduceAt, tiledReduce),
+  },
   "stablehlo.reduce_window": fold(reduceWindowAt),
   "stablehlo.select_and_scatter": fold(selectAndScatterAt),
   "stablehlo.sort": sortLowering,

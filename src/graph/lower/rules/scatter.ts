@@ -5,10 +5,12 @@
  */
 import { loop } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
+import { graphValue } from "../../ops/node.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
-import { sizeOf } from "../../ops/types.ts";
+import { sizeOf, tensorType } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
-import { indexOfTile, isWithin, subtractIndex, tileOfIndex } from "../points/indices.ts";
+import type { KernelStep } from "../lowering.ts";
+import { addIndex, indexOfTile, isWithin, subtractIndex, tileOfIndex } from "../points/indices.ts";
 import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { tensorTypeOf } from "../storage.ts";
@@ -60,48 +62,67 @@ export function scatterAt(
   });
 }
 
-/** How many of sorted rows come before each of a tile's, or before its end where rows are equal. */
-function countBefore(
-  rows: GraphValue,
-  wanted: Tile<"i32">,
-  isIncluded: boolean,
-  points: Points,
-  context: PointContext,
-): Tile<"i32"> {
+/** Sorted rows: where the updates of each row begin, then each row combined with its own in their order. */
+export function sortedRowSteps(op: GraphOp<"stablehlo.scatter">): readonly KernelStep[] {
+  const { inputs, updates, scatter_indices: rows } = op.operands;
+  const [operand] = inputs;
+  if (operand === undefined) return [];
+  const extent = tensorTypeOf(operand).shape[0] ?? 0;
+  const starts = graphValue(tensorType("i32", [extent + 1]));
+  return [
+    {
+      title: "starts",
+      inputs: [rows],
+      results: [starts],
+      key: "starts of rows",
+      rule: (points, context) => [startsAt(rows, points, context)],
+    },
+    {
+      title: "rows",
+      inputs: [...inputs, ...updates, starts],
+      results: op.results,
+      key: "sorted rows",
+      rule: (points, context) => sortedRowsAt(op, starts, points, context),
+    },
+  ];
+}
+
+/** How many of sorted rows come before each of a tile's, by halving. */
+function startsAt(rows: GraphValue, points: Points, context: PointContext): Tile {
   const { shape } = tensorTypeOf(rows);
   const count = shape[0] ?? 0;
+  const wanted = tileOfIndex(points.axis(0));
   let found: Tile<"i32"> = tileOfIndex(0);
   for (let step = 2 ** Math.floor(Math.log2(Math.max(1, count))); step >= 1; step /= 2) {
     const probe = found.add(step);
-    const place = probe.sub(1).minimum(count - 1);
-    const there = indexOfTile(
-      context.element(rows, Points.at(shape, points.tile, [place as Index, 0])),
-    );
-    const isBefore = isIncluded ? there.le(wanted) : there.lt(wanted);
-    found = (isBefore as Tile<"bool">).and(probe.le(count)).select(probe, found) as Tile<"i32">;
+    const place: Index = probe.sub(1).minimum(count - 1);
+    const there = indexOfTile(context.element(rows, Points.at(shape, points.tile, [place, 0])));
+    const isBefore = there.lt(wanted).and(probe.le(count)) as Tile<"bool">;
+    found = isBefore.select(probe, found) as Tile<"i32">;
   }
-  return found;
+  return fullTile(found, points);
 }
 
-/** Sorted rows: a lane finds the updates of its own by halving and combines them in their order. */
-export function sortedRowsAt(
+function sortedRowsAt(
   { operands, regions }: GraphOp<"stablehlo.scatter">,
+  starts: GraphValue,
   points: Points,
   context: PointContext,
 ): readonly Tile[] {
   const [update] = operands.updates;
   if (update === undefined) return [];
   const { shape } = tensorTypeOf(update);
-  const rows = operands.scatter_indices;
   points.settle();
-  const own = tileOfIndex(points.axis(0));
-  const first = fullTile(countBefore(rows, own, false, points, context), points);
-  const end = fullTile(countBefore(rows, own, true, points, context), points);
-  const count = end.sub(first) as Tile<"i32">;
+  const startOf = (row: Index): Tile<"i32"> => {
+    const at = Points.at(tensorTypeOf(starts).shape, points.tile, [row]);
+    return fullTile(context.element(starts, at), points) as Tile<"i32">;
+  };
+  const first = startOf(points.axis(0));
+  const count = startOf(addIndex(points.axis(0), 1)).sub(first);
   const start = operands.inputs.map((value) => fullTile(context.element(value, points), points));
   return loop({ to: count.max(), carry: [...start] }, (turn, carry) => {
     const inner = context.inner();
-    const place = (first as Tile<"i32">).add(turn).minimum((shape[0] ?? 1) - 1) as Tile<"i32">;
+    const place: Index = first.add(turn).minimum((shape[0] ?? 1) - 1);
     const at = Points.at(shape, points.tile, [place, ...points.axes.slice(1)]);
     const values = operands.updates.map((value) => inner.element(value, at));
     const isOwn = tileOfIndex(turn).lt(count) as Tile<"bool">;

@@ -90,7 +90,7 @@ function combinerOf({ regions }: GraphOp<"stablehlo.reduce">, element: ElementTy
 }
 
 /** The operand as [outer, reduced, inner]; undefined where other axes lie between the reduced ones. */
-function blocked(shape: readonly number[], dimensions: readonly number[]) {
+export function blocked(shape: readonly number[], dimensions: readonly number[]) {
   const axes = dimensions.filter((axis) => shape[axis] !== 1).toSorted((a, b) => a - b);
   const [first = 0] = axes;
   const last = axes.at(-1) ?? 0;
@@ -108,6 +108,24 @@ function blocked(shape: readonly number[], dimensions: readonly number[]) {
 const leastReduced = 32;
 const leastInner = 16;
 const tileElements = 1024;
+
+/** The tile of a block: how many of the reduced elements it has, and how many results. */
+function tileOf({
+  outer,
+  reduced,
+  inner,
+}: { readonly [N in "outer" | "reduced" | "inner"]: number }) {
+  const depth = tileExtent(reduced, 32, inner === 1 ? tileElements : 32);
+  return { depth, width: tileExtent(inner === 1 ? outer : inner, 1, tileElements / depth) };
+}
+
+/** How many blocks a reduction has. */
+export function blockCount(view: {
+  readonly [N in "outer" | "reduced" | "inner"]: number;
+}): number {
+  const { width } = tileOf(view);
+  return view.inner === 1 ? cdiv(view.outer, width) : view.outer * cdiv(view.inner, width);
+}
 
 /** What a block does: its tile, and the matrix whose windows it folds. */
 interface Reduction {
@@ -141,10 +159,9 @@ function reductionOf(op: GraphOp<"stablehlo.reduce">): Reduction | undefined {
   if (combiner === undefined || view === undefined || tensorTypeOf(result).element !== element)
     return undefined;
   const { outer, reduced, inner } = view;
+  const { depth, width } = tileOf(view);
   const isThin = reduced < leastReduced || (inner > 1 && inner < leastInner);
   if (isThin || outer * inner === 0) return undefined;
-  const depth = tileExtent(reduced, 32, inner === 1 ? tileElements : 32);
-  const width = tileExtent(inner === 1 ? outer : inner, 1, tileElements / depth);
   return { operand, init, combiner, ...view, along: inner === 1 ? 1 : 0, depth, width };
 }
 
