@@ -82,7 +82,7 @@ export async function compare(
     return {
       name: one.name,
       date: new Date().toISOString().slice(0, 10),
-      device: device.name,
+      device: device.gpu?.name ?? device.name,
       unit: one.unit,
       work: one.work,
       rounds,

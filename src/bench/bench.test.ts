@@ -97,7 +97,7 @@ describe("on a device", () => {
         await codeOf(() =>
           bench(device, { wrong: () => ({ sample: async () => time as number }) }, quick),
         ),
-      ).toBe("TW9203");
+      ).toBe("TW9803");
   });
 
   test("what an entry makes is given back when another fails", async () => {
@@ -105,7 +105,7 @@ describe("on a device", () => {
     const out = device.allocate(f32, [128]);
     const bound = device.bind(doubled, { x, out });
     const wrong = (() => 5) as unknown as BenchEntry;
-    expect(await codeOf(() => bench(device, { fine: () => bound, wrong }, quick))).toBe("TW9203");
+    expect(await codeOf(() => bench(device, { fine: () => bound, wrong }, quick))).toBe("TW9803");
     expect(await codeOf(() => bound.launch())).toBe("TW4017");
     x.dispose();
     out.dispose();
@@ -114,17 +114,17 @@ describe("on a device", () => {
   test("mistakes are told", async () => {
     const entry: BenchEntry = () => () => undefined;
     const refused: readonly (readonly [string, unknown, unknown])[] = [
-      ["TW9201", {}, {}],
-      ["TW9201", undefined, {}],
-      ["TW9201", { ours: 5 }, {}],
-      ["TW9202", { ours: entry }, { rounds: 5 }],
-      ["TW9202", { ours: entry }, { rounds: NaN }],
-      ["TW9202", { ours: entry }, { launches: 0 }],
-      ["TW9202", { ours: entry }, { sets: "few" }],
-      ["TW9202", { ours: entry }, { against: "theirs" }],
-      ["TW9202", { ours: entry }, { cost: { ours: 5 } }],
-      ["TW9202", { ours: entry }, { round: 7 }],
-      ["TW9202", { ours: entry }, { signal: 5 }],
+      ["TW9801", {}, {}],
+      ["TW9801", undefined, {}],
+      ["TW9801", { ours: 5 }, {}],
+      ["TW9802", { ours: entry }, { rounds: 5 }],
+      ["TW9802", { ours: entry }, { rounds: NaN }],
+      ["TW9802", { ours: entry }, { launches: 0 }],
+      ["TW9802", { ours: entry }, { sets: "few" }],
+      ["TW9802", { ours: entry }, { against: "theirs" }],
+      ["TW9802", { ours: entry }, { cost: { ours: 5 } }],
+      ["TW9802", { ours: entry }, { round: 7 }],
+      ["TW9802", { ours: entry }, { signal: 5 }],
     ];
     for (const [code, entries, options] of refused)
       expect(

@@ -85,8 +85,8 @@ export async function bench<Name extends string>(
     for (const [name, entry] of named) lanes.push(laneOf(device, name, entry, settings));
     const samples = await rounds(lanes, settings);
     return new BenchResult<Name>({
-      device: device.name,
-      rates: ratesOf(device.target, device.name),
+      device: device.gpu?.name ?? device.name,
+      rates: ratesOf(device.target, device.gpu?.name),
       against: settings.against as Name,
       cost: costs(settings.cost, lanes),
       entries: lanes.map(({ name, clock }, index) => ({
@@ -161,7 +161,7 @@ function selfTimedLane(name: string, { sample }: SelfTimed, settings: BenchSetti
     if (typeof milliseconds === "number" && milliseconds > 0 && Number.isFinite(milliseconds))
       return milliseconds;
     throw new TilewrightError({
-      code: "TW9203",
+      code: "TW9803",
       message: `the entry ${name} of bench gives a time that cannot be`,
       location: settings.location,
       expected: "milliseconds, more than 0",
@@ -181,7 +181,9 @@ function setsBeyondCache(
     (sum, { dtype, shape }) => sum + packedBytes(dtype, elementCount(shape)),
     0,
   );
-  const wanted = Math.ceil((timesL2 * ratesOf(device.target, device.name).l2) / Math.max(1, bytes));
+  const wanted = Math.ceil(
+    (timesL2 * ratesOf(device.target, device.gpu?.name).l2) / Math.max(1, bytes),
+  );
   return Math.min(Math.max(2, wanted), launches);
 }
 
@@ -215,7 +217,7 @@ function requireTimed(name: string, made: unknown, settings: BenchSettings): Tim
 
 function otherKind(name: string, found: unknown, { location }: BenchSettings): TilewrightError {
   return new TilewrightError({
-    code: "TW9203",
+    code: "TW9803",
     message: `the entry ${name} of bench gives nothing that can be timed`,
     location,
     expected:

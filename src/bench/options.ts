@@ -64,7 +64,7 @@ export function requireEntries<E>(
       return named as readonly (readonly [string, E])[];
   }
   throw new TilewrightError({
-    code: "TW9201",
+    code: "TW9801",
     message: "bench is given nothing to time",
     location,
     expected: "an object with a function for each entry, such as { ours: (set) => device.bind(…) }",
@@ -78,7 +78,7 @@ export function benchSettings(
   entries: readonly string[],
   location: Location,
 ): BenchSettings {
-  requireKnownOptions("bench", options, names, "TW9202", location);
+  requireKnownOptions("bench", options, names, "TW9802", location);
   const { rounds = 20, launches = 50, warmUp = 3, sets = "beyond-l2" } = options;
   const { against = entries.at(-1) ?? "", cost, signal, onProgress } = options;
   const check = (name: keyof BenchOptions, holds: boolean, expected: string): void => {
@@ -125,7 +125,7 @@ function wrongOption(
   location: Location,
 ): TilewrightError {
   return new TilewrightError({
-    code: "TW9202",
+    code: "TW9802",
     message: `${name} of bench cannot be ${optionText(found)}`,
     location,
     expected,

@@ -10,6 +10,7 @@ import type {
   Backend,
   BackendStream,
   Compiled,
+  GpuDescription,
   ForeignMemory,
   Launch,
   Repeatable,
@@ -36,6 +37,7 @@ import { CudaCode } from "./foreign-code.ts";
 import type { CudaAllocation } from "./foreign-code.ts";
 import { Gate, handled } from "./gate.ts";
 import type { Begun } from "./gate.ts";
+import { cudaText } from "./gpu.ts";
 import type { Gpu } from "./gpu.ts";
 import { LaunchBlock } from "./launch-block.ts";
 import { DeviceMemory } from "./memory.ts";
@@ -130,6 +132,11 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
     this.#memory.give(this.#memory.take(1));
     const buffer = this.#staging.take(1);
     if (buffer !== undefined) this.#staging.give(buffer);
+  }
+
+  get board(): GpuDescription {
+    const { name, driverVersion } = this.#context.gpu;
+    return { name, driver: `CUDA ${cudaText(driverVersion)}` };
   }
 
   get target(): Target {

@@ -22,3 +22,26 @@ export function readCompiled(path: string): Promise<never> {
     }),
   );
 }
+
+/** No processes to compile in. */
+export function compileAside(): Promise<number> {
+  return Promise.resolve(0);
+}
+
+/** No files, and no environment that names any. */
+export function namedTuning(): readonly string[] {
+  return [];
+}
+
+function noFiles(path: string): Promise<never> {
+  return Promise.reject(
+    new TilewrightError({
+      code: "TW9811",
+      message: `a browser cannot open ${path}`,
+      expected: "TuningTable.parse(text, name), with what was fetched",
+      found: "a browser",
+    }),
+  );
+}
+
+export { noFiles as appendTuning, noFiles as readTuning, noFiles as replaceTuning };

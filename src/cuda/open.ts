@@ -16,7 +16,9 @@ import type { Driver } from "./driver.ts";
 import { loadDriver } from "./native.ts";
 import { startAhead } from "./start.ts";
 
+export { compileAside } from "./compile-aside.ts";
 export { readCompiled } from "./compiled-files.ts";
+export { appendTuning, namedTuning, readTuning, replaceTuning } from "./tuning-files.ts";
 
 export interface GpuOptions extends CudaOptions {
   /** The number of the GPU, in the driver's order; 0 unless given. */

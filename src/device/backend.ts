@@ -76,9 +76,17 @@ export interface Repeatable {
   dispose(): void;
 }
 
+/** A GPU and its driver, as measurements name them. */
+export interface GpuDescription {
+  readonly name: string;
+  readonly driver: string;
+}
+
 export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
+  /** Undefined where there is none. */
+  readonly board?: GpuDescription | undefined;
   /** Whether it stops a launch that has reached its limits. */
   readonly stopsKernels: boolean;
   /** Which source lines a program carries; kernels that differ in other lines alone share one program. */

@@ -25,7 +25,7 @@ import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, collectInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
-import type { Allocation, Backend, Launch } from "./backend.ts";
+import type { Allocation, Backend, GpuDescription, Launch } from "./backend.ts";
 import type { SharedTensor } from "./array-access.ts";
 import { ArrayOperations } from "./array-operations.ts";
 import { BoundLaunch } from "./bound-launch.ts";
@@ -59,6 +59,8 @@ import {
 import type { MemoryUse } from "./memory-account.ts";
 import { NoteTeller } from "./note-teller.ts";
 import { Stream } from "./stream.ts";
+import type { DeviceTuning } from "./tuning/advice.ts";
+import type { TuningTable } from "./tuning/table.ts";
 import type { StreamOwner } from "./stream.ts";
 import type { DeviceArguments, HostResults, Launchable, RunArguments } from "./types.ts";
 import {
@@ -91,6 +93,10 @@ export interface DeviceOptions {
   readonly onCompile?: (record: CompilationRecord) => void;
   /** Hears what makes a kernel slow, once; by default it is written to the console where kernels are assembled. */
   readonly onNotes?: (kernel: string, notes: readonly PerformanceNote[]) => void;
+  /** What was measured of operations' choices. */
+  readonly measurements?: TuningTable;
+  /** Refuse operations that were never tuned for their sizes on this GPU; false unless given. */
+  readonly requireTuned?: boolean;
 }
 
 export class Device {
@@ -101,6 +107,8 @@ export class Device {
   readonly #onLeak: (leaks: readonly Leak[]) => void;
   readonly #operations: ArrayOperations;
   readonly #foreign: ForeignCode;
+  /** What plans of operations on this device know from measurements. */
+  readonly tuning: DeviceTuning;
   readonly #bound = new Set<BoundLaunch>();
   readonly #streams = new Set<Stream>();
   readonly #owner: BoundOwner;
@@ -112,6 +120,9 @@ export class Device {
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
     this.#limits = options.limits;
+    const { name: gpu, driver } = backend.board ?? { name: backend.name, driver: "" };
+    const { measurements: table, requireTuned: required = false } = options;
+    this.tuning = { gpu, driver, table, required };
     this.#arrays = new ArrayRegistry({
       release: (allocation) => {
         backend.release(allocation);
@@ -153,6 +164,11 @@ export class Device {
 
   get target(): Target {
     return this.#backend.target;
+  }
+
+  /** The GPU and its driver; undefined on devices that have none. */
+  get gpu(): GpuDescription | undefined {
+    return this.#backend.board;
   }
 
   /** What was compiled on this device, and why. */
@@ -549,7 +565,7 @@ export class Device {
       options.dimensions ?? {},
       this.target,
     );
-    const plan = operation.planFor(collected.dimensions, this.target);
+    const plan = operation.planFor(collected.dimensions, this.target, this.tuning);
     const { calls, scratch } = plannedCalls(plan, collected, (...of) => this.allocate(...of));
     try {
       const launches = calls.map((call) =>

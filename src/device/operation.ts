@@ -29,6 +29,9 @@ import { defaultTarget } from "../targets/target.ts";
 import type { Target, TargetName } from "../targets/target.ts";
 import { arrayParameters, bindDimensions } from "./binding.ts";
 import type { ArrayDescription } from "./binding.ts";
+import { tunedChoice } from "./tuning/advice.ts";
+import type { DeviceTuning, OperationChoices, TunedChoice } from "./tuning/advice.ts";
+import type { Choice } from "./tuning/line.ts";
 
 /**
  * An argument of the operation or an array of its scratch, as it is, under another shape, or flat: all that it spans
@@ -74,6 +77,8 @@ export interface OperationPlan<Configuration = unknown> extends Planned<Configur
   readonly scratchBytes: number;
   /** What its launches compute and move, in all. */
   readonly cost: () => Cost;
+  /** How many blocks each launch has. */
+  readonly blocks: () => readonly number[];
 }
 
 export interface OperationSpec<
@@ -86,12 +91,24 @@ export interface OperationSpec<
   readonly inputs?: Inputs;
   readonly outputs?: Outputs;
   readonly inouts?: Inouts;
-  /** Called once for each set of sizes and target. */
-  readonly plan: (
-    dimensions: { readonly [name: string]: number },
-    target: Target,
-  ) => Planned<Configuration>;
+  /** Called once for each set of sizes and target; with a choice where one is given or was measured. */
+  readonly plan: Planner<Configuration>;
+  /** What there is to choose, where tuning can improve it. */
+  readonly choices?: OperationChoices | undefined;
 }
+
+/** Says how an operation is carried out; its source is told apart by whoever gives the choice. */
+export type Planner<Configuration> = (
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  choice?: Choice,
+) => Planned<Configuration>;
+
+/** Where something is planned for: a target, or a device with what it knows from measurements. */
+export type PlanTarget =
+  | Target
+  | TargetName
+  | { readonly target: Target; readonly tuning: DeviceTuning | undefined };
 
 /** Plans that are kept; a program that runs one operation on more sizes than this plans again. */
 const keptPlans = 256;
@@ -105,23 +122,26 @@ export class Operation<
   readonly inputs: Inputs;
   readonly outputs: Outputs;
   readonly inouts: Inouts;
-  readonly #interface: KernelInterface;
+  /** What there is to choose; undefined where there is nothing. */
+  readonly choices: OperationChoices | undefined;
+  readonly #declared: KernelDefinition<Inputs, Outputs, Inouts>;
+  readonly #planner: Planner<Configuration>;
   /** @internal The plan for sizes that are known to be right. */
-  readonly planFor: (
-    dimensions: ReadonlyMap<string, number>,
-    target: Target,
-  ) => OperationPlan<Configuration>;
+  readonly planFor: PlanFor<Configuration>;
 
   /** @internal */
   constructor(
     declared: KernelDefinition<Inputs, Outputs, Inouts>,
-    planner: OperationSpec<Inputs, Outputs, Inouts, Configuration>["plan"],
+    planner: Planner<Configuration>,
+    choices?: OperationChoices,
   ) {
-    this.#interface = declared.kernel;
+    this.#declared = declared;
+    this.#planner = planner;
     this.inputs = declared.inputs;
     this.outputs = declared.outputs;
     this.inouts = declared.inouts;
-    this.planFor = rememberingPlans(declared.kernel, planner);
+    this.choices = choices;
+    this.planFor = rememberingPlans(declared.kernel, planner, choices);
   }
 
   /** @internal */
@@ -130,50 +150,100 @@ export class Operation<
   }
 
   get name(): string {
-    return this.#interface.name;
+    return this.#declared.kernel.name;
   }
 
   /** @internal What a caller has to know, in the form of a kernel's. */
   get kernel(): KernelInterface {
-    return this.#interface;
+    return this.#declared.kernel;
   }
 
   /** How it is carried out for these sizes; no device is needed. */
   plan(
     dimensions: { readonly [name: string]: number } = {},
-    target: Target | TargetName = defaultTarget,
+    target: PlanTarget = defaultTarget,
   ): OperationPlan<Configuration> {
     const location = captureLocation();
-    return this.planFor(
-      allDimensions(this.#interface, dimensions),
-      requireTarget(target, location),
-    );
+    const sizes = allDimensions(this.#declared.kernel, dimensions);
+    return isDeviceLike(target)
+      ? this.planFor(sizes, target.target, target.tuning)
+      : this.planFor(sizes, requireTarget(target, location));
+  }
+
+  /** The same operation with a choice that is made. */
+  with(choice: Choice): Operation<Inputs, Outputs, Inouts, Configuration> {
+    return new Operation(this.#declared, (dimensions, target) => ({
+      ...this.#planner(dimensions, target, choice),
+      source: "given",
+    }));
   }
 
   /** The kernels of a plan, in the order of their launches; they print as their tile IR. */
   kernels(
     dimensions: { readonly [name: string]: number } = {},
-    target: Target | TargetName = defaultTarget,
+    target: PlanTarget = defaultTarget,
   ): readonly KernelDefinition[] {
     return this.plan(dimensions, target).launches.map((launch) => launch.kernel);
   }
 }
 
-/** The planner, asked once for each set of sizes and target. */
+function isDeviceLike(target: PlanTarget): target is Exclude<PlanTarget, Target | TargetName> {
+  return typeof target === "object" && target !== null && "target" in target;
+}
+
+type PlanFor<C> = (
+  dimensions: ReadonlyMap<string, number>,
+  target: Target,
+  tuning?: DeviceTuning,
+) => OperationPlan<C>;
+
+/** The planner, asked once for each set of sizes, target and what is known from measurements. */
 function rememberingPlans<C>(
   declared: KernelInterface,
-  planner: (dimensions: { readonly [name: string]: number }, target: Target) => Planned<C>,
-): (dimensions: ReadonlyMap<string, number>, target: Target) => OperationPlan<C> {
-  const plans = new Recent<string, OperationPlan<C>>(keptPlans);
-  return (dimensions, target) => {
+  planner: Planner<C>,
+  choices: OperationChoices | undefined,
+): PlanFor<C> {
+  const untuned = {};
+  const plansBy = new WeakMap<object, Recent<string, OperationPlan<C>>>();
+  return (dimensions, target, tuning) => {
+    const known = choices === undefined ? untuned : (tuning ?? untuned);
+    const plans = plansBy.get(known) ?? new Recent<string, OperationPlan<C>>(keptPlans);
+    plansBy.set(known, plans);
     const key = JSON.stringify([target.name, ...dimensions]);
-    const known = plans.get(key);
-    if (known !== undefined) return known;
-    const planned = planner(Object.fromEntries(dimensions), target);
-    const plan = completePlan(declared, planned, dimensions, target);
+    const found = plans.get(key);
+    if (found !== undefined) return found;
+    const sizes = Object.fromEntries(dimensions);
+    const tuned =
+      choices === undefined || tuning === undefined
+        ? undefined
+        : tunedChoice(declared.name, choices, sizes, tuning);
+    const plan = completePlan(declared, planned(planner, sizes, target, tuned), dimensions, target);
     plans.set(key, plan);
     return plan;
   };
+}
+
+/** The plan with what was measured; where that can no longer be carried out, the plan without, and a note. */
+function planned<C>(
+  planner: Planner<C>,
+  sizes: { readonly [name: string]: number },
+  target: Target,
+  tuned: TunedChoice | undefined,
+): Planned<C> {
+  if (tuned === undefined) return planner(sizes, target);
+  try {
+    const plan = planner(sizes, target, tuned.choice);
+    return {
+      ...plan,
+      source: tuned.source,
+      notes: [...(plan.notes ?? []), ...tuned.notes],
+    };
+  } catch (error) {
+    if (!(error instanceof TilewrightError)) throw error;
+    const plan = planner(sizes, target);
+    const note = `what was measured cannot be used (${error.code}: ${error.message}): tune again`;
+    return { ...plan, notes: [...(plan.notes ?? []), note] };
+  }
 }
 
 /** An operation of one's own: `plan` says which kernels are launched for which sizes. */
@@ -186,9 +256,9 @@ export function operation<
   spec: OperationSpec<Inputs, Outputs, Inouts, Configuration>,
 ): Operation<Inputs, Outputs, Inouts, Configuration> {
   const location = captureLocation();
-  const names = ["name", "inputs", "outputs", "inouts", "plan"];
+  const names = ["name", "inputs", "outputs", "inouts", "plan", "choices"];
   requireKnownOptions("operation", spec, names, "TW1033", location);
-  const { plan, ...declaration } = spec;
+  const { plan, choices, ...declaration } = spec;
   if (typeof plan !== "function")
     throw wrongPlan(String(spec.name), "plan is not a function", location);
   // A kernel that does nothing declares the arguments, with the checks that every declaration gets.
@@ -196,7 +266,7 @@ export function operation<
     declaration,
     () => undefined,
   );
-  return new Operation(declared, plan);
+  return new Operation(declared, plan, choices);
 }
 
 /** Whether a value is what `operation(…)` or a function of the library returns. */
@@ -236,7 +306,18 @@ function completePlan<C>(
     scratch,
     notes,
     scratchBytes,
-    cost: () => addCosts(made().map((launch) => launchCost(launch, arrays, target))),
+    cost: () =>
+      addCosts(
+        made().map((launch) =>
+          kernelCost(launch.kernel.kernel, launchDimensions(launch, arrays, target)),
+        ),
+      ),
+    blocks: () =>
+      made().map((launch) => {
+        const values = launchDimensions(launch, arrays, target);
+        const { grid } = launch.kernel.kernel;
+        return grid.reduce((all, { extent }) => all * evaluateSize(extent, values), 1);
+      }),
     get launches() {
       return made();
     },
@@ -266,12 +347,12 @@ function requireArguments(
       );
 }
 
-/** The cost of a launch, whose dimensions follow from the shapes of what it is given. */
-function launchCost(
+/** The dimensions of a launch, which follow from the shapes of what it is given. */
+function launchDimensions(
   { kernel: definition, arguments: inOrder, dimensions = {} }: PlannedLaunch,
   arrays: ReadonlyMap<string, ArrayDescription>,
   target: Target,
-): Cost {
+): ReadonlyMap<string, number> {
   const descriptions = new Map<string, ArrayDescription>();
   for (const [parameter, argument] of Object.entries(inOrder)) {
     const array = "argument" in argument ? arrays.get(argument.argument) : undefined;
@@ -281,7 +362,7 @@ function launchCost(
     descriptions.set(parameter, { dtype, shape: given });
   }
   const { kernel } = definition;
-  return kernelCost(kernel, bindDimensions(kernel, descriptions, dimensions, target));
+  return bindDimensions(kernel, descriptions, dimensions, target);
 }
 
 function wrongPlan(name: string, problem: string, location: Location): TilewrightError {

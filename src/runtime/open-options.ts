@@ -5,6 +5,7 @@
  *   { schedule: "random", target: "sm_80" }  ->  { schedule: "random", target: targets.sm_80 }
  */
 import type { DeviceOptions } from "../device/device.ts";
+import { TuningTable } from "../device/tuning/table.ts";
 import type { ScheduleName } from "../sim/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { Location } from "../support/location.ts";
@@ -16,7 +17,10 @@ import type { Target, TargetName } from "../targets/target.ts";
 import type { SimulatorOptions } from "./simulator-backend.ts";
 
 /** What `open` takes besides the device's name. Each device has its own; without a name all are taken. */
-export interface OpenOptions extends DeviceOptions, Omit<SimulatorOptions, "target"> {
+export interface OpenOptions
+  extends Omit<DeviceOptions, "measurements">, Omit<SimulatorOptions, "target"> {
+  /** Tuning files, or what was read from them; later ones count where two say the same. */
+  readonly tuning?: readonly (string | TuningTable)[];
   /** The GPU whose limits hold on the simulator, or its name; sm_90a unless given. */
   readonly target?: Target | TargetName;
   /** The number of the GPU to open, in the driver's order; 0 unless given. */
@@ -66,6 +70,13 @@ const rules: { readonly [N in Exclude<keyof OpenOptions, "target">]-?: Rule } = 
   threads: numberRule,
   memoryLimit: countRule,
   limits: ["{ signal, timeLimit, stepLimit }", isRecord],
+  requireTuned: truthRule,
+  tuning: [
+    "a list of tuning files by name, or of TuningTable",
+    (value) =>
+      Array.isArray(value) &&
+      value.every((each) => typeof each === "string" || each instanceof TuningTable),
+  ],
 };
 
 const common: readonly (keyof OpenOptions)[] = [
@@ -74,6 +85,8 @@ const common: readonly (keyof OpenOptions)[] = [
   "onCompile",
   "onNotes",
   "memoryLimit",
+  "tuning",
+  "requireTuned",
 ];
 
 /** The options that a device takes. */
@@ -90,8 +103,9 @@ export const deviceNames = Object.freeze(Object.keys(optionNames)) as readonly D
 export const checkingDevices = ["simulator", "emulator"] as const;
 export type CheckingDevice = (typeof checkingDevices)[number];
 
-export type CheckedOptions = DeviceOptions &
+export type CheckedOptions = Omit<DeviceOptions, "measurements"> &
   SimulatorOptions & {
+    readonly tuning?: OpenOptions["tuning"];
     readonly gpu?: number;
     readonly threads?: number;
   };

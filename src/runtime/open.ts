@@ -1,5 +1,7 @@
 /** `open()`: the device that kernels run on. */
 import { Device } from "../device/device.ts";
+import type { DeviceOptions } from "../device/device.ts";
+import { TuningTable } from "../device/tuning/table.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
@@ -10,7 +12,7 @@ import type { CheckedOptions, DeviceName, OpenOptions } from "./open-options.ts"
 import { EmulatorBackend } from "./emulator-backend.ts";
 import { SimulatorBackend } from "./simulator-backend.ts";
 
-type Opener = (options: CheckedOptions) => Promise<Device>;
+type Opener = (options: CheckedOptions & DeviceOptions) => Promise<Device>;
 
 const openers: { readonly [N in DeviceName]: Opener } = {
   gpu: async (options) => {
@@ -56,13 +58,30 @@ export async function open(name?: DeviceName, options: OpenOptions = {}): Promis
   if (name !== undefined && !deviceNames.includes(name)) throw unknownDevice(name, location);
   const checked = checkOpenOptions(name, options, location);
   try {
-    return name === undefined ? await openBest(checked) : await openers[name](checked);
+    const measurements = await tuningOf(name, checked);
+    const complete = { ...checked, ...(measurements && { measurements }) };
+    return name === undefined ? await openBest(complete) : await openers[name](complete);
   } catch (error) {
     throw error instanceof TilewrightError ? error.located(location) : error;
   }
 }
 
-async function openBest(options: CheckedOptions): Promise<Device> {
+/** What the given files hold, after those that the environment names; undefined where neither names any. */
+async function tuningOf(
+  name: DeviceName | undefined,
+  { tuning = [] }: CheckedOptions,
+): Promise<TuningTable | undefined> {
+  // Only a GPU has measurements of its own; for the others nothing of the driver's side is loaded.
+  if (tuning.length === 0 && name !== undefined && name !== "gpu") return undefined;
+  const { namedTuning, readTuning } = await import("../cuda/open.ts");
+  const named = [...namedTuning(), ...tuning];
+  if (named.length === 0) return undefined;
+  const tables: TuningTable[] = [];
+  for (const each of named) tables.push(typeof each === "string" ? await readTuning(each) : each);
+  return TuningTable.union(tables);
+}
+
+async function openBest(options: CheckedOptions & DeviceOptions): Promise<Device> {
   try {
     return await openers.gpu(options);
   } catch (error) {

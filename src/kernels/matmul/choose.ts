@@ -104,6 +104,33 @@ export function chooseConfiguration(
   return best;
 }
 
+/** What is worth measuring, the model's choice among them. */
+export function candidateConfigurations(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): readonly MatmulConfiguration[] {
+  const plain = plainConfiguration(problem, sizes, target);
+  if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
+    return [...persistentCandidates(target, widestTile(problem)), plain];
+  const splits = [...new Set([plain.split, 1, 2, 4, 8])];
+  return splits.map((split) => ({ ...plain, split }));
+}
+
+/** What the model thinks of a configuration; undefined where it has no rates for the problem. */
+export function modelSeconds(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  configuration: MatmulConfiguration,
+  target: Target,
+): number | undefined {
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) return undefined;
+  return configuration.kernel === "plain"
+    ? plainSeconds(recipe, configuration, sizes, target)
+    : estimatedSeconds(problem, recipe, sizes, configuration, target);
+}
+
 function persistentCandidates(target: Target, widest: number): readonly PersistentConfiguration[] {
   return ([2, 1] as const).flatMap((multipliers) =>
     (["tiles", "split"] as const).flatMap((schedule) =>

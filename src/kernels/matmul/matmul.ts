@@ -27,6 +27,7 @@ import {
   usualOutput,
 } from "./problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
+import { matmulChoices } from "./tuning.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
 export type MatmulOperand<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
@@ -95,7 +96,11 @@ export function matmul<
     name: "matmul",
     inputs: { a: problem.a, b: problem.b, ...problem.inputs },
     outputs: { out: problem.out },
-    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+    ...(configuration === undefined && { choices: matmulChoices(problem) }),
+    plan: (dimensions, target, choice) => {
+      const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
+      return planOf(problem, chosen, dimensions, target, location);
+    },
   }) as unknown as Matmul<A, B, Out, Inputs>;
 }
 

@@ -6,7 +6,6 @@
  *   plain        product                                                       ──▶  sum of parts (where k is split)
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
-import { evaluateSize } from "../../ir/size.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
@@ -32,6 +31,7 @@ import { refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import { sumPartsKernel } from "./sum-parts.ts";
+import { productSizes } from "./tuning.ts";
 
 export function planOf(
   problem: MatmulProblem,
@@ -40,14 +40,7 @@ export function planOf(
   target: Target,
   location: Location,
 ): Planned<MatmulConfiguration> {
-  const values = new Map(Object.entries(dimensions));
-  const { m, n, k, batch } = problem.sizes;
-  const sizes: ProductSizes = {
-    m: evaluateSize(m, values),
-    n: evaluateSize(n, values),
-    k: evaluateSize(k, values),
-    batch: batch === undefined ? 1 : evaluateSize(batch, values),
-  };
+  const sizes = productSizes(problem, dimensions);
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const configuration = given ?? chooseConfiguration(problem, sizes, target);

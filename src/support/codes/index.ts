@@ -27,6 +27,7 @@ import { ptxTextCodes } from "./ptx-text.ts";
 import { simulatorCodes } from "./simulator.ts";
 import { textCodes } from "./text.ts";
 import { toolCodes } from "./tools.ts";
+import { tuneCodes } from "./tune.ts";
 
 export const codes = Object.freeze({
   ...formatCodes,
@@ -50,6 +51,7 @@ export const codes = Object.freeze({
   ...arrayCodes,
   ...kernelCodes,
   ...benchCodes,
+  ...tuneCodes,
   ...evaluateCodes,
   ...graphDeviceCodes,
 });

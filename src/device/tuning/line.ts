@@ -1,0 +1,121 @@
+/**
+ * What was measured of one choice of an operation, as a line of a tuning file. Files are JSON lines, so that they can
+ * be appended to while a tuner runs, merged as a union of lines, and read in a commit:
+ *
+ *   {"tilewright":"tuning","version":1}
+ *   {"op":"matmul","variant":"a bf16[m, k] …","key":"9f3c…","gpu":"NVIDIA H200","target":"sm_90a","driver":"CUDA 13.0",
+ *    "bucket":{"k":4096,"m":4096,"n":4096},"choice":{"columns":256,"stages":4},"us":174.2,"spread":0.004,"rounds":20}
+ *   {… "choice":{"columns":256,"stages":9},"rejected":"plan","reason":"TW9004: … 299,008 bytes of shared memory …"}
+ */
+import { isRecord } from "../../support/options.ts";
+
+/** Sizes by the names of dimensions. */
+export interface Sizes {
+  readonly [name: string]: number;
+}
+
+export type ChoiceValue = string | number | boolean;
+
+/** What was chosen, by name. */
+export interface Choice {
+  readonly [name: string]: ChoiceValue;
+}
+
+/** Why a choice is out of the question: it cannot be planned or compiled, the model gives it no chance, or it is wrong. */
+export const rejections = ["plan", "compile", "model", "wrong"] as const;
+export type Rejection = (typeof rejections)[number];
+
+/** What a line is of. */
+export interface TunedWork {
+  readonly op: string;
+  /** Tells operations of one name apart: formats, how arrays lie. */
+  readonly variant: string;
+  readonly gpu: string;
+  readonly bucket: Sizes;
+}
+
+interface LineStart extends TunedWork {
+  /** A hash of the kernels that were measured: edited ones are measured anew. */
+  readonly key: string;
+  readonly target: string;
+  readonly driver: string;
+  readonly choice: Choice;
+}
+
+export interface MeasuredLine extends LineStart {
+  readonly us: number;
+  readonly spread: number;
+  readonly rounds: number;
+}
+
+/** What a model estimates where there is no GPU; never taken for a measurement. */
+export interface ModelLine extends LineStart {
+  readonly us: number;
+  readonly source: "model";
+}
+
+export interface RejectedLine extends LineStart {
+  readonly rejected: Rejection;
+  readonly reason: string;
+}
+
+export type TuningLine = MeasuredLine | ModelLine | RejectedLine;
+
+export function isMeasured(line: TuningLine): line is MeasuredLine {
+  return "rounds" in line;
+}
+
+export function isRejected(line: TuningLine): line is RejectedLine {
+  return "rejected" in line;
+}
+
+/** Fields in the order of their names, so that equal values are equal text. */
+function ordered<V>(record: { readonly [name: string]: V }): {
+  readonly [name: string]: V;
+} {
+  return Object.fromEntries(
+    Object.entries(record).sort(([left], [right]) => (left < right ? -1 : 1)),
+  );
+}
+
+export function recordText(record: { readonly [name: string]: ChoiceValue }): string {
+  return JSON.stringify(ordered(record));
+}
+
+/** The line as it stands in a file. */
+export function lineText(line: TuningLine): string {
+  const { op, variant, key, gpu, target, driver, bucket, choice, ...outcome } = line;
+  const start = { op, variant, key, gpu, target, driver };
+  return JSON.stringify({
+    ...start,
+    bucket: ordered(bucket),
+    choice: ordered(choice),
+    ...outcome,
+  });
+}
+
+/** What may be measured once: one line of a file has it. */
+export function identityOf({ op, variant, gpu, driver, bucket, choice }: LineStart): string {
+  return JSON.stringify([op, variant, gpu, driver, recordText(bucket), recordText(choice)]);
+}
+
+export function workText({ op, variant, gpu, bucket }: TunedWork): string {
+  return JSON.stringify([op, variant, gpu, recordText(bucket)]);
+}
+
+/** Whether a value that was read is a line. */
+export function isTuningLine(value: unknown): value is TuningLine {
+  if (!isRecord(value)) return false;
+  const texts = ["op", "variant", "key", "gpu", "target", "driver"];
+  if (!texts.every((name) => typeof value[name] === "string")) return false;
+  const { bucket, choice, us, rejected, reason, source, spread, rounds } = value;
+  const isValue = (each: unknown): boolean =>
+    ["string", "number", "boolean"].includes(typeof each) && !Number.isNaN(each);
+  if (!isRecord(bucket) || !Object.values(bucket).every(Number.isSafeInteger)) return false;
+  if (!isRecord(choice) || !Object.values(choice).every(isValue)) return false;
+  if (rejected !== undefined)
+    return rejections.includes(rejected as Rejection) && typeof reason === "string";
+  if (typeof us !== "number" || !(us > 0)) return false;
+  if (source !== undefined) return source === "model";
+  return typeof spread === "number" && Number.isSafeInteger(rounds);
+}

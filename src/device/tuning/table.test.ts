@@ -1,0 +1,151 @@
+import { describe, expect, test } from "vitest";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { tunedChoice } from "./advice.ts";
+import type { OperationChoices } from "./advice.ts";
+import type { MeasuredLine, TuningLine } from "./line.ts";
+import { TuningTable } from "./table.ts";
+
+const line = (over: Partial<MeasuredLine> = {}): MeasuredLine => ({
+  op: "mine",
+  variant: "x f32",
+  key: "00",
+  gpu: "NVIDIA H200",
+  target: "sm_90a",
+  driver: "CUDA 13.0",
+  bucket: { n: 64, m: 32 },
+  choice: { tile: 64, order: "rows" },
+  us: 10,
+  spread: 0.01,
+  rounds: 15,
+  ...over,
+});
+const work = {
+  op: "mine",
+  variant: "x f32",
+  gpu: "NVIDIA H200",
+  bucket: { m: 32, n: 64 },
+};
+
+function codeOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+  return "nothing was thrown";
+}
+
+describe("a tuning table", () => {
+  test("is the same after writing and reading, whatever the order of lines and fields", () => {
+    const { key, target, driver, gpu, bucket } = line();
+    const lines: readonly TuningLine[] = [
+      line({ choice: { tile: 128, order: "rows" }, us: 9 }),
+      line(),
+      {
+        ...work,
+        key,
+        target,
+        driver,
+        gpu,
+        bucket,
+        choice: { tile: 256 },
+        rejected: "plan",
+        reason: "too large",
+      },
+      {
+        ...work,
+        key,
+        target,
+        driver,
+        choice: { tile: 32 },
+        us: 5,
+        source: "model",
+      },
+    ];
+    const { text } = new TuningTable(lines);
+    expect(TuningTable.parse(text, "file").text).toBe(text);
+    expect(new TuningTable(lines.toReversed()).text).toBe(text);
+    expect(text.split("\n")[0]).toBe('{"tilewright":"tuning","version":1}');
+    expect(text).toContain('"bucket":{"m":32,"n":64},"choice":{"order":"rows","tile":64}');
+  });
+
+  test("gives the fastest measurement, of this driver where there is one", () => {
+    const other = line({ driver: "CUDA 12.8", choice: { tile: 16 }, us: 1 });
+    const table = new TuningTable([line(), line({ choice: { tile: 128 }, us: 9 }), other]);
+    expect(table.best(work, "CUDA 13.0")?.choice).toEqual({ tile: 128 });
+    expect(table.best(work, "CUDA 13.1")?.choice).toEqual({ tile: 16 });
+    expect(table.best({ ...work, gpu: "NVIDIA H100" }, "CUDA 13.0")).toBeUndefined();
+    expect(table.best({ ...work, bucket: { m: 33, n: 64 } }, "CUDA 13.0")).toBeUndefined();
+  });
+
+  test("never takes a model's estimate or a rejected choice for a measurement", () => {
+    const { us: _, spread: __, rounds: ___, ...start } = line();
+    const table = new TuningTable([
+      { ...start, us: 1, source: "model" },
+      {
+        ...start,
+        choice: { tile: 1 },
+        rejected: "wrong",
+        reason: "out differs",
+      },
+    ]);
+    expect(table.best(work, "CUDA 13.0")).toBeUndefined();
+  });
+
+  test("of two lines of one choice the later counts, and a union is both", () => {
+    const union = TuningTable.union([
+      new TuningTable([line({ us: 5 })]),
+      new TuningTable([line({ us: 7, key: "01" }), line({ choice: { tile: 1 }, us: 6 })]),
+    ]);
+    expect(union.lines).toHaveLength(2);
+    expect(union.best(work, "CUDA 13.0")).toMatchObject({ us: 6 });
+  });
+
+  test("leaves out what an interrupt cut off, and refuses everything else", () => {
+    const { text } = new TuningTable([line()]);
+    expect(TuningTable.parse(`${text}{"op":"mi`, "file").lines).toHaveLength(1);
+    const start = TuningTable.start;
+    for (const wrong of ["", "{}", '{"tilewright":"tuning","version":2}\n', "a,b\n1,2\n"])
+      expect(codeOf(() => TuningTable.parse(wrong, "file"))).toBe("TW9811");
+    for (const wrong of ["{", "[]", "5", '{"op":"mine"}', JSON.stringify({ ...line(), us: -1 })])
+      expect(codeOf(() => TuningTable.parse(`${start}${wrong}\n`, "file"))).toBe("TW9811");
+    expect(() => TuningTable.parse(`${text}{\n`, "file")).toThrow("file:3");
+  });
+});
+
+describe("what a device knows", () => {
+  const choices: OperationChoices = {
+    variant: "x f32",
+    bucket: (sizes) => sizes,
+    candidates: () => [],
+    shipped: () => new TuningTable([line({ choice: { tile: 8 } })]),
+  };
+  const device = {
+    gpu: "NVIDIA H200",
+    driver: "CUDA 13.0",
+    table: undefined,
+    required: false,
+  };
+  const sizes = { m: 32, n: 64 };
+
+  test("one's own measurements come before what is shipped, and those of another driver with a note", () => {
+    const own = new TuningTable([line({ driver: "CUDA 12.8" })]);
+    expect(tunedChoice("mine", choices, sizes, device)).toMatchObject({
+      source: "shipped",
+    });
+    const found = tunedChoice("mine", choices, sizes, {
+      ...device,
+      table: own,
+    });
+    expect(found).toMatchObject({ source: "tuned", choice: { tile: 64 } });
+    expect(found?.notes[0]).toContain("CUDA 12.8");
+    expect(tunedChoice("mine", choices, { m: 1, n: 1 }, device)).toBeUndefined();
+  });
+
+  test("what was never tuned is refused where that is asked for, even if it is shipped", () => {
+    const strict = { ...device, required: true };
+    expect(codeOf(() => tunedChoice("mine", choices, sizes, strict))).toBe("TW9814");
+    expect(() => tunedChoice("mine", choices, sizes, strict)).toThrow("m=32,n=64 on NVIDIA H200");
+  });
+});

@@ -1,0 +1,31 @@
+/**
+ * Candidates compiled before they are tried, by helper processes that fill the caches of compiled kernels and of the
+ * driver, from which the device then takes what it needs at once.
+ */
+import type { Device } from "../device/device.ts";
+import type { Sizes } from "../device/tuning/line.ts";
+import { printKernel } from "../ir/printer.ts";
+import type { Candidate } from "./candidate.ts";
+import type { TuneSettings } from "./options.ts";
+
+/** Fewer kernels than this are compiled sooner than helpers are started. */
+const worthHelpers = 4;
+
+/** Compiles the kernels of all candidates; what cannot be compiled is told when the candidate is tried. */
+export async function compileAll(
+  { gpu, target }: Device,
+  candidates: readonly Candidate[],
+  sizes: Sizes,
+  { workers, signal }: TuneSettings,
+): Promise<void> {
+  if (gpu === undefined || workers === 0) return;
+  const texts = candidates.flatMap(({ operation }) =>
+    operation
+      .plan(sizes, target)
+      .launches.map(({ kernel }) => printKernel(kernel.kernel, { locations: true })),
+  );
+  const distinct = [...new Set(texts)];
+  if (distinct.length < worthHelpers) return;
+  const { compileAside } = await import("../cuda/open.ts");
+  await compileAside(distinct, { helpers: workers, signal });
+}

@@ -1,0 +1,248 @@
+/**
+ * Candidates on a device: bound, run once on results that were spoilt before, compared with what is expected, and
+ * timed in groups that take turns.
+ *
+ *   group 1   a b c d e f     the fastest, c, takes part in every later group
+ *   group 2   g h i j k c     so that all times are on one scale, whatever the clocks did meanwhile
+ *   last      c i a           those near the fastest, with all rounds
+ */
+import { bench } from "../bench/bench.ts";
+import type { BenchEntry } from "../bench/bench.ts";
+import { leastRounds } from "../bench/statistics.ts";
+import type { BoundLaunch } from "../device/bound-launch.ts";
+import type { Device } from "../device/device.ts";
+import { DeviceArray, disposeAll } from "../device/device-array.ts";
+import type { Operation } from "../device/operation.ts";
+import type { Sizes } from "../device/tuning/line.ts";
+import type { HostValue } from "../formats/dtype.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { ratesOf } from "../ir/cost/index.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { argumentSet, arrayShapes, setBytes } from "./arrays.ts";
+import type { ArgumentSet } from "./arrays.ts";
+import type { Candidate } from "./candidate.ts";
+import { reasonOf } from "./candidate.ts";
+import { differenceOf, poison } from "./check.ts";
+import type { TuneSettings } from "./options.ts";
+
+/** What came of trying a candidate. */
+export type Outcome =
+  | { readonly us: number; readonly spread: number; readonly rounds: number }
+  | { readonly rejected: "compile" | "wrong"; readonly reason: string };
+
+/** Candidates in a group besides the fastest so far. */
+const groupSize = 6;
+/** Microseconds that a sample takes at least, in so many launches at most. */
+const [sampleMicroseconds, mostLaunches] = [2000, 50];
+/** Those within this of the fastest are compared again, so many at most. */
+const [near, finalists] = [1.05, 4];
+const timesL2 = 3;
+
+export class Trial {
+  readonly #device: Device;
+  readonly #sizes: Sizes;
+  readonly #settings: TuneSettings;
+  readonly #sets: readonly ArgumentSet[];
+  readonly #dispose: readonly (() => void)[];
+  /** What outputs must be; from the reference, or from the first candidate that ran. */
+  #expected: ReadonlyMap<string, DeviceArray> | undefined;
+
+  private constructor(
+    device: Device,
+    sizes: Sizes,
+    settings: TuneSettings,
+    made: readonly {
+      readonly set: ArgumentSet;
+      readonly dispose: () => void;
+    }[],
+  ) {
+    this.#device = device;
+    this.#sizes = sizes;
+    this.#settings = settings;
+    this.#sets = made.map(({ set }) => set);
+    this.#dispose = made.map(({ dispose }) => dispose);
+  }
+
+  static async start(
+    device: Device,
+    operation: Operation,
+    sizes: Sizes,
+    settings: TuneSettings,
+  ): Promise<Trial> {
+    const { l2 } = ratesOf(device.target, device.gpu?.name);
+    const bytes = Math.max(1, setBytes(operation, sizes));
+    const most = settings.launches ?? mostLaunches;
+    const count = Math.min(Math.max(2, Math.ceil((timesL2 * l2) / bytes)), most);
+    const given = settings.inputs?.(sizes) ?? {};
+    const made: { readonly set: ArgumentSet; readonly dispose: () => void }[] = [];
+    try {
+      for (let set = 0; set < count; set += 1)
+        made.push(await argumentSet(device, operation, sizes, set, given));
+      const trial = new Trial(device, sizes, settings, made);
+      await trial.#expectReference(operation);
+      return trial;
+    } catch (error) {
+      for (const { dispose } of made) dispose();
+      throw error;
+    }
+  }
+
+  dispose(): void {
+    for (const dispose of this.#dispose) dispose();
+    disposeAll([...(this.#expected?.values() ?? [])]);
+  }
+
+  /** Whether a candidate compiles, runs, and gives what is expected. */
+  async check({ operation }: Candidate): Promise<Outcome | undefined> {
+    const outputs = this.#outputs(operation);
+    let bound: BoundLaunch | undefined;
+    try {
+      for (const out of outputs.values()) await poison(this.#device, out);
+      bound = this.#bind(operation, 0);
+      bound.launch();
+      await this.#device.synchronize();
+    } catch (error) {
+      return { rejected: "compile", reason: reasonOf(error) };
+    } finally {
+      bound?.dispose();
+    }
+    if (this.#expected === undefined) {
+      this.#expected = await this.#copies(outputs);
+      return this.#unwritten(this.#expected);
+    }
+    for (const [name, expected] of this.#expected) {
+      const found = outputs.get(name);
+      const reason = found && (await differenceOf(this.#device, name, found, expected));
+      if (reason !== undefined) return { rejected: "wrong", reason };
+    }
+    return undefined;
+  }
+
+  /** Times candidates; `known` is one whose time is known already, and the scale of the others. */
+  async time(
+    candidates: readonly Candidate[],
+    known: { readonly candidate: Candidate; readonly us: number } | undefined,
+    tell: (candidate: Candidate, outcome: Outcome) => Promise<void>,
+    mayGoOn: () => boolean,
+  ): Promise<void> {
+    const times = new Map<Candidate, number>();
+    let anchor = known;
+    for (let at = 0; at < candidates.length && (at === 0 || mayGoOn()); at += groupSize) {
+      const group = candidates.slice(at, at + groupSize);
+      for (const [candidate, outcome] of await this.#timed(group, anchor, leastRounds)) {
+        times.set(candidate, outcome.us);
+        await tell(candidate, outcome);
+        if (anchor === undefined || outcome.us < anchor.us) anchor = { candidate, us: outcome.us };
+      }
+    }
+    if (anchor === undefined || !mayGoOn()) return;
+    const { us: best } = anchor;
+    const last = [...times]
+      .filter(([candidate, us]) => us <= best * near && candidate !== anchor?.candidate)
+      .sort(([, left], [, right]) => left - right)
+      .slice(0, finalists - 1)
+      .map(([candidate]) => candidate);
+    if (last.length === 0) return;
+    for (const [candidate, outcome] of await this.#timed(last, anchor, this.#settings.rounds))
+      await tell(candidate, outcome);
+  }
+
+  async #timed(
+    group: readonly Candidate[],
+    anchor: { readonly candidate: Candidate; readonly us: number } | undefined,
+    rounds: number,
+  ): Promise<ReadonlyMap<Candidate, Extract<Outcome, { us: number }>>> {
+    const all = anchor === undefined ? group : [...group, anchor.candidate];
+    const entries: { [name: string]: BenchEntry } = {};
+    for (const [index, { operation }] of all.entries())
+      entries[String(index)] = (set) => this.#bind(operation, set);
+    const longest = Math.max(...all.map(({ estimate }) => estimate));
+    const enough = Math.min(Math.max(3, Math.ceil(sampleMicroseconds / longest)), mostLaunches);
+    const { signal, launches = enough } = this.#settings;
+    const sets = Math.min(this.#sets.length, launches);
+    const result = await bench(this.#device, entries, {
+      rounds,
+      launches,
+      sets,
+      signal,
+      warmUp: 1,
+    });
+    const found = new Map<Candidate, Extract<Outcome, { us: number }>>();
+    for (const [index, candidate] of group.entries()) {
+      const { milliseconds, ratio, spread } = result.of(String(index));
+      const us = anchor === undefined ? milliseconds * 1e3 : anchor.us / ratio;
+      found.set(candidate, { us, spread, rounds });
+    }
+    return found;
+  }
+
+  #bind(operation: Operation, set: number): BoundLaunch {
+    const args = this.#sets[set % this.#sets.length] ?? {};
+    return this.#device.bind(operation, args as never, {
+      dimensions: this.#sizes,
+    });
+  }
+
+  #outputs(operation: Operation): ReadonlyMap<string, DeviceArray> {
+    const [first = {}] = this.#sets;
+    return new Map(
+      arrayShapes(operation, this.#sizes).flatMap(({ name, role }) => {
+        const array = first[name];
+        return role !== "input" && array instanceof DeviceArray ? [[name, array] as const] : [];
+      }),
+    );
+  }
+
+  async #copies(
+    outputs: ReadonlyMap<string, DeviceArray>,
+  ): Promise<ReadonlyMap<string, DeviceArray>> {
+    const copies = new Map<string, DeviceArray>();
+    for (const [name, out] of outputs) {
+      const copy = this.#device.allocate(out.dtype, out.shape);
+      copies.set(name, copy);
+      await this.#device.copy(out, copy);
+    }
+    return copies;
+  }
+
+  /** Elements that the first candidate left as they were: it is no measure for others. */
+  async #unwritten(outputs: ReadonlyMap<string, DeviceArray>): Promise<Outcome | undefined> {
+    for (const [name, out] of outputs) {
+      const reason = await differenceOf(this.#device, name, out, out);
+      if (reason === undefined) continue;
+      disposeAll([...outputs.values()]);
+      this.#expected = undefined;
+      return {
+        rejected: "wrong",
+        reason: `${name} has elements that are not written, or NaN`,
+      };
+    }
+    return undefined;
+  }
+
+  async #expectReference(operation: Operation): Promise<void> {
+    const { reference } = this.#settings;
+    if (reference === undefined) return;
+    const [first = {}] = this.#sets;
+    const inputs: { [name: string]: HostArray | HostValue } = {};
+    const written = this.#outputs(operation);
+    for (const [name, value] of Object.entries(first))
+      if (!(value instanceof DeviceArray)) inputs[name] = value;
+      else if (!written.has(name)) inputs[name] = await this.#device.download(value);
+    const given = reference(inputs, this.#sizes);
+    const expected = new Map<string, DeviceArray>();
+    this.#expected = expected;
+    for (const name of written.keys()) {
+      const result = given[name];
+      if (result === undefined)
+        throw new TilewrightError({
+          code: "TW9815",
+          message: `reference of tune gives no ${name}`,
+          expected: `host arrays for ${[...written.keys()].join(", ")}`,
+          found: Object.keys(given).join(", ") || "nothing",
+          location: this.#settings.location,
+        });
+      expected.set(name, await this.#device.upload(result));
+    }
+  }
+}

@@ -1,0 +1,320 @@
+/** The tuner on the simulator, which plays a GPU: it has a name, and times that are the host's. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Device } from "../device/device.ts";
+import { TuningTable } from "../device/tuning/table.ts";
+import { f32, i32 } from "../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
+import type { HostArray } from "../formats/hostarray.ts";
+import { matmul } from "../kernels/index.ts";
+import { array, cdiv, dim, full, kernel, scalar, slice } from "../lang/index.ts";
+import { SimulatorBackend } from "../runtime/simulator-backend.ts";
+import { open } from "../runtime/open.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { bf16 } from "../formats/dtype.ts";
+import { tunable } from "./tunable.ts";
+import { tune } from "./tune.ts";
+
+class PlayedGpu extends SimulatorBackend {
+  readonly board = { name: "NVIDIA H200", driver: "CUDA 13.0" };
+}
+
+const n = dim("n");
+const scaled = (span: number, factor: number) =>
+  kernel(
+    {
+      name: `scaled_${span}`,
+      grid: { i: cdiv(n, span) },
+      inputs: { x: array(f32, [n]) },
+      outputs: { out: array(f32, [n]) },
+    },
+    ({ i, x, out }) => {
+      const here = slice(i.mul(span), span);
+      out.at(here).store(x.at(here).load().mul(factor));
+    },
+  );
+const mine = (spans: readonly number[], wrong?: number) =>
+  tunable({
+    name: "scaled",
+    choices: { span: spans },
+    make: ({ span }) => scaled(span, span === wrong ? 3.5 : 3),
+  });
+
+async function codeOf(act: () => unknown): Promise<string> {
+  try {
+    await act();
+  } catch (error) {
+    if (error instanceof TilewrightError) return error.code;
+    throw error;
+  }
+  return "nothing was thrown";
+}
+
+const cases = [{ n: 512 }];
+const quick = { rounds: 6, launches: 2 };
+const sum = (text: string) => text.trim().split("\n");
+
+describe("on a GPU", () => {
+  let device: Device;
+  let folder: string;
+  let file: string;
+  beforeEach(() => {
+    device = new Device(new PlayedGpu({ checks: false }));
+    folder = mkdtempSync(join(tmpdir(), "tuning-"));
+    file = join(folder, "tuning.jsonl");
+  });
+  afterEach(() => {
+    expect(device.leaks).toEqual([]);
+    device.dispose();
+    rmSync(folder, { recursive: true });
+  });
+
+  test("choices are measured once, and a new one alone afterwards", async () => {
+    const first = await tune(device, mine([128, 256]), {
+      cases,
+      file,
+      ...quick,
+    });
+    expect(first.cases[0]).toMatchObject({
+      fresh: 2,
+      left: 0,
+      modelled: false,
+    });
+    expect(first.best()).toBeDefined();
+    expect(first.table()).toContain("on NVIDIA H200: best");
+    const before = readFileSync(file, "utf8");
+    expect(sum(before)).toHaveLength(3);
+    const again = await tune(device, mine([128, 256]), {
+      cases,
+      file,
+      ...quick,
+    });
+    expect(again.cases[0]).toMatchObject({ fresh: 0 });
+    expect(readFileSync(file, "utf8")).toBe(before);
+    const more = await tune(device, mine([128, 256, 512]), {
+      cases,
+      file,
+      ...quick,
+    });
+    expect(more.cases[0]).toMatchObject({ fresh: 1 });
+    const after = sum(readFileSync(file, "utf8"));
+    expect(after).toHaveLength(4);
+    for (const line of sum(before)) expect(after).toContain(line);
+  });
+
+  test("what was measured is what a device then uses, and says so", async () => {
+    const operation = mine([128, 256]);
+    const report = await tune(device, operation, { cases, file, ...quick });
+    const measurements = TuningTable.parse(readFileSync(file, "utf8"), file);
+    const tuned = new Device(new PlayedGpu({ checks: false }), {
+      measurements,
+      requireTuned: true,
+    });
+    const plan = operation.plan({ n: 512 }, tuned);
+    expect(plan).toMatchObject({
+      source: "tuned",
+      configuration: report.best(),
+    });
+    expect(operation.plan({ n: 512 })).toMatchObject({ source: "heuristic" });
+    expect(await codeOf(() => operation.plan({ n: 100 }, tuned))).toBe("TW9814");
+    const x = fromNumbers(f32, [512], new Float32Array(512).fill(2));
+    const { out } = await tuned.run(operation, { x });
+    expect(new Set(toNumbers(out))).toEqual(new Set([6]));
+    tuned.dispose();
+  });
+
+  test("a kernel that was edited is measured anew, and its old line goes", async () => {
+    await tune(device, mine([128, 256]), { cases, file, ...quick });
+    const edited = tunable({
+      name: "scaled",
+      choices: { span: [128, 256] },
+      make: ({ span }) => scaled(span, span === 256 ? 3 + 2 ** -20 : 3),
+    });
+    const report = await tune(device, edited, { cases, file, ...quick });
+    expect(report.cases[0]).toMatchObject({ fresh: 1 });
+    expect(sum(readFileSync(file, "utf8"))).toHaveLength(3);
+  });
+
+  test("a wrong choice is kept in the file with the reason, and never chosen", async () => {
+    const reference = ({ x }: { readonly [name: string]: unknown }) => ({
+      out: fromNumbers(
+        f32,
+        [512],
+        toNumbers(x as HostArray).map((value) => 3 * value),
+      ),
+    });
+    const operation = mine([128, 256], 128);
+    const report = await tune(device, operation, {
+      cases,
+      file,
+      ...quick,
+      reference,
+    });
+    expect(report.best()).toEqual({ span: 256 });
+    const wrong = report.cases[0]?.lines.at(-1);
+    expect(wrong).toMatchObject({ choice: { span: 128 }, rejected: "wrong" });
+    expect(report.table()).toMatch(/rejected, wrong: span=128: out differs by 0\.16/);
+  });
+
+  test("an interrupt keeps what was measured, and the next run goes on", async () => {
+    const controller = new AbortController();
+    const stopping = tune(device, mine([32, 64, 128, 256, 512, 1024, 2048, 4096]), {
+      cases,
+      file,
+      ...quick,
+      signal: controller.signal,
+      onProgress: ({ done }) => {
+        if (done === 6) controller.abort(new Error("enough"));
+      },
+    });
+    await expect(stopping).rejects.toThrow("enough");
+    const kept = TuningTable.parse(readFileSync(file, "utf8"), file).lines.length;
+    expect(kept).toBeGreaterThanOrEqual(6);
+    // A line that was cut off while it was written does no harm.
+    writeFileSync(file, `${readFileSync(file, "utf8")}{"op":"sca`);
+    const report = await tune(device, mine([32, 64, 128, 256, 512, 1024, 2048, 4096]), {
+      cases,
+      file,
+      ...quick,
+    });
+    expect(report.cases[0]).toMatchObject({ fresh: 8 - kept, left: 0 });
+  }, 30_000);
+
+  test("time that is over leaves the rest, and says how many", async () => {
+    const report = await tune(device, mine([128, 256, 512]), {
+      cases,
+      ...quick,
+      seconds: 1e-6,
+    });
+    expect(report.cases[0]).toMatchObject({ left: 3, fresh: 0 });
+    expect(report.table()).toContain("not measured, since the time was over: 3");
+  });
+});
+
+describe("without a GPU", () => {
+  test("choices are ranked by the model, which the report and the file say", async () => {
+    const device = await open("simulator");
+    const report = await tune(device, mine([128, 256]), { cases });
+    expect(report.cases[0]).toMatchObject({ modelled: true, fresh: 2 });
+    expect(report.cases[0]?.lines[0]).toMatchObject({ source: "model" });
+    expect(report.table()).toContain("estimates of a model of");
+    device.dispose();
+  });
+
+  test("choices that the model gives no chance are told", async () => {
+    const device = await open("simulator");
+    const report = await tune(device, mine([1024, 2 ** 20]), { cases: [{ n: 2 ** 20 }] });
+    expect(report.best()).toEqual({ span: 1024 });
+    expect(report.cases[0]?.lines.at(-1)).toMatchObject({ rejected: "model" });
+    expect(report.table()).toMatch(/rejected, model: span=1048576: the model gives it .* times/);
+    device.dispose();
+  });
+
+  test("products of the library have choices", async () => {
+    const device = await open("simulator");
+    const product = matmul({ a: f32, b: f32, precision: "tf32" });
+    const sizes = { m: 256, n: 256, k: 512 };
+    const report = await tune(device, product, { cases: [sizes] });
+    const { configuration } = product.plan(sizes);
+    const choices = report.cases[0]?.lines.map(({ choice }) => choice);
+    expect(choices).toContainEqual(configuration);
+    expect(choices?.length).toBeGreaterThan(1);
+    device.dispose();
+  });
+});
+
+describe("mistakes", () => {
+  const make = () => scaled(128, 3);
+  const refused: readonly (readonly [string, unknown])[] = [
+    ["TW9813", { name: "", choices: { a: [1] }, make }],
+    ["TW9813", { name: "mine", choices: {}, make }],
+    ["TW9813", { name: "mine", choices: { a: [] }, make }],
+    ["TW9813", { name: "mine", choices: { a: [NaN] }, make }],
+    ["TW9813", { name: "mine", choices: { a: [1] }, make: 5 }],
+    ["TW9813", { name: "mine", choices: { a: [1] }, make: () => 5 }],
+    ["TW9813", { name: "mine", choices: { a: [1] }, make, wher: () => true }],
+    ["TW9812", { name: "mine", choices: { a: [1] }, make, where: () => false }],
+  ];
+  test.each(refused)("%s for tunable %#", async (code, spec) => {
+    expect(await codeOf(() => tunable(spec as never))).toBe(code);
+  });
+
+  test("choices that take other arguments are rejected", async () => {
+    const other = kernel(
+      {
+        name: "other",
+        inputs: { y: array(f32, [n]) },
+        outputs: { out: array(f32, [n]) },
+      },
+      () => undefined,
+    );
+    const device = await open("simulator");
+    const mixed = tunable({
+      name: "mixed",
+      choices: { which: ["first", "second"] },
+      make: ({ which }) => (which === "first" ? scaled(128, 3) : (other as never)),
+    });
+    const report = await tune(device, mixed, { cases });
+    expect(report.cases[0]?.lines.at(-1)).toMatchObject({ rejected: "plan" });
+    device.dispose();
+  });
+
+  test("options and arguments of tune", async () => {
+    const device = await open("simulator");
+    const operation = mine([128]);
+    const wrong: readonly (readonly [string, unknown, unknown, unknown])[] = [
+      ["TW9815", {}, operation, { cases }],
+      ["TW9815", device, scaled(128, 3), { cases }],
+      ["TW9815", device, operation, {}],
+      ["TW9815", device, operation, { cases: [] }],
+      ["TW9815", device, operation, { cases: [{ n: 1.5 }] }],
+      ["TW9815", device, operation, { cases, rounds: 3 }],
+      ["TW9815", device, operation, { cases, seconds: 0 }],
+      ["TW9815", device, operation, { cases, workers: -1 }],
+      ["TW9815", device, operation, { cases, round: 7 }],
+      ["TW4006", device, operation, { cases: [{ m: 5 }] }],
+      ["TW9811", device, operation, { cases, file: "package.json" }],
+    ];
+    for (const [code, on, of, options] of wrong)
+      expect(await codeOf(() => tune(on as Device, of as never, options as never))).toBe(code);
+    device.dispose();
+  });
+
+  test("an operation with nothing to choose, and a scalar that nobody gives", async () => {
+    const device = new Device(new PlayedGpu({ checks: false }));
+    const fixed = matmul({
+      a: bf16,
+      b: bf16,
+      configuration: {
+        kernel: "plain",
+        rows: 64,
+        columns: 64,
+        depth: 32,
+        split: 1,
+      },
+    });
+    const sizes = [{ m: 1, n: 1, k: 1 }];
+    expect(await codeOf(() => tune(device, fixed, { cases: sizes }))).toBe("TW9813");
+    const shifted = tunable({
+      name: "shifted",
+      choices: { span: [64, 128] },
+      make: ({ span }) =>
+        kernel(
+          {
+            name: "shifted",
+            grid: { i: cdiv(n, span) },
+            inputs: { by: scalar(i32) },
+            outputs: { out: array(i32, [n]) },
+          },
+          ({ i, by, out }) => out.at(slice(i.mul(span), span)).store(full(i32, [span], 1).add(by)),
+        ),
+    });
+    expect(await codeOf(() => tune(device, shifted, { cases }))).toBe("TW9815");
+    const inputs = () => ({ by: 41 });
+    const report = await tune(device, shifted, { cases, inputs, ...quick });
+    expect(report.cases[0]).toMatchObject({ fresh: 2 });
+    device.dispose();
+  });
+});

@@ -1,0 +1,253 @@
+/**
+ * Measures the choices of an operation and keeps what it finds. What a file has from before is not measured again, so
+ * that an interrupted run goes on where it was, and a new choice costs its own time alone.
+ *
+ *   candidates ──▶ planned, estimated ──▶ compiled, checked ──▶ timed in turns ──▶ a line each ──▶ the file, sorted
+ */
+import type { Device } from "../device/device.ts";
+import type { Operation } from "../device/operation.ts";
+import type { OperationChoices } from "../device/tuning/advice.ts";
+import { identityOf, isRejected, lineText, recordText } from "../device/tuning/line.ts";
+import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";
+import { TuningTable } from "../device/tuning/table.ts";
+import { ratesOf } from "../ir/cost/index.ts";
+import { allDimensions } from "../ir/dimension-values.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import { candidatesOf } from "./candidate.ts";
+import type { Candidate } from "./candidate.ts";
+import { compileAll } from "./compile.ts";
+import { requireTunable, tuneSettings } from "./options.ts";
+import type { TuneOptions, TuneSettings } from "./options.ts";
+import { TuneReport } from "./report.ts";
+import type { CaseReport } from "./report.ts";
+import { Trial } from "./trial.ts";
+import type { Outcome } from "./trial.ts";
+
+/** Tunes an operation for each case; without a GPU choices are ranked by a model. */
+export async function tune(
+  device: Device,
+  operation: Operation,
+  options: TuneOptions,
+): Promise<TuneReport> {
+  const location = captureLocation();
+  const choices = requireTunable(device, operation, location);
+  const settings = tuneSettings(options, location);
+  const tuner = await Tuner.start(device, operation, choices, settings);
+  try {
+    const reports: CaseReport[] = [];
+    for (const sizes of settings.cases) reports.push(await tuner.tuneCase(sizes));
+    return new TuneReport(reports);
+  } finally {
+    await tuner.finish();
+  }
+}
+
+/** What is known and found while a tuner runs. */
+class Tuner {
+  readonly #device: Device;
+  readonly #operation: Operation;
+  readonly #choices: OperationChoices;
+  readonly #settings: TuneSettings;
+  readonly #lines: Map<string, TuningLine>;
+  readonly #begin = performance.now();
+  #done = 0;
+  #all = 0;
+
+  private constructor(
+    device: Device,
+    operation: Operation,
+    choices: OperationChoices,
+    settings: TuneSettings,
+    lines: readonly TuningLine[],
+  ) {
+    this.#device = device;
+    this.#operation = operation;
+    this.#choices = choices;
+    this.#settings = settings;
+    this.#lines = new Map(lines.map((line) => [identityOf(line), line]));
+  }
+
+  static async start(
+    device: Device,
+    operation: Operation,
+    choices: OperationChoices,
+    settings: TuneSettings,
+  ): Promise<Tuner> {
+    const { file } = settings;
+    if (file === undefined) return new Tuner(device, operation, choices, settings, []);
+    const { readTuning } = await import("../cuda/open.ts");
+    const before = await readTuning(file, { mayBeMissing: true });
+    return new Tuner(device, operation, choices, settings, before.lines);
+  }
+
+  /** The file is sorted at the end, also of a run that was stopped. */
+  async finish(): Promise<void> {
+    const { file } = this.#settings;
+    if (file === undefined) return;
+    const { replaceTuning } = await import("../cuda/open.ts");
+    await replaceTuning(file, new TuningTable([...this.#lines.values()]).text);
+  }
+
+  async tuneCase(given: Sizes): Promise<CaseReport> {
+    const { target, gpu } = this.#device;
+    const sizes = Object.fromEntries(allDimensions(this.#operation.kernel, given));
+    const place = { target, gpu: gpu?.name };
+    const list = candidatesOf(this.#operation, this.#choices, sizes, place);
+    const bucket = this.#choices.bucket(sizes);
+    const { candidates } = list;
+    const fresh = candidates.filter(({ choice, key }) => !this.#isKnown(bucket, choice, key));
+    this.#all += fresh.length;
+    const found: TuningLine[] = [];
+    const tell = async (candidate: Pick<Candidate, "choice" | "key">, outcome: Finding) => {
+      const line = {
+        ...this.#start(bucket, candidate.choice, candidate.key),
+        ...outcome,
+      };
+      found.push(line as TuningLine);
+      await this.#keep(line as TuningLine);
+    };
+    for (const { choice, key, rejected, reason } of list.rejected)
+      if (!this.#isKnown(bucket, choice, key)) await tell({ choice, key }, { rejected, reason });
+    if (candidates.length === 0) throw nothingFits(this.#operation.name, sizes, this.#settings);
+    if (gpu === undefined)
+      for (const candidate of fresh)
+        await tell(candidate, { us: candidate.estimate, source: "model" });
+    else if (fresh.length > 0) await this.#measure(sizes, bucket, candidates, fresh, tell);
+    const lines = this.#linesOf(bucket, [...candidates, ...list.rejected]);
+    const newOnes = new Set(found.map(identityOf)).size;
+    const known = new Set(lines.map(({ choice }) => recordText(choice)));
+    const left = candidates.filter(({ choice }) => !known.has(recordText(choice))).length;
+    return {
+      sizes,
+      bucket,
+      modelled: gpu === undefined,
+      lines,
+      fresh: newOnes,
+      left,
+    };
+  }
+
+  async #measure(
+    sizes: Sizes,
+    bucket: Sizes,
+    candidates: readonly Candidate[],
+    fresh: readonly Candidate[],
+    tell: (candidate: Candidate, outcome: Outcome) => Promise<void>,
+  ): Promise<void> {
+    const { signal } = this.#settings;
+    this.#progress(sizes, "compiling");
+    await compileAll(this.#device, fresh, sizes, this.#settings);
+    const trial = await Trial.start(this.#device, this.#operation, sizes, this.#settings);
+    try {
+      const good: Candidate[] = [];
+      for (const candidate of fresh) {
+        signal?.throwIfAborted();
+        if (!this.#mayGoOn()) break;
+        this.#progress(sizes, "checking");
+        const outcome = await trial.check(candidate);
+        if (outcome === undefined) good.push(candidate);
+        else {
+          this.#done += 1;
+          await tell(candidate, outcome);
+        }
+      }
+      this.#progress(sizes, "timing");
+      const timed = new Set<Candidate>();
+      await trial.time(
+        good,
+        this.#fastestKnown(bucket, candidates),
+        async (candidate, outcome) => {
+          if (!timed.has(candidate)) this.#done += 1;
+          timed.add(candidate);
+          await tell(candidate, outcome);
+          this.#progress(sizes, "timing");
+        },
+        () => this.#mayGoOn(),
+      );
+    } finally {
+      trial.dispose();
+    }
+  }
+
+  /** The fastest candidate that was measured before, whose time is the scale for new ones. */
+  #fastestKnown(bucket: Sizes, candidates: readonly Candidate[]) {
+    const known = candidates.flatMap((candidate) => {
+      const line = this.#lines.get(identityOf(this.#start(bucket, candidate.choice, "")));
+      return line === undefined || !("rounds" in line) || line.key !== candidate.key
+        ? []
+        : [{ candidate, us: line.us }];
+    });
+    return known.toSorted((left, right) => left.us - right.us)[0];
+  }
+
+  #mayGoOn(): boolean {
+    const { seconds } = this.#settings;
+    return seconds === undefined || performance.now() - this.#begin < seconds * 1000;
+  }
+
+  #progress(sizes: Sizes, doing: string): void {
+    const passed = performance.now() - this.#begin;
+    const remaining = this.#done === 0 ? NaN : (passed / this.#done) * (this.#all - this.#done);
+    const { onProgress } = this.#settings;
+    onProgress?.({ done: this.#done, all: this.#all, sizes, doing, remaining });
+  }
+
+  #start(bucket: Sizes, choice: Choice, key: string) {
+    const { target, gpu } = this.#device;
+    const { variant } = this.#choices;
+    const name = gpu?.name ?? ratesOf(target).board;
+    const driver = gpu?.driver ?? "none";
+    return {
+      op: this.#operation.name,
+      variant,
+      key,
+      gpu: name,
+      target: target.name,
+      driver,
+      bucket,
+      choice,
+    };
+  }
+
+  /** Whether the same kernels were measured or rejected before. */
+  #isKnown(bucket: Sizes, choice: Choice, key: string): boolean {
+    const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
+    return line !== undefined && line.key === key;
+  }
+
+  #linesOf(
+    bucket: Sizes,
+    of: readonly { readonly choice: Choice; readonly key: string }[],
+  ): readonly TuningLine[] {
+    const found = of.flatMap(({ choice, key }) => {
+      const line = this.#lines.get(identityOf(this.#start(bucket, choice, key)));
+      return line === undefined || line.key !== key ? [] : [line];
+    });
+    const order = (line: TuningLine): number => (isRejected(line) ? Infinity : line.us);
+    return found.toSorted((left, right) =>
+      order(left) === order(right) ? 0 : order(left) - order(right),
+    );
+  }
+
+  async #keep(line: TuningLine): Promise<void> {
+    this.#lines.set(identityOf(line), line);
+    const { file } = this.#settings;
+    if (file === undefined) return;
+    const { appendTuning } = await import("../cuda/open.ts");
+    await appendTuning(file, `${lineText(line)}\n`);
+  }
+}
+
+type Finding =
+  | Outcome
+  | { readonly us: number; readonly source: "model" }
+  | { readonly rejected: string; readonly reason: string };
+
+function nothingFits(name: string, sizes: Sizes, { location }: TuneSettings): TilewrightError {
+  return new TilewrightError({
+    code: "TW9812",
+    message: `no choice of ${name} can be planned for ${recordText(sizes)}`,
+    location,
+  });
+}
