@@ -27,6 +27,7 @@ export default defineConfig({
       { find: /^tilewright\/graph$/, replacement: source("graph/index.ts") },
       { find: /^tilewright\/kernels$/, replacement: source("kernels/index.ts") },
       { find: /^tilewright\/testing$/, replacement: source("testing/index.ts") },
+      { find: /^tilewright\/tune$/, replacement: source("tune/index.ts") },
     ],
   },
   test: {

@@ -14,6 +14,7 @@ import * as emulation from "tilewright/emulator";
 import * as files from "tilewright/files";
 import * as graph from "tilewright/graph";
 import * as testing from "tilewright/testing";
+import * as tuning from "tilewright/tune";
 import { f32, TilewrightError } from "tilewright";
 import type { Junk, Parameter } from "./support/bad-calls/junk.ts";
 import { junk } from "./support/bad-calls/junk.ts";
@@ -60,7 +61,7 @@ describe("calls with what they do not take", () => {
 
 test("every export is called", () => {
   const named = new Set(calls.map(({ name }) => name.replace(/[ .(].*$/, "")));
-  const exported = [library, emulation, testing, files, graph, arrays, benchmarks].flatMap(
+  const exported = [library, emulation, testing, files, graph, arrays, benchmarks, tuning].flatMap(
     (module) =>
       Object.entries(module)
         .filter(([, value]) => typeof value === "function")

@@ -59,7 +59,7 @@ export function methodText({ name, ours, peers, refused }: Comparison): string {
   return [
     name,
     ...[ours, ...peers].map((entry) => `  ${entry.name}: ${entry.how}`),
-    ...refused.map((reason) => `  not measured: ${reason}`),
+    ...[...new Set(refused)].map((reason) => `  not measured: ${reason}`),
     "",
   ].join("\n");
 }

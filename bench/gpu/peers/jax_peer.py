@@ -106,14 +106,14 @@ def pallas(task, pairs, sets, launches, lanes, refused):
     from jax.experimental.pallas.ops.gpu import hopper_matmul_mgpu as module
 
     product = getattr(module, "matmul", None) or module.matmul_kernel
-    named = "config" in inspect.signature(product).parameters
+    # Some versions take a matrix to add, by name of c; none is added here.
+    extra = {"c": None} if "c" in inspect.signature(product).parameters else {}
     exact = jnp.dot(*pairs[0], preferred_element_type=jnp.float32)
     found, tried = [], pallas_configurations(module, task)
     for config in tried:
         text = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(config).items())
         try:
-            call = functools.partial(product, config=config) if named else (lambda a, b, c=config: product(a, b, c))
-            f = over_sets(call)
+            f = over_sets(functools.partial(product, config=config, **extra))
             out = f(*pairs)[0].astype(jnp.float32)
             error = float(jnp.linalg.norm(out - exact) / jnp.linalg.norm(exact))
             if not error < 1e-2:

@@ -489,6 +489,8 @@ export const calls: readonly BadCall[] = [
 export const outside: readonly string[] = [
   "Array",
   "BenchResult",
+  "TuneReport",
+  "TuningTable",
   "BoundLaunch",
   "CompiledKernel",
   "Device",

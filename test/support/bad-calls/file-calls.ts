@@ -1,7 +1,9 @@
-/** Calls of `tilewright/files`, `tilewright/graph` and `tilewright/bench`. */
+/** Calls of `tilewright/files`, `tilewright/graph`, `tilewright/bench` and `tilewright/tune`. */
 import * as bench from "tilewright/bench";
 import * as files from "tilewright/files";
 import * as graph from "tilewright/graph";
+import * as tuning from "tilewright/tune";
+import * as library from "tilewright";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
@@ -58,7 +60,43 @@ export const fileCalls: readonly BadCall[] = [
       await (bench.bench as unknown as Untyped)(open, entries, settings);
     },
   },
+  from(
+    tuning,
+    "powerOfTwo",
+    parameter(() => 1000, "zero"),
+  ),
+  from(
+    tuning,
+    "tunable",
+    parameter(() => scaledSpec),
+  ),
+  {
+    name: "tune",
+    parameters: [
+      parameter(() => "device"),
+      parameter(() => tuning.tunable(scaledSpec)),
+      parameter(() => ({ cases: [{}] })),
+    ],
+    call: async (device, operation, settings) => {
+      const open = device === "device" ? await deviceNamed("simulator") : device;
+      await (tuning.tune as unknown as Untyped)(open, operation, settings);
+    },
+  },
 ];
+
+const scaledSpec = {
+  name: "scaled",
+  choices: { factor: [2, 3] },
+  make: ({ factor }: { readonly factor: number }) =>
+    library.kernel(
+      {
+        name: "scaled",
+        inputs: { x: library.array(library.f32, [4]) },
+        outputs: { out: library.array(library.f32, [4]) },
+      },
+      ({ x, out }) => out.store(x.load().mul(factor)),
+    ),
+};
 
 const entry = { nothing: () => () => undefined };
 
