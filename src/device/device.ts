@@ -59,8 +59,8 @@ import {
 import type { MemoryUse } from "./memory-account.ts";
 import { NoteTeller } from "./note-teller.ts";
 import { Stream } from "./stream.ts";
-import type { DeviceTuning } from "./tuning/advice.ts";
-import type { TuningTable } from "./tuning/table.ts";
+import { deviceTuning } from "./tuning/advice.ts";
+import type { DeviceTuning, TuningOptions } from "./tuning/advice.ts";
 import type { StreamOwner } from "./stream.ts";
 import type { DeviceArguments, HostResults, Launchable, RunArguments } from "./types.ts";
 import {
@@ -84,7 +84,7 @@ const noOptions: LaunchOptions = Object.freeze({});
 /** What is said where memory runs out. */
 const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
 
-export interface DeviceOptions {
+export interface DeviceOptions extends TuningOptions {
   /** Of every launch that has none of its own, on devices that stop kernels. */
   readonly limits?: RunLimits;
   /** Hears of arrays that were never disposed of; by default they are written to the console. */
@@ -93,10 +93,6 @@ export interface DeviceOptions {
   readonly onCompile?: (record: CompilationRecord) => void;
   /** Hears what makes a kernel slow, once; by default it is written to the console where kernels are assembled. */
   readonly onNotes?: (kernel: string, notes: readonly PerformanceNote[]) => void;
-  /** What was measured of operations' choices. */
-  readonly measurements?: TuningTable;
-  /** Refuse operations that were never tuned for their sizes on this GPU; false unless given. */
-  readonly requireTuned?: boolean;
 }
 
 export class Device {
@@ -120,9 +116,7 @@ export class Device {
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
     this.#limits = options.limits;
-    const { name: gpu, driver } = backend.board ?? { name: backend.name, driver: "" };
-    const { measurements: table, requireTuned: required = false } = options;
-    this.tuning = { gpu, driver, table, required };
+    this.tuning = deviceTuning(backend, options);
     this.#arrays = new ArrayRegistry({
       release: (allocation) => {
         backend.release(allocation);

@@ -4,6 +4,7 @@
  */
 import type { Target } from "../../targets/target.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { Backend } from "../backend.ts";
 import type { Choice, MeasuredLine, Sizes } from "./line.ts";
 import { recordText } from "./line.ts";
 import type { TuningTable } from "./table.ts";
@@ -31,6 +32,21 @@ export interface DeviceTuning {
   readonly table: TuningTable | undefined;
   /** Whether to refuse what was never measured. */
   readonly required: boolean;
+}
+
+/** What a device is told of tuning. */
+export interface TuningOptions {
+  /** What was measured of operations' choices. */
+  readonly measurements?: TuningTable;
+  /** Refuse operations that were never tuned for their sizes on this GPU; false unless given. */
+  readonly requireTuned?: boolean;
+}
+
+export function deviceTuning(
+  { name, board }: Pick<Backend, "name" | "board">,
+  { measurements: table, requireTuned: required = false }: TuningOptions,
+): DeviceTuning {
+  return { gpu: board?.name ?? name, driver: board?.driver ?? "", table, required };
 }
 
 export interface TunedChoice {
