@@ -266,7 +266,6 @@ describe("on the simulator", () => {
 
 describe("on the emulator", () => {
   const chosen = [
-    "tails of every size",
     "both by columns",
     "split along k",
     "odd sizes",

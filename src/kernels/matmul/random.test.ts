@@ -217,7 +217,6 @@ test(
 );
 
 test.skipIf(!hasPtxas).each([
-  ["bf16 by tiles", { a: bf16, b: bf16 }, [4096, 4096, 4096]],
   ["bf16, split", { a: bf16, b: bf16 }, [1664, 2816, 16384]],
   ["bf16, turned", { a: bf16, b: bf16 }, [16, 8192, 28672]],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
