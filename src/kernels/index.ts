@@ -4,6 +4,30 @@ export type { CastSpec, CopySpec, FillOperation, FillSpec } from "./elementwise/
 export { map } from "./elementwise/map.ts";
 export type { MapInputs, MapOperation, MapOptions, MapResults } from "./elementwise/map.ts";
 export type { MapConfiguration } from "./elementwise/map-kernel.ts";
+export { activations } from "./elementwise/activations.ts";
+export { gated, rotary } from "./elementwise/halves.ts";
+export type {
+  GatedOperation,
+  GatedSpec,
+  RotaryOperation,
+  RotarySpec,
+} from "./elementwise/halves.ts";
+export { gather, scatter } from "./movement/gather.ts";
+export type {
+  GatherOperation,
+  GatherSpec,
+  RowMoves,
+  ScatterOperation,
+  ScatterSpec,
+} from "./movement/gather.ts";
+export { concatenate, pad, permute, slice } from "./movement/parts.ts";
+export type {
+  ConcatenateOperation,
+  ConcatenateSpec,
+  PadSpec,
+  PermuteSpec,
+  SliceSpec,
+} from "./movement/parts.ts";
 export { argReduce } from "./reduce/arg-reduce.ts";
 export type { ArgReduceOperation, ArgReduceSpec } from "./reduce/arg-reduce.ts";
 export type { Combination } from "./reduce/combinations.ts";
@@ -14,6 +38,14 @@ export { crossEntropy } from "./rows/cross-entropy.ts";
 export type { CrossEntropyOperation, CrossEntropySpec } from "./rows/cross-entropy.ts";
 export { layerNorm, rmsNorm } from "./rows/norm.ts";
 export type { LayerNormSpec, NormOperation, NormSpec } from "./rows/norm.ts";
+export { layerNormBackward, rmsNormBackward } from "./rows/norm-backward.ts";
+export type {
+  LayerNormBackwardSpec,
+  NormBackwardOperation,
+  NormBackwardSpec,
+} from "./rows/norm-backward.ts";
+export { quantize } from "./rows/quantize.ts";
+export type { QuantizedFormat, QuantizeOperation, QuantizeSpec } from "./rows/quantize.ts";
 export type { RowConfiguration } from "./rows/row-kernel.ts";
 export { logSoftmax, softmax } from "./rows/softmax.ts";
 export type { SoftmaxOperation, SoftmaxSpec } from "./rows/softmax.ts";

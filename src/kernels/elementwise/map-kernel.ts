@@ -14,11 +14,14 @@ import { lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedAxis, StridedForm } from "../support/strided.ts";
 
-/** An array of the operation, by its name there. */
+/** An array as the function knows it, and the parameter of the kernel that it is, or is a part of. */
 export interface MappedArray {
   readonly name: string;
+  readonly parameter: string;
   readonly dtype: DType;
   readonly isOutput: boolean;
+  /** Of a result of which only some elements are made here. */
+  readonly isPart?: boolean;
 }
 
 /** How windows lie; the part of a launch that a kernel is made for. */
@@ -92,10 +95,12 @@ export function mapKernel(
   const sizes = form.axes.map((_, axis) =>
     axis === last ? window.columns : axis === window.rowAxis ? window.rows : 1,
   );
-  const named = (isOutput: boolean) =>
+  const named = (role: "input" | "output" | "inout") =>
     Object.fromEntries(
       arrays.flatMap((each, position) =>
-        each.isOutput === isOutput ? [[each.name, form.spec(position, each.dtype)]] : [],
+        roleOf(each) === role && declaring(arrays, each.parameter) === position
+          ? [[each.parameter, form.spec(position, each.dtype)]]
+          : [],
       ),
     );
   const grid = form.extents.map((extent, axis) => [`block${axis}`, cdiv(extent, sizes[axis] ?? 1)]);
@@ -103,15 +108,16 @@ export function mapKernel(
     {
       name,
       grid: Object.fromEntries(grid) as { readonly [axis: string]: Size },
-      inputs: { ...named(false), ...scalars },
-      outputs: named(true),
+      inputs: { ...named("input"), ...scalars },
+      outputs: named("output"),
+      inouts: named("inout"),
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
       const starts = sizes.map((size, axis) =>
         (argument[`block${axis}`] as Scalar<"i32">).mul(size),
       );
-      const windowOf = ({ name: own }: MappedArray, position: number): Ref =>
+      const windowOf = ({ parameter: own }: MappedArray, position: number): Ref =>
         form.window(argument[own] as Ref, position, starts, sizes);
       const shapeOf = (position: number): readonly number[] =>
         form.tileShape(position, sizes, [window.rowAxis, last]);
@@ -128,4 +134,15 @@ export function mapKernel(
       }
     },
   ) as unknown as KernelDefinition;
+}
+
+/** The first array that is, or is a part of, a parameter: it declares the parameter. */
+function declaring(arrays: readonly MappedArray[], parameter: string): number {
+  return arrays.findIndex((each) => each.parameter === parameter);
+}
+
+/** An output is written whole; what is written in parts is updated. */
+function roleOf({ isOutput, isPart = false }: MappedArray): "input" | "output" | "inout" {
+  if (!isOutput) return "input";
+  return isPart ? "inout" : "output";
 }

@@ -22,10 +22,8 @@ import type { Target } from "../../targets/target.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { broadcastStrides, laidOut } from "../support/sizes.ts";
-import { collapsedAxes } from "../support/collapse.ts";
-import { StridedForm, formText } from "../support/strided.ts";
-import { chooseWindow, mapKernel } from "./map-kernel.ts";
 import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
+import { planPlaced } from "./placed-map.ts";
 import { tracedResults } from "./traced-results.ts";
 
 /** Arrays that are broadcast against each other, and single numbers. A format alone is an array of n elements. */
@@ -116,14 +114,15 @@ export function mapping(
     made[own] = given[own] ?? array(dtype, shape);
     requireWhole(name, own, made[own], shape, location);
   }
+  const named = (own: string) => ({ name: own, parameter: own });
   const arrays = [
     ...Object.entries(made).map(([own, { dtype }]) => ({
-      name: own,
+      ...named(own),
       dtype,
       isOutput: true,
     })),
     ...Object.entries(specs).map(([own, { dtype }]) => ({
-      name: own,
+      ...named(own),
       dtype,
       isOutput: false,
     })),
@@ -228,25 +227,11 @@ function planOf(
   target: Target,
 ): Planned<MapConfiguration> {
   const { shape: extents } = laidOut({ shape, strides: undefined }, dimensions);
-  const strides = arrays.map(({ name: own }) => broadcastStrides(specs[own], extents, dimensions));
-  const axes = collapsedAxes(extents, strides);
-  const configuration = chooseWindow(arrays, axes, target.processors);
-  if (extents.includes(0)) return { configuration, source: "heuristic", launches: [] };
-  const launches = () => {
-    const form = new StridedForm(axes);
-    const text = JSON.stringify(configuration) + formText(axes);
-    const known = kernels.get(text);
-    const made = known ?? mapKernel(name, arrays, scalars, form, configuration, body);
-    kernels.set(text, made);
-    const flat = arrays.map((each) => [each.name, { argument: each.name, flat: true }] as const);
-    const single = Object.keys(scalars).map((own) => [own, { argument: own }] as const);
-    return [
-      {
-        kernel: made,
-        arguments: Object.fromEntries([...flat, ...single]),
-        dimensions: form.dimensions(),
-      },
-    ];
-  };
-  return { configuration, source: "heuristic", launches };
+  const placed = arrays.map((each) => ({
+    ...each,
+    argument: each.name,
+    strides: broadcastStrides(specs[each.name], extents, dimensions),
+    offset: 0,
+  }));
+  return planPlaced({ name, arrays: placed, scalars, extents, body }, kernels, target);
 }

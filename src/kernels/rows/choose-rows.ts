@@ -4,7 +4,7 @@
  *
  *   bf16 softmax, rows of     256     8 rows a block
  *                           8,192     a row a block
- *                          65,536     a row a cluster of 4
+ *                          65,536     a row a cluster of 8
  *                         300,000     a row a cluster of 8, in pieces of 4,096
  */
 import type { Target } from "../../targets/target.ts";
@@ -13,8 +13,12 @@ import type { StridedAxis } from "../support/strided.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 
-/** Elements that a lane holds of all arrays per element together, and of each where rows are short or looped. */
+/**
+ * Elements that a lane holds of all arrays per element together; of blocks of a cluster, which wait for each other, so that
+ * more of them have to fit on a processor; and of each array where rows are short or looped.
+ */
 const heldElements = 128;
+const sharedElements = 64;
 const shortElements = 32;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
@@ -31,29 +35,28 @@ export function chooseRows(
   const elements = op.arrays.filter(({ per }) => per === "element");
   const bits = elements.map(({ dtype }) => dtype.bits);
   const wide = op.compute.bits / 32;
-  const held = Math.max(8, powerOfTwoFrom(heldElements / Math.max(1, inputs.length) / wide));
+  const heldOf = (all: number): number =>
+    Math.max(8, powerOfTwoFrom(all / Math.max(1, inputs.length) / wide));
+  const held = heldOf(heldElements);
   const short = Math.max(4, Math.min(held, shortElements / wide));
   const crossing = crossingAxis(op, axes);
   if (crossing) return crossingForm(columns, leads.at(-1)?.extent ?? 1, short);
   const unit = lanes * Math.max(1, (8 * widestAccess) / Math.min(...bits));
   if (columns <= unit) return shortForm(columns, leads.at(-1)?.extent ?? 1, count, short, target);
   const most = target.features.includes("cluster") ? target.clusterSize : 1;
+  const fits = (blocks: number): boolean =>
+    columns <= blocks * lanes * (blocks === 1 ? held : heldOf(sharedElements));
   let blocks = 1;
   // Long rows need several blocks to be held; few rows need them to keep all processors busy.
   while (
     blocks < most &&
-    (columns > blocks * held * lanes ||
-      (count * blocks * 2 <= target.processors && columns > blocks * 2 * unit))
+    (!fits(blocks) || (count * blocks * 2 <= target.processors && columns > blocks * 2 * unit))
   )
     blocks *= 2;
-  const share = Math.ceil(columns / blocks);
-  if (share <= held * lanes)
-    return {
-      rows: 1,
-      columns: Math.ceil(share / unit) * unit,
-      blocks,
-      pieces: 1,
-    };
+  if (fits(blocks)) {
+    const share = Math.ceil(columns / blocks);
+    return { rows: 1, columns: Math.ceil(share / unit) * unit, blocks, pieces: 1 };
+  }
   const piece = Math.max(unit, short * lanes);
   return {
     rows: 1,

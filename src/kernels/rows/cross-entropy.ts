@@ -14,7 +14,7 @@ import { captureLocation } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
-import { computeFormat, computed, exponential, statistic } from "./numbers.ts";
+import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";

@@ -15,7 +15,7 @@ import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
-import { computeFormat, computed, statistic } from "./numbers.ts";
+import { computeFormat, computed, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";

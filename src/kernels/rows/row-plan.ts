@@ -16,17 +16,19 @@ import type { RowOp } from "./row-op.ts";
 export interface RowProblem {
   readonly op: RowOp;
   readonly specs: { readonly [name: string]: ArraySpec };
+  /** The same arrays as users know them, where that is under another shape. */
+  readonly declared?: { readonly [name: string]: ArraySpec };
   /** An array with an element for every element. */
   readonly of: ArraySpec;
   readonly axis: number;
 }
 
 export function rowOperation(problem: RowProblem): Operation {
-  const { op, specs } = problem;
+  const { op, specs, declared = specs } = problem;
   const named = (role: "input" | "output") =>
     Object.fromEntries(
       op.arrays.flatMap(({ name, role: own }) => {
-        const spec = specs[name];
+        const spec = declared[name];
         return own === role && spec !== undefined ? [[name, spec]] : [];
       }),
     );

@@ -13,7 +13,7 @@ import type { Location } from "../../support/location.ts";
 import { requireKnownOptions } from "../../support/options.ts";
 import { givenArray, givenAxis, requireFloat, requireShape } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
-import { computeFormat, computed, exponential, statistic } from "./numbers.ts";
+import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";

@@ -17,7 +17,7 @@ import type { GivenArray } from "../support/given.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp, Statistics } from "./row-op.ts";
 import { rowOperation } from "./row-plan.ts";
-import { computeFormat, computed, exponential, statistic } from "./numbers.ts";
+import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 
 export interface SoftmaxSpec<X extends FloatName, Out extends FloatName> {
   /** A format is an array of [m, n]. */

@@ -52,6 +52,23 @@ export function givenArray(
   );
 }
 
+/** The array that was given; a format alone has no shape. */
+export function requiredArray(
+  name: string,
+  of: string,
+  given: unknown,
+  location: Location,
+): ArraySpec {
+  if (isArray(given)) return given;
+  throw refused(
+    "TW9002",
+    `${name} of ${of} is no array`,
+    "array(dtype, shape)",
+    optionText(given),
+    location,
+  );
+}
+
 /** Refuses an array of another shape. */
 export function requireShape(
   name: string,

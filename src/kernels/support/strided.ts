@@ -8,7 +8,7 @@
 import type { DType } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, dim, slice } from "../../lang/index.ts";
-import type { ArraySpec, Index, Ref, Tile } from "../../lang/index.ts";
+import type { ArraySpec, Index, Ref, LaunchSize, Tile } from "../../lang/index.ts";
 import { alignment } from "./sizes.ts";
 
 /** An axis, and how far apart elements of each array are along it; 0 where it repeats. */
@@ -18,24 +18,47 @@ export interface StridedAxis {
 }
 
 const extentName = (axis: number): string => `extent${axis}`;
+const placesName = (array: number): string => `places${array}`;
 const strideName = (array: number, axis: number): string => `stride${array}_${axis}`;
 
 /** What of the axes a kernel depends on; equal texts have equal kernels. */
-export function formText(axes: readonly StridedAxis[]): string {
+export function formText(
+  axes: readonly StridedAxis[],
+  placements: readonly Placement[] = [],
+): string {
   const forms = axes.map(({ extent, strides }) => [
     alignment(extent),
     strides.map((stride) => (stride <= 1 ? stride : -alignment(stride))),
   ]);
-  return JSON.stringify(forms);
+  const parts = placements.map(({ offset, most }) => [offset === 0, most > 0 && alignment(most)]);
+  return JSON.stringify([forms, parts]);
 }
 
-/** The axes as a kernel sees them; those in `exact` are part of the kernel. */
+/** Where an array begins within the one that it is a part of, in elements; parts of one array share `most`. */
+export interface Placement {
+  readonly offset: number;
+  /** The greatest offset of a part of the same array; a part begins at 0 or there. */
+  readonly most: number;
+  /** The part that declares the array. */
+  readonly of: number;
+}
+
+/**
+ * The axes as a kernel sees them; those in `exact` are part of the kernel. An array that begins further on has an axis in
+ * front whose elements lie as far apart as the offset's alignment allows, and is the last of that axis.
+ */
 export class StridedForm {
   readonly axes: readonly StridedAxis[];
   readonly extents: readonly Size[];
+  readonly #placements: readonly Placement[];
 
-  constructor(axes: readonly StridedAxis[], exact: readonly number[] = []) {
+  constructor(
+    axes: readonly StridedAxis[],
+    exact: readonly number[] = [],
+    placements: readonly Placement[] = [],
+  ) {
     this.axes = axes;
+    this.#placements = placements;
     this.extents = axes.map(({ extent }, axis) =>
       exact.includes(axis) ? extent : dim(extentName(axis), { multipleOf: alignment(extent) }),
     );
@@ -48,12 +71,26 @@ export class StridedForm {
 
   spec(position: number, dtype: DType): ArraySpec {
     const own = this.ownAxes(position);
-    if (own.length === 0) return array(dtype, [1]);
-    return array(
-      dtype,
-      own.map((axis) => this.extents[axis] ?? 1),
-      { strides: own.map((axis) => this.#stride(position, axis)) },
-    );
+    const most = this.#most(position);
+    if (own.length === 0 && most === 0) return array(dtype, [1]);
+    const extents = own.map((axis) => this.extents[axis] ?? 1);
+    const strides = own.map((axis) => this.#stride(position, axis));
+    if (most === 0) return array(dtype, extents, { strides });
+    return array(dtype, [this.#places(position), ...extents], {
+      strides: [alignment(most), ...strides],
+    });
+  }
+
+  #declares(position: number): boolean {
+    return (this.#placements[position]?.of ?? position) === position;
+  }
+
+  #most(position: number): number {
+    return this.#placements[position]?.most ?? 0;
+  }
+
+  #places(position: number): LaunchSize {
+    return dim(placesName(this.#placements[position]?.of ?? position));
   }
 
   #stride(position: number, axis: number): Size {
@@ -66,8 +103,12 @@ export class StridedForm {
   /** The window of an array from `starts` on, of `sizes` elements along the axes that it has. */
   window(ref: Ref, position: number, starts: readonly Index[], sizes: readonly number[]): Ref {
     const own = this.ownAxes(position);
-    if (own.length === 0) return ref;
-    return ref.at(...own.map((axis) => slice(starts[axis] ?? 0, sizes[axis] ?? 1)));
+    const window = own.map((axis) => slice(starts[axis] ?? 0, sizes[axis] ?? 1));
+    if (this.#most(position) > 0) {
+      const isFirst = this.#placements[position]?.offset === 0;
+      return ref.at(isFirst ? 0 : this.#places(position).sub(1), ...window);
+    }
+    return own.length === 0 ? ref : ref.at(...window);
   }
 
   /** What is loaded from such a window, in the shape of a tile with the last axes of the kernel. */
@@ -86,8 +127,11 @@ export class StridedForm {
     for (const [axis, { extent, strides }] of this.axes.entries()) {
       if (typeof this.extents[axis] !== "number") values[extentName(axis)] = extent;
       for (const [position, stride] of strides.entries())
-        if (stride > 1) values[strideName(position, axis)] = stride;
+        if (stride > 1 && this.#declares(position)) values[strideName(position, axis)] = stride;
     }
+    for (const [position, { most }] of this.#placements.entries())
+      if (most > 0 && this.#declares(position))
+        values[placesName(position)] = most / alignment(most) + 1;
     return values;
   }
 }

@@ -1,22 +1,24 @@
-/** The arithmetic of operations on rows: in f32, of f64 in f64, as exactly as the results can show. */
+/** The arithmetic of the library: in f32, of f64 in f64, as exactly as the results can show. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Tile } from "../../lang/index.ts";
-import type { Statistics } from "./row-op.ts";
 
-/** The format that rows of `dtype` are computed in. Values of it are typed as f32, which has the same functions. */
+/** The format that numbers of `dtype` are computed in. Values of it are typed as f32, which has the same functions. */
 export function computeFormat(dtype: DType): DType<"f32"> {
   return (dtype === dtypes.f64 ? dtypes.f64 : dtypes.f32) as DType<"f32">;
 }
 
 /** A tile in the format that is computed in. */
 export function computed(tile: Tile | undefined, compute: DType<"f32">): Tile<"f32"> {
-  if (tile === undefined) throw new Error("an operation on rows names a tile that it has not");
+  if (tile === undefined) throw new Error("an operation names a tile that it has not");
   return tile.dtype === compute ? (tile as Tile<"f32">) : tile.cast(compute);
 }
 
 /** A statistic by its name. */
-export function statistic(statistics: Statistics, name: string): Tile<"f32"> {
+export function statistic(
+  statistics: { readonly [name: string]: Tile },
+  name: string,
+): Tile<"f32"> {
   const found = statistics[name];
   if (found === undefined) throw new Error(`there is no statistic ${name}`);
   return found as Tile<"f32">;

@@ -1,0 +1,81 @@
+/** Gated layers and rotary embeddings against float64. */
+import { describe, expect, test } from "vitest";
+import { codeOf, expectClose, randomNumbers } from "../../../test/support/library-checks.ts";
+import { bf16, f32, i32 } from "../../formats/dtype.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { gated, rotary } from "./halves.ts";
+
+const [s, h, d, n] = [dim("s"), dim("h"), dim("d", { multipleOf: 2 }), dim("n")];
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test("the first half, activated, times the second", async () => {
+    const device = await open(kind);
+    for (const [rows, half] of [
+      [5, 7],
+      [3, 160],
+    ] as const) {
+      const x = randomNumbers(bf16, [rows, 2 * half], 1, 3);
+      const { out } = await device.run(gated({ x: bf16, activation: "silu" }), { x: x.array });
+      const expected = Array.from({ length: rows * half }, (_, index) => {
+        const [row, column] = [Math.floor(index / half), index % half];
+        const gate = x.values[row * 2 * half + column] ?? NaN;
+        return (gate / (1 + Math.exp(-gate))) * (x.values[row * 2 * half + half + column] ?? NaN);
+      });
+      expectClose(out, expected, { relative: 2 });
+      const { out: kept } = await device.run(
+        gated({ x: bf16, activation: (gate) => gate.mul(0).add(1) }),
+        {
+          x: x.array,
+        },
+      );
+      expect(toNumbers(kept)[0]).toBe(x.values[half]);
+    }
+    device.dispose();
+  });
+
+  test("pairs are turned by the angle of their position", async () => {
+    const device = await open(kind);
+    const [positions, heads, width] = [5, 3, 12];
+    const x = randomNumbers(f32, [2, positions, heads, width], 1, 2);
+    const angles = randomNumbers(f32, [positions, width / 2], 2, 3);
+    const table = (of: (angle: number) => number, seed: number) => {
+      const made = randomNumbers(f32, [positions, width / 2], seed, 1);
+      made.values.forEach((_, index) => {
+        made.array.data[index] = of(angles.values[index] ?? NaN);
+      });
+      return { array: made.array, values: toNumbers(made.array) };
+    };
+    const [cos, sin] = [table(Math.cos, 3), table(Math.sin, 4)];
+    const op = rotary({ x: array(f32, [dim("b"), s, h, d]), cos: f32, sin: f32 });
+    const { out } = await device.run(op, { x: x.array, cos: cos.array, sin: sin.array });
+    const expected = x.values.map((_, index) => {
+      const column = index % width;
+      const pair = column % (width / 2);
+      const position = Math.floor(index / (width * heads)) % positions;
+      const first = x.values[index - column + pair] ?? NaN;
+      const second = x.values[index - column + pair + width / 2] ?? NaN;
+      const [c, z] = [cos, sin].map(({ values }) => values[position * (width / 2) + pair] ?? NaN);
+      return column < width / 2
+        ? first * (c ?? NaN) - second * (z ?? NaN)
+        : second * (c ?? NaN) + first * (z ?? NaN);
+    });
+    expectClose(out, expected, { relative: 4, absolute: 1e-6 });
+    device.dispose();
+  });
+});
+
+test("mistakes are told", () => {
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9001", () => gated({ x: i32 as never, activation: "silu" })],
+    ["TW9002", () => gated({ x: array(f32, [n]), activation: "silu" })],
+    ["TW9004", () => gated({ x: f32, activation: "swish" as never })],
+    ["TW9005", () => gated({ x: f32, activation: (gate) => gate.cumsum(0) })],
+    ["TW9002", () => rotary({ x: array(f32, [s, h, n]), cos: f32, sin: f32 })],
+    ["TW9002", () => rotary({ x: array(f32, [s, h, d]), cos: array(f32, [h, n]), sin: f32 })],
+    ["TW9002", () => rotary({ x: array(f32, [d]), cos: f32, sin: f32 })],
+    ["TW1033", () => rotary({ x: array(f32, [s, h, d]), angles: f32 } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});

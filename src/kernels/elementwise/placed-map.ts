@@ -1,0 +1,69 @@
+/**
+ * An elementwise launch over arrays that lie anywhere: each has strides along the axes that are gone through, and begins
+ * at some element of its argument. Copies of parts, and functions of the two halves of rows, are such launches:
+ *
+ *   gated    x f32[m, 2n]     gate: strides [2n, 1], from 0      up: strides [2n, 1], from n      out: strides [n, 1]
+ *   slice    x f32[m, n]      x: strides [n, 2], from n + 3      out: by rows
+ */
+import type { Planned, PlannedLaunch } from "../../device/operation.ts";
+import type { KernelDefinition, ScalarSpec } from "../../lang/index.ts";
+import type { Target } from "../../targets/target.ts";
+import { collapsedAxes } from "../support/collapse.ts";
+import { StridedForm, formText } from "../support/strided.ts";
+import { chooseWindow, mapKernel } from "./map-kernel.ts";
+import type { MapBody, MapConfiguration, MappedArray } from "./map-kernel.ts";
+
+export interface PlacedArray extends MappedArray {
+  /** The argument of the operation that the parameter is given. */
+  readonly argument: string;
+  /** Along every axis that is gone through; 0 where the array repeats. */
+  readonly strides: readonly number[];
+  /** The element of the argument where it begins. */
+  readonly offset: number;
+}
+
+export interface PlacedMap {
+  readonly name: string;
+  /** The first of them, a result, decides in which order elements are gone through. */
+  readonly arrays: readonly PlacedArray[];
+  readonly scalars: { readonly [name: string]: ScalarSpec };
+  readonly extents: readonly number[];
+  readonly body: MapBody;
+}
+
+/** The launch, or none where there are no elements. */
+export function planPlaced(
+  { name, arrays, scalars, extents, body }: PlacedMap,
+  kernels: Map<string, KernelDefinition>,
+  target: Target,
+): Planned<MapConfiguration> {
+  const axes = collapsedAxes(
+    extents,
+    arrays.map(({ strides }) => strides),
+  );
+  const configuration = chooseWindow(arrays, axes, target.processors);
+  if (extents.includes(0)) return { configuration, source: "heuristic", launches: [] };
+  const placements = arrays.map(({ parameter, offset }) => ({
+    offset,
+    most: Math.max(...arrays.map((each) => (each.parameter === parameter ? each.offset : 0))),
+    of: arrays.findIndex((each) => each.parameter === parameter),
+  }));
+  const launches = (): readonly PlannedLaunch[] => {
+    const form = new StridedForm(axes, [], placements);
+    const text = name + JSON.stringify(configuration) + formText(axes, placements);
+    const kernel = kernels.get(text) ?? mapKernel(name, arrays, scalars, form, configuration, body);
+    kernels.set(text, kernel);
+    const flat = arrays.map(
+      ({ parameter, argument }) => [parameter, { argument, flat: true as const }] as const,
+    );
+    const single = Object.keys(scalars).map((own) => [own, { argument: own }] as const);
+    return [
+      {
+        kernel,
+        arguments: Object.fromEntries([...flat, ...single]),
+        dimensions: form.dimensions(),
+      },
+    ];
+  };
+  return { configuration, source: "heuristic", launches };
+}

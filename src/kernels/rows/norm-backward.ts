@@ -1,0 +1,271 @@
+/**
+ * Gradients of the norms, from what the forward operation was given and the statistics that it gave:
+ *
+ *   g = dOut · scale, h = (x − mean) · inverseDeviation         of RMS norm without the mean
+ *   dx = inverseDeviation · (g − mean of g − h · mean of (g · h))
+ *   dScale = Σ over rows of dOut · h,   dBias = Σ over rows of dOut
+ *
+ * The first launch gives dx, row by row; others sum over rows, in a fixed order.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, FloatName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { requireKnownOptions } from "../../support/options.ts";
+import { planOver } from "../reduce/reduction-axes.ts";
+import type { Reducer } from "../reduce/reducer.ts";
+import { givenArray, requireFloat, requireShape } from "../support/given.ts";
+import type { FormatOf, GivenArray } from "../support/given.ts";
+import { computeFormat, computed, statistic } from "../support/numbers.ts";
+import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
+import { planRows } from "./row-plan.ts";
+
+export interface NormBackwardSpec {
+  /** What was normalised: x, or its sum with the residual. A format is an array of [m, n]. */
+  readonly x: GivenArray<FloatName>;
+  /** The gradient to the result; of x's format unless told. */
+  readonly dOut?: GivenArray<FloatName>;
+  /** The scale that results were multiplied by; its gradient is a result where it is given. */
+  readonly scale?: GivenArray<FloatName>;
+}
+
+export interface LayerNormBackwardSpec extends NormBackwardSpec {
+  /** Whether the gradient to the bias is a result. */
+  readonly bias?: boolean;
+}
+
+type ScaleOf<S> = S extends { readonly scale: infer G extends GivenArray }
+  ? { readonly scale: ArraySpec<FormatOf<G>> }
+  : Empty;
+type ScaleGradient<S> = S extends { readonly scale: GivenArray }
+  ? { readonly dScale: ArraySpec<"f32" | "f64"> }
+  : Empty;
+type BiasGradient<S> = S extends { readonly bias: true }
+  ? { readonly dBias: ArraySpec<"f32" | "f64"> }
+  : Empty;
+type GradientFormat<S> = S extends { readonly dOut: infer G extends GivenArray }
+  ? FormatOf<G>
+  : S extends { readonly x: infer G }
+    ? FormatOf<G>
+    : never;
+
+export type NormBackwardOperation<S extends NormBackwardSpec, Rows extends string> = Operation<
+  {
+    readonly x: ArraySpec<FormatOf<S["x"]>>;
+    readonly dOut: ArraySpec<GradientFormat<S>>;
+  } & ScaleOf<S> & { readonly [R in Rows]: ArraySpec<"f32" | "f64"> },
+  { readonly dx: ArraySpec<FormatOf<S["x"]>> } & ScaleGradient<S> & BiasGradient<S>,
+  Empty
+>;
+
+/** The gradients of `layerNorm`; inputs `x`, `dOut`, `scale`, and `mean` and `inverseDeviation` of the forward operation. */
+export function layerNormBackward<const S extends LayerNormBackwardSpec>(
+  spec: S,
+): NormBackwardOperation<S, "mean" | "inverseDeviation"> {
+  const location = captureLocation();
+  const names = ["x", "dOut", "scale", "bias"];
+  requireKnownOptions("layerNormBackward", spec, names, "TW1033", location);
+  return backward("layerNormBackward", spec, true, location) as never;
+}
+
+/** The gradients of `rmsNorm`; inputs `x`, `dOut`, `scale`, and `inverseDeviation` of the forward operation. */
+export function rmsNormBackward<const S extends NormBackwardSpec>(
+  spec: S,
+): NormBackwardOperation<S, "inverseDeviation"> {
+  const location = captureLocation();
+  requireKnownOptions("rmsNormBackward", spec, ["x", "dOut", "scale"], "TW1033", location);
+  return backward("rmsNormBackward", spec, false, location) as never;
+}
+
+interface Gradients {
+  readonly x: ArraySpec;
+  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly outputs: { readonly [name: string]: ArraySpec };
+  readonly compute: DType<"f32">;
+}
+
+function backward(
+  name: string,
+  spec: LayerNormBackwardSpec,
+  withMean: boolean,
+  location: Location,
+): Operation {
+  const x = givenArray("x", name, spec.x, [dim("m"), dim("n")], location);
+  const dOut = givenArray("dOut", name, spec.dOut ?? x.dtype, x.shape, location);
+  const columns = x.shape.slice(-1);
+  const scale = spec.scale && givenArray("scale", name, spec.scale, columns, location);
+  for (const [own, each] of Object.entries({ x, dOut, ...(scale && { scale }) }))
+    requireFloat(own, name, each, location);
+  requireShape("dOut", name, dOut, x.shape, location);
+  if (scale !== undefined) requireShape("scale", name, scale, columns, location);
+  const compute = computeFormat(x.dtype);
+  const rows = array(compute, x.shape.slice(0, -1));
+  const inputs = {
+    x,
+    dOut,
+    ...(scale && { scale }),
+    ...(withMean && { mean: rows }),
+    inverseDeviation: rows,
+  };
+  const outputs = {
+    dx: array(x.dtype, x.shape),
+    ...(scale && { dScale: array(compute, columns) }),
+    ...(spec.bias === true && { dBias: array(compute, columns) }),
+  };
+  return gradientOperation({ x, inputs, outputs, compute });
+}
+
+const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {
+  x: { role: "input", per: "element" },
+  dOut: { role: "input", per: "element" },
+  scale: { role: "input", per: "column" },
+  mean: { role: "input", per: "row" },
+  inverseDeviation: { role: "input", per: "row" },
+  dx: { role: "output", per: "element" },
+};
+
+function gradientOperation({ x, inputs, outputs, compute }: Gradients): Operation {
+  const name = "mean" in inputs ? "layer_norm_backward" : "rms_norm_backward";
+  const { dx, ...sums } = outputs;
+  if (dx === undefined) throw new Error("there is a gradient to x");
+  const specs: { readonly [name: string]: ArraySpec } = { ...inputs, dx };
+  const op = gradientOp(name, specs, compute);
+  const problem = { op, specs, of: x, axis: x.shape.length - 1 };
+  const kernels = new Map<string, KernelDefinition>();
+  const summing = columnSums(`${name}_sums`, inputs, sums, x, compute);
+  return operation({
+    name,
+    inputs: { ...inputs },
+    outputs: { ...outputs },
+    plan: (dimensions, target) => {
+      const rows = planRows(problem, kernels, dimensions, target);
+      const columns = summing?.(dimensions, target, kernels);
+      const all = [rows, ...(columns === undefined ? [] : [columns])];
+      return {
+        configuration: { rows: rows.configuration, columns: columns?.configuration },
+        source: "heuristic",
+        scratch: columns?.scratch,
+        launches: () =>
+          all.flatMap(({ launches }) => (typeof launches === "function" ? launches() : launches)),
+      };
+    },
+  }) as unknown as Operation;
+}
+
+/** x less its mean, over its deviation. */
+function normalized(tiles: RowTiles, compute: DType<"f32">): Tile<"f32"> {
+  const x = computed(tiles["x"], compute);
+  const off = tiles["mean"] === undefined ? x : x.sub(computed(tiles["mean"], compute));
+  return off.mul(computed(tiles["inverseDeviation"], compute));
+}
+
+function gradientOp(
+  name: string,
+  specs: { readonly [name: string]: ArraySpec },
+  compute: DType<"f32">,
+): RowOp {
+  const arrays = Object.entries(specs).map(([own, { dtype }]): RowArray => {
+    const role = roles[own];
+    if (role === undefined) throw new Error(`the gradient of a norm has no ${own}`);
+    return { name: own, dtype, ...role };
+  });
+  const scaled = (tiles: RowTiles): Tile<"f32"> => {
+    const dOut = computed(tiles["dOut"], compute);
+    return tiles["scale"] === undefined ? dOut : dOut.mul(computed(tiles["scale"], compute));
+  };
+  const hasMean = "mean" in specs;
+  const names = hasMean ? ["first", "second"] : ["second"];
+  return {
+    name,
+    arrays,
+    compute,
+    statistics: names,
+    // dOut is 0 beyond the end of rows, which adds nothing.
+    measure: (tiles) => {
+      const g = scaled(tiles);
+      const second = g.mul(normalized(tiles, compute)).sum(1, { keep: true });
+      return hasMean ? { first: g.sum(1, { keep: true }), second } : { second };
+    },
+    merge: (left, right) =>
+      Object.fromEntries(
+        names.map((own) => [own, statistic(left, own).add(statistic(right, own))]),
+      ),
+    results: (tiles, statistics, piece) => {
+      const total = piece.total as Scalar<"f32">;
+      const h = normalized(tiles, compute);
+      const along = h.mul(statistic(statistics, "second").div(total));
+      const g = scaled(tiles);
+      const even = hasMean ? g.sub(statistic(statistics, "first").div(total)) : g;
+      const dx = even.sub(along).mul(computed(tiles["inverseDeviation"], compute));
+      return { dx: dx.cast(specs["dx"]?.dtype ?? dtypes.f32) };
+    },
+  };
+}
+
+/** The sums over rows that are wanted; undefined where there are none. */
+function columnSums(
+  name: string,
+  inputs: { readonly [name: string]: ArraySpec },
+  sums: { readonly [name: string]: ArraySpec },
+  x: ArraySpec,
+  compute: DType<"f32">,
+) {
+  const wanted = Object.keys(sums);
+  if (wanted.length === 0) return undefined;
+  const withScale = wanted.includes("dScale");
+  const used = withScale ? ["x", "dOut", "mean", "inverseDeviation"] : ["dOut"];
+  const present = used.filter((own) => own in inputs);
+  // What belongs to rows broadcasts along columns.
+  const specs = Object.fromEntries(
+    present.flatMap((own) => {
+      const spec = inputs[own];
+      if (spec === undefined) return [];
+      const perRow = roles[own]?.per === "row";
+      return [[own, perRow ? { ...spec, shape: [...spec.shape, 1] } : spec]];
+    }),
+  );
+  const reducer: Reducer = {
+    state: Object.fromEntries(wanted.map((own) => [own, { dtype: compute, identity: 0 }])),
+    lift: (tiles) => {
+      const dOut = computed(tiles["dOut"], compute);
+      return {
+        ...(wanted.includes("dBias") && { dBias: dOut }),
+        ...(withScale && { dScale: dOut.mul(normalized(tiles, compute)) }),
+      };
+    },
+    merge: (left, right) =>
+      Object.fromEntries(
+        wanted.map((own) => [own, statistic(left, own).add(statistic(right, own))]),
+      ),
+    collapse: (state, axes) =>
+      Object.fromEntries(
+        wanted.map((own) => [own, statistic(state, own).sum(axes, { keep: true })]),
+      ),
+    finish: (state) => state,
+  };
+  const arrays = [
+    ...present.map((own) => ({
+      name: own,
+      dtype: specs[own]?.dtype ?? compute,
+      role: "input" as const,
+    })),
+    ...wanted.map((own) => ({ name: own, dtype: compute, role: "output" as const })),
+  ];
+  const axes = x.shape.slice(0, -1).map((_, axis) => axis);
+  return (
+    dimensions: { readonly [name: string]: number },
+    target: Parameters<typeof planOver>[4],
+    kernels: Map<string, KernelDefinition>,
+  ) =>
+    planOver(
+      { name, arrays, reducer },
+      { specs, shape: x.shape, axes },
+      kernels,
+      dimensions,
+      target,
+    );
+}

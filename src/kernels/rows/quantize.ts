@@ -1,0 +1,115 @@
+/**
+ * Rows in fewer bits, with a scale for each row or for each group of columns:
+ *
+ *   scale = max |x| / greatest number of the format        out = x / scale, rounded to the format
+ *
+ * so that out · scale is x again, but for rounding. A row of zeros has scale 0 and stays zeros.
+ */
+import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { Operation } from "../../device/operation.ts";
+import { divideSizeExactly, shapeText } from "../../ir/size.ts";
+import { array, dim, full } from "../../lang/index.ts";
+import type { ArraySpec, Empty } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, refused, requireFloat } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { computeFormat, computed, statistic } from "../support/numbers.ts";
+import type { RowConfiguration } from "./row-kernel.ts";
+import type { RowOp } from "./row-op.ts";
+import { rowOperation } from "./row-plan.ts";
+
+/** The greatest number of each format that is quantised to. */
+const greatest = { i4: 7, i8: 127, f8e4m3fn: 448, f8e5m2: 57344 } as const;
+
+export type QuantizedFormat = keyof typeof greatest;
+
+export interface QuantizeSpec<X extends FloatName, Out extends QuantizedFormat> {
+  /** A format is an array of [m, n]; rows lie along the last axis. */
+  readonly x: GivenArray<X>;
+  readonly out: DType<Out>;
+  /** Columns that share a scale; a whole row unless told. */
+  readonly group?: number;
+}
+
+export type QuantizeOperation<X extends DTypeName, Out extends DTypeName> = Operation<
+  { readonly x: ArraySpec<X> },
+  { readonly out: ArraySpec<Out>; readonly scale: ArraySpec<"f32" | "f64"> },
+  Empty,
+  RowConfiguration
+>;
+
+/** x in another format, and what its rows or groups were divided by. */
+export function quantize<X extends FloatName, Out extends QuantizedFormat>(
+  spec: QuantizeSpec<X, Out>,
+): QuantizeOperation<X, Out> {
+  const location = captureLocation();
+  requireKnownOptions("quantize", spec, ["x", "out", "group"], "TW1033", location);
+  const { group } = spec;
+  const x = givenArray("x", "quantize", spec.x, [dim("m"), dim("n")], location);
+  requireFloat("x", "quantize", x, location);
+  const dtype: DType = spec.out;
+  const most = Object.entries(greatest).find(([name]) => dtypes[name as QuantizedFormat] === dtype);
+  if (most === undefined)
+    throw refused(
+      "TW9001",
+      "quantize has no such format",
+      Object.keys(greatest).join(", "),
+      optionText((dtype as { readonly name?: string } | undefined)?.name ?? dtype),
+      location,
+    );
+  const compute = computeFormat(x.dtype);
+  const [last = 1, leads] = [x.shape.at(-1), x.shape.slice(0, -1)];
+  const isWhole = Number.isSafeInteger(group) && (group ?? 0) > 0;
+  const groups =
+    group === undefined ? undefined : isWhole ? divideSizeExactly(last, group) : undefined;
+  if (group !== undefined && (groups === undefined || x.strides !== undefined))
+    throw refused(
+      "TW9002",
+      "the rows of quantize have no whole number of groups",
+      "rows without strides whose length is a multiple of the group: dim(…, { multipleOf })",
+      `groups of ${optionText(group)} in ${shapeText(x.shape)}`,
+      location,
+    );
+  // Groups are rows of their own: they lie one after the other.
+  const shape = groups === undefined || group === undefined ? x.shape : [...leads, groups, group];
+  const op = quantizeOp(x.dtype, dtype, compute, most[1]);
+  const rows = shape.slice(0, -1);
+  return rowOperation({
+    op,
+    declared: { x, out: array(dtype, x.shape), scale: array(compute, rows) },
+    specs: {
+      x: groups === undefined ? x : array(x.dtype, shape),
+      out: array(dtype, shape),
+      scale: array(compute, rows),
+    },
+    of: groups === undefined ? x : array(x.dtype, shape),
+    axis: shape.length - 1,
+  }) as unknown as QuantizeOperation<X, Out>;
+}
+
+function quantizeOp(x: DType, out: DType, compute: DType<"f32">, most: number): RowOp {
+  const isInteger = out.kind !== "float";
+  return {
+    name: "quantize",
+    arrays: [
+      { name: "x", dtype: x, role: "input", per: "element" },
+      { name: "out", dtype: out, role: "output", per: "element" },
+      { name: "scale", dtype: compute, role: "output", per: "row" },
+    ],
+    compute,
+    statistics: ["high"],
+    measure: (tiles) => ({ high: computed(tiles["x"], compute).abs().max(1, { keep: true }) }),
+    merge: (left, right) => ({
+      high: statistic(left, "high").maximum(statistic(right, "high")),
+    }),
+    results: (tiles, statistics) => {
+      const high = statistic(statistics, "high");
+      const factor = high.gt(0).select(full(compute, [1, 1], most).div(high), 0);
+      const scaled = computed(tiles["x"], compute).mul(factor);
+      return { out: (isInteger ? scaled.round() : scaled).cast(out) };
+    },
+    rowResults: (_, statistics) => ({ scale: statistic(statistics, "high").mul(1 / most) }),
+  };
+}
