@@ -28,6 +28,15 @@ export type {
   PermuteSpec,
   SliceSpec,
 } from "./movement/parts.ts";
+export { dropout, random } from "./random/random.ts";
+export type {
+  BernoulliSpec,
+  DrawConfiguration,
+  DropoutOperation,
+  DropoutSpec,
+  RandomOperation,
+  UniformSpec,
+} from "./random/random.ts";
 export { argReduce } from "./reduce/arg-reduce.ts";
 export type { ArgReduceOperation, ArgReduceSpec } from "./reduce/arg-reduce.ts";
 export type { Combination } from "./reduce/combinations.ts";
@@ -58,3 +67,9 @@ export { matmul } from "./matmul/matmul.ts";
 export type { EpilogueInputs, Matmul, MatmulOperand, MatmulSpec } from "./matmul/matmul.ts";
 export type { MatmulConfiguration } from "./matmul/configuration.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
+export { searchSorted } from "./sort/search-sorted.ts";
+export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";
+export { sortRows } from "./sort/sort-rows.ts";
+export type { SortRowsOperation, SortRowsSpec } from "./sort/sort-rows.ts";
+export { topK } from "./sort/top-k.ts";
+export type { TopKConfiguration, TopKOperation, TopKSpec } from "./sort/top-k.ts";

@@ -20,6 +20,7 @@ import { givenArray, givenAxis, refused, requireFloat, requireShape } from "../s
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { laidOut } from "../support/sizes.ts";
 import { activations } from "./activations.ts";
+import type { Activation } from "./activations.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
 import { planPlaced } from "./placed-map.ts";
 import { tracedResults } from "./traced-results.ts";
@@ -46,10 +47,11 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
   const x = givenArray("x", "gated", spec.x, usual, location);
   requireFloat("x", "gated", x, location);
   const half = halfOf("gated", x, location);
-  const activation = activationOf(spec.activation, location);
   const compute = computeFormat(x.dtype);
+  const activation = activationOf(spec.activation, location);
+  const accuracy = { approximate: x.dtype.bits === 16 };
   const body = (tiles: { readonly [name: string]: unknown }) => ({
-    out: activation(computed(tiles["gate"] as Tile, compute))
+    out: activation(computed(tiles["gate"] as Tile, compute), accuracy)
       .mul(computed(tiles["value"] as Tile, compute))
       .cast(x.dtype),
   });
@@ -78,8 +80,8 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
   }) as unknown as GatedOperation<X>;
 }
 
-function activationOf(given: unknown, location: Location): (gate: Tile<"f32">) => Tile<"f32"> {
-  if (typeof given === "function") return given as (gate: Tile<"f32">) => Tile<"f32">;
+function activationOf(given: unknown, location: Location): Activation {
+  if (typeof given === "function") return given as Activation;
   const found = Object.entries(activations).find(([name]) => name === given);
   if (found !== undefined) return found[1];
   throw refused(

@@ -69,34 +69,30 @@ export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduc
   ) as unknown as ArgReduceOperation<X>;
 }
 
-/** Elements that no position has been found for. */
+/** The position of what is not the best. */
 const nowhere = 2 ** 31 - 1;
 
 function finder(find: "least" | "greatest", dtype: DType): Reducer {
   const value = (tiles: ReduceTiles): Tile<"f32"> => tiles["value"] as Tile<"f32">;
   const index = (tiles: ReduceTiles): Tile<"i32"> => tiles["index"] as Tile<"i32">;
   const isFloat = dtype.kind === "float";
-  const isBetter = (left: Tile<"f32">, right: Tile<"f32">): Tile<"bool"> =>
-    find === "least" ? left.lt(right) : left.gt(right);
-  /** Whether the right one replaces the left one: it is better, or as good and nearer to the front. */
-  const replaces = (left: ReduceTiles, right: ReduceTiles): Tile<"bool"> => {
-    const first = index(right).lt(index(left));
-    const better = isBetter(value(right), value(left)).or(value(right).eq(value(left)).and(first));
-    if (!isFloat) return better;
-    const [isNan, wasNan] = [value(right).isNan(), value(left).isNan()];
-    return better.and(wasNan.not()).or(isNan.and(wasNan.not().or(first)));
+  /** Whether the right one, which lies further on, is better than the left one; NaN is better than all but NaN. */
+  const replaces = (left: Tile<"f32">, right: Tile<"f32">): Tile<"bool"> => {
+    const isWorse = (find === "least" ? left.le(right) : left.ge(right)).not();
+    return isFloat ? isWorse.and(left.isNan().not()) : isWorse;
   };
   return {
     state: {
       value: { dtype, identity: extreme(dtype, find === "least" ? 1 : -1) },
-      index: { dtype: dtypes.i32, identity: nowhere },
+      // Where nothing is better than the identity, all elements equal it, and the first is the best.
+      index: { dtype: dtypes.i32, identity: 0 },
     },
     lift: (tiles, positions) => {
       const x = tiles["x"] as Tile;
       return { value: x, index: positions().broadcastTo(x.shape) };
     },
     merge: (left, right) => {
-      const isNew = replaces(left, right);
+      const isNew = replaces(value(left), value(right));
       return {
         value: isNew.select(value(right), value(left)),
         index: isNew.select(index(right), index(left)),

@@ -151,6 +151,9 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const first = await device.run(argReduce({ x: f32, find: "least" }), { x: strange });
     expect(toNumbers(first.index)[0]).toBe(1);
     expect(toNumbers(first.value)[0]).toBeNaN();
+    const low = fromNumbers(f32, [3], [-Infinity, -Infinity, -Infinity]);
+    const lowest = await device.run(argReduce({ x: f32, find: "greatest" }), { x: low });
+    expect([...toNumbers(lowest.index)]).toEqual([0]);
     const long = wholeNumbers(i32, [9000], 1);
     long.array.data.fill(5);
     const same = await device.run(argReduce({ x: i32, find: "least" }), { x: long.array });

@@ -189,11 +189,11 @@ function defined(specs: { readonly [name: string]: ArraySpec | undefined }): {
   return Object.fromEntries(entries);
 }
 
-const roles: { readonly [name: string]: Pick<RowArray, "role" | "per"> } = {
+const roles: { readonly [name: string]: Pick<RowArray, "role" | "per" | "isLate"> } = {
   x: { role: "input", per: "element" },
   residual: { role: "input", per: "element" },
-  scale: { role: "input", per: "column" },
-  bias: { role: "input", per: "column" },
+  scale: { role: "input", per: "column", isLate: true },
+  bias: { role: "input", per: "column", isLate: true },
   out: { role: "output", per: "element" },
   sum: { role: "output", per: "element" },
   mean: { role: "output", per: "row" },

@@ -109,7 +109,10 @@ class RowBody {
       const tiles = { ...own, ...this.#pieceTiles(start) };
       const piece = this.#piece(start);
       const statistics = this.#exchanged(this.#op.measure(tiles, piece), shared);
-      if (this.#hasResults()) this.#storePiece(start, this.#op.results(tiles, statistics, piece));
+      if (this.#hasResults()) {
+        const all = { ...tiles, ...this.#lateTiles(start) };
+        this.#storePiece(start, this.#op.results(all, statistics, piece));
+      }
       this.#storeRows(part, own, statistics);
     } else this.#runLooped(part, own, shared);
     if (shared !== undefined) clusterSync();
@@ -135,7 +138,7 @@ class RowBody {
     if (!this.#hasResults()) return;
     loop(pieces, (index) => {
       const start = first.add(index.mul(columns));
-      const tiles = { ...own, ...this.#pieceTiles(start) };
+      const tiles = { ...own, ...this.#pieceTiles(start), ...this.#lateTiles(start) };
       this.#storePiece(start, this.#op.results(tiles, statistics, this.#piece(start)));
     });
   }
@@ -171,10 +174,16 @@ class RowBody {
     };
   }
 
-  #load(per: "element" | "row" | "column", starts: readonly Index[]): RowTiles {
+  /** What only results need. */
+  #lateTiles(start: Scalar<"i32">): RowTiles {
+    return this.#load("column", [...this.#starts, start], true);
+  }
+
+  #load(per: "element" | "row" | "column", starts: readonly Index[], isLate = false): RowTiles {
     const tiles: { [name: string]: Tile } = {};
     for (const [position, array] of this.#op.arrays.entries()) {
-      if (array.per !== per || array.role === "output") continue;
+      const isWanted = array.per === per && (array.isLate ?? false) === isLate;
+      if (!isWanted || array.role === "output") continue;
       const window = this.#window(array.name, position, starts);
       const shape = this.#form.tileShape(position, this.#sizes(), [this.#last - 1, this.#last]);
       tiles[array.name] = window.load().reshape(shape);

@@ -39,6 +39,8 @@ export interface RowArray {
   readonly role: "input" | "output";
   /** Whether it has an element for every element, for every row or for every column. */
   readonly per: "element" | "row" | "column";
+  /** Of an input that only results need: it is loaded once statistics are known, and takes no registers before. */
+  readonly isLate?: boolean;
 }
 
 export interface RowOp {

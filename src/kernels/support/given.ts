@@ -119,3 +119,37 @@ export function requireFloat(
     location,
   );
 }
+
+/** Refuses formats whose numbers have no order that a GPU compares by. */
+export function requireComparable(
+  name: string,
+  of: string,
+  { dtype }: ArraySpec,
+  location: Location,
+): void {
+  if (dtype.kind !== "bool" && (dtype.kind !== "float" || dtype.bits >= 16)) return;
+  throw refused(
+    "TW9001",
+    `${of} does not compare ${name}`,
+    "integers, or floats of 16 bits or more",
+    dtype.name,
+    location,
+  );
+}
+
+/** Refuses arrays that do not lie by rows. */
+export function requireRows(
+  name: string,
+  of: string,
+  { strides }: ArraySpec,
+  location: Location,
+): void {
+  if (strides === undefined) return;
+  throw refused(
+    "TW9002",
+    `${name} of ${of} lies by strides`,
+    "an array by rows; copy({ x }) makes one",
+    shapeText(strides),
+    location,
+  );
+}

@@ -1,0 +1,133 @@
+/** Random bits against Threefry in BigInt and its published answer, and distributions against float64. */
+import { describe, expect, test } from "vitest";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { bf16, bool, f32, i32, u32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { dropout, random } from "./random.ts";
+
+const [m, n] = [dim("m"), dim("n")];
+const mask = 0xffffffffn;
+
+/** Threefry-2x32 with 20 rounds, as published. */
+function threefry(
+  key: readonly [bigint, bigint],
+  counter: readonly [bigint, bigint],
+): readonly [bigint, bigint] {
+  const keys = [key[0], key[1], key[0] ^ key[1] ^ 0x1bd11bdan];
+  const turns = [13n, 15n, 26n, 6n, 17n, 29n, 16n, 24n];
+  let [a, b] = [(counter[0] + key[0]) & mask, (counter[1] + key[1]) & mask];
+  for (let round = 0; round < 20; round += 1) {
+    a = (a + b) & mask;
+    const turn = turns[round % 8] ?? 0n;
+    b = (((b << turn) | (b >> (32n - turn))) & mask) ^ a;
+    if (round % 4 !== 3) continue;
+    const group = (round + 1) / 4;
+    a = (a + (keys[group % 3] ?? 0n)) & mask;
+    b = (b + (keys[(group + 1) % 3] ?? 0n) + BigInt(group)) & mask;
+  }
+  return [a, b];
+}
+
+test("the reference gives the published answer", () => {
+  expect(threefry([0x13198a2en, 0x03707344n], [0x243f6a88n, 0x85a308d3n])).toEqual([
+    0xc4923a9cn,
+    0x483df7a0n,
+  ]);
+});
+
+const words = [7, 0x9e3779b9] as const;
+const key = fromNumbers(u32, [2], words);
+const bitsOf = (index: number): number => {
+  const [a, b] = threefry([BigInt(words[0]), BigInt(words[1])], [0n, BigInt(index)]);
+  return Number(a ^ b);
+};
+const uniformOf = (index: number): number => (bitsOf(index) >>> 9) / 2 ** 23;
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  test("bits, uniform numbers and draws", async () => {
+    const device = await open(kind);
+    const count = kind === "simulator" ? 2500 : 600;
+    const dimensions = { n: count };
+    const { out } = await device.run(random.bits(), { key }, { dimensions });
+    expect([...toNumbers(out)]).toEqual(Array.from({ length: count }, (_, index) => bitsOf(index)));
+    const few = { dimensions: { m: 3, n: 20 } };
+    const unit = await device.run(random.uniform({ out: array(f32, [m, n]) }), { key }, few);
+    expect([...toNumbers(unit.out)]).toEqual(
+      Array.from({ length: 60 }, (_, index) => uniformOf(index)),
+    );
+    const wide = await device.run(
+      random.uniform({ out: bf16, low: -2, high: 6 }),
+      { key },
+      { dimensions: { n: 9 } },
+    );
+    for (const [index, value] of toNumbers(wide.out).entries())
+      expect(Math.abs(value - (uniformOf(index) * 8 - 2))).toBeLessThanOrEqual(2 ** -6);
+    const drawn = await device.run(
+      random.bernoulli({ probability: 0.3 }),
+      { key },
+      { dimensions: { n: 300 } },
+    );
+    expect([...toNumbers(drawn.out)]).toEqual(
+      Array.from({ length: 300 }, (_, index) => (uniformOf(index) < Math.fround(0.3) ? 1 : 0)),
+    );
+    device.dispose();
+  });
+
+  test("normal numbers are where erf is what was drawn", async () => {
+    const device = await open(kind);
+    const count = 400;
+    const { out } = await device.run(
+      random.normal({ out: f32 }),
+      { key },
+      { dimensions: { n: count } },
+    );
+    const numbers = [...toNumbers(out)];
+    for (const [index, value] of numbers.entries()) {
+      const wanted = uniformOf(index) * 2 - 1;
+      expect(Math.abs(erf(value / Math.SQRT2) - wanted)).toBeLessThan(4e-7);
+    }
+    expect(Math.abs(numbers.reduce((sum, value) => sum + value, 0) / count)).toBeLessThan(0.15);
+    device.dispose();
+  });
+
+  test("elements dropped", async () => {
+    const device = await open(kind);
+    const x = Array.from({ length: 100 }, (_, index) => index + 1);
+    const given = { key, x: fromNumbers(f32, [4, 25], x) };
+    const { out } = await device.run(dropout({ x: array(f32, [m, n]), rate: 0.25 }), given);
+    for (const [index, value] of toNumbers(out).entries())
+      expect(value).toBeCloseTo(uniformOf(index) < 0.75 ? (index + 1) / 0.75 : 0, 4);
+    device.dispose();
+  });
+});
+
+/** By its series, which double precision sums well up to the tails that are drawn here. */
+function erf(x: number): number {
+  if (Math.abs(x) > 4) return Math.sign(x);
+  let [sum, term] = [x, x];
+  for (let k = 1; k < 100; k += 1) {
+    term *= (-x * x) / k;
+    sum += term / (2 * k + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
+
+test("mistakes are told", () => {
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9001", () => random.bits({ out: i32 as never })],
+    ["TW9001", () => random.uniform({ out: i32 as never })],
+    ["TW9001", () => dropout({ x: bool as never, rate: 0.5 })],
+    ["TW9002", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
+    ["TW9004", () => random.uniform({ out: f32, low: 1, high: 1 })],
+    ["TW9004", () => random.bernoulli({ probability: 2 })],
+    ["TW9004", () => dropout({ x: f32, rate: -1 })],
+    ["TW1033", () => dropout({ x: f32, probability: 0.5 } as never)],
+    ["TW1033", () => random.bits({ shape: [3] } as never)],
+    ["TW1033", () => random.normal({ out: f32, mean: 0 } as never)],
+    ["TW1033", () => random.uniform({ out: f32, from: 0 } as never)],
+    ["TW1033", () => random.bernoulli({ p: 0.5 } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});

@@ -1,0 +1,239 @@
+/**
+ * Random arrays from a key, and dropout. Element i of an array by rows follows from the key and i alone:
+ *
+ *   random.uniform({ out: array(f32, [m, n]) })      inputs { key: u32[2] }, outputs { out }
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, refused, requireFloat } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
+import { normalNumbers, uniformNumbers } from "./distributions.ts";
+import { randomBits } from "./threefry.ts";
+
+type KeySpec = { readonly key: ArraySpec<"u32"> };
+
+export type RandomOperation<Out extends DTypeName> = Operation<
+  KeySpec,
+  { readonly out: ArraySpec<Out> },
+  Empty,
+  DrawConfiguration
+>;
+
+/** Elements that a block draws. */
+export interface DrawConfiguration {
+  readonly span: number;
+}
+
+interface OutSpec<Out extends DTypeName> {
+  /** A format is an array of n elements; sizes are given with the launch. */
+  readonly out: GivenArray<Out>;
+}
+
+/** Makes elements of the result from random bits, and elements of x where there is one. */
+type Draw = (bits: Tile<"u32">, x: Tile | undefined) => Tile;
+
+/** 32 random bits an element. */
+function bits(spec: OutSpec<"u32"> = { out: dtypes.u32 }): RandomOperation<"u32"> {
+  const location = captureLocation();
+  requireKnownOptions("random.bits", spec, ["out"], "TW1033", location);
+  const out = drawnArray("random.bits", spec.out, [dtypes.u32], location);
+  return drawing("random_bits", out, undefined, (drawn) => drawn) as never;
+}
+
+const floats = [dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16];
+
+export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
+  /** 0 unless told. */
+  readonly low?: number;
+  /** 1 unless told. */
+  readonly high?: number;
+}
+
+/** Numbers from `low` up to and without `high`; drawn in f32, and rounded to other formats. */
+function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation<Out> {
+  const location = captureLocation();
+  requireKnownOptions("random.uniform", spec, ["out", "low", "high"], "TW1033", location);
+  const { low = 0, high = 1 } = spec;
+  if (!Number.isFinite(low) || !Number.isFinite(high) || !(low < high))
+    throw refused(
+      "TW9004",
+      "random.uniform has no numbers to draw from",
+      "low below high",
+      `${optionText(low)} and ${optionText(high)}`,
+      location,
+    );
+  const out = drawnArray("random.uniform", spec.out, floats, location);
+  const draw: Draw = (drawn) => uniformNumbers(drawn, low, high).cast(out.dtype);
+  return drawing("random_uniform", out, undefined, draw) as never;
+}
+
+/** Numbers of the standard normal distribution; drawn in f32, and rounded to other formats. */
+function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out> {
+  const location = captureLocation();
+  requireKnownOptions("random.normal", spec, ["out"], "TW1033", location);
+  const out = drawnArray("random.normal", spec.out, floats, location);
+  const draw: Draw = (drawn) => normalNumbers(drawn).cast(out.dtype);
+  return drawing("random_normal", out, undefined, draw) as never;
+}
+
+export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
+  readonly probability: number;
+}
+
+/** True with a probability. */
+function bernoulli(spec: BernoulliSpec): RandomOperation<"bool"> {
+  const location = captureLocation();
+  requireKnownOptions("random.bernoulli", spec, ["out", "probability"], "TW1033", location);
+  const probability = requireProbability("random.bernoulli", spec.probability, location);
+  const out = drawnArray("random.bernoulli", spec.out ?? dtypes.bool, [dtypes.bool], location);
+  const draw: Draw = (drawn) => uniformNumbers(drawn, 0, 1).lt(probability);
+  return drawing("random_bernoulli", out, undefined, draw) as never;
+}
+
+/** Arrays of random numbers, equal to what JAX gives for the same key. */
+export const random = Object.freeze({ bits, uniform, normal, bernoulli });
+
+export interface DropoutSpec<X extends FloatName> {
+  /** A format is an array of n elements. */
+  readonly x: GivenArray<X>;
+  /** The part of elements that become 0; the others are divided by what is left. */
+  readonly rate: number;
+}
+
+export type DropoutOperation<X extends DTypeName> = Operation<
+  KeySpec & { readonly x: ArraySpec<X> },
+  { readonly out: ArraySpec<X> },
+  Empty,
+  DrawConfiguration
+>;
+
+/** Elements dropped at random. With the same key, its gradient is itself. */
+export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOperation<X> {
+  const location = captureLocation();
+  requireKnownOptions("dropout", spec, ["x", "rate"], "TW1033", location);
+  const rate = requireProbability("dropout", spec.rate, location);
+  const x = drawnArray("dropout", spec.x, floats, location);
+  requireFloat("x", "dropout", x, location);
+  const left = 1 - rate;
+  const draw: Draw = (drawn, tile) => {
+    if (tile === undefined) throw new Error("dropout has elements");
+    const kept = uniformNumbers(drawn, 0, 1).lt(left);
+    const scaled = tile.cast(dtypes.f32).mul(left === 0 ? 0 : 1 / left);
+    return kept.select(scaled, 0).cast(x.dtype);
+  };
+  return drawing("dropout", array(x.dtype, x.shape), x, draw) as never;
+}
+
+function requireProbability(of: string, given: unknown, location: Location): number {
+  if (typeof given === "number" && given >= 0 && given <= 1) return given;
+  throw refused(
+    "TW9004",
+    `${of} takes no such probability`,
+    "a number from 0 to 1",
+    optionText(given),
+    location,
+  );
+}
+
+/** An array by rows, so that the number of an element is its place. */
+function drawnArray(
+  of: string,
+  given: unknown,
+  formats: readonly DType[],
+  location: Location,
+): ArraySpec {
+  const found = givenArray("the array", of, given, [dim("n")], location);
+  if (!formats.includes(found.dtype))
+    throw refused(
+      "TW9001",
+      `${of} has another format`,
+      formats.map(({ name }) => name).join(", "),
+      found.dtype.name,
+      location,
+    );
+  if (found.strides !== undefined)
+    throw refused(
+      "TW9002",
+      `the array of ${of} lies by strides`,
+      "an array by rows",
+      "strides",
+      location,
+    );
+  return found;
+}
+
+/** Elements that a lane draws, where there are enough for all processors, and elsewhere. */
+const [mostPerLane, leastPerLane] = [16, 4];
+
+function spanFor(count: number, processors: number): number {
+  let each = mostPerLane;
+  while (each > leastPerLane && count / (each * lanes) < 2 * processors) each /= 2;
+  return each * lanes;
+}
+
+function drawing(name: string, out: ArraySpec, x: ArraySpec | undefined, draw: Draw): Operation {
+  const kernels = new Map<string, KernelDefinition>();
+  return operation({
+    name,
+    inputs: { key: array(dtypes.u32, [2]), ...(x && { x }) },
+    outputs: { out },
+    plan: (dimensions, target) => {
+      const count = laidOut(out, dimensions).shape.reduce((all, extent) => all * extent, 1);
+      const span = spanFor(count, target.processors);
+      const flat = (argument: string) => ({ argument, shape: [count] });
+      if (count === 0) return { configuration: { span }, source: "heuristic", launches: [] };
+      return {
+        configuration: { span },
+        source: "heuristic",
+        launches: () => {
+          const text = JSON.stringify([span, alignment(count)]);
+          const known =
+            kernels.get(text) ?? drawKernel(name, out.dtype, x?.dtype, count, span, draw);
+          kernels.set(text, known);
+          const arrays = { key: { argument: "key" }, out: flat("out"), ...(x && { x: flat("x") }) };
+          return [{ kernel: known, arguments: arrays }];
+        },
+      };
+    },
+  }) as unknown as Operation;
+}
+
+function drawKernel(
+  name: string,
+  dtype: DType,
+  given: DType | undefined,
+  size: number,
+  span: number,
+  draw: Draw,
+): KernelDefinition {
+  const count = alignedDimension("count", size);
+  return kernel(
+    {
+      name,
+      grid: { i: cdiv(count, span) },
+      inputs: {
+        key: array(dtypes.u32, [2]),
+        ...(given && { x: array(given, [count]) }),
+      },
+      outputs: { out: array(dtype, [count]) },
+    },
+    (argument) => {
+      const named = argument as unknown as { readonly [name: string]: unknown };
+      const key = named["key"] as Ref<"u32">;
+      const start = (named["i"] as Scalar<"i32">).mul(span);
+      const here = slice(start, span);
+      const number = iota(dtypes.u32, [span], 0).add(start.cast(dtypes.u32));
+      const words = { high: key.at(0).loadScalar(), low: key.at(1).loadScalar() };
+      const x = given === undefined ? undefined : (named["x"] as Ref).at(here).load();
+      (named["out"] as Ref).at(here).store(draw(randomBits(words, number), x));
+    },
+  ) as unknown as KernelDefinition;
+}

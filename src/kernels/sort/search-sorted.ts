@@ -1,0 +1,127 @@
+/**
+ * `searchSorted`: where numbers belong in an array that is in order, by halving:
+ *
+ *   sorted 1 3 3 7     of 3: "left" 1, "right" 3     of 9: 4
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array, cdiv, dim, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { givenArray, refused, requireComparable, requireRows } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { laidOut, lanes } from "../support/sizes.ts";
+
+export interface SearchSortedSpec<D extends DTypeName> {
+  /** In order, least first; a format is an array of n elements. */
+  readonly sorted: GivenArray<D>;
+  /** What is looked for; of the same format unless told, an array of q elements. */
+  readonly queries?: GivenArray<D>;
+  /** Before equal elements or behind them; `"left"` unless told. */
+  readonly side?: "left" | "right";
+}
+
+export type SearchSortedOperation<D extends DTypeName> = Operation<
+  { readonly sorted: ArraySpec<D>; readonly queries: ArraySpec<D> },
+  { readonly out: ArraySpec<"i32"> },
+  Empty,
+  { readonly span: number }
+>;
+
+/** Queries of a block. */
+const span = 4 * lanes;
+
+/** The number of elements before the place of each query. */
+export function searchSorted<D extends DTypeName>(
+  spec: SearchSortedSpec<D>,
+): SearchSortedOperation<D> {
+  const location = captureLocation();
+  requireKnownOptions("searchSorted", spec, ["sorted", "queries", "side"], "TW1033", location);
+  const { side = "left" } = spec;
+  if (side !== "left" && side !== "right")
+    throw refused(
+      "TW9004",
+      "searchSorted has no such side",
+      '"left" or "right"',
+      optionText(side),
+      location,
+    );
+  const sorted = givenArray("sorted", "searchSorted", spec.sorted, [dim("n")], location);
+  const queries = givenArray(
+    "queries",
+    "searchSorted",
+    spec.queries ?? sorted.dtype,
+    [dim("q")],
+    location,
+  );
+  requireComparable("sorted", "searchSorted", sorted, location);
+  for (const [name, each] of Object.entries({ sorted, queries }))
+    requireRows(name, "searchSorted", each, location);
+  if (queries.dtype !== sorted.dtype || sorted.shape.length !== 1)
+    throw refused(
+      "TW9002",
+      "what searchSorted looks for does not fit what it looks in",
+      "one axis in order, and queries of its format",
+      `${sorted.dtype.name} of ${sorted.shape.length} axes, and ${queries.dtype.name}`,
+      location,
+    );
+  const kernels = new Map<number, KernelDefinition>();
+  return operation({
+    name: "search_sorted",
+    inputs: { sorted, queries },
+    outputs: { out: array(dtypes.i32, queries.shape) },
+    plan: (dimensions) => {
+      const [length = 0] = laidOut(sorted, dimensions).shape;
+      const count = laidOut(queries, dimensions).shape.reduce((all, extent) => all * extent, 1);
+      if (count === 0) return { configuration: { span }, source: "heuristic", launches: [] };
+      const flat = (argument: string) => ({ argument, shape: [count] });
+      return {
+        configuration: { span },
+        source: "heuristic",
+        launches: () => {
+          const steps = Math.ceil(Math.log2(length + 1));
+          const known = kernels.get(steps) ?? searchKernel(sorted.dtype, side, steps);
+          kernels.set(steps, known);
+          const arrays = {
+            sorted: { argument: "sorted" },
+            queries: flat("queries"),
+            out: flat("out"),
+          };
+          return [{ kernel: known, arguments: arrays }];
+        },
+      };
+    },
+  }) as unknown as SearchSortedOperation<D>;
+}
+
+function searchKernel(dtype: DType, side: "left" | "right", steps: number): KernelDefinition {
+  const [length, count] = [dim("length"), dim("count")];
+  return kernel(
+    {
+      name: "search_sorted",
+      grid: { i: cdiv(count, span) },
+      inputs: { sorted: array(dtype, [length]), queries: array(dtype, [count]) },
+      outputs: { out: array(dtypes.i32, [count]) },
+    },
+    ({ i, sorted, queries, out }) => {
+      const here = slice(i.mul(span), span);
+      const wanted = queries.at(here).load() as Tile<"f32">;
+      const carry = { low: zeros(dtypes.i32, [span]), high: full(dtypes.i32, [span], length) };
+      const { low } = loop({ to: steps, carry }, (_, range) => {
+        const middle = range.low.add(range.high.sub(range.low).shr(1));
+        const isOpen = range.low.lt(range.high);
+        const found = sorted.at(middle).load({ where: isOpen }) as Tile<"f32">;
+        const isBefore = side === "left" ? found.lt(wanted) : found.le(wanted);
+        const isRight = isOpen.and(isBefore);
+        return {
+          low: isRight.select(middle.add(1), range.low),
+          high: isOpen.and(isRight.not()).select(middle, range.high),
+        };
+      });
+      out.at(here).store(low);
+    },
+  ) as unknown as KernelDefinition;
+}
