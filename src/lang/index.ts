@@ -4,6 +4,14 @@ export { accumulator } from "./accumulator.ts";
 export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
+export { reduceWith, scanWith } from "./combine.ts";
+export type {
+  Combine,
+  Combined,
+  IdentityOf,
+  ReduceWithOptions,
+  ScanWithOptions,
+} from "./combine.ts";
 export { array, barrier, gmem, scalar, semaphore, smem, union } from "./arguments.ts";
 export type {
   ArraySpec,

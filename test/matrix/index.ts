@@ -2,6 +2,7 @@
 import { arrangingCases } from "./arranging.ts";
 import type { MatrixCase } from "./case.ts";
 import { combiningCases } from "./combining.ts";
+import { customCombiningCases } from "./custom-combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
 import { meetingCases } from "./meeting.ts";
 import { nanBitCases } from "./nan-bits.ts";
@@ -19,6 +20,7 @@ export function matrixCases(): readonly MatrixCase[] {
     ...nanBitCases(),
     ...rearrangingCases(),
     ...combiningCases(),
+    ...customCombiningCases(),
     ...productCases(),
     ...updatingCases(),
     ...pickingCases(),

@@ -258,4 +258,11 @@ export const languageCodes = registerCodes({
     example: "kernel({ name: 'rows', warps: 6 }, …)",
     remedy: "give 1, 2, 4, 8, 16 or 32 warps",
   },
+  TW1038: {
+    title: "combining function that gives other tiles",
+    cause:
+      "reduceWith and scanWith call their function again on what it gave before, so that it gives as many tiles as it takes, of the same formats and shapes.",
+    example: "reduceWith([x, at], ([a], [b]) => [a.max(b)], { axis: 0, identity: [0, 0] })",
+    remedy: "give a tile for each that the function takes, cast to its format",
+  },
 });

@@ -196,6 +196,18 @@ const language: readonly BadCall[] = [
     options(),
   ),
   traced(
+    "reduceWith",
+    square,
+    parameter(() => (left: unknown) => left),
+    parameter(() => ({ axis: 0, identity: 0 })),
+  ),
+  traced(
+    "scanWith",
+    square,
+    parameter(() => (left: unknown) => left),
+    parameter(() => ({ axis: 0, identity: 0 })),
+  ),
+  traced(
     "histogram",
     parameter(given(({ square: each }) => positions(each))),
     parameter(() => 64),

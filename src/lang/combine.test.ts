@@ -1,0 +1,137 @@
+import { expect, test } from "vitest";
+import {
+  array,
+  f32,
+  f64,
+  fromNumbers,
+  i32,
+  iota,
+  kernel,
+  open,
+  reduceWith,
+  scanWith,
+  TilewrightError,
+  toNumbers,
+} from "tilewright";
+
+const device = await open("simulator");
+const [rows, columns] = [3, 21];
+const numbers = Array.from({ length: rows * columns }, (_, index) => ((index * 37) % 23) - 11);
+const at = (row: number, column: number): number => numbers[row * columns + column] ?? NaN;
+
+test("the greatest of each row, and the first place where it is", async () => {
+  const k = kernel(
+    {
+      name: "greatest",
+      inputs: { x: array(f32, [rows, columns]) },
+      outputs: { value: array(f32, [rows]), place: array(i32, [rows]) },
+    },
+    ({ x, value, place }) => {
+      const [greatest, where] = reduceWith(
+        [x.load(), iota(i32, [rows, columns], 1)],
+        ([a, i], [b, j]) => {
+          const later = b.gt(a);
+          return [later.select(b, a), later.select(j, i)];
+        },
+        { axis: -1, identity: [-Infinity, -1] },
+      );
+      value.store(greatest);
+      place.store(where);
+    },
+  );
+  const { value, place } = await device.run(k, { x: fromNumbers(f32, [rows, columns], numbers) });
+  for (let row = 0; row < rows; row += 1) {
+    const own = numbers.slice(row * columns, (row + 1) * columns);
+    expect(toNumbers(value)[row]).toBe(Math.max(...own));
+    expect(toNumbers(place)[row]).toBe(own.indexOf(Math.max(...own)));
+  }
+});
+
+test.each([false, true])("a linear recurrence, from the end: %s", async (reverse) => {
+  const k = kernel(
+    {
+      name: "recurrence",
+      inputs: { x: array(f64, [rows, columns]) },
+      outputs: { out: array(f64, [rows, columns]) },
+    },
+    ({ x, out }) => {
+      const b = x.load();
+      const [, y] = scanWith(
+        [b.mul(0).add(0.5), b],
+        ([a0, b0], [a1, b1]) => [a0.mul(a1), b0.mul(a1).add(b1)],
+        { axis: 1, identity: [1, 0], reverse },
+      );
+      out.store(y);
+    },
+  );
+  const { out } = await device.run(k, { x: fromNumbers(f64, [rows, columns], numbers) });
+  for (let row = 0; row < rows; row += 1) {
+    let y = 0;
+    for (let step = 0; step < columns; step += 1) {
+      const column = reverse ? columns - 1 - step : step;
+      y = 0.5 * y + at(row, column);
+      expect(toNumbers(out)[row * columns + column]).toBeCloseTo(y, 9);
+    }
+  }
+});
+
+test("one tile needs no list, and keeps its axis", async () => {
+  const k = kernel(
+    {
+      name: "one",
+      inputs: { x: array(i32, [rows, columns]) },
+      outputs: { all: array(i32, [1, columns]), running: array(i32, [rows, columns]) },
+    },
+    ({ x, all, running }) => {
+      const tile = x.load();
+      all.store(reduceWith(tile, (a, b) => a.xor(b), { axis: 0, identity: 0, keep: true }));
+      running.store(scanWith(tile, (a, b) => a.xor(b), { axis: 0, identity: 0 }));
+    },
+  );
+  const { all, running } = await device.run(k, { x: fromNumbers(i32, [rows, columns], numbers) });
+  for (let column = 0; column < columns; column += 1) {
+    let so = 0;
+    for (let row = 0; row < rows; row += 1) {
+      so ^= at(row, column);
+      expect(toNumbers(running)[row * columns + column]).toBe(so);
+    }
+    expect(toNumbers(all)[column]).toBe(so);
+  }
+});
+
+const mistakes: readonly (readonly [string, string, (tile: never) => unknown])[] = [
+  [
+    "too few tiles",
+    "TW1038",
+    (x) => reduceWith([x, x], ([a]) => [a] as never, { axis: 0, identity: [0, 0] as never }),
+  ],
+  [
+    "an axis that is not there",
+    "TW1008",
+    (x) => scanWith(x, (a) => a, { axis: 2, identity: 0 as never }),
+  ],
+  [
+    "one number for two tiles",
+    "TW1008",
+    (x) => reduceWith([x, x], (a) => a, { axis: 0, identity: [0] as never }),
+  ],
+  ["no tiles", "TW1008", () => reduceWith([], (a) => a, { axis: 0, identity: [] })],
+  [
+    "an option of others",
+    "TW1033",
+    (x) => scanWith(x, (a) => a, { axis: 0, identity: 0 as never, keep: true } as never),
+  ],
+];
+
+test.each(mistakes)("%s is refused", (_, code, make) => {
+  const trace = (): unknown =>
+    kernel({ name: "wrong", inputs: { x: array(f32, [4, 4]) } }, ({ x }) => {
+      make(x.load() as never);
+    });
+  expect(trace).toThrow(TilewrightError);
+  try {
+    trace();
+  } catch (error) {
+    expect((error as TilewrightError).code).toBe(code);
+  }
+});

@@ -1,0 +1,267 @@
+/**
+ * Reductions and scans by a function of one's own, over one tile or several that go together: a value and where it was, the two
+ * coefficients of a linear recurrence, mean and deviation. The function is traced on whole tiles, so that it may use whatever
+ * tiles can do, and combines neighbours, which keeps their order: it must be associative and need not be commutative.
+ *
+ *   reduceWith([x, at], first, …)      pairs of neighbours, until one is left
+ *
+ *     a  b  c  d                       scanWith goes back down with what comes before each pair (e: the identity)
+ *     └ab┘  └cd┘                         e
+ *       └abcd┘                           e      ab
+ *                                        e  a   ab  abc        and takes in the elements themselves: a, ab, abc, abcd
+ *
+ * Neighbours usually lie in the registers of one lane, so that most of the combining moves nothing. An axis that is no power
+ * of two is filled up with the identity.
+ */
+import type { HostValue } from "../formats/dtype.ts";
+import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { Location } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import { axisFromEnd } from "./axes.ts";
+import { concatenate, full } from "./create.ts";
+import { Tile } from "./tile.ts";
+import type { ReduceOptions, ScanOptions } from "./tile.ts";
+import { callBody, describe, wrongKind } from "./traced.ts";
+
+/** One tile, or several of the same shape. */
+export type Combined = Tile | readonly Tile[];
+
+/** What leaves any element as it is: one number for each tile. */
+export type IdentityOf<T extends Combined> =
+  T extends Tile<infer D>
+    ? number | HostValue<D>
+    : { readonly [I in keyof T]: T[I] extends Tile<infer D> ? number | HostValue<D> : never };
+
+/** Of two neighbours, or stretches of them, in their order. */
+export type Combine<T extends Combined> = (left: T, right: T) => T;
+
+interface Along<T extends Combined> {
+  /** The axis to combine along; the last from -1. */
+  readonly axis: number;
+  readonly identity: IdentityOf<T>;
+}
+
+export interface ReduceWithOptions<T extends Combined> extends Along<T>, ReduceOptions {}
+export interface ScanWithOptions<T extends Combined> extends Along<T>, ScanOptions {}
+
+type Tiles = readonly Tile[];
+
+/** Combines along an axis, which disappears or keeps extent 1. */
+export function reduceWith<const T extends Combined>(
+  tiles: T,
+  combine: Combine<T>,
+  options: ReduceWithOptions<T>,
+): T {
+  const combination = new Combination("reduceWith", tiles, combine, options, ["keep"]);
+  const shape = combination.shape.toSpliced(
+    combination.axis,
+    1,
+    ...(options.keep === true ? [1] : []),
+  );
+  const reduced = combination.levels().at(-1) ?? [];
+  return combination.given(reduced.map((tile) => tile.reshape(shape)));
+}
+
+/** Running combinations along an axis, the element itself included. */
+export function scanWith<const T extends Combined>(
+  tiles: T,
+  combine: Combine<T>,
+  options: ScanWithOptions<T>,
+): T {
+  const combination = new Combination("scanWith", tiles, combine, options, ["reverse"]);
+  const levels = combination.levels();
+  let before = combination.identity(1);
+  for (const level of levels.slice(0, -1).toReversed()) {
+    const [first] = combination.pairs(level);
+    before = combination.joined(before, combination.combine(before, first));
+  }
+  return combination.given(combination.combine(before, levels[0] ?? []));
+}
+
+class Combination<T extends Combined> {
+  readonly axis: number;
+  readonly #tiles: Tiles;
+  readonly #label: string;
+  readonly #single: boolean;
+  readonly #function: Combine<T>;
+  readonly #identity: readonly unknown[];
+  readonly #reverse: boolean;
+  readonly #location: Location = captureLocation();
+
+  constructor(
+    label: string,
+    tiles: T,
+    combine: Combine<T>,
+    options: Along<T> & ScanOptions & ReduceOptions,
+    own: readonly string[],
+  ) {
+    const location = this.#location;
+    this.#label = label;
+    this.#single = tiles instanceof Tile;
+    this.#tiles = tileList(label, tiles, location);
+    requireKnownOptions(label, options, ["axis", "identity", ...own], "TW1033", location);
+    this.#function = combine;
+    this.#reverse = options.reverse === true;
+    this.axis = requireAxis(label, this.shape.length, options.axis, location);
+    this.#identity = this.#single
+      ? [options.identity]
+      : identityList(label, options.identity, location);
+    if (this.#identity.length !== this.#tiles.length)
+      wrongKind(
+        `the identity of ${label}`,
+        `a number for each of ${this.#tiles.length} tiles`,
+        options.identity,
+        location,
+      );
+  }
+
+  get shape(): readonly number[] {
+    return this.#tiles[0]?.shape ?? [];
+  }
+
+  /** Tiles of the identity, with so many elements along the axis. */
+  identity(extent: number): Tiles {
+    const shape = this.shape.with(this.axis, extent);
+    return this.#tiles.map(({ dtype }, index) =>
+      full(dtype, shape, this.#identity[index] as never),
+    );
+  }
+
+  /** The tiles themselves, of pairs, of pairs of pairs, down to one element along the axis. */
+  levels(): readonly Tiles[] {
+    const levels: Tiles[] = [this.#filled()];
+    for (let extent = extentOf(levels[0], this.axis); extent > 1; extent /= 2) {
+      const [first, second] = this.pairs(levels.at(-1) ?? []);
+      levels.push(this.combine(first, second));
+    }
+    return levels;
+  }
+
+  #filled(): Tiles {
+    const extent = extentOf(this.#tiles, this.axis);
+    const missing = 2 ** Math.ceil(Math.log2(extent)) - extent;
+    if (missing === 0) return this.#tiles;
+    const rest = this.identity(missing);
+    return this.#tiles.map((tile, index) => {
+      const other = rest[index];
+      return other === undefined ? tile : concatenate([tile, other], this.axis);
+    });
+  }
+
+  /** Those of each pair of neighbours that come first and second in the order of combining. */
+  pairs(tiles: Tiles): readonly [first: Tiles, second: Tiles] {
+    const sides = [0, 1].map((side) => tiles.map((tile) => this.#half(tile, side)));
+    const [even = [], odd = []] = this.#reverse ? sides.toReversed() : sides;
+    return [even, odd];
+  }
+
+  #half(tile: Tile, side: number): Tile {
+    const { shape } = tile;
+    const extent = (shape[this.axis] ?? 0) / 2;
+    const paired = shape.toSpliced(this.axis, 1, extent, 2);
+    const starts = paired.map((_, axis) => (axis === this.axis + 1 ? side : 0));
+    return tile
+      .reshape(paired)
+      .slice(starts, paired.with(this.axis + 1, 1))
+      .reshape(shape.with(this.axis, extent));
+  }
+
+  /** Pairs of neighbours side by side. */
+  joined(first: Tiles, second: Tiles): Tiles {
+    return first.map((tile, index) => {
+      const other = second[index];
+      if (other === undefined) return tile;
+      const sides = (this.#reverse ? [other, tile] : [tile, other]).map((each) =>
+        each.expand(this.axis + 1),
+      );
+      const extent = tile.shape[this.axis] ?? 0;
+      return concatenate(sides, this.axis + 1).reshape(tile.shape.with(this.axis, 2 * extent));
+    });
+  }
+
+  combine(left: Tiles, right: Tiles): Tiles {
+    const label = `the function of ${this.#label}`;
+    const made: unknown = callBody(
+      label,
+      this.#location,
+      this.#function,
+      this.#argument(left),
+      this.#argument(right),
+    );
+    const results: readonly unknown[] = this.#single ? [made] : Array.isArray(made) ? made : [];
+    const kept = results.filter(isTile);
+    const fits =
+      kept.length === results.length &&
+      kept.length === left.length &&
+      kept.every((tile, index) => isLike(tile, left[index]));
+    if (!fits) throw this.#otherTiles(left, made);
+    return kept;
+  }
+
+  #otherTiles(wanted: Tiles, found: unknown): TilewrightError {
+    const text = (tiles: readonly unknown[]): string => tiles.map(describe).join(", ");
+    return new TilewrightError({
+      code: "TW1038",
+      message: `the function of ${this.#label} gives other tiles than it takes`,
+      location: this.#location,
+      expected: text(wanted),
+      found: Array.isArray(found) ? text(found) : describe(found),
+    });
+  }
+
+  /** As the user gave the tiles: one, or a list. */
+  #argument(tiles: Tiles): T {
+    return (this.#single ? tiles[0] : tiles) as T;
+  }
+
+  given(tiles: Tiles): T {
+    const extent = extentOf(this.#tiles, this.axis);
+    const isFilled =
+      extentOf(tiles, this.axis) > extent && tiles[0]?.shape.length === this.shape.length;
+    const whole = isFilled
+      ? tiles.map((tile) =>
+          tile.slice(
+            tile.shape.map(() => 0),
+            tile.shape.with(this.axis, extent),
+          ),
+        )
+      : tiles;
+    return this.#argument(whole);
+  }
+}
+
+function extentOf(tiles: Tiles | undefined, axis: number): number {
+  return tiles?.[0]?.shape[axis] ?? 1;
+}
+
+function isTile(item: unknown): item is Tile {
+  return item instanceof Tile;
+}
+
+function isLike(tile: Tile, other: Tile | undefined): boolean {
+  return tile.dtype === other?.dtype && tile.shape.join() === other.shape.join();
+}
+
+function tileList(label: string, tiles: unknown, location: Location): Tiles {
+  const list: readonly unknown[] = Array.isArray(tiles) ? tiles : [tiles];
+  const found = list.filter(isTile);
+  const [first] = found;
+  if (first === undefined || found.length !== list.length)
+    return wrongKind(`what ${label} takes`, "a tile or a list of tiles", tiles, location);
+  const other = found.find(({ shape }) => shape.join() !== first.shape.join());
+  if (other !== undefined)
+    return wrongKind(`what ${label} takes`, "tiles of one shape", other, location);
+  return found;
+}
+
+function identityList(label: string, identity: unknown, location: Location): readonly unknown[] {
+  if (Array.isArray(identity)) return identity;
+  return wrongKind(`the identity of ${label}`, "a list of numbers", identity, location);
+}
+
+function requireAxis(label: string, rank: number, axis: unknown, location: Location): number {
+  const own = typeof axis === "number" ? axisFromEnd(axis, rank) : -1;
+  if (Number.isInteger(own) && own >= 0 && own < rank) return own;
+  return wrongKind(`the axis of ${label}`, `an axis from ${-rank} to ${rank - 1}`, axis, location);
+}
