@@ -15,6 +15,7 @@ import {
   iota,
   kernel,
   loop,
+  reduceWith,
   scalar,
   scoped,
   semaphore,
@@ -147,6 +148,15 @@ const specifications: readonly Mistake[] = [
     code: "TW1025",
     make: () => kernel({ name: "k", warps: 16, threads: ["a", "b", "c"] }, () => undefined), // <- here
     expected: "1 to 2, each being 512 lanes",
+  },
+  {
+    name: "a combining function that loses a tile",
+    code: "TW1038",
+    make: () =>
+      kernel({ name: "k", inputs: { x: array(f32, [4]) } }, ({ x }) => {
+        const tile = x.load();
+        reduceWith([tile, tile], ([a]) => [a] as never, { axis: 0, identity: [0, 0] }); // <- here
+      }),
   },
   {
     name: "six warps",
