@@ -3,9 +3,16 @@ import { acts, allocates, defineOps, lanes } from "./define.ts";
 
 export const synchronizationOps = defineOps({
   alloc_barrier: {
-    summary: "An array of `count` barriers whose phases complete after `arrivals` arrivals.",
+    summary:
+      "An array of `count` barriers whose phases complete after `arrivals` arrivals. Placed, `scale` is how many of the hardware each of them is.",
     operands: {},
-    attributes: { count: "integer", arrivals: "integer", name: "text?", at: "integer?" },
+    attributes: {
+      count: "integer",
+      arrivals: "integer",
+      name: "text?",
+      at: "integer?",
+      scale: "integer?",
+    },
     regions: {},
     traits: allocates,
   },

@@ -243,9 +243,9 @@ export class Feed {
     const [wasUsed, ...before] = seen;
     if (wasUsed === undefined) throw new Error("a block that moves remembers where it was");
     return atLocation(this.#location, () => {
-      const moved = starts.reduce((any, start, axis) => {
+      const moved = starts.reduce((some, start, axis) => {
         const last = before[axis];
-        return last === undefined ? any : any.or(start.ne(last));
+        return last === undefined ? some : some.or(start.ne(last));
       }, wasUsed.eq(0));
       const following = this.#ring.next(position);
       const next = {

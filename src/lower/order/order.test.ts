@@ -45,6 +45,29 @@ function without(kernel: Kernel, dropped: (op: AnyOp) => boolean): Kernel {
   return changeBody(kernel, visit(kernel.body));
 }
 
+function withScales(kernel: Kernel, change: (scale: number) => number): Kernel {
+  const visit = (region: Region): Region =>
+    changeOps(
+      region,
+      region.ops.map((op) => {
+        if (op.kind !== "alloc_barrier") return changeRegions(op, visit);
+        const { scale = 0 } = op.attributes;
+        return { ...op, attributes: { ...op.attributes, scale: change(scale) } };
+      }),
+    );
+  return changeBody(kernel, visit(kernel.body));
+}
+
+test("barriers count the arrivals of warps, and a copy by the engine once", () => {
+  const scales: (number | undefined)[] = [];
+  const [, kernel] = ordered.find(([name]) => name === "gemm") ?? expect.fail();
+  walkOps(kernel.body, (op) => {
+    if (op.kind === "alloc_barrier") scales.push(op.attributes.scale);
+  });
+  expect(new Set(scales)).toEqual(new Set([1, 4]));
+  expect(() => verifyOrder(withScales(kernel, (scale) => 5 - scale))).toThrow("of the hardware");
+});
+
 describe.each(ordered)("%s", (_, kernel) => {
   test("is in order, and ordering it again adds nothing", () => {
     verifyOrder(kernel);

@@ -15,6 +15,7 @@
  * | meetings.ts | `lane_barrier`, `proxy_fence`                                         |
  * | products.ts | `products_wait`                                                       |
  * | reach.ts    | `scope` of arrivals and waits on barriers                             |
+ * | arrivals.ts | `scale` of barriers: one arrival of each warp, or one of all          |
  *
  * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Products are
  * held to the rule `flight` of the verifier.
@@ -25,6 +26,8 @@ import { toldBy, traitsOf } from "../../ir/traits.ts";
 import { regionList } from "../../ir/traverse.ts";
 import { makeOp } from "../make-op.ts";
 import { AccessFinder } from "./accesses.ts";
+import { scalesOf } from "./arrivals.ts";
+import type { Scales } from "./arrivals.ts";
 import { electCopies } from "./elect.ts";
 import { findNeeds } from "./meetings.ts";
 import type { Need } from "./meetings.ts";
@@ -36,6 +39,7 @@ interface Needs {
   readonly meetings: ReadonlyMap<AnyOp, Need>;
   readonly products: ReadonlyMap<AnyOp, number>;
   readonly reaching: ReadonlySet<AnyOp>;
+  readonly scales: Scales;
 }
 
 function needsOf(kernel: Kernel): Needs {
@@ -44,6 +48,7 @@ function needsOf(kernel: Kernel): Needs {
     meetings: findNeeds(kernel, accesses),
     products: productsInFlight(kernel.body),
     reaching: findReach(kernel, accesses),
+    scales: scalesOf(kernel),
   };
 }
 
@@ -64,7 +69,7 @@ function orderedRegion(region: Region, needs: Needs): Region {
     return [
       ...(ready === undefined ? [] : [makeOp("barriers_ready", { location: ready.location })]),
       ...before(op, needs),
-      withScope(inner, needs.reaching.has(op)),
+      withScale(withScope(inner, needs.reaching.has(op)), needs.scales),
     ];
   });
   return changeOps(region, ops);
@@ -96,18 +101,27 @@ function withScope(op: AnyOp, reaches: boolean): AnyOp {
   return Object.freeze({ ...op, attributes }) as AnyOp;
 }
 
+/** Barriers say how many arrivals of the hardware one of the language is. */
+function withScale(op: AnyOp, scales: Scales): AnyOp {
+  const [barrier] = op.results;
+  if (op.kind !== "alloc_barrier" || barrier === undefined) return op;
+  const attributes = Object.freeze({ ...op.attributes, scale: scales(barrier) });
+  return Object.freeze({ ...op, attributes });
+}
+
 /** Throws where lanes of a kernel may get out of order. */
 export function verifyOrder(kernel: Kernel): void {
-  const { meetings, reaching } = needsOf(kernel);
+  const { meetings, reaching, scales } = needsOf(kernel);
   const [meeting] = meetings;
   if (meeting !== undefined) {
     const [op, { barrier, fence }] = meeting;
     throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
   }
-  verifyRegion(kernel.body, reaching);
+  verifyRegion(kernel.body, { reaching, scales });
 }
 
-function verifyRegion({ ops }: Region, reaching: ReadonlySet<AnyOp>): void {
+function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">): void {
+  const { reaching, scales } = needs;
   let unready = false;
   for (const op of ops) {
     if (unready && traitsOf(op).results !== "memory" && op.kind !== "barriers_ready")
@@ -116,6 +130,9 @@ function verifyRegion({ ops }: Region, reaching: ReadonlySet<AnyOp>): void {
     const { scope } = op.attributes as { readonly scope?: string };
     if (reaching.has(op) && "scope" in op.attributes && scope !== "cluster")
       throw new Error(`${op.kind} does not reach the cluster`);
-    for (const region of regionList(op)) verifyRegion(region, reaching);
+    const [barrier] = op.results;
+    if (op.kind === "alloc_barrier" && barrier && op.attributes.scale !== scales(barrier))
+      throw new Error(`each arrival on a barrier is ${scales(barrier)} of the hardware`);
+    for (const region of regionList(op)) verifyRegion(region, needs);
   }
 }

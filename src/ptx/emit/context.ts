@@ -15,7 +15,6 @@ import { Code, SourceFiles } from "../code.ts";
 import type { LaunchParameter, MessageSite } from "../executable.ts";
 import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
-import { Arrivals } from "./arrivals.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
 import type {
@@ -54,7 +53,6 @@ export class EmitContext {
   readonly parameters: LaunchParameter[] = [];
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
-  readonly arrivals: Arrivals;
   scope: Scope;
   /** Windows that are known to be inside where the next instruction stands. */
   asked = new AskedBounds();
@@ -73,7 +71,6 @@ export class EmitContext {
     this.windows = new Windows(kernel);
     this.numbers = new Numbers(this.code, kernel.warps);
     this.scope = { threads: kernel.threads.map((_, index) => index), warps: kernel.warps };
-    this.arrivals = new Arrivals(kernel);
     this.#emitRegion = emitRegion;
     this.#uses = countUses(kernel.body);
   }

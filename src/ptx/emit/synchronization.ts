@@ -46,9 +46,9 @@ function allocateBarrier(op: Op<"alloc_barrier">, context: EmitContext): void {
   const { code, numbers } = context;
   const [result] = op.results;
   if (result === undefined) throw new Error("a barrier has a name");
-  const { count, arrivals } = op.attributes;
+  const { count, arrivals, scale } = op.attributes;
+  if (scale === undefined) throw new Error("nothing is decided of how a barrier is arrived at");
   const offset = context.sharedOffset(result);
-  const scale = context.arrivals.scaleOf(result);
   code.guarded(firstLane(context), () => {
     for (let index = 0; index < count; index += 1)
       code.emit(`mbarrier.init.${barrierSpace(context)}.b64`, [

@@ -19,6 +19,7 @@ import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
 import type { TargetName } from "../../targets/target.ts";
 import { bound } from "../../lower/bound.ts";
+import { order } from "../../lower/order/order.ts";
 import { placedKernel } from "../../lower/placed-kernel.ts";
 import { emitKernel } from "../emit/kernel.ts";
 import { assemblerNotes, usageIn } from "./assembler-notes.ts";
@@ -31,7 +32,7 @@ function notesOf(
   target: TargetName = "sm_90a",
 ): readonly PerformanceNote[] {
   const placement = placeKernel(runPasses(traced), targets[target]);
-  return performanceNotes(placement, emitKernel(bound(placedKernel(placement))).module);
+  return performanceNotes(placement, emitKernel(order(bound(placedKernel(placement)))).module);
 }
 
 function codesOf(definition: KernelDefinition): readonly string[] {

@@ -1,0 +1,31 @@
+/**
+ * How many arrivals of the hardware one arrival of the language is. A program thread arrives with its lanes, each warp for
+ * itself, so that no warp falls two phases behind; a copy by the engine arrives once:
+ *
+ *   barrier with arrivals: 2      barrier_arrive by threads of 4 warps      scale 4: mbarrier.init 8
+ *                                 tensor copies alone                       scale 1: mbarrier.init 2
+ *
+ * Where both arrive on one barrier, the copy arrives as often as the warps do.
+ */
+import type { Kernel, Region, Value } from "../../ir/node.ts";
+import { regionList } from "../../ir/traverse.ts";
+
+/** The scale of each barrier. */
+export type Scales = (barrier: Value) => number;
+
+export function scalesOf({ body, warps }: Kernel): Scales {
+  const byWarps = new Set<Value>();
+  collect(body, byWarps);
+  return (barrier) => (byWarps.has(barrier) ? warps : 1);
+}
+
+function collect({ ops }: Region, byWarps: Set<Value>): void {
+  for (const op of ops) {
+    if (op.kind === "barrier_arrive") byWarps.add(op.operands.barrier);
+    const { barrier } = op.kind === "copy_async" ? op.operands : { barrier: undefined };
+    if (op.kind === "copy_async" && barrier !== undefined && op.attributes.by !== "tensor")
+      byWarps.add(barrier);
+    // Warps on their own arrive one by one, with whatever count the others need.
+    if (op.kind !== "warps") for (const inner of regionList(op)) collect(inner, byWarps);
+  }
+}
