@@ -35,8 +35,8 @@ export interface Group {
   readonly source?: AnyGraphOp | undefined;
   /** Tells such rules apart. */
   readonly key: string;
-  /** An input in whose memory the first result is written; none of `inputs`. */
-  readonly inPlace?: GraphValue | undefined;
+  /** Inputs in whose memory results are written, by the results' places; none of `inputs`. */
+  readonly inPlace?: ReadonlyMap<number, GraphValue> | undefined;
 }
 
 const applyRule: AnyPointRule = (op, points, context) => {
@@ -78,25 +78,23 @@ interface KernelParts {
 }
 
 function makeKernel(group: Group): KernelDefinition {
-  const { inputs, results, ops, source, tiled, inPlace } = group;
+  const { inputs, results, ops, source, tiled, inPlace = new Map<number, GraphValue>() } = group;
   const all = [...ops, ...(source === undefined ? [] : [source])];
   const definitions = new Map(all.flatMap(definitionsOf));
   const run = runOf(group);
   const arrays = results.map((value, i) => [outputName(i), flatArray(value)] as const);
-  const [first = [], others = arrays] =
-    inPlace === undefined ? [] : [arrays.slice(0, 1), arrays.slice(1)];
   const spec = {
     name: tiled === undefined ? group.title : `${group.title}_${tiled.title}`,
     grid: tiled?.grid ?? { block: cdiv(run.count, run.width) },
     inputs: Object.fromEntries(inputs.map((value, i) => [inputName(i), flatArray(value)])),
-    outputs: Object.fromEntries(others),
-    inouts: Object.fromEntries(first),
+    outputs: Object.fromEntries(arrays.filter((_, i) => !inPlace.has(i))),
+    inouts: Object.fromEntries(arrays.filter((_, i) => inPlace.has(i))),
   };
   return kernel(spec, (parts) => {
     const named = parts as unknown as KernelParts;
     const refs = new Map(inputs.map((value, i) => [value, named[inputName(i)] as Ref]));
     const outputs = results.map((_, i) => named[outputName(i)] as Ref);
-    if (inPlace !== undefined) refs.set(inPlace, outputs[0] as Ref);
+    for (const [place, value] of inPlace) refs.set(value, outputs[place] as Ref);
     const context = new PointContext({ refs, definitions, rule: applyRule });
     if (tiled === undefined) {
       storeRun(group, context, (named["block"] as Scalar<"i32">).mul(run.width), outputs);
@@ -194,7 +192,7 @@ function groupText({ title, ops, inputs, results, source, key, inPlace }: Group)
   return [
     `${title} ${key}`,
     inputs.map((value) => names.of(value)).join(),
-    inPlace === undefined ? "" : `in ${names.of(inPlace)}`,
+    ...Array.from(inPlace ?? [], ([place, value]) => `${place} in ${names.of(value)}`),
     ...ops.map((op) => opText(op, names)),
     ...(source === undefined ? [] : [opText(source, names)]),
     results.map((value) => names.of(value)).join(),

@@ -21,13 +21,19 @@ function touches(step: Step, kind: "argument" | "result", index: number): boolea
 
 /** The step with its result in the argument's memory, where it reads the argument only where it writes. */
 function overwriting(step: Step, argument: number, result: number): Step | undefined {
-  if (step.kind !== "launch" || step.outputs.length !== 1) return undefined;
-  if (!step.outputs.some((buffer) => isAt(buffer, "result", result))) return undefined;
+  if (step.kind !== "launch") return undefined;
+  const place = step.outputs.findIndex((buffer) => isAt(buffer, "result", result));
   const [input, ...others] = step.inputs.filter((each) => isAt(each, "argument", argument));
-  if (input === undefined || others.length > 0) return undefined;
-  const kernel = step.inPlace(input);
+  if (place < 0 || input === undefined || others.length > 0) return undefined;
+  const overwritten = new Map(step.overwritten).set(place, input);
+  const kernel = step.inPlace(overwritten);
   if (kernel === undefined) return undefined;
-  return { ...step, kernel, inputs: step.inputs.filter((each) => each !== input) };
+  return {
+    ...step,
+    kernel,
+    overwritten,
+    inputs: step.inputs.filter((each) => each !== input),
+  };
 }
 
 function isSameType(left: TensorType | undefined, right: TensorType): boolean {

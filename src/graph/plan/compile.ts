@@ -5,7 +5,6 @@
  */
 import { fromLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
-import type { KernelDefinition } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
@@ -28,7 +27,7 @@ import { runPasses } from "../passes/pipeline.ts";
 import { simplifyPass } from "../passes/simplify.ts";
 import { withAliases } from "./aliases.ts";
 import { placeBuffers } from "./arena.ts";
-import type { Buffer, Place, Plan, Step } from "./plan.ts";
+import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
 const devicePasses = [
@@ -118,6 +117,7 @@ class Compiler {
     const kept = keptOps(region);
     const steps: Step[] = [];
     const wanted = new Map<GraphValue, Buffer>();
+    const deferred: Deferred = new Map();
     for (const [i, value] of results.entries()) {
       const target = targets[i];
       // One value can be several results; the others are copies.
@@ -127,13 +127,85 @@ class Compiler {
       for (const value of op.results) this.#definitions.set(value, op);
       if (op.kind === "stablehlo.constant" && !("kind" in op.attributes.value))
         for (const value of op.results) this.#literals.set(value, op.attributes.value);
-      if (kept.has(op)) this.#op(op, wanted, steps);
+      if (!kept.has(op)) continue;
+      if (isDeferrable(op, wanted)) {
+        this.#defer(op, deferred, wanted, steps);
+        continue;
+      }
+      this.#settle(op, deferred, wanted, steps);
+      this.#op(op, wanted, steps);
     }
+    for (const group of new Set(deferred.values())) this.#together(group, deferred, wanted, steps);
     for (const [i, value] of results.entries()) {
       const target = targets[i];
       if (target !== undefined) this.#into(value, target, steps);
     }
     return steps;
+  }
+
+  /** Puts a map off, together with those of its shape that it is computed from. */
+  #defer(
+    op: AnyGraphOp,
+    deferred: Deferred,
+    wanted: ReadonlyMap<GraphValue, Buffer>,
+    steps: Step[],
+  ): void {
+    const shape = shapeText(op);
+    const own: AnyGraphOp[] = [];
+    for (const group of this.#groupsWithin(op, deferred)) {
+      if (group.some((each) => shapeText(each) !== shape)) {
+        this.#together(group, deferred, wanted, steps);
+        continue;
+      }
+      own.push(...group);
+    }
+    own.push(op);
+    for (const each of own) deferred.set(each, own);
+  }
+
+  /** Makes what an op needs of what was put off. */
+  #settle(
+    op: AnyGraphOp,
+    deferred: Deferred,
+    wanted: ReadonlyMap<GraphValue, Buffer>,
+    steps: Step[],
+  ): void {
+    for (const group of this.#groupsWithin(op, deferred))
+      this.#together(group, deferred, wanted, steps);
+  }
+
+  /** The groups of deferred ops among what an op is computed from. */
+  #groupsWithin(op: AnyGraphOp, deferred: Deferred): ReadonlySet<DeferredGroup> {
+    const found = new Set<DeferredGroup>();
+    if (deferred.size === 0) return found;
+    const seen = new Set<AnyGraphOp>([op]);
+    const pending = [...usesOf(op)];
+    for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+      const definition = this.#buffers.has(value) ? undefined : this.#definitions.get(value);
+      if (definition === undefined || seen.has(definition)) continue;
+      seen.add(definition);
+      const group = deferred.get(definition);
+      if (group === undefined) pending.push(...usesOf(definition));
+      else found.add(group);
+    }
+    return found;
+  }
+
+  /** One kernel for ops that were put off together. */
+  #together(
+    group: DeferredGroup,
+    deferred: Deferred,
+    wanted: ReadonlyMap<GraphValue, Buffer>,
+    steps: Step[],
+  ): void {
+    for (const op of group) deferred.delete(op);
+    const results = group.flatMap((op) => op.results);
+    const isStored = (value: GraphValue): boolean => this.#buffers.has(value);
+    const { ops, inputs } = coneOf(results, isStored, this.#definitions);
+    const outputs = results.map((value) => this.#output(value, wanted));
+    const last = group.at(-1) as AnyGraphOp;
+    const title = kindName(last);
+    this.#launch({ title, ops, inputs, results, key: "" }, outputs, last.name, steps);
   }
 
   #op(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>, steps: Step[]): void {
@@ -276,20 +348,26 @@ class Compiler {
       kernel,
       inputs: inputs.map((value) => this.#bufferOf(value)),
       outputs,
+      overwritten: new Map(),
       inPlace: this.#inPlace({ ...group, inputs }),
       name,
     });
   }
 
-  /** The kernels of a group that write over one of its inputs. */
-  #inPlace(group: Group): (input: Buffer) => KernelDefinition | undefined {
+  /** The kernels of a group that write over some of its inputs. */
+  #inPlace(group: Group): LaunchStep["inPlace"] {
     const values = new Map(
       pointwiseInputs(group).map((value) => [this.#bufferOf(value), value] as const),
     );
-    return (input) => {
-      const inPlace = values.get(input);
-      if (inPlace === undefined) return undefined;
-      const inputs = group.inputs.filter((value) => value !== inPlace);
+    return (buffers) => {
+      const inPlace = new Map<number, GraphValue>();
+      for (const [place, buffer] of buffers) {
+        const value = values.get(buffer);
+        if (value === undefined) return undefined;
+        inPlace.set(place, value);
+      }
+      const taken = new Set(inPlace.values());
+      const inputs = group.inputs.filter((value) => !taken.has(value));
       return kernelOf({ ...group, inputs, inPlace });
     };
   }
@@ -325,6 +403,7 @@ class Compiler {
       kernel,
       inputs: [source],
       outputs: [target],
+      overwritten: new Map(),
       inPlace: () => undefined,
       name: "copy",
     });
@@ -392,6 +471,25 @@ class Compiler {
     }
     return steps;
   }
+}
+
+/**
+ * Maps whose results are results of the region can wait: those of one shape that follow from each other become one kernel,
+ * such as an optimiser's moments and its parameter.
+ */
+type DeferredGroup = readonly AnyGraphOp[];
+type Deferred = Map<AnyGraphOp, DeferredGroup>;
+
+function isDeferrable(op: AnyGraphOp, wanted: ReadonlyMap<GraphValue, Buffer>): boolean {
+  return (
+    loweringOf(op).form === "map" &&
+    op.kind !== "stablehlo.constant" &&
+    op.results.every((value) => wanted.get(value)?.place.kind === "result")
+  );
+}
+
+function shapeText(op: AnyGraphOp): string {
+  return op.results.map((value) => tensorTypeOf(value).shape.join()).join(";");
 }
 
 function kindName(op: AnyGraphOp): string {

@@ -34,8 +34,10 @@ export interface LaunchStep {
   readonly kernel: KernelDefinition;
   readonly inputs: readonly Buffer[];
   readonly outputs: readonly Buffer[];
-  /** The kernel that writes its result where an input lies, for inputs that are read each at the result's own place. */
-  readonly inPlace: (input: Buffer) => KernelDefinition | undefined;
+  /** Inputs that results are written over, by the results' places. */
+  readonly overwritten: ReadonlyMap<number, Buffer>;
+  /** The kernel that writes results over inputs, where these are read each at the results' own places. */
+  readonly inPlace: (inputs: ReadonlyMap<number, Buffer>) => KernelDefinition | undefined;
   /** What the program calls it. */
   readonly name: string;
 }

@@ -49,13 +49,25 @@ function broadcastAt(
   return [context.element(operand, elsewhere(operand, points, axes))];
 }
 
-/** All conditions together: true, false, or a bool for each lane. */
-function allOf(conditions: readonly (boolean | Tile<"bool">)[]): boolean | Tile<"bool"> {
-  return conditions.reduce<boolean | Tile<"bool">>((both, each) => {
-    if (both === true) return each;
-    if (both === false || each === true) return both;
-    return each === false ? false : (both.and(each) as Tile<"bool">);
-  }, true);
+/** What may or may not hold, made when it is asked for. */
+type Condition = () => boolean | Tile<"bool">;
+
+/**
+ * All conditions together: true, false, or a bool for each lane. Those about known indices go first: where one of them
+ * does not hold, no lane is asked for the others.
+ */
+function allOf(conditions: readonly { readonly about: Index; readonly test: Condition }[]) {
+  const isKnown = ({ about }: { readonly about: Index }): boolean => typeof about === "number";
+  const known = conditions.filter(isKnown);
+  if (known.some(({ test }) => test() === false)) return false;
+  return conditions
+    .filter((each) => !isKnown(each))
+    .reduce<boolean | Tile<"bool">>((both, { test }) => {
+      const each = test();
+      if (both === true) return each;
+      if (both === false || each === true) return both;
+      return each === false ? false : (both.and(each) as Tile<"bool">);
+    }, true);
 }
 
 /** One of two tiles, where the condition may be known; only what is needed is made. */
@@ -74,16 +86,18 @@ function paddedAxis(
   extent: number,
   low: number | Index,
   interior: number,
-): { readonly index: Index; readonly isThere: boolean | Tile<"bool"> } {
+): { readonly index: Index; readonly about: Index; readonly test: Condition } {
   const moved = subtractIndex(index, low);
   const step = interior + 1;
-  const inside = isWithin(moved, 0, (extent - 1) * step + 1);
   const place = divideIndex(moved, step);
-  if (step === 1) return { index: place, isThere: inside };
-  const rest = remainderIndex(moved, step);
-  const onElement =
-    typeof rest === "number" ? rest === 0 : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
-  return { index: place, isThere: allOf([inside, onElement]) };
+  const inside = (): boolean | Tile<"bool"> => isWithin(moved, 0, (extent - 1) * step + 1);
+  if (step === 1) return { index: place, about: moved, test: inside };
+  const onElement = (): boolean | Tile<"bool"> => {
+    const rest = remainderIndex(moved, step);
+    return typeof rest === "number" ? rest === 0 : ((rest as Tile<"i32">).eq(0) as Tile<"bool">);
+  };
+  const both = [inside, onElement].map((test) => ({ about: moved, test }));
+  return { index: place, about: moved, test: () => allOf(both) };
 }
 
 function padAt(
@@ -104,7 +118,7 @@ function padAt(
   );
   return [
     choose(
-      allOf(axes.map(({ isThere }) => isThere)),
+      allOf(axes),
       () => context.element(operand, inside),
       () => context.scalar(value, points),
     ),
@@ -166,7 +180,12 @@ function updateAt(
     if (last === 0 || start === undefined) return index;
     return subtractIndex(index, clampIndex(givenIndex(start, points, context), last));
   });
-  const inside = allOf(moved.map((index, axis) => isWithin(index, 0, sizes[axis] ?? 0)));
+  const inside = allOf(
+    moved.map((index, axis) => ({
+      about: index,
+      test: () => isWithin(index, 0, sizes[axis] ?? 0),
+    })),
+  );
   return [
     choose(
       inside,
