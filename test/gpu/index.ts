@@ -4,7 +4,7 @@
  *
  *   npm run test:gpu                         everything
  *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "runtime" for
- *                                            what devices do besides
+ *                                            what devices do besides, "products" for those of the library
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
@@ -12,6 +12,7 @@ import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { runExamples } from "./examples.ts";
+import { runProducts } from "./products.ts";
 import { runRuntimeChecks } from "./runtime.ts";
 
 function option(name: string, otherwise: string): string {
@@ -30,6 +31,7 @@ const isWanted = (name: string): boolean => name.includes(only);
 for (const { name, problem } of [
   ...(await runExamples(device, isWanted)),
   ...(await runRuntimeChecks(device, isWanted)),
+  ...(await runProducts(device, isWanted)),
 ]) {
   if (problem !== undefined) failures += 1;
   write(problem === undefined ? `ok   ${name}\n` : `FAIL ${name}: ${problem}\n`);

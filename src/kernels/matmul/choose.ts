@@ -49,6 +49,8 @@ const launchSeconds = 3e-6;
 /** Bytes a second at which a block hands sums to another through the shared cache. */
 const handedBytes = 90e9;
 const greatestStages = 20;
+/** A split must promise more than the model may be wrong by. */
+const splitMargin = 1.05;
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
 const leastSteps = 4;
 /** Seconds until a block hears of what another has written, with the clearing of counters before the launch. */
@@ -98,7 +100,8 @@ export function chooseConfiguration(
     plainSeconds(recipe, plain, sizes, target),
   ];
   for (const each of persistentCandidates(target, widestTile(problem))) {
-    const seconds = estimatedSeconds(problem, recipe, sizes, each, target);
+    const margin = each.schedule === "split" ? splitMargin : 1;
+    const seconds = margin * estimatedSeconds(problem, recipe, sizes, each, target);
     if (seconds < least) [best, least] = [each, seconds];
   }
   return best;
