@@ -13,11 +13,13 @@ import * as benchmarks from "tilewright/bench";
 import * as emulation from "tilewright/emulator";
 import * as files from "tilewright/files";
 import * as graph from "tilewright/graph";
+import * as kernels from "tilewright/kernels";
 import * as testing from "tilewright/testing";
 import * as tuning from "tilewright/tune";
 import { f32, TilewrightError } from "tilewright";
 import type { Junk, Parameter } from "./support/bad-calls/junk.ts";
 import { junk } from "./support/bad-calls/junk.ts";
+import { takingObjects } from "./support/bad-calls/kernel-calls.ts";
 import { calls, outside } from "./support/bad-calls/calls.ts";
 import { closeDevices } from "./support/bad-calls/surroundings.ts";
 
@@ -59,13 +61,22 @@ describe("calls with what they do not take", () => {
   });
 });
 
+test.each(takingObjects)("%s takes nothing but an object of its fields", async (name) => {
+  const call = (kernels as unknown as { readonly [name: string]: (given: unknown) => unknown })[
+    name
+  ];
+  for (const [key, make] of Object.entries(junk))
+    expect(await verdict(() => call?.(make())), key).toBe("refused");
+});
+
 test("every export is called", () => {
   const named = new Set(calls.map(({ name }) => name.replace(/[ .(].*$/, "")));
-  const exported = [library, emulation, testing, files, graph, arrays, benchmarks, tuning].flatMap(
-    (module) =>
-      Object.entries(module)
-        .filter(([, value]) => typeof value === "function")
-        .map(([name]) => name),
+  for (const name of takingObjects) named.add(name);
+  const modules = [library, emulation, testing, files, graph, arrays, benchmarks, kernels, tuning];
+  const exported = modules.flatMap((module) =>
+    Object.entries(module)
+      .filter(([, value]) => typeof value === "function")
+      .map(([name]) => name),
   );
   expect(exported.filter((name) => !named.has(name) && !outside.includes(name))).toEqual([]);
   expect(f32.name).toBe("f32");

@@ -33,15 +33,17 @@ const source = { name: "axpy", target: "sm_90a", ptx: ".version 8.0\n" };
 
 describe("finding a tool", () => {
   const exists = (path: string): boolean =>
-    [join("/cuda", "bin", "ptxas"), join("/own", "ptxas"), join("/own", "ptxas.exe")].includes(
+    ["/cuda/bin/ptxas", "/own/ptxas", "C:\\own\\ptxas.exe", "C:\\cuda\\bin\\ptxas.exe"].includes(
       path,
     );
 
   test.each([
-    [{ PATH: "/own" }, "linux", join("/own", "ptxas")],
-    [{ PATH: "/usr/bin", CUDA_HOME: "/cuda" }, "linux", join("/cuda", "bin", "ptxas")],
-    [{ CUDA_PATH: "/cuda" }, "linux", join("/cuda", "bin", "ptxas")],
-    [{ PATH: "/own" }, "win32", join("/own", "ptxas.exe")],
+    [{ PATH: "/other:/own" }, "linux", "/own/ptxas"],
+    [{ PATH: "/other:/own" }, "darwin", "/own/ptxas"],
+    [{ PATH: "/usr/bin", CUDA_HOME: "/cuda" }, "linux", "/cuda/bin/ptxas"],
+    [{ CUDA_PATH: "/cuda" }, "linux", "/cuda/bin/ptxas"],
+    [{ PATH: "C:\\other;C:\\own" }, "win32", "C:\\own\\ptxas.exe"],
+    [{ PATH: "C:\\other", CUDA_PATH: "C:\\cuda" }, "win32", "C:\\cuda\\bin\\ptxas.exe"],
     [{ PATH: "/usr/bin" }, "linux", undefined],
     [{}, "linux", undefined],
   ])("in %j on %s gives %s", (environment, platform, expected) => {

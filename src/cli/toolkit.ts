@@ -9,7 +9,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join, posix, win32 } from "node:path";
 import process from "node:process";
 import { usageIn } from "../ptx/notes/assembler-notes.ts";
 import type { Usage } from "../ptx/notes/assembler-notes.ts";
@@ -28,7 +28,7 @@ export function findTool(
   name: string,
   { platform, environment, exists }: Surroundings = thisProcess(),
 ): string | undefined {
-  const file = platform === "win32" ? `${name}.exe` : name;
+  const [file, { delimiter, join }] = platform === "win32" ? [`${name}.exe`, win32] : [name, posix];
   const folders = (environment["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
   for (const home of [environment["CUDA_HOME"], environment["CUDA_PATH"]])
     if (home !== undefined) folders.push(join(home, "bin"));

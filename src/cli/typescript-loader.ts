@@ -9,6 +9,7 @@
  */
 import { register } from "node:module";
 import { resolve } from "node:path";
+import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { locationAt } from "../support/location.ts";
@@ -20,7 +21,11 @@ let registered = import.meta.url.endsWith(".ts");
 function registerHooks(): void {
   if (registered) return;
   registered = true;
+  // Newer Nodes warn of `register`, for which the older ones have nothing else: no matter of whoever runs a kernel.
+  const { noDeprecation = false } = process;
+  process.noDeprecation = true;
   register(new URL("./typescript-hooks.js", import.meta.url));
+  process.noDeprecation = noDeprecation;
 }
 
 /** The exports of the module at `path`, a path relative to the working directory. */

@@ -69,8 +69,10 @@ function parseFrames(stack: string): { readonly text: string; readonly position:
 
 const paths = new Memo<string>(256);
 
+/** As other paths are written: modules have URLs, and CommonJS has the system's own separators. */
 function toPath(file: string): string {
-  return file.startsWith("file://") ? paths.get(file, () => pathOfUrl(file)) : file;
+  if (file.startsWith("file://")) return paths.get(file, () => pathOfUrl(file));
+  return /^[A-Za-z]:\\/.test(file) ? file.replaceAll("\\", "/") : file;
 }
 
 function pathOfUrl(file: string): string {

@@ -12,6 +12,8 @@ test.each([
   ["/a/node_modules/b/node_modules/c/d.js", "/a", "node_modules/c/d.js"],
   ["/opt/axpy.ts", "/srv/ada", "/opt/axpy.ts"],
   ["C:/desk/axpy.ts", "C:\\desk", "axpy.ts"],
+  ["C:\\desk\\deep\\axpy.ts", "C:\\desk", "deep/axpy.ts"],
+  ["C:\\desk\\node_modules\\lib\\gemm.js", "C:\\desk", "node_modules/lib/gemm.js"],
   ["D:/desk/axpy.ts", "C:\\desk", "D:/desk/axpy.ts"],
   ["https://example.org/axpy.js", "/srv/ada", "https://example.org/axpy.js"],
   ["axpy.ts", "/srv/ada", "axpy.ts"],

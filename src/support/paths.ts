@@ -14,8 +14,9 @@ export function workingDirectory(): string | undefined {
   return process?.cwd?.();
 }
 
-/** `path` as seen from `folder`. */
-export function relativePath(path: string, folder: string | undefined): string {
+/** A path as seen from `folder`, with slashes on every system. */
+export function relativePath(given: string, folder: string | undefined): string {
+  const path = isAbsolute(given) ? given.replaceAll("\\", "/") : given;
   const inPackage = path.lastIndexOf("/node_modules/");
   if (inPackage >= 0) return path.slice(inPackage + 1);
   if (folder === undefined || !isAbsolute(path)) return path;

@@ -507,11 +507,17 @@ describe("settings", () => {
   const linux = { platform: "linux", home: "/user" };
 
   test("name the folder", () => {
-    const folderOf = (environment: { readonly [name: string]: string }, platform = "linux") =>
-      cacheSettings({ environment, platform, home: "/user" }).folder;
-    expect(folderOf({})).toBe(join("/user", ".cache", "tilewright"));
-    expect(folderOf({ XDG_CACHE_HOME: "/xdg" })).toBe(join("/xdg", "tilewright"));
-    expect(folderOf({ LOCALAPPDATA: "L" }, "win32")).toBe(join("L", "tilewright"));
+    const folderOf = (
+      environment: { readonly [name: string]: string },
+      platform = "linux",
+      home = "/user",
+    ) => cacheSettings({ environment, platform, home }).folder;
+    expect(folderOf({})).toBe("/user/.cache/tilewright");
+    expect(folderOf({}, "darwin")).toBe("/user/.cache/tilewright");
+    expect(folderOf({ XDG_CACHE_HOME: "/xdg" })).toBe("/xdg/tilewright");
+    const local = "C:\\Users\\ada\\AppData\\Local";
+    expect(folderOf({ LOCALAPPDATA: local }, "win32")).toBe(`${local}\\tilewright`);
+    expect(folderOf({}, "win32", "C:\\Users\\ada")).toBe(`${local}\\tilewright`);
     expect(folderOf({ TILEWRIGHT_CACHE: "/mine" })).toBe("/mine");
     expect(folderOf({ TILEWRIGHT_CACHE: "off" })).toBeUndefined();
   });

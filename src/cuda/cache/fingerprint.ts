@@ -34,7 +34,16 @@ function packageVersion(folder: string): string {
 }
 
 /** Folders whose modules decide what a kernel is compiled to. */
-export const compilerFolders = ["formats", "targets", "ir", "layout", "lower", "passes", "ptx"];
+export const compilerFolders = [
+  "support",
+  "formats",
+  "targets",
+  "ir",
+  "layout",
+  "lower",
+  "passes",
+  "ptx",
+];
 
 function moduleFiles(modules: string): readonly string[] {
   return compilerFolders.flatMap((folder) =>

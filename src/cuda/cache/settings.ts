@@ -5,7 +5,7 @@
  *   TILEWRIGHT_CACHE_LIMIT=500M              bytes, with K, M or G; 1 GiB unless given
  */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { posix, win32 } from "node:path";
 import process from "node:process";
 import { TilewrightError } from "../../support/diagnostics.ts";
 
@@ -39,9 +39,11 @@ function hostSurroundings(): Surroundings {
 }
 
 function defaultFolder({ environment, platform, home }: Surroundings): string {
-  const windows = environment["LOCALAPPDATA"] ?? join(home, "AppData", "Local");
-  const others = environment["XDG_CACHE_HOME"] || join(home, ".cache");
-  return join(platform === "win32" ? windows : others, "tilewright");
+  if (platform === "win32") {
+    const local = environment["LOCALAPPDATA"] ?? win32.join(home, "AppData", "Local");
+    return win32.join(local, "tilewright");
+  }
+  return posix.join(environment["XDG_CACHE_HOME"] || posix.join(home, ".cache"), "tilewright");
 }
 
 function limitOf(text: string): number {

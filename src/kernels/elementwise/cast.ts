@@ -5,8 +5,7 @@ import { dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
-import { givenArray, isFormat, requireShape } from "../support/given.ts";
+import { givenArray, isFormat, requireFields, requireShape } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { mapping } from "./map.ts";
 import type { MapConfiguration } from "./map-kernel.ts";
@@ -29,7 +28,7 @@ export function cast<X extends DTypeName, Out extends DTypeName>(
   spec: CastSpec<X, Out>,
 ): FromX<X, Out> {
   const location = captureLocation();
-  requireKnownOptions("cast", spec, ["x", "out"], "TW1033", location);
+  requireFields("cast", spec, { x: "array", out: "array" }, location);
   return converted("cast", spec.x, spec.out, location) as unknown as FromX<X, Out>;
 }
 
@@ -42,7 +41,7 @@ export interface CopySpec<D extends DTypeName> {
 /** The same numbers, lying by rows unless told otherwise. */
 export function copy<D extends DTypeName>(spec: CopySpec<D>): FromX<D, D> {
   const location = captureLocation();
-  requireKnownOptions("copy", spec, ["x", "out"], "TW1033", location);
+  requireFields("copy", spec, { x: "array", out: "array" }, location);
   const x = givenArray("x", "copy", spec.x, [dim("n")], location);
   return converted("copy", x, spec.out ?? x.dtype, location) as unknown as FromX<D, D>;
 }
@@ -79,7 +78,7 @@ export type FillOperation<D extends DTypeName> = Operation<
 /** One value everywhere. Sizes that no array tells are given with the launch: `{ dimensions: { n } }`. */
 export function fill<D extends DTypeName>(spec: FillSpec<D>): FillOperation<D> {
   const location = captureLocation();
-  requireKnownOptions("fill", spec, ["out", "value"], "TW1033", location);
+  requireFields("fill", spec, { out: "array", value: "element" }, location);
   const out = givenArray("out", "fill", spec.out, [dim("n")], location);
   const value = (): Tile => full(out.dtype as DType<D>, [1, 1], spec.value);
   return mapping(

@@ -12,7 +12,9 @@ import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { optionText } from "../../support/options.ts";
+import { requireFields } from "../support/given.ts";
+import type { Fields } from "../support/given.ts";
 import { splitPrecisions } from "../../lang/split.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue.ts";
@@ -64,7 +66,16 @@ export interface MatmulSpec<
   readonly configuration?: MatmulConfiguration;
 }
 
-const names = ["a", "b", "out", "inputs", "epilogue", "precision", "accumulation", "configuration"];
+const fields: Fields = {
+  a: "array",
+  b: "array",
+  out: "format",
+  inputs: "named",
+  epilogue: "function",
+  precision: "choice",
+  accumulation: "choice",
+  configuration: "settings",
+};
 
 export type Matmul<
   A extends DTypeName,
@@ -86,7 +97,7 @@ export function matmul<
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
 >(spec: MatmulSpec<A, B, Out, Inputs>): Matmul<A, B, Out, Inputs> {
   const location = captureLocation();
-  requireKnownOptions("matmul", spec, names, "TW1033", location);
+  requireFields("matmul", spec, fields, location);
   const problem = problemOf(
     spec as unknown as MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
     location,

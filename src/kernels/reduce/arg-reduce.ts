@@ -8,9 +8,9 @@ import type { Operation } from "../../device/operation.ts";
 import { dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, givenAxis, refused } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
+import type { Fields, GivenArray } from "../support/given.ts";
 import { extreme } from "./combinations.ts";
 import { reducing } from "./reduce.ts";
 import type { ReduceConfiguration } from "./reduce-kernel.ts";
@@ -33,10 +33,12 @@ export type ArgReduceOperation<X extends DTypeName> = Operation<
   ReduceConfiguration
 >;
 
+const fields: Fields = { x: "array", find: "choice", axis: "number", keep: "flag" };
+
 /** The first least or greatest element along an axis, and its position. */
 export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduceOperation<X> {
   const location = captureLocation();
-  requireKnownOptions("argReduce", spec, ["x", "find", "axis", "keep"], "TW1033", location);
+  requireFields("argReduce", spec, fields, location);
   const { find, keep = false } = spec;
   if (find !== "least" && find !== "greatest")
     throw refused(

@@ -13,11 +13,11 @@ import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { isRecord, optionText } from "../../support/options.ts";
 import { broadcastShape } from "../elementwise/map.ts";
 import { tracedResults } from "../elementwise/traced-results.ts";
-import { givenArray, givenAxis, refused } from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
+import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { collapsed, combinations, stateFormat } from "./combinations.ts";
 import type { Combination } from "./combinations.ts";
 import { planOver } from "./reduction-axes.ts";
@@ -56,7 +56,16 @@ export interface ReduceSpec<
   readonly out?: DType<Out>;
 }
 
-const names = ["x", "axes", "combine", "keep", "inputs", "load", "epilogue", "out"];
+const fields: Fields = {
+  x: "array",
+  axes: "axes",
+  combine: "choice",
+  keep: "flag",
+  inputs: "named",
+  load: "function",
+  epilogue: "function",
+  out: "format",
+};
 
 export type ReduceOperation<
   X extends DTypeName,
@@ -79,7 +88,7 @@ export function reduce<
   const Inputs extends ReduceInputs = Empty,
 >(spec: ReduceSpec<X, Loaded, Out, Inputs>): ReduceOperation<X, Out, Inputs> {
   const location = captureLocation();
-  requireKnownOptions("reduce", spec, names, "TW1033", location);
+  requireFields("reduce", spec, fields, location);
   return reduction(spec as never, location) as unknown as ReduceOperation<X, Out, Inputs>;
 }
 

@@ -11,9 +11,15 @@ import type { Operation } from "../../device/operation.ts";
 import { array, assert, dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import {
+  givenArray,
+  refused,
+  requireFields,
+  requireFloat,
+  requireShape,
+} from "../support/given.ts";
+import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowArray, RowOp } from "./row-op.ts";
@@ -53,11 +59,18 @@ export type CrossEntropyOperation<S extends CrossEntropySpec> = Operation<
   RowConfiguration
 >;
 
+const fields: Fields = {
+  logits: "array",
+  gradient: "flag",
+  dLoss: "array",
+  ignored: "number",
+};
+
 /** The loss of every row, and its gradient. A label outside the classes stops the kernel, unless it is the ignored one. */
 export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEntropyOperation<S> {
   const location = captureLocation();
   const name = "crossEntropy";
-  requireKnownOptions(name, spec, ["logits", "gradient", "dLoss", "ignored"], "TW1033", location);
+  requireFields(name, spec, fields, location);
   const { ignored } = spec;
   if (ignored !== undefined && !Number.isInteger(ignored))
     throw refused(

@@ -12,9 +12,15 @@ import { array, constant, dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireFloat, requireShape } from "../support/given.ts";
-import type { FormatOf, GivenArray } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import {
+  givenArray,
+  refused,
+  requireFields,
+  requireFloat,
+  requireShape,
+} from "../support/given.ts";
+import type { Fields, FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { Piece, RowArray, RowOp, RowTiles, Statistics } from "./row-op.ts";
@@ -73,7 +79,7 @@ export function layerNorm<const S extends LayerNormSpec>(
   spec: S,
 ): NormOperation<S, "mean" | "inverseDeviation"> {
   const location = captureLocation();
-  requireKnownOptions("layerNorm", spec, [...normNames, "bias"], "TW1033", location);
+  requireFields("layerNorm", spec, { ...normFields, bias: "array" }, location);
   return normOf("layerNorm", spec, deviations, location) as unknown as NormOperation<
     S,
     "mean" | "inverseDeviation"
@@ -83,14 +89,21 @@ export function layerNorm<const S extends LayerNormSpec>(
 /** Rows over the root of the mean of their squares. */
 export function rmsNorm<const S extends NormSpec>(spec: S): NormOperation<S, "inverseDeviation"> {
   const location = captureLocation();
-  requireKnownOptions("rmsNorm", spec, normNames, "TW1033", location);
+  requireFields("rmsNorm", spec, normFields, location);
   return normOf("rmsNorm", spec, squares, location) as unknown as NormOperation<
     S,
     "inverseDeviation"
   >;
 }
 
-const normNames = ["x", "residual", "scale", "epsilon", "out", "statistics"];
+const normFields: Fields = {
+  x: "array",
+  residual: "array",
+  scale: "array",
+  epsilon: "number",
+  out: "format",
+  statistics: "flag",
+};
 
 /** What tells the two norms apart. */
 interface Norm {

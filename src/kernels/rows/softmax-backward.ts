@@ -10,8 +10,13 @@ import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
-import { givenArray, givenAxis, requireFloat, requireShape } from "../support/given.ts";
+import {
+  givenArray,
+  givenAxis,
+  requireFields,
+  requireFloat,
+  requireShape,
+} from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { computeFormat, computed, exponential, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
@@ -71,7 +76,7 @@ function backward(
   location: Location,
   { summed, result }: Gradient,
 ): Operation {
-  requireKnownOptions(name, spec, ["out", "dOut", "axis"], "TW1033", location);
+  requireFields(name, spec, { out: "array", dOut: "array", axis: "number" }, location);
   const out = givenArray("out", name, spec.out, [dim("m"), dim("n")], location);
   const dOut = givenArray("dOut", name, spec.dOut ?? out.dtype, out.shape, location);
   for (const [own, each] of Object.entries({ out, dOut })) requireFloat(own, name, each, location);

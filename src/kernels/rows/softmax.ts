@@ -11,8 +11,7 @@ import { array, dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
-import { givenArray, givenAxis, requireFloat } from "../support/given.ts";
+import { givenArray, givenAxis, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
 import type { RowOp, Statistics } from "./row-op.ts";
@@ -64,7 +63,7 @@ function softmaxLike(
   location: Location,
   result: SoftmaxResult,
 ): Operation {
-  requireKnownOptions(name, spec, ["x", "axis", "out"], "TW1033", location);
+  requireFields(name, spec, { x: "array", axis: "number", out: "format" }, location);
   const x = givenArray("x", name, spec.x, [dim("m"), dim("n")], location);
   requireFloat("x", name, x, location);
   const axis = givenAxis(name, spec.axis ?? -1, x.shape.length, location);

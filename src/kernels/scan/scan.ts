@@ -12,13 +12,13 @@ import type { Operation, Planned, PlannedLaunch } from "../../device/operation.t
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
 import type { Combination } from "../reduce/combinations.ts";
 import { collapsedAxes } from "../support/collapse.ts";
-import { givenArray, givenAxis, refused } from "../support/given.ts";
-import type { GivenArray } from "../support/given.ts";
+import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
+import type { Fields, GivenArray } from "../support/given.ts";
 import { laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
@@ -47,12 +47,20 @@ export type ScanOperation<X extends DTypeName, Out extends DTypeName> = Operatio
   ScanConfiguration
 >;
 
+const fields: Fields = {
+  x: "array",
+  axis: "number",
+  combine: "choice",
+  reverse: "flag",
+  out: "format",
+};
+
 /** Every element combined with all before it. */
 export function scan<X extends DTypeName, Out extends DTypeName = X>(
   spec: ScanSpec<X, Out>,
 ): ScanOperation<X, Out> {
   const location = captureLocation();
-  requireKnownOptions("scan", spec, ["x", "axis", "combine", "reverse", "out"], "TW1033", location);
+  requireFields("scan", spec, fields, location);
   const { combine = "sum", reverse = false } = spec;
   if (!["sum", "prod", "min", "max"].includes(combine))
     throw refused(

@@ -7,7 +7,7 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText } from "../../support/options.ts";
+import { isReadable, isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 
 /** A format, for an array of the function's own dimensions by rows; or an array with sizes and strides of its own. */
 export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D>;
@@ -25,12 +25,51 @@ export function refused(
   return new TilewrightError({ code, message, expected, found, location });
 }
 
+/** What a field must be, where it is given at all. Arrays and axes are looked at with the shapes that they belong to. */
+const fieldKinds = {
+  array: ["an array or its format", (value) => isFormat(value) || isArray(value)],
+  format: ["a dtype, such as f32", (value) => isFormat(value)],
+  flag: ["true or false", (value) => typeof value === "boolean"],
+  element: ["a number", (value) => ["number", "bigint", "boolean"].includes(typeof value)],
+  number: ["a number", (value) => typeof value === "number"],
+  axes: ["a list of axes", (value) => Array.isArray(value)],
+  choice: ["one of the names that it knows", (value) => typeof value === "string"],
+  function: ["a function", (value) => typeof value === "function"],
+  named: ["an object of arrays by name", (value) => isRecord(value) && isReadable(value, [])],
+  settings: ["an object of settings by name", (value) => isRecord(value) && isReadable(value, [])],
+} satisfies {
+  readonly [kind: string]: readonly [expected: string, holds: (value: unknown) => boolean];
+};
+
+/** The fields of what a function of the library takes, by what each of them is. */
+export interface Fields {
+  readonly [field: string]: keyof typeof fieldKinds;
+}
+
+/** Refuses anything but an object whose fields are known and of their kinds. */
+export function requireFields(of: string, spec: unknown, fields: Fields, location: Location): void {
+  requireKnownOptions(of, spec, Object.keys(fields), "TW1033", location);
+  for (const [field, value] of Object.entries(spec as object) as [string, unknown][]) {
+    const [expected, holds] = fieldKinds[fields[field] ?? "array"];
+    if (value === undefined || holds(value)) continue;
+    throw new TilewrightError({
+      code: "TW1008",
+      message: `${field} of ${of} must be ${expected}`,
+      location,
+      expected,
+      found: optionText(value),
+      remedy: `give ${expected}, or leave ${field} out`,
+    });
+  }
+}
+
 export function isFormat(value: unknown): value is DType {
   return Object.values(dtypes).includes(value as DType);
 }
 
 function isArray(value: unknown): value is ArraySpec {
-  return typeof value === "object" && value !== null && "kind" in value && value.kind === "array";
+  if (typeof value !== "object" || value === null || !isReadable(value, ["kind"])) return false;
+  return "kind" in value && value.kind === "array";
 }
 
 /** The array that was given, or one of the usual shape where that was only a format. */

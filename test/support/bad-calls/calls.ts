@@ -12,6 +12,7 @@ import { fileCalls, graphCalls } from "./file-calls.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 import { layoutCalls } from "./layout-calls.ts";
+import { kernelCalls } from "./kernel-calls.ts";
 import { pipelineCalls } from "./pipeline-calls.ts";
 import { copy, deviceNamed, inKernel, numbers } from "./surroundings.ts";
 
@@ -495,6 +496,7 @@ export const calls: readonly BadCall[] = [
   ...fileCalls,
   ...graphCalls,
   ...arrayCalls,
+  ...kernelCalls,
 ];
 
 /** Classes whose objects other calls give; their constructors are no part of what is documented, their methods are called. */

@@ -1,0 +1,129 @@
+/** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
+import * as kernels from "tilewright/kernels";
+import { array, bf16, f16, f32 } from "tilewright";
+import type { BadCall, Untyped } from "./bad-call.ts";
+import { numberTakes, options, parameter } from "./junk.ts";
+import type { Parameter } from "./junk.ts";
+
+const exported = kernels as unknown as { readonly [name: string]: Untyped | undefined };
+
+interface Fields {
+  readonly [field: string]: Parameter;
+}
+
+function named(name: string): Untyped {
+  const found = exported[name];
+  if (found === undefined) throw new Error(`there is no export ${name}`);
+  return found;
+}
+
+/** The call with its object replaced, and with each of its fields. */
+function ofFields(name: string, fields: Fields): readonly BadCall[] {
+  const call = named(name);
+  const keys = Object.keys(fields);
+  const objectOf = (values: readonly unknown[]): object =>
+    Object.fromEntries(keys.map((key, at) => [key, values[at]]));
+  const parameters = Object.values(fields);
+  const whole = parameter(() => objectOf(parameters.map(({ valid }) => valid())));
+  return [
+    { name, parameters: [whole], call },
+    {
+      name: `${name} by field`,
+      parameters,
+      call: (...values) => call(objectOf(values)),
+    },
+  ];
+}
+
+/** Fields that may be left out. */
+const optional = (valid: () => unknown, ...takes: Parameter["takes"]): Parameter =>
+  parameter(valid, "undefined", ...takes);
+
+const format = parameter(() => f32);
+const matrix = parameter(() => array(f32, [8, 64]));
+const optionalFormat = optional(() => f16);
+const axis = optional(() => -1, "negative", "zero");
+const flag = optional(() => true, "boolean");
+const norm: Fields = {
+  x: matrix,
+  residual: optional(() => array(f32, [8, 64])),
+  scale: optional(() => f32),
+  epsilon: optional(() => 1e-3, "zero", "fraction", "huge", "infinite"),
+  out: optionalFormat,
+  statistics: flag,
+};
+
+export const kernelCalls: readonly BadCall[] = [
+  ...ofFields("cast", { x: format, out: parameter(() => f16) }),
+  ...ofFields("copy", { x: matrix, out: optional(() => array(f32, [8, 64])) }),
+  ...ofFields("fill", { out: format, value: parameter(() => 1, ...numberTakes) }),
+  {
+    name: "map",
+    parameters: [
+      parameter(() => ({ x: f32 })),
+      parameter(() => ({ x }: { readonly x: unknown }) => ({ out: x })),
+      options(() => ({ name: "same" })),
+    ],
+    call: named("map"),
+  },
+  ...ofFields("reduce", {
+    x: matrix,
+    axes: optional(() => [1], "list", "numbers"),
+    combine: optional(() => "max"),
+    keep: flag,
+    inputs: optional(() => ({}), "object", "bare"),
+    load: optional(
+      () =>
+        ({ x }: { readonly x: unknown }) =>
+          x,
+      "function",
+    ),
+    epilogue: optional(() => (result: unknown) => result, "function"),
+    out: optional(() => f32),
+  }),
+  ...ofFields("argReduce", { x: matrix, find: parameter(() => "least"), axis, keep: flag }),
+  ...ofFields("scan", {
+    x: matrix,
+    axis,
+    combine: optional(() => "sum"),
+    reverse: flag,
+    out: optional(() => f32),
+  }),
+  ...["softmax", "logSoftmax"].flatMap((name) =>
+    ofFields(name, { x: matrix, axis, out: optionalFormat }),
+  ),
+  ...["softmaxBackward", "logSoftmaxBackward"].flatMap((name) =>
+    ofFields(name, { out: matrix, dOut: optional(() => array(f32, [8, 64])), axis }),
+  ),
+  ...ofFields("crossEntropy", {
+    logits: matrix,
+    gradient: flag,
+    dLoss: optional(() => array(f32, [8])),
+    ignored: optional(() => 3, "negative", "zero", "huge"),
+  }),
+  ...ofFields("rmsNorm", norm),
+  ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
+  ...ofFields("matmul", {
+    a: parameter(() => bf16),
+    b: parameter(() => bf16),
+    out: optional(() => f32),
+    inputs: optional(() => ({}), "object", "bare"),
+    epilogue: optional(
+      () =>
+        ({ sums }: { readonly sums: unknown }) =>
+          sums,
+      "function",
+    ),
+    precision: optional(() => undefined),
+    accumulation: optional(() => undefined),
+    // What it says is looked at when sizes are known.
+    configuration: optional(() => undefined, "object", "bare"),
+  }),
+];
+
+/** Operations that are given what is no object at all, and objects without their fields; not yet field by field. */
+export const takingObjects: readonly string[] = [
+  ...["gated", "rotary", "gather", "scatter", "concatenate", "pad", "permute", "slice"],
+  ...["dropout", "random", "layerNormBackward", "rmsNormBackward", "quantize"],
+  ...["searchSorted", "sortRows", "topK"],
+];
