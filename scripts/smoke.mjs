@@ -15,7 +15,8 @@ import "tilewright/bench";
 import "tilewright/graph";
 import "tilewright/testing";
 
-const { array, cdiv, dim, f32, fromNumbers, kernel, open, slice, toNumbers } = tilewright;
+const { array, cdiv, dim, f32, fromNumbers, kernel, open, slice, TilewrightError, toNumbers } =
+  tilewright;
 
 function requireEqual(what, found, expected) {
   const [left, right] = [JSON.stringify(found), JSON.stringify(expected)];
@@ -47,14 +48,23 @@ for (const [name, options] of [
   const device = await open(name, options);
   const { out } = await device.run(doubled, { x });
   requireEqual(`${name} ${JSON.stringify(options)}`, [...toNumbers(out)], expected);
-  const line = await device.run(doubled, { x: [1, 2] }).catch((error) => error);
-  if (line instanceof Error) throw line;
+  const { out: few } = await device.run(doubled, { x: [1, 2] });
+  requireEqual(`${name} with a list`, [...toNumbers(few)], [2, 4]);
   device.dispose();
 }
 
-const wrong = await (async () => kernel({ name: "k" }, async () => {}))().catch((error) => error);
-requireEqual("an asynchronous body", wrong.code, "TW1005");
-if (!/smoke\.mjs:\d+/.test(wrong.message)) throw new Error(`no line in: ${wrong.message}`);
+function mistake() {
+  try {
+    kernel({ name: "k" }, async () => undefined);
+  } catch (error) {
+    if (error instanceof TilewrightError) return error;
+  }
+  throw new Error("a mistake was not reported");
+}
+
+const { code, message } = mistake();
+requireEqual("an asynchronous body", code, "TW1005");
+if (!/smoke\.mjs:\d+/.test(message)) throw new Error(`no line in: ${message}`);
 
 requireEqual("a file", [...toNumbers(await readNpy(writeNpy(x)))], numbers);
 requireEqual("an array", [...toNumbers(await lazy.mul(lazy.array([1, 2]), 2).read())], [2, 4]);
