@@ -40,14 +40,11 @@ const numbers = Array.from({ length: 100 }, (_, index) => index);
 const x = fromNumbers(f32, [100], numbers);
 const expected = numbers.map((each) => 2 * each);
 
-for (const [name, options] of [
-  ["simulator", {}],
-  ["emulator", { threads: 1 }],
-  ["emulator", { threads: 2 }],
-]) {
-  const device = await open(name, options);
+for (const threads of [undefined, 1, 2]) {
+  const name = threads === undefined ? "simulator" : "emulator";
+  const device = await (threads === undefined ? open(name) : open(name, { threads }));
   const { out } = await device.run(doubled, { x });
-  requireEqual(`${name} ${JSON.stringify(options)}`, [...toNumbers(out)], expected);
+  requireEqual(name, [...toNumbers(out)], expected);
   const { out: few } = await device.run(doubled, { x: [1, 2] });
   requireEqual(`${name} with a list`, [...toNumbers(few)], [2, 4]);
   device.dispose();
