@@ -28,11 +28,11 @@ export function findTool(
   name: string,
   { platform, environment, exists }: Surroundings = thisProcess(),
 ): string | undefined {
-  const [file, { delimiter, join }] = platform === "win32" ? [`${name}.exe`, win32] : [name, posix];
-  const folders = (environment["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  const [file, paths] = platform === "win32" ? [`${name}.exe`, win32] : [name, posix];
+  const folders = (environment["PATH"] ?? "").split(paths.delimiter).filter((each) => each !== "");
   for (const home of [environment["CUDA_HOME"], environment["CUDA_PATH"]])
-    if (home !== undefined) folders.push(join(home, "bin"));
-  return folders.map((folder) => join(folder, file)).find(exists);
+    if (home !== undefined) folders.push(paths.join(home, "bin"));
+  return folders.map((folder) => paths.join(folder, file)).find(exists);
 }
 
 function thisProcess(): Surroundings {
