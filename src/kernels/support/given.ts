@@ -53,7 +53,8 @@ export function requireFields(of: string, spec: unknown, fields: Fields, locatio
     const [expected, holds] = fieldKinds[fields[field] ?? "array"];
     if (value === undefined || holds(value)) continue;
     throw new TilewrightError({
-      code: "TW1008",
+      // Of arrays it is the same mistake as one of another shape.
+      code: fields[field] === "array" || fields[field] === "named" ? "TW9002" : "TW1008",
       message: `${field} of ${of} must be ${expected}`,
       location,
       expected,
