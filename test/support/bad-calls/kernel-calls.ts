@@ -124,6 +124,6 @@ export const kernelCalls: readonly BadCall[] = [
 /** Operations that are given what is no object at all, and objects without their fields; not yet field by field. */
 export const takingObjects: readonly string[] = [
   ...["gated", "rotary", "gather", "scatter", "concatenate", "pad", "permute", "slice"],
-  ...["dropout", "random", "layerNormBackward", "rmsNormBackward", "quantize"],
+  ...["dropout", "layerNormBackward", "rmsNormBackward", "quantize"],
   ...["searchSorted", "sortRows", "topK"],
 ];
