@@ -36,6 +36,7 @@ export const matmulOf = (tileM: number, tileN: number, tileK: number) =>
   kernel(
     {
       name: "matmul",
+      warps: 8,
       grid: { i: cdiv(m, tileM), j: cdiv(n, tileN) },
       inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
       outputs: { c: array(bf16, [m, n]) },
@@ -51,7 +52,7 @@ export const matmulOf = (tileM: number, tileN: number, tileK: number) =>
     },
   );
 
-export const matmul = matmulOf(128, 128, 64);
+export const matmul = matmulOf(128, 256, 64);
 
 export async function main(device: Device): Promise<Comparison> {
   const [height, width, depth] = [200, 264, 328];

@@ -2,11 +2,32 @@
  * Pipelined kernels of the examples beside each other and beside Triton, in interleaved rounds: what a way of writing
  * costs, or an order of tiles gains. Results are compared with each other before anything is timed.
  *
- *   node dist/cli/main.js run bench/gpu/pipelines.ts -- matmul --rounds 15 --launches 20
+ *   node dist/cli/main.js run bench/gpu/pipelines.ts -- matmul order --rounds 15 --launches 20
  */
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
-import { bf16, open, toNumbers } from "tilewright";
+import {
+  accumulator,
+  array,
+  bf16,
+  block,
+  cdiv,
+  f32,
+  i32,
+  kernel,
+  open,
+  processors,
+} from "tilewright";
+import {
+  constant,
+  slice,
+  smem,
+  storeThrough,
+  tiles,
+  toNumbers,
+  warpSpecialized,
+  wgmma,
+} from "tilewright";
 import type { Device, DeviceArray, KernelDefinition } from "tilewright";
 import { bench } from "tilewright/bench";
 import type { BenchEntry } from "tilewright/bench";
@@ -33,14 +54,77 @@ interface Factors {
   readonly a: DeviceArray;
   readonly b: DeviceArray;
   readonly c: DeviceArray;
+  readonly counter: DeviceArray;
 }
+
+function zero(device: Device): DeviceArray {
+  const counter = device.allocate(i32, [1]);
+  device.launch(clear, { counter });
+  return counter;
+}
+
+const clear = kernel({ name: "clear", outputs: { counter: array(i32, [1]) } }, ({ counter }) => {
+  counter.at(0).store(0);
+});
+
+/**
+ * Products whose tiles are dealt beforehand or taken from a counter. Where they are skewed, one of eight, at random,
+ * sums over all of the depth and the others over an eighth of it.
+ */
+const dealt = ([m, n, k]: Shape, { counted = false, skewed = false }) =>
+  kernel(
+    {
+      name: counted ? "counted" : "dealt",
+      grid: { worker: processors },
+      threads: ["copy", "first", "second"],
+      inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
+      outputs: { c: array(bf16, [m, n]) },
+      inouts: { counter: array(i32, [1]) },
+      scratch: { result: smem(bf16, [2, 2, 64, 64]) },
+    },
+    ({ a, b, c, counter, result }) => {
+      const all = Math.ceil(k / 64);
+      warpSpecialized(
+        {
+          tiles: tiles(
+            { i: cdiv(m, 128), j: cdiv(n, 256) },
+            { order: "grouped", ...(counted && { counter }) },
+          ),
+          grid: ({ i, j }) => {
+            const mixed = i.mul(40503).add(j.mul(30011)).shr(4).and(7);
+            const few = constant(i32, Math.ceil(all / 8));
+            return { step: skewed ? mixed.eq(0).select(constant(i32, all), few) : all };
+          },
+          inputs: {
+            left: ({ i, step }) => a.at(block(i, 128), block(step, 64)),
+            right: ({ j, step }) => b.at(block(step, 64), block(j, 256)),
+          },
+          depth: 4,
+        },
+        ({ i, j, part, steps }) => {
+          const product = steps(accumulator(f32, [64, 256]), ({ left, right }, sum) =>
+            wgmma(sum, left.at(slice(part.mul(64), 64)), right),
+          );
+          const top = i.mul(2).add(part).mul(64);
+          storeThrough(result.at(part), product.cast(bf16), c, [top, j.mul(256)]);
+        },
+      );
+    },
+  );
 
 function factors(device: Device, [m, n, k]: Shape, seed: number): Factors {
   return {
     a: randomArray(device, bf16, [m, k], seed),
     b: randomArray(device, bf16, [k, n], seed + 50),
     c: device.allocate(bf16, [m, n]),
+    counter: zero(device),
   };
+}
+
+/** Those of the arrays that the kernel has. */
+function argumentsOf({ kernel: { parameters } }: KernelDefinition, given: Factors): object {
+  const names = new Set(parameters.map(({ name }) => name));
+  return Object.fromEntries(Object.entries(given).filter(([name]) => names.has(name)));
 }
 
 /** Kernels that compute the same product, by name; ratios are to the last of them. */
@@ -56,14 +140,15 @@ async function products(
   if (first === undefined) throw new Error("no arrays");
   let reference: Float64Array | undefined;
   for (const [name, definition] of Object.entries(kernels)) {
-    device.launch(definition, first as never);
+    device.launch(definition, argumentsOf(definition, first) as never);
     const found = toNumbers(await device.download(first.c));
     reference ??= found;
     const wrong = found.findIndex((value, at) => Math.abs(value - (reference?.[at] ?? NaN)) > 2);
     if (wrong >= 0) throw new Error(`${name}: element ${wrong} is ${found[wrong]}`);
   }
   const bound = (definition: KernelDefinition): BenchEntry => {
-    return (set) => device.bind(definition, (sets[set % sets.length] ?? first) as never);
+    return (set) =>
+      device.bind(definition, argumentsOf(definition, sets[set % sets.length] ?? first) as never);
   };
   const ours = Object.entries(kernels).map(([name, each]) => [name, bound(each)] as const);
   const entries = { ...Object.fromEntries(ours), ...peers };
@@ -75,7 +160,16 @@ async function products(
     cost,
   });
   process.stdout.write(`${shape.join(" × ")}\n${result.table()}\n`);
-  for (const { a, b, c } of sets) for (const each of [a, b, c]) each.dispose();
+  for (const set of sets) for (const each of [set.a, set.b, set.c, set.counter]) each.dispose();
+}
+
+async function orders(device: Device, skewed: boolean): Promise<void> {
+  const shape: Shape = [8192, 8192, 4096];
+  process.stdout.write(skewed ? "skewed tiles\n" : "even tiles\n");
+  await products(device, shape, {
+    counted: dealt(shape, { counted: true, skewed }),
+    dealt: dealt(shape, { skewed }),
+  });
 }
 
 const parts: { readonly [name: string]: (device: Device) => Promise<void> } = {
@@ -94,11 +188,15 @@ const parts: { readonly [name: string]: (device: Device) => Promise<void> } = {
         process.stdout.write(`${name}: ${how}\n`);
         return [name, () => timed] as const;
       });
-      const kernels = { matmul: matmulOf(128, 128, 64), gemm: gemmOf() };
+      const kernels = { matmul: matmulOf(128, 256, 64), gemm: gemmOf() };
       await products(device, shape, kernels, Object.fromEntries(others));
     } finally {
       peer.stop();
     }
+  },
+  async order(device) {
+    await orders(device, false);
+    await orders(device, true);
   },
 };
 

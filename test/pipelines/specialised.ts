@@ -27,6 +27,8 @@ export interface SpecialisedChoices {
   readonly manual?: boolean;
   readonly copy?: "first" | "last";
   readonly cluster?: number;
+  /** Tiles are taken from a counter. */
+  readonly counted?: boolean;
   readonly synchronous?: boolean;
 }
 
@@ -50,15 +52,15 @@ function weightBlock(choices: SpecialisedChoices, tile: number, step: number): n
 
 export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition {
   const { computing, rows, columns, workers, steps, cluster, size, count } = sizes(choices);
-  const { weights = "tile", manual = false } = choices;
+  const { weights = "tile", manual = false, counted = false } = choices;
   const names = Array.from({ length: computing }, (_, part) => `compute${part}`);
   const blocks = Math.max(count * steps, count);
   const shared = cluster === 1 ? {} : { multicast: "rank" };
   return kernel(
     {
       name: "specialised",
-      grid: { worker: workers, rank: cluster },
-      cluster: { rank: cluster },
+      grid: counted ? { worker: workers } : { worker: workers, rank: cluster },
+      cluster: counted ? {} : { rank: cluster },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],
       inputs: {
         x: array(f32, [blocks, computing, size]),
@@ -67,9 +69,11 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
       inouts: {
         y: array(f32, [cluster, blocks, computing, size]),
         z: array(f32, [cluster, count, computing, size]),
+        counter: array(i32, [1]),
       },
     },
-    ({ rank, x, w, y, z }) => {
+    ({ x, w, y, z, counter, ...axes }) => {
+      const rank = counted ? constant(i32, 0) : (axes as { rank: Scalar<"i32"> }).rank;
       const number = ({ i, j }: { readonly i: Scalar<"i32">; readonly j: Scalar<"i32"> }) =>
         i.mul(columns).add(j);
       const weightAt = (t: Scalar<"i32">, k: Scalar<"i32">): Scalar<"i32"> =>
@@ -81,7 +85,10 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         })[weights]();
       warpSpecialized(
         {
-          tiles: tiles({ i: rows, j: columns }, { along: "worker", ...orderOf(choices) }),
+          tiles: tiles(
+            { i: rows, j: columns },
+            { along: "worker", ...orderOf(choices), ...(counted && { counter }) },
+          ),
           grid: (tile) => ({
             k: choices.uneven === true ? number(tile).rem(steps + 1) : constant(i32, steps),
           }),
@@ -167,7 +174,8 @@ export function specialisedExpected(choices: SpecialisedChoices): Expected {
         [cluster, count, computing, size],
         z.map(() => untouched),
       ),
+      counter: fromNumbers(i32, [1], [0]),
     },
-    results: { y, z },
+    results: { y, z, counter: [0] },
   };
 }

@@ -14,6 +14,7 @@ import type { Scope, Trace } from "../trace.ts";
 import { callBody, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { settle } from "./carries.ts";
+import type { Dealer } from "./counting.ts";
 import type { Drain, Draining } from "./drain.ts";
 import type { Feed, Using } from "./feed.ts";
 import { ManualBlocks } from "./manual.ts";
@@ -31,6 +32,7 @@ export interface ComputeWork {
   readonly drain: Drain;
   readonly plan: SpecializedPlan;
   readonly tiles: Tiles;
+  readonly dealer: Dealer;
   readonly part: Scalar<"i32">;
   readonly location: Location;
 }
@@ -53,7 +55,7 @@ export class Computing {
   }
 
   all(): void {
-    const { feeds, drain, tiles } = this.#work;
+    const { feeds, drain, tiles, dealer } = this.#work;
     const paces = byPace(feeds);
     const fixed = paces.once.map((feed) => {
       const { position, seen } = feed.start();
@@ -65,7 +67,7 @@ export class Computing {
       moving: paces.moving.map((feed) => feed.start()),
       draining: drain.start(),
     };
-    tiles.deal(start, (tile, state) =>
+    tiles.deal(dealer, start, (tile, state) =>
       this.#tile(tile, state, paces, Object.assign({}, ...fixed) as Named),
     );
     // Copies out of shared memory have read it before the thread ends: those of outputs, and the user's own.

@@ -1,5 +1,6 @@
 /** The copying thread of `warpSpecialized`: it fills slot after slot, tile after tile, as far as there are free ones. */
 import { loop } from "../control.ts";
+import type { Dealer } from "./counting.ts";
 import type { Feed } from "./feed.ts";
 import { byPace, zeroAxes } from "./specialized-plan.ts";
 import type { SpecializedPlan } from "./specialized-plan.ts";
@@ -10,6 +11,7 @@ export function copyTiles(
   feeds: readonly Feed[],
   { names, stepsOf }: SpecializedPlan,
   tiles: Tiles,
+  dealer: Dealer,
 ): void {
   const { once, perTile, moving } = byPace(feeds);
   const zeros = zeroAxes([...tiles.names, ...names]);
@@ -18,7 +20,7 @@ export function copyTiles(
     perTile: perTile.map((feed) => feed.start()),
     moving: moving.map((feed) => feed.start()),
   };
-  tiles.deal(start, (tile, state) => {
+  tiles.deal(dealer, start, (tile, state) => {
     const steps = stepsOf(tile);
     const around = { ...zeros, ...tile };
     const copied = perTile.map((feed, position) =>

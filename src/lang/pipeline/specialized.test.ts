@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { testMistakes, wrong } from "../../../test/language.ts";
 import type { Mistake } from "../../../test/language.ts";
-import { f32 } from "../../formats/dtype.ts";
+import { f32, i32 } from "../../formats/dtype.ts";
 import { array, dim, kernel, loop, pipeline, processors, smem, storeThrough } from "../index.ts";
 import { tiles, warpSpecialized, when, zeros } from "../index.ts";
 import type { Ref, Scalar, Tile } from "../index.ts";
@@ -10,6 +10,7 @@ import { registersFor } from "./registers.ts";
 interface Things {
   readonly x: Ref<"f32">;
   readonly y: Ref<"f32">;
+  readonly counter: Ref<"i32">;
   readonly buffers: Ref<"f32">;
   readonly first: (body: () => void) => void;
   readonly row: Tile<"f32">;
@@ -24,10 +25,11 @@ function trace(body: (things: Things) => void): unknown {
       threads: ["copier", "first", "second"],
       inputs: { x: array(f32, [8, 64]) },
       outputs: { y: array(f32, [dim("n"), 64]) },
+      inouts: { counter: array(i32, [1]) },
       scratch: { buffers: smem(f32, [2, 32]) },
     },
-    ({ x, y, buffers, first }) => {
-      body({ x, y, buffers, first, row: zeros(f32, [64]) });
+    ({ x, y, counter, buffers, first }) => {
+      body({ x, y, counter, buffers, first, row: zeros(f32, [64]) });
     },
   );
 }
@@ -190,6 +192,50 @@ const mistakes: readonly Mistake[] = [
     found: "one",
   },
   {
+    name: "a counter for blocks of several axes",
+    code: "TW1110",
+    make: () =>
+      trace(({ counter }) => {
+        tiles({ i: 4 }, { along: "worker", counter }); // <- here
+      }),
+    found: "worker, half",
+  },
+  {
+    name: "a counter that is no integer",
+    code: "TW1008",
+    make: () =>
+      trace(({ y }) => {
+        tiles({ i: 4 }, { along: "worker", counter: wrong(y) }); // <- here
+      }),
+    message: "the counter of tiles",
+  },
+  {
+    name: "a counter of two axes",
+    code: "TW1110",
+    make: () =>
+      trace(({ counter }) => {
+        tiles({ i: 4 }, { along: "worker", counter: counter.reshape([1, 1]) }); // <- here
+      }),
+    found: "2 axes",
+  },
+  {
+    name: "several threads that each take tiles",
+    code: "TW1110",
+    make: () =>
+      kernel(
+        {
+          name: "taking",
+          grid: { worker: 2 },
+          threads: ["first", "second"],
+          inouts: { counter: array(i32, [1]) },
+        },
+        ({ counter }) => {
+          tiles({ i: 4 }, { counter }).each(() => undefined); // <- here
+        },
+      ),
+    found: "2 threads",
+  },
+  {
     name: "pieces that do not divide the tile",
     code: "TW1111",
     make: () =>
@@ -203,7 +249,7 @@ const mistakes: readonly Mistake[] = [
 testMistakes("mistakes with specialised threads", mistakes);
 
 test("registers of a processor are shared out in steps of 8, never more than there are", () => {
-  const shares = [1, 2, 3, 4, 7].map(registersFor);
+  const shares = [1, 2, 3, 4, 7].map((computing) => registersFor(computing));
   expect(shares).toEqual([
     undefined,
     { copy: 40, compute: 232 },

@@ -23,6 +23,8 @@ import type { Trace } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import { Computing } from "./computing.ts";
 import { copyTiles } from "./copying.ts";
+import { Mailbox, mailboxScratch } from "./counting.ts";
+import type { Dealer } from "./counting.ts";
 import { Drain } from "./drain.ts";
 import { Feed } from "./feed.ts";
 import type { Formats } from "./options.ts";
@@ -57,7 +59,12 @@ export function warpSpecialized(
   if (!(tiles instanceof Tiles)) wrongKind("tiles", "what tiles(…) gives", tiles, location);
   const plan = planSpecialized(trace, options, tiles, crew.compute.length, location);
   const registers = options.registers ?? registersFor(crew.compute.length, trace.context.warps);
-  scoped(plan.scratch, (objects) => {
+  const readers = crew.compute.length;
+  const scratch = { ...plan.scratch, ...(tiles.isCounted && mailboxScratch(readers)) };
+  scoped(scratch, (objects) => {
+    const mailbox = tiles.isCounted ? new Mailbox(objects) : undefined;
+    const dealer = (kind: "leads" | "follows"): Dealer =>
+      mailbox === undefined ? { kind: "alone" } : { kind, mailbox };
     const feeds = plan.feeds.map((each) => new Feed(trace, each, objects, location));
     onThreads(
       trace,
@@ -67,7 +74,7 @@ export function warpSpecialized(
         if (registers !== undefined) setRegisters(registers.copy);
         warps((warp) => {
           when(warp.eq(0), () => {
-            copyTiles(feeds, plan, tiles);
+            copyTiles(feeds, plan, tiles, dealer("leads"));
           });
         });
       },
@@ -82,7 +89,16 @@ export function warpSpecialized(
         const part = partOf(crew);
         const writers = { count: crew.compute.length, part: () => part };
         const drain = new Drain(trace, { ...plan.drain, writers }, objects, location);
-        const work = { trace, feeds, drain, plan, tiles, part, location };
+        const work = {
+          trace,
+          feeds,
+          drain,
+          plan,
+          tiles,
+          dealer: dealer("follows"),
+          part,
+          location,
+        };
         new Computing(work, body as (tile: Named) => void).all();
       },
       location,

@@ -11,7 +11,11 @@
  *   4 5 6 7      7 6 5 4       1  3  5  7        what they read stays in the L2 cache; every other group goes back
  *   8 9 …        8 9 …        14 12 10  8
  *                             15 13 11  9
+ *
+ * With a counter, a block takes the next tile whenever it is done with one (`counting.ts`).
  */
+import { i32 } from "../../formats/dtype.ts";
+import type { GridAxis } from "../../ir/node.ts";
 import { multiplySizes } from "../../ir/size.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
@@ -20,12 +24,15 @@ import { isReadable, isRecord, requireKnownOptions } from "../../support/options
 import { loop } from "../control.ts";
 import { isIndex } from "../indices.ts";
 import type { Index } from "../indices.ts";
+import { Ref } from "../ref.ts";
 import { Scalar } from "../scalar.ts";
 import { isPositiveInteger } from "../sizes.ts";
 import { gridSize } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
+import { countedTiles } from "./counting.ts";
+import type { Dealer } from "./counting.ts";
 import { asScalar } from "./ring.ts";
 import type { Axes, AxesOf, StepGrid } from "./steps.ts";
 
@@ -36,6 +43,8 @@ export interface TileOptions {
   readonly order?: "plain" | "snake" | "grouped";
   /** Rows of tiles in a group of the order "grouped"; 8 unless given. */
   readonly group?: number;
+  /** An i32 in global memory, 0 at first, by which blocks take the next tile when they are done with one. */
+  readonly counter?: Ref<"i32">;
 }
 
 /** How the numbers of tiles become their indices, and who works on which. */
@@ -44,6 +53,7 @@ interface Deal {
   readonly axis: string;
   readonly order: NonNullable<TileOptions["order"]>;
   readonly group: number;
+  readonly counter: Ref<"i32"> | undefined;
 }
 
 /** Work for `warpSpecialized`, or for `each`. */
@@ -58,27 +68,44 @@ export class Tiles<A extends Axes = Axes> {
     this.#deal = deal;
   }
 
+  /** @internal Whether a counter says which tile is next. */
+  get isCounted(): boolean {
+    return this.#deal?.counter !== undefined;
+  }
+
   /** Runs `body` for every tile of this thread block. */
   each(body: (tile: A) => void): void {
-    this.deal([], (tile) => {
+    const { threads } = activeTrace("each", captureLocation()).context;
+    if (this.isCounted && threads.length > 1)
+      refuse(
+        "several threads would each take tiles from the counter",
+        "one program thread, or warpSpecialized",
+        `${threads.length} threads`,
+        captureLocation(),
+      );
+    this.deal({ kind: "alone" }, [], (tile) => {
       body(tile);
       return [];
     });
   }
 
   /** @internal The same, with values handed from tile to tile. */
-  deal<S extends Tree>(state: S, body: (tile: A, state: S) => S): S {
+  deal<S extends Tree>(dealer: Dealer, state: S, body: (tile: A, state: S) => S): S {
     if (this.#deal === undefined) return body({} as A, state);
     const location = captureLocation();
     const deal = this.#deal;
-    const { axis, extents } = deal;
-    const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
-    const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
+    const { axis, extents, counter } = deal;
     const { names } = this;
     const place = (tile: Scalar<"i32">): A => {
       const indices = placeTile(tile, deal);
       return Object.fromEntries(names.map((name, position) => [name, indices[position]])) as A;
     };
+    if (counter !== undefined) {
+      const count = { counter, total: asScalar(totalOf(extents)), blocks: gridSize(axis) };
+      return countedTiles(count, dealer, state, (tile, carried) => body(place(tile), carried));
+    }
+    const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
+    const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
     return loop(bounds, (tile, carried) => body(place(tile), carried as S)) as S;
   }
 }
@@ -155,7 +182,7 @@ export function tiles<const G extends StepGrid>(
   const trace = activeTrace("tiles", location);
   if (!isRecord(grid) || !isReadable(grid, []) || Object.keys(grid).length === 0)
     wrongKind("a grid of tiles", "an object with a count for each axis", grid, location);
-  requireKnownOptions("tiles", options, ["along", "order", "group"], "TW1033", location);
+  requireKnownOptions("tiles", options, ["along", "order", "group", "counter"], "TW1033", location);
   const extents = Object.entries(grid).map(([name, extent]) =>
     isIndex(extent) && (typeof extent !== "number" || isPositiveInteger(extent))
       ? extent
@@ -169,9 +196,10 @@ export function tiles<const G extends StepGrid>(
   requireOrder(options, extents.length, location);
   const axes = trace.context.grid.map(({ name }) => name);
   const axis = dealingAxis(options.along, axes, location);
-  const { order = "plain", group = 8 } = options;
+  const { order = "plain", group = 8, counter } = options;
+  if (counter !== undefined) requireCounter(counter, trace.context.grid, location);
   const names = Object.keys(grid) as (keyof G & string)[];
-  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group });
+  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, counter });
 }
 
 function requireOrder({ order, group }: TileOptions, axes: number, location: Location): void {
@@ -187,6 +215,30 @@ function requireOrder({ order, group }: TileOptions, axes: number, location: Loc
       expected: "two axes or more",
       found: "one",
     });
+}
+
+function refuse(message: string, expected: string, found: string, location: Location): never {
+  throw new TilewrightError({ code: "TW1110", message, location, expected, found });
+}
+
+/** Blocks that take numbers from one counter are those of one axis, each on its own. */
+function requireCounter(counter: unknown, grid: readonly GridAxis[], location: Location): void {
+  if (!(counter instanceof Ref) || counter.space !== "gmem" || counter.dtype !== i32)
+    wrongKind("the counter of tiles", "an i32 array in global memory", counter, location);
+  if (counter.shape.length !== 1)
+    refuse(
+      "the counter of tiles has not one axis",
+      "an array of one element",
+      `${counter.shape.length} axes`,
+      location,
+    );
+  if (grid.length !== 1 || grid.some(({ cluster }) => cluster > 1))
+    refuse(
+      "tiles are taken from a counter by blocks of several axes, or of a cluster",
+      "a grid of one axis without clusters",
+      grid.map(({ name }) => name).join(", "),
+      location,
+    );
 }
 
 function dealingAxis(along: unknown, axes: readonly string[], location: Location): string {

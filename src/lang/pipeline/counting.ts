@@ -1,0 +1,118 @@
+/**
+ * Tiles in the order in which blocks come for them: a counter in global memory says which tile is next, so that a block
+ * whose tiles were small takes more of them. Blocks take numbers until theirs is none of a tile; the block that takes the
+ * last number of all sets the counter back to 0, ready for the next launch.
+ *
+ *   5 tiles, 2 blocks     block 0: 0, 2, 3, 4, 6: sets back     block 1: 1 (a long one), 5: ends
+ *
+ * Where one thread copies and others compute, the copying thread takes the numbers and hands them on through slots of
+ * shared memory. It asks for the next number before it copies a tile, so that nobody waits for the answer.
+ */
+import { i32 } from "../../formats/dtype.ts";
+import { barrier, smem } from "../arguments.ts";
+import type { ScopedSpec } from "../arguments.ts";
+import { when, whileLoop } from "../control.ts";
+import { Ref } from "../ref.ts";
+import type { Scalar } from "../scalar.ts";
+import { Barrier } from "../sync.ts";
+import type { Tree } from "../tree.ts";
+import { ring } from "./ring.ts";
+import type { RingPosition } from "./ring.ts";
+
+/** How many numbers a copying thread may be ahead. */
+const slots = ring(2);
+
+const names = { numbers: "tile_numbers", posted: "tile_posted", taken: "tile_taken" } as const;
+
+/** The shared memory and barriers by which numbers are handed to so many threads. */
+export function mailboxScratch(readers: number): { readonly [name: string]: ScopedSpec } {
+  return {
+    [names.numbers]: smem(i32, [slots.depth]),
+    [names.posted]: barrier({ count: slots.depth }),
+    [names.taken]: barrier({ count: slots.depth, arrivals: readers }),
+  };
+}
+
+/** Where the copying thread leaves numbers for the others. */
+export class Mailbox {
+  readonly #numbers: Ref<"i32">;
+  readonly #posted: Barrier;
+  readonly #taken: Barrier;
+
+  constructor(objects: { readonly [name: string]: unknown }) {
+    const [numbers, posted, taken] = Object.values(names).map((name) => objects[name]);
+    if (!(numbers instanceof Ref && posted instanceof Barrier && taken instanceof Barrier))
+      throw new Error("a mailbox has numbers and two barriers");
+    this.#numbers = numbers as Ref<"i32">;
+    this.#posted = posted;
+    this.#taken = taken;
+  }
+
+  post(number: Scalar<"i32">, { slot, phase }: RingPosition): void {
+    this.#taken.at(slot).wait({ parity: phase.xor(1) });
+    this.#numbers.at(slot).store(number);
+    this.#posted.at(slot).arrive();
+  }
+
+  take({ slot, phase }: RingPosition): Scalar<"i32"> {
+    this.#posted.at(slot).wait({ parity: phase });
+    const number = this.#numbers.at(slot).loadScalar();
+    this.#taken.at(slot).arrive();
+    return number;
+  }
+}
+
+/** Who runs the tiles: the only thread of a block, the one that copies, or one that computes. */
+export type Dealer =
+  | { readonly kind: "alone" }
+  | { readonly kind: "leads"; readonly mailbox: Mailbox }
+  | { readonly kind: "follows"; readonly mailbox: Mailbox };
+
+/** What is counted. */
+export interface Count {
+  readonly counter: Ref<"i32">;
+  /** How many tiles there are, and how many blocks take them. */
+  readonly total: Scalar<"i32">;
+  readonly blocks: Scalar<"i32">;
+}
+
+/** Takes the next number of all, and leaves the counter at 0 once it is the last. */
+function takeNumber({ counter, total, blocks }: Count): Scalar<"i32"> {
+  const number = counter.at(0).atomicAdd(1);
+  when(number.eq(total.add(blocks).sub(1)), () => {
+    counter.at(0).atomic("exchange", 0);
+  });
+  return number;
+}
+
+/** Runs `body` for every number that this block takes, with values handed from one to the next. */
+export function countedTiles<S extends Tree>(
+  count: Count,
+  dealer: Dealer,
+  state: S,
+  body: (number: Scalar<"i32">, state: S) => S,
+): S {
+  const first = dealer.kind === "follows" ? undefined : takeNumber(count);
+  const start = slots.start();
+  const handed = hand(dealer, first, start);
+  const carry = { number: handed, at: slots.next(start), state: state as Tree };
+  const end = whileLoop(
+    carry,
+    ({ number }) => number.lt(count.total).and(number.ge(0)),
+    (carried) => {
+      const following = dealer.kind === "follows" ? undefined : takeNumber(count);
+      const after = body(carried.number, carried.state as S);
+      const number = hand(dealer, following, carried.at);
+      return { number, at: slots.next(carried.at), state: after as Tree };
+    },
+  );
+  return end.state as S;
+}
+
+/** The number for those who work: handed on by the thread that took it, or taken from it. */
+function hand(dealer: Dealer, number: Scalar<"i32"> | undefined, at: RingPosition): Scalar<"i32"> {
+  if (dealer.kind === "follows") return dealer.mailbox.take(at);
+  if (number === undefined) throw new Error("a number was taken");
+  if (dealer.kind === "leads") dealer.mailbox.post(number, at);
+  return number;
+}
