@@ -3,8 +3,9 @@
  * float64 references. `npm run test:gpu` runs it on the GPU; arguments pick another device or some cases.
  *
  *   npm run test:gpu                         everything
- *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "runtime" for
- *                                            what devices do besides, "products" for those of the library
+ *   npm run test:gpu -- --only "cast f32"    cases whose name contains the text; "example" for the examples, "pipeline" for
+ *                                            pipelines, "runtime" for what devices do besides, "products" for those of
+ *                                            the library
  *   npm run test:gpu -- --device emulator    the same cases on the emulator
  */
 import { open } from "../../src/runtime/open.ts";
@@ -12,6 +13,7 @@ import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { runCase } from "../matrix/case.ts";
 import { matrixCases } from "../matrix/index.ts";
 import { runExamples } from "./examples.ts";
+import { runPipelines } from "./pipelines.ts";
 import { runProducts } from "./products.ts";
 import { runRuntimeChecks } from "./runtime.ts";
 
@@ -31,6 +33,7 @@ const isWanted = (name: string): boolean => name.includes(only);
 for (const { name, problem } of [
   ...(await runExamples(device, isWanted)),
   ...(await runRuntimeChecks(device, isWanted)),
+  ...(await runPipelines(device, isWanted)),
   ...(await runProducts(device, isWanted)),
 ]) {
   if (problem !== undefined) failures += 1;

@@ -1,0 +1,71 @@
+/** Pipelines of every configuration, and loops that the compiler pipelines, on any device: their results are exact. */
+import { toNumbers } from "../../src/formats/hostarray.ts";
+import type { Device } from "../../src/device/device.ts";
+import type { RunArguments } from "../../src/device/types.ts";
+import type { KernelDefinition } from "../../src/lang/kernel.ts";
+import type { Outcome } from "../matrix/case.ts";
+import { choicesText, plainChoices, specialisedChoices } from "../pipelines/choices.ts";
+import { compiledCases } from "../pipelines/compiled.ts";
+import { plainExpected, plainKernel } from "../pipelines/plain.ts";
+import type { Expected } from "../pipelines/plain.ts";
+import { specialisedExpected, specialisedKernel } from "../pipelines/specialised.ts";
+
+interface Pipeline {
+  readonly name: string;
+  readonly definition: () => KernelDefinition;
+  readonly expected: () => Expected;
+  readonly dimensions?: { readonly [name: string]: number } | undefined;
+}
+
+const pipelines: readonly Pipeline[] = [
+  ...plainChoices.map((choices) => ({
+    name: `pipeline with ${choicesText(choices)}`,
+    definition: () => plainKernel(choices),
+    expected: () => plainExpected(choices),
+  })),
+  ...specialisedChoices.map((choices) => ({
+    name: `pipeline of specialised threads with ${choicesText(choices)}`,
+    definition: () => specialisedKernel(choices),
+    expected: () => specialisedExpected(choices),
+  })),
+  ...Object.entries(compiledCases).map(([name, { definition, expected, dimensions }]) => ({
+    name: `pipeline by the compiler, ${name}`,
+    definition: () => definition,
+    expected: () => expected,
+    dimensions,
+  })),
+];
+
+/** Runs those whose name is chosen. */
+export async function runPipelines(
+  device: Device,
+  chosen: (name: string) => boolean,
+): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const one of pipelines)
+    if (chosen(one.name)) outcomes.push({ name: one.name, problem: await problemOf(device, one) });
+  return outcomes;
+}
+
+async function problemOf(
+  device: Device,
+  { definition, expected, dimensions = {} }: Pipeline,
+): Promise<string | undefined> {
+  const { inputs, results } = expected();
+  try {
+    const found = await device.run(definition(), inputs as RunArguments<KernelDefinition>, {
+      dimensions,
+    });
+    for (const [name, elements] of Object.entries(results)) {
+      const array = found[name];
+      const values = array === undefined ? [] : [...toNumbers(array)];
+      const wrong = elements.findIndex(
+        (element, index) => !Object.is(element + 0, (values[index] ?? NaN) + 0),
+      );
+      if (wrong >= 0) return `${name}[${wrong}] is ${values[wrong]}, not ${elements[wrong]}`;
+    }
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
