@@ -6,6 +6,8 @@
  *   step            0        1        2        3
  *   copies    0 1 ▶ 2      ▶ 3      ▶ 4      ▶ 5     `tilewright compile --dump` shows copies, barriers and slots
  *   products        0        1        2        3
+ *
+ * The result leaves through shared memory in whole rows, which the copy engine writes.
  */
 import {
   array,
@@ -17,7 +19,10 @@ import {
   f32,
   kernel,
   loop,
+  smem,
+  storeThrough,
   toNumbers,
+  waitGroup,
   zeros,
 } from "tilewright";
 import type { Device } from "tilewright";
@@ -32,23 +37,25 @@ const n = dim("n", { multipleOf: 8 });
 const k = dim("k", { multipleOf: 8 });
 
 /** The kernel for tiles of any size: they are parameters of the function that makes it. */
-export const matmulOf = (tileM: number, tileN: number, tileK: number) =>
+export const matmulOf = (rows: number, columns: number, depth: number) =>
   kernel(
     {
       name: "matmul",
       warps: 8,
-      grid: { i: cdiv(m, tileM), j: cdiv(n, tileN) },
+      grid: { i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
       outputs: { c: array(bf16, [m, n]) },
+      scratch: { result: smem(bf16, [2, rows, 64]) },
     },
-    ({ i, j, a, b, c }) => {
-      const carry = zeros(f32, [tileM, tileN]);
-      const product = loop({ to: cdiv(k, tileK), carry }, (step, accumulator) => {
-        const left = a.at(block(i, tileM), block(step, tileK)).load();
-        const right = b.at(block(step, tileK), block(j, tileN)).load();
+    ({ i, j, a, b, c, result }) => {
+      const carry = zeros(f32, [rows, columns]);
+      const product = loop({ to: cdiv(k, depth), carry }, (step, accumulator) => {
+        const left = a.at(block(i, rows), block(step, depth)).load();
+        const right = b.at(block(step, depth), block(j, columns)).load();
         return dot(left, right, { accumulator });
       });
-      c.at(block(i, tileM), block(j, tileN)).store(product.cast(bf16));
+      storeThrough(result, product.cast(bf16), c, [i.mul(rows), j.mul(columns)]);
+      waitGroup(0, { read: true });
     },
   );
 

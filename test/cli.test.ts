@@ -528,7 +528,9 @@ describe.concurrent("layout", () => {
           tiles: expect.arrayContaining([
             expect.objectContaining({
               op: "wgmma",
-              layout: { name: "wgmma", text: "(L2 L3 L4 R1 W0 W1 | R0 L0 L1)" },
+              layout: expect.objectContaining({
+                text: "(L2 L3 L4 R1 W0 W1 W2 | R0 L0 L1)",
+              }) as unknown,
             }),
           ]) as unknown,
           copies: expect.arrayContaining([
