@@ -1,0 +1,288 @@
+/**
+ * Attention against float64. The bound: scores are sums of d products in f32, powers are rounded to the format of v, and
+ * values are averages of v with weights that sum to 1, so an error of a weight is one of the result in units of the
+ * largest value. 2⁻⁸ (bf16) for the powers and 2⁻⁸ for the result leave room for approximate exponentials.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openFake } from "../../../test/support/fake-driver/harness.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { codeOf } from "../support/testing.ts";
+import { attention } from "./attention.ts";
+import type { AttentionConfiguration } from "./configuration.ts";
+import type { AttentionSpec, Window } from "./problem.ts";
+
+interface Case {
+  readonly name: string;
+  /** b, s, t, h, kv, d, e. */
+  readonly sizes: readonly [number, number, number, number, number, number, number];
+  readonly dtype?: DType<"bf16"> | DType<"f16"> | DType<"f32">;
+  readonly causal?: boolean;
+  readonly window?: Window;
+  readonly softCap?: number;
+  readonly scale?: number;
+  readonly sinks?: boolean;
+  /** Which axes of the bias are whole. */
+  readonly bias?: readonly boolean[];
+  /** Rows see columns of equal remainder by 3. */
+  readonly masked?: boolean;
+  /** Scores fall with the distance, more in later heads. */
+  readonly slopes?: boolean;
+  readonly configuration?: AttentionConfiguration;
+  readonly kernel?: AttentionConfiguration["kernel"];
+}
+
+const small: AttentionConfiguration = {
+  kernel: "specialised",
+  consumers: 1,
+  columns: 32,
+  stages: 2,
+};
+
+const cases: readonly Case[] = [
+  { name: "one tile", sizes: [1, 64, 64, 1, 1, 64, 64], kernel: "specialised" },
+  { name: "tails of rows and columns", sizes: [1, 70, 150, 2, 2, 32, 32], kernel: "specialised" },
+  { name: "causal", sizes: [1, 200, 200, 1, 1, 64, 64], causal: true },
+  {
+    name: "causal, more columns",
+    sizes: [1, 40, 100, 2, 1, 16, 16],
+    causal: true,
+    configuration: small,
+  },
+  {
+    name: "causal, more rows",
+    sizes: [1, 100, 40, 2, 1, 16, 16],
+    causal: true,
+    configuration: small,
+  },
+  { name: "groups of heads", sizes: [2, 66, 66, 6, 2, 16, 24], configuration: small },
+  {
+    name: "a window",
+    sizes: [1, 150, 150, 1, 1, 16, 16],
+    window: { left: 10, right: 5 },
+    configuration: small,
+  },
+  {
+    name: "a window to the left",
+    sizes: [1, 150, 70, 1, 1, 16, 16],
+    window: { left: 20, right: 0 },
+    configuration: small,
+  },
+  {
+    name: "a window ahead",
+    sizes: [1, 70, 150, 1, 1, 16, 16],
+    window: { right: 33 },
+    configuration: small,
+  },
+  {
+    name: "three consumers",
+    sizes: [1, 200, 140, 1, 1, 64, 64],
+    configuration: { kernel: "specialised", consumers: 3, columns: 64, stages: 2 },
+  },
+  {
+    name: "two consumers, four stages",
+    sizes: [1, 129, 260, 1, 1, 16, 16],
+    configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 4 },
+  },
+  { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
+  { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
+  { name: "odd heads", sizes: [1, 17, 33, 1, 1, 5, 3], kernel: "plain" },
+  { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], dtype: f16, configuration: small },
+  { name: "f32", sizes: [1, 20, 37, 2, 1, 12, 12], dtype: f32, causal: true, kernel: "plain" },
+  {
+    name: "capped, with sinks",
+    sizes: [1, 64, 40, 2, 2, 16, 16],
+    softCap: 2,
+    sinks: true,
+    configuration: small,
+  },
+  {
+    name: "sinks, plain",
+    sizes: [1, 20, 40, 2, 2, 7, 7],
+    softCap: 2,
+    sinks: true,
+    kernel: "plain",
+  },
+  {
+    name: "a bias of all",
+    sizes: [2, 33, 40, 2, 1, 16, 16],
+    bias: [true, true, true, true],
+    configuration: small,
+  },
+  {
+    name: "a bias of columns",
+    sizes: [2, 33, 40, 2, 1, 16, 16],
+    bias: [false, false, false, true],
+    configuration: small,
+  },
+  {
+    name: "a mask, and rows that see nothing",
+    sizes: [1, 70, 2, 1, 1, 16, 16],
+    masked: true,
+    configuration: small,
+  },
+  {
+    name: "scores of one's own, scaled",
+    sizes: [1, 66, 40, 4, 2, 16, 16],
+    slopes: true,
+    scale: 0.3,
+    configuration: small,
+  },
+  {
+    name: "plain, everything",
+    sizes: [2, 33, 70, 4, 2, 9, 20],
+    causal: true,
+    window: { left: 40 },
+    slopes: true,
+    masked: true,
+    softCap: 3,
+    bias: [true, false, false, true],
+    sinks: true,
+    kernel: "plain",
+  },
+  { name: "no columns", sizes: [1, 3, 0, 1, 1, 16, 16], kernel: "plain" },
+  { name: "no rows", sizes: [1, 0, 3, 1, 1, 16, 16] },
+];
+
+/** Numbers between -1 and 1 that every format holds exactly. */
+function numbersOf(count: number, seed: number): readonly number[] {
+  return Array.from({ length: count }, (_, index) => {
+    const mixed = Math.imul(index + 1, 2654435761) ^ Math.imul(seed, 40503);
+    return (((mixed >>> 8) & 127) - 64) / 64;
+  });
+}
+
+function inputsOf({ sizes: [b, s, t, h, kv, d, e], dtype = bf16, bias, sinks }: Case) {
+  const made = (own: DType, shape: readonly number[], seed: number) => {
+    const values = numbersOf(
+      shape.reduce((product, extent) => product * extent, 1),
+      seed,
+    );
+    return { shape, values, array: fromNumbers(own, shape, values) };
+  };
+  return {
+    q: made(dtype, [b, s, h, d], 1),
+    k: made(dtype, [b, t, kv, d], 2),
+    v: made(dtype, [b, t, kv, e], 3),
+    bias:
+      bias &&
+      made(
+        f32,
+        [b, h, s, t].map((size, axis) => (bias[axis] === true ? size : 1)),
+        4,
+      ),
+    sinks: sinks === true ? made(f32, [h], 5) : undefined,
+  };
+}
+
+/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
+function expected(one: Case, given: ReturnType<typeof inputsOf>) {
+  const [b, s, t, h, kv, d, e] = one.sizes;
+  const { q, k, v, bias, sinks } = given;
+  const at = (of: { shape: readonly number[]; values: readonly number[] }, ...place: number[]) =>
+    of.values[
+      place.reduce(
+        (sum, index, axis) => sum * (of.shape[axis] ?? 1) + (of.shape[axis] === 1 ? 0 : index),
+        0,
+      )
+    ] ?? NaN;
+  const scale = one.scale ?? 1 / Math.sqrt(d);
+  const left = one.window?.left ?? Infinity;
+  const right = one.causal === true ? 0 : (one.window?.right ?? Infinity);
+  const out: number[] = [];
+  const logSumExp = new Float64Array(b * h * s);
+  for (let batch = 0; batch < b; batch += 1)
+    for (let row = 0; row < s; row += 1)
+      for (let head = 0; head < h; head += 1) {
+        const shared = Math.floor(head / (h / kv));
+        const scores = Array.from({ length: t }, (_, column) => {
+          if (column < row - left || column > row + right) return -Infinity;
+          if (one.masked === true && row % 3 !== column % 3) return -Infinity;
+          let sum = 0;
+          for (let i = 0; i < d; i += 1)
+            sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);
+          let score = sum * scale;
+          if (one.softCap !== undefined) score = one.softCap * Math.tanh(score / one.softCap);
+          if (bias) score += at(bias, batch, head, row, column);
+          if (one.slopes === true) score -= Math.abs(row - column) * 0.125 * (head + 1);
+          return score;
+        });
+        if (sinks) scores.push(sinks.values[head] ?? NaN);
+        const high = Math.max(-1e300, ...scores);
+        const powers = scores.map((score) => Math.exp(score - high));
+        const sum = powers.reduce((total, power) => total + power, 0);
+        logSumExp[(batch * h + head) * s + row] = high + Math.log(sum);
+        for (let i = 0; i < e; i += 1) {
+          let value = 0;
+          for (let column = 0; column < t; column += 1)
+            value += (powers[column] ?? 0) * at(v, batch, column, shared, i);
+          out.push(sum === 0 ? 0 : value / sum);
+        }
+      }
+  return { out, logSumExp };
+}
+
+async function check(device: Device, one: Case): Promise<void> {
+  const [b, s, t, h, kv, d, e] = one.sizes;
+  const { dtype = bf16, causal, window, softCap, scale, configuration } = one;
+  const given = inputsOf(one);
+  const sized = [dim("b"), dim("h"), dim("s"), dim("t")].map((size, axis) =>
+    one.bias?.[axis] === true ? size : 1,
+  );
+  const op = attention({
+    ...{ q: dtype, k: dtype, v: dtype, logSumExp: true },
+    ...(causal !== undefined && { causal }),
+    ...(window !== undefined && { window }),
+    ...(softCap !== undefined && { softCap }),
+    ...(scale !== undefined && { scale }),
+    ...(configuration !== undefined && { configuration }),
+    ...(given.bias && { bias: array(f32, sized) }),
+    ...(given.sinks && { sinks: f32 }),
+    ...(one.masked === true && {
+      mask: ({ row, column }) => row.rem(3).eq(column.rem(3)),
+    }),
+    ...(one.slopes === true && {
+      score: ({ score, row, column, head }) =>
+        score.sub(row.sub(column).abs().cast(f32).mul(head.add(1).cast(f32).mul(0.125))),
+    }),
+  } satisfies AttentionSpec & { configuration?: AttentionConfiguration });
+  const sizes = { b, s, t, h, kv, d, e };
+  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  const { q, k, v, bias, sinks } = given;
+  const arrays = {
+    ...{ q: q.array, k: k.array, v: v.array },
+    ...(bias && { bias: bias.array }),
+    ...(sinks && { sinks: sinks.array }),
+  };
+  const results = await device.run(op, arrays as never, { dimensions: sizes });
+  const wanted = expected(one, given);
+  const bound = dtype === f32 ? 2 ** -18 : dtype === bf16 ? 2 ** -7 : 2 ** -10;
+  closeTo(toNumbers(results.out), wanted.out, bound);
+  closeTo(toNumbers(results.logSumExp), wanted.logSumExp, 2 ** -17);
+}
+
+function closeTo(found: ArrayLike<number>, wanted: ArrayLike<number>, bound: number): void {
+  expect(found.length).toBe(wanted.length);
+  const wrong = Array.from(found).findIndex((value, index) => {
+    const other = wanted[index] ?? NaN;
+    return value !== other && !(Math.abs(value - other) <= bound * Math.max(1, Math.abs(other)));
+  });
+  expect(
+    wrong === -1 ? "all within the bound" : `[${wrong}]: ${found[wrong]} for ${wanted[wrong]}`,
+  ).toBe("all within the bound");
+}
+
+describe("on the simulator", () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open("simulator");
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+  test.each(cases)("$name", (one) => check(device, one));
+});

@@ -1,0 +1,198 @@
+/**
+ * `attention`: softmax(q · kᵀ · scale) · v as an operation, for any sizes.
+ *
+ *   specification ──▶ problem (formats, sizes, window, mask, score)
+ *   sizes, target ──▶ configuration ──▶ one launch
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import { refused } from "../support/given.ts";
+import type { FormatOf, GivenArray } from "../support/given.ts";
+import { chooseAttention, specialisedProblem } from "./choose.ts";
+import type { AttentionConfiguration } from "./configuration.ts";
+import type { AttentionForm } from "./dimensions.ts";
+import { plainAttention } from "./plain.ts";
+import { problemOf } from "./problem.ts";
+import type { AttentionProblem, AttentionSpec } from "./problem.ts";
+import type { AttentionSizes } from "./scores.ts";
+import { attentionBytes, specialisedAttention } from "./specialised.ts";
+
+/** What a call of `attention` says, with the configuration where it is given. */
+export interface AttentionOptions<
+  In extends DTypeName = DTypeName,
+  Out extends DTypeName = In,
+> extends AttentionSpec {
+  readonly q: GivenArray<In>;
+  readonly out?: DType<Out>;
+  /** Instead of what would be chosen. */
+  readonly configuration?: AttentionConfiguration;
+}
+
+type AttentionInputs<S extends AttentionSpec> = {
+  readonly q: ArraySpec<FormatOf<S["q"]>>;
+  readonly k: ArraySpec<FormatOf<S["k"]>>;
+  readonly v: ArraySpec<FormatOf<S["v"]>>;
+} & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
+  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty);
+
+type AttentionOutputs<S extends AttentionSpec> = {
+  readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
+} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
+
+export type Attention<S extends AttentionSpec = AttentionSpec> = Operation<
+  AttentionInputs<S>,
+  AttentionOutputs<S>,
+  Empty,
+  AttentionConfiguration
+>;
+
+const names = [
+  ...["q", "k", "v", "out", "causal", "window", "bias", "mask", "score", "softCap", "sinks"],
+  ...["scale", "logSumExp", "configuration"],
+];
+
+/** Attention of rows of q to rows of k and v, for any sizes. */
+export function attention<const S extends AttentionOptions>(spec: S): Attention<S> {
+  const location = captureLocation();
+  requireKnownOptions("attention", spec, names, "TW1033", location);
+  const problem = problemOf(spec, location);
+  const { q, k, v, out, bias, sinks, logSumExp } = problem;
+  const { configuration } = spec;
+  return operation({
+    name: "attention",
+    inputs: { q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
+    outputs: { out, ...(logSumExp && { logSumExp }) },
+    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+  }) as unknown as Attention<S>;
+}
+
+function planOf(
+  problem: AttentionProblem,
+  given: AttentionConfiguration | undefined,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  location: Location,
+): Planned<AttentionConfiguration> {
+  const sizes = sizesOf(problem, dimensions, location);
+  const slow = specialisedProblem(problem, sizes, target);
+  if (given !== undefined) requirePossible(given, sizes, slow, target, location);
+  const configuration = given ?? chooseAttention(problem, sizes, target);
+  const notes =
+    slow === undefined || configuration.kernel === "specialised"
+      ? []
+      : [`the plain kernel is used: ${slow}`];
+  const source = given === undefined ? "heuristic" : "given";
+  const { b, s, t, h, kv, e } = sizes;
+  if (b * s * h * e === 0) return { configuration, source, notes, launches: [] };
+  const form: AttentionForm = { problem, sizes, location };
+  const parameters = ["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const;
+  return {
+    ...{ configuration, source, notes },
+    launches: () => [
+      {
+        kernel: attentionKernel(form, configuration),
+        arguments: Object.fromEntries(
+          parameters.flatMap((name) =>
+            problem[name] === undefined ? [] : [[name, { argument: name }] as const],
+          ),
+        ),
+        dimensions: { b, s, t, h, kv },
+      },
+    ],
+  };
+}
+
+function attentionKernel(
+  form: AttentionForm,
+  configuration: AttentionConfiguration,
+): KernelDefinition {
+  return configuration.kernel === "plain"
+    ? plainAttention(form, configuration)
+    : specialisedAttention(form, configuration);
+}
+
+/** The largest head: what a thread's registers hold of it. */
+const largestHead = 256;
+
+function sizesOf(
+  { sizes }: AttentionProblem,
+  dimensions: { readonly [name: string]: number },
+  location: Location,
+): AttentionSizes {
+  const values = new Map(Object.entries(dimensions));
+  const named = Object.fromEntries(
+    Object.entries(sizes).map(([name, size]) => [name, evaluateSize(size, values)]),
+  ) as unknown as AttentionSizes;
+  const { h, kv, d, e } = named;
+  const wrong = (message: string, expected: string, found: string) =>
+    refused("TW9002", message, expected, found, location);
+  if (kv === 0 ? h !== 0 : h % kv !== 0)
+    throw wrong(
+      "the heads of attention do not share those of k and v evenly",
+      `a multiple of the ${kv} heads of k and v`,
+      `${h} heads of q`,
+    );
+  for (const [name, size] of Object.entries({ d, e }))
+    if (size > largestHead || (size === 0 && name === "d"))
+      throw wrong(
+        "attention has no heads of this size",
+        `${name} from ${name === "d" ? 1 : 0} to ${largestHead}`,
+        `${name} = ${size}`,
+      );
+  return named;
+}
+
+function requirePossible(
+  configuration: AttentionConfiguration,
+  { d, e }: AttentionSizes,
+  slow: string | undefined,
+  target: Target,
+  location: Location,
+): void {
+  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
+  const wrong = (message: string, expected: string) =>
+    refused("TW9004", message, expected, text, location);
+  if (
+    !isRecord(configuration) ||
+    (configuration.kernel !== "specialised" && configuration.kernel !== "plain")
+  )
+    throw wrong(
+      "attention has no such configuration",
+      '{ kernel: "specialised", … } or { kernel: "plain", … }',
+    );
+  const within = (value: unknown, allowed: readonly number[]): boolean =>
+    allowed.includes(value as number);
+  if (configuration.kernel === "plain") {
+    const sizes = [16, 32, 64, 128];
+    if (within(configuration.rows, sizes) && within(configuration.columns, sizes)) return;
+    throw wrong("attention has no such tiles", "rows and columns of 16, 32, 64 or 128");
+  }
+  if (slow !== undefined)
+    throw wrong(
+      `attention cannot use the specialised kernel here: ${slow}`,
+      '{ kernel: "plain", … }',
+    );
+  const { consumers, columns, stages } = configuration;
+  if (
+    !within(consumers, [1, 2, 3]) ||
+    !within(columns, [32, 64, 128]) ||
+    !within(stages, [1, 2, 4])
+  )
+    throw wrong(
+      "attention has no such configuration",
+      "1 to 3 consumers, columns of 32, 64 or 128, and 1, 2 or 4 stages",
+    );
+  const bytes = attentionBytes(configuration, d, e);
+  if (bytes > target.sharedMemoryPerBlock)
+    throw wrong(
+      `the configuration of attention takes ${bytes} bytes of shared memory`,
+      `at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+    );
+}

@@ -1,0 +1,50 @@
+/**
+ * Which kernel and tiles to use where none were given. What bounds the tiles of the specialised kernel is the register
+ * file: a consumer's lane holds its sums, the scores of one step and their powers,
+ *
+ *   head of 64    32 sums +  64 scores + 32 powers     three consumers of 160 registers
+ *   head of 128   64 sums +  64 scores + 32 powers     two of 240
+ *   head of 256  128 sums +  32 scores + 16 powers     two of 240, over half as many columns
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { Target } from "../../targets/target.ts";
+import type { AttentionConfiguration, PlainAttention } from "./configuration.ts";
+import { consumerRows } from "./configuration.ts";
+import { paddedHead } from "./dimensions.ts";
+import type { AttentionProblem } from "./problem.ts";
+import type { AttentionSizes } from "./scores.ts";
+
+/** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
+export function specialisedProblem(
+  { q }: AttentionProblem,
+  { t, d, e }: AttentionSizes,
+  target: Target,
+): string | undefined {
+  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+    return `${target.name} has no wgmma`;
+  if (q.dtype === dtypes.f32) return "wgmma does not multiply f32 as it is";
+  for (const [name, size] of Object.entries({ d, e }))
+    if (size % 8 !== 0 || size === 0)
+      return `${name} = ${size} keeps the copy engine out: pad it to ${Math.max(8, Math.ceil(size / 8) * 8)}`;
+  if (t === 0) return "there are no columns";
+  return undefined;
+}
+
+export function chooseAttention(
+  problem: AttentionProblem,
+  sizes: AttentionSizes,
+  target: Target,
+): AttentionConfiguration {
+  const largest = paddedHead(Math.max(sizes.d, sizes.e));
+  if (specialisedProblem(problem, sizes, target) !== undefined) return plainTiles(problem, largest);
+  if (sizes.s <= consumerRows)
+    return { kernel: "specialised", consumers: 1, columns: largest > 128 ? 64 : 128, stages: 2 };
+  if (largest > 128) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
+  return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
+}
+
+/** Tiles whose sums, scores and operands fit the registers of one thread. */
+function plainTiles({ q }: AttentionProblem, head: number): PlainAttention {
+  const wide = head > 128 || q.dtype === dtypes.f32;
+  return { kernel: "plain", rows: wide ? 32 : 64, columns: head > 64 ? 32 : 64 };
+}

@@ -1,0 +1,21 @@
+/** How attention is divided into tiles. */
+
+/** wgmma and the copy engine: consumers of 64 rows each, over columns that a ring of `stages` brings. */
+export interface SpecialisedAttention {
+  readonly kernel: "specialised";
+  readonly consumers: 1 | 2 | 3;
+  readonly columns: 32 | 64 | 128;
+  readonly stages: 1 | 2 | 4;
+}
+
+/** Blocks of one thread that read memory themselves. */
+export interface PlainAttention {
+  readonly kernel: "plain";
+  readonly rows: 16 | 32 | 64 | 128;
+  readonly columns: 16 | 32 | 64 | 128;
+}
+
+export type AttentionConfiguration = SpecialisedAttention | PlainAttention;
+
+/** Rows of a consumer: those of one wgmma. */
+export const consumerRows = 64;

@@ -1,0 +1,68 @@
+/** The arrays of the kernels of attention, in dimensions of their own; head sizes are known when a kernel is made. */
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Ref } from "../../lang/index.ts";
+import type { Dimension } from "../../ir/size.ts";
+import type { Location } from "../../support/location.ts";
+import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
+import type { AttentionProblem } from "./problem.ts";
+import type { AttentionSizes } from "./scores.ts";
+
+/** What a kernel is made for. */
+export interface AttentionForm {
+  readonly problem: AttentionProblem;
+  readonly sizes: AttentionSizes;
+  readonly location: Location;
+}
+
+/** The size of tiles that hold a head; what lies beyond it reads as zero. */
+export function paddedHead(size: number): number {
+  return powerOfTwoFrom(Math.max(16, size));
+}
+
+export function attentionArrays({ problem, sizes }: AttentionForm): {
+  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly outputs: { readonly [name: string]: ArraySpec };
+  readonly dimensions: { readonly [N in "b" | "s" | "t" | "h" | "kv"]: Dimension };
+} {
+  const dimensions = {
+    ...{ b: dim("b"), h: dim("h"), kv: dim("kv") },
+    ...{ s: alignedDimension("s", sizes.s), t: alignedDimension("t", sizes.t) },
+  };
+  const { b, s, t, h, kv } = dimensions;
+  const { d, e } = sizes;
+  const { q, k, v, out, logSumExp, bias, sinks } = problem;
+  const biasSizes = [b, h, s, t].map((size, axis) => (bias?.shape[axis] === 1 ? 1 : size));
+  return {
+    inputs: {
+      q: array(q.dtype, [b, s, h, d]),
+      k: array(k.dtype, [b, t, kv, d]),
+      v: array(v.dtype, [b, t, kv, e]),
+      ...(bias !== undefined && { bias: array(bias.dtype, biasSizes) }),
+      ...(sinks !== undefined && { sinks: array(sinks.dtype, [h]) }),
+    },
+    outputs: {
+      out: array(out.dtype, [b, s, h, e]),
+      ...(logSumExp !== undefined && { logSumExp: array(logSumExp.dtype, [b, h, s]) }),
+    },
+    dimensions,
+  };
+}
+
+/** The arrays that a kernel may have been made without. */
+export function optionalRefs(
+  { problem }: AttentionForm,
+  argument: unknown,
+): {
+  readonly bias: Ref | undefined;
+  readonly sinks: Ref<"f32"> | undefined;
+  readonly logSumExp: Ref<"f32"> | undefined;
+} {
+  const named = argument as { readonly [name: string]: Ref };
+  const refOf = (name: "bias" | "sinks" | "logSumExp") =>
+    problem[name] === undefined ? undefined : named[name];
+  return {
+    bias: refOf("bias"),
+    sinks: refOf("sinks") as Ref<"f32"> | undefined,
+    logSumExp: refOf("logSumExp") as Ref<"f32"> | undefined,
+  };
+}

@@ -1,0 +1,256 @@
+/**
+ * What attention is asked to do, taken apart: sizes, formats, and what happens to a score before the softmax. Everything
+ * else in this folder works on this description.
+ *
+ *   q [b, s, h, d]   k [b, t, kv, d]   v [b, t, kv, e]   ──▶   out [b, s, h, e], logSumExp [b, h, s]
+ *
+ *   score = (q · k) · scale ──▶ softCap ──▶ + bias ──▶ score function ──▶ window, mask ──▶ softmax over t
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { sameSize, shapeText } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Scalar, Tile } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import { givenArray, refused } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+
+/** Where scores are: rows [r, 1] and columns [1, c] of a tile of them, in one head of one batch. */
+export interface ScorePlace {
+  readonly batch: Scalar<"i32">;
+  readonly head: Scalar<"i32">;
+  readonly row: Tile<"i32">;
+  readonly column: Tile<"i32">;
+}
+
+/** Columns that a row sees: from `row - left` to `row + right`, to the ends where one is left out. */
+export interface Window {
+  readonly left?: number;
+  readonly right?: number;
+}
+
+export interface AttentionSpec {
+  readonly q: GivenArray;
+  readonly k: GivenArray;
+  readonly v: GivenArray;
+  /** The format of the result; that of q unless told. */
+  readonly out?: DType;
+  /** Rows see columns up to their own number. */
+  readonly causal?: boolean;
+  /** How far to either side a row sees. */
+  readonly window?: Window;
+  /** Added to scores: [b, h, s, t], each of them 1 where it is the same for all. */
+  readonly bias?: ArraySpec;
+  /** Whether a row sees a column. */
+  readonly mask?: (place: ScorePlace) => Tile<"bool">;
+  /** Another score for each. */
+  readonly score?: (place: ScorePlace & { readonly score: Tile<"f32"> }) => Tile<"f32">;
+  /** Scores are brought within ±softCap by softCap · tanh(score / softCap). */
+  readonly softCap?: number;
+  /** One more score of each head, [h], that takes its share of the softmax and gives nothing. */
+  readonly sinks?: GivenArray<"f32">;
+  /** What q · k is multiplied by; 1 / √d unless told. */
+  readonly scale?: number;
+  /** Whether the logarithm of the sum of the exponentials of each row is a result, too: [b, h, s] of f32. */
+  readonly logSumExp?: boolean;
+}
+
+export interface AttentionProblem {
+  readonly q: ArraySpec;
+  readonly k: ArraySpec;
+  readonly v: ArraySpec;
+  readonly out: ArraySpec;
+  readonly logSumExp: ArraySpec | undefined;
+  readonly bias: ArraySpec | undefined;
+  readonly sinks: ArraySpec | undefined;
+  readonly sizes: {
+    readonly b: Size;
+    readonly s: Size;
+    readonly t: Size;
+    readonly h: Size;
+    readonly kv: Size;
+    readonly d: Size;
+    readonly e: Size;
+  };
+  /** How far a row sees; causal is none to the right. */
+  readonly window: Window;
+  readonly mask: AttentionSpec["mask"];
+  readonly score: AttentionSpec["score"];
+  readonly softCap: number | undefined;
+  readonly scale: number | undefined;
+}
+
+const formats: readonly DType[] = [dtypes.bf16, dtypes.f16, dtypes.f32];
+
+export function problemOf(spec: AttentionSpec, location: Location): AttentionProblem {
+  const [b, s, t, h, kv, d, e] = ["b", "s", "t", "h", "kv", "d", "e"].map((name) => dim(name));
+  const usual = { q: [b, s, h, d], k: [b, t, kv, d], v: [b, t, kv, e] } as const;
+  const q = operandOf("q", spec.q, usual.q, location);
+  const k = operandOf("k", spec.k, usual.k, location);
+  const v = operandOf("v", spec.v, usual.v, location);
+  requireTogether(q, k, v, location);
+  const sizes = {
+    ...{ b: axis(q, 0), s: axis(q, 1), h: axis(q, 2), d: axis(q, 3) },
+    ...{ t: axis(k, 1), kv: axis(k, 2), e: axis(v, 3) },
+  };
+  return {
+    ...{ q, k, v, sizes },
+    out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
+    logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
+    bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
+    sinks: spec.sinks === undefined ? undefined : sinksOf(spec.sinks, sizes.h, location),
+    window: windowOf(spec, location),
+    mask: functionOf("mask", spec.mask, location),
+    score: functionOf("score", spec.score, location),
+    softCap: numberOf("softCap", spec.softCap, (value) => value > 0, "more than 0", location),
+    scale: numberOf("scale", spec.scale, () => true, "a number", location),
+  };
+}
+
+function axis({ shape }: ArraySpec, index: number): Size {
+  return shape[index] ?? 1;
+}
+
+function operandOf(
+  name: string,
+  given: unknown,
+  usual: readonly (Size | undefined)[],
+  location: Location,
+): ArraySpec {
+  const shape = usual.filter((size) => size !== undefined);
+  const spec = givenArray(name, "attention", given, shape, location);
+  if (!formats.includes(spec.dtype))
+    throw refused(
+      "TW9001",
+      `attention has no products of ${spec.dtype.name}`,
+      formats.map((dtype) => dtype.name).join(", "),
+      `${name} of ${spec.dtype.name}`,
+      location,
+    );
+  if (spec.shape.length === 4 && spec.strides === undefined) return spec;
+  throw refused(
+    "TW9002",
+    `${name} of attention lies in memory in a way that no kernel reads`,
+    `[${name === "q" ? "b, s, h, d" : name === "k" ? "b, t, kv, d" : "b, t, kv, e"}] by rows`,
+    `${shapeText(spec.shape)}${spec.strides === undefined ? "" : " with strides"}`,
+    location,
+  );
+}
+
+function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Location): void {
+  if (q.dtype !== k.dtype || q.dtype !== v.dtype)
+    throw refused(
+      "TW9001",
+      "attention takes operands of one format",
+      `k and v of ${q.dtype.name}`,
+      `k of ${k.dtype.name} and v of ${v.dtype.name}`,
+      location,
+    );
+  const equal: readonly (readonly [string, Size, Size])[] = [
+    ["q and k differ in b", axis(q, 0), axis(k, 0)],
+    ["q and k differ in d", axis(q, 3), axis(k, 3)],
+    ["k and v differ in b", axis(k, 0), axis(v, 0)],
+    ["k and v differ in t", axis(k, 1), axis(v, 1)],
+    ["k and v differ in heads", axis(k, 2), axis(v, 2)],
+  ];
+  const wrong = equal.find(([, left, right]) => !sameSize(left, right));
+  if (wrong !== undefined)
+    throw refused(
+      "TW9002",
+      `the operands of attention do not fit: ${wrong[0]}`,
+      "q of [b, s, h, d], k of [b, t, kv, d], v of [b, t, kv, e]",
+      [q, k, v].map(({ shape }) => shapeText(shape)).join(", "),
+      location,
+    );
+}
+
+function outputFormat(dtype: DType, location: Location): DType {
+  if (formats.includes(dtype)) return dtype;
+  throw refused(
+    "TW9001",
+    "attention has no such result",
+    formats.map(({ name }) => name).join(", "),
+    optionText(dtype),
+    location,
+  );
+}
+
+function biasOf(
+  given: unknown,
+  { b, h, s, t }: AttentionProblem["sizes"],
+  location: Location,
+): ArraySpec {
+  const spec = givenArray("bias", "attention", given, [b, h, s, t], location);
+  const fits =
+    spec.shape.length === 4 &&
+    spec.strides === undefined &&
+    [b, h, s, t].every((size, index) => {
+      const own = axis(spec, index);
+      return own === 1 || sameSize(own, size);
+    });
+  if (fits && formats.includes(spec.dtype)) return spec;
+  throw refused(
+    "TW9002",
+    "the bias of attention does not fit its scores",
+    `${shapeText([b, h, s, t])} of bf16, f16 or f32 by rows, each size as it is or 1`,
+    `${shapeText(spec.shape)} of ${spec.dtype.name}`,
+    location,
+  );
+}
+
+function sinksOf(given: unknown, h: Size, location: Location): ArraySpec {
+  const spec = givenArray("sinks", "attention", given, [h], location);
+  if (spec.shape.length === 1 && sameSize(axis(spec, 0), h) && spec.dtype === dtypes.f32)
+    return spec;
+  throw refused(
+    "TW9002",
+    "the sinks of attention are one for each head",
+    `${shapeText([h])} of f32`,
+    `${shapeText(spec.shape)} of ${spec.dtype.name}`,
+    location,
+  );
+}
+
+function windowOf({ causal, window = {} }: AttentionSpec, location: Location): Window {
+  const wrong = (found: unknown) =>
+    refused(
+      "TW9002",
+      "attention has no such window",
+      "causal: true or false, window: { left, right } of whole numbers from 0",
+      optionText(found),
+      location,
+    );
+  if (causal !== undefined && typeof causal !== "boolean") throw wrong(causal);
+  if (typeof window !== "object" || window === null) throw wrong(window);
+  const { left, right } = window;
+  for (const side of [left, right])
+    if (side !== undefined && (!Number.isSafeInteger(side) || side < 0 || side >= 2 ** 30))
+      throw wrong(side);
+  const ahead = causal === true ? 0 : right;
+  return { ...(left !== undefined && { left }), ...(ahead !== undefined && { right: ahead }) };
+}
+
+function functionOf<F>(name: string, given: F, location: Location): F {
+  if (given === undefined || typeof given === "function") return given;
+  throw refused(
+    "TW9005",
+    `the ${name} of attention is no function`,
+    `${name}: ({ batch, head, row, column }) => …`,
+    optionText(given),
+    location,
+  );
+}
+
+function numberOf(
+  name: string,
+  given: unknown,
+  holds: (value: number) => boolean,
+  expected: string,
+  location: Location,
+): number | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === "number" && Number.isFinite(given) && holds(given)) return given;
+  throw refused("TW9002", `attention has no such ${name}`, expected, optionText(given), location);
+}

@@ -1,0 +1,206 @@
+/**
+ * What happens to a tile of products q · k on the way to the softmax, and which tiles there are. Rows see columns within a
+ * window, so most tiles are seen whole or not at all, and few are cut:
+ *
+ *            columns  0  1  2  3          causal, tiles of one row and one column of tiles
+ *   rows 0            /                   / cut: compared element by element
+ *   rows 1            #  /                # whole
+ *   rows 2            #  #  /             the rest is never looked at
+ *
+ * The softmax is taken of powers of two, since that is what the hardware computes: 2^(x · log2 e) = e^x.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import { full, iota, slice, when } from "../../lang/index.ts";
+import type { Ref, Scalar } from "../../lang/index.ts";
+import { Tile } from "../../lang/tile.ts";
+import type { Location } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import { refused } from "../support/given.ts";
+import type { AttentionProblem, ScorePlace } from "./problem.ts";
+
+type Index = Scalar<"i32">;
+
+/** Sizes of one launch. */
+export interface AttentionSizes {
+  readonly b: number;
+  readonly s: number;
+  readonly t: number;
+  readonly h: number;
+  readonly kv: number;
+  readonly d: number;
+  readonly e: number;
+}
+
+/** A tile of scores: where it begins, and its sizes. */
+export interface ScoreTile {
+  readonly batch: Index;
+  readonly head: Index;
+  readonly top: Index;
+  readonly left: Index;
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Scores as they are, and what they are multiplied by to be exponents of two. */
+export interface Exponents {
+  readonly scores: Tile<"f32">;
+  readonly scale: number;
+}
+
+export interface ScoreRules {
+  readonly problem: AttentionProblem;
+  readonly sizes: AttentionSizes;
+  /** Columns there are. */
+  readonly t: Index;
+  readonly bias: Ref | undefined;
+  readonly location: Location;
+}
+
+/** Steps over tiles of columns: the first tile, and how many there are; at least one, which may be seen by no row. */
+export function columnTiles(
+  { problem, t }: Pick<ScoreRules, "problem" | "t">,
+  top: Index,
+  rows: number,
+  columns: number,
+): { readonly first: Index; readonly steps: Index } {
+  const { left, right } = problem.window;
+  const zero = t.mul(0);
+  const tiles = (size: Index): Index => size.add(columns - 1).div(columns);
+  const end = right === undefined ? t : t.minimum(top.add(rows + right));
+  if (left === undefined) return { first: zero, steps: tiles(end).maximum(1) };
+  const last = tiles(t).sub(1).maximum(0);
+  const first = top.sub(left).maximum(0).div(columns).minimum(last);
+  return { first, steps: tiles(end).sub(first).maximum(1) };
+}
+
+/** The scores of a tile of products, -∞ where a row does not see a column. */
+export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: ScoreTile): Exponents {
+  const { problem } = rules;
+  const scale = problem.scale ?? 1 / Math.sqrt(rules.sizes.d);
+  const isPlain =
+    problem.softCap === undefined && rules.bias === undefined && problem.score === undefined;
+  const scores = isPlain ? products : changedScores(rules, products.mul(scale), tile);
+  const seen = windowed(rules, scores, tile);
+  const masked =
+    problem.mask === undefined
+      ? seen
+      : choose(askedMask(problem.mask, tile, rules.location), seen, tile);
+  return { scores: masked, scale: Math.LOG2E * (isPlain ? scale : 1) };
+}
+
+function changedScores(
+  { problem, bias, location }: ScoreRules,
+  scores: Tile<"f32">,
+  tile: ScoreTile,
+): Tile<"f32"> {
+  const { softCap, score } = problem;
+  const capped =
+    softCap === undefined
+      ? scores
+      : scores
+          .mul(1 / softCap)
+          .tanh()
+          .mul(softCap);
+  const biased = bias === undefined ? capped : capped.add(biasTile(bias, tile));
+  if (score === undefined) return biased;
+  const given: unknown = score({ ...placeOf(tile), score: biased });
+  return requireTile("score", given, "f32", tile, location) as Tile<"f32">;
+}
+
+function biasTile(bias: Ref, { batch, head, top, left, rows, columns }: ScoreTile): Tile<"f32"> {
+  const [b, h, s, t] = bias.shape;
+  const window = bias.at(
+    b === 1 ? 0 : batch,
+    h === 1 ? 0 : head,
+    slice(s === 1 ? 0 : top, s === 1 ? 1 : rows),
+    slice(t === 1 ? 0 : left, t === 1 ? 1 : columns),
+  );
+  return window.load().cast(dtypes.f32);
+}
+
+function placeOf({ batch, head, top, left, rows, columns }: ScoreTile): ScorePlace {
+  return {
+    batch,
+    head,
+    row: iota(dtypes.i32, [rows, 1], 0).add(top),
+    column: iota(dtypes.i32, [1, columns], 1).add(left),
+  };
+}
+
+/** Compares rows and columns where a tile reaches over an edge of the window or the last column. */
+function windowed(
+  { problem, sizes, t }: ScoreRules,
+  scores: Tile<"f32">,
+  tile: ScoreTile,
+): Tile<"f32"> {
+  const { top, left: from, rows, columns } = tile;
+  const { left, right } = problem.window;
+  const edges: { readonly crossed: Scalar<"bool">; readonly seen: () => Tile<"bool"> }[] = [];
+  const { row, column } = placeOf(tile);
+  if (sizes.t % columns !== 0)
+    edges.push({ crossed: from.add(columns).gt(t), seen: () => column.lt(t) });
+  if (right !== undefined)
+    edges.push({
+      crossed: from.add(columns - 1 - right).gt(top),
+      seen: () => column.sub(right).le(row),
+    });
+  if (left !== undefined)
+    edges.push({
+      crossed: from.add(left).lt(top.add(rows - 1)),
+      seen: () => column.add(left).ge(row),
+    });
+  const [first, ...others] = edges;
+  if (first === undefined) return scores;
+  const crossed = others.reduce((sum, edge) => sum.or(edge.crossed), first.crossed);
+  return when(
+    crossed,
+    () => edges.reduce((kept, edge) => choose(edge.seen(), kept, tile), scores),
+    () => scores,
+  );
+}
+
+function choose(
+  seen: Tile<"bool">,
+  scores: Tile<"f32">,
+  { rows, columns }: ScoreTile,
+): Tile<"f32"> {
+  return seen.select(scores, full(dtypes.f32, [rows, columns], -Infinity));
+}
+
+function askedMask(
+  mask: NonNullable<AttentionProblem["mask"]>,
+  tile: ScoreTile,
+  location: Location,
+): Tile<"bool"> {
+  const given: unknown = mask(placeOf(tile));
+  return requireTile("mask", given, "bool", tile, location) as Tile<"bool">;
+}
+
+function requireTile(
+  name: string,
+  given: unknown,
+  dtype: "bool" | "f32",
+  { rows, columns }: ScoreTile,
+  location: Location,
+): Tile {
+  const wrong = (found: string) =>
+    refused(
+      "TW9005",
+      `the ${name} of attention gives something else`,
+      `a tile of ${dtype} over rows and columns`,
+      found,
+      location,
+    );
+  if (!(given instanceof Tile)) throw wrong(optionText(given));
+  const [down, across] = given.shape;
+  const fits =
+    given.shape.length === 2 &&
+    (down === 1 || down === rows) &&
+    (across === 1 || across === columns);
+  if (!fits || given.dtype.name !== dtype)
+    throw wrong(`${given.dtype.name}[${given.shape.join(", ")}]`);
+  const whole = [rows, columns];
+  return given.shape.every((extent, index) => extent === whole[index])
+    ? (given as Tile)
+    : (given as Tile).broadcastTo(whole);
+}

@@ -1,0 +1,67 @@
+/**
+ * The softmax over tiles of columns that come one after the other. A row keeps its largest exponent so far, the sum of the
+ * powers beneath it, and the sum of the values; when a larger exponent comes, both sums are scaled down:
+ *
+ *   tile    exponents   largest   power of the change   sum of powers
+ *   0       1  3        3         –                     2⁻² + 2⁰            = 1.25
+ *   1       5  4        5         2⁻²                   1.25·2⁻² + 2⁰ + 2⁻¹ = 1.8125
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { full, zeros } from "../../lang/index.ts";
+import type { Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Exponents } from "./scores.ts";
+
+const fast = { approximate: true } as const;
+
+export interface RowSums {
+  readonly largest: Tile<"f32">;
+  readonly sum: Tile<"f32">;
+}
+
+/** Rows before the first column: with a sink, one score that gives nothing. */
+export function startingRows(
+  rows: number,
+  head: Scalar<"i32">,
+  sinks: Ref<"f32"> | undefined,
+): RowSums {
+  if (sinks === undefined)
+    return {
+      largest: full(dtypes.f32, [rows, 1], -Infinity),
+      sum: zeros(dtypes.f32, [rows, 1]),
+    };
+  const sink = sinks.at(head).loadScalar().mul(Math.LOG2E);
+  const none = zeros(dtypes.f32, [rows, 1]);
+  return { largest: none.add(sink), sum: none.add(1) };
+}
+
+/** The powers of a tile of scores, the sums with them, and what the sums before are scaled by. */
+export function addColumns<D extends "bf16" | "f16" | "f32">(
+  { scores, scale }: Exponents,
+  { largest, sum }: RowSums,
+  dtype: DType<D>,
+): { readonly rows: RowSums; readonly powers: Tile<D>; readonly change: Tile<"f32"> } {
+  const high = largest.maximum(scores.max(1, { keep: true }).mul(scale));
+  // A row that has seen nothing yet stays at -∞, which must not be subtracted from itself.
+  const base = high.eq(-Infinity).select(zeros(dtypes.f32, high.shape), high);
+  const change = largest.sub(base).exp2(fast);
+  const powers = scores.fma(scale, base.neg()).exp2(fast);
+  return {
+    rows: { largest: high, sum: sum.mul(change).add(powers.sum(1, { keep: true })) },
+    powers: powers.cast(dtype),
+    change,
+  };
+}
+
+/** The values of a row, and the logarithm of the sum of its exponentials. A row that saw nothing gives 0 and -∞. */
+export function finishedRows(
+  values: Tile<"f32">,
+  { largest, sum }: RowSums,
+): { readonly values: Tile<"f32">; readonly logSumExp: Tile<"f32"> } {
+  const isEmpty = sum.eq(0);
+  const divisor = isEmpty.select(full(dtypes.f32, sum.shape, 1), sum);
+  return {
+    values: values.div(divisor, fast),
+    logSumExp: largest.add(sum.log2()).mul(Math.LN2),
+  };
+}
