@@ -3,6 +3,8 @@
  * time can be used; their figures come together in one file.
  */
 import type { BenchCase } from "./case.ts";
+import { attentionCase } from "./cases/attention.ts";
+import type { AttentionTask } from "./cases/attention.ts";
 import { matmulCase } from "./cases/matmul.ts";
 import type { ProductTask } from "./cases/matmul.ts";
 import { memoryCases } from "./cases/memory.ts";
@@ -56,7 +58,28 @@ function productParts(): readonly (readonly [string, readonly BenchCase[]])[] {
   );
 }
 
+/** Batches times length is 16k, and heads together are 2048 wide. */
+function attentions(): readonly BenchCase[] {
+  const usual = { causal: false, back: 0 };
+  const square = (head: number, length: number): AttentionTask => {
+    const heads = 2048 / head;
+    return { ...usual, batch: 16384 / length, length, heads, shared: heads, head };
+  };
+  const tasks: readonly AttentionTask[] = [
+    ...[64, 128, 256].flatMap((head) => [
+      square(head, 4096),
+      { ...square(head, 4096), causal: true },
+    ]),
+    { ...square(128, 4096), shared: 2, causal: true },
+    square(128, 16384),
+    { ...square(128, 16384), causal: true, back: 1024 },
+    { ...square(128, 1024), causal: true },
+  ];
+  return tasks.map(attentionCase);
+}
+
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map([
   ["memory", memoryCases],
+  ["attention", attentions()],
   ...productParts(),
 ]);

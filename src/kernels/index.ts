@@ -1,4 +1,8 @@
 /** `tilewright/kernels`: operations that are ready to use, for any sizes. */
+export { attention } from "./attention/attention.ts";
+export type { Attention, AttentionOptions } from "./attention/attention.ts";
+export type { AttentionConfiguration } from "./attention/configuration.ts";
+export type { AttentionSpec, ScorePlace, Window as AttentionWindow } from "./attention/problem.ts";
 export { cast, copy, fill } from "./elementwise/cast.ts";
 export type { CastSpec, CopySpec, FillOperation, FillSpec } from "./elementwise/cast.ts";
 export { map } from "./elementwise/map.ts";

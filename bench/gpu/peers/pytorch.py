@@ -44,7 +44,27 @@ def rms_norm(task, sets):
     yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
 
 
-ops = {"matmul": matmul, "copy": copy, "axpy": axpy, "softmax": softmax, "rms_norm": rms_norm}
+def attention(task, sets):
+    """By each of PyTorch's libraries; windows by none, which are compared with our own whole attention."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def made(heads):
+        shape = (task["batch"], task["length"], heads, task["head"])
+        return normal(*shape, dtype=torch.bfloat16).transpose(1, 2)
+
+    def call(backend, arrays):
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(
+                *arrays, is_causal=bool(task["causal"]), enable_gqa=task["heads"] != task["shared"]
+            )
+
+    arrays = [(made(task["heads"]), made(task["shared"]), made(task["shared"])) for _ in range(sets)]
+    if task["back"] == 0:
+        yield "cuDNN (PyTorch)", [lambda a=a: call(SDPBackend.CUDNN_ATTENTION, a) for a in arrays]
+        yield "FlashAttention (PyTorch)", [lambda a=a: call(SDPBackend.FLASH_ATTENTION, a) for a in arrays]
+
+
+ops = {"attention": attention, "matmul": matmul, "copy": copy, "axpy": axpy, "softmax": softmax, "rms_norm": rms_norm}
 
 
 def prepare(task, sets, launches, lanes, refused):
