@@ -73,18 +73,17 @@ async function checkRows(
   { q, k, v, out }: { readonly [N in "q" | "k" | "v" | "out"]: DeviceArray<"bf16"> },
   { batch, length, heads, shared, head, causal, back }: AttentionTask,
 ): Promise<void> {
-  const first = (batch - 1) * length;
+  const start = (batch - 1) * length;
   const part = async (array: DeviceArray<"bf16">, from: number, count: number) =>
     toNumbers(
       await device.download(
         array
-          .slice(batch - 1)
-          .reshape([length, -1])
-          .slice(from, from + count),
+          .reshape([batch * length, (array.shape[2] ?? 0) * head])
+          .slice(start + from, start + from + count),
       ),
     );
   const [keys, values] = [await part(k, 0, length), await part(v, 0, length)];
-  for (const row of [0, 1, 777, length - 1])
+  for (const row of [0, 1, length >> 1, length - 1])
     for (const own of [0, heads - 1]) {
       const [query, found] = [await part(q, row, 1), await part(out, row, 1)];
       const other = Math.floor(own / (heads / shared));
