@@ -1,6 +1,8 @@
 /** `tilewright/kernels`: operations that are ready to use, for any sizes. */
 export { attention } from "./attention/attention.ts";
 export type { Attention, AttentionOptions } from "./attention/attention.ts";
+export { attentionBackward } from "./attention/backward.ts";
+export type { AttentionBackward, AttentionBackwardSpec } from "./attention/backward.ts";
 export type { AttentionConfiguration } from "./attention/configuration.ts";
 export type { AttentionSpec, ScorePlace, Window as AttentionWindow } from "./attention/problem.ts";
 export { cast, copy, fill } from "./elementwise/cast.ts";

@@ -6,34 +6,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
-import type { DType } from "../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
+import { closeTo, expected, inputsOf } from "../../../test/support/attention-reference.ts";
+import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { attention } from "./attention.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
-import type { AttentionSpec, Window } from "./problem.ts";
-
-interface Case {
-  readonly name: string;
-  /** b, s, t, h, kv, d, e. */
-  readonly sizes: readonly [number, number, number, number, number, number, number];
-  readonly dtype?: DType<"bf16"> | DType<"f16"> | DType<"f32">;
-  readonly causal?: boolean;
-  readonly window?: Window;
-  readonly softCap?: number;
-  readonly scale?: number;
-  readonly sinks?: boolean;
-  /** Which axes of the bias are whole. */
-  readonly bias?: readonly boolean[];
-  /** Rows see columns of equal remainder by 3. */
-  readonly masked?: boolean;
-  /** Scores fall with the distance, more in later heads. */
-  readonly slopes?: boolean;
-  readonly configuration?: AttentionConfiguration;
-  readonly kernel?: AttentionConfiguration["kernel"];
-}
+import type { AttentionSpec } from "./problem.ts";
 
 const small: AttentionConfiguration = {
   kernel: "specialised",
@@ -42,7 +23,7 @@ const small: AttentionConfiguration = {
   stages: 2,
 };
 
-const cases: readonly Case[] = [
+const cases: readonly AttentionCase[] = [
   { name: "one tile", sizes: [1, 64, 64, 1, 1, 16, 16], kernel: "specialised" },
   { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16], kernel: "specialised" },
   { name: "causal", sizes: [1, 200, 200, 1, 1, 16, 16], causal: true },
@@ -147,85 +128,7 @@ const cases: readonly Case[] = [
   { name: "no rows", sizes: [1, 0, 3, 1, 1, 16, 16] },
 ];
 
-/** Numbers between -1 and 1 that every format holds exactly. */
-function numbersOf(count: number, seed: number): readonly number[] {
-  return Array.from({ length: count }, (_, index) => {
-    const mixed = Math.imul(index + 1, 2654435761) ^ Math.imul(seed, 40503);
-    return (((mixed >>> 8) & 127) - 64) / 64;
-  });
-}
-
-function inputsOf({ sizes: [b, s, t, h, kv, d, e], dtype = bf16, bias, sinks }: Case) {
-  const made = (own: DType, shape: readonly number[], seed: number) => {
-    const values = numbersOf(
-      shape.reduce((product, extent) => product * extent, 1),
-      seed,
-    );
-    return { shape, values, array: fromNumbers(own, shape, values) };
-  };
-  return {
-    q: made(dtype, [b, s, h, d], 1),
-    k: made(dtype, [b, t, kv, d], 2),
-    v: made(dtype, [b, t, kv, e], 3),
-    bias:
-      bias &&
-      made(
-        f32,
-        [b, h, s, t].map((size, axis) => (bias[axis] === true ? size : 1)),
-        4,
-      ),
-    sinks: sinks === true ? made(f32, [h], 5) : undefined,
-  };
-}
-
-/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
-function expected(one: Case, given: ReturnType<typeof inputsOf>) {
-  const [b, s, t, h, kv, d, e] = one.sizes;
-  const { q, k, v, bias, sinks } = given;
-  const at = (of: { shape: readonly number[]; values: readonly number[] }, ...place: number[]) =>
-    of.values[
-      place.reduce(
-        (sum, index, axis) => sum * (of.shape[axis] ?? 1) + (of.shape[axis] === 1 ? 0 : index),
-        0,
-      )
-    ] ?? NaN;
-  const scale = one.scale ?? 1 / Math.sqrt(d);
-  const left = one.window?.left ?? Infinity;
-  const right = one.causal === true ? 0 : (one.window?.right ?? Infinity);
-  const out: number[] = [];
-  const logSumExp = new Float64Array(b * h * s);
-  for (let batch = 0; batch < b; batch += 1)
-    for (let row = 0; row < s; row += 1)
-      for (let head = 0; head < h; head += 1) {
-        const shared = Math.floor(head / (h / kv));
-        const scores = Array.from({ length: t }, (_, column) => {
-          if (column < row - left || column > row + right) return -Infinity;
-          if (one.masked === true && row % 3 !== column % 3) return -Infinity;
-          let sum = 0;
-          for (let i = 0; i < d; i += 1)
-            sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);
-          let score = sum * scale;
-          if (one.softCap !== undefined) score = one.softCap * Math.tanh(score / one.softCap);
-          if (bias) score += at(bias, batch, head, row, column);
-          if (one.slopes === true) score -= Math.abs(row - column) * 0.125 * (head + 1);
-          return score;
-        });
-        if (sinks) scores.push(sinks.values[head] ?? NaN);
-        const high = Math.max(-1e300, ...scores);
-        const powers = scores.map((score) => Math.exp(score - high));
-        const sum = powers.reduce((total, power) => total + power, 0);
-        logSumExp[(batch * h + head) * s + row] = high + Math.log(sum);
-        for (let i = 0; i < e; i += 1) {
-          let value = 0;
-          for (let column = 0; column < t; column += 1)
-            value += (powers[column] ?? 0) * at(v, batch, column, shared, i);
-          out.push(sum === 0 ? 0 : value / sum);
-        }
-      }
-  return { out, logSumExp };
-}
-
-async function check(device: Device, one: Case): Promise<void> {
+async function check(device: Device, one: AttentionCase): Promise<void> {
   const [b, s, t, h, kv, d, e] = one.sizes;
   const { dtype = bf16, causal, window, softCap, scale, configuration } = one;
   const given = inputsOf(one);
@@ -262,17 +165,6 @@ async function check(device: Device, one: Case): Promise<void> {
   const bound = dtype === f32 ? 2 ** -18 : dtype === bf16 ? 2 ** -7 : 2 ** -10;
   closeTo(toNumbers(results.out), wanted.out, bound);
   closeTo(toNumbers(results.logSumExp), wanted.logSumExp, 2 ** -17);
-}
-
-function closeTo(found: ArrayLike<number>, wanted: ArrayLike<number>, bound: number): void {
-  expect(found.length).toBe(wanted.length);
-  const wrong = Array.from(found).findIndex((value, index) => {
-    const other = wanted[index] ?? NaN;
-    return value !== other && !(Math.abs(value - other) <= bound * Math.max(1, Math.abs(other)));
-  });
-  expect(
-    wrong === -1 ? "all within the bound" : `[${wrong}]: ${found[wrong]} for ${wanted[wrong]}`,
-  ).toBe("all within the bound");
 }
 
 describe("on the simulator", () => {

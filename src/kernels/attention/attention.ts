@@ -121,7 +121,8 @@ function attentionKernel(
 /** The largest head: what a thread's registers hold of it. */
 const largestHead = 256;
 
-function sizesOf(
+/** The sizes of a launch, which every problem of attention has. */
+export function sizesOf(
   { sizes }: AttentionProblem,
   dimensions: { readonly [name: string]: number },
   location: Location,

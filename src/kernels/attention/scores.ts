@@ -73,6 +73,29 @@ export function columnTiles(
   return { first, steps: tiles(end).sub(first).maximum(1) };
 }
 
+/** Steps over the tiles of rows that see columns from `left` on; none where no row does. */
+export function rowTiles(
+  { problem }: Pick<ScoreRules, "problem">,
+  s: Index,
+  left: Index,
+  rows: number,
+  columns: number,
+): { readonly first: Index; readonly steps: Index } {
+  const window = problem.window;
+  // Row i sees column j from i = j - right to i = j + left.
+  const begin = window.right === undefined ? s.mul(0) : left.sub(window.right).maximum(0);
+  const end = window.left === undefined ? s : s.minimum(left.add(columns + window.left));
+  const first = begin.div(rows);
+  return {
+    first,
+    steps: end
+      .add(rows - 1)
+      .div(rows)
+      .sub(first)
+      .maximum(0),
+  };
+}
+
 /** The scores of a tile of products, -∞ where a row does not see a column. */
 export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: ScoreTile): Exponents {
   const { problem } = rules;

@@ -1,0 +1,231 @@
+/** The kernels of the gradients of attention; `backward.ts` has their formulas. */
+import { array, cdiv, constant, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { Dimension } from "../../ir/size.ts";
+import { attentionArrays, paddedHead } from "./dimensions.ts";
+import type { AttentionForm } from "./dimensions.ts";
+import { columnTiles, finishScores, rowTiles } from "./scores.ts";
+import type { ScoreRules, ScoreTile } from "./scores.ts";
+
+type Index = Scalar<"i32">;
+type Half = "bf16";
+
+/** How gradients are divided: tiles of scores of so many rows and columns. */
+export interface GradientTiles {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Σ out · dOut over e, for every row. */
+export function deltaKernel(form: AttentionForm, { rows }: GradientTiles): KernelDefinition {
+  const { outputs, dimensions } = attentionArrays(form);
+  const { b, s, h } = dimensions;
+  const out = outputs["out"] ?? array(dtypes.f32, [1]);
+  const e = paddedHead(form.sizes.e);
+  return kernel(
+    {
+      name: "attention_delta",
+      grid: { head: h, batch: b, block: cdiv(s, rows) },
+      inputs: { out, dOut: out },
+      outputs: { delta: array(dtypes.f32, [b, h, s]) },
+    },
+    (argument) => {
+      const { head, batch, block, delta } = argument;
+      const down = slice(block.mul(rows), rows);
+      const loaded = (ref: Ref): Tile<"f32"> =>
+        ref.at(batch, down, head, slice(0, e)).load().cast(dtypes.f32);
+      const products = loaded(argument.out as Ref).mul(loaded(argument.dOut as Ref));
+      delta.at(batch, head, down).store(products.sum(1));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** What both kernels of gradients share: their arrays, and a tile of p and ds. */
+function gradientArrays(form: AttentionForm, results: readonly ("q" | "k" | "v")[]) {
+  const { inputs, outputs, dimensions } = attentionArrays(form);
+  const rows = array(dtypes.f32, [dimensions.b, dimensions.h, dimensions.s]);
+  const { q, k, v, bias } = inputs;
+  const { out } = outputs;
+  if (!q || !k || !v || !out) throw new Error("attention has these arrays");
+  const specs = { q, k, v };
+  return {
+    dimensions,
+    inputs: { ...specs, dOut: out, logSumExp: rows, delta: rows, ...(bias && { bias }) },
+    outputs: Object.fromEntries(results.map((name) => [`d${name}`, specs[name]] as const)),
+  };
+}
+
+interface GradientRefs {
+  readonly q: Ref<Half>;
+  readonly k: Ref<Half>;
+  readonly v: Ref<Half>;
+  readonly dOut: Ref<Half>;
+  readonly logSumExp: Ref<"f32">;
+  readonly delta: Ref<"f32">;
+}
+
+interface Gradients {
+  /** e^(score − logSumExp), in the format of the operands. */
+  readonly powers: Tile<Half>;
+  /** The gradient of the products q · k, in the format of the operands. */
+  readonly products: Tile<Half>;
+}
+
+/** What a tile of scores is made from. */
+interface TileOperands {
+  readonly queries: Tile<Half>;
+  readonly keys: Tile<Half>;
+  readonly values: Tile<Half>;
+  readonly upstream: Tile<Half>;
+}
+
+function gradientsOf(
+  rules: ScoreRules,
+  { logSumExp, delta }: GradientRefs,
+  { queries, keys, values, upstream }: TileOperands,
+  tile: ScoreTile,
+): Gradients {
+  const { problem, sizes } = rules;
+  const format = problem.q.dtype as DType<Half>;
+  const exact = exactly(format);
+  const column = (ref: Ref<"f32">): Tile<"f32"> =>
+    ref.at(tile.batch, tile.head, slice(tile.top, tile.rows)).load().reshape([tile.rows, 1]);
+  const raw = dot(queries, keys.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+  const { scores, scale } = finishScores(rules, raw, tile);
+  const logarithms = column(logSumExp).mul(Math.LOG2E);
+  // A row that saw nothing, or lies beyond the last, has no powers.
+  const isSeen = logarithms.gt(-Infinity);
+  const base = isSeen.select(logarithms, zeros(dtypes.f32, logarithms.shape));
+  const seen = isSeen.select(scores, zeros(dtypes.f32, scores.shape).sub(Infinity));
+  const powers = seen.fma(scale, base.neg()).exp2({ approximate: true });
+  const change = dot(upstream, values.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+  const ofScores = powers.mul(change.sub(column(delta)));
+  const own = problem.scale ?? 1 / Math.sqrt(sizes.d);
+  return {
+    powers: powers.cast(format),
+    products: ofScores.mul(capSlope(rules, raw, own)).cast(format),
+  };
+}
+
+/** The scale, times the slope of the cap where there is one: 1 − tanh². */
+function capSlope({ problem }: ScoreRules, raw: Tile<"f32">, scale: number): Tile<"f32"> | number {
+  const { softCap } = problem;
+  if (softCap === undefined) return scale;
+  const bent = raw.mul(scale / softCap).tanh();
+  return bent.mul(bent).neg().add(1).mul(scale);
+}
+
+function exactly(format: DType): { readonly precision?: "ieee" } {
+  return format.bits === 32 ? { precision: "ieee" } : {};
+}
+
+/** dq: a block takes rows of one head, over the columns that they see. */
+export function rowGradients(
+  form: AttentionForm,
+  { rows, columns }: GradientTiles,
+): KernelDefinition {
+  const { problem, sizes } = form;
+  const { dimensions, inputs, outputs } = gradientArrays(form, ["q"]);
+  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const exact = exactly(problem.q.dtype);
+  return kernel(
+    {
+      name: "attention_dq",
+      grid: { head: dimensions.h, batch: dimensions.b, block: cdiv(dimensions.s, rows) },
+      inputs,
+      outputs,
+    },
+    (argument) => {
+      const { head, batch, block } = argument as unknown as Places;
+      const refs = argument as unknown as GradientRefs & { readonly dq: Ref };
+      const rules = rulesOf(form, argument, dimensions.t);
+      const top = block.mul(rows);
+      const down = slice(top, rows);
+      const kvHead = head.div(sizes.h / sizes.kv);
+      const [along, across] = [slice(0, d), slice(0, e)];
+      const queries = refs.q.at(batch, down, head, along).load();
+      const upstream = refs.dOut.at(batch, down, head, across).load();
+      const { first, steps } = columnTiles(rules, top, rows, columns);
+      const sums = loop({ to: steps, carry: zeros(dtypes.f32, [rows, d]) }, (step, accumulator) => {
+        const left = first.add(step).mul(columns);
+        const here = slice(left, columns);
+        const keys = refs.k.at(batch, here, kvHead, along).load();
+        const values = refs.v.at(batch, here, kvHead, across).load();
+        const tile = { batch, head, top, left, rows, columns };
+        const operands = { queries, keys, values, upstream };
+        const { products } = gradientsOf(rules, refs, operands, tile);
+        return dot(products, keys, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+      });
+      refs.dq.at(batch, down, head, along).store(sums.cast(problem.q.dtype) as Tile);
+    },
+  ) as unknown as KernelDefinition;
+}
+
+interface Places {
+  readonly head: Index;
+  readonly batch: Index;
+  readonly block: Index;
+}
+
+function rulesOf(
+  { problem, sizes, location }: AttentionForm,
+  argument: unknown,
+  t: Dimension,
+): ScoreRules {
+  const bias = problem.bias === undefined ? undefined : (argument as { bias: Ref }).bias;
+  return { problem, sizes, location, bias, t: constant(dtypes.i32, 0).add(t) };
+}
+
+/** dk and dv: a block takes columns of one head of k and v, over the rows of its heads of q that see them. */
+export function columnGradients(
+  form: AttentionForm,
+  { rows, columns }: GradientTiles,
+): KernelDefinition {
+  const { problem, sizes } = form;
+  const { dimensions, inputs, outputs } = gradientArrays(form, ["k", "v"]);
+  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const exact = exactly(problem.q.dtype);
+  const group = sizes.h / sizes.kv;
+  return kernel(
+    {
+      name: "attention_dkv",
+      grid: { head: dimensions.kv, batch: dimensions.b, block: cdiv(dimensions.t, columns) },
+      inputs,
+      outputs,
+    },
+    (argument) => {
+      const { head: kvHead, batch, block } = argument as unknown as Places;
+      const refs = argument as unknown as GradientRefs & { readonly dk: Ref; readonly dv: Ref };
+      const rules = rulesOf(form, argument, dimensions.t);
+      const s = constant(dtypes.i32, 0).add(dimensions.s);
+      const left = block.mul(columns);
+      const here = slice(left, columns);
+      const [along, across] = [slice(0, d), slice(0, e)];
+      const keys = refs.k.at(batch, here, kvHead, along).load();
+      const values = refs.v.at(batch, here, kvHead, across).load();
+      const { first, steps } = rowTiles(rules, s, left, rows, columns);
+      const start = {
+        dk: zeros(dtypes.f32, [columns, d]),
+        dv: zeros(dtypes.f32, [columns, e]),
+      };
+      const sums = loop({ to: steps.mul(group), carry: start }, (turn, { dk, dv }) => {
+        const own = turn.div(steps);
+        const head = kvHead.mul(group).add(own);
+        const top = first.add(turn.sub(own.mul(steps))).mul(rows);
+        const down = slice(top, rows);
+        const queries = refs.q.at(batch, down, head, along).load();
+        const upstream = refs.dOut.at(batch, down, head, across).load();
+        const tile = { batch, head, top, left, rows, columns };
+        const operands = { queries, keys, values, upstream };
+        const { powers, products } = gradientsOf(rules, refs, operands, tile);
+        const added = (left: Tile<Half>, right: Tile<Half>, accumulator: Tile<"f32">) =>
+          dot(left.transpose(), right, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
+        return { dk: added(products, queries, dk), dv: added(powers, upstream, dv) };
+      });
+      refs.dk.at(batch, here, kvHead, along).store(sums.dk.cast(problem.k.dtype) as Tile);
+      refs.dv.at(batch, here, kvHead, across).store(sums.dv.cast(problem.v.dtype) as Tile);
+    },
+  ) as unknown as KernelDefinition;
+}
