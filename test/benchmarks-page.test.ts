@@ -1,6 +1,9 @@
 /** The GPU's part of the page on benchmarks, which is made from what was measured. */
 import { describe, expect, test } from "vitest";
-import { gpuChart, gpuReport, peersOf, withRun } from "../bench/gpu/figures.ts";
+import { TuningTable } from "tilewright/tune";
+import { comparisonChart, comparisonMarkdown, families } from "../bench/gpu/comparisons.ts";
+import { productShapes } from "../bench/gpu/parts.ts";
+import { gpuChart, gpuReport, peersOf } from "../bench/gpu/figures.ts";
 import type { GpuFigures } from "../bench/gpu/figures.ts";
 import { formatPage } from "../scripts/results-section.ts";
 import { expectGolden, withSection } from "./golden.ts";
@@ -16,6 +19,32 @@ test("the page on benchmarks shows the figures of the GPU", async () => {
   const text = withSection(page, readText(page), "gpu", report);
   expectGolden(page, await formatPage(text));
   expectGolden(chart, gpuChart(figures));
+});
+
+const peersChart = "docs/benchmarks/h200-peers.svg";
+
+test("the page shows what was measured in turns with peers, the worst beside the best", async () => {
+  const { comparisons = [] } = figures;
+  const tables = [...families(comparisons)].flatMap(([family, own]) => [
+    `#### ${family}`,
+    comparisonMarkdown(own),
+  ]);
+  const chart = `![Speed beside the best peer](${peersChart.slice("docs/".length)})`;
+  const text = withSection(page, readText(page), "peers", [chart, ...tables].join("\n\n"));
+  expectGolden(page, await formatPage(text));
+  expectGolden(peersChart, comparisonChart(comparisons, "NVIDIA H200"));
+});
+
+test("the tuning file of the page is one, with a measurement of every shape", () => {
+  const file = "docs/benchmarks/h200-matmul.jsonl";
+  const table = TuningTable.parse(readText(file), file);
+  expect(table.text).toBe(readText(file));
+  for (const [m, n, k] of productShapes) {
+    const measured = table.lines.filter(
+      (line) => "rounds" in line && line.bucket["n"] === n && line.bucket["k"] === k,
+    );
+    expect(measured.length, `${m}x${n}x${k}`).toBeGreaterThan(1);
+  }
 });
 
 describe("figures of a GPU", () => {
@@ -50,12 +79,5 @@ describe("figures of a GPU", () => {
     expect(drawn).toContain(">fastest peer</text>");
     expect(drawn).toContain('class="within" x="270" y="32" width="150.0"');
     expect(drawn).toContain("2.00 ms of 4.00 ms");
-  });
-
-  test("a new run replaces the one before and leaves the rest", () => {
-    const { machine: _, functions: __, ...fresh } = run;
-    const merged = JSON.parse(withRun(measured, fresh)) as GpuFigures;
-    expect(merged).toEqual({ ...fresh, machine: figures.machine, functions: figures.functions });
-    expect(withRun("no/such/file.json", fresh)).toContain("unknown machine");
   });
 });

@@ -2,7 +2,7 @@
  * What was measured on a GPU: kept as data in docs/benchmarks, from which `npm run docs` makes the section of
  * docs/benchmarks.md, its chart, and the column of errors found in docs/arithmetic.md.
  *
- *   npm run bench:gpu -- --json docs/benchmarks/h200.json    results, peers and date; the rest stays
+ *   npm run bench:gpu -- --part matmul-1 --json docs/benchmarks/h200.json    comparisons; the rest stays
  *   npm run docs                                             page and chart
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -30,17 +30,11 @@ export interface GpuRun {
 }
 
 export interface GpuFigures extends GpuRun {
+  /** Interleaved rounds beside peers. */
+  readonly comparisons?: readonly Comparison[];
   readonly machine: string;
   /** The largest error of each f32 function over all operands, in ulp, as `sweep.py` found it. */
   readonly functions: { readonly [name: string]: number };
-}
-
-/** The text of a file of figures with a new run in it. */
-export function withRun(path: string, run: GpuRun): string {
-  const before: object = existsSync(path)
-    ? (JSON.parse(readFileSync(path, "utf8")) as GpuFigures)
-    : { machine: "unknown machine" };
-  return `${JSON.stringify({ ...before, ...run }, undefined, 2)}\n`;
 }
 
 /** Puts comparisons into a file of figures, in place of earlier ones of the same names. */

@@ -141,6 +141,13 @@ export function parseDimension(text: string, before: Dimensions): Dimensions {
   return { ...before, [name]: parseCount(extent) };
 }
 
+/** Sizes with commas between them, such as m=4096,n=4096; each adds a case. */
+export function parseCase(text: string, before: readonly Dimensions[]): readonly Dimensions[] {
+  let sizes: Dimensions = {};
+  for (const part of text.split(",")) sizes = parseDimension(part.trim(), sizes);
+  return [...before, sizes];
+}
+
 /** The examples below a command's help. */
 export function examples(rows: readonly (readonly [command: string, purpose: string])[]): string {
   const width = Math.max(...rows.map(([command]) => command.length));

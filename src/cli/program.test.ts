@@ -108,6 +108,7 @@ describe("the grammar", () => {
       "emulate",
       "layout",
       "report",
+      "tune",
       "cache",
       "doctor",
     ]);

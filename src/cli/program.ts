@@ -26,6 +26,7 @@ import {
   jsonOption,
   kernelOption,
   limitOptions,
+  parseCase,
   parseCount,
   parseExtents,
   parseShape,
@@ -119,6 +120,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
   addEmulate(program, choose);
   addLayout(program, choose);
   addReport(program, choose);
+  addTune(program, choose);
   addCache(program, choose);
   addDoctor(program, choose);
   return program.addHelpText(
@@ -130,6 +132,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
       ["tilewright emulate kernel.ptx", "run PTX of any compiler, without a GPU"],
       ["tilewright layout axpy.ts", "where the tiles lie, and what moving them costs"],
       ["tilewright report axpy.ts", "registers, occupancy, vector widths and more, by line"],
+      ["tilewright tune gemm.ts --case m=4096", "measure what its operations can choose"],
       ["tilewright doctor", "what this machine has and what will be used"],
     ]) + "\n\nExit status: 0 fine, 1 something was found or failed, 2 the command line is wrong.",
   );
@@ -467,6 +470,64 @@ function addCache(program: Command, choose: (command: ChosenCommand) => void): v
       choose(async (output) => {
         const { cacheCommand } = await import("./commands/cache.ts");
         return cacheCommand(action, output);
+      });
+    });
+}
+
+interface TuneOptions {
+  readonly case: readonly Dimensions[];
+  readonly operation?: string;
+  readonly file: string;
+  readonly device?: DeviceName;
+  readonly seconds?: number;
+  readonly rounds?: number;
+  readonly workers?: number;
+}
+
+function addTune(program: Command, choose: (command: ChosenCommand) => void): void {
+  const count = (flags: string, description: string): Option =>
+    new Option(flags, description).argParser(parseCount);
+  program
+    .command("tune")
+    .summary("measure the choices of a file's operations, and keep the results")
+    .description(
+      "Measures every choice of the operations that FILE exports, for each case, on the GPU: compiled by several " +
+        "processes, checked against each other, timed in turns. What the results already have is not measured " +
+        "again. Without a GPU choices are ranked by a model. open({ tuning: [FILE] }) or TILEWRIGHT_TUNING=FILE " +
+        "makes programs use the results.",
+    )
+    .addArgument(fileArgument())
+    .addOption(
+      new Option("--case <sizes>", "sizes to tune for, such as m=4096,n=4096; may be repeated")
+        .argParser(parseCase)
+        .default([], "none")
+        .makeOptionMandatory(),
+    )
+    .option("--operation <name>", "only this export")
+    .option("--file <file>", "where results are kept", "tuning.jsonl")
+    .addOption(
+      new Option("--device <name>", "where to measure; what there is unless given").choices(
+        deviceNames,
+      ),
+    )
+    .addOption(count("--seconds <number>", "start nothing more after so many seconds"))
+    .addOption(count("--rounds <number>", "rounds of the last comparison; 15 unless given"))
+    .addOption(count("--workers <number>", "processes that compile; as many as processors"))
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples([
+        ["tilewright tune mine.ts --case n=4096", "every operation with choices"],
+        ["tilewright tune mine.ts --case m=1,n=64 --case m=16,n=64", "two cases"],
+        ["tilewright tune mine.ts --case n=4096 --seconds 60 --file h200.jsonl", "a minute of it"],
+      ]),
+    )
+    .action((file: string, options: TuneOptions) => {
+      const { case: cases, operation, file: results, device, seconds, rounds, workers } = options;
+      choose(async (output) => {
+        const { tuneCommand } = await import("./commands/tune.ts");
+        const settings = { file, operation, cases, results, device, seconds, rounds, workers };
+        return tuneCommand(settings, output);
       });
     });
 }

@@ -3,11 +3,14 @@
  *
  *   export async function main(device) { … }    main: called with a device
  *   export const axpy = kernel(…)               kernels: run on random inputs, or compiled
+ *   export const product = matmul(…)            operations: tuned, where there is something to choose
  *   neither                                     a script: its top-level code has run
  */
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Device } from "../device/device.ts";
+import { isOperation } from "../device/operation.ts";
+import type { Operation } from "../device/operation.ts";
 import { isKernelDefinition } from "../lang/index.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -20,10 +23,17 @@ export interface ExportedKernel {
   readonly definition: KernelDefinition;
 }
 
+/** An operation and the name it is exported under. */
+export interface ExportedOperation {
+  readonly name: string;
+  readonly operation: Operation;
+}
+
 export interface UserModule {
   readonly path: string;
   readonly main: ((device: Device) => unknown) | undefined;
   readonly kernels: readonly ExportedKernel[];
+  readonly operations: readonly ExportedOperation[];
 }
 
 /** Imports the file; its code finds the program's arguments in `process.argv`, as under `node`. */
@@ -75,6 +85,9 @@ export function describeModule(
     kernels: kernels.filter(
       ({ definition }, index) =>
         kernels.findIndex((other) => other.definition === definition) === index,
+    ),
+    operations: Object.entries(exports).flatMap(([name, value]) =>
+      isOperation(value) ? [{ name, operation: value }] : [],
     ),
   };
 }

@@ -235,7 +235,7 @@ function planned<C>(
     const plan = planner(sizes, target, tuned.choice);
     return {
       ...plan,
-      source: tuned.source,
+      source: "tuned",
       notes: [...(plan.notes ?? []), ...tuned.notes],
     };
   } catch (error) {

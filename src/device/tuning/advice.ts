@@ -21,8 +21,6 @@ export interface OperationChoices {
   readonly estimate?:
     | ((choice: Choice, dimensions: Sizes, target: Target) => number | undefined)
     | undefined;
-  /** What was measured by the makers of the operation. */
-  readonly shipped?: (() => TuningTable) | undefined;
 }
 
 /** What a device knows. */
@@ -51,7 +49,6 @@ export function deviceTuning(
 
 export interface TunedChoice {
   readonly choice: Choice;
-  readonly source: "tuned" | "shipped";
   readonly notes: readonly string[];
 }
 
@@ -65,15 +62,9 @@ export function tunedChoice(
   const bucket = choices.bucket(dimensions);
   const work = { op, variant: choices.variant, gpu, bucket };
   const own = table?.best(work, driver);
-  if (own !== undefined)
-    return {
-      choice: own.choice,
-      source: "tuned",
-      notes: driverNotes(own, driver),
-    };
+  if (own !== undefined) return { choice: own.choice, notes: driverNotes(own, driver) };
   if (required) throw neverTuned(op, choices.variant, bucket, gpu);
-  const shipped = choices.shipped?.().best(work, driver);
-  return shipped && { choice: shipped.choice, source: "shipped", notes: [] };
+  return undefined;
 }
 
 function driverNotes(line: MeasuredLine, driver: string): readonly string[] {

@@ -119,7 +119,6 @@ describe("what a device knows", () => {
     variant: "x f32",
     bucket: (sizes) => sizes,
     candidates: () => [],
-    shipped: () => new TuningTable([line({ choice: { tile: 8 } })]),
   };
   const device = {
     gpu: "NVIDIA H200",
@@ -129,21 +128,16 @@ describe("what a device knows", () => {
   };
   const sizes = { m: 32, n: 64 };
 
-  test("one's own measurements come before what is shipped, and those of another driver with a note", () => {
+  test("is what was measured for the bucket, with a note where that was another driver's", () => {
     const own = new TuningTable([line({ driver: "CUDA 12.8" })]);
-    expect(tunedChoice("mine", choices, sizes, device)).toMatchObject({
-      source: "shipped",
-    });
-    const found = tunedChoice("mine", choices, sizes, {
-      ...device,
-      table: own,
-    });
-    expect(found).toMatchObject({ source: "tuned", choice: { tile: 64 } });
+    const found = tunedChoice("mine", choices, sizes, { ...device, table: own });
+    expect(found).toMatchObject({ choice: { tile: 64 } });
     expect(found?.notes[0]).toContain("CUDA 12.8");
-    expect(tunedChoice("mine", choices, { m: 1, n: 1 }, device)).toBeUndefined();
+    expect(tunedChoice("mine", choices, sizes, device)).toBeUndefined();
+    expect(tunedChoice("mine", choices, { m: 1, n: 1 }, { ...device, table: own })).toBeUndefined();
   });
 
-  test("what was never tuned is refused where that is asked for, even if it is shipped", () => {
+  test("what was never tuned is refused where that is asked for", () => {
     const strict = { ...device, required: true };
     expect(codeOf(() => tunedChoice("mine", choices, sizes, strict))).toBe("TW9814");
     expect(() => tunedChoice("mine", choices, sizes, strict)).toThrow("m=32,n=64 on NVIDIA H200");

@@ -375,6 +375,13 @@ test("mistakes are told", () => {
           configuration: { kernel: "plain", rows: 64, columns: 64, depth: 32, split: 0 },
         }).plan(fits),
     ],
+    [
+      "TW9004",
+      () =>
+        matmul({ a: bf16, b: bf16, configuration: { ...wide, schedule: "old" as never } }).plan(
+          fits,
+        ),
+    ],
     ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
     ["TW9004", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
     [

@@ -94,7 +94,21 @@ function requirePossible(
       text,
       location,
     );
-  const { stages, columns } = configuration;
+  const { stages, columns, multipliers, schedule, turned } = configuration;
+  // Configurations also come from files of earlier versions.
+  const isKnown =
+    [1, 2].includes(multipliers) &&
+    [8, 16, 32, 64, 128, 192, 256].includes(columns) &&
+    ["tiles", "split"].includes(schedule) &&
+    typeof turned === "boolean";
+  if (!isKnown)
+    throw refused(
+      "TW9004",
+      "matmul has no such persistent kernel",
+      'multipliers 1 or 2, columns 8 to 256, schedule "tiles" or "split", turned true or false',
+      text,
+      location,
+    );
   const most = widestTile(problem);
   if (columns > most)
     throw refused(

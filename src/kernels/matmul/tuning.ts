@@ -12,7 +12,6 @@ import { powerOfTwo } from "../../tune/buckets.ts";
 import { candidateConfigurations, modelSeconds } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { shippedTable } from "./shipped.ts";
 
 /** Below this m is a power of two, above it a multiple of rows of a tile. */
 const [fewRows, tileRows] = [256, 128];
@@ -48,7 +47,6 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
         choice as unknown as MatmulConfiguration,
         target,
       ),
-    shipped: shippedTable,
   };
 }
 

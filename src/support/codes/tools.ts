@@ -87,6 +87,13 @@ export const toolCodes = registerCodes({
     example: "tilewright run axpy.ts --device evaluator",
     remedy: "leave --device out, or name a device that runs files of this kind",
   },
+  TW5014: {
+    title: "file with nothing to tune",
+    cause:
+      "`tilewright tune` measures the operations that a file exports and that have something to choose: those of tunable(…), and those of the library without a configuration.",
+    example: "tilewright tune axpy.ts --case n=1000",
+    remedy: "export what tunable(…) gives, or an operation of tilewright/kernels",
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",
