@@ -197,6 +197,10 @@ const language: readonly BadCall[] = [
     options(),
   ),
   traced(
+    "randomKey",
+    parameter(() => 1, "zero"),
+  ),
+  traced(
     "reduceWith",
     square,
     parameter(() => (left: unknown) => left),

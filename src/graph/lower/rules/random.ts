@@ -3,6 +3,7 @@
  * (`src/graph/evaluate/random.ts`) for which element takes which word of which hash.
  */
 import { u32, u64 } from "../../../formats/dtype.ts";
+import { philox4x32, threefry2x32 } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
@@ -17,52 +18,12 @@ import { constantTile, select, unsignedOf } from "../tiles/bits.ts";
 
 export type Words = readonly [Tile, Tile];
 
-const rotations = [
-  [13, 15, 26, 6],
-  [17, 29, 16, 24],
-] as const;
-
-const word = (value: number): Tile => constantTile(u32, value >>> 0);
-
-function rotateLeft(value: Tile, distance: number): Tile {
-  return value.shl(distance).or(value.shr(32 - distance));
-}
-
 /** Twenty rounds of Threefry-2x32 on tiles of u32. */
 export function threefryTiles(key: Words, counter: Words): Words {
-  const schedule = [key[0], key[1], key[0].xor(key[1]).xor(word(0x1bd11bda))] as const;
-  let x = counter[0].add(schedule[0]);
-  let y = counter[1].add(schedule[1]);
-  for (let group = 1; group <= 5; group++) {
-    for (const distance of rotations[(group - 1) % 2] ?? []) {
-      x = x.add(y);
-      y = rotateLeft(y, distance).xor(x);
-    }
-    x = x.add(schedule[group % 3] as Tile);
-    y = y.add(schedule[(group + 1) % 3] as Tile).add(word(group));
-  }
-  return [x, y];
+  return threefry2x32(key as WordPair, counter as WordPair);
 }
 
-/** Ten rounds of Philox-4x32. */
-function philoxTiles(key: Words, counter: readonly Tile[]): readonly Tile[] {
-  let words = counter;
-  let [first, second] = key;
-  for (let round = 0; round < 10; round++) {
-    const [a, b, c, d] = words as readonly [Tile, Tile, Tile, Tile];
-    const left = a.cast(u64).mul(0xd2511f53n);
-    const right = c.cast(u64).mul(0xcd9e8d57n);
-    words = [
-      highWord(right).xor(b).xor(first),
-      lowWord(right),
-      highWord(left).xor(d).xor(second),
-      lowWord(left),
-    ];
-    first = first.add(word(0x9e3779b9));
-    second = second.add(word(0xbb67ae85));
-  }
-  return words;
-}
+type WordPair = Parameters<typeof threefry2x32>[0];
 
 function lowWord(value: Tile): Tile {
   return value.cast(u32);
@@ -133,8 +94,11 @@ function philoxAt(state: GraphValue, isWide: boolean, points: Points, context: P
   const sum = low.add(wide(divideIndex(points.position, perHash)));
   const carry = select(sum.lt(low), constantTile(u64, 1), constantTile(u64, 0));
   const counter = [...wordsOf(sum), ...wordsOf(high.add(carry))];
-  const words = philoxTiles(wordsOf(key), counter);
-  const [a, b, c, d] = words as readonly [Tile, Tile, Tile, Tile];
+  const words = philox4x32(
+    wordsOf(key) as WordPair,
+    counter as unknown as Parameters<typeof philox4x32>[1],
+  );
+  const [a, b, c, d] = words;
   const values = isWide ? [joined(a, b), joined(c, d)] : words;
   return pick(values, remainderIndex(points.position, perHash));
 }

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import {
+  array,
+  bool,
+  f32,
+  fromNumbers,
+  i32,
+  iota,
+  kernel,
+  open,
+  randomKey,
+  TilewrightError,
+  toNumbers,
+  u32,
+} from "tilewright";
+import { random } from "tilewright/arrays";
+import { philox4x32, threefry2x32 } from "./index.ts";
+import type { Words } from "./random.ts";
+
+const devices = [await open("simulator"), await open("emulator")];
+
+/** Published answers of the generators' authors, a case a row: counter, key, hash. */
+const threefryAnswers = [
+  [0, 0, 0, 0, 0x6b200159, 0x99ba4efe],
+  [0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x1cb996fc, 0xbb002be7],
+  [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xc4923a9c, 0x483df7a0],
+];
+const philoxAnswers = [
+  [0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8],
+  [...Array<number>(6).fill(0xffffffff), ...[0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]],
+  [
+    ...[0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0],
+    ...[0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1],
+  ],
+];
+
+type Hash = (words: readonly Words[]) => readonly Words[];
+
+const generators: readonly (readonly [string, readonly (readonly number[])[], number, Hash])[] = [
+  [
+    "Threefry-2x32",
+    threefryAnswers,
+    4,
+    ([a, b, c, d]) => threefry2x32([c as Words, d as Words], [a as Words, b as Words]),
+  ],
+  [
+    "Philox-4x32",
+    philoxAnswers,
+    6,
+    ([a, b, c, d, e, f]) =>
+      philox4x32([e as Words, f as Words], [a as Words, b as Words, c as Words, d as Words]),
+  ],
+];
+
+test.each(generators)("%s gives the published answers", async (_, answers, given, hash) => {
+  const hashed = kernel(
+    {
+      name: "hashed",
+      inputs: { x: array(u32, [given, 3]) },
+      outputs: { out: array(u32, [(answers[0]?.length ?? 0) - given, 3]) },
+    },
+    ({ x, out }) => {
+      const words = hash(Array.from({ length: given }, (_, index) => x.at(index).load()));
+      words.forEach((word, index) => {
+        out.at(index).store(word);
+      });
+    },
+  );
+  const columns = (from: number, to: number): number[] =>
+    Array.from({ length: to - from }, (_, index) =>
+      answers.map((row) => row[from + index] ?? 0),
+    ).flat();
+  for (const device of devices) {
+    const { out } = await device.run(hashed, {
+      x: fromNumbers(u32, [given, 3], columns(0, given)),
+    });
+    expect([...toNumbers(out)]).toEqual(columns(given, answers[0]?.length ?? 0));
+  }
+});
+
+test("keys, bits and uniform numbers are those of arrays, block by block", async () => {
+  const drawn = kernel(
+    {
+      name: "drawn",
+      grid: { row: 3 },
+      inputs: { keys: array(u32, [1, 2]) },
+      outputs: { bits: array(u32, [3, 7]), even: array(f32, [3, 7]), low: array(bool, [3, 7]) },
+    },
+    ({ row, keys, bits, even, low }) => {
+      const numbers = iota(i32, [7], 0).add(row.mul(7));
+      const [first, second] = randomKey(keys.at(0)).split(2);
+      bits.at(row).store((first ?? randomKey(0)).bits(numbers));
+      even.at(row).store((second ?? randomKey(0)).uniform(numbers, { low: -2, high: 3 }));
+      low.at(row).store(randomKey(7).foldIn(5).bernoulli(0.3, numbers));
+    },
+  );
+  const [first, second] = random.split(random.key(2 ** 40 + 9));
+  if (first === undefined || second === undefined) throw new Error("two keys");
+  const wanted = {
+    bits: await random.bits(first, [3, 7]).read(),
+    even: await random.uniform(second, [3, 7], { low: -2, high: 3 }).read(),
+    low: await random.bernoulli(random.foldIn(random.key(7), 5), 0.3, [3, 7]).read(),
+  };
+  for (const device of devices) {
+    const found = await device.run(drawn, { keys: fromNumbers(u32, [1, 2], [2 ** 8, 9]) });
+    for (const name of ["bits", "even", "low"] as const)
+      expect([...toNumbers(found[name])], name).toEqual([...toNumbers(wanted[name])]);
+  }
+});
+
+test("normal numbers are those of arrays to a few units in the last place", async () => {
+  const drawn = kernel({ name: "drawn", outputs: { out: array(f32, [500]) } }, ({ out }) => {
+    out.store(randomKey(3).normal(iota(u32, [500], 0)));
+  });
+  const wanted = toNumbers(await random.normal(random.key(3), [500]).read());
+  for (const device of devices) {
+    const { out } = await device.run(drawn, {});
+    toNumbers(out).forEach((value, index) => {
+      const exact = wanted[index] ?? NaN;
+      expect(Math.abs(value - exact)).toBeLessThan(4e-6 * Math.max(1, Math.abs(exact)));
+    });
+  }
+});
+
+test.each([
+  ["a fraction for a seed", () => randomKey(0.5)],
+  ["a tile for a key", () => randomKey(iota(u32, [2], 0) as never)],
+  ["floats for numbers", () => randomKey(1).bits(iota(f32 as never, [2], 0) as never)],
+  ["no keys at all", () => randomKey(1).split(0)],
+] as const)("%s is refused", (_, make) => {
+  const trace = (): unknown =>
+    kernel({ name: "wrong" }, () => {
+      make();
+    });
+  expect(trace).toThrow(TilewrightError);
+});
