@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   barrier,
+  context,
   infer,
   inflight,
   n,
@@ -206,6 +207,18 @@ function accumulate(dtype: typeof f32 | typeof bf16 | typeof i32, ...shape: numb
 }
 
 const productMistakes: readonly Mistake[] = [
+  {
+    name: "accumulator of two warps",
+    code: "TW2085",
+    make: () =>
+      infer("accumulator", {}, { dtype: f32, shape: [64, 64] }, undefined, {
+        ...context,
+        warps: 2,
+      }),
+    message: "wgmma takes a warpgroup, and the kernel's threads have 2 warps",
+    expected: "4 warps or more",
+    found: "2",
+  },
   {
     name: "accumulator of too many columns",
     code: "TW2074",
