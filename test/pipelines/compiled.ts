@@ -342,9 +342,10 @@ export const plainCases: { readonly [why: string]: KernelDefinition } = {
         sum: zeros(f32, [rows, columns]),
         at: next.at(0).loadScalar(),
       };
-      const { sum } = loop({ to: cdiv(k, deep), carry }, (_, { sum: accumulator, at }) => {
-        const left = a.at(block(0, rows), block(at, deep)).load();
-        const right = b.at(block(at, deep), block(0, columns)).load();
+      const { sum } = loop({ to: cdiv(k, deep), carry }, (step, { sum: accumulator, at }) => {
+        const here = block(at.add(step), deep);
+        const left = a.at(block(0, rows), here).load();
+        const right = b.at(here, block(0, columns)).load();
         return {
           sum: dot(left, right, { accumulator }),
           at: next.at(at).loadScalar(),
