@@ -24,6 +24,15 @@ const tested = quotedCodes([
   ...listFiles("test/mistakes", /\.ts$/),
 ]);
 
+test("no code is registered twice", () => {
+  const registrations = listFiles("src/support/codes", /\.ts$/).flatMap((file) =>
+    [...readText(file).matchAll(/^ {2}(TW\d{4}): \{/gm)].map(([, code = ""]) => code),
+  );
+  const twice = registrations.filter((code, index) => registrations.indexOf(code) !== index);
+  expect(twice).toEqual([]);
+  expect(registrations.sort()).toEqual(registered);
+});
+
 test("every registered code is thrown somewhere", () => {
   expect(registered.filter((code) => !thrown.has(code))).toEqual([]);
 });

@@ -192,9 +192,9 @@ describe("plans", () => {
       }
       return "nothing was thrown";
     };
-    expect(codeOf({ kernel: final, arguments: {} })).toMatch(/TW9008.*misses sums, total/);
+    expect(codeOf({ kernel: final, arguments: {} })).toMatch(/TW9908.*misses sums, total/);
     const unknown = { sums: { argument: "x" }, total: { argument: "y" } };
-    expect(codeOf({ kernel: final, arguments: unknown })).toMatch(/TW9008.*given y/);
-    expect(() => operation({ name: "none" } as never)).toThrow("TW9008");
+    expect(codeOf({ kernel: final, arguments: unknown })).toMatch(/TW9908.*given y/);
+    expect(() => operation({ name: "none" } as never)).toThrow("TW9908");
   });
 });

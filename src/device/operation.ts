@@ -367,7 +367,7 @@ function launchDimensions(
 
 function wrongPlan(name: string, problem: string, location: Location): TilewrightError {
   return new TilewrightError({
-    code: "TW9008",
+    code: "TW9908",
     message: `the plan of operation ${name} cannot be carried out: ${problem}`,
     location,
   });

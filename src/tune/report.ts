@@ -5,7 +5,7 @@
  *     µs     times best  spread  choice
  *     174.2  1.000       0.4%    columns=256 stages=4
  *     179.9  1.033       0.3%    columns=128 stages=6
- *     rejected, plan: columns=256 stages=9: TW9004: …
+ *     rejected, plan: columns=256 stages=9: TW9904: …
  */
 import { isMeasured, isRejected } from "../device/tuning/line.ts";
 import type { Choice, Sizes, TuningLine } from "../device/tuning/line.ts";

@@ -5,7 +5,7 @@
  *   {"tilewright":"tuning","version":1}
  *   {"op":"matmul","variant":"a bf16[m, k] …","key":"9f3c…","gpu":"NVIDIA H200","target":"sm_90a","driver":"CUDA 13.0",
  *    "bucket":{"k":4096,"m":4096,"n":4096},"choice":{"columns":256,"stages":4},"us":174.2,"spread":0.004,"rounds":20}
- *   {… "choice":{"columns":256,"stages":9},"rejected":"plan","reason":"TW9004: … 299,008 bytes of shared memory …"}
+ *   {… "choice":{"columns":256,"stages":9},"rejected":"plan","reason":"TW9904: … 299,008 bytes of shared memory …"}
  */
 import { isRecord } from "../../support/options.ts";
 

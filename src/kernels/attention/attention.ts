@@ -11,15 +11,15 @@ import { evaluateSize } from "../../ir/size.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import { refused } from "../support/given.ts";
+import { refused, requireFields } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
 import type { AttentionConfiguration } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { plainAttention } from "./plain.ts";
-import { problemOf } from "./problem.ts";
+import { attentionFields, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 import type { AttentionSizes } from "./scores.ts";
 import { attentionBytes, specialisedAttention } from "./specialised.ts";
@@ -53,15 +53,10 @@ export type Attention<S extends AttentionSpec = AttentionSpec> = Operation<
   AttentionConfiguration
 >;
 
-const names = [
-  ...["q", "k", "v", "out", "causal", "window", "bias", "mask", "score", "softCap", "sinks"],
-  ...["scale", "logSumExp", "configuration"],
-];
-
 /** Attention of rows of q to rows of k and v, for any sizes. */
 export function attention<const S extends AttentionOptions>(spec: S): Attention<S> {
   const location = captureLocation();
-  requireKnownOptions("attention", spec, names, "TW1033", location);
+  requireFields("attention", spec, attentionFields, location);
   const problem = problemOf(spec, location);
   const { q, k, v, out, bias, sinks, logSumExp } = problem;
   const { configuration } = spec;
@@ -133,7 +128,7 @@ export function sizesOf(
   ) as unknown as AttentionSizes;
   const { h, kv, d, e } = named;
   const wrong = (message: string, expected: string, found: string) =>
-    refused("TW9002", message, expected, found, location);
+    refused("TW9902", message, expected, found, location);
   if (kv === 0 ? h !== 0 : h % kv !== 0)
     throw wrong(
       "the heads of attention do not share those of k and v evenly",
@@ -159,7 +154,7 @@ function requirePossible(
 ): void {
   const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
   const wrong = (message: string, expected: string) =>
-    refused("TW9004", message, expected, text, location);
+    refused("TW9904", message, expected, text, location);
   if (
     !isRecord(configuration) ||
     (configuration.kernel !== "specialised" && configuration.kernel !== "plain")

@@ -17,14 +17,14 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
+import { requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
 import type { GradientTiles } from "./backward-kernels.ts";
 import { paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { problemOf } from "./problem.ts";
+import { attentionFields, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 
 /** What the forward pass was told, but for what has no gradient here: scores of one's own, and sinks. */
@@ -53,28 +53,26 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
   GradientTiles
 >;
 
-const names = ["q", "k", "v", "causal", "window", "bias", "mask", "softCap", "scale"];
+const { q, k, v, causal, window, bias, mask, softCap, scale } = attentionFields;
+const fields = { q, k, v, causal, window, bias, mask, softCap, scale };
 
 /** The gradients of q, k and v, from the gradient of the result and what the forward pass gave. */
 export function attentionBackward<const S extends AttentionBackwardSpec>(
   spec: S,
 ): AttentionBackward<S> {
   const location = captureLocation();
-  requireKnownOptions("attentionBackward", spec, names, "TW1033", location);
+  requireFields("attentionBackward", spec, fields, location);
   const problem = problemOf({ ...spec, logSumExp: true }, location);
-  const { q, k, v, out, bias, logSumExp } = problem;
+  const { out, logSumExp } = problem;
+  const gradientOf = (name: "q" | "k" | "v") => array(problem[name].dtype, problem[name].shape);
   return operation({
     name: "attention_backward",
     inputs: {
-      ...{ q, k, v, out, dOut: array(out.dtype, out.shape) },
+      ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
       ...(logSumExp && { logSumExp }),
-      ...(bias && { bias }),
+      ...(problem.bias && { bias: problem.bias }),
     },
-    outputs: {
-      dq: array(q.dtype, q.shape),
-      dk: array(k.dtype, k.shape),
-      dv: array(v.dtype, v.shape),
-    },
+    outputs: { dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
     plan: (dimensions) => planOf(problem, dimensions, location),
   }) as unknown as AttentionBackward<S>;
 }

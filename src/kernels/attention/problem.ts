@@ -13,7 +13,7 @@ import type { Size } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Scalar, Tile } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText } from "../../support/options.ts";
+import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 
@@ -82,6 +82,24 @@ export interface AttentionProblem {
   readonly scale: number | undefined;
 }
 
+/** What kinds of values the fields take. */
+export const attentionFields = {
+  q: "array",
+  k: "array",
+  v: "array",
+  out: "format",
+  causal: "flag",
+  window: "settings",
+  bias: "array",
+  mask: "function",
+  score: "function",
+  softCap: "number",
+  sinks: "array",
+  scale: "number",
+  logSumExp: "flag",
+  configuration: "settings",
+} as const;
+
 const formats: readonly DType[] = [dtypes.bf16, dtypes.f16, dtypes.f32];
 
 export function problemOf(spec: AttentionSpec, location: Location): AttentionProblem {
@@ -102,8 +120,8 @@ export function problemOf(spec: AttentionSpec, location: Location): AttentionPro
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
     sinks: spec.sinks === undefined ? undefined : sinksOf(spec.sinks, sizes.h, location),
     window: windowOf(spec, location),
-    mask: functionOf("mask", spec.mask, location),
-    score: functionOf("score", spec.score, location),
+    mask: spec.mask,
+    score: spec.score,
     softCap: numberOf("softCap", spec.softCap, (value) => value > 0, "more than 0", location),
     scale: numberOf("scale", spec.scale, () => true, "a number", location),
   };
@@ -123,7 +141,7 @@ function operandOf(
   const spec = givenArray(name, "attention", given, shape, location);
   if (!formats.includes(spec.dtype))
     throw refused(
-      "TW9001",
+      "TW9901",
       `attention has no products of ${spec.dtype.name}`,
       formats.map((dtype) => dtype.name).join(", "),
       `${name} of ${spec.dtype.name}`,
@@ -131,7 +149,7 @@ function operandOf(
     );
   if (spec.shape.length === 4 && spec.strides === undefined) return spec;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of attention lies in memory in a way that no kernel reads`,
     `[${name === "q" ? "b, s, h, d" : name === "k" ? "b, t, kv, d" : "b, t, kv, e"}] by rows`,
     `${shapeText(spec.shape)}${spec.strides === undefined ? "" : " with strides"}`,
@@ -142,7 +160,7 @@ function operandOf(
 function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Location): void {
   if (q.dtype !== k.dtype || q.dtype !== v.dtype)
     throw refused(
-      "TW9001",
+      "TW9901",
       "attention takes operands of one format",
       `k and v of ${q.dtype.name}`,
       `k of ${k.dtype.name} and v of ${v.dtype.name}`,
@@ -158,7 +176,7 @@ function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Loc
   const wrong = equal.find(([, left, right]) => !sameSize(left, right));
   if (wrong !== undefined)
     throw refused(
-      "TW9002",
+      "TW9902",
       `the operands of attention do not fit: ${wrong[0]}`,
       "q of [b, s, h, d], k of [b, t, kv, d], v of [b, t, kv, e]",
       [q, k, v].map(({ shape }) => shapeText(shape)).join(", "),
@@ -169,7 +187,7 @@ function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Loc
 function outputFormat(dtype: DType, location: Location): DType {
   if (formats.includes(dtype)) return dtype;
   throw refused(
-    "TW9001",
+    "TW9901",
     "attention has no such result",
     formats.map(({ name }) => name).join(", "),
     optionText(dtype),
@@ -192,7 +210,7 @@ function biasOf(
     });
   if (fits && formats.includes(spec.dtype)) return spec;
   throw refused(
-    "TW9002",
+    "TW9902",
     "the bias of attention does not fit its scores",
     `${shapeText([b, h, s, t])} of bf16, f16 or f32 by rows, each size as it is or 1`,
     `${shapeText(spec.shape)} of ${spec.dtype.name}`,
@@ -205,7 +223,7 @@ function sinksOf(given: unknown, h: Size, location: Location): ArraySpec {
   if (spec.shape.length === 1 && sameSize(axis(spec, 0), h) && spec.dtype === dtypes.f32)
     return spec;
   throw refused(
-    "TW9002",
+    "TW9902",
     "the sinks of attention are one for each head",
     `${shapeText([h])} of f32`,
     `${shapeText(spec.shape)} of ${spec.dtype.name}`,
@@ -216,31 +234,19 @@ function sinksOf(given: unknown, h: Size, location: Location): ArraySpec {
 function windowOf({ causal, window = {} }: AttentionSpec, location: Location): Window {
   const wrong = (found: unknown) =>
     refused(
-      "TW9002",
+      "TW9902",
       "attention has no such window",
-      "causal: true or false, window: { left, right } of whole numbers from 0",
+      "{ left, right } of whole numbers from 0",
       optionText(found),
       location,
     );
-  if (causal !== undefined && typeof causal !== "boolean") throw wrong(causal);
-  if (typeof window !== "object" || window === null) throw wrong(window);
+  requireKnownOptions("the window of attention", window, ["left", "right"], "TW1033", location);
   const { left, right } = window;
   for (const side of [left, right])
     if (side !== undefined && (!Number.isSafeInteger(side) || side < 0 || side >= 2 ** 30))
       throw wrong(side);
   const ahead = causal === true ? 0 : right;
   return { ...(left !== undefined && { left }), ...(ahead !== undefined && { right: ahead }) };
-}
-
-function functionOf<F>(name: string, given: F, location: Location): F {
-  if (given === undefined || typeof given === "function") return given;
-  throw refused(
-    "TW9005",
-    `the ${name} of attention is no function`,
-    `${name}: ({ batch, head, row, column }) => …`,
-    optionText(given),
-    location,
-  );
 }
 
 function numberOf(
@@ -252,5 +258,5 @@ function numberOf(
 ): number | undefined {
   if (given === undefined) return undefined;
   if (typeof given === "number" && Number.isFinite(given) && holds(given)) return given;
-  throw refused("TW9002", `attention has no such ${name}`, expected, optionText(given), location);
+  throw refused("TW9902", `attention has no such ${name}`, expected, optionText(given), location);
 }

@@ -208,7 +208,7 @@ function requireTile(
 ): Tile {
   const wrong = (found: string) =>
     refused(
-      "TW9005",
+      "TW9905",
       `the ${name} of attention gives something else`,
       `a tile of ${dtype} over rows and columns`,
       found,

@@ -68,13 +68,13 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9001", () => gated({ x: i32 as never, activation: "silu" })],
-    ["TW9002", () => gated({ x: array(f32, [n]), activation: "silu" })],
-    ["TW9004", () => gated({ x: f32, activation: "swish" as never })],
-    ["TW9005", () => gated({ x: f32, activation: (gate) => gate.cumsum(0) })],
-    ["TW9002", () => rotary({ x: array(f32, [s, h, n]), cos: f32, sin: f32 })],
-    ["TW9002", () => rotary({ x: array(f32, [s, h, d]), cos: array(f32, [h, n]), sin: f32 })],
-    ["TW9002", () => rotary({ x: array(f32, [d]), cos: f32, sin: f32 })],
+    ["TW9901", () => gated({ x: i32 as never, activation: "silu" })],
+    ["TW9902", () => gated({ x: array(f32, [n]), activation: "silu" })],
+    ["TW9904", () => gated({ x: f32, activation: "swish" as never })],
+    ["TW9905", () => gated({ x: f32, activation: (gate) => gate.cumsum(0) })],
+    ["TW9902", () => rotary({ x: array(f32, [s, h, n]), cos: f32, sin: f32 })],
+    ["TW9902", () => rotary({ x: array(f32, [s, h, d]), cos: array(f32, [h, n]), sin: f32 })],
+    ["TW9902", () => rotary({ x: array(f32, [d]), cos: f32, sin: f32 })],
     ["TW1033", () => rotary({ x: array(f32, [s, h, d]), angles: f32 } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);

@@ -85,7 +85,7 @@ function activationOf(given: unknown, location: Location): Activation {
   const found = Object.entries(activations).find(([name]) => name === given);
   if (found !== undefined) return found[1];
   throw refused(
-    "TW9004",
+    "TW9904",
     "gated has no such activation",
     `${Object.keys(activations).join(", ")}, or a function`,
     optionText(given),
@@ -99,7 +99,7 @@ function halfOf(of: string, { shape }: ArraySpec, location: Location): Size {
   const half = last === undefined ? undefined : divideSizeExactly(last, 2);
   if (half !== undefined) return half;
   throw refused(
-    "TW9002",
+    "TW9902",
     `the last axis of ${of} has no two halves`,
     "an even size: n.mul(2), or dim(…, { multipleOf: 2 })",
     shapeText(shape),

@@ -255,29 +255,29 @@ test("axes that all arrays go through evenly are one; kernels are shared by size
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     [
-      "TW9002",
+      "TW9902",
       () =>
         map({ x: array(f32, [m]), y: array(f32, [n]) }, ({ x, y }) => ({
           out: x.add(y),
         })),
     ],
-    ["TW9002", () => map({ x: 5 as never }, ({ x }) => ({ out: x as never }))],
-    ["TW9002", () => map(5 as never, () => ({}))],
+    ["TW9902", () => map({ x: 5 as never }, ({ x }) => ({ out: x as never }))],
+    ["TW9902", () => map(5 as never, () => ({}))],
     [
-      "TW9002",
+      "TW9902",
       () =>
         map({ x: array(f32, [m, n]) }, ({ x }) => ({ out: x.neg() }), {
           outputs: { out: array(f32, [n]) },
         }),
     ],
-    ["TW9005", () => map({ x: f32 }, ({ x }) => ({ out: x.div(x.sum()) }))],
-    ["TW9005", () => map({ x: f32 }, ({ x }) => ({ out: x.add(iota(f32, [4], 0)) }))],
-    ["TW9005", () => map({ x: f32 }, ({ x }) => ({ out: x.reshape([8]) }))],
-    ["TW9005", () => map({ x: f32 }, () => ({}))],
-    ["TW9005", () => map({ x: f32 }, () => ({ out: 5 as never }))],
-    ["TW9005", () => map({ x: f32 }, 5 as never)],
+    ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.div(x.sum()) }))],
+    ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.add(iota(f32, [4], 0)) }))],
+    ["TW9905", () => map({ x: f32 }, ({ x }) => ({ out: x.reshape([8]) }))],
+    ["TW9905", () => map({ x: f32 }, () => ({}))],
+    ["TW9905", () => map({ x: f32 }, () => ({ out: 5 as never }))],
+    ["TW9905", () => map({ x: f32 }, 5 as never)],
     [
-      "TW9005",
+      "TW9905",
       () =>
         map({ x: f32 }, ({ x }) => ({ out: x.neg() }), {
           outputs: { out: array(bf16, [n]) },
@@ -285,8 +285,8 @@ test("mistakes are told", () => {
     ],
     ["TW1033", () => map({ x: f32 }, ({ x }) => ({ out: x.neg() }), { shape: [n] } as never)],
     ["TW1033", () => cast({ x: f32, to: bf16 } as never)],
-    ["TW9002", () => fill({ out: 3 as never, value: 0 })],
-    ["TW9002", () => copy({ x: array(f32, [m]), out: array(f32, [n]) })],
+    ["TW9902", () => fill({ out: 3 as never, value: 0 })],
+    ["TW9902", () => copy({ x: array(f32, [m]), out: array(f32, [n]) })],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

@@ -81,7 +81,7 @@ export function map<const I extends MapInputs, R extends MapResults>(
   requireKnownOptions("map", options, ["name", "outputs"], "TW1033", location);
   if (!isRecord(inputs))
     throw refused(
-      "TW9002",
+      "TW9902",
       "the inputs of map have no names",
       "{ x: f32, … }",
       optionText(inputs),
@@ -163,7 +163,7 @@ function outputSpecs(
     if (dtype === spec.dtype) checked[own] = spec;
     else
       throw refused(
-        "TW9005",
+        "TW9905",
         `the function of ${name} gives no ${own} of ${spec.dtype.name}`,
         `${own}: a tile of ${spec.dtype.name}`,
         dtype === undefined ? "nothing" : `a tile of ${dtype.name}`,
@@ -188,7 +188,7 @@ export function broadcastShape(
       if (size === 1 || sameSize(size, known)) continue;
       if (known !== 1)
         throw refused(
-          "TW9002",
+          "TW9902",
           `the arrays of ${name} do not broadcast`,
           "extents that are equal or 1, aligned at the last axis",
           arrays.map((each) => shapeText(each.shape)).join(" and "),
@@ -212,7 +212,7 @@ function requireWhole(
     shape.every((size, axis) => sameSize(size, spec.shape[axis] ?? -1));
   if (whole) return;
   throw refused(
-    "TW9002",
+    "TW9902",
     `the result ${own} of ${name} is smaller than what its inputs broadcast to`,
     shapeText(shape),
     shapeText(spec.shape),

@@ -49,7 +49,7 @@ export function tracedResults(
 ): { readonly [name: string]: DType } {
   if (typeof body !== "function")
     throw refused(
-      "TW9005",
+      "TW9905",
       `${name} has no function`,
       "a function on tiles",
       optionText(body),
@@ -85,7 +85,7 @@ export function tracedResults(
   const other = traced.kernel.body.ops.find(({ kind }) => !elementwise.has(kind));
   if (other === undefined) return results;
   throw refused(
-    "TW9005",
+    "TW9905",
     `the function of ${name} looks beyond its element`,
     "elementwise functions alone",
     other.kind,
@@ -101,7 +101,7 @@ function formats(
 ): { readonly [name: string]: DType } {
   const expected = "{ name: tile, … }, each of the shape that the inputs broadcast to";
   const wrong = (found: string) =>
-    refused("TW9005", `the function of ${name} gives something else`, expected, found, location);
+    refused("TW9905", `the function of ${name} gives something else`, expected, found, location);
   if (!isRecord(given) || Object.keys(given).length === 0) throw wrong(optionText(given));
   return Object.fromEntries(
     Object.entries(given).map(([own, value]) => {

@@ -51,7 +51,7 @@ export function inputShape(
   );
   if (found !== undefined) return found[0];
   throw refused(
-    "TW9002",
+    "TW9902",
     `the input ${name} of matmul has neither rows nor columns of the result`,
     "[m], [n] or [m, n] in the sizes of a and b",
     `${shape.length} other sizes`,
@@ -120,7 +120,7 @@ function requireResult(
       given.shape.every((extent, axis) => extent === shape[axis]);
     if (fits && given.dtype.name === dtype) return given as Tile;
     const found = `${given.dtype.name}[${given.shape.join(", ")}]`;
-    throw refused("TW9005", "the epilogue of matmul gives another tile", expected, found, location);
+    throw refused("TW9905", "the epilogue of matmul gives another tile", expected, found, location);
   }
-  throw refused("TW9005", "the epilogue of matmul gives no tile", expected, typeof given, location);
+  throw refused("TW9905", "the epilogue of matmul gives no tile", expected, typeof given, location);
 }

@@ -353,21 +353,21 @@ test("mistakes are told", () => {
   };
   const fits = { m: 64, n: 64, k: 64 };
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9001", () => matmul({ a: bf16, b: f16 })],
-    ["TW9002", () => matmul({ a: bf16, b: 5 as never })],
-    ["TW9002", () => matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })],
-    ["TW9002", () => matmul({ a: array(bf16, [m]), b: bf16 })],
-    ["TW9002", () => matmul({ a: array(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
-    ["TW9002", () => matmul({ a: bf16, b: bf16, inputs: { bias: array(f32, [k]) } })],
-    ["TW9003", () => matmul({ a: f32, b: f32 })],
-    ["TW9003", () => matmul({ a: bf16, b: bf16, precision: "ieee" })],
-    ["TW9003", () => matmul({ a: f8e4m3fn, b: f8e4m3fn })],
+    ["TW9901", () => matmul({ a: bf16, b: f16 })],
+    ["TW9902", () => matmul({ a: bf16, b: 5 as never })],
+    ["TW9902", () => matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })],
+    ["TW9902", () => matmul({ a: array(bf16, [m]), b: bf16 })],
+    ["TW9902", () => matmul({ a: array(bf16, [m, k], { strides: [2, 1] }), b: bf16 })],
+    ["TW9902", () => matmul({ a: bf16, b: bf16, inputs: { bias: array(f32, [k]) } })],
+    ["TW9903", () => matmul({ a: f32, b: f32 })],
+    ["TW9903", () => matmul({ a: bf16, b: bf16, precision: "ieee" })],
+    ["TW9903", () => matmul({ a: f8e4m3fn, b: f8e4m3fn })],
     [
-      "TW9004",
+      "TW9904",
       () => matmul({ a: bf16, b: bf16, configuration: { ...wide, stages: 40 } }).plan(fits),
     ],
     [
-      "TW9004",
+      "TW9904",
       () =>
         matmul({
           a: bf16,
@@ -376,16 +376,16 @@ test("mistakes are told", () => {
         }).plan(fits),
     ],
     [
-      "TW9004",
+      "TW9904",
       () =>
         matmul({ a: bf16, b: bf16, configuration: { ...wide, schedule: "old" as never } }).plan(
           fits,
         ),
     ],
-    ["TW9004", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
-    ["TW9004", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
+    ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: {} as never }).plan(fits)],
+    ["TW9904", () => matmul({ a: f64, b: f64, configuration: wide }).plan(fits)],
     [
-      "TW9004",
+      "TW9904",
       () =>
         matmul({
           a: f8e4m3fn,
@@ -395,10 +395,10 @@ test("mistakes are told", () => {
         }).plan(fits),
     ],
     [
-      "TW9005",
+      "TW9905",
       () => matmul({ a: bf16, b: bf16, epilogue: ({ sums }) => sums as never }).kernels(fits),
     ],
-    ["TW9005", () => matmul({ a: bf16, b: bf16, epilogue: () => 5 as never }).kernels(fits)],
+    ["TW9905", () => matmul({ a: bf16, b: bf16, epilogue: () => 5 as never }).kernels(fits)],
     ["TW1033", () => matmul({ a: bf16, b: bf16, transpose: true } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make)).toBe(code);

@@ -124,7 +124,7 @@ function problemOf(
   const b = operandOf("b", arrayOf("b", spec.b, [k, n], location), location);
   if (!equalSizes(a.columns, b.rows))
     throw refused(
-      "TW9002",
+      "TW9902",
       "the operands of matmul do not share k",
       "a of [m, k] and b of [k, n]",
       "two sizes along k",
@@ -132,7 +132,7 @@ function problemOf(
     );
   if (a.batch !== undefined && b.batch !== undefined && !equalSizes(a.batch, b.batch))
     throw refused(
-      "TW9002",
+      "TW9902",
       "the operands of matmul have two batches",
       "one batch, or one of them without",
       "two sizes",
@@ -185,7 +185,7 @@ function arrayOf(
   )
     return array(operand as DType, shape);
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of matmul is no array`,
     "a dtype, or array(dtype, shape)",
     optionText(operand),
@@ -211,7 +211,7 @@ function requireSaid(
       ? wanted.map((word) => `${name}: "${word}"`).join(", or ")
       : `no ${name}`;
     throw refused(
-      "TW9003",
+      "TW9903",
       `matmul of ${dtype.name} ${needed ? "needs" : "takes no"} ${name}`,
       expected,
       optionText(value),

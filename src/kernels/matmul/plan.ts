@@ -69,7 +69,7 @@ function requirePossible(
     (configuration.kernel !== "persistent" && configuration.kernel !== "plain")
   )
     throw refused(
-      "TW9004",
+      "TW9904",
       "matmul has no such configuration",
       '{ kernel: "persistent", … } or { kernel: "plain", … }',
       text,
@@ -79,7 +79,7 @@ function requirePossible(
     const { split } = configuration;
     if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
     throw refused(
-      "TW9004",
+      "TW9904",
       "matmul cannot split k like this",
       "a whole number from 1 to 64",
       text,
@@ -88,7 +88,7 @@ function requirePossible(
   }
   if (slow !== undefined)
     throw refused(
-      "TW9004",
+      "TW9904",
       `matmul cannot use the persistent kernel here: ${slow}`,
       '{ kernel: "plain", … }',
       text,
@@ -103,7 +103,7 @@ function requirePossible(
     typeof turned === "boolean";
   if (!isKnown)
     throw refused(
-      "TW9004",
+      "TW9904",
       "matmul has no such persistent kernel",
       'multipliers 1 or 2, columns 8 to 256, schedule "tiles" or "split", turned true or false',
       text,
@@ -112,7 +112,7 @@ function requirePossible(
   const most = widestTile(problem);
   if (columns > most)
     throw refused(
-      "TW9004",
+      "TW9904",
       "sums that are promoted take twice the registers",
       `at most ${most} columns`,
       text,
@@ -121,7 +121,7 @@ function requirePossible(
   const bytes = sharedBytes(configuration);
   if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
     throw refused(
-      "TW9004",
+      "TW9904",
       `the configuration of matmul takes ${bytes} bytes of shared memory`,
       `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
       text,

@@ -59,7 +59,7 @@ export function operandOf(name: string, spec: ArraySpec, location: Location): Op
   const [rows, columns] = shape.slice(-2);
   if (rows === undefined || columns === undefined || shape.length > 3)
     throw refused(
-      "TW9002",
+      "TW9902",
       `${name} of matmul has ${shape.length} axes`,
       "2 axes, or 3 with a batch",
       `[${shape.map(sizeText).join(", ")}]`,
@@ -74,7 +74,7 @@ export function operandOf(name: string, spec: ArraySpec, location: Location): Op
   const byColumns = down === 1 && along !== undefined && equalSizes(along, rows);
   if (whole && (byRows || byColumns)) return { spec, batch, rows, columns, byRows };
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of matmul lies in memory in a way that no kernel reads`,
     `row-major, or strides [1, ${sizeText(rows)}] for column-major`,
     `strides [${strides.map(sizeText).join(", ")}]`,
@@ -96,7 +96,7 @@ export function accumulatorOf(a: DType, b: DType, location: Location): DType {
   const found = candidates.find((dtype) => acceptsDot(a, b, dtype));
   if (found !== undefined) return found;
   throw refused(
-    "TW9001",
+    "TW9901",
     `matmul has no product of ${a.name} and ${b.name}`,
     "two of bf16, f16, f32, f64, two of f8e4m3fn and f8e5m2, or two of i8 and u8",
     `${a.name} and ${b.name}`,
@@ -115,7 +115,7 @@ export function outputSpec(dtype: DType, batch: Size | undefined, m: Size, n: Si
 }
 
 export function refused(
-  code: "TW9001" | "TW9002" | "TW9003" | "TW9004" | "TW9005",
+  code: "TW9901" | "TW9902" | "TW9903" | "TW9904" | "TW9905",
   message: string,
   expected: string,
   found: string,

@@ -91,7 +91,7 @@ function contiguous(name: string, of: string, given: unknown, location: Location
   const found = requiredArray(name, of, given, location);
   if (found.strides === undefined) return found;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of ${of} lies by strides`,
     "an array by rows",
     "strides",
@@ -104,7 +104,7 @@ function indexArray(of: string, given: unknown, location: Location): ArraySpec<"
   if (found.dtype === dtypes.i32 || found.dtype === dtypes.i64)
     return found as ArraySpec<"i32" | "i64">;
   throw refused(
-    "TW9001",
+    "TW9901",
     `the indices of ${of} have another format`,
     "i32 or i64",
     found.dtype.name,
@@ -202,7 +202,7 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
   requireAtomic(combine, out.dtype, location);
   if (combine === "add" && !isInteger(out.dtype) && spec.deterministic !== false)
     throw refused(
-      "TW9004",
+      "TW9904",
       `sums of ${out.dtype.name} by scatter depend on the order of updates`,
       "deterministic: false",
       optionText(spec.deterministic),
@@ -245,7 +245,7 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
 function requireAtomic(combine: unknown, dtype: DType, location: Location): void {
   if (combine !== "add" && combine !== "min" && combine !== "max")
     throw refused(
-      "TW9004",
+      "TW9904",
       "scatter cannot combine like this",
       "add, min or max",
       optionText(combine),
@@ -254,7 +254,7 @@ function requireAtomic(combine: unknown, dtype: DType, location: Location): void
   const formats = atomicFormats[combine];
   if (formats.includes(dtype.name)) return;
   throw refused(
-    "TW9001",
+    "TW9901",
     `no GPU updates ${dtype.name} atomically by ${combine}`,
     formats.join(", "),
     dtype.name,

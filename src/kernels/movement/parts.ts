@@ -79,7 +79,7 @@ export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
     : [];
   if (axes.length !== rank || new Set(axes).size !== rank)
     throw refused(
-      "TW9002",
+      "TW9902",
       "permute does not name each axis once",
       `${rank} axes`,
       optionText(given),
@@ -126,7 +126,7 @@ export function slice<D extends DTypeName>(spec: SliceSpec<D>): FromX<D> {
   const out = array(x.dtype, sizes);
   if (out.shape.length !== rank)
     throw refused(
-      "TW9002",
+      "TW9902",
       "the sizes of slice do not fit x",
       `${rank} sizes`,
       shapeText(out.shape),
@@ -144,7 +144,7 @@ export function slice<D extends DTypeName>(spec: SliceSpec<D>): FromX<D> {
         const end = (starts[axis] ?? 0) + (extent - 1) * (steps[axis] ?? 1);
         if (extent > 0 && end >= (given.shape[axis] ?? 0))
           throw refused(
-            "TW9002",
+            "TW9902",
             `the slice reaches beyond axis ${axis} of x`,
             `elements below ${given.shape[axis] ?? 0}`,
             `element ${end}`,
@@ -176,7 +176,7 @@ function wholeNumbersFor(
     given.every((item) => Number.isSafeInteger(item) && (item as number) >= least);
   if (fits) return;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${what} do not fit x`,
     `${rank} whole numbers from ${least} on`,
     optionText(given),
@@ -209,7 +209,7 @@ export function concatenate<const P extends { readonly [name: string]: ArraySpec
   const [first] = entries;
   if (first === undefined)
     throw refused(
-      "TW9002",
+      "TW9902",
       "concatenate has no arrays",
       "parts: { a: array(…), … }",
       optionText(spec.parts),
@@ -227,7 +227,7 @@ export function concatenate<const P extends { readonly [name: string]: ArraySpec
       shape.every((size, each) => each === axis || sameSize(size, model.shape[each] ?? -1));
     if (!alike)
       throw refused(
-        "TW9002",
+        "TW9902",
         `${name} of concatenate does not go with the others`,
         `${model.dtype.name}${shapeText(model.shape)}, but for axis ${axis}`,
         `${dtype.name}${shapeText(shape)}`,

@@ -116,13 +116,13 @@ function erf(x: number): number {
 
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9001", () => random.bits({ out: i32 as never })],
-    ["TW9001", () => random.uniform({ out: i32 as never })],
-    ["TW9001", () => dropout({ x: bool as never, rate: 0.5 })],
-    ["TW9002", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
-    ["TW9004", () => random.uniform({ out: f32, low: 1, high: 1 })],
-    ["TW9004", () => random.bernoulli({ probability: 2 })],
-    ["TW9004", () => dropout({ x: f32, rate: -1 })],
+    ["TW9901", () => random.bits({ out: i32 as never })],
+    ["TW9901", () => random.uniform({ out: i32 as never })],
+    ["TW9901", () => dropout({ x: bool as never, rate: 0.5 })],
+    ["TW9902", () => random.normal({ out: array(f32, [m, n], { strides: [1, m] }) })],
+    ["TW9904", () => random.uniform({ out: f32, low: 1, high: 1 })],
+    ["TW9904", () => random.bernoulli({ probability: 2 })],
+    ["TW9904", () => dropout({ x: f32, rate: -1 })],
     ["TW1033", () => dropout({ x: f32, probability: 0.5 } as never)],
     ["TW1033", () => random.bits({ shape: [3] } as never)],
     ["TW1033", () => random.normal({ out: f32, mean: 0 } as never)],

@@ -64,7 +64,7 @@ function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation
   const { low = 0, high = 1 } = spec;
   if (!Number.isFinite(low) || !Number.isFinite(high) || !(low < high))
     throw refused(
-      "TW9004",
+      "TW9904",
       "random.uniform has no numbers to draw from",
       "low below high",
       `${optionText(low)} and ${optionText(high)}`,
@@ -135,7 +135,7 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
 function requireProbability(of: string, given: unknown, location: Location): number {
   if (typeof given === "number" && given >= 0 && given <= 1) return given;
   throw refused(
-    "TW9004",
+    "TW9904",
     `${of} takes no such probability`,
     "a number from 0 to 1",
     optionText(given),
@@ -153,7 +153,7 @@ function drawnArray(
   const found = givenArray("the array", of, given, [dim("n")], location);
   if (!formats.includes(found.dtype))
     throw refused(
-      "TW9001",
+      "TW9901",
       `${of} has another format`,
       formats.map(({ name }) => name).join(", "),
       found.dtype.name,
@@ -161,7 +161,7 @@ function drawnArray(
     );
   if (found.strides !== undefined)
     throw refused(
-      "TW9002",
+      "TW9902",
       `the array of ${of} lies by strides`,
       "an array by rows",
       "strides",

@@ -42,7 +42,7 @@ export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduc
   const { find, keep = false } = spec;
   if (find !== "least" && find !== "greatest")
     throw refused(
-      "TW9004",
+      "TW9904",
       "argReduce does not know what to find",
       '"least" or "greatest"',
       optionText(find),
@@ -52,7 +52,7 @@ export function argReduce<X extends DTypeName>(spec: ArgReduceSpec<X>): ArgReduc
   const { dtype } = x;
   if (dtype.kind === "bool" || (dtype.kind === "float" && dtype.bits < 16))
     throw refused(
-      "TW9001",
+      "TW9901",
       `argReduce does not compare ${dtype.name}`,
       "integers, or floats of 16 bits or more",
       dtype.name,

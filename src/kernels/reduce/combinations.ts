@@ -59,7 +59,7 @@ export function stateFormat(
     : dtype.kind !== "bool" && (dtype.kind !== "float" || dtype.bits >= 16);
   if (!fits)
     throw refused(
-      "TW9001",
+      "TW9901",
       `${of} does not combine ${dtype.name} by ${combine}`,
       isLogic ? "integers or bool" : "integers, or floats of 16 bits or more",
       dtype.name,

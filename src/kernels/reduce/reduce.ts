@@ -98,7 +98,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
   const { combine = "sum", keep = false, inputs = {} } = spec;
   if (!Object.hasOwn(combinations, combine))
     throw refused(
-      "TW9004",
+      "TW9904",
       "reduce cannot combine like this",
       Object.keys(combinations).join(", "),
       optionText(combine),
@@ -108,7 +108,7 @@ function reduction(spec: AnySpec, location: Location): Operation {
   const specs: { [name: string]: ArraySpec } = { x };
   if (!isRecord(inputs))
     throw refused(
-      "TW9002",
+      "TW9902",
       "the inputs of reduce have no names",
       "{ y: f32, … }",
       optionText(inputs),

@@ -74,7 +74,7 @@ export function crossEntropy<const S extends CrossEntropySpec>(spec: S): CrossEn
   const { ignored } = spec;
   if (ignored !== undefined && !Number.isInteger(ignored))
     throw refused(
-      "TW9004",
+      "TW9904",
       `${name} cannot ignore this label`,
       "a whole number",
       optionText(ignored),

@@ -165,7 +165,7 @@ function normOf(name: string, spec: LayerNormSpec, norm: Norm, location: Locatio
   const { epsilon = 1e-5 } = spec;
   if (typeof epsilon !== "number" || !(epsilon >= 0))
     throw refused(
-      "TW9004",
+      "TW9904",
       `${name} cannot take this epsilon`,
       "a number from 0 on",
       optionText(epsilon),

@@ -53,7 +53,7 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
   const most = Object.entries(greatest).find(([name]) => dtypes[name as QuantizedFormat] === dtype);
   if (most === undefined)
     throw refused(
-      "TW9001",
+      "TW9901",
       "quantize has no such format",
       Object.keys(greatest).join(", "),
       optionText((dtype as { readonly name?: string } | undefined)?.name ?? dtype),
@@ -66,7 +66,7 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
     group === undefined ? undefined : isWhole ? divideSizeExactly(last, group) : undefined;
   if (group !== undefined && (groups === undefined || x.strides !== undefined))
     throw refused(
-      "TW9002",
+      "TW9902",
       "the rows of quantize have no whole number of groups",
       "rows without strides whose length is a multiple of the group: dim(…, { multipleOf })",
       `groups of ${optionText(group)} in ${shapeText(x.shape)}`,

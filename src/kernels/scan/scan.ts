@@ -64,7 +64,7 @@ export function scan<X extends DTypeName, Out extends DTypeName = X>(
   const { combine = "sum", reverse = false } = spec;
   if (!["sum", "prod", "min", "max"].includes(combine))
     throw refused(
-      "TW9004",
+      "TW9904",
       "scan cannot combine like this",
       "sum, prod, min, max",
       optionText(combine),

@@ -43,7 +43,7 @@ export function searchSorted<D extends DTypeName>(
   const { side = "left" } = spec;
   if (side !== "left" && side !== "right")
     throw refused(
-      "TW9004",
+      "TW9904",
       "searchSorted has no such side",
       '"left" or "right"',
       optionText(side),
@@ -62,7 +62,7 @@ export function searchSorted<D extends DTypeName>(
     requireRows(name, "searchSorted", each, location);
   if (queries.dtype !== sorted.dtype || sorted.shape.length !== 1)
     throw refused(
-      "TW9002",
+      "TW9902",
       "what searchSorted looks for does not fit what it looks in",
       "one axis in order, and queries of its format",
       `${sorted.dtype.name} of ${sorted.shape.length} axes, and ${queries.dtype.name}`,

@@ -47,7 +47,7 @@ export function sortRows<X extends DTypeName>(spec: SortRowsSpec<X>): SortRowsOp
       const length = shape.at(-1) ?? 0;
       if (length > mostElements)
         throw refused(
-          "TW9002",
+          "TW9902",
           "rows of sortRows are longer than a block sorts",
           `rows of ${mostElements} elements at most`,
           `${length}`,

@@ -68,7 +68,7 @@ export function topK<X extends DTypeName>(spec: TopKSpec<X>): TopKOperation<X> {
   requireRows("x", "topK", x, location);
   if (!Number.isSafeInteger(k) || k < 1 || k > mostWanted)
     throw refused(
-      "TW9004",
+      "TW9904",
       "topK cannot give so many",
       `a whole number from 1 to ${mostWanted}`,
       optionText(k),
@@ -86,7 +86,7 @@ export function topK<X extends DTypeName>(spec: TopKSpec<X>): TopKOperation<X> {
       const rows = shape.slice(0, -1).reduce((all, extent) => all * extent, 1);
       if (length < k)
         throw refused(
-          "TW9002",
+          "TW9902",
           "rows of topK are shorter than what is wanted",
           `rows of ${k} or more`,
           String(length),

@@ -16,7 +16,7 @@ export type GivenArray<D extends DTypeName = DTypeName> = DType<D> | ArraySpec<D
 export type FormatOf<G> = G extends GivenArray<infer D> ? D : never;
 
 export function refused(
-  code: "TW9001" | "TW9002" | "TW9004" | "TW9005" | "TW9009",
+  code: "TW9901" | "TW9902" | "TW9904" | "TW9905",
   message: string,
   expected: string,
   found: string,
@@ -54,7 +54,7 @@ export function requireFields(of: string, spec: unknown, fields: Fields, locatio
     if (value === undefined || holds(value)) continue;
     throw new TilewrightError({
       // Of arrays it is the same mistake as one of another shape.
-      code: fields[field] === "array" || fields[field] === "named" ? "TW9002" : "TW1008",
+      code: fields[field] === "array" || fields[field] === "named" ? "TW9902" : "TW1008",
       message: `${field} of ${of} must be ${expected}`,
       location,
       expected,
@@ -84,7 +84,7 @@ export function givenArray(
   if (isArray(given)) return given;
   if (isFormat(given)) return array(given, usual);
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of ${of} is no array`,
     "a dtype, or array(dtype, shape)",
     optionText(given),
@@ -101,7 +101,7 @@ export function requiredArray(
 ): ArraySpec {
   if (isArray(given)) return given;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of ${of} is no array`,
     "array(dtype, shape)",
     optionText(given),
@@ -122,7 +122,7 @@ export function requireShape(
     shape.every((size, axis) => sameSize(size, expected[axis] ?? -1));
   if (same) return;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of ${of} has another shape`,
     shapeText(expected),
     shapeText(shape),
@@ -135,7 +135,7 @@ export function givenAxis(of: string, axis: unknown, rank: number, location: Loc
   const whole = typeof axis === "number" && Number.isInteger(axis);
   if (whole && axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${of} has no such axis`,
     rank === 0 ? "an array with an axis" : `an axis from ${-rank} to ${rank - 1}`,
     optionText(axis),
@@ -152,7 +152,7 @@ export function requireFloat(
 ): void {
   if (dtype.kind === "float" && dtype.bits >= 16 && dtype !== dtypes.tf32) return;
   throw refused(
-    "TW9001",
+    "TW9901",
     `${name} of ${of} has a format that it does not compute with`,
     "f16, bf16, f32 or f64",
     dtype.name,
@@ -169,7 +169,7 @@ export function requireComparable(
 ): void {
   if (dtype.kind !== "bool" && (dtype.kind !== "float" || dtype.bits >= 16)) return;
   throw refused(
-    "TW9001",
+    "TW9901",
     `${of} does not compare ${name}`,
     "integers, or floats of 16 bits or more",
     dtype.name,
@@ -186,7 +186,7 @@ export function requireRows(
 ): void {
   if (strides === undefined) return;
   throw refused(
-    "TW9002",
+    "TW9902",
     `${name} of ${of} lies by strides`,
     "an array by rows; copy({ x }) makes one",
     shapeText(strides),

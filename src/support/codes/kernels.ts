@@ -1,36 +1,36 @@
-/** Codes of operations and of the kernel library: TW90xx. */
+/** Codes of operations and of the kernel library: TW99xx. */
 import { registerCodes } from "./entry.ts";
 
 export const kernelCodes = registerCodes({
-  TW9001: {
+  TW9901: {
     title: "formats that no product has",
     cause:
       "Matrix products multiply numbers of certain pairs of formats; nothing is converted silently.",
     example: "matmul({ a: bf16, b: f16 })",
     remedy: "convert one operand, or use a pair that the message lists",
   },
-  TW9002: {
+  TW9902: {
     title: "shapes that do not fit",
     cause:
       "The arrays of an operation do not share the sizes that they must share, or lie in memory in another way than it reads.",
     example: "matmul({ a: array(bf16, [m, k]), b: array(bf16, [n, k]) })",
     remedy: "give arrays of the expected shapes; strides say that one lies by columns",
   },
-  TW9003: {
+  TW9903: {
     title: "precision that nobody said",
     cause:
       "f32 can be multiplied exactly or as tf32, and FP8 summed in several ways: the numbers differ, so it has to be said.",
     example: "matmul({ a: f32, b: f32 })",
     remedy: 'say it: precision: "ieee" is exact, "tf32" is fast',
   },
-  TW9004: {
+  TW9904: {
     title: "configuration that cannot be",
     cause:
       "The configuration that was given takes more than the GPU has, or names what there is not.",
     example: 'matmul({ a: bf16, b: bf16, configuration: { kernel: "persistent", stages: 9, … } })',
     remedy: "leave configuration out, or give one that fits",
   },
-  TW9005: {
+  TW9905: {
     title: "function that gives another tile",
     cause:
       "The function that an operation was given has to give tiles of the names, formats and shape that the operation expects, and to compute each element from elements in the same place.",
@@ -38,7 +38,7 @@ export const kernelCodes = registerCodes({
     remedy:
       "end with cast(dtype), keep the shape, and reduce or move elements with another operation",
   },
-  TW9008: {
+  TW9908: {
     title: "plan that cannot be carried out",
     cause:
       "The plan of an operation launches a kernel without one of its arguments, or names an array that neither the operation nor its scratch has.",

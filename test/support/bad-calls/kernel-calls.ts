@@ -53,6 +53,23 @@ const norm: Fields = {
   statistics: flag,
 };
 
+const attended: Fields = {
+  q: parameter(() => bf16),
+  k: parameter(() => bf16),
+  v: parameter(() => bf16),
+  causal: flag,
+  window: optional(() => ({ left: 3 }), "object", "bare"),
+  bias: optional(() => undefined),
+  mask: optional(
+    () =>
+      ({ row, column }: { readonly row: { ge: Untyped }; readonly column: unknown }) =>
+        row.ge(column),
+    "function",
+  ),
+  softCap: optional(() => 30, "fraction", "huge"),
+  scale: optional(() => 0.5, "zero", "negative", "fraction", "huge"),
+};
+
 export const kernelCalls: readonly BadCall[] = [
   ...ofFields("cast", { x: format, out: parameter(() => f16) }),
   ...ofFields("copy", { x: matrix, out: optional(() => array(f32, [8, 64])) }),
@@ -101,6 +118,21 @@ export const kernelCalls: readonly BadCall[] = [
     dLoss: optional(() => array(f32, [8])),
     ignored: optional(() => 3, "negative", "zero", "huge"),
   }),
+  ...ofFields("attention", {
+    ...attended,
+    out: optional(() => bf16),
+    sinks: optional(() => f32),
+    score: optional(
+      () =>
+        ({ score }: { readonly score: unknown }) =>
+          score,
+      "function",
+    ),
+    logSumExp: flag,
+    // What it says is looked at when sizes are known.
+    configuration: optional(() => undefined, "object", "bare"),
+  }),
+  ...ofFields("attentionBackward", attended),
   ...ofFields("rmsNorm", norm),
   ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
   ...ofFields("matmul", {
