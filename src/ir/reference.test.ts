@@ -12,11 +12,11 @@ describe("the reference of operations", () => {
 
   test("names operands, attributes, regions and traits", () => {
     expect(text).toContain(
-      "| `lower`, `upper`, `step`, `initial…` |  | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
+      "| `lower`, `upper`, `step`, `initial…` | `depth?`: integer | `body` | hands on `initial`; runs: repeat; rolled; may: as its regions |",
     );
     expect(text).toContain("| `fn`: argmin, argmax; `axis`: integer |  | scratch; may: anything |");
     expect(text).toContain(
-      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers |  | reads `ref`; may: drop |",
+      "| `ref`, `indices…`, `where?`, `fill?` | `indexed?`: integers; `guard?`: texts; `unit?`: text |  | reads `ref`; may: drop |",
     );
     expect(text).toContain(
       "a warp meets before; tells the block; with `peer` tells the cluster; rolled; may: nothing |",

@@ -67,7 +67,7 @@ test("the stage is seen", () => {
   lower(definition.kernel, targets.sm_90a, {
     observe: (step) => steps.push(step),
   });
-  expect(steps.slice(-3)).toEqual(["pipeline", "place", "order"]);
+  expect(steps.slice(-4)).toEqual(["pipeline", "place", "bound", "order"]);
 });
 
 describe("room", () => {
