@@ -15,7 +15,7 @@ let page: Page;
 beforeAll(async () => {
   opened = await openBrowser("playground");
   page = await opened.context.newPage();
-  await page.goto(`${opened.address}#g=matmul`);
+  await page.goto(`${opened.address}#g=matmul-3`);
   await verdict(page);
 });
 
@@ -57,7 +57,7 @@ describe("stages", () => {
   });
 
   test("a line of the program marks its ops and its PTX", async () => {
-    await clickLine("const started = wgmma(", lineOf("matmul", "const started = wgmma("));
+    await clickLine("return wgmma(", lineOf("matmul-3", "return wgmma("));
     await page.waitForSelector('[aria-label="Right: PTX"] .text-line.marked');
     expect((await markedTexts("Left: traced")).join("\n")).toContain("wgmma");
     expect((await markedTexts("Right: PTX")).join("\n")).toContain("wgmma.mma_async");
@@ -72,7 +72,7 @@ describe("stages", () => {
     await page.waitForSelector(
       `[aria-label="Left: traced"] .text-line.marked[data-line="${line}"]`,
     );
-    const source = galleryFiles.find(({ id }) => id === "matmul")?.source ?? "";
+    const source = galleryFiles.find(({ id }) => id === "matmul-3")?.source ?? "";
     expect(await page.textContent(".cm-line.line-marked")).toBe(source.split("\n")[line - 1]);
   });
 
@@ -113,7 +113,7 @@ describe("layouts", () => {
   test("tell the lane and register of an element", async () => {
     await show(page, "layouts");
     await page.click(
-      `nav[aria-label="Tiles and buffers"] button[data-line="${lineOf("matmul", "const started = wgmma(")}"]`,
+      `nav[aria-label="Tiles and buffers"] button[data-line="${lineOf("matmul-3", "return wgmma(")}"]`,
     );
     await page.focus('canvas[aria-roledescription="grid of elements"]');
     for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight"])
@@ -135,7 +135,7 @@ describe("layouts", () => {
     const layout = parseSharedLayout(
       await page.$eval("figcaption code", (code) => code.textContent),
     );
-    const first = byteOffset(layout, [2, 64, 128], 16, 3 * 128 + 1);
+    const first = byteOffset(layout, [64, 64], 16, 3 * 64 + 1);
     expect(await page.textContent("[data-testid=element]")).toBe(
       `[3, 1]: bytes ${first} to ${first + 1}, bank ${Math.floor(first / 4) % 32}`,
     );
