@@ -126,6 +126,7 @@ function planOf(
 /** Tiles whose scores, gradients and operands fit the registers of one thread. */
 function tilesOf({ problem, sizes }: AttentionForm): GradientTiles {
   const head = paddedHead(Math.max(sizes.d, sizes.e));
-  const isWide = head > 128 || problem.q.dtype === dtypes.f32;
+  if (head > 128) return { rows: 16, columns: 32 };
+  const isWide = head > 32 || problem.q.dtype === dtypes.f32;
   return { rows: isWide ? 32 : 64, columns: isWide ? 32 : 64 };
 }

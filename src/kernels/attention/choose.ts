@@ -39,7 +39,9 @@ export function chooseAttention(
   if (specialisedProblem(problem, sizes, target) !== undefined) return plainTiles(problem, largest);
   if (sizes.s <= consumerRows)
     return { kernel: "specialised", consumers: 1, columns: largest > 128 ? 64 : 128, stages: 2 };
-  if (largest <= 64 && sizes.s > 2 * consumerRows)
+  // A bias, a mask or a score of one's own takes registers that three consumers do not have.
+  const isPlain = [problem.bias, problem.mask, problem.score].every((each) => each === undefined);
+  if (largest <= 64 && isPlain && sizes.s > 2 * consumerRows)
     return { kernel: "specialised", consumers: 3, columns: 128, stages: 2 };
   if (largest > 128) return { kernel: "specialised", consumers: 2, columns: 64, stages: 2 };
   return { kernel: "specialised", consumers: 2, columns: 128, stages: 2 };
