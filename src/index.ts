@@ -106,6 +106,7 @@ export {
   topK,
   turns,
   union,
+  vmap,
   waitForPreviousKernel,
   waitGroup,
   warps,
@@ -125,6 +126,8 @@ export type {
   AtomicFunction,
   Barrier,
   BarrierSpec,
+  BatchAxes,
+  BatchedInputs,
   BlockMap,
   CarryingLoop,
   CarryingPipeline,
@@ -183,6 +186,7 @@ export type {
   TurnOptions,
   Turns,
   UnionSpec,
+  VmapOptions,
   WindowIndex,
 } from "./lang/index.ts";
 export type { Cost, KernelCost, Rates, Roofline } from "./ir/cost/index.ts";

@@ -95,5 +95,7 @@ export {
 export type { Barrier, Semaphore } from "./sync.ts";
 export type { ReduceOptions, ScanOptions, SortOptions, Tile } from "./tile.ts";
 export type { Tree } from "./tree.ts";
+export { vmap } from "./vmap.ts";
+export type { BatchAxes, BatchedInputs, VmapOptions } from "./vmap.ts";
 export { all, block, slice } from "./window.ts";
 export type { All, Slice, SliceOptions, WindowIndex } from "./window.ts";

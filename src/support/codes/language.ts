@@ -265,4 +265,11 @@ export const languageCodes = registerCodes({
     example: "reduceWith([x, at], ([a], [b]) => [a.max(b)], { axis: 0, identity: [0, 0] })",
     remedy: "give a tile for each that the function takes, cast to its format",
   },
+  TW1039: {
+    title: "axes of vmap that do not fit the kernel",
+    cause:
+      "vmap is told for each argument by its name where its axis of items lies, in the shape with that axis. At least one argument has such an axis, or all items would be the same.",
+    example: "vmap(kernel, { y: 0 })  // the kernel has x and out",
+    remedy: "name arguments of the kernel, with an axis from 0 to their number of axes",
+  },
 });

@@ -104,6 +104,14 @@ const specification: readonly BadCall[] = [
     parameter(() => ({ name: "k" })),
     body,
   ),
+  host(
+    "vmap",
+    parameter(() =>
+      library.kernel({ name: "k", outputs: { out: library.array(f32, [8]) } }, () => undefined),
+    ),
+    options(),
+    options(),
+  ),
   ...["grid", "cluster", "inputs", "outputs", "inouts", "scratch", "threads", "name"].map(
     (field): BadCall => ({
       name: `kernel with ${field}`,
