@@ -30,7 +30,7 @@ import { verifyKernel } from "../ir/verify/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import { isRecord, requireKnownOptions } from "../support/options.ts";
+import { isReadable, isRecord, requireKnownOptions } from "../support/options.ts";
 import type { ArraySpec, ScalarSpec } from "./arguments.ts";
 import { isKernelDefinition, KernelDefinition } from "./kernel.ts";
 import { NameRegister } from "./names.ts";
@@ -115,7 +115,7 @@ function planBatch(
   location: Location,
 ): Batch {
   requireKnownOptions("vmap", options, ["axis", "size"], "TW1033", location);
-  if (!isRecord(axes))
+  if (!isRecord(axes) || !isReadable(axes, []))
     wrongKind("the axes of vmap", "an object with a number for each argument", axes, location);
   const { axis = "batch", size } = options;
   const register = new NameRegister();
