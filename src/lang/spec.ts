@@ -313,7 +313,10 @@ function scratchSizes(spec: ScratchSpec): readonly Size[] {
 }
 
 /** The named dimensions in the order they appear, each with one promise. */
-export function collectDimensions(sizes: readonly Size[], location: Location): readonly Dimension[] {
+export function collectDimensions(
+  sizes: readonly Size[],
+  location: Location,
+): readonly Dimension[] {
   const found = new Map<string, Dimension>();
   for (const dimension of sizes.flatMap(dimensionsOf)) {
     const known = found.get(dimension.name);
