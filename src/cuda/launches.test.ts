@@ -105,21 +105,24 @@ describe("tensor maps", () => {
     box: [32, 8],
     swizzle: 128,
     fill: "zero",
+    use: "load",
   };
 
   /** The map that reaches the kernel for an array of `columns` columns. */
   async function mapFor(
     changes: Partial<TensorMapPlan>,
     columns = 16,
-  ): Promise<FakeTensorMap & { readonly base: number }> {
+  ): Promise<FakeTensorMap & { readonly base: number; readonly standIn: Uint8Array }> {
     const maps: FakeTensorMap[] = [];
-    let base = 0;
+    let [base, standIn] = [0, new Uint8Array()];
     const run: FakeKernel = {
       sizes: [8, 128],
-      run: ({ parameters: [x, map] }) => {
+      run: ({ parameters: [x, map], memory }) => {
         if (x === undefined || map === undefined) throw new Error("a parameter is missing");
         base = readAddress(x, 0);
-        maps.push(readTensorMap(map));
+        const found = readTensorMap(map);
+        maps.push(found);
+        if (found.address !== base) standIn = memory.view("host", found.address, 64).slice();
       },
     };
     const parameters: readonly LaunchParameter[] = [
@@ -133,11 +136,12 @@ describe("tensor maps", () => {
     );
     const [map] = maps;
     if (map === undefined) throw new Error("nothing was launched");
-    return { ...map, base };
+    return { ...map, base, standIn };
   }
 
   test("are encoded with the array's address and the launch's dimensions", async () => {
-    const { base, ...map } = await mapFor({});
+    const { base, standIn, ...map } = await mapFor({});
+    expect(standIn).toHaveLength(0);
     expect(map).toEqual({
       dataType: 7,
       address: base,
@@ -164,9 +168,19 @@ describe("tensor maps", () => {
     expect(map).toMatchObject({ dataType: 0, extents: [17, 8], box: [32, 8] });
   });
 
+  test("of arrays without elements have memory of their own, with the fill to load or to store to", async () => {
+    const found: number[] = [];
+    for (const changes of [{}, { fill: "nan" }, { use: "store" }] as const) {
+      const { base, address, extents, strides, standIn } = await mapFor(changes, 0);
+      expect({ extents, strides }).toEqual({ extents: [1, 1], strides: [16] });
+      expect(address).not.toBe(base);
+      found.push(new Uint16Array(standIn.buffer)[31] ?? -1);
+    }
+    expect(found).toEqual([0, 0x7ff7, 0]);
+  });
+
   test.each([
     ["a stride of 20 bytes", {}, 5],
-    ["an extent of 0", { extents: [n, 0] }, 16],
     ["cuTensorMapEncodeTiled answered CUDA_ERROR_INVALID_VALUE (1)", { box: [512, 1] }, 16],
   ] as const)("of %s are refused with what to do", async (found, changes, columns) => {
     const report: unknown = await mapFor(changes, columns).catch((error: unknown) => error);

@@ -8,14 +8,15 @@
 import { tensorMapProblem, tensorMapTypes } from "../emulator/tensor-map.ts";
 import type { Corners, TensorMap } from "../emulator/tensor-map.ts";
 import type { DTypeName } from "../formats/dtype.ts";
-import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
 import type { Swizzle } from "../layout/algebra/shared-layout.ts";
 import type { TensorMapPlan } from "../ptx/executable.ts";
+import { strideUnit, tensorMapShape } from "../ptx/tensor-map-shape.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import type { CudaContext } from "./context.ts";
 import { dataView, writeAddress } from "./driver.ts";
 import type { HostMemory } from "./driver.ts";
+import { EmptyArrays } from "./empty-arrays.ts";
 import { answerText } from "./errors.ts";
 import { faultText, success } from "./results.ts";
 
@@ -52,7 +53,6 @@ const noPromotion = 0;
 /** Behind the lists of extents, strides, box and element strides. */
 const cornersOffset = 160;
 
-const addressUnit = 16;
 const largestExtent = 2 ** 32;
 const largestStride = 2 ** 40;
 
@@ -69,9 +69,11 @@ interface Shape {
 export class TensorMapEncoder {
   readonly #context: CudaContext;
   readonly #memory: HostMemory;
+  readonly #emptyArrays: EmptyArrays;
 
   constructor(context: CudaContext) {
     this.#context = context;
+    this.#emptyArrays = new EmptyArrays(context);
     this.#memory = context.driver.allocateHost(cornersOffset + 32);
   }
 
@@ -83,14 +85,14 @@ export class TensorMapEncoder {
     dimensions: DimensionValues,
     target: number,
   ): void {
-    const shape = shapeOf(plan, dimensions);
+    const { isEmpty, ...shape } = shapeOf(plan, dimensions);
     requireAddressable(kernel, plan, shape);
     const [extents, strides, box, steps] = this.#write(shape);
     const result = this.#context.driver.calls.cuTensorMapEncodeTiled(
       target,
       dataTypes[plan.dtype.name],
       shape.extents.length,
-      address,
+      isEmpty ? this.#emptyArrays.standIn(plan) : address,
       extents,
       strides,
       box,
@@ -183,6 +185,7 @@ export class TensorMapEncoder {
   }
 
   dispose(): void {
+    this.#emptyArrays.dispose();
     this.#context.driver.freeHost(this.#memory);
   }
 
@@ -207,15 +210,15 @@ export class TensorMapEncoder {
 }
 
 /** The plan with its dimensions known; formats of half a byte are counted in bytes. */
-function shapeOf(plan: TensorMapPlan, dimensions: DimensionValues): Shape {
+function shapeOf(
+  plan: TensorMapPlan,
+  dimensions: DimensionValues,
+): Shape & { readonly isEmpty: boolean } {
   const halves = plan.dtype.bits === 4 ? 2 : 1;
   const inner = (extent: number, axis: number): number =>
     axis === 0 ? Math.ceil(extent / halves) : extent;
-  return {
-    extents: plan.extents.map((extent, axis) => inner(evaluateSize(extent, dimensions), axis)),
-    strides: plan.strides.map((stride) => evaluateSize(stride, dimensions)),
-    box: plan.box.map(inner),
-  };
+  const { extents, strides, isEmpty } = tensorMapShape(plan, dimensions);
+  return { extents: extents.map(inner), strides, box: plan.box.map(inner), isEmpty };
 }
 
 function describe({ extents, strides, box }: Shape): string {
@@ -224,17 +227,17 @@ function describe({ extents, strides, box }: Shape): string {
 
 /** Arrays begin at addresses that are good for every access; the rest is up to their shape. */
 function requireAddressable(kernel: string, plan: TensorMapPlan, shape: Shape): void {
-  const stride = shape.strides.find((bytes) => bytes % addressUnit !== 0 || bytes >= largestStride);
+  const stride = shape.strides.find((bytes) => bytes % strideUnit !== 0 || bytes >= largestStride);
   if (stride !== undefined)
     throw unaddressable(
       kernel,
       plan,
       `a stride of ${stride} bytes`,
-      `strides that are multiples of ${addressUnit} bytes below 2^40`,
+      `strides that are multiples of ${strideUnit} bytes below 2^40`,
     );
-  const extent = shape.extents.find((count) => count < 1 || count > largestExtent);
+  const extent = shape.extents.find((count) => count > largestExtent);
   if (extent !== undefined)
-    throw unaddressable(kernel, plan, `an extent of ${extent}`, "extents from 1 to 2^32");
+    throw unaddressable(kernel, plan, `an extent of ${extent}`, "extents up to 2^32");
 }
 
 function unaddressable(

@@ -121,6 +121,12 @@ export interface Corners {
   readonly upper: readonly number[];
 }
 
+/**
+ * Where an array without elements lies: a map cannot say that it has none, so one at this address says 1 along each axis
+ * and all of it is outside. No memory lies there, and no program comes by the address by itself.
+ */
+export const nowhere = 2 ** 62;
+
 export interface TensorMap {
   readonly type: TensorMapType;
   readonly address: number;

@@ -40,7 +40,7 @@ import { portablePosition } from "./portable.ts";
 /** PTX as text, or a cubin. */
 export type CompiledCode = string | Uint8Array;
 
-const format = "tilewright compiled kernel 2";
+const format = "tilewright compiled kernel 3";
 
 /** What belongs to compiled code; plain data, as JSON has it. */
 export interface CompiledManifest {

@@ -26,6 +26,8 @@ export interface TensorMapPlan {
   readonly box: readonly number[];
   readonly swizzle: Swizzle;
   readonly fill: "zero" | "nan";
+  /** What copies do through the map: of an array without elements the two need memory of their own. */
+  readonly use: "load" | "store";
 }
 
 export type LaunchParameter =

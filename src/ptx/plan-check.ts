@@ -105,6 +105,7 @@ const tensorMap = record<TensorMapPlan>({
   box: list(whole(1, 256)),
   swizzle: oneOf(0, 32, 64, 128),
   fill: oneOf("zero", "nan"),
+  use: oneOf("load", "store"),
 });
 
 const parameters: { readonly [K in LaunchParameter["kind"]]: Fields<OfKind<LaunchParameter, K>> } =

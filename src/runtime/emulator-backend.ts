@@ -11,7 +11,7 @@ import { globalBase } from "../emulator/addresses.ts";
 import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
 import { parsePtx } from "../emulator/parser/index.ts";
-import { encodeTensorMap, tensorMapTypeOf } from "../emulator/tensor-map.ts";
+import { encodeTensorMap, nowhere, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";
 import { hostArray, storageBytes } from "../formats/hostarray.ts";
@@ -27,6 +27,7 @@ import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { Executable, LaunchParameter, TensorMapPlan } from "../ptx/executable.ts";
 import { readMessages, ringFailureWord, ringHeader } from "../ptx/messages.ts";
 import { printPtx } from "../ptx/printer.ts";
+import { tensorMapShape } from "../ptx/tensor-map-shape.ts";
 import { UnwrittenElements, unwrittenReport } from "../sim/outputs.ts";
 import { printLine } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -360,11 +361,12 @@ function addressBytes(address: number): Uint8Array {
 
 function mapBytes(plan: TensorMapPlan, address: number, dimensions: DimensionValues): Uint8Array {
   const { dtype, box, swizzle, fill } = plan;
+  const { extents, strides, isEmpty } = tensorMapShape(plan, dimensions);
   return encodeTensorMap({
     type: tensorMapTypeOf[dtype.name],
-    address,
-    extents: plan.extents.map((size) => evaluateSize(size, dimensions)),
-    strides: plan.strides.map((size) => evaluateSize(size, dimensions)),
+    address: isEmpty ? nowhere : address,
+    extents,
+    strides,
     box,
     swizzle,
     fill,

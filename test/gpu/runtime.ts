@@ -14,6 +14,7 @@ import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNested } from "../../src/formats/hostarray.ts";
 import { array, dim, kernel, loop, scalar } from "../../src/lang/index.ts";
+import { emptyArrayChecks } from "./empty-arrays.ts";
 
 const count = (length: number): Float32Array => Float32Array.from({ length }, (_, index) => index);
 
@@ -197,6 +198,7 @@ const checks: { readonly [name: string]: Check } = {
   "code of other compilers": codeOfOthers,
   "tensor maps of code": tensorMaps,
   memory,
+  ...emptyArrayChecks,
 };
 
 /** Runs the checks whose name is wanted. */

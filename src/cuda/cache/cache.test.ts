@@ -257,6 +257,7 @@ describe("launch plans", () => {
             box: [4, 4],
             swizzle: 64,
             fill: "nan",
+            use: "load",
           },
         },
         { kind: "messages" },

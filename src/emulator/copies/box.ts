@@ -14,7 +14,7 @@
 import { encodeFloat } from "../../formats/floats.ts";
 import { swizzleByte } from "../../layout/algebra/shared-layout.ts";
 import type { Swizzle } from "../../layout/algebra/shared-layout.ts";
-import { tensorMapTypeBytes } from "../tensor-map.ts";
+import { nowhere, tensorMapTypeBytes } from "../tensor-map.ts";
 import type { TensorMap, TensorMapType } from "../tensor-map.ts";
 import { pixelOffsets } from "./im2col.ts";
 
@@ -83,7 +83,7 @@ export function boxRows(
   const firstInside = Math.max(0, -column);
   const endInside = Math.min(counts[0] ?? 0, (map.extents[0] ?? 0) - column);
   const before = Math.min(rowBytes, firstInside * elementBytes);
-  const inside = Math.max(0, endInside - firstInside) * elementBytes;
+  const inside = map.address === nowhere ? 0 : Math.max(0, endInside - firstInside) * elementBytes;
   const rowStart = map.address + (column + firstInside) * elementBytes;
   return Array.from({ length: rows }, (_, row) => {
     const offset = pixels ? pixels[row] : outerOffset(map, counts, coordinates, row);

@@ -176,9 +176,9 @@ function parameterKey(parameter: LaunchParameter): string {
     case "size":
       return `size ${sizeText(parameter.size)} ${parameter.bits}`;
     case "tensorMap": {
-      const { array, dtype, extents, strides, box, swizzle, fill } = parameter.map;
+      const { array, dtype, extents, strides, box, swizzle, fill, use } = parameter.map;
       const sizes = [extents, strides, box].map((list) => list.map(sizeText).join()).join(" ");
-      return `map ${array} ${dtype.name} ${sizes} ${swizzle} ${fill}`;
+      return `map ${array} ${dtype.name} ${sizes} ${swizzle} ${fill} ${use}`;
     }
     case "array":
     case "scalar":

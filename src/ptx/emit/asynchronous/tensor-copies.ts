@@ -71,7 +71,7 @@ function mapPlan(
   global: GlobalValue,
   axes: readonly MapAxis[],
   view: SharedView,
-  { fill, reduction }: Op<"copy_async">["attributes"],
+  { attributes: { fill, reduction }, operands: { barrier } }: Op<"copy_async">,
 ): TensorMapPlan {
   const bytes = global.dtype.bits / 8;
   return {
@@ -83,6 +83,8 @@ function mapPlan(
     box: axes.map(({ box }) => box),
     swizzle: view.layout.swizzle,
     fill,
+    // Copies into shared memory are those that a barrier waits for.
+    use: barrier === undefined ? "store" : "load",
   };
 }
 
@@ -120,7 +122,7 @@ function planCopy(
   const axes = mapAxes(global, view);
   const map = context.parameter({
     kind: "tensorMap",
-    map: mapPlan(global, axes, view, op.attributes),
+    map: mapPlan(global, axes, view, op),
   });
   const elements = view.shape.reduce((total, extent) => total * extent, 1);
   const boxes = boxesOf(view).map(({ offset, steps }) => ({
