@@ -2,7 +2,7 @@
  * Pipelined kernels of the examples beside each other and beside Triton, in interleaved rounds: what a way of writing
  * costs, or an order of tiles gains. Results are compared with each other before anything is timed.
  *
- *   node dist/cli/main.js run bench/gpu/pipelines.ts -- matmul order --rounds 15 --launches 20
+ *   node dist/cli/main.js run bench/gpu/pipelines.ts -- matmul order split --rounds 15 --launches 20
  */
 import { parseArgs } from "node:util";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import {
   block,
   cdiv,
   f32,
+  gmem,
   i32,
   kernel,
   open,
@@ -20,6 +21,7 @@ import {
 } from "tilewright";
 import {
   constant,
+  semaphore,
   slice,
   smem,
   storeThrough,
@@ -28,7 +30,7 @@ import {
   warpSpecialized,
   wgmma,
 } from "tilewright";
-import type { Device, DeviceArray, KernelDefinition } from "tilewright";
+import type { Device, DeviceArray, KernelDefinition, TileOptions } from "tilewright";
 import { bench } from "tilewright/bench";
 import type { BenchEntry } from "tilewright/bench";
 import { gemmOf } from "../../examples/gemm.ts";
@@ -69,32 +71,41 @@ const clear = kernel({ name: "clear", outputs: { counter: array(i32, [1]) } }, (
 
 /**
  * Products whose tiles are dealt beforehand or taken from a counter. Where they are skewed, one of eight, at random,
- * sums over all of the depth and the others over an eighth of it.
+ * sums over all of the depth and the others over an eighth of it. Split, those of the last round are everybody's.
  */
-const dealt = ([m, n, k]: Shape, { counted = false, skewed = false }) =>
+const dealt = ([m, n, k]: Shape, { counted = false, skewed = false, split = false }) =>
   kernel(
     {
-      name: counted ? "counted" : "dealt",
+      name: counted ? "counted" : split ? "split" : "dealt",
       grid: { worker: processors },
       threads: ["copy", "first", "second"],
       inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
       outputs: { c: array(bf16, [m, n]) },
       inouts: { counter: array(i32, [1]) },
-      scratch: { result: smem(bf16, [2, 2, 64, 64]) },
+      scratch: {
+        result: smem(bf16, [2, 2, 64, 64]),
+        ...(split && {
+          sums: gmem(f32, [processors, 2, 64, 256]),
+          told: semaphore([processors, 2]),
+        }),
+      },
     },
-    ({ a, b, c, counter, result }) => {
+    ({ a, b, c, counter, result, ...handed }) => {
       const all = Math.ceil(k / 64);
+      const order = { order: "grouped" } as const;
       warpSpecialized(
         {
           tiles: tiles(
             { i: cdiv(m, 128), j: cdiv(n, 256) },
-            { order: "grouped", ...(counted && { counter }) },
+            { ...order, ...(counted && { counter }), ...(split && { split: handed as Handed }) },
           ),
-          grid: ({ i, j }) => {
-            const mixed = i.mul(40503).add(j.mul(30011)).shr(4).and(7);
-            const few = constant(i32, Math.ceil(all / 8));
-            return { step: skewed ? mixed.eq(0).select(constant(i32, all), few) : all };
-          },
+          grid: skewed
+            ? ({ i, j }) => {
+                const mixed = i.mul(40503).add(j.mul(30011)).shr(4).and(7);
+                const few = constant(i32, Math.ceil(all / 8));
+                return { step: mixed.eq(0).select(constant(i32, all), few) };
+              }
+            : { step: constant(i32, all) },
           inputs: {
             left: ({ i, step }) => a.at(block(i, 128), block(step, 64)),
             right: ({ j, step }) => b.at(block(step, 64), block(j, 256)),
@@ -102,15 +113,20 @@ const dealt = ([m, n, k]: Shape, { counted = false, skewed = false }) =>
           depth: 4,
         },
         ({ i, j, part, steps }) => {
-          const product = steps(accumulator(f32, [64, 256]), ({ left, right }, sum) =>
-            wgmma(sum, left.at(slice(part.mul(64), 64)), right),
+          steps(
+            accumulator(f32, [64, 256]),
+            ({ left, right }, sum) => wgmma(sum, left.at(slice(part.mul(64), 64)), right),
+            (product) => {
+              const top = i.mul(2).add(part).mul(64);
+              storeThrough(result.at(part), product.cast(bf16), c, [top, j.mul(256)]);
+            },
           );
-          const top = i.mul(2).add(part).mul(64);
-          storeThrough(result.at(part), product.cast(bf16), c, [top, j.mul(256)]);
         },
       );
     },
   );
+
+type Handed = NonNullable<TileOptions["split"]>;
 
 function factors(device: Device, [m, n, k]: Shape, seed: number): Factors {
   return {
@@ -197,6 +213,13 @@ const parts: { readonly [name: string]: (device: Device) => Promise<void> } = {
   async order(device) {
     await orders(device, false);
     await orders(device, true);
+  },
+  async split(device) {
+    const shape: Shape = [1664, 2816, 16384];
+    await products(device, shape, {
+      split: dealt(shape, { split: true }),
+      dealt: dealt(shape, {}),
+    });
   },
 };
 

@@ -5,9 +5,9 @@
  *
  * Every block has a row for each of the computing threads.
  */
-import { array, constant, f32, fromNumbers, i32, kernel, tiles } from "tilewright";
+import { array, constant, f32, fromNumbers, gmem, i32, kernel, semaphore, tiles } from "tilewright";
 import { warpSpecialized, zeros } from "tilewright";
-import type { KernelDefinition, Scalar, TileOptions } from "tilewright";
+import type { KernelDefinition, Scalar, Tile, TileOptions } from "tilewright";
 import type { Expected } from "./plain.ts";
 
 export interface SpecialisedChoices {
@@ -29,6 +29,8 @@ export interface SpecialisedChoices {
   readonly cluster?: number;
   /** Tiles are taken from a counter. */
   readonly counted?: boolean;
+  /** Tiles of the last round are split along their steps. */
+  readonly split?: boolean;
   readonly synchronous?: boolean;
 }
 
@@ -52,15 +54,16 @@ function weightBlock(choices: SpecialisedChoices, tile: number, step: number): n
 
 export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition {
   const { computing, rows, columns, workers, steps, cluster, size, count } = sizes(choices);
-  const { weights = "tile", manual = false, counted = false } = choices;
+  const { weights = "tile", manual = false, counted = false, split = false } = choices;
+  const lone = counted || split;
   const names = Array.from({ length: computing }, (_, part) => `compute${part}`);
   const blocks = Math.max(count * steps, count);
   const shared = cluster === 1 ? {} : { multicast: "rank" };
   return kernel(
     {
       name: "specialised",
-      grid: counted ? { worker: workers } : { worker: workers, rank: cluster },
-      cluster: counted ? {} : { rank: cluster },
+      grid: lone ? { worker: workers } : { worker: workers, rank: cluster },
+      cluster: lone ? {} : { rank: cluster },
       threads: choices.copy === "last" ? [...names, "copier"] : ["copier", ...names],
       inputs: {
         x: array(f32, [blocks, computing, size]),
@@ -71,9 +74,13 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         z: array(f32, [cluster, count, computing, size]),
         counter: array(i32, [1]),
       },
+      scratch: {
+        sums: gmem(f32, [workers, computing, size]),
+        told: semaphore([workers, computing]),
+      },
     },
-    ({ x, w, y, z, counter, ...axes }) => {
-      const rank = counted ? constant(i32, 0) : (axes as { rank: Scalar<"i32"> }).rank;
+    ({ x, w, y, z, counter, sums, told, ...axes }) => {
+      const rank = lone ? constant(i32, 0) : (axes as { rank: Scalar<"i32"> }).rank;
       const number = ({ i, j }: { readonly i: Scalar<"i32">; readonly j: Scalar<"i32"> }) =>
         i.mul(columns).add(j);
       const weightAt = (t: Scalar<"i32">, k: Scalar<"i32">): Scalar<"i32"> =>
@@ -87,11 +94,18 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         {
           tiles: tiles(
             { i: rows, j: columns },
-            { along: "worker", ...orderOf(choices), ...(counted && { counter }) },
+            {
+              along: "worker",
+              ...orderOf(choices),
+              ...(counted && { counter }),
+              ...(split && { split: { sums, told } }),
+            },
           ),
-          grid: (tile) => ({
-            k: choices.uneven === true ? number(tile).rem(steps + 1) : constant(i32, steps),
-          }),
+          grid: split
+            ? { k: constant(i32, steps) }
+            : (tile) => ({
+                k: choices.uneven === true ? number(tile).rem(steps + 1) : constant(i32, steps),
+              }),
           inputs: {
             x: { at: ({ k, ...tile }) => x.at(number(tile).mul(steps).add(k)), manual, ...shared },
             w: {
@@ -106,14 +120,20 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
           ...copyingOptions(choices),
         },
         ({ part, steps: run, ...tile }) => {
-          const total = run(zeros(f32, [size]), ({ x, w, y, wait, release }, sum) => {
-            if (manual) wait("x");
-            const value = x.at(part).load().mul(2).add(w.at(part).load());
-            if (manual) release("x");
-            y.store(value);
-            return sum.add(value);
-          });
-          z.at(rank, number(tile), part).store(total);
+          const done = (total: Tile<"f32">): void => {
+            z.at(rank, number(tile), part).store(total);
+          };
+          run(
+            zeros(f32, [size]),
+            ({ x, w, y, wait, release }, sum) => {
+              if (manual) wait("x");
+              const value = x.at(part).load().mul(2).add(w.at(part).load());
+              if (manual) release("x");
+              y.store(value);
+              return sum.add(value);
+            },
+            done,
+          );
         },
       );
     },

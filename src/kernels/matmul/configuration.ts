@@ -9,7 +9,7 @@ export type MatmulConfiguration =
       readonly columns: 8 | 16 | 32 | 64 | 128 | 192 | 256;
       /** Pairs of tiles in flight. */
       readonly stages: number;
-      /** Whether tiles of the last round are whole, or split along k (`segments.ts`). */
+      /** Whether tiles of the last round are whole, or split along k (`lang/pipeline/segments.ts`). */
       readonly schedule: "tiles" | "split";
       /** Whether rows of tiles go along columns of the result (`sides.ts`). */
       readonly turned: boolean;

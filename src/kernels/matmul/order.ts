@@ -6,10 +6,10 @@
  *   groups of 2 rows    0  2  4  6        14 12 10  8
  *                       1  3  5  7        15 13 11  9
  */
-import { constant } from "../../lang/index.ts";
+import { cdiv, constant } from "../../lang/index.ts";
 import type { Scalar } from "../../lang/index.ts";
+import type { Deal, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { cdiv } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
 
 /** Rows of tiles in a group: few enough for their operands to stay in the cache. */
@@ -51,4 +51,13 @@ export function tileOrder({ batch, height, width, rows, columns }: TileGrid): {
     return { batch: layer, top: i.mul(rows), left: column.mul(columns) };
   };
   return { tiles, place };
+}
+
+/** All steps of every so many tiles. */
+export function wholeTiles({ worker, workers, tiles, steps }: Deal): Segments {
+  const zero = constant(dtypes.i32, 0);
+  return {
+    count: tiles.sub(worker).add(workers).sub(1).div(workers),
+    at: (index) => ({ tile: worker.add(index.mul(workers)), from: zero, steps, others: zero }),
+  };
 }

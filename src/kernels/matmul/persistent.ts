@@ -6,7 +6,7 @@
  *   multiply    wait full 0, wgmma …  arrive empty 0 …  store         while the copies of the next tile arrive
  *
  * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves. Where
- * the tiles of the last round are split (`segments.ts`), sums of their parts go from block to block through memory.
+ * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory.
  *
  * Blocks are started while the kernel before still ends, and wait for it before they touch memory. They are numbered
  * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
@@ -46,6 +46,8 @@ import type {
   Semaphore,
   Tile,
 } from "../../lang/index.ts";
+import { handSums, splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
+import type { Handing, Segment, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
@@ -55,13 +57,11 @@ import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
-import { tileOrder } from "./order.ts";
+import { tileOrder, wholeTiles } from "./order.ts";
 import type { TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
-import { splitTiles, wholeTiles } from "./segments.ts";
-import type { Segment, Segments } from "./segments.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
 import type { Sides } from "./sides.ts";
 
@@ -103,17 +103,11 @@ interface Work {
   readonly empty: Barrier;
   readonly inputs: { readonly [name: string]: Ref };
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
-  readonly handed: Handed | undefined;
+  readonly handed: Handing | undefined;
   readonly worker: Scalar<"i32">;
   /** What this block works on. */
   readonly segments: Segments;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
-}
-
-/** Where each block leaves the sums of a tile that another one began, and tells of it, thread by thread. */
-interface Handed {
-  readonly sums: Ref;
-  readonly told: Semaphore;
 }
 
 /** Sizes of tiles and pieces. */
@@ -169,7 +163,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         full: barrier({ count: stages, arrivals: 2 }),
         empty: barrier({ count: stages, arrivals: multipliers }),
         ...(splits && {
-          handed: gmem(problem.accumulator, [workers, rows, columns]),
+          handed: gmem(problem.accumulator, [workers, multipliers, threadRows, columns]),
           told: semaphore([workers, multipliers]),
         }),
       },
@@ -215,7 +209,7 @@ function workOf(
     width: sides.columns.extent,
   });
   const zero = constant(dtypes.i32, 0);
-  const worker = zero.add(workers).sub(1).sub(index);
+  const worker = workerOf(index, zero.add(workers));
   const splits = configuration.schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
   const inputs = Object.keys(problem.inputs);
@@ -252,7 +246,7 @@ function requireRef(named: { readonly [name: string]: Ref }, name: string): Ref 
   return found;
 }
 
-function handedOf(argument: object): Handed {
+function handedOf(argument: object): Handing {
   const { handed, told } = argument as { readonly handed: Ref; readonly told: Semaphore };
   return { sums: handed, told };
 }
@@ -405,22 +399,9 @@ function finishSegment(work: Work, product: Tile, segment: Segment, index: numbe
     storeTile(work, product, segment, index);
     return;
   }
-  const rows = slice(index * threadRows, threadRows);
-  when(
-    segment.from.gt(0),
-    () => {
-      handed.sums.at(worker, rows).store(product);
-      handed.told.at(worker, index).signal();
-    },
-    () => {
-      const whole = loop({ to: segment.others, carry: product }, (position, sums) => {
-        const other = worker.add(1).add(position);
-        handed.told.at(other, index).wait(1, { decrement: true });
-        return sums.add(handed.sums.at(other, rows).load());
-      });
-      storeTile(work, whole, segment, index);
-    },
-  );
+  handSums(handed, segment, { worker, part: index }, product, (whole) => {
+    storeTile(work, whole, segment, index);
+  });
 }
 
 /** Stores a thread's rows of a tile, piece by piece. */

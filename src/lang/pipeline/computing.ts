@@ -11,7 +11,8 @@ import { commitShared, waitGroup } from "../async.ts";
 import { loop } from "../control.ts";
 import type { Scalar } from "../scalar.ts";
 import type { Scope, Trace } from "../trace.ts";
-import { callBody, wrongKind } from "../traced.ts";
+import { Tile } from "../tile.ts";
+import { callBody, describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { settle } from "./carries.ts";
 import type { Dealer } from "./counting.ts";
@@ -19,12 +20,13 @@ import type { Drain, Draining } from "./drain.ts";
 import type { Feed, Using } from "./feed.ts";
 import { ManualBlocks } from "./manual.ts";
 import { accessedByLanes } from "./reads.ts";
+import { handSums } from "./segments.ts";
 import { byPace, zeroAxes } from "./specialized-plan.ts";
 import type { Paces, SpecializedPlan } from "./specialized-plan.ts";
 import { workStep } from "./step.ts";
 import type { Named, StepState, StepWork } from "./step.ts";
 import type { Axes } from "./steps.ts";
-import type { Tiles } from "./tiles.ts";
+import type { TilePart, Tiles } from "./tiles.ts";
 
 export interface ComputeWork {
   readonly trace: Trace;
@@ -43,6 +45,12 @@ type TileState = {
   readonly moving: readonly Using[];
   readonly draining: Draining;
 };
+
+/** Which tile it is, and which part of it where tiles are split. */
+interface Place {
+  readonly axes: Axes;
+  readonly part: TilePart | undefined;
+}
 
 /** What the computing threads do. */
 export class Computing {
@@ -67,15 +75,20 @@ export class Computing {
       moving: paces.moving.map((feed) => feed.start()),
       draining: drain.start(),
     };
-    tiles.deal(dealer, start, (tile, state) =>
-      this.#tile(tile, state, paces, Object.assign({}, ...fixed) as Named),
+    tiles.deal(
+      dealer,
+      start,
+      (tile, state, part) =>
+        this.#tile({ axes: tile, part }, state, paces, Object.assign({}, ...fixed) as Named),
+      () => this.#work.plan.stepsOf({}).total,
     );
     // Copies out of shared memory have read it before the thread ends: those of outputs, and the user's own.
     waitGroup(0, { read: true });
   }
 
-  #tile(tile: Axes, state: TileState, paces: Paces, fixed: Named): TileState {
+  #tile(place: Place, state: TileState, paces: Paces, fixed: Named): TileState {
     const { trace, drain, plan, part, location } = this.#work;
+    const tile = place.axes;
     drain.renew();
     const stays = paces.perTile.map((feed, position) => {
       const using = state.perTile[position] ?? feed.start();
@@ -84,7 +97,7 @@ export class Computing {
     });
     const before = trace.position;
     const still = Object.assign({}, fixed, ...stays.map(({ blocks }) => blocks)) as Named;
-    const run = new TileRun(this.#work, paces.moving, tile, state, still);
+    const run = new TileRun(this.#work, paces.moving, place, state, still);
     const moving = [
       ...paces.moving.flatMap(({ plan: { inputs } }) => inputs),
       ...plan.drain.outputs.filter(({ pace }) => pace !== "never"),
@@ -141,7 +154,7 @@ function withoutMoving(given: Named, moving: readonly string[]): Named {
 class TileRun {
   readonly #work: ComputeWork;
   readonly #moving: readonly Feed[];
-  readonly #tile: Axes;
+  readonly #place: Place;
   readonly #state: TileState;
   readonly #still: Named;
   readonly #scope: Scope;
@@ -150,20 +163,20 @@ class TileRun {
   constructor(
     work: ComputeWork,
     moving: readonly Feed[],
-    tile: Axes,
+    place: Place,
     state: TileState,
     still: Named,
   ) {
     this.#work = work;
     this.#moving = moving;
-    this.#tile = tile;
+    this.#place = place;
     this.#state = state;
     this.#still = still;
     this.#scope = work.trace.scope;
   }
 
   /** What the body of a tile calls. */
-  readonly steps = (first: unknown, second?: unknown): Tree | undefined => {
+  readonly steps = (first: unknown, second?: unknown, third?: unknown): Tree | undefined => {
     const location = captureLocation();
     if (this.#end !== undefined) misused("steps is called again", "one call", location);
     if (this.#work.trace.scope !== this.#scope)
@@ -171,8 +184,33 @@ class TileRun {
     const carries = second !== undefined;
     const body = (carries ? second : first) as (argument: Named, carry?: unknown) => unknown;
     if (typeof body !== "function") wrongKind("the body of steps", "a function", body, location);
-    return this.#run(carries ? (first as Tree) : undefined, body, location);
+    if (third !== undefined && typeof third !== "function")
+      wrongKind("what is done with the sums of steps", "a function", third, location);
+    const end = this.#run(carries ? (first as Tree) : undefined, body, location);
+    const done = third as ((sums: unknown) => void) | undefined;
+    return this.#finish(carries ? end : undefined, done, location);
   };
+
+  /** What is left is the user's, or that of the block that gets all sums of the tile. */
+  #finish(
+    end: Tree | undefined,
+    done: ((sums: unknown) => void) | undefined,
+    location: Location,
+  ): Tree | undefined {
+    const segment = this.#place.part;
+    if (segment === undefined) {
+      if (done === undefined) return end;
+      callBody("what is done with the sums", location, done, end);
+      return undefined;
+    }
+    if (!(end instanceof Tile) || done === undefined)
+      return unsplit(end instanceof Tile ? "no third function" : describe(end), location);
+    const holder = { worker: segment.worker, part: this.#work.part };
+    handSums(segment.handing, segment, holder, end, (sums) => {
+      callBody("what is done with the sums", location, done, sums);
+    });
+    return undefined;
+  }
 
   finished(): Pick<TileState, "moving" | "draining"> {
     const { location } = this.#work;
@@ -185,11 +223,11 @@ class TileRun {
     location: Location,
   ): Tree | undefined {
     const { trace, drain, plan, part } = this.#work;
-    const steps = plan.stepsOf(this.#tile);
+    const steps = plan.stepsOf(this.#place.axes, this.#place.part);
     const feeds = this.#moving;
     const work: StepWork = {
       ...{ trace, steps, feeds, drain, location },
-      tile: { ...this.#tile, part },
+      tile: { ...this.#place.axes, part },
       still: this.#still,
       body: (argument, handed, using) => {
         const manual = new ManualBlocks(trace, feeds, using, argument, location);
@@ -216,8 +254,18 @@ class TileRun {
       if (using !== undefined) feed.finish(using, steps.total);
     }
     this.#end = { moving: end.using, draining: end.draining };
-    return carry === undefined ? undefined : settled;
+    return settled;
   }
+}
+
+function unsplit(found: string, location: Location): never {
+  throw new TilewrightError({
+    code: "TW1112",
+    message: "the sums of a split tile are not handed over",
+    location,
+    expected: "steps(tile or accumulator, body, (sums) => …), which runs where the sums are whole",
+    found,
+  });
 }
 
 function misused(message: string, expected: string, location: Location): never {

@@ -4,7 +4,8 @@ import type { Dealer } from "./counting.ts";
 import type { Feed } from "./feed.ts";
 import { byPace, zeroAxes } from "./specialized-plan.ts";
 import type { SpecializedPlan } from "./specialized-plan.ts";
-import type { Tiles } from "./tiles.ts";
+import type { Axes } from "./steps.ts";
+import type { TilePart, Tiles } from "./tiles.ts";
 
 /** What the copying thread does. */
 export function copyTiles(
@@ -20,8 +21,8 @@ export function copyTiles(
     perTile: perTile.map((feed) => feed.start()),
     moving: moving.map((feed) => feed.start()),
   };
-  tiles.deal(dealer, start, (tile, state) => {
-    const steps = stepsOf(tile);
+  const work = (tile: Axes, state: typeof start, part?: TilePart): typeof start => {
+    const steps = stepsOf(tile, part);
     const around = { ...zeros, ...tile };
     const copied = perTile.map((feed, position) =>
       feed.copy(state.perTile[position] ?? feed.start(), around),
@@ -35,5 +36,6 @@ export function copyTiles(
       return { moving: next, odometer: steps.next(carried.odometer) };
     });
     return { perTile: copied, moving: end.moving };
-  });
+  };
+  tiles.deal(dealer, start, work, () => stepsOf({}).total);
 }

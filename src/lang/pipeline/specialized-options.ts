@@ -48,6 +48,12 @@ export interface RunSteps<W, G, I extends Formats, O extends Formats> {
     carry: C,
     body: (blocks: SpecializedStep<W, G, I, O>, carry: C) => NoInfer<C>,
   ): Settled<C>;
+  /** The same, and `done` with the last ones; where tiles are split, once all parts of a tile are summed. */
+  <const C extends Tree>(
+    carry: C,
+    body: (blocks: SpecializedStep<W, G, I, O>, carry: C) => NoInfer<C>,
+    done: (sums: NoInfer<Settled<C>>) => void,
+  ): void;
   (body: (blocks: SpecializedStep<W, G, I, O>) => void): void;
 }
 

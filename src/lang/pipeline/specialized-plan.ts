@@ -1,6 +1,7 @@
 /** From what `warpSpecialized` is told to plans of its inputs and outputs. */
 import { i32 } from "../../formats/dtype.ts";
 import { scalarType } from "../../ir/types.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { constant } from "../create.ts";
 import { Scalar } from "../scalar.ts";
@@ -17,7 +18,7 @@ import { alone } from "./sharing.ts";
 import type { SpecializedOptions } from "./specialized-options.ts";
 import { Steps } from "./steps.ts";
 import type { Axes, StepGrid } from "./steps.ts";
-import type { Tiles } from "./tiles.ts";
+import type { TilePart, Tiles } from "./tiles.ts";
 
 /** A specialised kernel's inputs, outputs and steps, once they have been checked. */
 export interface SpecializedPlan {
@@ -26,7 +27,7 @@ export interface SpecializedPlan {
   readonly scratch: ReturnType<typeof drainScratch>;
   /** The names of the steps' axes. */
   readonly names: readonly string[];
-  readonly stepsOf: (tile: Axes) => Steps;
+  readonly stepsOf: (tile: Axes, part?: TilePart) => Steps;
 }
 
 export function planSpecialized(
@@ -62,8 +63,32 @@ export function planSpecialized(
     ...feeds.map((plan) => feedScratch(plan, location)),
     drainScratch(drain),
   ) as ReturnType<typeof drainScratch>;
-  const stepsOf = (tile: Axes): Steps => new Steps(gridOf(tile), location);
+  if (tiles.isSplit) requireSplittable(grid, names, drain, location);
+  const stepsOf = (tile: Axes, part?: TilePart): Steps => new Steps(gridOf(tile), location, part);
   return { feeds, drain, scratch, names, stepsOf };
+}
+
+/** Tiles are cut along one axis of steps, of which all have as many, and nobody stores a tile before its sums are whole. */
+function requireSplittable(
+  grid: unknown,
+  names: readonly string[],
+  { outputs }: DrainPlan,
+  location: Location,
+): void {
+  const refuse = (message: string, expected: string, found: string): never => {
+    throw new TilewrightError({ code: "TW1112", message, location, expected, found });
+  };
+  if (typeof grid === "function")
+    refuse("split tiles have different numbers of steps", "a grid for all tiles", "a function");
+  if (names.length !== 1)
+    refuse("split tiles have several axes of steps", "one axis of steps", names.join(", "));
+  const still = outputs.filter(({ pace }) => pace === "never").map(({ name }) => name);
+  if (still.length > 0)
+    refuse(
+      `every part of a split tile would store ${still.join(", ")}`,
+      "outputs of the steps, and stores in the third function of steps",
+      still.join(", "),
+    );
 }
 
 /** The names of the steps' axes, from a grid that may be a function of the tile. */

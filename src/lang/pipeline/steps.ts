@@ -33,15 +33,22 @@ export class Steps {
   /** How many steps there are in all. */
   readonly total: Scalar<"i32">;
   readonly #extents: readonly Scalar<"i32">[];
+  readonly #from: Scalar<"i32"> | undefined;
 
-  constructor(grid: StepGrid, location: Location) {
+  /** All steps of a grid, or a part of those of its one axis. */
+  constructor(
+    grid: StepGrid,
+    location: Location,
+    part?: { readonly from: Scalar<"i32">; readonly steps: Scalar<"i32"> },
+  ) {
     if (!isRecord(grid) || !isReadable(grid, []) || Object.keys(grid).length === 0)
       wrongKind("a grid of steps", "an object with a count for each axis", grid, location);
     this.names = Object.keys(grid);
     this.#extents = Object.entries(grid).map(([name, extent]) => countOf(name, extent, location));
     const [first, ...others] = this.#extents;
     if (first === undefined) throw new Error("a grid of steps has an axis");
-    this.total = others.reduce((product, extent) => product.mul(extent), first);
+    this.total = part?.steps ?? others.reduce((product, extent) => product.mul(extent), first);
+    this.#from = part?.from;
   }
 
   start(): Odometer {
@@ -66,7 +73,8 @@ export class Steps {
   /** The indices by name, of step `step` at `odometer`. */
   axes(step: Scalar<"i32">, odometer: Odometer): Axes {
     const [only] = this.names;
-    if (odometer.length === 0 && only !== undefined) return { [only]: step };
+    if (odometer.length === 0 && only !== undefined)
+      return { [only]: this.#from === undefined ? step : this.#from.add(step) };
     return Object.fromEntries(
       this.names.flatMap((name, axis) => {
         const index = odometer[axis];

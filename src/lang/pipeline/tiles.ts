@@ -12,7 +12,8 @@
  *   8 9 …        8 9 …        14 12 10  8
  *                             15 13 11  9
  *
- * With a counter, a block takes the next tile whenever it is done with one (`counting.ts`).
+ * With a counter, a block takes the next tile whenever it is done with one (`counting.ts`). Tiles of a thin last round can be
+ * split along their steps (`segments.ts`).
  */
 import { i32 } from "../../formats/dtype.ts";
 import type { GridAxis } from "../../ir/node.ts";
@@ -27,13 +28,15 @@ import type { Index } from "../indices.ts";
 import { Ref } from "../ref.ts";
 import { Scalar } from "../scalar.ts";
 import { isPositiveInteger } from "../sizes.ts";
-import { gridSize } from "../sync.ts";
+import { gridSize, Semaphore } from "../sync.ts";
 import { activeTrace, emitOrigin } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
 import type { Tree } from "../tree.ts";
 import { countedTiles } from "./counting.ts";
 import type { Dealer } from "./counting.ts";
 import { asScalar } from "./ring.ts";
+import { splitTiles, workerOf } from "./segments.ts";
+import type { Handing, Segment } from "./segments.ts";
 import type { Axes, AxesOf, StepGrid } from "./steps.ts";
 
 export interface TileOptions {
@@ -45,6 +48,18 @@ export interface TileOptions {
   readonly group?: number;
   /** An i32 in global memory, 0 at first, by which blocks take the next tile when they are done with one. */
   readonly counter?: Ref<"i32">;
+  /**
+   * The tiles that are left for the last round are cut along their steps, so that every block has a part; for
+   * `warpSpecialized`. Blocks hand each other what their steps came to through memory: `sums` is [blocks, computing threads,
+   * …the tile of a thread], `told` a semaphore [blocks, computing threads].
+   */
+  readonly split?: { readonly sums: Ref; readonly told: Semaphore };
+}
+
+/** A part of a tile: its steps, and how the block and the others that have parts of it hand over sums. */
+export interface TilePart extends Segment {
+  readonly worker: Scalar<"i32">;
+  readonly handing: Handing;
 }
 
 /** How the numbers of tiles become their indices, and who works on which. */
@@ -54,6 +69,7 @@ interface Deal {
   readonly order: NonNullable<TileOptions["order"]>;
   readonly group: number;
   readonly counter: Ref<"i32"> | undefined;
+  readonly split: Handing | undefined;
 }
 
 /** Work for `warpSpecialized`, or for `each`. */
@@ -73,8 +89,20 @@ export class Tiles<A extends Axes = Axes> {
     return this.#deal?.counter !== undefined;
   }
 
+  /** @internal Whether tiles are cut along their steps. */
+  get isSplit(): boolean {
+    return this.#deal?.split !== undefined;
+  }
+
   /** Runs `body` for every tile of this thread block. */
   each(body: (tile: A) => void): void {
+    if (this.isSplit)
+      refuse(
+        "tiles that each works on have no steps to be split along",
+        "warpSpecialized",
+        "each",
+        captureLocation(),
+      );
     const { threads } = activeTrace("each", captureLocation()).context;
     if (this.isCounted && threads.length > 1)
       refuse(
@@ -89,12 +117,20 @@ export class Tiles<A extends Axes = Axes> {
     });
   }
 
-  /** @internal The same, with values handed from tile to tile. */
-  deal<S extends Tree>(dealer: Dealer, state: S, body: (tile: A, state: S) => S): S {
+  /**
+   * @internal The same, with values handed from tile to tile. Where tiles are split, `steps` says how many all of them have,
+   * and the body is told its part.
+   */
+  deal<S extends Tree>(
+    dealer: Dealer,
+    state: S,
+    body: (tile: A, state: S, part?: TilePart) => S,
+    steps?: () => Scalar<"i32">,
+  ): S {
     if (this.#deal === undefined) return body({} as A, state);
     const location = captureLocation();
     const deal = this.#deal;
-    const { axis, extents, counter } = deal;
+    const { axis, extents, counter, split } = deal;
     const { names } = this;
     const place = (tile: Scalar<"i32">): A => {
       const indices = placeTile(tile, deal);
@@ -105,6 +141,16 @@ export class Tiles<A extends Axes = Axes> {
       return countedTiles(count, dealer, state, (tile, carried) => body(place(tile), carried));
     }
     const from = new Scalar<"i32">(emitOrigin("block_index", {}, { axis }, location));
+    if (split !== undefined && steps !== undefined) {
+      const workers = gridSize(axis);
+      const worker = workerOf(from, workers);
+      const total = asScalar(totalOf(extents));
+      const segments = splitTiles({ worker, workers, tiles: total, steps: steps() });
+      return loop({ to: segments.count, carry: state as Tree }, (index, carried) => {
+        const segment = segments.at(index);
+        return body(place(segment.tile), carried as S, { ...segment, worker, handing: split });
+      }) as S;
+    }
     const bounds = { from, to: totalOf(extents), step: gridSize(axis), carry: state as Tree };
     return loop(bounds, (tile, carried) => body(place(tile), carried as S)) as S;
   }
@@ -173,6 +219,8 @@ function divided(
   return indices.toReversed();
 }
 
+const tileOptions = ["along", "order", "group", "counter", "split"];
+
 /** Tiles along each named axis, for the thread blocks of a persistent kernel. */
 export function tiles<const G extends StepGrid>(
   grid: G,
@@ -182,7 +230,7 @@ export function tiles<const G extends StepGrid>(
   const trace = activeTrace("tiles", location);
   if (!isRecord(grid) || !isReadable(grid, []) || Object.keys(grid).length === 0)
     wrongKind("a grid of tiles", "an object with a count for each axis", grid, location);
-  requireKnownOptions("tiles", options, ["along", "order", "group", "counter"], "TW1033", location);
+  requireKnownOptions("tiles", options, tileOptions, "TW1033", location);
   const extents = Object.entries(grid).map(([name, extent]) =>
     isIndex(extent) && (typeof extent !== "number" || isPositiveInteger(extent))
       ? extent
@@ -196,10 +244,11 @@ export function tiles<const G extends StepGrid>(
   requireOrder(options, extents.length, location);
   const axes = trace.context.grid.map(({ name }) => name);
   const axis = dealingAxis(options.along, axes, location);
-  const { order = "plain", group = 8, counter } = options;
+  const { order = "plain", group = 8, counter, split } = options;
   if (counter !== undefined) requireCounter(counter, trace.context.grid, location);
+  if (split !== undefined) requireSplit(options, trace.context.grid, location);
   const names = Object.keys(grid) as (keyof G & string)[];
-  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, counter });
+  return new Tiles<AxesOf<G>>(names, { extents, axis, order, group, counter, split });
 }
 
 function requireOrder({ order, group }: TileOptions, axes: number, location: Location): void {
@@ -232,9 +281,33 @@ function requireCounter(counter: unknown, grid: readonly GridAxis[], location: L
       `${counter.shape.length} axes`,
       location,
     );
+  requireLoneBlocks("tiles are taken from a counter", grid, location);
+}
+
+/** Blocks hand sums to each other by their numbers along one axis, which are known before the first tile. */
+function requireSplit(
+  { split, counter }: TileOptions,
+  grid: readonly GridAxis[],
+  location: Location,
+): void {
+  if (!isRecord(split) || !(split.sums instanceof Ref) || !(split.told instanceof Semaphore))
+    wrongKind(
+      "what split tiles hand over",
+      "{ sums, told }, an array and a semaphore",
+      split,
+      location,
+    );
+  if (split.sums.space !== "gmem")
+    wrongKind("the sums of split tiles", "an array in global memory", split.sums, location);
+  if (counter !== undefined)
+    refuse("tiles are both split and taken from a counter", "one of the two", "both", location);
+  requireLoneBlocks("tiles are split", grid, location);
+}
+
+function requireLoneBlocks(deed: string, grid: readonly GridAxis[], location: Location): void {
   if (grid.length !== 1 || grid.some(({ cluster }) => cluster > 1))
     refuse(
-      "tiles are taken from a counter by blocks of several axes, or of a cluster",
+      `${deed} by blocks of several axes, or of a cluster`,
       "a grid of one axis without clusters",
       grid.map(({ name }) => name).join(", "),
       location,

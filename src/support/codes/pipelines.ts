@@ -4,7 +4,7 @@
  * | codes           | about                                        |
  * |-----------------|----------------------------------------------|
  * | TW1101 – TW1109 | blocks, counts and threads of a pipeline     |
- * | TW1110, TW1111  | tiles of persistent kernels, and their stores |
+ * | TW1110 – TW1112 | tiles of persistent kernels, and their stores |
  */
 import { registerCodes } from "./entry.ts";
 
@@ -84,5 +84,12 @@ export const pipelineCodes = registerCodes({
     cause: "`storeThrough` divides a tile along one axis into equal pieces of the buffers' shape.",
     example: "storeThrough(smem [2, 64, 64], tile [64, 96], …)",
     remedy: "give buffers whose pieces divide the tile along one axis",
+  },
+  TW1112: {
+    title: "tiles that cannot be split",
+    cause:
+      "Tiles are split along one axis of steps, of which all have the same number. What the steps of each part come to, one tile a computing thread, is handed to the block that has the first part, which does the rest in the third function of `steps`.",
+    example: "tiles({ i: 5 }, { split: { sums, told } }), with steps(sum, body) alone",
+    remedy: "give `steps` what is done with the sums as its third function, and `grid` one axis",
   },
 });

@@ -1,0 +1,121 @@
+/**
+ * Which steps of which tiles a block works on. Tiles seldom come to a multiple of the processors, and the last round would
+ * leave most of them idle. So the tiles of the last round may be *split*: each is cut along the steps into as many parts as
+ * there are processors for. Six blocks and eight tiles of nine steps:
+ *
+ *   whole      block 0  000000000 666666666          split   block 0  000000000 666
+ *              block 1  111111111 777777777                  block 1  111111111    666
+ *              block 2  222222222                            block 2  222222222       666
+ *              …                                             …
+ *              block 5  555555555                            block 5  555555555       777
+ *
+ * A block with a later part hands its sums to the block with the first one, which adds them to its own, always in the
+ * order of the steps, and is the one that has the tile in the end.
+ */
+import { i32 } from "../../formats/dtype.ts";
+import { loop, when } from "../control.ts";
+import { constant } from "../create.ts";
+import type { Ref } from "../ref.ts";
+import type { Scalar } from "../scalar.ts";
+import type { Semaphore } from "../sync.ts";
+import type { Tile } from "../tile.ts";
+
+type Integer = Scalar<"i32">;
+
+/** Consecutive steps of one tile. */
+export interface Segment {
+  readonly tile: Integer;
+  /** The first step, and how many there are. */
+  readonly from: Integer;
+  readonly steps: Integer;
+  /** How many blocks, those after this one, have the rest of the tile. Meaningful where `from` is 0. */
+  readonly others: Integer;
+}
+
+export interface Segments {
+  readonly count: Integer;
+  readonly at: (index: Integer) => Segment;
+}
+
+/** What there is to be dealt out, and to whom. */
+export interface Deal {
+  readonly worker: Integer;
+  readonly workers: Integer;
+  readonly tiles: Integer;
+  readonly steps: Integer;
+}
+
+/** Whole tiles, and a part of one of those of the last round. */
+export function splitTiles({ worker, workers, tiles, steps }: Deal): Segments {
+  const zero = constant(i32, 0);
+  const rounds = tiles.div(workers);
+  const left = tiles.sub(rounds.mul(workers));
+  // A tile without steps has one part, too.
+  const parts = workers.div(left.maximum(1)).minimum(steps.maximum(1));
+  const each = steps.add(parts).sub(1).div(parts);
+  // As many as have a step: rounding up may leave none for the last ones.
+  const used = steps.add(each).sub(1).div(each.maximum(1)).maximum(1);
+  const mine = worker.div(used);
+  const part = worker.sub(mine.mul(used));
+  const start = part.mul(each);
+  const isLeft = mine.lt(left);
+  return {
+    count: isLeft.select(rounds.add(1), rounds),
+    at: (index) => {
+      const isPart = index.eq(rounds);
+      return {
+        tile: isPart.select(rounds.mul(workers).add(mine), worker.add(index.mul(workers))),
+        from: isPart.select(start, zero),
+        steps: isPart.select(each.minimum(steps.sub(start)), steps),
+        others: isPart.and(part.eq(0)).select(used.sub(1), zero),
+      };
+    },
+  };
+}
+
+/** Where each block leaves the sums of a tile that another one began, and tells of it, thread by thread. */
+export interface Handing {
+  /** [blocks, threads, …sums] in global memory. */
+  readonly sums: Ref;
+  /** [blocks, threads] */
+  readonly told: Semaphore;
+}
+
+/** Who has sums of a segment: which block of all, and which of its computing threads. */
+export interface Holder {
+  readonly worker: Integer;
+  readonly part: Integer | number;
+}
+
+/**
+ * The number of a block from its index in the grid. Blocks are numbered from the last one, so that a block waits for sums
+ * of blocks with higher numbers alone: those that were started before it.
+ */
+export function workerOf(index: Integer, workers: Integer): Integer {
+  return workers.sub(1).sub(index);
+}
+
+/** Hands sums to the block that began the tile, or adds those of others to them and calls `whole`. */
+export function handSums(
+  { sums, told }: Handing,
+  { from, others }: Segment,
+  { worker, part }: Holder,
+  product: Tile,
+  whole: (sums: Tile) => void,
+): void {
+  when(
+    from.gt(0),
+    () => {
+      sums.at(worker, part).store(product);
+      told.at(worker, part).signal();
+    },
+    () => {
+      const added = loop({ to: others, carry: product }, (position, before) => {
+        const other = worker.add(1).add(position);
+        told.at(other, part).wait(1, { decrement: true });
+        return before.add(sums.at(other, part).load());
+      });
+      whole(added);
+    },
+  );
+}
