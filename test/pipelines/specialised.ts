@@ -92,15 +92,7 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
         })[weights]();
       warpSpecialized(
         {
-          tiles: tiles(
-            { i: rows, j: columns },
-            {
-              along: "worker",
-              ...orderOf(choices),
-              ...(counted && { counter }),
-              ...(split && { split: { sums, told } }),
-            },
-          ),
+          tiles: tiles({ i: rows, j: columns }, tileOptions(choices, { counter, sums, told })),
           grid: split
             ? { k: constant(i32, steps) }
             : (tile) => ({
@@ -140,8 +132,16 @@ export function specialisedKernel(choices: SpecialisedChoices): KernelDefinition
   );
 }
 
-function orderOf({ order }: SpecialisedChoices): TileOptions {
-  return order === undefined ? {} : { order, group: 2 };
+function tileOptions(
+  { order, counted = false, split = false }: SpecialisedChoices,
+  { counter, ...handed }: Required<Pick<TileOptions, "counter">> & Required<TileOptions>["split"],
+): TileOptions {
+  return {
+    along: "worker",
+    ...(order !== undefined && { order, group: 2 }),
+    ...(counted && { counter }),
+    ...(split && { split: handed }),
+  };
 }
 
 function copyingOptions({ depth, delay, prefetch, copy, synchronous }: SpecialisedChoices) {
