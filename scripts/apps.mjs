@@ -43,7 +43,8 @@ async function tryOut(which) {
 
 const commands = {
   playground: async () => {
-    const { buildPlayground, output } = await import("../apps/build/playground.mjs");
+    const { buildPlayground } = await import("../apps/build/playground.mjs");
+    const { output } = await import("../apps/build/bundle.mjs");
     const { serve } = await import("../apps/build/serve.mjs");
     await buildPlayground();
     const server = await serve(output, Number(process.env["PORT"] ?? 8080));

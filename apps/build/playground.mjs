@@ -1,9 +1,10 @@
 /**
  * Builds the playground into apps/dist/playground: static files alone, which any host serves.
  *
- *   index.html  page.js  page.css     the page: editor and views
+ *   index.html  style.css  page.js    the page with its views
+ *   editor-….js                       the editor, loaded beside the page
  *   sandbox.html                      the frame that programs run in
- *   worker.js                         the library, and what runs programs with it; fetched as text
+ *   worker/*                          the library in parts, and what runs programs with it
  *   service.js  types.json            TypeScript and the declarations of the library; loaded when somebody edits
  *   offline.js                        keeps all of it for the next time without a network
  */
@@ -18,56 +19,11 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-
-const apps = resolve(dirname(fileURLToPath(import.meta.url)), "..");
-const root = resolve(apps, "..");
-const source = join(apps, "playground");
-export const output = join(apps, "dist", "playground");
-
-/** Modules that need Node, with those that stand in for them in a browser, as package.json names them. */
-function browserModules() {
-  const { browser } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const inSource = (path) => resolve(root, path.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
-  return new Map(Object.entries(browser).map(([from, to]) => [inSource(from), inSource(to)]));
-}
-
-const modules = browserModules();
-
-const plugin = {
-  name: "playground",
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^\.{1,2}\// }, ({ path, resolveDir }) => {
-      const target = modules.get(resolve(resolveDir, path));
-      return target === undefined ? undefined : { path: target };
-    });
-    onResolve({ filter: /^tilewright(\/\w+)?$/ }, ({ path }) => {
-      const folder =
-        path === "tilewright/emulator" ? "emulator/api" : path.slice("tilewright".length);
-      return { path: join(root, "src", folder, "index.ts") };
-    });
-    onResolve({ filter: /\?text$/ }, ({ path, resolveDir }) => ({
-      path: resolve(resolveDir, path.replace(/\?text$/, "")),
-      namespace: "text",
-    }));
-    onLoad({ filter: /.*/, namespace: "text" }, ({ path }) => ({
-      contents: readFileSync(path, "utf8"),
-      loader: "text",
-    }));
-  },
-};
-
-const shared = {
-  bundle: true,
-  minify: true,
-  target: "es2022",
-  outdir: output,
-  plugins: [plugin],
-  legalComments: "none",
-  logLevel: "warning",
-};
+import { apps, bundling, output, root, source } from "./bundle.mjs";
+import { buildWorker, firstParts } from "./worker.mjs";
 
 /** The declarations of the library and of what examples import, by the path that the service knows them under. */
 function declarations() {
@@ -108,37 +64,29 @@ function languageDeclarations() {
   return files;
 }
 
-/** Files that a page without network needs; TypeScript is kept once somebody has needed it. */
-const kept = ["index.html", "sandbox.html", "page.js", "worker.js", "style.css", "icon.svg"];
-
-/** A number that changes when one of the files does. */
-function versionOf(files) {
-  const hash = createHash("sha256");
-  for (const name of files) hash.update(readFileSync(join(output, name)));
-  return hash.digest("hex").slice(0, 16);
-}
-
-export async function buildPlayground() {
-  rmSync(output, { recursive: true, force: true });
-  mkdirSync(output, { recursive: true });
-  await build({
-    ...shared,
+/** The page, with the editor as a file of its own; gives the names of its files. */
+async function buildPage(parts) {
+  const { metafile } = await build({
+    ...bundling,
     entryPoints: { page: join(source, "src/page/main.tsx") },
+    outdir: output,
     format: "esm",
+    splitting: true,
+    metafile: true,
+    define: { PARTS: JSON.stringify(parts) },
     jsx: "automatic",
     jsxImportSource: "preact",
     tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
   });
+  return Object.keys(metafile.outputs).map((path) => basename(path));
+}
+
+/** TypeScript's service, with the declarations it knows. */
+async function buildService() {
   await build({
-    ...shared,
-    entryPoints: { worker: join(source, "src/worker/main.ts") },
-    format: "iife",
-    // Workers of the emulator's own are only for pages that share memory, which a frame without origin cannot.
-    define: { "import.meta.url": '"about:blank"' },
-  });
-  await build({
-    ...shared,
+    ...bundling,
     entryPoints: { service: join(source, "src/service/main.ts") },
+    outdir: output,
     format: "iife",
     // TypeScript asks for these where it runs on Node.
     external: [
@@ -157,12 +105,45 @@ export async function buildPlayground() {
   });
   const types = { ...languageDeclarations(), ...declarations() };
   writeFileSync(join(output, "types.json"), JSON.stringify(types));
-  for (const name of ["index.html", "sandbox.html", "style.css", "icon.svg"])
-    cpSync(join(source, name), join(output, name));
-  const offline = readFileSync(join(source, "offline.mjs"), "utf8")
-    .replace('"VERSION"', JSON.stringify(versionOf(kept)))
-    .replace('["FILES"]', JSON.stringify(["./", ...kept]));
-  writeFileSync(join(output, "offline.js"), offline);
+}
+
+/** The page's frame, which names early what scripts would ask for late. */
+function writeIndex(pageFiles, workerFiles) {
+  const links = [
+    ...pageFiles.map((name) => `<link rel="modulepreload" href="${name}" />`),
+    ...workerFiles.map(
+      (name) => `<link rel="preload" href="worker/${name}" as="fetch" crossorigin="anonymous" />`,
+    ),
+  ];
+  const text = readFileSync(join(source, "index.html"), "utf8");
+  writeFileSync(
+    join(output, "index.html"),
+    text.replace("<!-- preloads -->", links.join("\n    ")),
+  );
+}
+
+/** What keeps the page's files for a visit without network; TypeScript is kept once somebody has needed it. */
+function writeOffline(files) {
+  const hash = createHash("sha256");
+  for (const name of files) hash.update(readFileSync(join(output, name)));
+  const version = hash.digest("hex").slice(0, 16);
+  const text = readFileSync(join(source, "offline.mjs"), "utf8")
+    .replace('"VERSION"', JSON.stringify(version))
+    .replace('["FILES"]', JSON.stringify(["./", ...files]));
+  writeFileSync(join(output, "offline.js"), text);
+}
+
+export async function buildPlayground() {
+  rmSync(output, { recursive: true, force: true });
+  mkdirSync(output, { recursive: true });
+  const parts = await buildWorker();
+  const pageFiles = await buildPage(parts);
+  await buildService();
+  const copied = ["sandbox.html", "style.css", "icon.svg"];
+  for (const name of copied) cpSync(join(source, name), join(output, name));
+  writeIndex(pageFiles, firstParts(parts));
+  const workerFiles = ["start.js", ...Object.keys(parts)].map((name) => `worker/${name}`);
+  writeOffline(["index.html", ...copied, ...pageFiles, ...workerFiles]);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await buildPlayground();

@@ -13,7 +13,8 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { chartsPage } from "./charts.mjs";
 import { playgroundLink } from "./links.mjs";
-import { buildPlayground, output as playground } from "./playground.mjs";
+import { output as playground } from "./bundle.mjs";
+import { buildPlayground } from "./playground.mjs";
 
 const apps = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const root = resolve(apps, "..");

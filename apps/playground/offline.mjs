@@ -16,8 +16,20 @@ addEventListener("activate", (event) => {
 
 // What lies on the server is newer; what is kept is for when it cannot be reached.
 addEventListener("fetch", (event) => {
-  if (event.request.method === "GET") event.respondWith(answer(event.request));
+  const { method, url } = event.request;
+  if (method !== "GET") return;
+  event.respondWith(url.endsWith("/sandbox.html?kept") ? keptFrame() : answer(event.request));
 });
+
+// The frame that programs run in, without an origin: see src/page/runner.ts.
+async function keptFrame() {
+  const kept = await caches.match("sandbox.html");
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "sandbox allow-scripts",
+  };
+  return new Response(await kept?.text(), { headers });
+}
 
 async function answer(request) {
   try {

@@ -12,7 +12,6 @@
 import type { Kernel } from "../ir/node.ts";
 import { walkOps } from "../ir/traverse.ts";
 import type { Placement } from "../layout/plan/place.ts";
-import { runPasses } from "../passes/pipeline.ts";
 import { emitKernel } from "../ptx/emit/kernel.ts";
 import type { Executable } from "../ptx/executable.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
@@ -26,17 +25,12 @@ import { pipelineLoops } from "./pipelining/index.ts";
 import { placedKernel } from "./placed-kernel.ts";
 import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
+import { simplify } from "./simplify.ts";
+import type { SimplifyOptions } from "./simplify.ts";
 
-export interface LoweringOptions {
-  /** Called with the kernel after each step that changed it. */
-  readonly observe?: (step: string, kernel: Kernel) => void;
+export interface LoweringOptions extends SimplifyOptions {
   /** Places tiles in any way that is possible instead of the cheapest, for fuzzers. */
   readonly seed?: number;
-}
-
-/** The kernel as the simulator runs it: nothing in it is left to be simplified. */
-export function simplify(traced: Kernel, { observe }: LoweringOptions = {}): Kernel {
-  return runPasses(traced, { ...(observe && { trace: observe }) });
 }
 
 /** A kernel with every decision in it, and how the decisions were found. */

@@ -15,7 +15,8 @@ import { placeKernel } from "../layout/plan/place.ts";
 import { printPtx } from "../ptx/printer.ts";
 import { Random } from "../support/random.ts";
 import { targets } from "../targets/target.ts";
-import { lower, place, simplify } from "./pipeline.ts";
+import { lower, place } from "./pipeline.ts";
+import { simplify } from "./simplify.ts";
 
 const target = targets.sm_90a;
 

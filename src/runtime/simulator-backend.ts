@@ -6,7 +6,7 @@ import { elementCount } from "../formats/shape.ts";
 import { hostArray, storageBytes, viewStorage } from "../formats/hostarray.ts";
 import type { HostArray, Storage } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
-import { simplify } from "../lower/pipeline.ts";
+import { simplify } from "../lower/simplify.ts";
 import { unloadable } from "../ptx/compiled-kernel.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { simulate } from "../sim/index.ts";

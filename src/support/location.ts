@@ -84,12 +84,20 @@ function pathOfUrl(file: string): string {
 const ownFile = parseFrames(new Error().stack ?? "")[0]?.position.file ?? "";
 const ownName = /support\/location\.[jt]s$/;
 
-/** The folder of the library's modules; undefined where a bundler has joined them into one file. */
+/** The folder of the library's modules; undefined where a bundler has joined them. */
 const libraryFolder = ownName.test(ownFile) ? ownFile.replace(ownName, "") : undefined;
+
+/** The files that a bundler has joined the modules into: this one, and those that were named. */
+const bundles = new Set([ownFile]);
+
+/** Says that a file holds a part of the library, where a bundler has made several files of it. */
+export function nameLibraryBundle(file: string): void {
+  bundles.add(toPath(file));
+}
 
 /** Tests live beside the source they test, so a test file counts as the user's. */
 function isLibraryFile(file: string): boolean {
-  if (libraryFolder === undefined) return file === ownFile;
+  if (libraryFolder === undefined) return bundles.has(file);
   return file.startsWith(libraryFolder) && !/\.test\.[jt]s$/.test(file);
 }
 

@@ -5,7 +5,7 @@ import { fromNumbers } from "../../src/formats/hostarray.ts";
 import { opKinds, opTable } from "../../src/ir/ops.ts";
 import type { OpKind } from "../../src/ir/ops.ts";
 import { walkOps } from "../../src/ir/traverse.ts";
-import { simplify } from "../../src/lower/pipeline.ts";
+import { simplify } from "../../src/lower/simplify.ts";
 import type { KernelDefinition } from "../../src/lang/index.ts";
 import { runEdited, withoutLines } from "../support/edited-kernel.ts";
 import { between, length, meeting, quiet } from "./kernels.ts";

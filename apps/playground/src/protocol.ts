@@ -11,6 +11,7 @@
  */
 import type { ScheduleName } from "../../../src/sim/index.ts";
 import type { TargetName } from "../../../src/targets/target.ts";
+import type { PartFile } from "./parts.ts";
 
 export type Language = "typescript" | "stablehlo";
 
@@ -399,10 +400,18 @@ export type Question = {
 
 export type ToWorker =
   | { readonly kind: "run"; readonly program: Program; readonly settings: Settings }
-  | { readonly kind: "ask"; readonly id: number; readonly question: Question };
+  | { readonly kind: "ask"; readonly id: number; readonly question: Question }
+  | {
+      readonly kind: "part";
+      readonly name: string;
+      /** Undefined where they could not be fetched. */
+      readonly files: readonly PartFile[] | undefined;
+    }
+  /** Be quick when the program comes. */
+  | { readonly kind: "warm" };
 
 export type FromWorker =
-  | { readonly kind: "ready" }
+  | { readonly kind: "need"; readonly part: string }
   | { readonly kind: "printed"; readonly text: string }
   | { readonly kind: "refused"; readonly what: string }
   | { readonly kind: "progress"; readonly message: string }

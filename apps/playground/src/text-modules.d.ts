@@ -3,3 +3,9 @@ declare module "*?text" {
   const text: string;
   export default text;
 }
+
+/** The library's entry without what the build leaves for later: see `commonFolders` in build/playground.mjs. */
+declare module "*/src/index.ts?common" {
+  const exports: { readonly [name: string]: unknown };
+  export = exports;
+}

@@ -5,8 +5,7 @@ import { gallery, galleryItemNamed } from "../../gallery/index.ts";
 import type { GalleryItem } from "../../gallery/index.ts";
 import { defaultSettings } from "../protocol.ts";
 import type { Finding, Settings } from "../protocol.ts";
-import { Editor } from "./editor.ts";
-import type { EditorOptions } from "./editor.ts";
+import type { Editor, EditorOptions } from "./editor.ts";
 import { GalleryDialog } from "./gallery-dialog.tsx";
 import { LanguageClient } from "./language-client.ts";
 import type { LanguageState } from "./language-client.ts";
@@ -24,6 +23,9 @@ const usualLimit = 30;
 
 /** A kernel that begins before this line is seen without scrolling. */
 const linesInSight = 20;
+
+/** Milliseconds after the first result before the rest of the worker is fetched. */
+const restPause = 300;
 
 /** Milliseconds without a key before an edited program runs. */
 const editPause = 80;
@@ -97,7 +99,7 @@ export function App({ first, frame }: AppProps) {
   }, []);
   const marking: Marking = { marked, mark };
 
-  const editorHost = useEditor(editor, first, {
+  const editorHost = useEditor(editor, latest, {
     client,
     changed: (source) => {
       setMarked(undefined);
@@ -113,6 +115,7 @@ export function App({ first, frame }: AppProps) {
   useEffect(() => {
     if (first.trusted) void start(first);
   }, []);
+  useRest(runner, run.kind === "finished" || !first.trusted);
 
   const findings = run.kind === "finished" ? run.report.findings : none;
   useEffect(() => {
@@ -227,23 +230,29 @@ function onFragment(
   };
 }
 
-/** Makes the editor once its place is in the page. */
+/** What comes later, such as the compiler, is fetched once the first result is there. */
+function useRest(runner: Runner, isReady: boolean): void {
+  useEffect(() => {
+    if (isReady) setTimeout(() => void runner.fetchRest().catch(() => undefined), restPause);
+  }, [isReady]);
+}
+
+/** Makes the editor once it is loaded and its place is in the page. */
 function useEditor(
   editor: { current: Editor | undefined },
-  { program }: Session,
+  latest: { readonly current: Session },
   options: Pick<EditorOptions, "client" | "changed" | "moved" | "run">,
 ): RefObject<HTMLDivElement | null> {
   const host = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  const make = async (): Promise<void> => {
+    const { Editor: LoadedEditor } = await import("./editor.ts");
     if (host.current === null) return;
-    options.client.enable(program.language === "typescript");
-    editor.current = new Editor({
-      ...options,
-      host: host.current,
-      text: program.source,
-      language: program.language,
-    });
-  }, []);
+    const { source: text, language } = latest.current.program;
+    options.client.enable(language === "typescript");
+    host.current.textContent = "";
+    editor.current = new LoadedEditor({ ...options, host: host.current, text, language });
+  };
+  useEffect(() => void make(), []);
   return host;
 }
 
@@ -252,6 +261,7 @@ function statusText(run: RunState): string {
   if (run.kind === "none") return "";
   if (run.kind === "running") return `${run.message} …`;
   if (run.kind === "stopped") return "Stopped";
+  if (run.kind === "not loaded") return "Not loaded";
   if (run.kind === "timed out") return `Stopped: it took longer than ${run.seconds} s`;
   const { findings, milliseconds } = run.report;
   const codes = [...new Set(findings.map(({ code }) => code))];

@@ -3,6 +3,9 @@
  *
  *   line 12   a finding, or the other access of one
  *   line 30   marked: the cursor is there, or something of it was clicked in a view
+ *
+ * It is large, so it is loaded beside the page, and set up in steps that leave the page time to draw and to listen: the text
+ * first, then its colours, then what helps with typing.
  */
 import {
   autocompletion,
@@ -95,6 +98,9 @@ const colours = HighlightStyle.define([
   },
 ]);
 
+/** Milliseconds without a key before the types are asked about an edited program. */
+const checkPause = 400;
+
 export interface EditorOptions {
   readonly host: HTMLElement;
   readonly text: string;
@@ -110,20 +116,24 @@ export class Editor {
   readonly #view: EditorView;
   readonly #client: LanguageClient;
   readonly #language = new Compartment();
+  #written: Language;
   #line = 1;
   #checks = 0;
+  #pause: ReturnType<typeof setTimeout> | undefined;
   #silent = false;
 
   constructor(options: EditorOptions) {
     this.#client = options.client;
+    this.#written = options.language;
     this.#view = new EditorView({
       parent: options.host,
-      state: EditorState.create({ doc: options.text, extensions: this.#extensions(options) }),
+      state: EditorState.create({ doc: options.text, extensions: this.#plain(options) }),
     });
     // TypeScript is large; nobody who only looks needs it.
     this.#view.contentDOM.addEventListener("focus", () => {
-      void this.check();
+      this.#checkLater();
     });
+    void this.#complete(options);
   }
 
   get text(): string {
@@ -133,6 +143,7 @@ export class Editor {
   /** Replaces the program, without telling that it has changed. */
   setText(text: string, language: Language): void {
     this.#silent = true;
+    this.#written = language;
     this.#view.dispatch({
       changes: { from: 0, to: this.#view.state.doc.length, insert: text },
       effects: this.#language.reconfigure(languageOf(language)),
@@ -162,8 +173,13 @@ export class Editor {
     this.#view.dispatch({ effects: EditorView.scrollIntoView(from, { y: "start" }) });
   }
 
-  /** Asks the types about the text. */
-  async check(): Promise<void> {
+  /** Asks the types about the text, once nobody types and the run that an edit has started is likely over. */
+  #checkLater(): void {
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => void this.#check(), checkPause);
+  }
+
+  async #check(): Promise<void> {
     const turn = ++this.#checks;
     const problems = await this.#client.problems(this.text);
     if (turn !== this.#checks) return;
@@ -172,35 +188,26 @@ export class Editor {
     this.#view.dispatch(setDiagnostics(this.#view.state, diagnostics));
   }
 
-  #extensions({ language, client, changed, moved, run }: EditorOptions): Extension {
+  /** Adds what the text can be read without, a step at a time. */
+  async #complete({ client }: EditorOptions): Promise<void> {
+    const steps: readonly (() => Extension)[] = [
+      () => [syntaxHighlighting(colours), this.#language.of(languageOf(this.#written))],
+      () => [drawSelection(), highlightActiveLine(), highlightActiveLineGutter(), lintGutter()],
+      () => typingHelp(client),
+    ];
+    for (const step of steps) {
+      await new Promise((resolve) => setTimeout(resolve));
+      this.#view.dispatch({ effects: StateEffect.appendConfig.of(step()) });
+    }
+  }
+
+  /** What shows the text and hears of changes. */
+  #plain({ changed, moved, run }: EditorOptions): Extension {
     return [
       lineNumbers(),
-      highlightActiveLine(),
-      highlightActiveLineGutter(),
-      highlightSpecialChars(),
       history(),
-      drawSelection(),
-      indentOnInput(),
-      bracketMatching(),
-      closeBrackets(),
-      highlightSelectionMatches(),
-      lintGutter(),
-      syntaxHighlighting(colours),
-      this.#language.of(languageOf(language)),
       marksField,
-      autocompletion({ override: [(context) => client.completions(context)] }),
-      hoverTooltip((view, position) => client.hover(view.state.doc.toString(), position)),
-      keymap.of([
-        { key: "Mod-Enter", run: () => (run(), true) },
-        // Escape first, then Tab, leaves the editor for whoever has no mouse.
-        indentWithTab,
-        ...closeBracketsKeymap,
-        ...defaultKeymap,
-        ...searchKeymap,
-        ...historyKeymap,
-        ...completionKeymap,
-        ...lintKeymap,
-      ]),
+      keymap.of([{ key: "Mod-Enter", run: () => (run(), true) }]),
       EditorView.contentAttributes.of({
         "aria-label": "Program",
         spellcheck: "false",
@@ -209,7 +216,7 @@ export class Editor {
       EditorView.updateListener.of(({ docChanged, selectionSet, state }) => {
         if (docChanged && !this.#silent) {
           changed(state.doc.toString());
-          void this.check();
+          this.#checkLater();
         }
         const line = state.doc.lineAt(state.selection.main.head).number;
         if (selectionSet && line !== this.#line && !this.#silent) {
@@ -219,6 +226,28 @@ export class Editor {
       }),
     ];
   }
+}
+
+function typingHelp(client: LanguageClient): Extension {
+  return [
+    highlightSpecialChars(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightSelectionMatches(),
+    autocompletion({ override: [(context) => client.completions(context)] }),
+    hoverTooltip((view, position) => client.hover(view.state.doc.toString(), position)),
+    keymap.of([
+      // Escape first, then Tab, leaves the editor for whoever has no mouse.
+      indentWithTab,
+      ...closeBracketsKeymap,
+      ...defaultKeymap,
+      ...searchKeymap,
+      ...historyKeymap,
+      ...completionKeymap,
+      ...lintKeymap,
+    ]),
+  ];
 }
 
 function languageOf(language: Language): Extension {

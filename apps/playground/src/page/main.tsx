@@ -11,7 +11,7 @@ if (host !== null && frame !== null) {
 }
 
 // Once everything is there, the next visit needs no network.
-if ("serviceWorker" in navigator && location.protocol === "https:")
+if ("serviceWorker" in navigator)
   addEventListener("load", () => {
     setTimeout(
       () => void navigator.serviceWorker.register("offline.js").catch(() => undefined),

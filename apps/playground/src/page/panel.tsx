@@ -79,6 +79,8 @@ function PanelContent(props: PanelProps) {
   const { session, run, runNow } = props;
   if (run.kind === "running") return <Progress message={run.message} since={run.since} />;
   if (run.kind === "stopped") return <Empty>The run was stopped.</Empty>;
+  if (run.kind === "not loaded")
+    return <Empty>The compiler could not be loaded. Run tries it again.</Empty>;
   if (run.kind === "timed out")
     return (
       <p class="verdict bad" data-testid="verdict">

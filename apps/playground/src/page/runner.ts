@@ -1,10 +1,10 @@
 /**
  * Runs programs in workers of the sandboxed frame. Every run has a worker of its own, so that nothing is left over from the
- * one before; the next one is started beforehand, so that nobody waits for the library to load:
+ * one before; the next one is started beforehand and warmed up, so that nobody waits for the library to load:
  *
  *   worker 1   run ───── finished   answers questions …   ended when run 2 begins
- *   worker 2   loads, waits                               run ───── …
- *   worker 3                                              loads, waits
+ *   worker 2                loads, warms up, waits        run ───── …
+ *   worker 3                                                          loads, warms up, waits
  */
 import type {
   Finding,
@@ -16,6 +16,8 @@ import type {
   Settings,
   ToWorker,
 } from "../protocol.ts";
+import { WorkerParts } from "./worker-parts.ts";
+import type { PartFile } from "../parts.ts";
 
 export interface RunEvents {
   readonly printed: (text: string) => void;
@@ -26,6 +28,7 @@ export interface RunEvents {
 export type RunEnd =
   | { readonly kind: "finished"; readonly report: RunReport }
   | { readonly kind: "stopped" }
+  | { readonly kind: "not loaded" }
   | { readonly kind: "timed out"; readonly seconds: number };
 
 /** A question that could not be answered, with why. */
@@ -49,15 +52,17 @@ class RemoteWorker {
   readonly #questions = new Map<number, Waiting>();
   #asked = 0;
   onMessage: (message: FromWorker) => void = () => undefined;
+  /** Called with a part of the code that the worker has need of. */
+  onNeed: (part: string) => void = () => undefined;
 
-  constructor(id: number, frame: Window) {
+  constructor(id: number, frame: Window, starter: Blob, files: readonly PartFile[]) {
     this.id = id;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.onmessage = ({ data }: MessageEvent<FromWorker>) => {
       this.#take(data);
     };
-    frame.postMessage({ kind: "start", id }, "*", [port2]);
+    frame.postMessage({ kind: "start", id, starter, files }, "*", [port2]);
   }
 
   post(message: ToWorker): void {
@@ -80,6 +85,10 @@ class RemoteWorker {
   }
 
   #take(message: FromWorker): void {
+    if (message.kind === "need") {
+      this.onNeed(message.part);
+      return;
+    }
     if (message.kind !== "answered" && message.kind !== "failed") {
       this.onMessage(message);
       return;
@@ -92,6 +101,7 @@ class RemoteWorker {
 }
 
 export class Runner {
+  readonly #parts = new WorkerParts();
   readonly #frame: Promise<Window>;
   #started = 0;
   #spare: Promise<RemoteWorker> | undefined;
@@ -99,7 +109,7 @@ export class Runner {
   #stop: (() => void) | undefined;
 
   constructor(frame: HTMLIFrameElement) {
-    this.#frame = openFrame(frame);
+    this.#frame = listening(frame);
     this.#spare = this.#start();
   }
 
@@ -116,8 +126,8 @@ export class Runner {
   ): Promise<RunEnd> {
     this.stop();
     await this.#end();
-    const worker = await (this.#spare ?? this.#start());
-    this.#spare = undefined;
+    const worker = await this.#take();
+    if (worker === undefined) return { kind: "not loaded" };
     this.#current = worker;
     const end = await new Promise<RunEnd>((resolve) => {
       const timer = setTimeout(() => {
@@ -140,7 +150,7 @@ export class Runner {
     });
     this.#stop = undefined;
     if (end.kind !== "finished" && this.#current === worker) await this.#end();
-    this.#spare ??= this.#start();
+    this.#spare ??= this.#startWarm();
     return end;
   }
 
@@ -155,8 +165,37 @@ export class Runner {
     return this.#current?.ask(name, asks) ?? Promise.reject(new Error("nothing has run"));
   }
 
+  /** Fetches the parts of the worker that no program has needed yet. */
+  async fetchRest(): Promise<void> {
+    await this.#parts.fetchRest();
+  }
+
+  /** The worker that waits, or a new one; undefined where its code could not be fetched. */
+  async #take(): Promise<RemoteWorker | undefined> {
+    const spare = this.#spare ?? this.#start();
+    this.#spare = undefined;
+    return spare.catch(() => undefined);
+  }
+
   async #start(): Promise<RemoteWorker> {
-    return new RemoteWorker(this.#started++, await this.#frame);
+    const { starter } = this.#parts;
+    const [frame, start, files] = await Promise.all([this.#frame, starter, this.#parts.files()]);
+    const worker = new RemoteWorker(this.#started++, frame, start, files);
+    worker.onNeed = (part) => {
+      const send = (found: readonly PartFile[] | undefined): void => {
+        worker.post({ kind: "part", name: part, files: found });
+      };
+      this.#parts.files(part).then(send, () => {
+        send(undefined);
+      });
+    };
+    return worker;
+  }
+
+  async #startWarm(): Promise<RemoteWorker> {
+    const worker = await this.#start();
+    worker.post({ kind: "warm" });
+    return worker;
   }
 
   async #end(): Promise<void> {
@@ -168,20 +207,18 @@ export class Runner {
   }
 }
 
-/** Hands the worker's code to the page's frame, once it listens. */
-async function openFrame(frame: HTMLIFrameElement): Promise<Window> {
-  const loading = fetch("worker.js").then((response) => response.text());
-  const target = await listening(frame);
-  target.postMessage({ kind: "code", code: await loading }, "*");
-  return target;
-}
-
 /** Milliseconds between two questions whether the frame is there. */
 const helloInterval = 20;
+
+/** Milliseconds after which a frame that does not answer is looked for among the kept files. */
+const frameWait = 1500;
 
 /** A frame without origin tells nobody that it has loaded, so it is asked until it answers. */
 function listening(frame: HTMLIFrameElement): Promise<Window> {
   return new Promise((resolve) => {
+    const late = setTimeout(() => {
+      useKeptFrame(frame);
+    }, frameWait);
     const timer = setInterval(() => {
       frame.contentWindow?.postMessage({ kind: "hello" }, "*");
     }, helloInterval);
@@ -189,7 +226,18 @@ function listening(frame: HTMLIFrameElement): Promise<Window> {
       if (source === null || source !== frame.contentWindow) return;
       removeEventListener("message", listen);
       clearInterval(timer);
+      clearTimeout(late);
       resolve(frame.contentWindow);
     });
   });
+}
+
+/**
+ * Without a network, no service worker answers for a sandboxed frame. The kept file comes with a header that sandboxes it, and
+ * listens only where that has taken its origin.
+ */
+function useKeptFrame(frame: HTMLIFrameElement): void {
+  if (navigator.serviceWorker?.controller === null) return;
+  frame.removeAttribute("sandbox");
+  frame.src = "sandbox.html?kept";
 }

@@ -6,6 +6,7 @@ export type RunState =
   | { readonly kind: "running"; readonly message: string; readonly since: number }
   | { readonly kind: "finished"; readonly report: RunReport; readonly number: number }
   | { readonly kind: "stopped" }
+  | { readonly kind: "not loaded" }
   | { readonly kind: "timed out"; readonly seconds: number };
 
 export interface Session {

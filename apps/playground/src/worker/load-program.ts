@@ -5,8 +5,9 @@
  *   import { kernel } from "tilewright";     import { kernel } from "blob:null/41d0…";
  *   const n: number = 4;                     const n = 4;
  */
-import { parse } from "es-module-lexer/js";
+import { parse } from "es-module-lexer/minimal/js";
 import { transform } from "sucrase";
+import { moduleFor } from "./modules.ts";
 import type { Importable, ModuleExports } from "./modules.ts";
 import type { SourceLines } from "./source-lines.ts";
 
@@ -49,21 +50,27 @@ async function withImports(
   const [imports] = parse(code);
   let text = "";
   let end = 0;
-  for (const { specifier: name, start, end: stop, type } of imports) {
+  for (const { n: name, s: start, e: stop, ss: statement, d: dynamic } of imports) {
     // Of an import whose name is computed, the browser says what it thinks of it.
-    if (name === undefined || name === null) continue;
+    if (name === undefined) continue;
     const found = modules[name];
     if (found === undefined) {
       const line = code.slice(0, start).split("\n").length;
       const known = Object.keys(modules).join(", ");
       throw new ImportError(`there is no module ${name} here; there are ${known}`, line);
     }
-    const exports = typeof found === "function" ? await found() : found;
-    const address = moduleOf(name, exports as ModuleExports);
-    text += code.slice(end, start) + (type === "dynamic" ? JSON.stringify(address) : address);
+    const exports = await moduleFor(found, importedNames(code.slice(statement, start)));
+    const address = moduleOf(name, exports);
+    text += code.slice(end, start) + (dynamic < 0 ? address : JSON.stringify(address));
     end = stop;
   }
   return text + code.slice(end);
+}
+
+/** The names between the braces of an import; undefined where it takes the module as a whole. */
+function importedNames(statement: string): readonly string[] | undefined {
+  const list = /^import\s*\{([^}]*)\}\s*from\s*["']$/.exec(statement)?.[1];
+  return list?.split(",").flatMap((each) => each.trim().split(/\s/)[0] || []);
 }
 
 /** The address of a module that exports these. */

@@ -8,13 +8,13 @@ import { Device } from "../../../../src/device/device.ts";
 import type { HostValue } from "../../../../src/formats/dtype.ts";
 import type { HostArray } from "../../../../src/formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../../../../src/ir/node.ts";
-import { EmulatorBackend } from "../../../../src/runtime/emulator-backend.ts";
 import { SimulatorBackend } from "../../../../src/runtime/simulator-backend.ts";
 import { RunTimeline } from "../../../../src/sim/index.ts";
 import type { WaitGraph } from "../../../../src/sim/index.ts";
 import type { TilewrightError } from "../../../../src/support/diagnostics.ts";
 import { targets } from "../../../../src/targets/target.ts";
 import type { Settings } from "../protocol.ts";
+import { compiler } from "./modules.ts";
 
 export interface RecordedArray {
   readonly name: string;
@@ -57,11 +57,11 @@ export class Recording {
 const keptLaunches = 64;
 
 /** Opens the device that the settings name. */
-export function openRecorded(
+export async function openRecorded(
   { device, target: targetName, schedule, seed, checks }: Settings,
   recording: Recording,
   onPrint: (line: string) => void,
-): Device {
+): Promise<Device> {
   const target = targets[targetName];
   const shared = {
     target,
@@ -72,7 +72,7 @@ export function openRecorded(
   };
   const backend =
     device === "emulator"
-      ? new EmulatorBackend({ ...shared, threads: 1 })
+      ? new (await compiler()).EmulatorBackend({ ...shared, threads: 1 })
       : new SimulatorBackend({
           ...shared,
           schedule,

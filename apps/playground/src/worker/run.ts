@@ -5,9 +5,8 @@
 import type { Device } from "../../../../src/device/device.ts";
 import { printKernel } from "../../../../src/ir/printer.ts";
 import type { Kernel } from "../../../../src/ir/node.ts";
-import { isKernelDefinition } from "../../../../src/lang/index.ts";
+import { isKernelDefinition, kernel as traceKernel } from "../../../../src/lang/index.ts";
 import type { KernelDefinition } from "../../../../src/lang/index.ts";
-import * as library from "../../../../src/index.ts";
 import type { DeviceName, OpenOptions } from "../../../../src/index.ts";
 import { TilewrightError } from "../../../../src/support/diagnostics.ts";
 import type {
@@ -21,7 +20,7 @@ import type {
 import { deadlockGraph } from "./deadlock-graph.ts";
 import { generatedLaunch } from "./inputs.ts";
 import { loadProgram } from "./load-program.ts";
-import { importable } from "./modules.ts";
+import { compiler, importable } from "./modules.ts";
 import type { Importable, ModuleExports } from "./modules.ts";
 import { openRecorded, Recording } from "./recording.ts";
 import type { RecordedArray } from "./recording.ts";
@@ -78,7 +77,8 @@ class Execution {
 
   async #launchAll(exports: ModuleExports): Promise<unknown> {
     const { main } = exports;
-    if (typeof main === "function") return (main as (device: Device) => unknown)(this.#open());
+    if (typeof main === "function")
+      return (main as (device: Device) => unknown)(await this.#open());
     // A program whose top level has launched something has said all it wants to run.
     if (this.#devices.length > 0) return undefined;
     for (const value of new Set(Object.values(exports)))
@@ -88,11 +88,12 @@ class Execution {
 
   async #launch(definition: KernelDefinition): Promise<void> {
     const { inputs, dimensions } = generatedLaunch(definition.kernel, this.#settings);
-    await this.#open().run(definition, inputs, { dimensions });
+    const device = await this.#open();
+    await device.run(definition, inputs, { dimensions });
   }
 
-  #open(settings: Settings = this.#settings): Device {
-    const device = openRecorded(settings, this.recording, (line) => {
+  async #open(settings: Settings = this.#settings): Promise<Device> {
+    const device = await openRecorded(settings, this.recording, (line) => {
       this.#post({ kind: "printed", text: line });
     });
     this.#devices.push(device);
@@ -102,7 +103,7 @@ class Execution {
   /** What the program imports: the library, with devices and kernels that are kept. */
   #modules(): { readonly [specifier: string]: Importable } {
     const open = async (name?: DeviceName, options: OpenOptions = {}): Promise<Device> => {
-      if (name === "gpu") return library.open(name, options);
+      if (name === "gpu") return (await compiler()).library.open(name, options);
       const { schedule = this.#settings.schedule, seed = this.#settings.seed } = options;
       return this.#open({
         ...this.#settings,
@@ -111,12 +112,19 @@ class Execution {
         seed,
       });
     };
-    const kernel = (...given: Parameters<typeof library.kernel>): KernelDefinition => {
-      const definition = library.kernel(...given);
+    const kernel = (...given: Parameters<typeof traceKernel>): KernelDefinition => {
+      const definition = traceKernel(...given);
       this.traced.push(definition.kernel);
       return definition;
     };
-    return { ...importable, tilewright: { ...library, open, kernel } };
+    const { atHand = {}, whole } = importable["tilewright"] ?? {};
+    return {
+      ...importable,
+      tilewright: {
+        atHand: { ...atHand, open, kernel },
+        whole: async () => ({ ...(await whole?.()), open, kernel }),
+      },
+    };
   }
 }
 

@@ -1,88 +1,34 @@
-/** Every question that can be asked of a finished run, with what answers it. What was placed once is kept. */
-import { simplify, lowerWithNotes, place } from "../../../../../src/lower/pipeline.ts";
-import type { PlacedKernel } from "../../../../../src/lower/pipeline.ts";
-import type { Kernel } from "../../../../../src/ir/node.ts";
-import { emitKernel } from "../../../../../src/ptx/emit/kernel.ts";
-import { traceEvents } from "../../../../../src/sim/index.ts";
-import type { RunTimeline } from "../../../../../src/sim/index.ts";
-import { targets } from "../../../../../src/targets/target.ts";
+/** Every question that can be asked of a finished run, with what answers it; most load the compiler first. */
 import type { QuestionName, Questions } from "../../protocol.ts";
-import type { FinishedRun } from "../run.ts";
+import { compiler, programs } from "../modules.ts";
 import type { FinishedGraph } from "../run-graph.ts";
+import type { FinishedRun } from "../run.ts";
 import { readValues } from "../values.ts";
-import { costReport } from "./cost.ts";
-import { elementMap, layoutReport } from "./layouts.ts";
-import { kernelStages } from "./stages.ts";
-import { memoryReport, timelineReport } from "./timeline.ts";
+import type { compiledAnswers } from "./compiled.ts";
 
-type Answers = {
-  readonly [N in QuestionName]: (
-    run: FinishedRun | FinishedGraph,
-    asks: Questions[N]["asks"],
-  ) => Questions[N]["gives"] | Promise<Questions[N]["gives"]>;
-};
+type Answer<N extends QuestionName> = (
+  run: FinishedRun | FinishedGraph,
+  asks: Questions[N]["asks"],
+) => Questions[N]["gives"] | Promise<Questions[N]["gives"]>;
 
-function targetOf({ settings }: FinishedRun) {
-  return targets[settings.target];
-}
+export type Answers = { readonly [N in QuestionName]: Answer<N> };
 
-function kernelOf({ kernels }: FinishedRun, number: number): Kernel {
-  const kernel = kernels[number];
-  if (kernel === undefined) throw new Error("the program has no such kernel");
-  return kernel;
-}
-
-const placedKernels = new WeakMap<Kernel, PlacedKernel>();
-
-function placedOf(run: FinishedRun, number: number): PlacedKernel {
-  const kernel = kernelOf(run, number);
-  const known = placedKernels.get(kernel);
-  if (known !== undefined) return known;
-  const placed = place(kernel, targetOf(run));
-  placedKernels.set(kernel, placed);
-  return placed;
-}
-
-function timelineOf({ recording }: FinishedRun, launch: number): RunTimeline {
-  const timeline = recording.launches[launch]?.timeline;
-  if (timeline === undefined)
-    throw new Error("there is no timeline of this launch: only the simulator records one");
-  return timeline;
+function compiled<N extends keyof typeof compiledAnswers>(name: N): Answer<N> {
+  return async (run, asks) => {
+    const answer: Answer<N> = (await compiler()).compiledAnswers[name];
+    return answer(run, asks);
+  };
 }
 
 export const answers: Answers = {
-  stages: (run, { kernel }) => kernelStages(kernelOf(run, kernel), targetOf(run), run.lines),
-  notes: (run, { kernel }) => {
-    const traced = kernelOf(run, kernel);
-    return lowerWithNotes(traced, targetOf(run)).notes.map((note) => ({
-      code: note.code,
-      message: note.message,
-      because: run.lines.clean(note.because),
-      remedy: note.remedy,
-      line: run.lines.lineOf(note.position),
-      kernel: traced.name,
-    }));
-  },
-  layouts: (run, { kernel }) => layoutReport(placedOf(run, kernel), run.lines),
-  elements: (run, { kernel, subject }) => elementMap(placedOf(run, kernel), subject),
-  timeline: (run, { launch }) => timelineReport(timelineOf(run, launch), run.lines),
-  trace: (run, { launch }) =>
-    run.lines.clean(JSON.stringify(traceEvents(timelineOf(run, launch).spans))),
-  memory: (run, { launch }) => {
-    const name = run.recording.launches[launch]?.kernel.name;
-    const number = run.kernels.findIndex((kernel) => kernel.name === name);
-    const executable = emitKernel(placedOf(run, number).kernel);
-    const simplified = simplify(kernelOf(run, number));
-    return memoryReport(timelineOf(run, launch), simplified, executable, run.lines);
-  },
-  cost: (run, { kernel }) => {
-    const traced = kernelOf(run, kernel);
-    const launched = run.recording.launches.find((launch) => launch.kernel.name === traced.name);
-    const dimensions =
-      launched?.dimensions ??
-      new Map(traced.dimensions.map(({ name, multipleOf }) => [name, 256 * multipleOf]));
-    return costReport(traced, targetOf(run), run.settings.target, dimensions, run.lines);
-  },
+  stages: compiled("stages"),
+  notes: compiled("notes"),
+  layouts: compiled("layouts"),
+  elements: compiled("elements"),
+  timeline: compiled("timeline"),
+  trace: compiled("trace"),
+  memory: compiled("memory"),
+  cost: compiled("cost"),
   values: (run, asks) => {
     const array = run.arrays[asks.launch]?.find(({ name }) => name === asks.array);
     if (array === undefined) throw new Error("there is no such array");
@@ -90,7 +36,6 @@ export const answers: Answers = {
   },
   graph: async (run) => {
     if (!("graph" in run) || run.graph === undefined) throw new Error("the program is no graph");
-    const { graphReport } = await import("./graph.ts");
-    return graphReport(run.graph, run.lines);
+    return (await programs()).graphReport(run.graph, run.lines);
   },
 };

@@ -1,0 +1,13 @@
+/** The first stage, apart from the others: whoever only simulates loads neither placement nor PTX. */
+import type { Kernel } from "../ir/node.ts";
+import { runPasses } from "../passes/pipeline.ts";
+
+export interface SimplifyOptions {
+  /** Called with the kernel after each step that changed it. */
+  readonly observe?: (step: string, kernel: Kernel) => void;
+}
+
+/** The kernel as the simulator runs it: nothing in it is left to be simplified. */
+export function simplify(traced: Kernel, { observe }: SimplifyOptions = {}): Kernel {
+  return runPasses(traced, { ...(observe && { trace: observe }) });
+}
