@@ -33,6 +33,10 @@ const fieldKinds = {
   element: ["a number", (value) => ["number", "bigint", "boolean"].includes(typeof value)],
   number: ["a number", (value) => typeof value === "number"],
   axes: ["a list of axes", (value) => Array.isArray(value)],
+  each: [
+    "a number, or a list of one for each axis",
+    (value) => typeof value === "number" || Array.isArray(value),
+  ],
   choice: ["one of the names that it knows", (value) => typeof value === "string"],
   function: ["a function", (value) => typeof value === "function"],
   named: ["an object of arrays by name", (value) => isRecord(value) && isReadable(value, [])],

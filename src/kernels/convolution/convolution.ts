@@ -1,0 +1,243 @@
+/**
+ * `convolution` and its gradients, over one to three spatial axes, as products that read their operands by number:
+ *
+ *   forward          x, w      ──▶ out
+ *   gradient of x    dOut, w   ──▶ dx
+ *   gradient of w    x, dOut   ──▶ dw, by parts of the places and their sum where there would be few blocks
+ */
+import type { DTypeName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
+import { array } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Target } from "../../targets/target.ts";
+import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
+import type { Direction, GatheredConfiguration } from "./gathered.ts";
+import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
+import type { GatheredWeightsConfiguration } from "./gathered-weights.ts";
+import { geometryOf, problemOf } from "./problem.ts";
+import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
+
+export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
+  { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
+  { readonly out: ArraySpec<Out> },
+  Empty,
+  GatheredConfiguration
+>;
+
+export type ConvolutionBackwardX<X extends DTypeName> = Operation<
+  { readonly dOut: ArraySpec<X>; readonly w: ArraySpec<X> },
+  { readonly dx: ArraySpec<X> },
+  Empty,
+  GatheredConfiguration
+>;
+
+export type ConvolutionBackwardW<X extends DTypeName> = Operation<
+  { readonly x: ArraySpec<X>; readonly dOut: ArraySpec<X> },
+  { readonly dw: ArraySpec<X> },
+  Empty,
+  GatheredWeightsConfiguration
+>;
+
+type AnySpec = ConvolutionSpec<DTypeName, DTypeName>;
+
+/** Kernels by what they depend on. */
+type Kernels = Map<string, KernelDefinition>;
+
+/** Windows of x times w, summed. */
+export function convolution<X extends DTypeName, Out extends DTypeName = X>(
+  spec: ConvolutionSpec<X, Out>,
+): ConvolutionOperation<X, Out> {
+  const problem = problemOf("convolution", spec as unknown as AnySpec, captureLocation());
+  const kernels: Kernels = new Map();
+  const { x, w, out } = problem;
+  return operation({
+    name: "convolution",
+    inputs: { x, w },
+    outputs: { out },
+    plan: (dimensions, target) =>
+      planPixels(problem, "forward", geometryOf(problem, dimensions), kernels, target),
+  }) as unknown as ConvolutionOperation<X, Out>;
+}
+
+/** What x should change by, from what the result of `convolution` with the same specification should. */
+export function convolutionBackwardX<X extends DTypeName>(
+  spec: Omit<ConvolutionSpec<X>, "out">,
+): ConvolutionBackwardX<X> {
+  const given = problemOf("convolutionBackwardX", spec as unknown as AnySpec, captureLocation());
+  const { w, out } = given;
+  // Gradients lie by rows, however x does.
+  const x = array(given.x.dtype, given.x.shape);
+  const problem = { ...given, x };
+  const kernels: Kernels = new Map();
+  return operation({
+    name: "convolution_backward_x",
+    inputs: { dOut: out, w },
+    outputs: { dx: x },
+    plan: (dimensions, target) =>
+      planPixels(problem, "backward", geometryOf(problem, dimensions), kernels, target),
+  }) as unknown as ConvolutionBackwardX<X>;
+}
+
+/** What w should change by, likewise; sums are added in a fixed order. */
+export function convolutionBackwardW<X extends DTypeName>(
+  spec: Omit<ConvolutionSpec<X>, "out">,
+): ConvolutionBackwardW<X> {
+  const given = problemOf("convolutionBackwardW", spec as unknown as AnySpec, captureLocation());
+  const { x, out } = given;
+  const w = array(given.w.dtype, given.w.shape);
+  const problem = { ...given, w };
+  const kernels: Kernels = new Map();
+  return operation({
+    name: "convolution_backward_w",
+    inputs: { x, dOut: out },
+    outputs: { dw: w },
+    plan: (dimensions, target) =>
+      planWeights(problem, geometryOf(problem, dimensions), kernels, target),
+  }) as unknown as ConvolutionBackwardW<X>;
+}
+
+function known(kernels: Kernels, text: string, make: () => KernelDefinition): KernelDefinition {
+  const found = kernels.get(text) ?? make();
+  kernels.set(text, found);
+  return found;
+}
+
+/** A launch, with those of the values that its kernel has dimensions for. */
+function launched(
+  kernel: KernelDefinition,
+  given: PlannedLaunch["arguments"],
+  values: { readonly [name: string]: number },
+): PlannedLaunch {
+  const declared = new Set(kernel.kernel.dimensions.map(({ name }) => name));
+  const dimensions = Object.entries(values).filter(([name]) => declared.has(name));
+  return { kernel, arguments: given, dimensions: Object.fromEntries(dimensions) };
+}
+
+/** Channels that a step goes through: whole rows of what few there are, a row of tensor cores' operands else. */
+function stepDepth(problem: ConvolutionProblem, channels: number): number {
+  const most = problem.x.dtype.bits >= 32 ? 16 : 32;
+  return channels <= 16 ? 16 : most;
+}
+
+function tileSide(extent: number, most: number): number {
+  return extent <= 16 ? 16 : extent <= 32 ? Math.min(32, most) : most;
+}
+
+function planPixels(
+  problem: ConvolutionProblem,
+  direction: Direction,
+  geometry: Geometry,
+  kernels: Kernels,
+  _target: Target,
+): Planned<GatheredConfiguration> {
+  const { channels, outputs } = geometry;
+  const isForward = direction === "forward";
+  const [summed, made] = isForward ? [channels, outputs] : [outputs, channels];
+  const isDouble = problem.accumulator.bits === 64;
+  const configuration: GatheredConfiguration = {
+    kernel: "gathered",
+    rows: 64,
+    columns: tileSide(made, isDouble ? 32 : 64),
+    depth: stepDepth(problem, summed),
+  };
+  const places = placeCount(geometry, direction);
+  if (places * made === 0) return { configuration, source: "heuristic", launches: [] };
+  const views = gatheredViews(geometry, direction);
+  const { read, weights } = views;
+  const text = JSON.stringify([configuration, read.text(), weights.text(), views.made.text()]);
+  const values = {
+    ...read.dimensions(),
+    ...weights.dimensions(),
+    ...views.made.dimensions(),
+  };
+  const flat = (argument: string) => ({ argument, flat: true as const });
+  return {
+    configuration,
+    source: "heuristic",
+    launches: () => [
+      launched(
+        known(kernels, text, () => gatheredKernel(problem, direction, views, configuration)),
+        {
+          read: flat(isForward ? "x" : "dOut"),
+          weights: flat("w"),
+          made: flat(isForward ? "out" : "dx"),
+        },
+        values,
+      ),
+    ],
+  };
+}
+
+/** Blocks for each processor that parts of the places make, and steps that a part has at least. */
+const blocksPerProcessor = 4;
+const leastSteps = 8;
+
+function planWeights(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  kernels: Kernels,
+  { processors }: Target,
+): Planned<GatheredWeightsConfiguration> {
+  const { channels, outputs, groups, taps } = geometry;
+  const isDouble = problem.accumulator.bits === 64;
+  const rows = 64;
+  const columns = tileSide(channels, isDouble ? 32 : 64);
+  const depth = problem.x.dtype.bits >= 32 ? 16 : 32;
+  const places = placeCount(geometry, "forward");
+  const tiles =
+    groups *
+    taps[0] *
+    taps[1] *
+    taps[2] *
+    Math.ceil(outputs / rows) *
+    Math.ceil(channels / columns);
+  const steps = Math.ceil(places / depth);
+  const wanted = Math.min(
+    Math.floor((blocksPerProcessor * processors) / Math.max(1, tiles)),
+    Math.floor(steps / leastSteps),
+  );
+  const parts = Math.max(1, wanted);
+  const configuration = { kernel: "gathered", rows, columns, depth, parts } as const;
+  const elements = groups * outputs * taps[0] * taps[1] * taps[2] * channels;
+  if (elements === 0) return { configuration, source: "heuristic", launches: [] };
+  const views = weightViews(geometry, parts);
+  const text = JSON.stringify([
+    configuration,
+    views.x.text(),
+    views.dOut.text(),
+    views.made.text(),
+  ]);
+  const values = {
+    ...views.x.dimensions(),
+    ...views.dOut.dimensions(),
+    ...views.made.dimensions(),
+  };
+  const flat = (argument: string) => ({ argument, flat: true as const });
+  const product = (made: string): PlannedLaunch =>
+    launched(
+      known(kernels, text, () => gatheredWeightsKernel(problem, views, configuration)),
+      { x: flat("x"), dOut: flat("dOut"), made: flat(made) },
+      values,
+    );
+  if (parts === 1) return { configuration, source: "heuristic", launches: () => [product("dw")] };
+  return {
+    configuration,
+    source: "heuristic",
+    scratch: { parts: { dtype: problem.accumulator, shape: [parts, elements] } },
+    launches: () => [
+      product("parts"),
+      launched(
+        known(kernels, `sum ${parts}`, () =>
+          sumPartsKernel(problem.w.dtype, problem.accumulator, parts),
+        ),
+        {
+          parts: { argument: "parts" },
+          out: { argument: "dw", shape: [elements] },
+        },
+        {},
+      ),
+    ],
+  };
+}

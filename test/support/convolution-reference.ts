@@ -1,0 +1,75 @@
+/** Convolutions and their gradients in float64, element by element, over axes [n, depth, height, width, channels]. */
+
+export interface ReferenceSizes {
+  readonly batch: number;
+  readonly groups: number;
+  /** Channels of a group, of x and of the result. */
+  readonly channels: number;
+  readonly outputs: number;
+  readonly input: readonly number[];
+  readonly taps: readonly number[];
+  readonly stride: readonly number[];
+  readonly dilation: readonly number[];
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+export function resultExtents(sizes: ReferenceSizes): readonly number[] {
+  return sizes.input.map((extent, axis) => {
+    const reach = (sizes.dilation[axis] ?? 1) * ((sizes.taps[axis] ?? 1) - 1) + 1;
+    const room = extent + (sizes.before[axis] ?? 0) + (sizes.after[axis] ?? 0) - reach;
+    return Math.floor(room / (sizes.stride[axis] ?? 1)) + 1;
+  });
+}
+
+/** Where an element lies in an array whose channels are last or first. */
+export function placeIn(
+  isLast: boolean,
+  extents: readonly number[],
+  channels: number,
+  [n, spatial, channel]: readonly [number, readonly number[], number],
+): number {
+  const at = isLast ? [n, ...spatial, channel] : [n, channel, ...spatial];
+  const shape = isLast ? [0, ...extents, channels] : [0, channels, ...extents];
+  return at.reduce((place, index, axis) => place * (shape[axis] ?? 1) + index, 0);
+}
+
+export function everyPlace(extents: readonly number[]): readonly (readonly number[])[] {
+  return extents.reduce<readonly (readonly number[])[]>(
+    (found, extent) =>
+      found.flatMap((at) => Array.from({ length: extent }, (_, index) => [...at, index])),
+    [[]],
+  );
+}
+
+/** Calls `visit` with the elements of x, w and out that are multiplied and summed with each other. */
+export function overProducts(
+  sizes: ReferenceSizes,
+  isLast: boolean,
+  visit: (x: number, w: number, out: number) => void,
+): void {
+  const { batch, groups, channels, outputs, input, taps, stride, dilation, before } = sizes;
+  const output = resultExtents(sizes);
+  for (const at of everyPlace(output))
+    for (const tap of everyPlace(taps)) {
+      const source = at.map(
+        (place, axis) =>
+          place * (stride[axis] ?? 1) +
+          (tap[axis] ?? 0) * (dilation[axis] ?? 1) -
+          (before[axis] ?? 0),
+      );
+      if (!source.every((index, axis) => index >= 0 && index < (input[axis] ?? 0))) continue;
+      for (let n = 0; n < batch; n += 1)
+        for (let o = 0; o < groups * outputs; o += 1)
+          for (let c = 0; c < channels; c += 1)
+            visit(
+              placeIn(isLast, input, groups * channels, [
+                n,
+                source,
+                Math.floor(o / outputs) * channels + c,
+              ]),
+              placeIn(isLast, taps, channels, [o, tap, c]),
+              placeIn(isLast, output, groups * outputs, [n, at, o]),
+            );
+    }
+}
