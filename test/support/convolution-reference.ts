@@ -50,8 +50,13 @@ export function overProducts(
 ): void {
   const { batch, groups, channels, outputs, input, taps, stride, dilation, before } = sizes;
   const output = resultExtents(sizes);
-  for (const at of everyPlace(output))
-    for (const tap of everyPlace(taps)) {
+  const step = (extents: readonly number[]): number =>
+    isLast ? 1 : extents.reduce((product, extent) => product * extent, 1);
+  const [stepX, stepW, stepOut] = [step(input), step(taps), step(output)];
+  const places = everyPlace(output);
+  const windows = everyPlace(taps);
+  for (const at of places)
+    for (const tap of windows) {
       const source = at.map(
         (place, axis) =>
           place * (stride[axis] ?? 1) +
@@ -59,17 +64,15 @@ export function overProducts(
           (before[axis] ?? 0),
       );
       if (!source.every((index, axis) => index >= 0 && index < (input[axis] ?? 0))) continue;
-      for (let n = 0; n < batch; n += 1)
-        for (let o = 0; o < groups * outputs; o += 1)
+      for (let n = 0; n < batch; n += 1) {
+        const ofX = placeIn(isLast, input, groups * channels, [n, source, 0]);
+        const ofOut = placeIn(isLast, output, groups * outputs, [n, at, 0]);
+        for (let o = 0; o < groups * outputs; o += 1) {
+          const ofW = placeIn(isLast, taps, channels, [o, tap, 0]);
+          const first = Math.floor(o / outputs) * channels;
           for (let c = 0; c < channels; c += 1)
-            visit(
-              placeIn(isLast, input, groups * channels, [
-                n,
-                source,
-                Math.floor(o / outputs) * channels + c,
-              ]),
-              placeIn(isLast, taps, channels, [o, tap, c]),
-              placeIn(isLast, output, groups * outputs, [n, at, o]),
-            );
+            visit(ofX + (first + c) * stepX, ofW + c * stepW, ofOut + o * stepOut);
+        }
+      }
     }
 }

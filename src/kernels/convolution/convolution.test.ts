@@ -68,9 +68,9 @@ async function check(device: Device, given: Case): Promise<void> {
   );
   const [out, dx, dw] = sums as [number[], number[], number[]];
   overProducts(given, isLast, (atX, atW, atOut) => {
-    const [own, weight, slope] = [x.values[atX], w.values[atW], dOut.values[atOut]].map(
-      (value) => value ?? NaN,
-    ) as [number, number, number];
+    const own = x.values[atX] ?? NaN;
+    const weight = w.values[atW] ?? NaN;
+    const slope = dOut.values[atOut] ?? NaN;
     out[atOut] = (out[atOut] ?? NaN) + own * weight;
     dx[atX] = (dx[atX] ?? NaN) + slope * weight;
     dw[atW] = (dw[atW] ?? NaN) + slope * own;
@@ -102,4 +102,47 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     const random = new Random(kind === "simulator" ? 1 : 2);
     for (let seed = 0; seed < rounds; seed += 1) await check(device, randomCase(random, seed));
   });
+
+  test.each([
+    { name: "3 × 3", input: [9, 5], taps: [3, 3], padding: 1, channels: 72, outputs: 40 },
+    {
+      name: "two by two",
+      input: [8, 6],
+      taps: [3, 3],
+      padding: 1,
+      channels: 64,
+      outputs: 72,
+      stride: 2,
+    },
+    {
+      name: "groups",
+      input: [7, 4],
+      taps: [1, 3],
+      padding: 1,
+      channels: 64,
+      outputs: 64,
+      groups: 2,
+    },
+    { name: "three axes", input: [3, 4, 5], taps: [2, 3, 3], padding: 1, channels: 16, outputs: 8 },
+    {
+      name: "one axis",
+      input: [150],
+      taps: [5],
+      padding: 2,
+      channels: 64,
+      outputs: 136,
+      dilation: 2,
+    },
+  ])(
+    "by the copy engine: $name",
+    async ({ input, taps, padding, channels, outputs, ...others }) => {
+      const all = (value: number) => input.map(() => value);
+      await check(device, {
+        ...{ batch: 3, groups: others.groups ?? 1, channels, outputs, input, taps },
+        ...{ stride: all(others.stride ?? 1), dilation: all(others.dilation ?? 1) },
+        ...{ before: all(padding), after: all(padding), isLast: true, seed: 1 },
+        dtype: bf16 as unknown as DType<"f32">,
+      });
+    },
+  );
 });

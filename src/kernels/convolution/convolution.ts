@@ -12,6 +12,10 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
+import { laidOut } from "../support/sizes.ts";
+import { copiedForm, copiedProblem, tileCount } from "./choose.ts";
+import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
+import type { CopiedConfiguration } from "./copied.ts";
 import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
 import type { Direction, GatheredConfiguration } from "./gathered.ts";
 import { gatheredWeightsKernel, sumPartsKernel, weightViews } from "./gathered-weights.ts";
@@ -19,18 +23,21 @@ import type { GatheredWeightsConfiguration } from "./gathered-weights.ts";
 import { geometryOf, problemOf } from "./problem.ts";
 import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts";
 
+/** How places of the result, or of the gradient of x, are made. */
+export type PixelConfiguration = GatheredConfiguration | CopiedConfiguration;
+
 export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
   { readonly out: ArraySpec<Out> },
   Empty,
-  GatheredConfiguration
+  PixelConfiguration
 >;
 
 export type ConvolutionBackwardX<X extends DTypeName> = Operation<
   { readonly dOut: ArraySpec<X>; readonly w: ArraySpec<X> },
   { readonly dx: ArraySpec<X> },
   Empty,
-  GatheredConfiguration
+  PixelConfiguration
 >;
 
 export type ConvolutionBackwardW<X extends DTypeName> = Operation<
@@ -115,6 +122,25 @@ function launched(
   return { kernel, arguments: given, dimensions: Object.fromEntries(dimensions) };
 }
 
+/** Arguments under the shapes that the kernel declares. */
+function reshaped(
+  { inputs, outputs }: KernelDefinition,
+  given: { readonly [parameter: string]: string },
+  values: { readonly [name: string]: number },
+): PlannedLaunch["arguments"] {
+  const specs: { readonly [name: string]: unknown } = { ...inputs, ...outputs };
+  return Object.fromEntries(
+    Object.entries(given).map(([parameter, argument]) => {
+      const { shape } = laidOut(specs[parameter] as ArraySpec, values);
+      return [parameter, { argument, shape }];
+    }),
+  );
+}
+
+function flat(argument: string): PlannedLaunch["arguments"][string] {
+  return { argument, flat: true };
+}
+
 /** Channels that a step goes through: whole rows of what few there are, a row of tensor cores' operands else. */
 function stepDepth(problem: ConvolutionProblem, channels: number): number {
   const most = problem.x.dtype.bits >= 32 ? 16 : 32;
@@ -130,8 +156,57 @@ function planPixels(
   direction: Direction,
   geometry: Geometry,
   kernels: Kernels,
-  _target: Target,
-): Planned<GatheredConfiguration> {
+  target: Target,
+): Planned<PixelConfiguration> {
+  const slow = copiedProblem(problem, geometry, direction, target);
+  if (slow === undefined) return planCopied(problem, direction, geometry, kernels, target);
+  return {
+    ...planGathered(problem, direction, geometry, kernels),
+    notes: [`operands are read by number: ${slow}`],
+  };
+}
+
+function planCopied(
+  problem: ConvolutionProblem,
+  direction: Direction,
+  geometry: Geometry,
+  kernels: Kernels,
+  target: Target,
+): Planned<PixelConfiguration> {
+  const form = copiedForm(problem, geometry, direction, target);
+  const { configuration } = form;
+  const isForward = direction === "forward";
+  const [made, places] = isForward
+    ? [geometry.outputs, geometry.output]
+    : [geometry.channels, geometry.input];
+  const tiles = tileCount(geometry, places, made, configuration);
+  if (tiles === 0) return { configuration, source: "heuristic", launches: [] };
+  const values = {
+    ...copiedDimensions(geometry, form),
+    workers: Math.min(target.processors, tiles),
+  };
+  const make = () => copiedKernel(problem, geometry, form);
+  return {
+    configuration,
+    source: "heuristic",
+    launches: () => {
+      const kernel = known(kernels, copiedText(geometry, form), make);
+      const given = {
+        read: isForward ? "x" : "dOut",
+        weights: "w",
+        result: isForward ? "out" : "dx",
+      };
+      return [launched(kernel, reshaped(kernel, given, values), values)];
+    },
+  };
+}
+
+function planGathered(
+  problem: ConvolutionProblem,
+  direction: Direction,
+  geometry: Geometry,
+  kernels: Kernels,
+): Planned<PixelConfiguration> {
   const { channels, outputs } = geometry;
   const isForward = direction === "forward";
   const [summed, made] = isForward ? [channels, outputs] : [outputs, channels];
@@ -152,7 +227,6 @@ function planPixels(
     ...weights.dimensions(),
     ...views.made.dimensions(),
   };
-  const flat = (argument: string) => ({ argument, flat: true as const });
   return {
     configuration,
     source: "heuristic",
@@ -214,7 +288,6 @@ function planWeights(
     ...views.dOut.dimensions(),
     ...views.made.dimensions(),
   };
-  const flat = (argument: string) => ({ argument, flat: true as const });
   const product = (made: string): PlannedLaunch =>
     launched(
       known(kernels, text, () => gatheredWeightsKernel(problem, views, configuration)),

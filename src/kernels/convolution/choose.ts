@@ -1,0 +1,125 @@
+/** Which kernel a convolution takes, and its tiles: by the copy engine where it can read the arrays, by number else. */
+import { dtypes } from "../../formats/dtype.ts";
+import type { Target } from "../../targets/target.ts";
+import { stepChannels, tilePlaces } from "./copied.ts";
+import type { Box, CopiedConfiguration, CopiedForm } from "./copied.ts";
+import type { Direction } from "./gathered.ts";
+import { rowMajorStrides } from "../../formats/shape.ts";
+import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
+
+/** Whether channels are last and nothing lies between elements. */
+function liesByRows({ extents, strides }: FiveAxes): boolean {
+  const usual = rowMajorStrides(extents);
+  return strides.every((stride, axis) => extents[axis] === 1 || stride === usual[axis]);
+}
+
+/** Why the copy engine cannot bring the operands, in words for a note; undefined where it can. */
+export function copiedProblem(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  direction: Direction,
+  target: Target,
+): string | undefined {
+  const { x, w, out, channels, outputs, groups, stride, input } = { ...problem, ...geometry };
+  if (!target.features.includes("wgmma") || !target.features.includes("tma"))
+    return `${target.name} has no wgmma`;
+  if (problem.x.dtype !== dtypes.bf16 && problem.x.dtype !== dtypes.f16)
+    return `wgmma does not multiply ${problem.x.dtype.name} as it is`;
+  const isForward = direction === "forward";
+  const arrays = isForward ? [x, w] : [out, w];
+  if (!arrays.every(liesByRows)) return "channels are not last";
+  const summed = isForward ? channels : outputs;
+  if ([channels, outputs].some((count) => count % 8 !== 0))
+    return `rows of ${Math.min(channels, outputs)} channels do not begin at multiples of 16 bytes`;
+  if (groups > 1 && [channels, outputs].some((count) => count % stepChannels !== 0))
+    return `groups of ${channels} channels are not multiples of ${stepChannels}`;
+  if (stride.every((each) => each === 1)) return undefined;
+  if (!isForward) return "windows of the gradient of x lie apart";
+  const isPairs =
+    stride[0] === 1 &&
+    geometry.taps[0] === 1 &&
+    input[0] === 1 &&
+    [1, 2].every(
+      (axis) => stride[axis] === 1 || (stride[axis] === 2 && (input[axis] ?? 1) % 2 === 0),
+    );
+  if (!isPairs) return "windows lie apart, and not two by two in even extents";
+  return summed % stepChannels === 0
+    ? undefined
+    : `windows lie apart, and ${summed} channels are no multiple of ${stepChannels}`;
+}
+
+/** Powers of two up to `most`. */
+function powers(most: number): readonly number[] {
+  return Array.from({ length: Math.log2(most) + 1 }, (_, exponent) => 2 ** exponent);
+}
+
+/** The box whose tiles overhang the result least; of equal ones the widest. */
+export function chooseBox(batch: number, [, height, width]: Triple): Box {
+  let best: Box = [1, 1, tilePlaces];
+  let least = Infinity;
+  for (const columns of powers(tilePlaces).toReversed())
+    for (const rows of powers(tilePlaces / columns).toReversed()) {
+      const images = tilePlaces / columns / rows;
+      const tiles =
+        Math.ceil(batch / images) * Math.ceil(height / rows) * Math.ceil(width / columns);
+      if (tiles < least) [best, least] = [[images, rows, columns], tiles];
+    }
+  return best;
+}
+
+/** The part of the tensor cores' rate that tiles with so many columns reach. */
+const efficiency = { 64: 0.55, 128: 0.72, 192: 0.79, 256: 0.82 };
+/** Steps that a tile's beginning and end take. */
+const tileSteps = 4;
+
+export function tileCount(
+  { batch, groups }: Geometry,
+  [depth, height, width]: Triple,
+  made: number,
+  { box, columns }: Pick<CopiedConfiguration, "box" | "columns">,
+): number {
+  const boxes =
+    Math.ceil(batch / box[0]) * depth * Math.ceil(height / box[1]) * Math.ceil(width / box[2]);
+  return boxes * groups * Math.ceil(made / columns);
+}
+
+export function chooseCopied(
+  geometry: Geometry,
+  direction: Direction,
+  target: Target,
+): CopiedConfiguration {
+  const isForward = direction === "forward";
+  const { batch, channels, outputs, groups, input, output, taps } = geometry;
+  const [made, places, summed] = isForward
+    ? [outputs, output, channels]
+    : [channels, input, outputs];
+  const box = chooseBox(batch, places);
+  const steps = taps[0] * taps[1] * taps[2] * Math.ceil(summed / stepChannels) + tileSteps;
+  const possible = ([256, 192, 128, 64] as const).filter(
+    (columns) => columns === 64 || (groups === 1 ? columns < 2 * made : made % columns === 0),
+  );
+  const seconds = (columns: (typeof possible)[number]): number => {
+    const tiles = tileCount(geometry, places, made, { box, columns });
+    return Math.ceil(tiles / target.processors) * steps * (columns / efficiency[columns]);
+  };
+  const columns = possible.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
+  const results = 2 * 2 * 64 * 128;
+  const each = (tilePlaces + columns) * stepChannels * 2;
+  const most = Math.floor((target.sharedMemoryPerBlock - results - 2048) / each);
+  return { kernel: "copied", box, columns, stages: Math.max(2, Math.min(8, most)) };
+}
+
+export function copiedForm(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  direction: Direction,
+  target: Target,
+): CopiedForm {
+  const { stride } = problem;
+  return {
+    direction,
+    isDeep: geometry.input[0] > 1 || geometry.output[0] > 1 || geometry.taps[0] > 1,
+    halved: [stride[1] === 2, stride[2] === 2],
+    configuration: chooseCopied(geometry, direction, target),
+  };
+}
