@@ -131,8 +131,9 @@ function reshaped(
   const specs: { readonly [name: string]: unknown } = { ...inputs, ...outputs };
   return Object.fromEntries(
     Object.entries(given).map(([parameter, argument]) => {
-      const { shape } = laidOut(specs[parameter] as ArraySpec, values);
-      return [parameter, { argument, shape }];
+      const spec = specs[parameter] as ArraySpec;
+      if (spec.strides !== undefined) return [parameter, flat(argument)];
+      return [parameter, { argument, shape: laidOut(spec, values).shape }];
     }),
   );
 }

@@ -224,7 +224,10 @@ export function copiedKernel(
       threads: ["copy", "first", "second"],
       inputs: {
         read: readSpec(problem, sizes, form),
-        weights: array(problem.w.dtype, [multiplySizes(group, outputs), tapCount, channels]),
+        // Taps in front, so that a step's weights are a matrix.
+        weights: array(problem.w.dtype, [tapCount, multiplySizes(group, outputs), channels], {
+          strides: [channels, multiplySizes(tapCount, channels), 1],
+        }),
       },
       outputs: {
         result: array(output as DType<"bf16">, [
@@ -279,10 +282,10 @@ export function copiedKernel(
               const from = g.mul(outputs as never);
               return (
                 isForward
-                  ? weights.at(slice(from.add(across), columns), slice(tap, 1), along)
+                  ? weights.at(slice(tap, 1), slice(from.add(across), columns), along)
                   : weights.at(
-                      slice(from.add(step.mul(stepChannels)), stepChannels),
                       slice(tap, 1),
+                      slice(from.add(step.mul(stepChannels)), stepChannels),
                       slice(across, columns),
                     )
               ) as Ref<"bf16">;

@@ -95,12 +95,23 @@ export function sharedLayouts(shape: Shape, bits: number): readonly SharedLayout
   if (shape.length < 2) return [plain];
   const [rows = 1, columns = 1] = shape.slice(-2);
   const candidates = [
+    ...wholeRows(shape, bits),
     ...tilesOf(rows, columns, bits, []),
     plain,
     ...tilesOf(columns, rows, bits, [1, 0]),
     sharedLayout({ order: [1, 0] }),
   ];
   return candidates.filter((layout) => sharedProblem(layout, shape) === undefined);
+}
+
+/** Rows as wide as a swizzle follow on through all axes, so that blocks of eight may span several of them. */
+function wholeRows(shape: Shape, bits: number): readonly SharedLayout[] {
+  const rows = shape.slice(0, -1).reduce((product, extent) => product * extent, 1);
+  const width = swizzleWidths.find((bytes) => bytes * 8 === (shape.at(-1) ?? 1) * bits);
+  const isInBlocks = (shape.at(-2) ?? 1) % 8 === 0;
+  return width === undefined || isInBlocks || rows % 8 !== 0
+    ? []
+    : [sharedLayout({ swizzle: width })];
 }
 
 function tilesOf(
