@@ -5,6 +5,18 @@ export { attentionBackward } from "./attention/backward.ts";
 export type { AttentionBackward, AttentionBackwardSpec } from "./attention/backward.ts";
 export type { AttentionConfiguration } from "./attention/configuration.ts";
 export type { AttentionSpec, ScorePlace, Window as AttentionWindow } from "./attention/problem.ts";
+export {
+  convolution,
+  convolutionBackwardW,
+  convolutionBackwardX,
+} from "./convolution/convolution.ts";
+export type {
+  ConvolutionBackwardW,
+  ConvolutionBackwardX,
+  ConvolutionOperation,
+  PixelConfiguration,
+} from "./convolution/convolution.ts";
+export type { ConvolutionSpec, PerAxis } from "./convolution/problem.ts";
 export { cast, copy, fill } from "./elementwise/cast.ts";
 export type { CastSpec, CopySpec, FillOperation, FillSpec } from "./elementwise/cast.ts";
 export { map } from "./elementwise/map.ts";
