@@ -17,7 +17,6 @@ import {
   accumulator,
   array,
   cdiv,
-  constant,
   dim,
   kernel,
   slice,
@@ -27,7 +26,14 @@ import {
   warpSpecialized,
   wgmma,
 } from "../../lang/index.ts";
-import type { ArraySpec, KernelDefinition, Ref, Scalar, Slice, Tile } from "../../lang/index.ts";
+import type {
+  Accumulator,
+  ArraySpec,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Slice,
+} from "../../lang/index.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
 import type { Direction } from "./gathered.ts";
 import { windowAlong } from "./problem.ts";
@@ -38,6 +44,8 @@ export const stepChannels = 64;
 /** Places of a tile: two threads of 64 rows. */
 export const tilePlaces = 128;
 const threadRows = 64;
+/** Bytes of a row of a piece of the result. */
+const rowBytes = 128;
 
 /** Images, rows and columns whose places make a tile, or a thread's part of it. */
 export type Box = readonly [images: number, rows: number, columns: number];
@@ -169,33 +177,108 @@ interface Corner {
   readonly left: Scalar<"i32">;
 }
 
+/** The box of a tile, shifted by a tap. */
 function readWindow(
+  { problem, form, sizes: { group, summed } }: Setting,
   read: Ref,
-  problem: ConvolutionProblem,
-  { direction, isDeep, halved, configuration }: CopiedForm,
-  corner: Corner,
-  [z, y, x]: readonly [Scalar<"i32">, Scalar<"i32">, Scalar<"i32">],
-  { from, all }: { readonly from: Scalar<"i32">; readonly all: Size },
+  at: TileIndices & StepIndices,
 ): Ref {
+  const { direction, isDeep, halved, configuration } = form;
   const [images, rows, columns] = configuration.box;
-  const shift = (tap: Scalar<"i32">, axis: number) =>
-    shiftOf(direction, tap, windowAlong(problem, axis));
-  const [down, across] = [shift(y, 1), shift(x, 2)];
+  const corner = cornerOf(configuration, at);
+  const [inDepth, down, across] = [at.z, at.y, at.x].map((tap, axis) =>
+    shiftOf(direction, tap, windowAlong(problem, axis)),
+  ) as [Scalar<"i32">, Scalar<"i32">, Scalar<"i32">];
   const along = (start: Scalar<"i32">, by: Scalar<"i32">, isHalf: boolean, size: number): Slice =>
     slice(start.add(isHalf ? by.shr(1) : by), size);
+  const first = at.g.mul(summed as never).add(at.step.mul(stepChannels));
+  const all = multiplySizes(group, summed);
   const channel = halved[1]
     ? across
         .and(1)
         .mul(all as never)
-        .add(from)
-    : from;
+        .add(first)
+    : first;
   return read.at(
     slice(corner.image, images),
-    ...(isDeep ? [slice(corner.depth.add(shift(z, 0)), 1)] : []),
+    ...(isDeep ? [slice(corner.depth.add(inDepth), 1)] : []),
     along(corner.top, down, halved[0], rows),
     ...(halved[0] ? [slice(down.and(1), 1)] : []),
     along(corner.left, across, halved[1], columns),
     slice(channel, stepChannels),
+  );
+}
+
+/** What the declaration of a kernel and its body are made of. */
+interface Setting {
+  readonly problem: ConvolutionProblem;
+  readonly form: CopiedForm;
+  readonly sizes: Sizes;
+}
+
+/** Outputs and channels of a group, as w has them. */
+function weightSizes({ form, sizes: { summed, made } }: Setting) {
+  return form.direction === "forward"
+    ? { outputs: made, channels: summed }
+    : { outputs: summed, channels: made };
+}
+
+/** w with taps in front, so that the weights of a step are a matrix. */
+function weightSpec(setting: Setting): ArraySpec {
+  const { taps, group } = setting.sizes;
+  const { outputs, channels } = weightSizes(setting);
+  const count = multiplySizes(...taps);
+  return array(setting.problem.w.dtype, [count, multiplySizes(group, outputs), channels], {
+    strides: [channels, multiplySizes(count, channels), 1],
+  });
+}
+
+type Indices<N extends string> = { readonly [K in N]: Scalar<"i32"> };
+/** Which tile: the group, its box and its channels. */
+type TileIndices = Indices<"g" | "n" | "z0" | "y0" | "x0" | "j">;
+/** Which step of it: a tap, and channels that are summed. */
+type StepIndices = Indices<"z" | "y" | "x" | "step">;
+
+function cornerOf({ box: [images, rows, columns] }: CopiedConfiguration, at: TileIndices): Corner {
+  return {
+    image: at.n.mul(images),
+    depth: at.z0,
+    top: at.y0.mul(rows),
+    left: at.x0.mul(columns),
+  };
+}
+
+/** What a step reads of w: [1, columns, 64], or for the gradient [1, 64, columns]. */
+function weightWindow(setting: Setting, weights: Ref, at: TileIndices & StepIndices): Ref {
+  const { form, sizes } = setting;
+  const { columns } = form.configuration;
+  const [, height, width] = sizes.taps;
+  const tap = at.z
+    .mul(height as never)
+    .add(at.y)
+    .mul(width as never)
+    .add(at.x);
+  const first = at.g.mul(weightSizes(setting).outputs as never);
+  const [along, across] = [at.step.mul(stepChannels), at.j.mul(columns)];
+  return form.direction === "forward"
+    ? weights.at(slice(tap, 1), slice(first.add(across), columns), slice(along, stepChannels))
+    : weights.at(slice(tap, 1), slice(first.add(along), stepChannels), slice(across, columns));
+}
+
+/** What a thread multiplies in a step. */
+function multiplied(
+  { direction, configuration: { columns } }: CopiedForm,
+  sum: Accumulator<"f32">,
+  { left, right }: { readonly left: Ref; readonly right: Ref },
+  part: Scalar<"i32">,
+): Accumulator<"f32"> {
+  const rows = slice(part.mul(threadRows), threadRows);
+  return wgmma(
+    sum,
+    left.reshape([tilePlaces, stepChannels]).at(rows),
+    direction === "forward"
+      ? right.reshape([columns, stepChannels]).transpose()
+      : right.reshape([stepChannels, columns]),
   );
 }
 
@@ -206,113 +289,57 @@ export function copiedKernel(
 ): KernelDefinition {
   const { direction, isDeep, configuration } = form;
   const { box, columns, stages } = configuration;
+  const setting: Setting = { problem, form, sizes: sizesOf(geometry, form) };
+  const { batch, group, summed, made, places, taps } = setting.sizes;
   const isForward = direction === "forward";
-  const sizes = sizesOf(geometry, form);
-  const { batch, group, summed, made, places, taps } = sizes;
-  const output = isForward ? problem.out.dtype : problem.x.dtype;
+  const output = (isForward ? problem.out : problem.x).dtype as DType<"bf16">;
   const [ownImages, ...ownPlane] = halfBox(box);
   const ownShape = [ownImages, ...(isDeep ? [1] : []), ...ownPlane];
-  const piece = (8 * 128) / output.bits;
-  const outputs = isForward ? made : summed;
-  const channels = isForward ? summed : made;
-  const tapCount = multiplySizes(...taps);
-  const [images, rows, width] = box;
   return kernel(
     {
       name: isForward ? "convolution_copied" : "convolution_backward_x_copied",
       grid: { worker: dim("workers") },
       threads: ["copy", "first", "second"],
-      inputs: {
-        read: readSpec(problem, sizes, form),
-        // Taps in front, so that a step's weights are a matrix.
-        weights: array(problem.w.dtype, [tapCount, multiplySizes(group, outputs), channels], {
-          strides: [channels, multiplySizes(tapCount, channels), 1],
-        }),
-      },
+      inputs: { read: readSpec(problem, setting.sizes, form), weights: weightSpec(setting) },
       outputs: {
-        result: array(output as DType<"bf16">, [
+        result: array(output, [
           batch,
           ...(isDeep ? [places[0]] : []),
           ...[places[1], places[2], multiplySizes(group, made)],
         ]),
       },
-      scratch: { buffers: smem(output as DType<"bf16">, [2, 2, ...ownShape, piece]) },
+      scratch: { buffers: smem(output, [2, 2, ...ownShape, (8 * rowBytes) / output.bits]) },
     },
     ({ read, weights, result, buffers }) => {
-      const zero = constant(dtypes.i32, 0);
-      const cornerOf = (at: {
-        readonly n: Scalar<"i32">;
-        readonly z0: Scalar<"i32">;
-        readonly y0: Scalar<"i32">;
-        readonly x0: Scalar<"i32">;
-      }): Corner => ({
-        image: at.n.mul(images),
-        depth: isDeep ? at.z0 : zero,
-        top: at.y0.mul(rows),
-        left: at.x0.mul(width),
-      });
       warpSpecialized(
         {
           tiles: tiles({
             g: group,
-            n: cdiv(batch, images),
+            n: cdiv(batch, box[0]),
             z0: places[0],
-            y0: cdiv(places[1], rows),
-            x0: cdiv(places[2], width),
+            y0: cdiv(places[1], box[1]),
+            x0: cdiv(places[2], box[2]),
             j: cdiv(made, columns),
           }),
           grid: { z: taps[0], y: taps[1], x: taps[2], step: cdiv(summed, stepChannels) },
           inputs: {
-            left: (at) => {
-              const from = at.g.mul(summed as never).add(at.step.mul(stepChannels));
-              const all = multiplySizes(group, summed);
-              return readWindow(
-                ...([read, problem, form, cornerOf(at), [at.z, at.y, at.x]] as const),
-                { from, all },
-              ) as Ref<"bf16">;
-            },
-            right: ({ g, j, z, y, x, step }) => {
-              const tap = z
-                .mul(taps[1] as never)
-                .add(y)
-                .mul(taps[2] as never)
-                .add(x);
-              const along = slice(step.mul(stepChannels), stepChannels);
-              const across = j.mul(columns);
-              const from = g.mul(outputs as never);
-              return (
-                isForward
-                  ? weights.at(slice(tap, 1), slice(from.add(across), columns), along)
-                  : weights.at(
-                      slice(tap, 1),
-                      slice(from.add(step.mul(stepChannels)), stepChannels),
-                      slice(across, columns),
-                    )
-              ) as Ref<"bf16">;
-            },
+            left: (at) => readWindow(setting, read, at),
+            right: (at) => weightWindow(setting, weights, at),
           },
           depth: stages,
         },
         (tile) => {
-          const product = tile.steps(
-            accumulator(dtypes.f32, [threadRows, columns]),
-            ({ left, right }, sum) => {
-              const rowsOfTile = left
-                .reshape([tilePlaces, stepChannels])
-                .at(slice(tile.part.mul(threadRows), threadRows));
-              const columnsOfTile = isForward
-                ? right.reshape([columns, stepChannels]).transpose()
-                : right.reshape([stepChannels, columns]);
-              return wgmma(sum, rowsOfTile, columnsOfTile);
-            },
+          const start = accumulator(dtypes.f32, [threadRows, columns]);
+          const product = tile.steps(start, (blocks, sum) =>
+            multiplied(form, sum, blocks, tile.part),
           );
-          const { image, depth, top, left } = partCorner(cornerOf(tile), box, tile.part);
+          const corner = partCorner(cornerOf(configuration, tile), box, tile.part);
           const channel = tile.g.mul(made as never).add(tile.j.mul(columns));
           storeThrough(
             buffers.at(tile.part),
-            product.cast(output).reshape([...ownShape, columns]) as Tile<"bf16">,
+            product.cast(output).reshape([...ownShape, columns]),
             result,
-            [image, ...(isDeep ? [depth] : []), top, left, channel],
+            [corner.image, ...(isDeep ? [corner.depth] : []), corner.top, corner.left, channel],
           );
         },
       );
