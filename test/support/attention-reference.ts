@@ -64,51 +64,157 @@ export function inputsOf({
   };
 }
 
-/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
-export function expected(one: AttentionCase, given: Given) {
-  const [b, s, t, h, kv, d, e] = one.sizes;
-  const { q, k, v, bias, sinks } = given;
-  const at = (of: { shape: readonly number[]; values: readonly number[] }, ...place: number[]) =>
-    of.values[
-      place.reduce(
-        (sum, index, axis) => sum * (of.shape[axis] ?? 1) + (of.shape[axis] === 1 ? 0 : index),
-        0,
-      )
-    ] ?? NaN;
+interface Matrix {
+  readonly shape: readonly number[];
+  readonly values: readonly number[];
+}
+
+function at({ shape, values }: Matrix, ...place: readonly number[]): number {
+  const index = place.reduce(
+    (sum, each, axis) => sum * (shape[axis] ?? 1) + (shape[axis] === 1 ? 0 : each),
+    0,
+  );
+  return values[index] ?? NaN;
+}
+
+/** What one row of a head makes of its columns: their weights, and what the softmax divides by. */
+function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly number[]) {
+  const [, , t, h, kv, d] = one.sizes;
+  if (batch === undefined || row === undefined || head === undefined) throw new RangeError("place");
+  const { q, k, bias, sinks } = given;
   const scale = one.scale ?? 1 / Math.sqrt(d);
   const left = one.window?.left ?? Infinity;
   const right = one.causal === true ? 0 : (one.window?.right ?? Infinity);
+  const shared = Math.floor(head / (h / kv));
+  const slopes = new Float64Array(t).fill(1);
+  const scores = Array.from({ length: t }, (_, column) => {
+    if (column < row - left || column > row + right) return -Infinity;
+    if (one.masked === true && row % 3 !== column % 3) return -Infinity;
+    let sum = 0;
+    for (let i = 0; i < d; i += 1)
+      sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);
+    let score = sum * scale;
+    if (one.softCap !== undefined) {
+      const bent = Math.tanh(score / one.softCap);
+      slopes[column] = 1 - bent ** 2;
+      score = one.softCap * bent;
+    }
+    if (bias) score += at(bias, batch, head, row, column);
+    if (one.slopes === true) score -= Math.abs(row - column) * 0.125 * (head + 1);
+    return score;
+  });
+  if (sinks) scores.push(sinks.values[head] ?? NaN);
+  const high = Math.max(-1e300, ...scores);
+  const powers = scores.map((score) => Math.exp(score - high));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  const weights = powers.slice(0, t).map((power) => (sum === 0 ? 0 : power / sum));
+  return { shared, scale, slopes, weights, logarithm: high + Math.log(sum) };
+}
+
+/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
+export function expected(one: AttentionCase, given: Given) {
+  const [b, s, t, h, , , e] = one.sizes;
   const out: number[] = [];
   const logSumExp = new Float64Array(b * h * s);
   for (let batch = 0; batch < b; batch += 1)
     for (let row = 0; row < s; row += 1)
       for (let head = 0; head < h; head += 1) {
-        const shared = Math.floor(head / (h / kv));
-        const scores = Array.from({ length: t }, (_, column) => {
-          if (column < row - left || column > row + right) return -Infinity;
-          if (one.masked === true && row % 3 !== column % 3) return -Infinity;
-          let sum = 0;
-          for (let i = 0; i < d; i += 1)
-            sum += at(q, batch, row, head, i) * at(k, batch, column, shared, i);
-          let score = sum * scale;
-          if (one.softCap !== undefined) score = one.softCap * Math.tanh(score / one.softCap);
-          if (bias) score += at(bias, batch, head, row, column);
-          if (one.slopes === true) score -= Math.abs(row - column) * 0.125 * (head + 1);
-          return score;
-        });
-        if (sinks) scores.push(sinks.values[head] ?? NaN);
-        const high = Math.max(-1e300, ...scores);
-        const powers = scores.map((score) => Math.exp(score - high));
-        const sum = powers.reduce((total, power) => total + power, 0);
-        logSumExp[(batch * h + head) * s + row] = high + Math.log(sum);
+        const { shared, weights, logarithm } = rowOf(one, given, [batch, row, head]);
+        logSumExp[(batch * h + head) * s + row] = logarithm;
         for (let i = 0; i < e; i += 1) {
           let value = 0;
           for (let column = 0; column < t; column += 1)
-            value += (powers[column] ?? 0) * at(v, batch, column, shared, i);
-          out.push(sum === 0 ? 0 : value / sum);
+            value += (weights[column] ?? 0) * at(given.v, batch, column, shared, i);
+          out.push(value);
         }
       }
   return { out, logSumExp };
+}
+
+/** Numbers, and for each the sum of the magnitudes that were added up: what relative errors of the terms may make of it. */
+export class Summed {
+  readonly values: Float64Array;
+  readonly magnitudes: Float64Array;
+
+  constructor(count: number) {
+    this.values = new Float64Array(count);
+    this.magnitudes = new Float64Array(count);
+  }
+
+  add(index: number, term: number, magnitude = Math.abs(term)): void {
+    this.values[index] = (this.values[index] ?? NaN) + term;
+    this.magnitudes[index] = (this.magnitudes[index] ?? NaN) + magnitude;
+  }
+}
+
+/** The gradients of Σ out · dOut in float64, by the formulas that the page of attention has. */
+export function expectedGradients(one: AttentionCase, given: Given, dOut: readonly number[]) {
+  const [b, s, t, h, kv, d, e] = one.sizes;
+  const { q, k, v } = given;
+  const upstream = { shape: [b, s, h, e], values: dOut };
+  const [dq, dk, dv] = [
+    new Summed(b * s * h * d),
+    new Summed(b * t * kv * d),
+    new Summed(b * t * kv * e),
+  ];
+  for (let batch = 0; batch < b; batch += 1)
+    for (let row = 0; row < s; row += 1)
+      for (let head = 0; head < h; head += 1) {
+        const { shared, scale, slopes, weights } = rowOf(one, given, [batch, row, head]);
+        const changes = weights.map((_, column) => {
+          let [sum, magnitude] = [0, 0];
+          for (let i = 0; i < e; i += 1) {
+            const term = at(upstream, batch, row, head, i) * at(v, batch, column, shared, i);
+            sum += term;
+            magnitude += Math.abs(term);
+          }
+          return { sum, magnitude };
+        });
+        const delta = changes.reduce(
+          (sum, each, column) => sum + each.sum * (weights[column] ?? 0),
+          0,
+        );
+        const reach = changes.reduce(
+          (sum, each, column) => sum + each.magnitude * (weights[column] ?? 0),
+          0,
+        );
+        weights.forEach((weight, column) => {
+          if (weight === 0) return;
+          const slope = scale * weight * (slopes[column] ?? NaN);
+          const change = slope * ((changes[column]?.sum ?? NaN) - delta);
+          const magnitude = slope * ((changes[column]?.magnitude ?? NaN) + reach);
+          const [own, other] = [
+            ((batch * s + row) * h + head) * d,
+            ((batch * t + column) * kv + shared) * d,
+          ];
+          for (let i = 0; i < d; i += 1) {
+            const [left, right] = [at(q, batch, row, head, i), at(k, batch, column, shared, i)];
+            dq.add(own + i, change * right, magnitude * Math.abs(right));
+            dk.add(other + i, change * left, magnitude * Math.abs(left));
+          }
+          for (let i = 0; i < e; i += 1)
+            dv.add(
+              ((batch * t + column) * kv + shared) * e + i,
+              weight * at(upstream, batch, row, head, i),
+            );
+        });
+      }
+  return { q: dq, k: dk, v: dv };
+}
+
+/** Errors are at most `bound` of the magnitudes that were summed up. */
+export function withinMagnitudes(found: ArrayLike<number>, wanted: Summed, bound: number): void {
+  const { values, magnitudes } = wanted;
+  expect(found.length).toBe(values.length);
+  const wrong = Array.from(found).findIndex(
+    (value, index) =>
+      !(Math.abs(value - (values[index] ?? NaN)) <= bound * (magnitudes[index] ?? NaN) + 1e-30),
+  );
+  expect(
+    wrong === -1
+      ? "all within the bound"
+      : `[${wrong}]: ${found[wrong]} for ${values[wrong]} of magnitude ${magnitudes[wrong]}`,
+  ).toBe("all within the bound");
 }
 
 export function closeTo(found: ArrayLike<number>, wanted: ArrayLike<number>, bound: number): void {

@@ -4,22 +4,17 @@ import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
+import type { PlainGradients } from "./configuration.ts";
 import { attentionArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { columnTiles, finishScores, rowTiles } from "./scores.ts";
+import { columnTiles, finishScores, rowTiles, scaleOf } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 
 type Index = Scalar<"i32">;
 type Half = "bf16";
 
-/** How gradients are divided: tiles of scores of so many rows and columns. */
-export interface GradientTiles {
-  readonly rows: number;
-  readonly columns: number;
-}
-
 /** Σ out · dOut over e, for every row. */
-export function deltaKernel(form: AttentionForm, { rows }: GradientTiles): KernelDefinition {
+export function deltaKernel(form: AttentionForm, { rows }: PlainGradients): KernelDefinition {
   const { outputs, dimensions } = attentionArrays(form);
   const { b, s, h } = dimensions;
   const out = outputs["out"] ?? array(dtypes.f32, [1]);
@@ -102,19 +97,22 @@ function gradientsOf(
   const powers = seen.fma(scale, base.neg()).exp2({ approximate: true });
   const change = dot(upstream, values.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
   const ofScores = powers.mul(change.sub(column(delta)));
-  const own = problem.scale ?? 1 / Math.sqrt(sizes.d);
   return {
     powers: powers.cast(format),
-    products: ofScores.mul(capSlope(rules, raw, own)).cast(format),
+    products: throughCap(rules, raw, ofScores).mul(scaleOf(problem, sizes)).cast(format),
   };
 }
 
-/** The scale, times the slope of the cap where there is one: 1 − tanh². */
-function capSlope({ problem }: ScoreRules, raw: Tile<"f32">, scale: number): Tile<"f32"> | number {
+/** The gradient of scaled products, from that of capped ones: times the slope of the cap, 1 − tanh². */
+export function throughCap(
+  { problem, sizes }: ScoreRules,
+  products: Tile<"f32">,
+  gradient: Tile<"f32">,
+): Tile<"f32"> {
   const { softCap } = problem;
-  if (softCap === undefined) return scale;
-  const bent = raw.mul(scale / softCap).tanh();
-  return bent.mul(bent).neg().add(1).mul(scale);
+  if (softCap === undefined) return gradient;
+  const bent = products.mul(scaleOf(problem, sizes) / softCap).tanh();
+  return gradient.mul(bent.mul(bent).neg().add(1));
 }
 
 function exactly(format: DType): { readonly precision?: "ieee" } {
@@ -124,7 +122,7 @@ function exactly(format: DType): { readonly precision?: "ieee" } {
 /** dq: a block takes rows of one head, over the columns that they see. */
 export function rowGradients(
   form: AttentionForm,
-  { rows, columns }: GradientTiles,
+  { rows, columns }: PlainGradients,
 ): KernelDefinition {
   const { problem, sizes } = form;
   const { dimensions, inputs, outputs } = gradientArrays(form, ["q"]);
@@ -169,7 +167,7 @@ interface Places {
   readonly block: Index;
 }
 
-function rulesOf(
+export function rulesOf(
   { problem, sizes, location }: AttentionForm,
   argument: unknown,
   t: Dimension,
@@ -181,7 +179,7 @@ function rulesOf(
 /** dk and dv: a block takes columns of one head of k and v, over the rows of its heads of q that see them. */
 export function columnGradients(
   form: AttentionForm,
-  { rows, columns }: GradientTiles,
+  { rows, columns }: PlainGradients,
 ): KernelDefinition {
   const { problem, sizes } = form;
   const { dimensions, inputs, outputs } = gradientArrays(form, ["k", "v"]);

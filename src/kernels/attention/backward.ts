@@ -17,21 +17,35 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
+import type { Target } from "../../targets/target.ts";
 import { requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
-import type { GradientTiles } from "./backward-kernels.ts";
-import { paddedHead } from "./dimensions.ts";
+import { specialisedGradients } from "./backward-specialised.ts";
+import {
+  chooseGradients,
+  requireGradients,
+  specialisedGradientProblem,
+} from "./choose-gradients.ts";
+import type {
+  GradientConfiguration,
+  PlainGradients,
+  SpecialisedGradients,
+} from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { finishGradients, gradientHead, prepareGradients } from "./gradient-sums.ts";
 import { attentionFields, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 
 /** What the forward pass was told, but for what has no gradient here: scores of one's own, and sinks. */
-export type AttentionBackwardSpec = Pick<
+export interface AttentionBackwardSpec extends Pick<
   AttentionSpec,
   "q" | "k" | "v" | "causal" | "window" | "bias" | "mask" | "softCap" | "scale"
->;
+> {
+  /** Instead of what would be chosen. */
+  readonly configuration?: GradientConfiguration;
+}
 
 type Inputs<S extends AttentionBackwardSpec> = {
   readonly q: ArraySpec<FormatOf<S["q"]>>;
@@ -50,11 +64,11 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
     readonly dv: ArraySpec<FormatOf<S["v"]>>;
   },
   Empty,
-  GradientTiles
+  GradientConfiguration
 >;
 
-const { q, k, v, causal, window, bias, mask, softCap, scale } = attentionFields;
-const fields = { q, k, v, causal, window, bias, mask, softCap, scale };
+const { q, k, v, causal, window, bias, mask, softCap, scale, configuration } = attentionFields;
+const fields = { q, k, v, causal, window, bias, mask, softCap, scale, configuration };
 
 /** The gradients of q, k and v, from the gradient of the result and what the forward pass gave. */
 export function attentionBackward<const S extends AttentionBackwardSpec>(
@@ -73,60 +87,104 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
       ...(problem.bias && { bias: problem.bias }),
     },
     outputs: { dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
-    plan: (dimensions) => planOf(problem, dimensions, location),
+    plan: (dimensions, target) => planOf(problem, spec.configuration, dimensions, target, location),
   }) as unknown as AttentionBackward<S>;
 }
 
 function planOf(
   problem: AttentionProblem,
+  given: GradientConfiguration | undefined,
   dimensions: { readonly [name: string]: number },
+  target: Target,
   location: Location,
-): Planned<GradientTiles> {
+): Planned<GradientConfiguration> {
   const sizes = sizesOf(problem, dimensions, location);
   const form: AttentionForm = { problem, sizes, location };
-  const { b, s, t, h, kv } = sizes;
-  const configuration = tilesOf(form);
-  const values = { b, s, t, h, kv };
-  const given = (...own: readonly string[]): { readonly [name: string]: PlannedArgument } =>
-    Object.fromEntries(own.map((name) => [name, { argument: name }]));
-  const bias = problem.bias === undefined ? [] : ["bias"];
-  const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...bias];
+  const slow = specialisedGradientProblem(problem, sizes, target);
+  if (given !== undefined) requireGradients(given, slow, location);
+  const configuration = given ?? chooseGradients(problem, sizes, slow === undefined);
+  const { scratch, launches } =
+    configuration.kernel === "specialised"
+      ? specialisedLaunches(form, configuration)
+      : plainLaunches(form, configuration);
+  const isSlow = slow !== undefined && configuration.kernel === "plain";
   return {
     configuration,
-    source: "heuristic",
-    scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
+    source: given === undefined ? "heuristic" : "given",
+    notes: isSlow ? [`the plain kernels are used: ${slow}`] : [],
+    ...{ scratch, launches },
+  };
+}
+
+type Launches = Required<Pick<Planned, "scratch" | "launches">>;
+
+function given(...names: readonly string[]): { readonly [name: string]: PlannedArgument } {
+  return Object.fromEntries(names.map((name) => [name, { argument: name }]));
+}
+
+/** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
+function specialisedLaunches(form: AttentionForm, { rows }: SpecialisedGradients): Launches {
+  const { problem, sizes } = form;
+  const { b, s, t, h, kv, d } = sizes;
+  const tiles = Math.ceil(s / rows);
+  const bias = problem.bias === undefined ? [] : ["bias"];
+  const operands = ["q", "k", "v", "dOut", "rowValues", "sums", ...bias];
+  return {
+    scratch: {
+      rowValues: { dtype: dtypes.f32, shape: [b, h, tiles, 2, rows] },
+      sums: { dtype: dtypes.f32, shape: [b, h, tiles, (rows * gradientHead(d)) / 256, 256] },
+    },
     launches: () => [
-      ...(b * s * h === 0
-        ? []
-        : [
-            {
-              kernel: deltaKernel(form, configuration),
-              arguments: given("out", "dOut", "delta"),
-              dimensions: { b, s, h },
-            },
-            {
-              kernel: rowGradients(form, configuration),
-              arguments: given(...shared, "dq"),
-              dimensions: values,
-            },
-          ]),
-      ...(b * t * kv === 0
-        ? []
-        : [
-            {
-              kernel: columnGradients(form, configuration),
-              arguments: given(...shared, "dk", "dv"),
-              dimensions: values,
-            },
-          ]),
+      {
+        kernel: prepareGradients(form, rows),
+        arguments: given("out", "dOut", "logSumExp", "rowValues", "sums"),
+        dimensions: { b, s, h },
+      },
+      {
+        kernel: specialisedGradients(form, rows),
+        arguments: given(...operands, "dk", "dv"),
+        dimensions: { b, s, t, h, kv },
+      },
+      {
+        kernel: finishGradients(form, rows),
+        arguments: given("sums", "dq"),
+        dimensions: { b, s, h },
+      },
     ],
   };
 }
 
-/** Tiles whose scores, gradients and operands fit the registers of one thread. */
-function tilesOf({ problem, sizes }: AttentionForm): GradientTiles {
-  const head = paddedHead(Math.max(sizes.d, sizes.e));
-  if (head > 128) return { rows: 16, columns: 32 };
-  const isWide = head > 32 || problem.q.dtype === dtypes.f32;
-  return { rows: isWide ? 32 : 64, columns: isWide ? 32 : 64 };
+/** Three launches without anything that is added up between blocks. */
+function plainLaunches(form: AttentionForm, configuration: PlainGradients): Launches {
+  const { problem, sizes } = form;
+  const { b, s, t, h, kv } = sizes;
+  const values = { b, s, t, h, kv };
+  const bias = problem.bias === undefined ? [] : ["bias"];
+  const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...bias];
+  const ofRows = () => [
+    {
+      kernel: deltaKernel(form, configuration),
+      arguments: given("out", "dOut", "delta"),
+      dimensions: { b, s, h },
+    },
+    {
+      kernel: rowGradients(form, configuration),
+      arguments: given(...shared, "dq"),
+      dimensions: values,
+    },
+  ];
+  const ofColumns = () => [
+    {
+      kernel: columnGradients(form, configuration),
+      arguments: given(...shared, "dk", "dv"),
+      dimensions: values,
+    },
+  ];
+  return {
+    scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
+    launches: () => [
+      ...(b * s * h === 0 ? [] : ofRows()),
+      ...(b * t * kv === 0 ? [] : ofColumns()),
+    ],
+  };
 }

@@ -39,6 +39,8 @@ export interface ScoreTile {
   readonly left: Index;
   readonly rows: number;
   readonly columns: number;
+  /** Columns that a block takes, of which the tile may have a part; those of the tile unless told. */
+  readonly run?: number;
 }
 
 /** Scores as they are, and what they are multiplied by to be exponents of two. */
@@ -96,10 +98,15 @@ export function rowTiles(
   };
 }
 
+/** What products are multiplied by. */
+export function scaleOf({ scale }: AttentionProblem, { d }: AttentionSizes): number {
+  return scale ?? 1 / Math.sqrt(d);
+}
+
 /** The scores of a tile of products, -∞ where a row does not see a column. */
 export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: ScoreTile): Exponents {
   const { problem } = rules;
-  const scale = problem.scale ?? 1 / Math.sqrt(rules.sizes.d);
+  const scale = scaleOf(problem, rules.sizes);
   const isPlain =
     problem.softCap === undefined && rules.bias === undefined && problem.score === undefined;
   const scores = isPlain ? products : changedScores(rules, products.mul(scale), tile);
@@ -156,11 +163,11 @@ function windowed(
   scores: Tile<"f32">,
   tile: ScoreTile,
 ): Tile<"f32"> {
-  const { top, left: from, rows, columns } = tile;
+  const { top, left: from, rows, columns, run = columns } = tile;
   const { left, right } = problem.window;
   const edges: { readonly crossed: Scalar<"bool">; readonly seen: () => Tile<"bool"> }[] = [];
   const { row, column } = placeOf(tile);
-  if (sizes.t % columns !== 0)
+  if (sizes.t % run !== 0)
     edges.push({ crossed: from.add(columns).gt(t), seen: () => column.lt(t) });
   if (right !== undefined)
     edges.push({

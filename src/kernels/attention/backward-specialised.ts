@@ -1,0 +1,348 @@
+/**
+ * The gradients of attention on wgmma and the copy engine, all three in one pass. A block keeps 128 rows of k and v and
+ * goes over the tiles of q and dOut that see them; one warp copies, and each of two consumers has 64 of the 128 columns
+ * of scores. Scores are made transposed, so that they come out of the tensor cores as the left operands of dv and dk:
+ *
+ *   consumer     sᵀ = k · qᵀ     dpᵀ = v · dOutᵀ             64 columns of its own, both of shared memory
+ *                pᵀ = 2^(sᵀ − logarithm)                     under the product dpᵀ
+ *                dsᵀ = pᵀ · (dpᵀ − delta)                    kept in registers, and put into shared memory
+ *                dv += pᵀ · dOut    dk += dsᵀ · q            64 rows of its own, over all steps
+ *                dq = ds · k                                 half of the columns of dq, of the ds of both
+ *
+ * Sums of dq are added to memory by the copy engine, from every block that a row of q sees.
+ */
+import {
+  accumulator,
+  all,
+  barrier,
+  cdiv,
+  commitGroup,
+  commitShared,
+  constant,
+  copyAsync,
+  kernel,
+  loop,
+  setRegisters,
+  slice,
+  smem,
+  waitGroup,
+  warps,
+  wgmma,
+  when,
+} from "../../lang/index.ts";
+import type {
+  Accumulator,
+  Barrier,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Tile,
+} from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { consumerRows } from "./configuration.ts";
+import { attentionArrays } from "./dimensions.ts";
+import type { AttentionForm } from "./dimensions.ts";
+import { gradientHead, scatteredSums, sumsArray, rowValuesArray } from "./gradient-sums.ts";
+import { rulesOf, throughCap } from "./backward-kernels.ts";
+import { finishScores, rowTiles, scaleOf } from "./scores.ts";
+import type { ScoreRules } from "./scores.ts";
+
+type Index = Scalar<"i32">;
+type Half = "bf16";
+
+/** Consumers of a block, each with 64 columns of scores. */
+export const gradientConsumers = 2;
+const consumerNames = ["first", "second"] as const;
+const stages = 2;
+const registers = { copy: 24, consumer: 240 } as const;
+
+interface Refs {
+  readonly q: Ref<Half>;
+  readonly k: Ref<Half>;
+  readonly v: Ref<Half>;
+  readonly dOut: Ref<Half>;
+  readonly rowValues: Ref<"f32">;
+  readonly sums: Ref<"f32">;
+  readonly dk: Ref<Half>;
+  readonly dv: Ref<Half>;
+  readonly tileK: Ref<Half>;
+  readonly tileV: Ref<Half>;
+  readonly tileQ: Ref<Half>;
+  readonly tileOut: Ref<Half>;
+  readonly tileRows: Ref<"f32">;
+  readonly tileScores: Ref<Half>;
+  readonly tileSums: Ref<"f32">;
+  readonly fullK: Barrier;
+  readonly fullV: Barrier;
+  readonly fullQ: Barrier;
+  readonly fullOut: Barrier;
+  readonly empty: Barrier;
+  readonly ready: Barrier;
+  readonly fullSums: Barrier;
+  readonly emptySums: Barrier;
+}
+
+/** What the threads of the kernel share. */
+interface Work {
+  readonly form: AttentionForm;
+  readonly rows: number;
+  readonly rules: ScoreRules;
+  readonly refs: Refs;
+  readonly batch: Index;
+  readonly kvHead: Index;
+  readonly left: Index;
+  /** Tiles of rows that see the columns of the block: the first, and how many. */
+  readonly first: Index;
+  readonly steps: Index;
+}
+
+export function specialisedGradients(form: AttentionForm, rows: number): KernelDefinition {
+  const { problem, sizes } = form;
+  const { inputs, outputs, dimensions } = attentionArrays(form);
+  const { q, k, v, bias } = inputs;
+  const { out } = outputs;
+  if (!q || !k || !v || !out) throw new Error("attention has these arrays");
+  const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
+  const format = problem.q.dtype;
+  const columns = gradientConsumers * consumerRows;
+  const tile = (size: number) => smem(format, [gradientConsumers, consumerRows, size]);
+  return kernel(
+    {
+      name: "attention_gradients",
+      grid: { block: cdiv(dimensions.t, columns), head: dimensions.kv, batch: dimensions.b },
+      threads: ["copy", ...consumerNames],
+      inputs: {
+        ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions, rows) },
+        ...(bias && { bias }),
+      },
+      inouts: { sums: sumsArray(form, dimensions, rows) },
+      outputs: { dk: k, dv: v },
+      scratch: {
+        tileK: tile(d),
+        tileV: tile(e),
+        tileQ: smem(format, [stages, rows, d]),
+        tileOut: smem(format, [stages, rows, e]),
+        tileRows: smem(dtypes.f32, [stages, 2, rows]),
+        tileScores: smem(format, [stages, gradientConsumers, consumerRows, rows]),
+        tileSums: smem(dtypes.f32, [gradientConsumers, (rows * d) / gradientConsumers / 256, 256]),
+        fullK: barrier({ count: gradientConsumers }),
+        fullV: barrier({ count: gradientConsumers }),
+        fullQ: barrier({ count: stages, arrivals: 2 }),
+        fullOut: barrier({ count: stages }),
+        empty: barrier({ count: stages, arrivals: gradientConsumers }),
+        ready: barrier({ count: stages, arrivals: gradientConsumers }),
+        fullSums: barrier({ count: gradientConsumers }),
+        emptySums: barrier({ count: gradientConsumers }),
+      },
+    },
+    (argument) => {
+      const {
+        block,
+        head: kvHead,
+        batch,
+      } = argument as unknown as {
+        readonly [N in "block" | "head" | "batch"]: Index;
+      };
+      const rules = rulesOf(form, argument, dimensions.t);
+      const zero = constant(dtypes.i32, 0);
+      const s = zero.add(dimensions.s);
+      const left = block.mul(columns);
+      const range = rowTiles(rules, s, left, rows, columns);
+      const refs = argument as unknown as Refs;
+      const work: Work = { form, rows, rules, refs, batch, kvHead, left, ...range };
+      const threads = argument as unknown as {
+        readonly [name: string]: (body: () => void) => void;
+      };
+      threads["copy"]?.(() => {
+        copy(work);
+      });
+      consumerNames.forEach((name, part) => {
+        threads[name]?.(() => {
+          consume(work, part);
+        });
+      });
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Which head and which tile of rows a turn takes: the heads that share k and v, one after the other. */
+function placeOfTurn(
+  { form, kvHead, first, steps }: Work,
+  turn: Index,
+): { readonly head: Index; readonly tile: Index } {
+  const group = form.sizes.h / form.sizes.kv;
+  if (group === 1) return { head: kvHead, tile: first.add(turn) };
+  const own = turn.div(steps);
+  return { head: kvHead.mul(group).add(own), tile: first.add(turn.sub(own.mul(steps))) };
+}
+
+function turnsOf({ form, steps }: Work): Index {
+  const group = form.sizes.h / form.sizes.kv;
+  return group === 1 ? steps : steps.mul(group);
+}
+
+/** One warp brings operands, and one for each consumer takes its sums of dq away. */
+function copy(work: Work): void {
+  setRegisters(registers.copy);
+  warps((warp) => {
+    when(warp.eq(0), () => {
+      copyOperands(work);
+    });
+    for (let part = 0; part < gradientConsumers; part += 1)
+      when(warp.eq(1 + part), () => {
+        addSums(work, part);
+      });
+  });
+}
+
+/** k and v, and then q, dOut and what belongs to their rows step by step. */
+function copyOperands(work: Work): void {
+  const { form, rows, refs, batch, kvHead, left } = work;
+  const { sizes } = form;
+  const [along, across] = [slice(0, gradientHead(sizes.d)), slice(0, gradientHead(sizes.e))];
+  for (let part = 0; part < gradientConsumers; part += 1) {
+    const here = slice(left.add(part * consumerRows), consumerRows);
+    const [fullK, fullV] = [refs.fullK.at(part), refs.fullV.at(part)];
+    copyAsync(refs.k.at(batch, here, kvHead, along), refs.tileK.at(part), { barrier: fullK });
+    copyAsync(refs.v.at(batch, here, kvHead, across), refs.tileV.at(part), { barrier: fullV });
+  }
+  loop(turnsOf(work), (turn) => {
+    const slot = turn.and(stages - 1);
+    const { head, tile } = placeOfTurn(work, turn);
+    const down = slice(tile.mul(rows), rows);
+    when(turn.ge(stages), () => {
+      refs.empty.at(slot).wait();
+    });
+    const [fullQ, fullOut] = [refs.fullQ.at(slot), refs.fullOut.at(slot)];
+    copyAsync(refs.q.at(batch, down, head, along), refs.tileQ.at(slot), { barrier: fullQ });
+    const values = refs.rowValues.at(batch, head, tile);
+    copyAsync(values, refs.tileRows.at(slot), { barrier: fullQ });
+    copyAsync(refs.dOut.at(batch, down, head, across), refs.tileOut.at(slot), { barrier: fullOut });
+  });
+}
+
+/** Adds a consumer's half of dq to memory, step by step. */
+function addSums(work: Work, part: number): void {
+  const { form, rows, refs, batch } = work;
+  const turns = turnsOf(work);
+  const lines = (rows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
+  loop(turns, (turn) => {
+    const { head, tile } = placeOfTurn(work, turn);
+    refs.fullSums.at(part).wait();
+    const window = refs.sums.at(
+      batch,
+      head.maximum(0),
+      tile.maximum(0),
+      slice(part * lines, lines),
+    );
+    copyAsync(refs.tileSums.at(part), window, { reduction: "add" });
+    commitGroup();
+    waitGroup(0, { read: true });
+    when(turn.add(1).lt(turns), () => {
+      refs.emptySums.at(part).arrive();
+    });
+  });
+  waitGroup(0);
+}
+
+type Sums = { readonly [N in "dk" | "dv"]: Accumulator<"f32"> };
+
+/** 64 columns of scores, and the rows of dk and dv that belong to them. */
+function consume(work: Work, part: number): void {
+  const { form, refs } = work;
+  const { sizes, problem } = form;
+  setRegisters(registers.consumer);
+  const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
+  for (let each = 0; each < gradientConsumers; each += 1) refs.fullK.at(each).wait();
+  refs.fullV.at(part).wait();
+  const start: Sums = {
+    dk: accumulator(dtypes.f32, [consumerRows, d]),
+    dv: accumulator(dtypes.f32, [consumerRows, e]),
+  };
+  const turns = turnsOf(work);
+  const end = loop({ to: turns, carry: start }, (turn, sums) =>
+    addTurn(work, part, turn, turns, sums),
+  );
+  const dv = end.dv.wait();
+  const dk = end.dk.wait().mul(scaleOf(problem, sizes));
+  storeGradient(work, part, "v", dv);
+  storeGradient(work, part, "k", dk);
+}
+
+/** What one tile of rows adds. */
+function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
+  const { form, rows, rules, refs, batch, left } = work;
+  const { tileK, tileV, tileQ, tileOut, tileRows, tileScores, tileSums } = refs;
+  const format = form.problem.q.dtype as DType<Half>;
+  const d = gradientHead(form.sizes.d);
+  const half = d / gradientConsumers;
+  const slot = turn.and(stages - 1);
+  const { head, tile } = placeOfTurn(work, turn);
+  const transposed = () => accumulator(dtypes.f32, [consumerRows, rows]);
+
+  refs.fullQ.at(slot).wait();
+  const products = wgmma(transposed(), tileK.at(part), tileQ.at(slot).transpose());
+  refs.fullOut.at(slot).wait();
+  const changes = wgmma(transposed(), tileV.at(part), tileOut.at(slot).transpose());
+  const raw = products.wait({ pending: 1 }).transpose();
+  // The products of the step before are over with this one, which was started after them.
+  when(turn.ge(1).and(turn.add(stages - 1).lt(turns)), () => {
+    refs.empty.at(turn.sub(1).and(stages - 1)).arrive();
+  });
+  const place = {
+    ...{ batch, head, top: tile.mul(rows), left: left.add(part * consumerRows) },
+    ...{ rows, columns: consumerRows, run: gradientConsumers * consumerRows },
+  };
+  const { scores, scale } = finishScores(rules, raw, place);
+  const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([rows, 1]);
+  const powers = scores.fma(scale, valueOf(0).neg()).exp2({ approximate: true });
+  const change = changes.wait().transpose().sub(valueOf(1));
+  const gradient = throughCap(rules, raw, powers.mul(change)).cast(format).transpose();
+  const dv = wgmma(sums.dv, powers.cast(format).transpose(), tileOut.at(slot));
+  tileScores.at(slot, part).store(gradient);
+  commitShared();
+  refs.ready.at(slot).arrive();
+  refs.ready.at(slot).wait();
+  let running = accumulator(dtypes.f32, [rows, half]);
+  for (let each = 0; each < gradientConsumers; each += 1)
+    running = wgmma(
+      running,
+      tileScores.at(slot, each).transpose(),
+      tileK.at(each, all, slice(part * half, half)),
+    );
+  const dk = wgmma(sums.dk, gradient, tileQ.at(slot));
+  const own = running.wait({ pending: 1 });
+  when(turn.ge(1), () => {
+    refs.emptySums.at(part).wait();
+  });
+  tileSums.at(part).store(scatteredSums(own));
+  commitShared();
+  refs.fullSums.at(part).arrive();
+  return { dk, dv };
+}
+
+/** By the copy engine through the tile of v, which the consumer alone has used, or by the lanes themselves. */
+function storeGradient(work: Work, part: number, name: "k" | "v", sums: Tile<"f32">): void {
+  const { form, refs, batch, kvHead, left } = work;
+  const { sizes, problem } = form;
+  const size = { k: sizes.d, v: sizes.e }[name];
+  const own = refs.tileV.at(part) as Ref;
+  const here = slice(left.add(part * consumerRows), consumerRows);
+  const window = (name === "k" ? refs.dk : refs.dv).at(
+    batch,
+    here,
+    kvHead,
+    slice(0, gradientHead(size)),
+  );
+  const result = sums.cast(problem[name].dtype) as Tile;
+  if (gradientHead(sizes.d) !== gradientHead(sizes.e)) {
+    (window as Ref).store(result);
+    return;
+  }
+  own.store(result);
+  commitShared();
+  copyAsync(own, window as Ref);
+  commitGroup();
+  waitGroup(0, { read: true });
+}

@@ -1,0 +1,73 @@
+/** Which kernels compute gradients, and in which tiles, where none were given. */
+import { dtypes } from "../../formats/dtype.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import { refused } from "../support/given.ts";
+import { specialisedProblem } from "./choose.ts";
+import type { GradientConfiguration } from "./configuration.ts";
+import { paddedHead } from "./dimensions.ts";
+import type { AttentionProblem } from "./problem.ts";
+import type { AttentionSizes } from "./scores.ts";
+
+/** A consumer's lane holds dk and dv, 64 numbers of each for heads of 128. */
+const largestHead = 128;
+
+/** Why the specialised kernel cannot be used, in words for a note; undefined where it can. */
+export function specialisedGradientProblem(
+  problem: AttentionProblem,
+  sizes: AttentionSizes,
+  target: Target,
+): string | undefined {
+  const { b, s, h, d, e } = sizes;
+  const general = specialisedProblem(problem, sizes, target);
+  if (general !== undefined) return general;
+  if (Math.max(d, e) > largestHead)
+    return `the sums of heads of more than ${largestHead} do not fit the registers`;
+  return b * s * h === 0 ? "there are no rows" : undefined;
+}
+
+export function chooseGradients(
+  { q }: AttentionProblem,
+  { d, e }: AttentionSizes,
+  isPossible: boolean,
+): GradientConfiguration {
+  if (isPossible) return { kernel: "specialised", rows: 64 };
+  // Tiles whose scores, gradients and operands fit the registers of one thread.
+  const head = paddedHead(Math.max(d, e));
+  if (head > 128) return { kernel: "plain", rows: 16, columns: 32 };
+  const isWide = head > 32 || q.dtype === dtypes.f32;
+  return isWide
+    ? { kernel: "plain", rows: 32, columns: 32 }
+    : { kernel: "plain", rows: 64, columns: 64 };
+}
+
+/** Throws where a configuration is none, or not one for these operands. */
+export function requireGradients(
+  configuration: GradientConfiguration,
+  slow: string | undefined,
+  location: Location,
+): void {
+  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
+  const wrong = (message: string, expected: string) =>
+    refused("TW9904", message, expected, text, location);
+  const within = (value: unknown, allowed: readonly number[]): boolean =>
+    allowed.includes(value as number);
+  const isKnown =
+    isRecord(configuration) &&
+    (configuration.kernel === "specialised"
+      ? within(configuration.rows, [64, 128])
+      : configuration.kernel === "plain" &&
+        within(configuration.rows, [16, 32, 64]) &&
+        within(configuration.columns, [16, 32, 64]));
+  if (!isKnown)
+    throw wrong(
+      "the gradients of attention have no such configuration",
+      '{ kernel: "specialised", rows: 64 or 128 } or { kernel: "plain", rows, columns } of 16, 32 or 64',
+    );
+  if (configuration.kernel === "specialised" && slow !== undefined)
+    throw wrong(
+      `the gradients of attention cannot use the specialised kernel here: ${slow}`,
+      '{ kernel: "plain", … }',
+    );
+}
