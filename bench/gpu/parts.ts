@@ -3,6 +3,7 @@
  * time can be used; their figures come together in one file.
  */
 import type { BenchCase } from "./case.ts";
+import { attentionBackwardCase } from "./cases/attention-backward.ts";
 import { attentionCase } from "./cases/attention.ts";
 import type { AttentionTask } from "./cases/attention.ts";
 import { matmulCase } from "./cases/matmul.ts";
@@ -59,12 +60,13 @@ function productParts(): readonly (readonly [string, readonly BenchCase[]])[] {
 }
 
 /** Batches times length is 16k, and heads together are 2048 wide. */
+/** 16k rows in all, and heads that together are 2048 wide. */
+function square(head: number, length: number): AttentionTask {
+  const heads = 2048 / head;
+  return { causal: false, back: 0, batch: 16384 / length, length, heads, shared: heads, head };
+}
+
 function attentions(): readonly BenchCase[] {
-  const usual = { causal: false, back: 0 };
-  const square = (head: number, length: number): AttentionTask => {
-    const heads = 2048 / head;
-    return { ...usual, batch: 16384 / length, length, heads, shared: heads, head };
-  };
   const tasks: readonly AttentionTask[] = [
     ...[64, 128, 256].flatMap((head) => [
       square(head, 4096),
@@ -78,8 +80,22 @@ function attentions(): readonly BenchCase[] {
   return tasks.map(attentionCase);
 }
 
+function attentionGradients(): readonly BenchCase[] {
+  const tasks: readonly AttentionTask[] = [
+    square(128, 4096),
+    { ...square(128, 4096), causal: true },
+    { ...square(128, 4096), shared: 2, causal: true },
+    square(64, 4096),
+    { ...square(64, 4096), causal: true },
+    square(128, 16384),
+    { ...square(128, 1024), causal: true },
+  ];
+  return tasks.map(attentionBackwardCase);
+}
+
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map([
   ["memory", memoryCases],
   ["attention", attentions()],
+  ["attention-gradients", attentionGradients()],
   ...productParts(),
 ]);

@@ -18,17 +18,30 @@ export interface AttentionTask {
 }
 
 /** Pairs of a row and a column that it sees, in one head. */
-function pairs({ length, causal, back }: AttentionTask): number {
+export function pairs({ length, causal, back }: AttentionTask): number {
   if (back > 0) return length * (back + 1);
   return causal ? length ** 2 / 2 : length ** 2;
 }
 
-export function attentionCase(task: AttentionTask): BenchCase {
-  const { batch, length, heads, shared, head, causal, back } = task;
+/** The sizes and what is seen, in words. */
+export function taskText({
+  batch,
+  length,
+  heads,
+  shared,
+  head,
+  causal,
+  back,
+}: AttentionTask): string {
   const groups = heads === shared ? "" : ` for ${shared}`;
   const seen = back > 0 ? ` window ${back}` : causal ? " causal" : "";
+  return `bf16 ${batch}x${length}, ${heads}${groups} heads of ${head}${seen}`;
+}
+
+export function attentionCase(task: AttentionTask): BenchCase {
+  const { batch, length, heads, shared, head, causal } = task;
   return {
-    name: `attention bf16 ${batch}x${length}, ${heads}${groups} heads of ${head}${seen}`,
+    name: `attention ${taskText(task)}`,
     task: { op: "attention", ...task, causal: causal ? 1 : 0 },
     unit: "TFLOP/s",
     work: 4 * batch * heads * head * pairs(task),

@@ -64,7 +64,57 @@ def attention(task, sets):
         yield "FlashAttention (PyTorch)", [lambda a=a: call(SDPBackend.FLASH_ATTENTION, a) for a in arrays]
 
 
-ops = {"attention": attention, "matmul": matmul, "copy": copy, "axpy": axpy, "softmax": softmax, "rms_norm": rms_norm}
+def attention_backward(task, sets):
+    """The gradients alone, of a forward pass that each library has made itself."""
+    causal = bool(task["causal"])
+
+    def made(heads):
+        shape = (task["batch"], task["length"], heads, task["head"])
+        return normal(*shape, dtype=torch.bfloat16).transpose(1, 2)
+
+    def by_cudnn(q, k, v, upstream):
+        out, sums, starts_q, starts_k, most_q, most_k, seed, offset, _ = (
+            torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, None, True, 0.0, causal, False)
+        )
+        backward = torch.ops.aten._scaled_dot_product_cudnn_attention_backward
+        given = (upstream, q, k, v, out, sums, seed, offset, None, starts_q, starts_k)
+        return lambda: backward(*given, most_q, most_k, 0.0, causal)
+
+    def by_flash(q, k, v, upstream):
+        out, sums, starts_q, starts_k, most_q, most_k, seed, offset, _ = (
+            torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False)
+        )
+        backward = torch.ops.aten._scaled_dot_product_flash_attention_backward
+        given = (upstream, q, k, v, out, sums, starts_q, starts_k)
+        return lambda: backward(*given, most_q, most_k, 0.0, causal, seed, offset)
+
+    def call(library, arrays):
+        """The forward pass runs at the first call, which is not timed."""
+        made = []
+
+        def backward():
+            if not made:
+                made.append(library(*arrays))
+            return made[0]()
+
+        return backward
+
+    heads, shared = task["heads"], task["shared"]
+    arrays = [(made(heads), made(shared), made(shared), made(heads)) for _ in range(sets)]
+    if task["back"] == 0:
+        yield "cuDNN (PyTorch)", [call(by_cudnn, a) for a in arrays]
+        yield "FlashAttention (PyTorch)", [call(by_flash, a) for a in arrays]
+
+
+ops = {
+    "attention": attention,
+    "attention_backward": attention_backward,
+    "matmul": matmul,
+    "copy": copy,
+    "axpy": axpy,
+    "softmax": softmax,
+    "rms_norm": rms_norm,
+}
 
 
 def prepare(task, sets, launches, lanes, refused):
