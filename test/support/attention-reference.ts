@@ -3,7 +3,10 @@ import { expect } from "vitest";
 import { bf16, f32 } from "../../src/formats/dtype.ts";
 import type { DType } from "../../src/formats/dtype.ts";
 import { fromNumbers } from "../../src/formats/hostarray.ts";
-import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
+import type {
+  AttentionConfiguration,
+  GradientConfiguration,
+} from "../../src/kernels/attention/configuration.ts";
 import type { Window } from "../../src/kernels/attention/problem.ts";
 
 export interface AttentionCase {
@@ -23,7 +26,10 @@ export interface AttentionCase {
   /** Scores fall with the distance, more in later heads. */
   readonly slopes?: boolean;
   readonly configuration?: AttentionConfiguration;
+  /** Which kernel is expected to be chosen. */
   readonly kernel?: AttentionConfiguration["kernel"];
+  /** Of the gradients. */
+  readonly gradients?: GradientConfiguration;
 }
 
 type Given = ReturnType<typeof inputsOf>;
@@ -111,26 +117,6 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
   return { shared, scale, slopes, weights, logarithm: high + Math.log(sum) };
 }
 
-/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
-export function expected(one: AttentionCase, given: Given) {
-  const [b, s, t, h, , , e] = one.sizes;
-  const out: number[] = [];
-  const logSumExp = new Float64Array(b * h * s);
-  for (let batch = 0; batch < b; batch += 1)
-    for (let row = 0; row < s; row += 1)
-      for (let head = 0; head < h; head += 1) {
-        const { shared, weights, logarithm } = rowOf(one, given, [batch, row, head]);
-        logSumExp[(batch * h + head) * s + row] = logarithm;
-        for (let i = 0; i < e; i += 1) {
-          let value = 0;
-          for (let column = 0; column < t; column += 1)
-            value += (weights[column] ?? 0) * at(given.v, batch, column, shared, i);
-          out.push(value);
-        }
-      }
-  return { out, logSumExp };
-}
-
 /** Numbers, and for each the sum of the magnitudes that were added up: what relative errors of the terms may make of it. */
 export class Summed {
   readonly values: Float64Array;
@@ -145,6 +131,25 @@ export class Summed {
     this.values[index] = (this.values[index] ?? NaN) + term;
     this.magnitudes[index] = (this.magnitudes[index] ?? NaN) + magnitude;
   }
+}
+
+/** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
+export function expected(one: AttentionCase, given: Given) {
+  const [b, s, , h, , , e] = one.sizes;
+  const out = new Summed(b * s * h * e);
+  const logSumExp = new Float64Array(b * h * s);
+  for (let batch = 0; batch < b; batch += 1)
+    for (let row = 0; row < s; row += 1)
+      for (let head = 0; head < h; head += 1) {
+        const { shared, weights, logarithm } = rowOf(one, given, [batch, row, head]);
+        logSumExp[(batch * h + head) * s + row] = logarithm;
+        for (let i = 0; i < e; i += 1)
+          weights.forEach((weight, column) => {
+            const index = ((batch * s + row) * h + head) * e + i;
+            out.add(index, weight * at(given.v, batch, column, shared, i));
+          });
+      }
+  return { out, logSumExp };
 }
 
 /** The gradients of Σ out · dOut in float64, by the formulas that the page of attention has. */

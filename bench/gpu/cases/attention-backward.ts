@@ -66,93 +66,98 @@ function prepared(device: Device, task: AttentionTask, sets: number): PreparedCa
   };
 }
 
-/** Some rows of dq, and some of dk and dv, in the last batch against float64, by the logarithms of the forward pass. */
-async function checkLines(device: Device, arrays: Arrays, task: AttentionTask): Promise<void> {
-  const { batch, length, heads, shared, head, causal, back } = task;
-  const part = async (array: DeviceArray<"bf16">) => {
+type Element = (row: number, own: number, i: number) => number;
+type Lines = { readonly [N in Exclude<keyof Arrays, "logSumExp">]: Element } & {
+  readonly logarithm: (own: number, row: number) => number;
+};
+
+/** The last batch of all arrays. */
+async function linesOf(device: Device, arrays: Arrays, task: AttentionTask): Promise<Lines> {
+  const { batch, length, heads, head } = task;
+  const part = async (array: DeviceArray<"bf16">): Promise<Element> => {
     const width = (array.shape[2] ?? 0) * head;
     const flat = array.reshape([batch * length, width]);
-    const numbers = toNumbers(
-      await device.download(flat.slice((batch - 1) * length, batch * length)),
-    );
-    return (row: number, own: number, i: number) => numbers[row * width + own * head + i] ?? NaN;
+    const last = flat.slice((batch - 1) * length, batch * length);
+    const numbers = toNumbers(await device.download(last));
+    return (row, own, i) => numbers[row * width + own * head + i] ?? NaN;
   };
-  const [q, k, v, out] = [
-    await part(arrays.q),
-    await part(arrays.k),
-    await part(arrays.v),
-    await part(arrays.out),
-  ];
-  const [dOut, dq, dk, dv] = [
-    await part(arrays.dOut),
-    await part(arrays.dq),
-    await part(arrays.dk),
-    await part(arrays.dv),
-  ];
-  const logarithms = toNumbers(
-    await device.download(
-      arrays.logSumExp.reshape([batch * heads, length]).slice((batch - 1) * heads, batch * heads),
-    ),
-  );
-  const product = (left: (i: number) => number, right: (i: number) => number): number => {
-    let sum = 0;
-    for (let i = 0; i < head; i += 1) sum += left(i) * right(i);
-    return sum;
+  const { logSumExp, ...others } = arrays;
+  const flat = logSumExp.reshape([batch * heads, length]);
+  const last = flat.slice((batch - 1) * heads, batch * heads);
+  const logarithms = toNumbers(await device.download(last));
+  const parts: { [name: string]: Element } = {};
+  for (const [name, array] of Object.entries(others)) parts[name] = await part(array);
+  return {
+    ...(parts as Omit<Lines, "logarithm">),
+    logarithm: (own, row) => logarithms[own * length + row] ?? NaN,
   };
-  const group = heads / shared;
+}
+
+/** The weight of a row and a column that it sees, and the gradient of their score. */
+function pairOf(
+  { q, k, v, out, dOut, logarithm }: Lines,
+  { heads, shared, head, causal, back }: AttentionTask,
+  [row, column, own]: readonly [number, number, number],
+): { readonly weight: number; readonly change: number } {
+  const isSeen = (!causal || column <= row) && (back === 0 || column >= row - back);
+  if (!isSeen) return { weight: 0, change: 0 };
+  const other = Math.floor(own / (heads / shared));
+  let [score, change, delta] = [0, 0, 0];
+  for (let i = 0; i < head; i += 1) {
+    score += q(row, own, i) * k(column, other, i);
+    change += dOut(row, own, i) * v(column, other, i);
+    delta += dOut(row, own, i) * out(row, own, i);
+  }
   const scale = 1 / Math.sqrt(head);
-  /** The weight of a pair, and the gradient of its score. */
-  const pair = (row: number, column: number, own: number) => {
-    const isSeen = (!causal || column <= row) && (back === 0 || column >= row - back);
-    if (!isSeen) return { weight: 0, change: 0 };
-    const other = Math.floor(own / group);
-    const upstream = (i: number) => dOut(row, own, i);
-    const score =
-      scale *
-      product(
-        (i) => q(row, own, i),
-        (i) => k(column, other, i),
-      );
-    const weight = Math.exp(score - (logarithms[own * length + row] ?? NaN));
-    const change = product(upstream, (i) => v(column, other, i));
-    const delta = product(upstream, (i) => out(row, own, i));
-    return { weight, change: scale * weight * (change - delta) };
-  };
-  const close = (name: string, got: number, value: number, magnitude: number): void => {
-    if (!(Math.abs(got - value) <= 2 ** -6 * magnitude + 2 ** -10))
-      throw new Error(`${name} is ${got}, not ${value}`);
-  };
-  for (const row of [0, length >> 1, length - 1])
+  const weight = Math.exp(score * scale - logarithm(own, row));
+  return { weight, change: scale * weight * (change - delta) };
+}
+
+/** Some rows of dq, and some of dk and dv, against float64, by the logarithms of the forward pass. */
+async function checkLines(device: Device, arrays: Arrays, task: AttentionTask): Promise<void> {
+  const lines = await linesOf(device, arrays, task);
+  const { length, heads, shared } = task;
+  const group = heads / shared;
+  const places = [0, length >> 1, length - 1];
+  const all = Array.from({ length }, (_, index) => index);
+  for (const row of places)
     for (const own of [0, heads - 1]) {
-      const sums = new Float64Array(head);
-      let magnitude = 0;
-      for (let column = 0; column < length; column += 1) {
-        const { change } = pair(row, column, own);
-        magnitude += Math.abs(change);
-        for (let i = 0; i < head; i += 1)
-          sums[i] = (sums[i] ?? NaN) + change * k(column, Math.floor(own / group), i);
-      }
-      sums.forEach((value, i) => {
-        close(`dq[${row}, ${own}, ${i}]`, dq(row, own, i), value, magnitude);
-      });
+      const other = Math.floor(own / group);
+      const terms = all.map((column) => ({
+        factor: pairOf(lines, task, [row, column, own]).change,
+        element: (i: number) => lines.k(column, other, i),
+      }));
+      checkSums(`dq[${row}, ${own}]`, task, (i) => lines.dq(row, own, i), terms);
     }
-  for (const column of [0, length >> 1, length - 1]) {
-    const other = shared - 1;
-    const [ofKeys, ofValues] = [new Float64Array(head), new Float64Array(head)];
-    let [inKeys, inValues] = [0, 0];
-    for (let own = other * group; own < heads; own += 1)
-      for (let row = 0; row < length; row += 1) {
-        const { weight, change } = pair(row, column, own);
-        inKeys += Math.abs(change);
-        inValues += weight;
-        for (let i = 0; i < head; i += 1) {
-          ofKeys[i] = (ofKeys[i] ?? NaN) + change * q(row, own, i);
-          ofValues[i] = (ofValues[i] ?? NaN) + weight * dOut(row, own, i);
-        }
-      }
-    for (let i = 0; i < head; i += 1) {
-      close(`dk[${column}, ${i}]`, dk(column, other, i), ofKeys[i] ?? NaN, inKeys);
-      close(`dv[${column}, ${i}]`, dv(column, other, i), ofValues[i] ?? NaN, inValues);
-    }
+  const last = shared - 1;
+  for (const column of places) {
+    const pairs = Array.from({ length: group }, (_, index) => last * group + index).flatMap((own) =>
+      all.map((row) => ({ row, own, ...pairOf(lines, task, [row, column, own]) })),
+    );
+    const ofKeys = pairs.map(({ row, own, change }) => ({
+      factor: change,
+      element: (i: number) => lines.q(row, own, i),
+    }));
+    const ofValues = pairs.map(({ row, own, weight }) => ({
+      factor: weight,
+      element: (i: number) => lines.dOut(row, own, i),
+    }));
+    checkSums(`dk[${column}]`, task, (i) => lines.dk(column, last, i), ofKeys);
+    checkSums(`dv[${column}]`, task, (i) => lines.dv(column, last, i), ofValues);
+  }
+}
+
+/** Factors are rounded to bf16, and numbers are normally distributed. */
+function checkSums(
+  name: string,
+  { head }: AttentionTask,
+  found: (i: number) => number,
+  terms: readonly { readonly factor: number; readonly element: (i: number) => number }[],
+): void {
+  const magnitude = terms.reduce((sum, { factor }) => sum + Math.abs(factor), 0);
+  for (let i = 0; i < head; i += 1) {
+    const value = terms.reduce((sum, { factor, element }) => sum + factor * element(i), 0);
+    if (!(Math.abs(found(i) - value) <= 2 ** -6 * magnitude + 2 ** -10))
+      throw new Error(`${name} has ${found(i)} at ${i}, not ${value}`);
   }
 }

@@ -9,7 +9,8 @@ import { bf16, f16, f32, i32 } from "../../formats/dtype.ts";
 import { toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
-import { closeTo, expected, inputsOf } from "../../../test/support/attention-reference.ts";
+import { checkForward } from "../../../test/support/attention-checks.ts";
+import { inputsOf } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import { attention } from "./attention.ts";
@@ -128,45 +129,6 @@ const cases: readonly AttentionCase[] = [
   { name: "no rows", sizes: [1, 0, 3, 1, 1, 16, 16] },
 ];
 
-async function check(device: Device, one: AttentionCase): Promise<void> {
-  const [b, s, t, h, kv, d, e] = one.sizes;
-  const { dtype = bf16, causal, window, softCap, scale, configuration } = one;
-  const given = inputsOf(one);
-  const sized = [dim("b"), dim("h"), dim("s"), dim("t")].map((size, axis) =>
-    one.bias?.[axis] === true ? size : 1,
-  );
-  const op = attention({
-    ...{ q: dtype, k: dtype, v: dtype, logSumExp: true },
-    ...(causal !== undefined && { causal }),
-    ...(window !== undefined && { window }),
-    ...(softCap !== undefined && { softCap }),
-    ...(scale !== undefined && { scale }),
-    ...(configuration !== undefined && { configuration }),
-    ...(given.bias && { bias: array(f32, sized) }),
-    ...(given.sinks && { sinks: f32 }),
-    ...(one.masked === true && {
-      mask: ({ row, column }) => row.rem(3).eq(column.rem(3)),
-    }),
-    ...(one.slopes === true && {
-      score: ({ score, row, column, head }) =>
-        score.sub(row.sub(column).abs().cast(f32).mul(head.add(1).cast(f32).mul(0.125))),
-    }),
-  } satisfies AttentionSpec & { configuration?: AttentionConfiguration });
-  const sizes = { b, s, t, h, kv, d, e };
-  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
-  const { q, k, v, bias, sinks } = given;
-  const arrays = {
-    ...{ q: q.array, k: k.array, v: v.array },
-    ...(bias && { bias: bias.array }),
-    ...(sinks && { sinks: sinks.array }),
-  };
-  const results = await device.run(op, arrays as never, { dimensions: sizes });
-  const wanted = expected(one, given);
-  const bound = dtype === f32 ? 2 ** -18 : dtype === bf16 ? 2 ** -7 : 2 ** -10;
-  closeTo(toNumbers(results.out), wanted.out, bound);
-  closeTo(toNumbers(results.logSumExp), wanted.logSumExp, 2 ** -17);
-}
-
 describe("on the simulator", () => {
   let device: Device;
   beforeAll(async () => {
@@ -175,7 +137,7 @@ describe("on the simulator", () => {
   afterAll(() => {
     device.dispose();
   });
-  test.each(cases)("$name", (one) => check(device, one));
+  test.each(cases)("$name", (one) => checkForward(device, one));
 });
 
 describe("on the emulator", () => {
@@ -188,7 +150,7 @@ describe("on the emulator", () => {
   });
   const chosen = ["causal, more rows", "a window", "three consumers", "plain, everything"];
   test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", (one) =>
-    check(device, one),
+    checkForward(device, one),
   );
 });
 

@@ -4,28 +4,24 @@
  * made the deltas, and results are rounded, each by 2⁻⁹ (bf16) of magnitudes that the reference sums up alongside.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { checkGradients } from "../../../test/support/attention-checks.ts";
 import {
   closeTo,
   expected,
   expectedGradients,
   inputsOf,
   numbersOf,
-  withinMagnitudes,
 } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
-import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { attentionBackward } from "./backward.ts";
 
-type GradientCase = Omit<AttentionCase, "kernel" | "configuration"> & {
-  readonly kernel?: "plain" | "specialised";
-};
+const plain = { kernel: "plain", rows: 32, columns: 32 } as const;
 
-const cases: readonly GradientCase[] = [
+const cases: readonly AttentionCase[] = [
   { name: "whole", sizes: [1, 3, 5, 1, 1, 4, 3], dtype: f32 },
   { name: "causal, groups of heads", sizes: [2, 5, 5, 4, 2, 3, 4], dtype: f32, causal: true },
   {
@@ -43,25 +39,51 @@ const cases: readonly GradientCase[] = [
     scale: 0.9,
     bias: [false, true, false, true],
   },
-  { name: "bf16, causal", sizes: [1, 9, 9, 2, 1, 8, 8], causal: true, kernel: "plain" },
+  { name: "bf16, causal", sizes: [1, 9, 9, 2, 1, 8, 8], causal: true, gradients: plain },
 ];
 
 /** Tiles of 64 rows and blocks of 128 columns, whole and cut. */
-const wide: readonly GradientCase[] = [
-  { name: "one tile", sizes: [1, 64, 128, 1, 1, 32, 32] },
-  { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16] },
-  { name: "half a block of columns", sizes: [1, 40, 192, 1, 1, 16, 16] },
-  { name: "causal, groups of heads", sizes: [2, 200, 200, 4, 2, 16, 16], causal: true },
-  { name: "causal, more columns", sizes: [1, 40, 300, 2, 1, 16, 16], causal: true },
-  { name: "causal, more rows", sizes: [1, 200, 40, 2, 1, 16, 16], causal: true },
-  { name: "a window", sizes: [1, 300, 300, 1, 1, 16, 16], window: { left: 10, right: 5 } },
-  { name: "rows that see nothing", sizes: [1, 70, 2, 1, 1, 16, 16], masked: true },
-  { name: "values of another size", sizes: [1, 64, 64, 1, 1, 24, 80] },
-  { name: "heads of 128", sizes: [1, 64, 64, 1, 1, 128, 128] },
-  { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], dtype: f16 },
+const wide: readonly AttentionCase[] = [
+  { name: "one tile", sizes: [1, 64, 128, 1, 1, 32, 32], kernel: "specialised" },
+  { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16], kernel: "specialised" },
+  { name: "half a block of columns", sizes: [1, 40, 192, 1, 1, 16, 16], kernel: "specialised" },
+  {
+    name: "causal, groups of heads",
+    sizes: [2, 200, 200, 4, 2, 16, 16],
+    kernel: "specialised",
+    causal: true,
+  },
+  {
+    name: "causal, more columns",
+    sizes: [1, 40, 300, 2, 1, 16, 16],
+    kernel: "specialised",
+    causal: true,
+  },
+  {
+    name: "causal, more rows",
+    sizes: [1, 200, 40, 2, 1, 16, 16],
+    kernel: "specialised",
+    causal: true,
+  },
+  {
+    name: "a window",
+    sizes: [1, 300, 300, 1, 1, 16, 16],
+    kernel: "specialised",
+    window: { left: 10, right: 5 },
+  },
+  {
+    name: "rows that see nothing",
+    sizes: [1, 70, 2, 1, 1, 16, 16],
+    kernel: "specialised",
+    masked: true,
+  },
+  { name: "values of another size", sizes: [1, 64, 64, 1, 1, 24, 80], kernel: "specialised" },
+  { name: "heads of 128", sizes: [1, 64, 64, 1, 1, 128, 128], kernel: "specialised" },
+  { name: "f16", sizes: [1, 33, 40, 1, 1, 24, 8], kernel: "specialised", dtype: f16 },
   {
     name: "capped and biased",
     sizes: [1, 70, 140, 2, 1, 16, 16],
+    kernel: "specialised",
     softCap: 0.7,
     scale: 0.9,
     bias: [false, true, false, true],
@@ -74,58 +96,12 @@ function differences(one: AttentionCase, dOut: readonly number[], name: "q" | "k
   const step = 1e-5;
   const loss = (values: readonly number[]): number => {
     const { out } = expected(one, { ...given, [name]: { ...given[name], values } });
-    return out.reduce((sum, value, index) => sum + value * (dOut[index] ?? NaN), 0);
+    return out.values.reduce((sum, value, index) => sum + value * (dOut[index] ?? NaN), 0);
   };
   return given[name].values.map((value, index) => {
     const moved = (by: number) => given[name].values.with(index, value + by);
     return (loss(moved(step)) - loss(moved(-step))) / (2 * step);
   });
-}
-
-function operationOf(one: GradientCase) {
-  const { dtype = bf16, causal, window, softCap, scale, kernel } = one;
-  const sized = [dim("b"), dim("h"), dim("s"), dim("t")].map((size, axis) =>
-    one.bias?.[axis] === true ? size : 1,
-  );
-  return attentionBackward({
-    ...{ q: dtype, k: dtype, v: dtype },
-    ...(causal !== undefined && { causal }),
-    ...(window !== undefined && { window }),
-    ...(softCap !== undefined && { softCap }),
-    ...(scale !== undefined && { scale }),
-    ...(one.bias && { bias: array(f32, sized) }),
-    ...(kernel === "plain" && { configuration: { kernel, rows: 32, columns: 32 } }),
-    ...(one.masked === true && {
-      mask: ({ row, column }) => row.rem(3).eq(column.rem(3)),
-    }),
-  } satisfies Parameters<typeof attentionBackward>[0]);
-}
-
-async function check(device: Device, one: GradientCase): Promise<void> {
-  const [b, s, t, h, kv, d, e] = one.sizes;
-  const { dtype = bf16 } = one;
-  const given = inputsOf(one);
-  const forward = expected(one, given);
-  const dOut = numbersOf(b * s * h * e, 9);
-  const op = operationOf(one);
-  const sizes = { b, s, t, h, kv, d, e };
-  const wanted = one.kernel ?? (dtype === f32 ? "plain" : "specialised");
-  expect(op.plan(sizes).configuration.kernel).toBe(wanted);
-  const results = await device.run(
-    op,
-    {
-      ...{ q: given.q.array, k: given.k.array, v: given.v.array },
-      out: fromNumbers(dtype, [b, s, h, e], forward.out),
-      dOut: fromNumbers(dtype, [b, s, h, e], dOut),
-      logSumExp: fromNumbers(f32, [b, h, s], [...forward.logSumExp]),
-      ...(given.bias && { bias: given.bias.array }),
-    } as never,
-    { dimensions: sizes },
-  );
-  const bound = { bf16: 2 ** -7, f16: 2 ** -10, f32: 2 ** -18 }[dtype.name];
-  const gradients = expectedGradients(one, given, dOut);
-  for (const name of ["q", "k", "v"] as const)
-    withinMagnitudes(toNumbers(results[`d${name}`]), gradients[name], bound);
 }
 
 test.each(cases)("the reference against central differences: $name", (one) => {
@@ -149,7 +125,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   const tried = [...cases, ...wide].filter(
     ({ name }) => kind === "simulator" || chosen.includes(name),
   );
-  test.each(tried)("$name", (one) => check(device, one));
+  test.each(tried)("$name", (one) => checkGradients(device, one));
 });
 
 test("scores of one's own have no gradient here, and are refused", () => {

@@ -1,0 +1,72 @@
+/**
+ * Random attention, forward and backward, and what the assembler makes of the kernels.
+ *
+ *   ATTENTION_CASES=300 ATTENTION_DEVICE=gpu ATTENTION_SEED=7 npx vitest run src/kernels/attention/random.test.ts
+ */
+import { expect, test } from "vitest";
+import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
+import { checkForward, checkGradients } from "../../../test/support/attention-checks.ts";
+import { caseText, randomAttention } from "../../../test/support/random-attention.ts";
+import { bf16 } from "../../formats/dtype.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
+import { attention } from "./attention.ts";
+import { attentionBackward } from "./backward.ts";
+
+const cases = Number(process.env["ATTENTION_CASES"] ?? 2);
+const seed = Number(process.env["ATTENTION_SEED"] ?? 1);
+const kind = (process.env["ATTENTION_DEVICE"] ?? "emulator") as "emulator" | "gpu" | "simulator";
+const limits =
+  kind === "gpu"
+    ? { length: 400, head: 256, products: 4e6 }
+    : { length: 90, head: 32, products: 2e5 };
+
+test(
+  `random attention is right on the ${kind}, from seed ${seed}`,
+  { timeout: 600_000 },
+  async () => {
+    const device = await open(kind);
+    const random = new Random(seed);
+    const problems: string[] = [];
+    for (let drawn = 0; drawn < cases; drawn += 1) {
+      const one = randomAttention(random, limits);
+      // The gradients know neither sinks nor scores of one's own.
+      const { sinks: _, slopes: __, ...other } = one;
+      for (const [pass, check] of [
+        ["forward", () => checkForward(device, one)],
+        ["backward", () => checkGradients(device, other)],
+      ] as const)
+        try {
+          await check();
+        } catch (error) {
+          problems.push(`${pass}: ${caseText(one)}: ${String(error)}`);
+        }
+    }
+    device.dispose();
+    expect(problems).toEqual([]);
+  },
+);
+
+test.skipIf(!hasPtxas).each([
+  [128, 2],
+  [64, 32],
+])(
+  "heads of %i: no registers are spilled, no products serialised",
+  { timeout: 60_000 },
+  (d, kv) => {
+    const given = { q: bf16, k: bf16, v: bf16, causal: true };
+    const sizes = { b: 4, s: 4096, t: 4096, h: 2048 / d, kv, d, e: d };
+    const kernels = [
+      ...attention({ ...given, logSumExp: true }).kernels(sizes),
+      ...attentionBackward(given).kernels(sizes),
+    ];
+    for (const { kernel } of kernels) {
+      const said = describeAssembly(printPtx(lower(kernel, targets.sm_90a).module), "sm_90a");
+      expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");
+      expect(said).not.toMatch(/C75\d\d|warning/);
+    }
+  },
+);

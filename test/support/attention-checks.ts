@@ -1,0 +1,100 @@
+/**
+ * Attention and its gradients on a device, against the float64 reference. The bounds are in units of the magnitudes that a
+ * result is the sum of: powers and the gradients of scores are rounded to the format before they are multiplied, out
+ * is rounded before it makes the deltas, and results are rounded, each by half a unit of the format.
+ */
+import { expect } from "vitest";
+import type { Device } from "../../src/device/device.ts";
+import { bf16, f32 } from "../../src/formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
+import { attention, attentionBackward } from "../../src/kernels/index.ts";
+import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
+import { array, dim } from "../../src/lang/index.ts";
+import {
+  closeTo,
+  expected,
+  expectedGradients,
+  inputsOf,
+  numbersOf,
+  withinMagnitudes,
+} from "./attention-reference.ts";
+import type { AttentionCase } from "./attention-reference.ts";
+
+const bounds = { bf16: 2 ** -7, f16: 2 ** -10, f32: 2 ** -18 };
+
+/** What both passes are told. */
+function specOf(one: AttentionCase) {
+  const { dtype = bf16, causal, window, softCap, scale, bias } = one;
+  const sized = [dim("b"), dim("h"), dim("s"), dim("t")].map((size, axis) =>
+    bias?.[axis] === true ? size : 1,
+  );
+  return {
+    ...{ q: dtype, k: dtype, v: dtype },
+    ...(causal !== undefined && { causal }),
+    ...(window !== undefined && { window }),
+    ...(softCap !== undefined && { softCap }),
+    ...(scale !== undefined && { scale }),
+    ...(bias && { bias: array(f32, sized) }),
+    ...(one.masked === true && { mask: ({ row, column }) => row.rem(3).eq(column.rem(3)) }),
+  } satisfies AttentionSpec;
+}
+
+function sizesOf({ sizes: [b, s, t, h, kv, d, e] }: AttentionCase) {
+  return { b, s, t, h, kv, d, e };
+}
+
+export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
+  const { dtype = bf16, configuration } = one;
+  const given = inputsOf(one);
+  const op = attention({
+    ...specOf(one),
+    logSumExp: true,
+    ...(configuration !== undefined && { configuration }),
+    ...(given.sinks && { sinks: f32 }),
+    ...(one.slopes === true && {
+      score: ({ score, row, column, head }) =>
+        score.sub(row.sub(column).abs().cast(f32).mul(head.add(1).cast(f32).mul(0.125))),
+    }),
+  } satisfies Parameters<typeof attention>[0]);
+  const sizes = sizesOf(one);
+  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  const { q, k, v, bias, sinks } = given;
+  const arrays = {
+    ...{ q: q.array, k: k.array, v: v.array },
+    ...(bias && { bias: bias.array }),
+    ...(sinks && { sinks: sinks.array }),
+  };
+  const results = await device.run(op, arrays as never, { dimensions: sizes });
+  const wanted = expected(one, given);
+  withinMagnitudes(toNumbers(results.out), wanted.out, bounds[dtype.name]);
+  closeTo(toNumbers(results.logSumExp), wanted.logSumExp, 2 ** -17);
+}
+
+/** The gradients of Σ out · dOut, from a forward pass by the reference. */
+export async function checkGradients(device: Device, one: AttentionCase): Promise<void> {
+  const [b, s, , h, , , e] = one.sizes;
+  const { dtype = bf16, gradients: configuration } = one;
+  const given = inputsOf(one);
+  const forward = expected(one, given);
+  const dOut = numbersOf(b * s * h * e, 9);
+  const op = attentionBackward({
+    ...specOf(one),
+    ...(configuration !== undefined && { configuration }),
+  });
+  const sizes = sizesOf(one);
+  if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
+  const results = await device.run(
+    op,
+    {
+      ...{ q: given.q.array, k: given.k.array, v: given.v.array },
+      out: fromNumbers(dtype, [b, s, h, e], [...forward.out.values]),
+      dOut: fromNumbers(dtype, [b, s, h, e], dOut),
+      logSumExp: fromNumbers(f32, [b, h, s], [...forward.logSumExp]),
+      ...(given.bias && { bias: given.bias.array }),
+    } as never,
+    { dimensions: sizes },
+  );
+  const wanted = expectedGradients(one, given, dOut);
+  for (const name of ["q", "k", "v"] as const)
+    withinMagnitudes(toNumbers(results[`d${name}`]), wanted[name], bounds[dtype.name]);
+}

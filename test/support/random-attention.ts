@@ -1,0 +1,68 @@
+/** Random cases of attention: any sizes within a budget of work, any options, and any configuration that can be given. */
+import { bf16, f16, f32 } from "../../src/formats/dtype.ts";
+import type { AttentionConfiguration } from "../../src/kernels/attention/configuration.ts";
+import type { Random } from "../../src/support/random.ts";
+import type { AttentionCase } from "./attention-reference.ts";
+
+/** How large cases become: their lengths, their heads, and products of the reference. */
+export interface RandomLimits {
+  readonly length: number;
+  readonly head: number;
+  readonly products: number;
+}
+
+export function randomAttention(random: Random, limits: RandomLimits): AttentionCase {
+  const within = (most: number): number => 1 + random.below(most);
+  const chance = (parts: number): boolean => random.below(parts) === 0;
+  const dtype = random.pick([bf16, bf16, bf16, f16, f32] as const);
+  // Most heads are such that the copy engine takes them.
+  const head = (): number =>
+    chance(6) ? within(limits.head) : 8 * within(Math.floor(limits.head / 8));
+  const d = head();
+  const e = chance(3) ? head() : d;
+  const kv = within(2);
+  const h = kv * within(3);
+  const b = within(2);
+  const most = Math.sqrt(limits.products / (b * h * (d + e)));
+  const length = (): number => within(Math.max(8, Math.min(limits.length, Math.floor(most))));
+  const [s, t] = [length(), length()];
+  const back = random.below(70);
+  return {
+    name: "random",
+    sizes: [b, s, t, h, kv, d, e],
+    dtype,
+    causal: chance(2),
+    ...(chance(4) && {
+      window: chance(2) ? { left: back } : { left: back, right: random.below(70) },
+    }),
+    ...(chance(5) && { softCap: random.pick([0.5, 2, 30]) }),
+    ...(chance(4) && { scale: random.pick([0.1, 0.3, 1]) }),
+    ...(chance(4) && { bias: Array.from({ length: 4 }, () => chance(2)) }),
+    masked: chance(6),
+    slopes: chance(6),
+    sinks: chance(6),
+    ...(dtype !== f32 && d % 8 === 0 && e % 8 === 0 && chance(2) && configured(random, d, e)),
+  };
+}
+
+/** One that fits shared memory. */
+function configured(
+  random: Random,
+  d: number,
+  e: number,
+): { readonly configuration: AttentionConfiguration } {
+  const columns = Math.max(d, e) > 128 ? 64 : random.pick([32, 64, 128] as const);
+  return {
+    configuration: {
+      kernel: "specialised",
+      consumers: random.pick([1, 2] as const),
+      columns,
+      stages: random.pick([1, 2] as const),
+    },
+  };
+}
+
+/** A case in words, to run it again. */
+export function caseText({ dtype, ...others }: AttentionCase): string {
+  return `${dtype?.name ?? "bf16"} ${JSON.stringify(others)}`;
+}
