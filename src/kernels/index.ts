@@ -46,6 +46,10 @@ export type {
   PermuteSpec,
   SliceSpec,
 } from "./movement/parts.ts";
+export { pagedAttention } from "./paged/paged.ts";
+export type { PagedAttention, PagedAttentionOptions } from "./paged/paged.ts";
+export type { PagedConfiguration } from "./paged/configuration.ts";
+export type { PagedAttentionSpec, PagedWindow } from "./paged/problem.ts";
 export { dropout, random } from "./random/random.ts";
 export type {
   BernoulliSpec,

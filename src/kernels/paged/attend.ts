@@ -1,0 +1,397 @@
+/**
+ * Attention of some rows to a range of the cache. A block is a single program thread, of one warp where few heads share k and v;
+ * it copies pages ahead into a ring, and multiplies what has arrived:
+ *
+ *   copy       tile 0  tile 1  tile 2 | tile 3          | tile 4
+ *   multiply                          | q·k0 softmax ·v0 | q·k1 softmax ·v1 …
+ *
+ * Reading the cache takes far longer than computing with it, so nothing but the number of bytes in flight counts: a processor has
+ * many such blocks, and no two of them wait for each other. Blocks of all heads of k and v work on the same tokens at the same
+ * time, since these lie together in a page.
+ */
+import {
+  barrier,
+  commitShared,
+  constant,
+  copyAsync,
+  dot,
+  full,
+  iota,
+  kernel,
+  launchNextKernel,
+  loop,
+  slice,
+  smem,
+  waitForPreviousKernel,
+  when,
+  whileLoop,
+  zeros,
+} from "../../lang/index.ts";
+import type { Barrier, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { addColumns, finishedRows, startingRows } from "../attention/softmax.ts";
+import type { Exponents } from "../attention/scores.ts";
+import {
+  blocksOf,
+  packingOf,
+  paddedHead,
+  pagedArrays,
+  pagedDimensions,
+  partArrays,
+} from "./arrays.ts";
+import type { Packing, PagedDimensions, PagedForm } from "./arrays.ts";
+import { sequenceOfTile, sequenceTiles, tilesOfRange } from "./ranges.ts";
+import type { Deal, Integer } from "./ranges.ts";
+
+interface Refs {
+  readonly q: Ref<"bf16">;
+  readonly k: Ref;
+  readonly v: Ref;
+  readonly table: Ref<"i32">;
+  readonly lengths: Ref<"i32">;
+  readonly out: Ref;
+  readonly parts: Ref<"f32">;
+  readonly weights: Ref<"f32">;
+  readonly tileK: Ref;
+  readonly tileV: Ref;
+  readonly arrived: Barrier;
+}
+
+/** The arrays that a kernel may have been made without. */
+interface OptionalRefs {
+  readonly kScale: Ref<"f32"> | undefined;
+  readonly vScale: Ref<"f32"> | undefined;
+  readonly logSumExp: Ref<"f32"> | undefined;
+}
+
+export function optionalRef(
+  { problem }: PagedForm,
+  argument: unknown,
+  name: keyof OptionalRefs,
+): Ref<"f32"> | undefined {
+  const named = argument as { readonly [name: string]: Ref<"f32"> };
+  return problem[name] === undefined ? undefined : named[name];
+}
+
+interface Work {
+  readonly form: PagedForm;
+  readonly dimensions: PagedDimensions;
+  readonly packing: Packing;
+  readonly refs: Refs;
+  readonly optional: OptionalRefs;
+  readonly head: Integer;
+}
+
+/** Consecutive tiles of one block of rows of one sequence. */
+interface Segment {
+  readonly sequence: Integer;
+  readonly length: Integer;
+  /** The first tile, and how many there are. */
+  readonly first: Integer;
+  readonly steps: Integer;
+  /** The first token of q, and the first head. */
+  readonly token: Integer;
+  readonly from: Integer;
+}
+
+/** Copies that bring the tokens of a tile: one for each page that it has a part of. */
+function copiesOf({ sizes, configuration }: PagedForm): number {
+  return Math.max(1, configuration.columns / sizes.size);
+}
+
+/** Bytes of shared memory that a block takes. */
+export function pagedBytes({ problem, sizes, configuration }: PagedForm): number {
+  const { columns, stages } = configuration;
+  const bytes = problem.k.dtype.bits / 8;
+  return stages * columns * (paddedHead(sizes.d) + paddedHead(sizes.e)) * bytes;
+}
+
+export function attendKernel(form: PagedForm): KernelDefinition {
+  const { problem, sizes, configuration } = form;
+  const { warps, columns, stages } = configuration;
+  const dimensions = pagedDimensions();
+  const { inputs, outputs } = pagedArrays(form, dimensions);
+  const packing = packingOf(sizes, configuration);
+  const format = problem.k.dtype;
+  return kernel(
+    {
+      name: "paged_attention",
+      grid: { range: dimensions.ranges, head: sizes.kv },
+      warps,
+      inputs,
+      // Which of them a range writes is known on the device alone.
+      inouts: { ...outputs, ...partArrays(form, dimensions) },
+      scratch: {
+        tileK: smem(format, [stages, columns, paddedHead(sizes.d)]),
+        tileV: smem(format, [stages, columns, paddedHead(sizes.e)]),
+        arrived: barrier({ count: stages, arrivals: 2 * copiesOf(form) }),
+      },
+    },
+    (argument) => {
+      waitForPreviousKernel();
+      launchNextKernel();
+      const { range, head } = argument as unknown as {
+        readonly [N in "range" | "head"]: Integer;
+      };
+      const refs = argument as unknown as Refs;
+      const refOf = (name: keyof OptionalRefs) => optionalRef(form, argument, name);
+      const optional = {
+        ...{ kScale: refOf("kScale"), vScale: refOf("vScale") },
+        logSumExp: refOf("logSumExp"),
+      };
+      attendRange({ form, dimensions, packing, refs, optional, head }, range);
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** What of the form the dealing of tiles depends on. */
+export function dealOf(
+  { problem, configuration }: PagedForm,
+  dimensions: PagedDimensions,
+  packing: Packing,
+  lengths: Ref<"i32">,
+): Deal {
+  const { b, s, ranges } = dimensions;
+  const { columns } = configuration;
+  const blocks = blocksOf(dimensions, packing);
+  return { lengths, b, s, window: problem.window, columns, blocks, ranges };
+}
+
+/** All segments of a range. */
+function attendRange(work: Work, range: Integer): void {
+  const { form, dimensions, packing, refs } = work;
+  const deal = dealOf(form, dimensions, packing, refs.lengths);
+  const { all, each } = tilesOfRange(deal);
+  const begin = range.mul(each);
+  const end = begin.add(each).minimum(all);
+  const place = sequenceOfTile(deal, begin);
+  whileLoop(
+    { ...place, tile: begin },
+    ({ tile }) => tile.lt(end),
+    ({ sequence, before, tile }) => {
+      const length = refs.lengths.at(sequence).loadScalar().maximum(0);
+      const { first, count } = sequenceTiles(deal, length);
+      const inSequence = tile.sub(before.mul(deal.blocks));
+      const block = inSequence.div(count);
+      const inBlock = inSequence.sub(block.mul(count));
+      const steps = count.sub(inBlock).minimum(end.sub(tile));
+      const part = block.rem(packing.parts);
+      const segment: Segment = {
+        ...{ sequence, length, steps },
+        first: first.add(inBlock),
+        token: block.div(packing.parts).mul(packing.tokens),
+        from: work.head.mul(packing.group).add(part.mul(packing.heads)),
+      };
+      attendSegment(work, segment, {
+        isWhole: steps.eq(count),
+        store: (rows) => {
+          storeRows(work, segment, rows);
+        },
+        leave: (rows) => {
+          leaveRows(work, range, inBlock, rows);
+        },
+      });
+      const next = tile.add(steps);
+      const after = before.add(count);
+      const isOver = next.ge(after.mul(deal.blocks));
+      return {
+        sequence: isOver.select(sequence.add(1), sequence),
+        before: isOver.select(after, before),
+        tile: next,
+      };
+    },
+  );
+}
+
+/** Rows that are finished, as far as the tiles of a segment go. */
+interface Rows {
+  readonly values: Tile<"f32">;
+  readonly logSumExp: Tile<"f32">;
+}
+
+/** What becomes of the rows of a segment. */
+interface Ending {
+  readonly isWhole: Scalar<"bool">;
+  readonly store: (rows: Rows) => void;
+  readonly leave: (rows: Rows) => void;
+}
+
+function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: Ending): void {
+  const { form, refs, optional, head } = work;
+  const { problem, sizes, configuration } = form;
+  const { rows, stages } = configuration;
+  const { steps } = segment;
+  const format = problem.q.dtype as DType<"bf16">;
+  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const zero = constant(dtypes.i32, 0);
+  const ahead = stages - 1;
+  loop({ to: steps.minimum(ahead) }, (step) => {
+    copyTile(work, segment, step);
+  });
+  const queries = rowsOfQ(work, segment, refs.q, d).load().reshape([rows, d]);
+  const start = { ...startingRows(rows, zero, undefined), sums: zeros(dtypes.f32, [rows, e]) };
+  const end = loop({ to: steps, carry: start }, (step, { sums, ...before }) => {
+    when(step.add(ahead).lt(steps), () => {
+      copyTile(work, segment, step.add(ahead));
+    });
+    const slot = step.and(stages - 1);
+    refs.arrived.at(slot).wait();
+    const left = segment.first.add(step).mul(configuration.columns);
+    const keys = refs.tileK.at(slot).transpose().load().cast(format);
+    const products = dot(queries, keys, { dtype: dtypes.f32 }) as Tile<"f32">;
+    const added = addColumns(exponents(work, segment, products, left), before, format);
+    clearUnwritten(work, segment, slot, left);
+    const values = loadedValues(work, slot).cast(format);
+    const accumulator = sums.mul(added.change);
+    const next = dot(added.powers, values, { accumulator, dtype: dtypes.f32 }) as Tile<"f32">;
+    // The next copy may overwrite what was read.
+    commitShared();
+    return { ...added.rows, sums: next };
+  });
+  const scaled =
+    optional.vScale === undefined ? end.sums : end.sums.mul(optional.vScale.at(head).loadScalar());
+  const done = finishedRows(scaled, end);
+  when(
+    isWhole,
+    () => {
+      store(done);
+    },
+    () => {
+      leave(done);
+    },
+  );
+}
+
+/** A tile of values, of 16 bits as mma.sync takes them from `ldmatrix`, which no other load comes near. */
+function loadedValues({ form, refs }: Work, slot: Integer): Tile {
+  const values = refs.tileV.at(slot).load();
+  const byMatrices = form.configuration.warps === 1 && form.problem.v.dtype.bits === 16;
+  return byMatrices ? values.layoutCast("(R0 L0 L1 R1 | L2 L3 L4)") : values;
+}
+
+/** The rows of a segment in q, or of another array like it: [tokens, heads, width]. */
+function rowsOfQ({ packing, head }: Work, segment: Segment, array: Ref, width: number): Ref {
+  const { sequence, token, from } = segment;
+  const end = head.add(1).mul(packing.group);
+  return array.at(
+    sequence,
+    slice(token, packing.tokens),
+    slice(from, packing.heads, { end }),
+    slice(0, width),
+  );
+}
+
+/** Starts the copies of a tile of keys and values into its slot. */
+function copyTile({ form, refs, head }: Work, segment: Segment, step: Integer): void {
+  const { sizes, configuration } = form;
+  const { columns, stages } = configuration;
+  const { sequence, length } = segment;
+  const { size } = sizes;
+  const slot = step.and(stages - 1);
+  const left = segment.first.add(step).mul(columns);
+  const last = length.sub(1).div(size).maximum(0);
+  const landed = { barrier: refs.arrived.at(slot) };
+  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
+  const rows = Math.min(columns, size);
+  for (let copy = 0; copy < copiesOf(form); copy += 1) {
+    // Behind the last page it is copied again: what is there is not seen, and nothing else is known to be a page.
+    const position = left.div(size).add(copy).minimum(last);
+    const page = when(
+      length.gt(0),
+      () => refs.table.at(sequence, position).loadScalar(),
+      () => constant(dtypes.i32, 0),
+    );
+    const tokens = slice(size > columns ? left.sub(left.div(size).mul(size)) : 0, rows);
+    const target = slice(copy * rows, rows);
+    copyAsync(refs.k.at(page, tokens, head, along), refs.tileK.at(slot, target), landed);
+    copyAsync(refs.v.at(page, tokens, head, across), refs.tileV.at(slot, target), landed);
+  }
+}
+
+/** Values of tokens behind the last one are anything, also no numbers; their weights are zero, and so have they to be. */
+function clearUnwritten({ form, refs }: Work, { length }: Segment, slot: Integer, left: Integer) {
+  const { columns } = form.configuration;
+  when(left.add(columns).gt(length), () => {
+    const token = iota(dtypes.i32, [columns, 1], 0).add(left);
+    refs.tileV.at(slot).store(0, { where: token.ge(length) });
+  });
+}
+
+/** The scores of a tile of products, -∞ where a row does not see a token. */
+function exponents(
+  { form, optional: { kScale }, dimensions, packing, head }: Work,
+  { length, token }: Segment,
+  products: Tile<"f32">,
+  left: Integer,
+): Exponents {
+  const { problem, sizes, configuration } = form;
+  const { rows, columns } = configuration;
+  const { softCap, window } = problem;
+  const scale = problem.scale ?? 1 / Math.sqrt(sizes.d);
+  const isPlain = softCap === undefined && kScale === undefined;
+  const byHead = kScale?.at(head).loadScalar().mul(scale);
+  const scores = isPlain ? products : products.mul(byHead ?? scale);
+  const capped =
+    softCap === undefined
+      ? scores
+      : scores
+          .mul(1 / softCap)
+          .tanh()
+          .mul(softCap);
+  // Positions of the rows of the first and the last token.
+  const top = length.sub(constant(dtypes.i32, 0).add(dimensions.s)).add(token);
+  const bottom = top.add(packing.tokens - 1);
+  const column = iota(dtypes.i32, [1, columns], 1).add(left);
+  const row = () => iota(dtypes.i32, [rows, 1], 0).div(packing.heads).add(top);
+  const { left: back, right: ahead } = window;
+  const edges: { readonly crossed: Scalar<"bool">; readonly seen: () => Tile<"bool"> }[] = [
+    { crossed: left.add(columns).gt(length), seen: () => column.lt(length) },
+  ];
+  if (ahead !== undefined)
+    edges.push({
+      crossed: left.add(columns - 1 - ahead).gt(top),
+      seen: () => column.sub(ahead).le(row()),
+    });
+  if (back !== undefined)
+    edges.push({
+      crossed: left.add(back).lt(bottom),
+      seen: () => column.add(back).ge(row()),
+    });
+  const crossed = edges.map((edge) => edge.crossed).reduce((sum, each) => sum.or(each));
+  const unseen = full(dtypes.f32, [rows, columns], -Infinity);
+  const masked = when(
+    crossed,
+    () => edges.reduce((kept, edge) => edge.seen().select(kept, unseen), capped),
+    () => capped,
+  );
+  return { scores: masked, scale: Math.LOG2E * (isPlain ? scale : 1) };
+}
+
+/** Rows whose sequence this range has whole. */
+function storeRows(work: Work, segment: Segment, { values, logSumExp }: Rows): void {
+  const { form, packing, refs, optional } = work;
+  const { tokens, heads } = packing;
+  const e = paddedHead(form.sizes.e);
+  const result = values.cast(form.problem.out.dtype).reshape([tokens, heads, e]) as Tile;
+  rowsOfQ(work, segment, refs.out, e).store(result);
+  const end = work.head.add(1).mul(packing.group);
+  optional.logSumExp
+    ?.at(segment.sequence, slice(segment.from, heads, { end }), slice(segment.token, tokens))
+    .store(logSumExp.reshape([tokens, heads]).transpose());
+}
+
+/** Rows of which other ranges have a part: the first place is for the ends of sequences, the second for their beginnings. */
+function leaveRows(
+  { form, refs, head }: Work,
+  range: Integer,
+  inBlock: Integer,
+  { values, logSumExp }: Rows,
+): void {
+  const { rows } = form.configuration;
+  const place = inBlock.eq(0).cast(dtypes.i32);
+  refs.parts
+    .at(range, head, place, slice(0, rows), slice(0, paddedHead(form.sizes.e)))
+    .store(values);
+  refs.weights.at(range, head, place).store(logSumExp.reshape([rows]));
+}

@@ -1,0 +1,64 @@
+/** How attention to a paged cache is divided where nothing is told: enough bytes in flight, and ranges that fill the processors. */
+import type { Target } from "../../targets/target.ts";
+import { packingOf, paddedHead } from "./arrays.ts";
+import { pagedBytes } from "./attend.ts";
+import type { PagedConfiguration } from "./configuration.ts";
+import type { PagedProblem, PagedSizes } from "./problem.ts";
+
+/** Bytes of shared memory that a block is worth: several fit a processor, each with some tiles in flight. */
+const blockBytes = 48 * 1024;
+/** Shared memory that the driver takes of a block. */
+const reservedBytes = 2048;
+
+/** Tiles of a range at least: putting parts together takes as long as some of them. */
+const leastTiles = 4;
+
+/** Tokens of a tile: whole pages, or a whole part of one. Undefined for pages that are neither. */
+export function possibleColumns(
+  size: number,
+  most: number,
+): PagedConfiguration["columns"] | undefined {
+  const fits = (columns: number): boolean =>
+    columns <= most && (size % columns === 0 || columns % size === 0);
+  return ([128, 64, 32, 16] as const).find(fits);
+}
+
+/** Tiles of all sequences, were they as long as the table allows. */
+function mostTiles(sizes: PagedSizes, configuration: PagedConfiguration): number {
+  const { tokens, parts } = packingOf(sizes, configuration);
+  const blocks = Math.ceil(sizes.s / tokens) * parts;
+  const each = Math.ceil((sizes.most * sizes.size) / configuration.columns);
+  return sizes.b * blocks * Math.max(1, each);
+}
+
+export function choosePaged(
+  problem: PagedProblem,
+  sizes: PagedSizes,
+  target: Target,
+): PagedConfiguration | undefined {
+  const { d, e, kv } = sizes;
+  const group = packingOf(sizes, { rows: 16 });
+  const few = sizes.s * group.heads * group.parts <= 16;
+  const wide = paddedHead(Math.max(d, e)) > 128;
+  const rows = few ? 16 : 64;
+  const warps = few && !wide ? 1 : 4;
+  const columns = possibleColumns(sizes.size, few ? 32 : 64);
+  if (columns === undefined) return undefined;
+  const made = ([8, 4, 2] as const).map(
+    (stages) => ({ rows, warps, columns, stages, ranges: 1 }) as const,
+  );
+  const bytes = (configuration: PagedConfiguration) =>
+    pagedBytes({ problem, sizes, configuration });
+  const configuration = made.find((each) => bytes(each) <= blockBytes) ?? made[2];
+  if (configuration === undefined) return undefined;
+  const blocks = Math.max(
+    1,
+    Math.floor(target.sharedMemoryPerBlock / (bytes(configuration) + reservedBytes)),
+  );
+  const resident = target.processors * Math.min(blocks, warps === 1 ? 8 : 3);
+  const ranges = Math.min(
+    Math.floor(resident / kv),
+    Math.ceil(mostTiles(sizes, configuration) / leastTiles),
+  );
+  return { ...configuration, ranges: Math.max(1, ranges) };
+}

@@ -1,0 +1,180 @@
+/**
+ * `pagedAttention`: attention to keys and values in pages of a cache, for sequences of any lengths, which only the device knows.
+ *
+ *   specification ──▶ problem (formats, sizes, window)
+ *   sizes, target ──▶ configuration ──▶ two launches: ranges of the cache, and the putting together of their parts
+ */
+import type { DType } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned, PlannedLaunch } from "../../device/operation.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText } from "../../support/options.ts";
+import type { Target } from "../../targets/target.ts";
+import { refused, requireFields } from "../support/given.ts";
+import type { FormatOf } from "../support/given.ts";
+import type { PagedForm } from "./arrays.ts";
+import { attendKernel, pagedBytes } from "./attend.ts";
+import { choosePaged } from "./choose.ts";
+import { combineKernel } from "./combine.ts";
+import type { PagedConfiguration } from "./configuration.ts";
+import { pagedFields, problemOf } from "./problem.ts";
+import type { PagedAttentionSpec, PagedProblem, PagedSizes } from "./problem.ts";
+
+/** What a call of `pagedAttention` says, with the configuration where it is given. */
+export interface PagedAttentionOptions extends PagedAttentionSpec {
+  /** Instead of what would be chosen. */
+  readonly configuration?: PagedConfiguration;
+}
+
+type PagedInputs<S extends PagedAttentionSpec> = {
+  readonly q: ArraySpec<FormatOf<S["q"]>>;
+  readonly k: ArraySpec<FormatOf<S["pages"]["k"]>>;
+  readonly v: ArraySpec<FormatOf<S["pages"]["v"]>>;
+  readonly table: ArraySpec<"i32">;
+  readonly lengths: ArraySpec<"i32">;
+} & (S extends { readonly scales: true }
+  ? { readonly kScale: ArraySpec<"f32">; readonly vScale: ArraySpec<"f32"> }
+  : Empty);
+
+type PagedOutputs<S extends PagedAttentionSpec> = {
+  readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
+} & (S extends { readonly logSumExp: true } ? { readonly logSumExp: ArraySpec<"f32"> } : Empty);
+
+export type PagedAttention<S extends PagedAttentionSpec = PagedAttentionSpec> = Operation<
+  PagedInputs<S>,
+  PagedOutputs<S>,
+  Empty,
+  PagedConfiguration
+>;
+
+/** Attention of the last tokens of sequences to all of their tokens, in pages of a cache. */
+export function pagedAttention<const S extends PagedAttentionOptions>(spec: S): PagedAttention<S> {
+  const location = captureLocation();
+  requireFields("pagedAttention", spec, pagedFields, location);
+  const problem = problemOf(spec, location);
+  const { q, k, v, table, lengths, kScale, vScale, out, logSumExp } = problem;
+  const { configuration } = spec;
+  return operation({
+    name: "paged_attention",
+    inputs: { q, k, v, table, lengths, ...(kScale && { kScale }), ...(vScale && { vScale }) },
+    outputs: { out, ...(logSumExp && { logSumExp }) },
+    plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
+  }) as unknown as PagedAttention<S>;
+}
+
+function planOf(
+  problem: PagedProblem,
+  given: PagedConfiguration | undefined,
+  dimensions: { readonly [name: string]: number },
+  target: Target,
+  location: Location,
+): Planned<PagedConfiguration> {
+  const sizes = sizesOf(problem, dimensions, location);
+  const configuration = given ?? choosePaged(problem, sizes, target);
+  if (configuration === undefined)
+    throw refused(
+      "TW9902",
+      "pagedAttention has no tiles for pages of this size",
+      "a power of two, or a multiple of 16",
+      `pages of ${sizes.size} tokens`,
+      location,
+    );
+  const form: PagedForm = { problem, sizes, configuration };
+  if (given !== undefined) requirePossible(form, target, location);
+  const source = given === undefined ? "heuristic" : "given";
+  const { b, s, h, kv, e } = sizes;
+  if (b * s * h * e === 0) return { configuration, source, launches: [] };
+  const { rows, ranges } = configuration;
+  return {
+    ...{ configuration, source },
+    scratch: {
+      parts: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows, e] },
+      weights: { dtype: dtypes.f32, shape: [ranges, kv, 2, rows] },
+    },
+    launches: () => [launched(form, attendKernel(form)), launched(form, combineKernel(form))],
+  };
+}
+
+/** A launch of a kernel whose parameters are named as arguments and scratch of the operation are. */
+function launched({ sizes, configuration }: PagedForm, kernel: KernelDefinition): PlannedLaunch {
+  const { parameters, dimensions } = kernel.kernel;
+  const values: { readonly [name: string]: number } = { ...sizes, ranges: configuration.ranges };
+  return {
+    kernel,
+    arguments: Object.fromEntries(parameters.map(({ name }) => [name, { argument: name }])),
+    dimensions: Object.fromEntries(dimensions.map(({ name }) => [name, values[name] ?? 0])),
+  };
+}
+
+/** The largest head: what the registers of a block hold of it. */
+const largestHead = 256;
+
+function sizesOf(
+  { sizes }: PagedProblem,
+  dimensions: { readonly [name: string]: number },
+  location: Location,
+): PagedSizes {
+  const values = new Map(Object.entries(dimensions));
+  const named = Object.fromEntries(
+    Object.entries(sizes).map(([name, size]) => [name, evaluateSize(size, values)]),
+  ) as unknown as PagedSizes;
+  const { h, kv, d, e, pages, size } = named;
+  const wrong = (message: string, expected: string, found: string) =>
+    refused("TW9902", message, expected, found, location);
+  if (kv === 0 ? h !== 0 : h % kv !== 0)
+    throw wrong(
+      "the heads of pagedAttention do not share those of the pages evenly",
+      `a multiple of the ${kv} heads of the pages`,
+      `${h} heads of q`,
+    );
+  for (const [name, extent] of Object.entries({ d, e }))
+    if (extent > largestHead || (extent === 0 && name === "d"))
+      throw wrong(
+        "pagedAttention has no heads of this size",
+        `${name} from ${name === "d" ? 1 : 0} to ${largestHead}`,
+        `${name} = ${extent}`,
+      );
+  if (pages * size === 0)
+    throw wrong(
+      "pagedAttention has no pages",
+      "one page of one token at least, also where all lengths are 0",
+      `${pages} pages of ${size} tokens`,
+    );
+  return named;
+}
+
+function requirePossible(form: PagedForm, target: Target, location: Location): void {
+  const { sizes, configuration } = form;
+  const text = isRecord(configuration) ? JSON.stringify(configuration) : optionText(configuration);
+  const wrong = (message: string, expected: string) =>
+    refused("TW9904", message, expected, text, location);
+  const { rows, warps, columns, stages, ranges } = configuration;
+  const isKnown =
+    [16, 64].includes(rows) &&
+    [1, 2, 4].includes(warps) &&
+    [16, 32, 64, 128].includes(columns) &&
+    [2, 4, 8].includes(stages) &&
+    Number.isSafeInteger(ranges) &&
+    ranges >= 1 &&
+    ranges <= 2 ** 16;
+  if (!isKnown)
+    throw wrong(
+      "pagedAttention has no such configuration",
+      "rows 16 or 64, warps 1, 2 or 4, columns 16 to 128, stages 2, 4 or 8, and ranges from 1",
+    );
+  if (sizes.size % columns !== 0 && columns % sizes.size !== 0)
+    throw wrong(
+      "tiles of pagedAttention have whole pages or whole parts of one",
+      `columns that divide ${sizes.size}, or that it divides`,
+    );
+  const bytes = pagedBytes(form);
+  if (bytes > target.sharedMemoryPerBlock)
+    throw wrong(
+      `the configuration of pagedAttention takes ${bytes} bytes of shared memory`,
+      `at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+    );
+}
