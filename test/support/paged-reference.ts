@@ -90,47 +90,61 @@ function tokenPlace(
   return (table[sequence * most + Math.floor(token / size)] ?? 0) * size + (token % size);
 }
 
+/** The tokens that a row of a head sees, as places in the cache, and their scores. */
+function seenTokens(
+  one: PagedCase,
+  given: ReturnType<typeof pagedInputs>,
+  sequence: number,
+  row: number,
+  head: number,
+): readonly { readonly place: number; readonly score: number }[] {
+  const { lengths, s = 1, size, heads, softCap, window, causal } = one;
+  const [h, kv, d] = heads;
+  const length = lengths[sequence] ?? 0;
+  const shared = Math.floor(head / (h / kv));
+  const position = length - s + row;
+  const right = causal === true ? 0 : (window?.right ?? Infinity);
+  const first = Math.max(0, position - (window?.left ?? Infinity));
+  const last = Math.min(length - 1, position + right);
+  const scale = (one.scale ?? 1 / Math.sqrt(d)) * (given.kScale?.values[shared] ?? 1);
+  const from = ((sequence * s + row) * h + head) * d;
+  const seen: { readonly place: number; readonly score: number }[] = [];
+  for (let token = first; token <= last; token += 1) {
+    const place = tokenPlace(given.table.values, given.table.most, size, sequence, token);
+    const at = (place * kv + shared) * d;
+    let sum = 0;
+    for (let i = 0; i < d; i += 1)
+      sum += (given.q.values[from + i] ?? NaN) * (given.k.values[at + i] ?? NaN);
+    const score = sum * scale;
+    const capped = softCap === undefined ? score : softCap * Math.tanh(score / softCap);
+    seen.push({ place, score: capped });
+  }
+  return seen;
+}
+
 /** softmax(score) · v and the logarithm of the sum, in float64, as the documentation has it. */
 export function expectedPaged(one: PagedCase, given: ReturnType<typeof pagedInputs>) {
-  const { lengths, s = 1, size, heads, softCap, window, causal } = one;
-  const [h, kv, d, e] = heads;
-  const scale = one.scale ?? 1 / Math.sqrt(d);
-  const left = window?.left ?? Infinity;
-  const right = causal === true ? 0 : (window?.right ?? Infinity);
+  const { lengths, s = 1, heads } = one;
+  const [h, kv, , e] = heads;
   const out: number[] = [];
   const logSumExp = new Float64Array(lengths.length * h * s);
-  for (const [sequence, length] of lengths.entries())
+  for (const sequence of lengths.keys())
     for (let row = 0; row < s; row += 1)
       for (let head = 0; head < h; head += 1) {
         const shared = Math.floor(head / (h / kv));
-        const position = length - s + row;
-        const from = ((sequence * s + row) * h + head) * d;
-        const seen: { readonly place: number; readonly score: number }[] = [];
-        for (let token = 0; token < length; token += 1) {
-          if (token < position - left || token > position + right) continue;
-          const place = tokenPlace(given.table.values, given.table.most, size, sequence, token);
-          let sum = 0;
-          for (let i = 0; i < d; i += 1)
-            sum +=
-              (given.q.values[from + i] ?? NaN) *
-              (given.k.values[(place * kv + shared) * d + i] ?? NaN);
-          const score = sum * scale * (given.kScale?.values[shared] ?? 1);
-          seen.push({
-            place,
-            score: softCap === undefined ? score : softCap * Math.tanh(score / softCap),
-          });
-        }
+        const seen = seenTokens(one, given, sequence, row, head);
         const high = seen.reduce((best, { score }) => Math.max(best, score), -1e300);
         const powers = seen.map(({ score }) => Math.exp(score - high));
         const sum = powers.reduce((total, power) => total + power, 0);
         logSumExp[(sequence * h + head) * s + row] = high + Math.log(sum);
+        const value = (place: number, i: number): number =>
+          given.v.values[(place * kv + shared) * e + i] ?? NaN;
         for (let i = 0; i < e; i += 1) {
-          const value = seen.reduce(
-            (total, { place }, index) =>
-              total + (powers[index] ?? 0) * (given.v.values[(place * kv + shared) * e + i] ?? NaN),
+          const weighted = seen.reduce(
+            (total, { place }, index) => total + (powers[index] ?? 0) * value(place, i),
             0,
           );
-          out.push(sum === 0 ? 0 : (value / sum) * (given.vScale?.values[shared] ?? 1));
+          out.push(sum === 0 ? 0 : (weighted / sum) * (given.vScale?.values[shared] ?? 1));
         }
       }
   return { out, logSumExp };

@@ -2,13 +2,19 @@
  * Attention to a paged cache against float64. The bound is that of attention: powers are rounded to the format of q, and
  * results to theirs, each at most 2⁻⁸ of the largest value for bf16; FP8 is read exactly.
  */
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device } from "../../device/device.ts";
-import { f16, f8e4m3fn, f8e5m2 } from "../../formats/dtype.ts";
+import { bf16, f16, f32, f8e4m3fn, f8e5m2, i32 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { checkPaged } from "../../../test/support/paged-check.ts";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { pagedInputs } from "../../../test/support/paged-reference.ts";
 import type { PagedCase } from "../../../test/support/paged-reference.ts";
 import type { PagedConfiguration } from "./configuration.ts";
+import { pagedAttention } from "./paged.ts";
+import type { PagedAttentionOptions } from "./paged.ts";
 
 const small: PagedConfiguration = { rows: 16, warps: 1, columns: 16, stages: 2, ranges: 3 };
 
@@ -101,15 +107,117 @@ const cases: readonly PagedCase[] = [
   { name: "what is chosen", lengths: [130, 3], heads: [8, 2, 64, 64], size: 16 },
 ];
 
-describe.each(["simulator", "emulator"] as const)("on the %s", (where) => {
+describe("on the simulator", () => {
   let device: Device;
   beforeAll(async () => {
-    device = await open(where);
+    device = await open("simulator");
   });
   afterAll(() => {
     device.dispose();
   });
-  test.each(cases)("$name", async (one) => {
-    await checkPaged(device, one);
+  test.each(cases)("$name", (one) => checkPaged(device, one));
+});
+
+describe("on the emulator", () => {
+  const chosen = ["ragged, some empty", "tiles of several pages", "64 rows", "FP8 with scales"];
+  let device: Device;
+  beforeAll(async () => {
+    device = await open("emulator");
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+  test.each(cases.filter(({ name }) => chosen.includes(name)))("$name", (one) =>
+    checkPaged(device, one),
+  );
+});
+
+test("twenty schedules give the same bits, and nothing is found", async () => {
+  const one: PagedCase = {
+    ...{ name: "ragged", lengths: [0, 40, 17], heads: [2, 2, 16, 16], size: 16 },
+    configuration: { ...small, ranges: 2 },
+  };
+  const { q, k, v, table, lengths } = pagedInputs(one, 3);
+  const op = pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 }, configuration: small });
+  const results = new Set<string>();
+  for (let seed = 0; seed < 20; seed += 1) {
+    using device = await open("simulator", {
+      schedule: seed % 2 === 0 ? "random" : "adversarial",
+      seed,
+    });
+    const given = { q: q.array, k: k.array, v: v.array };
+    const { out } = await device.run(op, {
+      ...given,
+      ...{ table: table.array, lengths: lengths.array },
+    } as never);
+    results.add(Array.from(toNumbers(out)).join());
+  }
+  expect(results.size).toBe(1);
+});
+
+test("a page that is not there stops the kernel", async () => {
+  using device = await open("simulator");
+  const ones = fromNumbers(bf16, [2, 16, 1, 16], new Float64Array(512).fill(1));
+  const run = device.run(pagedAttention({ q: bf16, pages: { k: bf16, v: bf16 } }), {
+    q: fromNumbers(bf16, [1, 1, 1, 16], new Float64Array(16)),
+    ...{ k: ones, v: ones },
+    table: fromNumbers(i32, [1, 1], [2]),
+    lengths: fromNumbers(i32, [1], [3]),
+  });
+  await expect(run).rejects.toThrow("TW3005");
+});
+
+describe("what cannot be done is refused", () => {
+  const operands = { q: bf16, pages: { k: bf16, v: bf16 } } as const;
+  const [b, s, h, kv, n] = [dim("b"), dim("s"), dim("h"), dim("kv"), dim("n")];
+  const plan = (
+    more: Partial<PagedAttentionOptions>,
+    sizes: { readonly [name: string]: number } = {},
+  ) =>
+    pagedAttention({ ...operands, ...more }).plan({
+      ...{ b: 1, s: 1, h: 2, kv: 1, d: 16, e: 16, pages: 4, size: 16, most: 4 },
+      ...sizes,
+    }).launches;
+  const refusals: readonly [name: string, code: string, make: () => unknown][] = [
+    ["a format of q", "TW9901", () => pagedAttention({ ...operands, q: f8e4m3fn })],
+    ["a format of pages", "TW9901", () => plan({ pages: { k: i32, v: i32 } })],
+    ["pages of two formats", "TW9901", () => plan({ pages: { k: bf16, v: f8e4m3fn } })],
+    ["pages of another format", "TW9901", () => plan({ pages: { k: f16, v: f16 } })],
+    ["a format of lengths", "TW9901", () => plan({ lengths: f32 as never })],
+    ["a result", "TW9901", () => plan({ out: i32 })],
+    ["no pages", "TW9902", () => pagedAttention({ q: bf16 } as never)],
+    ["no v", "TW9902", () => pagedAttention({ q: bf16, pages: { k: bf16 } } as never)],
+    ["three axes", "TW9902", () => plan({ q: array(bf16, [b, s, 64]) })],
+    ["strides", "TW9902", () => plan({ q: array(bf16, [b, s, h, 64], { strides: [1, b, s, h] }) })],
+    [
+      "two head sizes",
+      "TW9902",
+      () =>
+        pagedAttention({
+          q: array(bf16, [b, s, h, 64]),
+          pages: { k: array(bf16, [n, 16, kv, 32]), v: bf16 },
+        }),
+    ],
+    ["a window", "TW9902", () => plan({ window: { left: -1 } })],
+    ["a cap", "TW9902", () => plan({ softCap: 0 })],
+    ["an option", "TW1033", () => pagedAttention({ ...operands, tabel: i32 } as never)],
+    ["heads", "TW9902", () => plan({}, { h: 5, kv: 2 })],
+    ["a large head", "TW9902", () => plan({}, { d: 264 })],
+    ["an empty cache", "TW9902", () => plan({}, { pages: 0 })],
+    ["pages of 24", "TW9902", () => plan({}, { size: 24 })],
+    ["a configuration", "TW9904", () => plan({ configuration: { ...small, rows: 48 } as never })],
+    [
+      "tiles across pages",
+      "TW9904",
+      () => plan({ configuration: { ...small, columns: 32 } }, { size: 48 }),
+    ],
+    [
+      "shared memory",
+      "TW9904",
+      () => plan({ configuration: { ...small, columns: 128, stages: 8 } }, { d: 256, e: 256 }),
+    ],
+  ];
+  test.each(refusals)("%s", (_, code, make) => {
+    expect(codeOf(make)).toBe(code);
   });
 });

@@ -15,7 +15,7 @@ import type { Size } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
 import { givenArray, refused, requireRows } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
 
@@ -102,12 +102,15 @@ const kept: readonly DType[] = [...computed, dtypes.f8e4m3fn, dtypes.f8e5m2];
 export function problemOf(spec: PagedAttentionSpec, location: Location): PagedProblem {
   const dims = ["b", "s", "h", "kv", "d", "e", "pages", "size", "most"].map((name) => dim(name));
   const [b = 0, s = 0, h = 0, kv = 0, d = 0, e = 0, pages = 0, size = 0, most = 0] = dims;
-  requireKnownOptions("pages of pagedAttention", spec.pages, ["k", "v"], "TW1033", location);
+  const cache: { readonly k?: unknown; readonly v?: unknown } = isRecord(spec.pages)
+    ? spec.pages
+    : {};
+  requireKnownOptions("pages of pagedAttention", cache, ["k", "v"], "TW1033", location);
   const operand = (name: string, given: unknown, usual: readonly Size[], formats = kept) =>
     operandOf(name, given, usual, formats, location);
   const q = operand("q", spec.q, [b, s, h, d], computed);
-  const k = operand("pages.k", spec.pages.k, [pages, size, kv, d]);
-  const v = operand("pages.v", spec.pages.v, [pages, size, kv, e]);
+  const k = operand("pages.k", cache.k, [pages, size, kv, d]);
+  const v = operand("pages.v", cache.v, [pages, size, kv, e]);
   const integers = [dtypes.i32];
   const table = operand("table", spec.table ?? dtypes.i32, [axis(q, 0), most], integers);
   const lengths = operand("lengths", spec.lengths ?? dtypes.i32, [axis(q, 0)], integers);

@@ -1,6 +1,6 @@
 /** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
 import * as kernels from "tilewright/kernels";
-import { array, bf16, f16, f32 } from "tilewright";
+import { array, bf16, f16, f32, i32 } from "tilewright";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
@@ -133,6 +133,21 @@ export const kernelCalls: readonly BadCall[] = [
     configuration: optional(() => undefined, "object", "bare"),
   }),
   ...ofFields("attentionBackward", attended),
+  ...ofFields("pagedAttention", {
+    q: parameter(() => bf16),
+    pages: parameter(() => ({ k: bf16, v: bf16 })),
+    table: optional(() => i32),
+    lengths: optional(() => i32),
+    out: optional(() => bf16),
+    causal: flag,
+    window: optional(() => ({ left: 3 }), "object", "bare"),
+    softCap: optional(() => 30, "fraction", "huge"),
+    scale: optional(() => 0.5, "zero", "negative", "fraction", "huge"),
+    scales: flag,
+    logSumExp: flag,
+    // What it says is looked at when sizes are known.
+    configuration: optional(() => undefined, "object", "bare"),
+  }),
   ...ofFields("rmsNorm", norm),
   ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
   ...ofFields("matmul", {
