@@ -14,10 +14,14 @@ import { toNested } from "../formats/hostarray.ts";
 import type { HostArray, Nested } from "../formats/hostarray.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
+import { requireKnownOptions } from "../support/options.ts";
+import { requireRunLimits } from "../support/run-limits.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import { arrayOfTensor, evaluate, isTensorDatum } from "../graph/evaluate/index.ts";
 import type { Tensor } from "../graph/evaluate/index.ts";
 import { disposeSymbol } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
+import { requireNotAborted } from "../device/waiting.ts";
 import { GraphBuilder } from "../graph/infer/builder.ts";
 import type { OpDetails, Origin } from "../graph/infer/builder.ts";
 import { capturesOf } from "../graph/ops/captures.ts";
@@ -150,16 +154,20 @@ function dataOf(value: GraphValue): Tensor {
 }
 
 /** Runs a graph on the evaluator. */
-export function runGraph(graph: GraphRegion, inputs: readonly Tensor[]): readonly Tensor[] {
-  return evaluate(moduleOf(graph), "main", inputs).filter(isTensorDatum);
+export function runGraph(
+  graph: GraphRegion,
+  inputs: readonly Tensor[],
+  limits: RunLimits = {},
+): readonly Tensor[] {
+  return evaluate(moduleOf(graph), "main", inputs, limits).filter(isTensorDatum);
 }
 
 /** Computes values that have no data yet, in one run. */
-export function compute(values: readonly GraphValue[]): readonly Tensor[] {
+export function compute(values: readonly GraphValue[], limits: RunLimits = {}): readonly Tensor[] {
   const missing = values.filter((value) => !computed.has(value));
   if (missing.length > 0) {
     const { ops, free } = graphOf(missing, new Set());
-    const results = runGraph(graphRegion(free, ops, missing), free.map(dataOf));
+    const results = runGraph(graphRegion(free, ops, missing), free.map(dataOf), limits);
     for (const [i, value] of missing.entries()) {
       const tensor = results[i];
       if (tensor !== undefined) computed.set(value, tensor);
@@ -171,11 +179,15 @@ export function compute(values: readonly GraphValue[]): readonly Tensor[] {
 }
 
 /** Values with or without data, as a device takes them; those still to be computed are run there first. */
-export function onDevice(device: Device, values: readonly GraphValue[]): readonly DeviceInput[] {
+export function onDevice(
+  device: Device,
+  values: readonly GraphValue[],
+  limits: RunLimits = {},
+): readonly DeviceInput[] {
   const missing = [...new Set(values.filter((value) => !computed.has(value) && !isHeld(value)))];
   if (missing.length > 0) {
     const { ops, free } = graphOf(missing, new Set());
-    runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf), missing);
+    runOnDevice(device, graphRegion(free, ops, missing), free.map(inputOf), missing, { limits });
     // How it came about need not be kept.
     for (const value of missing) producers.delete(value);
   }
@@ -187,13 +199,13 @@ function inputOf(value: GraphValue): DeviceInput {
 }
 
 /** The data of a value, wherever it is computed. */
-async function read(value: GraphValue): Promise<Tensor> {
+async function read(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const device = chosenDevice();
   const known = computed.get(value);
   if (known !== undefined) return known;
-  if (device === undefined && !isHeld(value)) return compute([value])[0] ?? dataOf(value);
-  const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value]);
-  const data = input?.data ?? (await downloaded(value));
+  if (device === undefined && !isHeld(value)) return compute([value], limits)[0] ?? dataOf(value);
+  const [input] = device === undefined ? [inputOf(value)] : onDevice(device, [value], limits);
+  const data = input?.data ?? (await downloaded(value, limits));
   computed.set(value, data);
   producers.delete(value);
   return data;
@@ -230,16 +242,20 @@ export class LazyArray<D extends DTypeName = DTypeName> {
     return this.shape.length;
   }
 
-  /** The elements as a host array. */
-  async read(): Promise<HostArray<D>> {
-    const array = arrayOfTensor(await read(this.value));
+  /** The elements as a host array. Limits hold for what has to be computed, and end the waiting for what was begun before. */
+  async read(limits: RunLimits = {}): Promise<HostArray<D>> {
+    const location = captureLocation();
+    requireKnownOptions("read", limits, ["signal", "timeLimit", "stepLimit"], "TW4015", location);
+    requireRunLimits("read", limits, location);
+    requireNotAborted("read", limits);
+    const array = arrayOfTensor(await read(this.value, limits));
     if (array === undefined) throw new Error("arrays have elements that kernels have");
     return array as HostArray<D>;
   }
 
   /** The elements as nested lists, a single one as itself. */
-  async values(): Promise<Nested<number | bigint | boolean>> {
-    return toNested(await this.read());
+  async values(limits: RunLimits = {}): Promise<Nested<number | bigint | boolean>> {
+    return toNested(await this.read(limits));
   }
 
   /** Gives its memory on a device back; on the host there is nothing to give. */

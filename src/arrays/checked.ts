@@ -220,10 +220,11 @@ export const switchCase = checked("switchCase", [array, functionList], control.s
 export const scan = checked("scan", [functionKind, tree, tree, record("length")], control.scan);
 
 const jitOptions: ArgumentKind = optional({
-  expected: "{ name, donate }, where donate lists arguments by their places",
+  expected:
+    "{ name, donate, signal, timeLimit, stepLimit }, where donate lists arguments by their places",
   holds: (value) =>
     isRecord(value) &&
-    isReadable(value, ["name", "donate"]) &&
+    isReadable(value, ["name", "donate", "signal", "timeLimit", "stepLimit"]) &&
     (value["donate"] === undefined || isListOf(isWhole(0))(value["donate"])),
 });
 export const jit = checked("jit", [functionKind, jitOptions], compiling.jit);

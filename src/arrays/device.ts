@@ -8,8 +8,10 @@
  *
  * Work is issued in the order of the calls: a program's arena serves one run at a time.
  */
+import { disposeAll } from "../device/device-array.ts";
 import type { DeviceArray } from "../device/device-array.ts";
 import type { Device } from "../device/device.ts";
+import { waitWithin } from "../device/waiting.ts";
 import { toLanes } from "../formats/hostarray.ts";
 import { tensor } from "../graph/evaluate/datum.ts";
 import type { Tensor } from "../graph/evaluate/datum.ts";
@@ -21,6 +23,8 @@ import type { TensorType } from "../graph/ops/types.ts";
 import { compilePlan } from "../graph/plan/compile.ts";
 import { Replay } from "../graph/plan/replay.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 
 /** A result that a device computes or has computed. */
 interface Held {
@@ -88,13 +92,19 @@ export interface DeviceInput {
   readonly data: Tensor | undefined;
 }
 
+export interface DeviceRun {
+  /** Places of inputs whose memory the results may take. */
+  readonly donated?: readonly number[];
+  readonly limits?: RunLimits;
+}
+
 /** Runs a graph on the chosen device. `targets` are the values that its results become. */
 export function runOnDevice(
   device: Device,
   graph: GraphRegion,
   inputs: readonly DeviceInput[],
   targets: readonly GraphValue[],
-  donated: readonly number[] = [],
+  { donated = [], limits = {} }: DeviceRun = {},
 ): void {
   // An array may be disposed of once the call is made: its memory goes after the run.
   const sources = inputs.map(({ value, data }) => data ?? requireHeld(value));
@@ -107,12 +117,17 @@ export function runOnDevice(
     forgotten.unregister(entry);
   }
   const run = inTurn(async () => {
-    const program = await programOf(device, graph, donated);
-    const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
-    const outputs = await program.run(arrays);
-    const taken = new Set(program.takenOver.map((place) => sources[place]));
-    for (const entry of given) if (!taken.has(entry)) (await entry.ready).dispose();
-    return outputs;
+    let taken: ReadonlySet<Tensor | Held | undefined> = new Set();
+    try {
+      const program = await programOf(device, graph, donated);
+      const arrays = await Promise.all(sources.map((source) => inputArray(device, source)));
+      const outputs = await program.run(arrays, limits);
+      taken = new Set(program.takenOver.map((place) => sources[place]));
+      return outputs;
+    } finally {
+      // What was given to a run that failed is gone, too.
+      disposeAll(await settledArrays(given.filter((entry) => !taken.has(entry))));
+    }
   });
   for (const [i, value] of targets.entries())
     hold(
@@ -120,6 +135,12 @@ export function runOnDevice(
       device,
       run.then((outputs) => outputs[i] as DeviceArray),
     );
+}
+
+/** The arrays of values that were computed. */
+async function settledArrays(entries: readonly Held[]): Promise<readonly DeviceArray[]> {
+  const settled = await Promise.allSettled(entries.map(({ ready }) => ready));
+  return settled.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
 }
 
 /** Runs `body`; gives what it returned and the values that it put on a device. */
@@ -190,8 +211,10 @@ async function fetched({ device, ready, type }: Held): Promise<Tensor> {
   return tensor(type.element, type.shape, sizeOf(type.shape) === 0 ? lanes.slice(0, 0) : lanes);
 }
 
-/** The data of a value that lies on a device. */
-export async function downloaded(value: GraphValue): Promise<Tensor> {
+/** The data of a value that lies on a device, waited for as long as the limits allow. */
+export async function downloaded(value: GraphValue, limits: RunLimits): Promise<Tensor> {
   const entry = requireHeld(value);
-  return inTurn(() => fetched(entry));
+  const { stopsKernels } = entry.device;
+  const work = inTurn(() => fetched(entry));
+  return waitWithin(work, limits, { stopsKernels, location: captureLocation() });
 }

@@ -3,6 +3,9 @@
  * their static parts, simplified, and run as one program from then on. Each compilation says why it happened.
  */
 import { TilewrightError } from "../support/diagnostics.ts";
+import { captureLocation } from "../support/location.ts";
+import { requireRunLimits } from "../support/run-limits.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import { derivativesPass } from "../graph/passes/derivatives.ts";
 import { runPasses } from "../graph/passes/pipeline.ts";
 import { moduleOf } from "../graph/ops/node.ts";
@@ -12,6 +15,7 @@ import { typeText } from "../graph/ops/types.ts";
 import { printGraph } from "../graph/text/index.ts";
 import { compute, onDevice, runGraph, setData } from "./array.ts";
 import { chosenDevice, runOnDevice } from "./device.ts";
+import type { DeviceRun } from "./device.ts";
 import { arraysOf, inlineGraph, isRecording, recordFunction } from "./record.ts";
 import type { Recording } from "./record.ts";
 import { flatten, rebuild } from "./tree.ts";
@@ -39,7 +43,8 @@ function simplified(graph: GraphRegion): GraphRegion {
   return runPasses(moduleOf(graph)).functions.get("main")?.body ?? graph;
 }
 
-export interface JitOptions {
+/** Limits hold for each call. */
+export interface JitOptions extends RunLimits {
   readonly name?: string | undefined;
   /**
    * Arguments, by their places, whose memory the results may take: on a device their arrays are disposed of by the call.
@@ -52,6 +57,9 @@ export function jit<A extends readonly unknown[], R>(
   f: (...args: A) => R,
   options: JitOptions = {},
 ): Compiled<A, R> {
+  requireRunLimits("jit", options, captureLocation());
+  const { signal, timeLimit, stepLimit } = options;
+  const limits = { signal, timeLimit, stepLimit };
   const name = `jit(${options.name ?? (f.name || "f")})`;
   const programs = new Map<string, Program<R>>();
   const structures = new Set<string>();
@@ -79,7 +87,7 @@ export function jit<A extends readonly unknown[], R>(
     const inputs = [...leaves.map(({ value }) => value), ...program.recording.captures];
     const values = isRecording()
       ? inlineGraph(program.graph, inputs)
-      : run(program.graph, inputs, donatedLeaves(args, options.donate ?? []));
+      : run(program.graph, inputs, { donated: donatedLeaves(args, options.donate ?? []), limits });
     return rebuild(program.recording.result, arraysOf(values));
   };
   return Object.assign(call, { compilations });
@@ -114,16 +122,16 @@ function requireOnce(inputs: readonly GraphValue[], donated: readonly number[]):
 function run(
   graph: GraphRegion,
   inputs: readonly GraphValue[],
-  donated: readonly number[],
+  { donated, limits }: Required<DeviceRun>,
 ): readonly GraphValue[] {
   const device = chosenDevice();
   if (device !== undefined) {
     const targets = graph.results.map(({ type }) => graphValue(type));
     requireOnce(inputs, donated);
-    runOnDevice(device, graph, onDevice(device, inputs), targets, donated);
+    runOnDevice(device, graph, onDevice(device, inputs), targets, { donated, limits });
     return targets;
   }
-  const results = runGraph(graph, compute(inputs));
+  const results = runGraph(graph, compute(inputs), limits);
   return results.map((tensor, i) => {
     const value = graphValue(graph.results[i]?.type ?? { kind: "token" });
     setData(value, tensor);

@@ -31,13 +31,14 @@ export function dumpOption(): Option {
   return new Option("--dump <folder>", "write IR after every pass, layouts, PTX and machine code");
 }
 
-/** Limits of each launch, for kernels that may not end. */
+/** Limits of each launch, or of each program, for what may not end. */
 export function limitOptions(): readonly [timeLimit: Option, stepLimit: Option] {
   return [
-    new Option("--time-limit <ms>", "stop a launch after so many milliseconds").argParser(
-      parseCount,
-    ),
-    new Option("--step-limit <count>", "stop a launch after so many steps").argParser(
+    new Option(
+      "--time-limit <ms>",
+      "stop a launch or a program after so many milliseconds",
+    ).argParser(parseCount),
+    new Option("--step-limit <count>", "stop a launch or a program after so many steps").argParser(
       parsePositive,
     ),
   ];

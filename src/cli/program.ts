@@ -43,7 +43,7 @@ import type { Dimensions } from "./random-inputs.ts";
 /** A command with its settings; gives the exit status. */
 export type ChosenCommand = (output: Output) => Promise<number>;
 
-interface RunOptions {
+interface RunOptions extends LimitOptions {
   readonly device?: DeviceName | "evaluator";
   readonly inputs?: string;
   readonly compare?: string;
@@ -139,6 +139,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
 }
 
 function addRun(program: Command, choose: (command: ChosenCommand) => void): void {
+  const [timeLimitOption, stepLimitOption] = limitOptions();
   program
     .command("run")
     .summary("run a file's main, or its kernels on random inputs")
@@ -160,6 +161,8 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .addOption(kernelOption("run this kernel on random inputs, even where there is a main"))
     .addOption(dimensionOption())
     .addOption(seedOption("decides the random inputs, and what happens first off a GPU"))
+    .addOption(timeLimitOption)
+    .addOption(stepLimitOption)
     .addOption(dumpOption())
     .addOption(jsonOption())
     .addHelpText(
@@ -174,12 +177,14 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     )
     .action((file: string, programArguments: readonly string[], options: RunOptions) => {
       const { kernel, dim: dimensions, seed, dump, inputs, compare } = options;
+      const { timeLimit, stepLimit } = options;
+      const limits = { timeLimit, stepLimit };
       if (file.endsWith(".mlir")) {
         const { device = "evaluator" } = options;
         const files = [file, ...programArguments];
         choose(async (output) => {
           const { runProgramsCommand } = await import("./commands/run-programs.ts");
-          return runProgramsCommand({ files, device, inputs, compare, seed }, output);
+          return runProgramsCommand({ files, device, inputs, compare, seed, limits }, output);
         });
         return;
       }
@@ -187,7 +192,7 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
       choose(async (output) => {
         if (device === "evaluator") throw kernelsOnEvaluator(file);
         const { runCommand } = await import("./commands/run.ts");
-        const settings = { file, programArguments, device, kernel, dimensions, seed, dump };
+        const settings = { file, programArguments, device, kernel, dimensions, seed, dump, limits };
         return runCommand(settings, output);
       });
     });

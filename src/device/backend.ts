@@ -14,7 +14,7 @@ import type { HostArray } from "../formats/hostarray.ts";
 import type { Kernel, KernelInterface } from "../ir/node.ts";
 import type { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
-import type { RunLimits } from "../support/run-limits.ts";
+import type { LaunchLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import type { CodeBackend } from "./foreign-code.ts";
 import type { MemoryUse } from "./memory-account.ts";
@@ -60,7 +60,7 @@ export interface Launch<A extends Allocation = Allocation, P = unknown> {
   readonly scalars: ReadonlyMap<string, HostValue>;
   readonly dimensions: ReadonlyMap<string, number>;
   /** When to stop it, where it has not come to its end. */
-  readonly limits?: RunLimits | undefined;
+  readonly limits?: LaunchLimits | undefined;
 }
 
 /** A line of work beside the back end's own. */
@@ -71,8 +71,8 @@ export interface BackendStream {
 
 /** Work that was prepared once and can be issued again and again. */
 export interface Repeatable {
-  /** On the back end's own stream unless another is given. */
-  launch(stream?: BackendStream): void;
+  /** On the back end's own stream unless another is given; `stop` ends it on those that stop kernels. */
+  launch(stream?: BackendStream, stop?: AbortSignal): void;
   dispose(): void;
 }
 

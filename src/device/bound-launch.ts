@@ -58,6 +58,11 @@ export class BoundLaunch {
     else work.launch(this.#owner.streamHandle(stream));
   }
 
+  /** @internal Issues it as a part of a program, which ends it where the device stops kernels. */
+  launchWith(stop: AbortSignal | undefined): void {
+    this.workFor(this.#owner).launch(undefined, stop);
+  }
+
   /** Gives back what it holds. Doing it twice is harmless. */
   dispose(): void {
     const work = this.#work;

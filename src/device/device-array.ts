@@ -11,7 +11,7 @@ import { takeAllSteps } from "../support/all-steps.ts";
 import { fieldsOf } from "../support/checked-call.ts";
 import { madeBy, thisCopy } from "../support/copies.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { RelatedNote } from "../support/diagnostics.ts";
+import type { DiagnosticCode, RelatedNote } from "../support/diagnostics.ts";
 import { captureLocation, formatPosition } from "../support/location.ts";
 import { optionText } from "../support/options.ts";
 import type { Location, Position } from "../support/location.ts";
@@ -274,6 +274,9 @@ export interface ArrayOwner {
   readonly fetch: <N extends DTypeName>(array: DeviceArray<N>) => Promise<HostArray<N>>;
 }
 
+/** What is said where memory runs out. */
+const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
+
 /** The live arrays of one device. */
 export class ArrayRegistry {
   readonly #owner: ArrayOwner;
@@ -304,6 +307,16 @@ export class ArrayRegistry {
   remove(array: { readonly dtype: DType }, allocation: Allocation): void {
     // Views and memory of others are none of ours.
     if (this.#live.delete(array as DeviceArray)) this.#owner.release(allocation);
+  }
+
+  /** Runs `work`; where memory runs out, the report says which arrays hold it. */
+  explainingMemory<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof TilewrightError) || !memoryCodes.has(error.code)) throw error;
+      throw error.withNotes(describeLargest(this.leaks()));
+    }
   }
 
   leaks(): readonly Leak[] {
@@ -357,7 +370,7 @@ function isLeaks(value: unknown): boolean {
 const namedArrays = 5;
 
 /** What holds a device's memory: the total, and the largest arrays with the lines that made them. */
-export function describeLargest(leaks: readonly Leak[]): readonly RelatedNote[] {
+function describeLargest(leaks: readonly Leak[]): readonly RelatedNote[] {
   const total = leaks.reduce((bytes, leak) => bytes + leak.bytes, 0);
   const largest = [...leaks].sort((left, right) => right.bytes - left.bytes).slice(0, namedArrays);
   return [

@@ -18,10 +18,11 @@ import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
-import type { DiagnosticCode } from "../support/diagnostics.ts";
 import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
-import type { RunLimits } from "../support/run-limits.ts";
+import { isRecord } from "../support/options.ts";
+import { LimitClock } from "../support/run-limits.ts";
+import type { LaunchLimits, RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
 import { collectArguments, collectInputs } from "./arguments.ts";
 import type { ArgumentValue } from "./arguments.ts";
@@ -36,7 +37,6 @@ import type { CompilationRecord } from "./compilation.ts";
 import {
   ArrayRegistry,
   DeviceArray,
-  describeLargest,
   disposeAll,
   disposeSymbol,
   formatLeaks,
@@ -80,9 +80,6 @@ interface PreparedWork {
 
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
-
-/** What is said where memory runs out. */
-const memoryCodes: ReadonlySet<DiagnosticCode> = new Set(["TW4510", "TW4030"]);
 
 export interface DeviceOptions extends TuningOptions {
   /** Of every launch that has none of its own, on devices that stop kernels. */
@@ -175,6 +172,11 @@ export class Device {
     return this.#arrays.leaks();
   }
 
+  /** Whether it ends a run that reaches a limit; on others only the waiting ends. */
+  get stopsKernels(): boolean {
+    return this.#backend.stopsKernels;
+  }
+
   /** What this device's memory is used for. */
   get memory(): MemoryUse {
     return this.#backend.memory;
@@ -191,7 +193,7 @@ export class Device {
     this.#requireOpen();
     requireDType(dtype);
     elementCount(shape);
-    const allocation = this.#explainingMemory(() => this.#backend.allocate(dtype, shape));
+    const allocation = this.#arrays.explainingMemory(() => this.#backend.allocate(dtype, shape));
     return this.#arrays.add(dtype, shape, allocation);
   }
 
@@ -238,13 +240,16 @@ export class Device {
     return this.#limited("copy", limits, () => this.#operations.copy(from, to));
   }
 
-  /** One element, after all work launched so far. */
+  /** One element, by an index for each axis, after all work launched so far. Limits come last. */
   async element<N extends DTypeName>(
     array: DeviceArray<N>,
-    ...index: readonly number[]
+    ...index: readonly number[] | readonly [...index: number[], limits: WaitLimits]
   ): Promise<HostValue<N>> {
-    this.#requireOpen();
-    return this.#operations.element(array, index);
+    const last = index.at(-1);
+    const [indices, limits] = isRecord(last) ? [index.slice(0, -1), last] : [index, noOptions];
+    return this.#limited("element", limits, () =>
+      this.#operations.element(array, indices as readonly number[]),
+    );
   }
 
   /**
@@ -341,7 +346,7 @@ export class Device {
     }
     const { launches, scratch } = this.#checkedWork("launch", what, args, options);
     try {
-      this.#explainingMemory(() => {
+      this.#arrays.explainingMemory(() => {
         for (const launch of launches) this.#backend.launch(launch, stream);
       });
     } finally {
@@ -359,7 +364,9 @@ export class Device {
     requireKernel(call, definition);
     requireArguments(call, args);
     if (options !== noOptions) this.#requireOptions(call, options, captureLocation());
-    return { ...this.#prepare(definition, args, options), name: definition.kernel.name };
+    // What is bound runs again and again: there each launch has its own time.
+    const limits = call === "launch" ? { ...options, clock: new LimitClock() } : options;
+    return { ...this.#prepare(definition, args, limits), name: definition.kernel.name };
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
@@ -378,7 +385,7 @@ export class Device {
     const { launches, scratch, name } = this.#checkedWork("bind", what, args, options);
     const { work, giveBack } = boundTogether(this.#backend, scratch, (bound) => {
       for (const launch of launches)
-        bound.push(this.#explainingMemory(() => this.#backend.bind(launch)));
+        bound.push(this.#arrays.explainingMemory(() => this.#backend.bind(launch)));
     });
     const arrays = Object.values(args as object).filter((value) => value instanceof DeviceArray);
     return this.#keep(new BoundLaunch(this.#owner, [name], arrays, work, giveBack));
@@ -450,10 +457,11 @@ export class Device {
     };
     try {
       const args = this.#operations.materialize(kernel, collected, { allocate, pending });
-      const { launches, scratch } = this.#prepare(definition, args, options);
+      const limits = { ...options, clock: new LimitClock() };
+      const { launches, scratch } = this.#prepare(definition, args, limits);
       temporary.push(...scratch);
       for (const launch of launches)
-        pending.push(this.#explainingMemory(() => this.#backend.run(launch)));
+        pending.push(this.#arrays.explainingMemory(() => this.#backend.run(launch)));
       const results = this.#operations.results(kernel, args);
       const settled = Promise.allSettled([...pending, results]);
       for (const outcome of await this.#waiting(settled, options, location))
@@ -528,20 +536,10 @@ export class Device {
     return bound;
   }
 
-  /** Runs `work`; where memory runs out, the report says which arrays hold it. */
-  #explainingMemory<T>(work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      if (!(error instanceof TilewrightError) || !memoryCodes.has(error.code)) throw error;
-      throw error.withNotes(describeLargest(this.#arrays.leaks()));
-    }
-  }
-
   #prepare(
     definition: Launchable,
     args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions,
+    options: LaunchOptions & LaunchLimits,
   ): PreparedWork {
     if (isOperation(definition)) return this.#prepareOperation(definition, args, options);
     return { launches: [this.#prepareLaunch(definition, args, options)], scratch: [] };
@@ -551,7 +549,7 @@ export class Device {
   #prepareOperation(
     operation: Operation,
     args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions,
+    options: LaunchOptions & LaunchLimits,
   ): PreparedWork {
     const collected = collectArguments(
       operation.kernel,
@@ -562,8 +560,8 @@ export class Device {
     const plan = operation.planFor(collected.dimensions, this.target, this.tuning);
     const { calls, scratch } = plannedCalls(plan, collected, (...of) => this.allocate(...of));
     try {
-      const launches = calls.map((call) =>
-        this.#prepareLaunch(call.kernel, call.args, { ...options, dimensions: call.dimensions }),
+      const launches = calls.map(({ kernel, args: own, dimensions }) =>
+        this.#prepareLaunch(kernel, own, { ...options, dimensions }),
       );
       return { launches, scratch };
     } catch (error) {
@@ -575,7 +573,7 @@ export class Device {
   #prepareLaunch(
     definition: KernelDefinition | CompiledKernel,
     args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions,
+    options: LaunchOptions & LaunchLimits,
   ): Launch {
     const { kernel } = definition;
     const collected = collectArguments(kernel, args, options.dimensions ?? {}, this.target);

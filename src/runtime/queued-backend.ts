@@ -89,8 +89,10 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
 
   bind(launch: Launch<A, P>): Repeatable {
     return {
-      launch: () => {
-        this.launch(launch);
+      launch: (_, stop) => {
+        this.launch(
+          stop === undefined ? launch : { ...launch, limits: { ...launch.limits, stop } },
+        );
       },
       dispose: () => undefined,
     };
@@ -98,8 +100,8 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
 
   record(works: readonly Repeatable[]): Repeatable {
     return {
-      launch: () => {
-        for (const work of works) work.launch();
+      launch: (stream, stop) => {
+        for (const work of works) work.launch(stream, stop);
       },
       dispose: () => undefined,
     };

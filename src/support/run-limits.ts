@@ -22,6 +22,23 @@ export interface RunLimits {
   readonly stepLimit?: number | undefined;
 }
 
+/** When a run of several launches began: with the first of them. */
+export class LimitClock {
+  #begin: number | undefined;
+
+  begin(): number {
+    return (this.#begin ??= performance.now());
+  }
+}
+
+/** Limits of one launch among others. */
+export interface LaunchLimits extends RunLimits {
+  /** Of all launches that share the time limit. */
+  readonly clock?: LimitClock | undefined;
+  /** Ends the launch with the program that it belongs to. */
+  readonly stop?: AbortSignal | undefined;
+}
+
 /** Refuses limits that are none; `what` is who takes them. */
 export function requireRunLimits(
   what: string,
@@ -54,13 +71,14 @@ export type ReachedLimit = Pick<DiagnosticDetails, "message" | "expected" | "fou
 const longestTimer = 2 ** 31 - 1;
 
 export class LimitWatch {
-  readonly #limits: RunLimits;
-  readonly #begin = performance.now();
+  readonly #limits: LaunchLimits;
+  readonly #begin: number;
   readonly #deadline: number;
   readonly #mostSteps: number;
 
-  constructor(limits: RunLimits = {}) {
+  constructor(limits: LaunchLimits = {}) {
     this.#limits = limits;
+    this.#begin = limits.clock?.begin() ?? performance.now();
     this.#deadline = this.#begin + (limits.timeLimit ?? Infinity);
     this.#mostSteps = limits.stepLimit ?? Infinity;
   }
@@ -72,32 +90,77 @@ export class LimitWatch {
 
   /** The limit that a run has reached by now, after that many steps. */
   reached(steps: number): ReachedLimit | undefined {
-    const { signal, timeLimit, stepLimit } = this.#limits;
+    const { signal, stop, timeLimit, stepLimit } = this.#limits;
     if (steps >= this.#mostSteps)
       return { message: "the run took all its steps", expected: `at most ${stepLimit} steps` };
     const now = performance.now();
+    const aborted = [signal, stop].find((each) => each?.aborted === true);
+    if (aborted === undefined && now < this.#deadline) return undefined;
     const found = `${Math.round(now - this.#begin)} ms, ${steps} steps`;
-    if (signal?.aborted === true)
-      return { message: `the run was aborted: ${reasonText(signal.reason)}`, found };
-    if (now < this.#deadline) return undefined;
+    if (aborted !== undefined)
+      return { message: `the run was aborted: ${reasonText(aborted.reason)}`, found };
     return { message: "the run took all its time", expected: `at most ${timeLimit} ms`, found };
   }
 
   /** Calls back at the moment when a limit other than that of steps is reached; gives what stops listening. */
   onReached(callback: () => void): () => void {
-    const { signal } = this.#limits;
+    const signals = [this.#limits.signal, this.#limits.stop];
     let timer: ReturnType<typeof setTimeout> | undefined;
     const arm = (): void => {
       const left = this.#deadline - performance.now();
       timer = setTimeout(left > longestTimer ? arm : callback, Math.min(left, longestTimer));
     };
     if (this.#deadline !== Infinity) arm();
-    signal?.addEventListener("abort", callback);
-    if (signal?.aborted === true) callback();
+    for (const signal of signals) signal?.addEventListener("abort", callback);
+    if (signals.some((signal) => signal?.aborted === true)) callback();
     return () => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", callback);
+      for (const signal of signals) signal?.removeEventListener("abort", callback);
     };
+  }
+}
+
+/** Whether anything is limited. */
+export function hasLimits({ signal, timeLimit, stepLimit }: RunLimits): boolean {
+  return signal !== undefined || timeLimit !== undefined || stepLimit !== undefined;
+}
+
+/**
+ * The limits of a program, whose steps the host takes: ops on the evaluator, launches and decisions on a device. Work that
+ * is under way when a limit is reached ends with `stop`.
+ */
+export class LimitedProgram {
+  readonly #watch: LimitWatch | undefined;
+  readonly #stop = new AbortController();
+  readonly #endListening: () => void;
+  #steps = 0;
+
+  constructor(limits: RunLimits) {
+    const watch = hasLimits(limits) ? new LimitWatch(limits) : undefined;
+    this.#watch = watch;
+    this.#endListening =
+      watch?.onReached(() => {
+        this.#stop.abort(watch.reached(0)?.message ?? "the program was stopped");
+      }) ?? (() => undefined);
+  }
+
+  /** Undefined where there is no limit. */
+  get stop(): AbortSignal | undefined {
+    return this.#watch === undefined ? undefined : this.#stop.signal;
+  }
+
+  /** Counts a step that is about to be taken; throws where a limit has been reached. */
+  step(location?: Location): void {
+    const reached = this.#watch?.reached(this.#steps);
+    this.#steps += 1;
+    if (reached === undefined) return;
+    this.#stop.abort(reached.message);
+    throw new TilewrightError({ code: "TW3022", ...reached, location });
+  }
+
+  /** Lets go of signal and timer. */
+  end(): void {
+    this.#endListening();
   }
 }
 

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../../test/source-files.ts";
 import { writeNpz } from "../../files/index.ts";
 import { f32, fromNumbers } from "../../formats/index.ts";
+import type { RunLimits } from "../../support/run-limits.ts";
 import { Output } from "../output.ts";
 import { runProgramsCommand } from "./run-programs.ts";
 
@@ -32,13 +33,14 @@ async function run(
     readonly inputs?: string;
     readonly compare?: string;
     readonly device?: "evaluator" | "simulator";
+    readonly limits?: RunLimits;
   } = {},
 ): Promise<Ended> {
   let text = "";
   const stdout = { write: (part: string) => (text += part) };
   const output = new Output({ stdout, stderr: stdout, json: true, environment: {} });
-  const { inputs, compare, device = "evaluator" } = options;
-  const settings = { files, device, inputs, compare, seed: 1 };
+  const { inputs, compare, device = "evaluator", limits = {} } = options;
+  const settings = { files, device, inputs, compare, seed: 1, limits };
   const status = await runProgramsCommand(settings, output);
   return { status, outcomes: JSON.parse(text) as readonly Outcome[] };
 }
@@ -49,12 +51,42 @@ function file(name: string, content: string | Uint8Array): string {
   return path;
 }
 
+const endless = `func.func @main() -> tensor<i32> {
+  %0 = stablehlo.constant dense<1> : tensor<i32>
+  %1 = stablehlo.while(%x = %0) : tensor<i32>
+    cond {
+      %2 = stablehlo.compare GE, %x, %x : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    } do {
+      %2 = stablehlo.add %x, %x : tensor<i32>
+      stablehlo.return %2 : tensor<i32>
+    }
+  return %1 : tensor<i32>
+}`;
+
+const two = `func.func @main() -> tensor<i32> {
+  %0 = stablehlo.constant dense<2> : tensor<i32>
+  return %0 : tensor<i32>
+}`;
+
 const double = `func.func @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.add %x, %x : tensor<2xf32>
   return %0 : tensor<2xf32>
 }`;
 
 describe("programs of files", () => {
+  test.each([
+    ["evaluator", { stepLimit: 1000 }],
+    ["evaluator", { timeLimit: 50 }],
+    ["simulator", { stepLimit: 20 }],
+    ["simulator", { timeLimit: 50 }],
+  ] as const)("one that never ends is stopped on the %s by %j", async (device, limits) => {
+    const path = file("endless.mlir", endless);
+    const { status, outcomes } = await run([path, file("double2.mlir", two)], { device, limits });
+    expect(status).toBe(1);
+    expect(outcomes.map(({ code }) => code)).toEqual(["TW3022", null]);
+  });
+
   test("each program of each file is told", async () => {
     const good = file(
       "good.mlir",

@@ -27,6 +27,7 @@ import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { unknownLocation } from "../../support/location.ts";
+import type { RunLimits } from "../../support/run-limits.ts";
 import { failureText } from "../failure.ts";
 import type { Output } from "../output.ts";
 
@@ -37,6 +38,8 @@ export interface RunProgramsSettings {
   readonly inputs: string | undefined;
   readonly compare: string | undefined;
   readonly seed: number;
+  /** Of each program. */
+  readonly limits: RunLimits;
 }
 
 interface Arrays {
@@ -152,14 +155,14 @@ async function runEntry(
     "in",
     body.parameters.map(({ type }) => type),
   );
-  const { seed } = settings;
+  const { seed, limits } = settings;
   const print = (text: string): void => {
     output.text(`${text}\n`);
   };
   const results =
     device === undefined
-      ? evaluate(module, name, inputs, { seed, print })
-      : await runOnDevice(device, module, name, inputs);
+      ? evaluate(module, name, inputs, { seed, print, ...limits })
+      : await runOnDevice(device, module, name, { inputs, limits });
   if (expected !== undefined)
     requireAgreement(results, evaluate(module, name, inputs, { seed, widened: true }), {
       name,
@@ -177,11 +180,11 @@ async function runOnDevice(
   device: Device,
   module: GraphModule,
   name: string,
-  inputs: readonly Tensor[],
+  { inputs, limits }: { readonly inputs: readonly Tensor[]; readonly limits: RunLimits },
 ): Promise<readonly Datum[]> {
   const program = await Program.load(device, compilePlan(module, name));
   try {
-    return await program.run(inputs);
+    return await program.run(inputs, limits);
   } finally {
     program.dispose();
   }

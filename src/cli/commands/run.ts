@@ -1,10 +1,13 @@
 /** `tilewright run`: a file's `main` on a device, or its kernels on random inputs. */
 import type { CompilationRecord } from "../../device/compilation.ts";
 import type { Device } from "../../device/device.ts";
+import { requireKeptLimits } from "../../device/waiting.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
+import { unknownLocation } from "../../support/location.ts";
+import type { RunLimits } from "../../support/run-limits.ts";
 import type { Target } from "../../targets/target.ts";
 import { Dumps } from "../dump.ts";
 import { formatTime } from "../output.ts";
@@ -25,6 +28,8 @@ export interface RunSettings {
   readonly seed: number;
   /** The folder that takes every stage of what is compiled. */
   readonly dump: string | undefined;
+  /** Of each launch. */
+  readonly limits: RunLimits;
 }
 
 export async function runCommand(settings: RunSettings, output: Output): Promise<number> {
@@ -35,9 +40,13 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
   const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
   requireTaken(dimensions, kernels);
   const compilations: CompilationRecord[] = [];
+  const { limits } = settings;
+  const onGpu = settings.device === "gpu";
+  // Nothing ends what a main launches on a GPU.
+  if (onGpu && callsMain) requireKeptLimits("launch", limits, false, unknownLocation);
   const device = await open(settings.device, {
     // The schedules of a GPU are its own.
-    ...(settings.device !== "gpu" && { seed }),
+    ...(!onGpu && { seed, limits }),
     onCompile: (record) => compilations.push(record),
   });
   try {
@@ -90,7 +99,7 @@ async function runKernels(
 async function runKernel(
   { name, definition }: ExportedKernel,
   device: Device,
-  { seed, dimensions: given }: RunSettings,
+  { seed, dimensions: given, limits }: RunSettings,
   output: Output,
 ): Promise<unknown> {
   const { kernel } = definition;
@@ -98,7 +107,7 @@ async function runKernel(
   const inputs = randomInputs(kernel, dimensions, seed);
   const start = performance.now();
   const results: { readonly [name: string]: HostArray } = await runUserCode(output, () =>
-    device.run(definition, inputs, { dimensions }),
+    device.run(definition, inputs, { dimensions, ...(!device.stopsKernels && limits) }),
   );
   const milliseconds = performance.now() - start;
   const sizes = Object.entries(dimensions).map(([dimension, extent]) => `${dimension} = ${extent}`);

@@ -10,6 +10,9 @@
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
+import { LimitedProgram, requireRunLimits } from "../../support/run-limits.ts";
+import type { RunLimits } from "../../support/run-limits.ts";
+import { captureLocation } from "../../support/location.ts";
 import {
   applyGraphRule,
   graphRegion,
@@ -29,7 +32,8 @@ import { mapTensors } from "./map.ts";
 import { runProcesses } from "./processes.ts";
 import { evaluationRules } from "./rules/index.ts";
 
-export interface EvaluationOptions {
+/** Limits hold between ops: a step is one of them, and a signal is seen where something aborts it meanwhile, such as `print`. */
+export interface EvaluationOptions extends RunLimits {
   /** Whether floats are computed and kept as f64. */
   readonly widened?: boolean | undefined;
   /** Where the random numbers of `rng` begin. */
@@ -49,6 +53,7 @@ function sessionOf(module: GraphModule, options: EvaluationOptions): Session {
     random: () => random.uniform(),
     print: options.print ?? (() => undefined),
     probes: new Map<string, Tensor[]>(),
+    limits: new LimitedProgram(options),
     runRegion,
     runFunction,
   };
@@ -61,10 +66,15 @@ export function evaluate(
   inputs: readonly Datum[],
   options: EvaluationOptions = {},
 ): readonly Datum[] {
+  requireRunLimits("evaluate", options, captureLocation());
   const session = sessionOf(module, options);
-  const kept = inputs.map((datum) => stored(datum, session));
-  const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
-  return results;
+  try {
+    const kept = inputs.map((datum) => stored(datum, session));
+    const [results = []] = runProcesses([runFunction(name, kept, session)], () => undefined);
+    return results;
+  } finally {
+    session.limits.end();
+  }
 }
 
 /** Evaluates a single op, such as a check of what a device computed, on values for its operands. */
@@ -136,7 +146,9 @@ function* runRegion(
   const dying = lastUses(region);
   for (const [i, parameter] of region.parameters.entries())
     frame.define(parameter, inputs[i] as Datum);
+  const { limits } = frame.session;
   for (const [index, op] of region.ops.entries()) {
+    limits.step(op.location);
     const outcome: RuleResult = applyGraphRule(evaluationRules, op, frame);
     const results = isSteps(outcome) ? yield* outcome : outcome;
     for (const [i, value] of op.results.entries()) frame.define(value, results[i] as Datum);

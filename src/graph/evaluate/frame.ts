@@ -6,6 +6,7 @@
  * arrived (`processes.ts`).
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { LimitedProgram } from "../../support/run-limits.ts";
 import type {
   AnyGraphOp,
   ElementType,
@@ -57,6 +58,8 @@ export interface Session {
   readonly print: (text: string) => void;
   /** What `interpreter.probe` has seen, by its name. */
   readonly probes: Map<string, Tensor[]>;
+  /** Asked before each op. */
+  readonly limits: LimitedProgram;
   /** How the ops of a region are run. */
   readonly runRegion: (
     region: GraphRegion,

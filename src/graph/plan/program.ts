@@ -12,6 +12,7 @@ import type { BoundLaunch } from "../../device/bound-launch.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
 import { datumText, tensor } from "../evaluate/datum.ts";
 import type { Tensor } from "../evaluate/datum.ts";
@@ -19,6 +20,7 @@ import { inputName, outputName } from "../lower/kernel-of.ts";
 import { storageOf } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
+import { unlimited, waitOf, withinLimits } from "./limits.ts";
 import type { Buffer, CheckStep, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 
 /** What running a step list takes: recorded launches, and what the host decides between them. */
@@ -44,7 +46,7 @@ type Piece =
 
 /** The program bound to arrays. */
 export interface BoundProgram {
-  run(): Promise<void>;
+  run(limits?: LimitedProgram): Promise<void>;
   dispose(): void;
 }
 
@@ -101,30 +103,33 @@ export class Program {
     );
     const pieces = binder.pieces(this.plan.steps);
     return {
-      run: () => this.#runAll(pieces),
+      run: (limits = unlimited) => this.#runAll(pieces, limits),
       dispose: () => {
         for (const bound of [...binder.made].reverse()) bound.dispose();
       },
     };
   }
 
-  /** Runs on host tensors. */
-  async run(inputs: readonly Tensor[]): Promise<readonly Tensor[]> {
+  /** Runs on host tensors. A step, for limits, is a launch or a decision of the host. */
+  async run(inputs: readonly Tensor[], limits: RunLimits = {}): Promise<readonly Tensor[]> {
     this.#requireInputs(inputs);
-    const { inputs: arrays, outputs, bound } = this.#ownArrays();
-    const device = this.#device;
-    await Promise.all(
-      inputs.map(async ({ lanes }, i) => {
-        const array = arrays[i];
-        if (array === undefined || lanes.length === 0) return;
-        await device.write(array, fromLanes(array.dtype, array.shape, lanes));
-      }),
-    );
-    await bound.run();
-    await device.synchronize();
-    return Promise.all(
-      outputs.map((array, i) => this.#tensor(array, this.plan.results[i] as TensorType)),
-    );
+    return withinLimits(this.#device, limits, async (limited) => {
+      const { inputs: arrays, outputs, bound } = this.#ownArrays();
+      const device = this.#device;
+      await Promise.all(
+        inputs.map(async ({ lanes }, i) => {
+          const array = arrays[i];
+          if (array === undefined || lanes.length === 0) return;
+          const values = fromLanes(array.dtype, array.shape, lanes);
+          await device.write(array, values, ...waitOf(limited));
+        }),
+      );
+      await bound.run(limited);
+      await device.synchronize(...waitOf(limited));
+      return Promise.all(
+        outputs.map((array, i) => this.#tensor(array, this.plan.results[i] as TensorType, limited)),
+      );
+    });
   }
 
   #ownArrays() {
@@ -148,41 +153,46 @@ export class Program {
     });
   }
 
-  async #tensor(array: DeviceArray, { element, shape }: TensorType): Promise<Tensor> {
-    if (sizeOf(shape) === 0)
-      return tensor(element, shape, toLanes(await this.#device.download(array)).slice(0, 0));
-    return tensor(element, shape, toLanes(await this.#device.download(array)));
+  async #tensor(
+    array: DeviceArray,
+    { element, shape }: TensorType,
+    limited: LimitedProgram,
+  ): Promise<Tensor> {
+    const lanes = toLanes(await this.#device.download(array, ...waitOf(limited)));
+    return tensor(element, shape, sizeOf(shape) === 0 ? lanes.slice(0, 0) : lanes);
   }
 
-  async #runAll(pieces: readonly Piece[]): Promise<void> {
-    for (const piece of pieces) await this.#runPiece(piece);
+  async #runAll(pieces: readonly Piece[], limited: LimitedProgram): Promise<void> {
+    for (const piece of pieces) await this.#runPiece(piece, limited);
   }
 
-  async #runPiece(piece: Piece): Promise<void> {
+  async #runPiece(piece: Piece, limited: LimitedProgram): Promise<void> {
+    limited.step();
     switch (piece.kind) {
       case "launches":
-        piece.work.launch();
+        piece.work.launchWith(limited.stop);
         return;
       case "while":
         if (piece.trips !== undefined) {
-          for (let trip = 0; trip < piece.trips; trip++) await this.#runAll(piece.body);
+          for (let trip = 0; trip < piece.trips; trip++) await this.#runAll(piece.body, limited);
           return;
         }
         for (;;) {
-          await this.#runAll(piece.condition);
-          if ((await this.#number(piece.predicate)) === 0) return;
-          await this.#runAll(piece.body);
+          limited.step();
+          await this.#runAll(piece.condition, limited);
+          if ((await this.#number(piece.predicate, limited)) === 0) return;
+          await this.#runAll(piece.body, limited);
         }
       case "branch": {
-        const value = await this.#number(piece.index);
+        const value = await this.#number(piece.index, limited);
         const index = piece.index.dtype.kind === "bool" ? 1 - value : value;
-        await this.#runAll(piece.branches[index] ?? piece.branches.at(-1) ?? []);
+        await this.#runAll(piece.branches[index] ?? piece.branches.at(-1) ?? [], limited);
         return;
       }
       case "check": {
         const tensors = await Promise.all(
           piece.operands.map((array, i) =>
-            this.#tensor(array, (piece.step.operands[i] as Buffer).type),
+            this.#tensor(array, (piece.step.operands[i] as Buffer).type, limited),
           ),
         );
         runCheck(piece.step.op, tensors);
@@ -190,8 +200,10 @@ export class Program {
     }
   }
 
-  async #number(array: DeviceArray): Promise<number> {
-    return Number(await this.#device.element(array, 0));
+  async #number(array: DeviceArray, limited: LimitedProgram): Promise<number> {
+    const [limits] = waitOf(limited);
+    const index = limits === undefined ? ([0] as const) : ([0, limits] as const);
+    return Number(await this.#device.element(array, ...index));
   }
 
   /** Gives back everything that it holds. */

@@ -7,10 +7,13 @@
  *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
  */
 import { fromLanes } from "../../formats/hostarray.ts";
+import { disposeAll } from "../../device/device-array.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
+import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import type { TensorType } from "../ops/types.ts";
+import { waitOf, withinLimits } from "./limits.ts";
 import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
 import type { BoundProgram } from "./program.ts";
@@ -48,44 +51,69 @@ export class Replay {
   }
 
   /** Runs on arrays of the device and on host tensors; gives arrays that are the caller's. */
-  async run(given: readonly (DeviceArray | Tensor)[]): Promise<readonly DeviceArray[]> {
+  async run(
+    given: readonly (DeviceArray | Tensor)[],
+    limits: RunLimits = {},
+  ): Promise<readonly DeviceArray[]> {
+    const own: DeviceArray[] = [];
+    try {
+      return await withinLimits(this.#device, limits, (limited) => this.#run(given, limited, own));
+    } catch (error) {
+      disposeAll(own);
+      throw error;
+    }
+  }
+
+  /** `own` takes what would leave with the results, so that it is given back where there are none. */
+  async #run(
+    given: readonly (DeviceArray | Tensor)[],
+    limited: LimitedProgram,
+    own: DeviceArray[],
+  ): Promise<readonly DeviceArray[]> {
     const device = this.#device;
-    const inputs = await Promise.all(given.map((each, place) => this.#input(each, place)));
+    const inputs = await Promise.all(given.map((each, place) => this.#input(each, place, own)));
     const { results, aliases } = this.#program.plan;
     const outputs = results.map((type, place) => {
       const taken = aliases.get(place);
-      return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type);
+      return (taken === undefined ? undefined : inputs[taken]) ?? this.#output(place, type, own);
     });
-    await this.#bound(inputs, outputs).run();
+    await this.#bound(inputs, outputs).run(limited);
     const made = await Promise.all(
       outputs.map(async (array, place) => {
         if (this.#outputs.get(place) !== array) return array;
         const copy = allocateFor(device, results[place] as TensorType);
+        own.push(copy);
         await device.copy(array, copy);
         return copy;
       }),
     );
-    await device.synchronize();
+    await device.synchronize(...waitOf(limited));
     return made;
   }
 
-  async #input(given: DeviceArray | Tensor, place: number): Promise<DeviceArray> {
+  async #input(
+    given: DeviceArray | Tensor,
+    place: number,
+    own: DeviceArray[],
+  ): Promise<DeviceArray> {
     if (!("lanes" in given)) return given;
     const type = this.#program.plan.parameters[place] as TensorType;
     // What a result takes over leaves with it; other host tensors are written to the same place each time.
     const isTaken = this.takenOver.includes(place);
     const array =
       (isTaken ? undefined : this.#inputs.get(place)) ?? allocateFor(this.#device, type);
-    if (!isTaken) this.#inputs.set(place, array);
+    if (isTaken) own.push(array);
+    else this.#inputs.set(place, array);
     if (given.lanes.length > 0)
       await this.#device.write(array, fromLanes(array.dtype, array.shape, given.lanes));
     return array;
   }
 
   /** Where a result is written: small ones to the same place each time, to be copied; large ones to where they stay. */
-  #output(place: number, type: TensorType): DeviceArray {
+  #output(place: number, type: TensorType, own: DeviceArray[]): DeviceArray {
     const array = this.#outputs.get(place) ?? allocateFor(this.#device, type);
     if (array.bytes <= smallResult) this.#outputs.set(place, array);
+    else own.push(array);
     return array;
   }
 

@@ -145,7 +145,7 @@ export const simulatorCodes = registerCodes({
   TW3022: {
     title: "a run was stopped",
     cause:
-      "A run on the simulator or the emulator was aborted by its signal, or took more time or more steps than its limits allow. The notes say where it was.",
+      "A run on the simulator, the emulator or the evaluator was aborted by its signal, or took more time or more steps than its limits allow. The notes say where it was.",
     example:
       "whileLoop(constant(i32, 1), (v) => v.ne(0), (v) => v.mul(3))  // run with { timeLimit: 1000 }",
     remedy: "let every loop come to an end, or allow the run more",
