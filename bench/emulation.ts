@@ -3,7 +3,7 @@ import { bf16, open } from "tilewright";
 import { gemmOf } from "../examples/gemm.ts";
 import { normal } from "../examples/support/data.ts";
 import { EmulatedMemory, emulate } from "../src/emulator/index.ts";
-import { parsePtx } from "../src/emulator/parser/index.ts";
+import { parsePtx } from "../src/ptx/parser/index.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { defaultTarget } from "../src/targets/target.ts";
 import type { Benchmark } from "./measure.ts";

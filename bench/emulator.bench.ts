@@ -6,7 +6,7 @@
  */
 import { bench, describe } from "vitest";
 import { EmulatedMemory, emulate } from "../src/emulator/index.ts";
-import { parsePtx } from "../src/emulator/parser/index.ts";
+import { parsePtx } from "../src/ptx/parser/index.ts";
 import { targets } from "../src/targets/target.ts";
 
 /** Text of 16 turns, each register and the ones after it. */

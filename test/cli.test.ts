@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parsePtx } from "../src/emulator/parser/index.ts";
+import { parsePtx } from "../src/ptx/parser/index.ts";
 import { parseModule } from "../src/ir/parser/parser.ts";
 import { kernelFromCompiled } from "../src/ptx/compiled-kernel.ts";
 import { targets } from "../src/targets/target.ts";

@@ -15,7 +15,7 @@ import {
 } from "tilewright";
 import { Emulator } from "tilewright/emulator";
 import { WorkerPool, EmulatedMemory, emulateWith } from "../src/emulator/index.ts";
-import { parsePtx } from "../src/emulator/parser/index.ts";
+import { parsePtx } from "../src/ptx/parser/index.ts";
 import type { RunLimits } from "../src/support/run-limits.ts";
 import { targets } from "../src/targets/target.ts";
 import { runKernel } from "./simulation.ts";

@@ -1,6 +1,6 @@
 /** PTX of other compilers, read and printed again, is the same program. */
 import { describe, expect, test } from "vitest";
-import { parsePtx } from "../src/emulator/parser/index.ts";
+import { parsePtx } from "../src/ptx/parser/index.ts";
 import { printPtx } from "../src/ptx/printer.ts";
 import { machineCode } from "./cubin.ts";
 import { hasPtxas } from "./ptxas.ts";

@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type * as Emulator from "../src/emulator/index.ts";
-import type * as Parser from "../src/emulator/parser/index.ts";
+import type * as Parser from "../src/ptx/parser/index.ts";
 import type { ThreadHost } from "../src/emulator/threads/worker-pool.ts";
 import type { Answer } from "../src/emulator/threads/job.ts";
 import { buildPackage } from "./build-package.ts";
@@ -28,7 +28,7 @@ async function built<M>(path: string): Promise<M> {
 beforeAll(async () => {
   await buildPackage(folder);
   emulator = await built("index.js");
-  parser = await built("parser/index.js");
+  parser = await built("../ptx/parser/index.js");
   host = await built("threads/node.js");
 }, 60_000);
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { parsePtx } from "../emulator/parser/index.ts";
+import { parsePtx } from "../ptx/parser/index.ts";
 import { f32 } from "../formats/dtype.ts";
 import { parseModule } from "../ir/parser/parser.ts";
 import { accumulator, array, kernel } from "../lang/index.ts";

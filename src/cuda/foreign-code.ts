@@ -9,7 +9,7 @@ import type { Allocation, Repeatable } from "../device/backend.ts";
 import type { CodeBackend, CodeLaunch, LoadedCode } from "../device/foreign-code.ts";
 import { EmulatedModule } from "../emulator/api/module.ts";
 import type { Entry } from "../emulator/api/module.ts";
-import { parsePtx } from "../emulator/parser/index.ts";
+import { parsePtx } from "../ptx/parser/index.ts";
 import type { TensorMap } from "../emulator/tensor-map.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { TilewrightError } from "../support/diagnostics.ts";

@@ -6,7 +6,7 @@ import { emulate } from "./emulate.ts";
 import { EmulatedMemory } from "./memory.ts";
 import { Naming } from "./naming.ts";
 import type { LaunchNames } from "./naming.ts";
-import { parsePtx } from "./parser/index.ts";
+import { parsePtx } from "../ptx/parser/index.ts";
 import { loadProgram } from "./program/load.ts";
 
 const text = `

@@ -5,7 +5,7 @@ import type { WorkQueue } from "../device/work-queue.ts";
 import { EmulatedModule } from "../emulator/api/module.ts";
 import { emulateWith } from "../emulator/index.ts";
 import type { EmulatedMemory, WorkerPool } from "../emulator/index.ts";
-import { parsePtx } from "../emulator/parser/index.ts";
+import { parsePtx } from "../ptx/parser/index.ts";
 import { encodeTensorMap } from "../emulator/tensor-map.ts";
 import type { TensorMap } from "../emulator/tensor-map.ts";
 import type { EmulatorOptions } from "../emulator/types.ts";

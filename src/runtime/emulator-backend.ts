@@ -10,7 +10,7 @@ import { WorkerPool, EmulatedMemory, emulateWith } from "../emulator/index.ts";
 import { globalBase } from "../emulator/addresses.ts";
 import { byteStates } from "../emulator/memory.ts";
 import type { LaunchNames, NamedArray } from "../emulator/naming.ts";
-import { parsePtx } from "../emulator/parser/index.ts";
+import { parsePtx } from "../ptx/parser/index.ts";
 import { encodeTensorMap, nowhere, tensorMapTypeOf } from "../emulator/tensor-map.ts";
 import { packedBytes, u32, withinMemory } from "../formats/dtype.ts";
 import type { DType, DTypeName } from "../formats/dtype.ts";

@@ -3,7 +3,7 @@
  * may refuse them with a code, and must not do anything else: no error without a code, no endless work.
  */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { parseModule } from "../../src/ir/parser/parser.ts";
 import { printKernel } from "../../src/ir/printer.ts";
 import { verifyKernel } from "../../src/ir/verify/index.ts";

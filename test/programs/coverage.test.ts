@@ -1,7 +1,7 @@
 /** Programs use every form of PTX for sm_90a that the emulator runs, and nothing else. */
 import { expect, test } from "vitest";
 import { collectiveRules } from "../../src/emulator/collective-rules.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { laneRoots } from "../../src/emulator/lane/index.ts";
 import { loadProgram } from "../../src/emulator/program/load.ts";
 import { warpRoots } from "../../src/emulator/program/compile.ts";

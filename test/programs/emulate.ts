@@ -1,6 +1,6 @@
 /** Runs programs on the emulator. */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
 import type { PtxModule } from "../../src/ptx/module.ts";
 import { targets } from "../../src/targets/target.ts";

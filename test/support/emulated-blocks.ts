@@ -1,7 +1,7 @@
 /** Runs a kernel written in PTX on the emulator: arrays of 32-bit words in, the same arrays out. */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
 import type { EmulationResult, EmulatorOptions } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { targets } from "../../src/targets/target.ts";
 
 export interface BlockLaunch {

@@ -3,7 +3,7 @@
  * body leaves in `%o0`, `%o1` … is given back.
  */
 import { EmulatedMemory, emulate } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { targets } from "../../src/targets/target.ts";
 
 export type SlotType = "pred" | "b16" | "b32" | "b64";

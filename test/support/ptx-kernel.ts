@@ -7,7 +7,7 @@
  *   %p0 … %p31, %h0 … %r0 … %d0 … %f0 …    registers of 1, 16, 32, 64 bits, and f64
  */
 import { emulate, EmulatedMemory } from "../../src/emulator/index.ts";
-import { parsePtx } from "../../src/emulator/parser/index.ts";
+import { parsePtx } from "../../src/ptx/parser/index.ts";
 import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
 import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { TilewrightError } from "../../src/support/diagnostics.ts";

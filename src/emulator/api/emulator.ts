@@ -14,7 +14,7 @@ import type { Target, TargetName } from "../../targets/target.ts";
 import { emulate, emulateWith } from "../emulate.ts";
 import { EmulatedMemory } from "../memory.ts";
 import type { NamedArray } from "../naming.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 import { WorkerPool } from "../threads/worker-pool.ts";
 import type { EmulatedLaunch, EmulationResult, EmulatorOptions } from "../types.ts";
 import { EmulatedArray, arrayText } from "./array.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { targets } from "../../targets/target.ts";
 import { EmulatedMemory, emulate } from "../index.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 
 const names = ["%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z"];
 

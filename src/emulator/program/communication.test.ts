@@ -6,7 +6,7 @@ import { array, debugPrint, full, kernel, slice } from "../../lang/index.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { defaultTarget } from "../../targets/target.ts";
 import { collectiveRules } from "../collective-rules.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 import { communicates } from "./communication.ts";
 import { loadProgram } from "./load.ts";
 import { lower } from "../../lower/pipeline.ts";

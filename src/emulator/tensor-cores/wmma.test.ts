@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { targets } from "../../targets/target.ts";
 import { EmulatedMemory, emulate } from "../index.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 
 interface Form {
   readonly shape: readonly [number, number, number];

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { poolOf, dividedLaunches, recordLaunch } from "../../../test/support/divided-launches.ts";
 import type { DividedLaunch } from "../../../test/support/divided-launches.ts";
 import * as emulator from "../index.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 import * as browser from "./browser.ts";
 import { WorkerPool } from "./worker-pool.ts";
 

@@ -6,7 +6,7 @@ import { globalBase } from "../addresses.ts";
 import { prepareOn } from "../prepare.ts";
 import { Grid } from "../machine/grid.ts";
 import { EmulatedMemory } from "../memory.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 import { areApart, Marks, marksSize } from "./marks.ts";
 
 const size = 256;

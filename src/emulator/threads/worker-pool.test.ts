@@ -9,7 +9,7 @@ import * as emulator from "../index.ts";
 import { targets } from "../../targets/target.ts";
 import { globalBase } from "../addresses.ts";
 import { byteStates } from "../memory.ts";
-import { parsePtx } from "../parser/index.ts";
+import { parsePtx } from "../../ptx/parser/index.ts";
 import { WorkerPool } from "./worker-pool.ts";
 import type { ThreadHost } from "./worker-pool.ts";
 import { control } from "./job.ts";

@@ -5,8 +5,8 @@
  *   0f3F800000  0d3FF0000000000000  1.0   a float by its bits, a double by its bits, a double
  *   (1 << 4) + WARP_SZ * 2                evaluated here, as C does with 64-bit integers and doubles
  */
-import { float64 } from "../../ptx/operands.ts";
-import type { FloatOperand, IntegerOperand } from "../../ptx/module.ts";
+import { float64 } from "../operands.ts";
+import type { FloatOperand, IntegerOperand } from "../module.ts";
 import type { Scanner } from "./scanner.ts";
 
 export type Constant = IntegerOperand | FloatOperand;

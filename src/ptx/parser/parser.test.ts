@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { instructionText, printPtx } from "../../ptx/printer.ts";
-import type { Instruction, PtxFunction, PtxModule, Statement, Variable } from "../../ptx/module.ts";
+import { instructionText, printPtx } from "../printer.ts";
+import type { Instruction, PtxFunction, PtxModule, Statement, Variable } from "../module.ts";
 import { parsePtx } from "./index.ts";
 
 const header = ".version 8.0\n.target sm_90a\n.address_size 64\n";

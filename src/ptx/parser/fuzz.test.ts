@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { Random } from "../../support/random.ts";
-import type { PtxModule } from "../../ptx/module.ts";
-import { printPtx } from "../../ptx/printer.ts";
+import type { PtxModule } from "../module.ts";
+import { printPtx } from "../printer.ts";
 import { parsePtx } from "./index.ts";
 
 const original = `.version 8.0

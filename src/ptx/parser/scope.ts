@@ -5,7 +5,7 @@
  *   .reg .b32 %r<100>;      one entry; the objects come when %r7 is first used, one a register
  *   { .reg .pred p; … }     a scope of its own, with a p of its own
  */
-import type { PtxType, Register, VectorWidth } from "../../ptx/module.ts";
+import type { PtxType, Register, VectorWidth } from "../module.ts";
 import type { Scanner } from "./scanner.ts";
 
 export interface RegisterType {

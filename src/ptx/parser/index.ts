@@ -9,7 +9,7 @@
  *   .file 1 "axpy.cu"                     anywhere
  *   .section .debug_str { … }             kept as it is
  */
-import type { Linkage, PtxFunction, PtxModule, Section, Variable } from "../../ptx/module.ts";
+import type { Linkage, PtxFunction, PtxModule, Section, Variable } from "../module.ts";
 import { readFunction } from "./functions.ts";
 import { readNumber } from "./positions.ts";
 import { Scanner } from "./scanner.ts";

@@ -6,7 +6,7 @@
  *   |        variables(), after it      dimensions(): [2][4] becomes 8
  *   by the caller
  */
-import { ptxTypes } from "../../ptx/module.ts";
+import { ptxTypes } from "../module.ts";
 import type {
   Linkage,
   Operand,
@@ -15,7 +15,7 @@ import type {
   StateSpace,
   Variable,
   VectorWidth,
-} from "../../ptx/module.ts";
+} from "../module.ts";
 import { readConstant, readOffset, readSize } from "./constants.ts";
 import { readNumber } from "./positions.ts";
 import type { Scanner } from "./scanner.ts";

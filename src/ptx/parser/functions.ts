@@ -18,7 +18,7 @@ import type {
   SourcePosition,
   Statement,
   Variable,
-} from "../../ptx/module.ts";
+} from "../module.ts";
 import { readSize } from "./constants.ts";
 import { OperandReader } from "./operands.ts";
 import { readNumber, readPosition } from "./positions.ts";

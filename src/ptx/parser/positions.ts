@@ -1,5 +1,5 @@
 /** Where instructions come from: `.loc 1 12 5, function_name $name, inlined_at 1 40 3`. */
-import type { SourcePosition } from "../../ptx/module.ts";
+import type { SourcePosition } from "../module.ts";
 import { readOffset } from "./constants.ts";
 import type { Scanner } from "./scanner.ts";
 

@@ -4,8 +4,8 @@
  *   %r1   %v.x   -%r1   !%p1   _   255   0f3F800000   %tid.x   label   table+8
  *   {%r1, _}   %r1|%p1   [%rd1+16]   [%rd1, {%r1, %r2}]   (results) of a call
  */
-import { discard, integer } from "../../ptx/operands.ts";
-import type { AddressOperand, Base, Guard, Operand, Register } from "../../ptx/module.ts";
+import { discard, integer } from "../operands.ts";
+import type { AddressOperand, Base, Guard, Operand, Register } from "../module.ts";
 import { readConstant, readOffset } from "./constants.ts";
 import { undeclared } from "./scope.ts";
 import type { Scope } from "./scope.ts";
