@@ -49,6 +49,7 @@ const opNames: OpNames = {
   fma: "fma",
   select: "select",
   cast: "cast",
+  inline_ptx: "inlinePtx",
   bitcast: "bitcast",
   broadcast: "broadcastTo",
   reshape: "reshape",

@@ -44,6 +44,8 @@ export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";
 export type { Accuracy, Operand } from "./elementwise.ts";
 export type { Index } from "./indices.ts";
+export { inlinePtx } from "./inline-ptx.ts";
+export type { InlineElements, InlineLanes, InlineResults, InlineTile } from "./inline-ptx.ts";
 export { isKernelDefinition, kernel } from "./kernel.ts";
 export type { KernelDefinition } from "./kernel.ts";
 export type { PickedRef, TileIndex } from "./picked-ref.ts";

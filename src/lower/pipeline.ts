@@ -3,8 +3,8 @@
  * as it needs:
  *
  *   traced ──simplify──▶ simpler ─────────────────────────────────▶ simulator
- *                           └──pipeline──place──▶ placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan
- *                                                                                               emulator, GPU, files
+ *                           └──without meanings──pipeline──place──▶ placed
+ *   placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
@@ -27,6 +27,7 @@ import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
 import { simplify } from "./simplify.ts";
 import type { SimplifyOptions } from "./simplify.ts";
+import { withoutMeanings } from "./without-meanings.ts";
 
 export interface LoweringOptions extends SimplifyOptions {
   /** Places tiles in any way that is possible instead of the cheapest, for fuzzers. */
@@ -41,7 +42,7 @@ export interface PlacedKernel {
 
 /** A traced kernel as it runs on a target: where its tiles lie, and by which instructions it works. */
 export function place(traced: Kernel, target: Target, options: LoweringOptions = {}): PlacedKernel {
-  const simplified = simplify(traced, options);
+  const simplified = withoutMeanings(simplify(traced, options));
   requireBlockLimits(simplified, target);
   const placement = placePipelined(simplified, target, options);
   const placed = placedKernel(placement);

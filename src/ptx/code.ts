@@ -7,7 +7,7 @@
  */
 import type { Location } from "../support/location.ts";
 import { integer, symbol } from "./operands.ts";
-import type { Guard, Operand, Register, SourcePosition, Statement } from "./module.ts";
+import type { Guard, Instruction, Operand, Register, SourcePosition, Statement } from "./module.ts";
 
 /** The classes that our own registers have; a b32 serves as f32, u32 and s32 alike. */
 export type RegisterClass = "pred" | "b16" | "b32" | "b64";
@@ -107,6 +107,11 @@ export class Code {
       position: this.#position,
       comment: reason,
     });
+  }
+
+  /** An instruction as it was read, on the user's line. */
+  append(instruction: Instruction): void {
+    this.#statements.push({ ...instruction, line: undefined, position: this.#position });
   }
 
   /** An instruction whose one result is a fresh register, which is given back. */

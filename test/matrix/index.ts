@@ -13,6 +13,7 @@ import { rearrangingCases } from "./rearranging.ts";
 import { sizesOfThreadsCases } from "./sizes-of-threads.ts";
 import { turnCases } from "./turns.ts";
 import { updatingCases } from "./updating.ts";
+import { writtenCases } from "./written.ts";
 
 export function matrixCases(): readonly MatrixCase[] {
   return [
@@ -29,5 +30,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...meetingCases(),
     ...turnCases(),
     ...sizesOfThreadsCases(),
+    ...writtenCases(),
   ];
 }

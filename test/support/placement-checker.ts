@@ -10,6 +10,8 @@ import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../../src/layout/algeb
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
+import { parseLayout } from "../../src/layout/algebra/text.ts";
+import { Functions } from "../../src/layout/model/functions.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
@@ -398,6 +400,19 @@ const rules: OpRules<[Checker], void> = {
   },
   cast: (op, checker) => {
     pointwise(op, [op.operands.source], checker);
+  },
+  inline_ptx(op, checker) {
+    const { sources } = op.operands;
+    const { layouts } = op.attributes;
+    if (layouts === undefined) return pointwise(op, sources, checker);
+    for (const [position, value] of [...sources, ...op.results].entries()) {
+      if (value.type.kind !== "tile") continue;
+      const isResult = position >= sources.length;
+      const found = isResult ? [checker.find(value)] : checker.read(op, value);
+      const wanted = new Functions().normal(parseLayout(layouts[position] ?? ""), value.type.shape);
+      if (!found.some((layout) => layout?.text === wanted.text))
+        fail(op, "a tile is not where its code expects it");
+    }
   },
   bitcast: (op, checker) => {
     pointwise(op, [op.operands.source], checker);

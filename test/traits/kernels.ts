@@ -25,6 +25,7 @@ import {
   concatenate,
   debugBreak,
   full,
+  inlinePtx,
   iota,
   kernel,
   launchNextKernel,
@@ -79,12 +80,20 @@ export const quiet: { readonly [name: string]: Group } = {
     kinds: [
       ...(["constant", "cluster_rank", "iota", "unary"] as const),
       ...(["classify", "binary", "compare", "fma", "select", "cast", "bitcast"] as const),
+      "inline_ptx",
     ],
     body({ tile, index, keep }) {
       const grown = tile.exp().fma(2, tile);
       keep.push(tile.isNan().select(grown, tile.gt(grown).select(tile, grown)));
       keep.push(iota(f32, [length], 0).add(tile));
       keep.push(tile.bitcast(u32).cast(f32));
+      const [negated] = inlinePtx({
+        operands: [tile],
+        results: [f32],
+        code: ([from], [to]) => `neg.f32 ${to}, ${from};`,
+        meaning: (from) => [from.neg()],
+      });
+      keep.push(negated);
       keep.push(index.add(clusterRank("i")).cast(f32));
     },
   },

@@ -112,6 +112,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   reshape: free,
   transpose: free,
   layout_cast: free,
+  inline_ptx: free,
   slice: free,
   concatenate: free,
   reduce: ({ operands: { source }, results }) =>

@@ -261,6 +261,7 @@ const rules: OpRules<[Request], Fact> = {
       : anyOf(range),
   sort: ({ operands }, request) =>
     oneOf([[operands.keys, ...operands.payloads][request.position]], request),
+  inline_ptx: anything,
   dot: anything,
   alloc: anything,
   alloc_union: anything,

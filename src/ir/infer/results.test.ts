@@ -105,6 +105,24 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ],
   ["reshape", infer("reshape", { source: tile(f32, 1, 1) }, { shape: [] }), ["f32"]],
   [
+    "inline_ptx",
+    infer(
+      "inline_ptx",
+      { sources: [tile(f32, 8), tile(i32, 8)], meaning: [tile(i32, 8), tile(f32, 8)] },
+      { code: "", types: ["i32", "f32"] },
+    ),
+    ["tile<i32, [8]>", "tile<f32, [8]>"],
+  ],
+  [
+    "inline_ptx",
+    infer(
+      "inline_ptx",
+      { sources: [tile(f16, 16, 16)], meaning: [] },
+      { code: "", types: ["f32[16, 8]"], layouts: ["(L0)", "(L0)"] },
+    ),
+    ["tile<f32, [16, 8]>"],
+  ],
+  [
     "layout_cast",
     infer("layout_cast", { source: tile(f32, 8, 4) }, { layout: "(L0 L1)" }),
     ["tile<f32, [8, 4]>"],

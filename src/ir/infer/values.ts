@@ -31,6 +31,7 @@ import {
 } from "./checks.ts";
 import type { AnyDraft } from "./checks.ts";
 import type { InferContext, InferRules } from "./draft.ts";
+import { inlinePtx } from "./inline.ts";
 
 /** The least and greatest value of an integer format. */
 function integerRange(dtype: DType): readonly [bigint, bigint] {
@@ -185,6 +186,8 @@ export const valueRules: InferRules<keyof typeof valueOps> = {
     const source = dataOperand(draft, "the operand", draft.operands.source);
     return [dataType(draft.attributes.dtype, dataShape(source))];
   },
+
+  inline_ptx: inlinePtx,
 
   bitcast(draft) {
     const source = dataOperand(draft, "the operand", draft.operands.source);

@@ -108,6 +108,14 @@ export const valueOps = defineOps({
     regions: {},
     traits: computes,
   },
+  inline_ptx: {
+    summary:
+      "Instructions of PTX as the user wrote them: once for each element of operands of one shape, or with `layouts` once for each lane, on its registers of every tile. `types` are those of the results, `meaning` what they are, which the simulator takes; lowered, it has none.",
+    operands: { sources: "many", meaning: "many" },
+    attributes: { code: "text", types: "texts", layouts: "texts?" },
+    regions: {},
+    traits: computes,
+  },
   bitcast: {
     summary: "The same bits read as another format of the same width.",
     operands: { source: "one" },

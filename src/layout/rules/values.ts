@@ -2,12 +2,16 @@
  * Ops that make values and compute on them element by element: operands and result lie in one slot.
  * Scalars are the same in all lanes and have no layout; a constant tile is one number, a splat.
  */
-import type { AnyOp, Value } from "../../ir/node.ts";
+import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
 import type { valueOps } from "../../ir/ops/values.ts";
-import { registersPerLane, splat } from "../algebra/register-layout.ts";
+import { typeText } from "../../ir/types.ts";
+import { TilewrightError } from "../../support/diagnostics.ts";
+import { fitsShape, registersPerLane, splat } from "../algebra/register-layout.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
+import { parseLayout } from "../algebra/text.ts";
 import { costs } from "../model/cost.ts";
+import { tileOf } from "../model/products.ts";
 import type { LayoutContext, Rule } from "./context.ts";
 import type { RegisterSlot } from "./statements.ts";
 
@@ -35,6 +39,51 @@ const uniform = (): void => undefined;
 export function uniformTile(op: AnyOp, context: LayoutContext): void {
   const slot = context.define(op, op.results[0], { splat: "always" });
   if (slot !== undefined) context.propose(slot, "memory", [splat]);
+}
+
+/**
+ * Code for each element lies where its results do, all of them in one slot; code for each lane fixes where every
+ * tile lies.
+ */
+function inlinePtx(op: Op<"inline_ptx">, context: LayoutContext): void {
+  const { sources } = op.operands;
+  const { layouts } = op.attributes;
+  if (layouts === undefined) {
+    pointwise(op, sources, context);
+    const slot = op.results[0] && context.find(op.results[0]);
+    if (slot !== undefined) for (const other of op.results.slice(1)) context.share(other, slot);
+    return;
+  }
+  const normal = (value: Value, position: number): RegisterLayout =>
+    context.surroundings.functions.normal(statedLayout(op, value, position), tileOf(value).shape);
+  for (const [position, source] of sources.entries())
+    if (source.type.kind === "tile")
+      context.read(
+        op,
+        source,
+        { kind: "fixed", layout: normal(source, position) },
+        "inlinePtx reads an operand",
+      );
+  for (const [position, result] of op.results.entries()) {
+    const slot = context.define(op, result);
+    const layout = normal(result, sources.length + position);
+    if (slot !== undefined)
+      context.pin(slot, layout, { op, message: `inlinePtx leaves a result in ${layout.text}` });
+  }
+}
+
+/** The layout that the code says a tile has, which must be able to hold it. */
+function statedLayout(op: Op<"inline_ptx">, value: Value, position: number): RegisterLayout {
+  const stated = parseLayout(op.attributes.layouts?.[position] ?? "");
+  const { shape } = tileOf(value);
+  if (fitsShape(stated, shape)) return stated;
+  throw new TilewrightError({
+    code: "TW6102",
+    message: `${stated.text} spreads more axes than ${typeText(value.type)} has`,
+    location: op.location,
+    expected: `a layout of at most ${shape.length} axes`,
+    found: stated.text,
+  });
 }
 
 export const valueRules: Rules<typeof valueOps> = {
@@ -72,6 +121,7 @@ export const valueRules: Rules<typeof valueOps> = {
   cast: (op, context) => {
     pointwise(op, [op.operands.source], context);
   },
+  inline_ptx: inlinePtx,
   bitcast: (op, context) => {
     pointwise(op, [op.operands.source], context);
   },

@@ -233,6 +233,14 @@ const laws: OpRules<[Functions, number], void> = {
     if (op.attributes.hint !== true)
       lies(op, result, functions.normal(parseLayout(op.attributes.layout), tileOf(result).shape));
   },
+  inline_ptx(op, functions) {
+    const { sources } = op.operands;
+    const { layouts } = op.attributes;
+    if (layouts === undefined) return pointwise(op, sources);
+    for (const [position, value] of [...sources, ...op.results].entries())
+      if (isTile(value))
+        lies(op, value, functions.normal(parseLayout(layouts[position] ?? ""), tileOf(value).shape));
+  },
   slice: (op, functions) => {
     const { starts, sizes } = op.attributes;
     rearranged(op, (shape) => functions.slice(shape, starts, sizes));

@@ -10,6 +10,7 @@ import { memoryRules } from "./memory/rules.ts";
 import { placedRules } from "./placed.ts";
 import { synchronizationRules } from "./synchronization.ts";
 import { iota, tileRules } from "./tiles/rules.ts";
+import { inlinePtx } from "./inline.ts";
 
 export const emitRules: OpRules<[EmitContext], void> = {
   ...valueRules,
@@ -21,6 +22,7 @@ export const emitRules: OpRules<[EmitContext], void> = {
   ...placedRules,
   dot,
   iota,
+  inline_ptx: inlinePtx,
 
   block_index(op, context) {
     context.define(op.results[0], scalarOf(blockIndex(context, op.attributes.axis)));

@@ -115,6 +115,20 @@ function select(op: Op<"select">, code: Assembler): void {
   });
 }
 
+/** Code that the user wrote is what its meaning says. */
+function inlinePtx(op: Op<"inline_ptx">, code: Assembler): void {
+  const { meaning } = op.operands;
+  if (meaning.length !== op.results.length)
+    throw new Error(`inline_ptx of a lowered kernel has no meaning to simulate`);
+  const slots = code.slotsOf(meaning);
+  const targets = code.slotsOf(op.results);
+  code.emit(op, (agent) => {
+    for (const [position, target] of targets.entries())
+      agent.slots[target] = agent.slots[slots[position] ?? 0];
+    return "proceed";
+  });
+}
+
 function bitcast(op: Op<"bitcast">, code: Assembler): void {
   const { source } = op.operands;
   const [from, to] = [dtypeOf(source), op.attributes.dtype];
@@ -223,5 +237,6 @@ export const valueRules: Pick<SimulationRules, keyof typeof valueOps> = {
     });
   },
 
+  inline_ptx: inlinePtx,
   bitcast,
 };

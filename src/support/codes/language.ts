@@ -272,4 +272,11 @@ export const languageCodes = registerCodes({
     example: "vmap(kernel, { y: 0 })  // the kernel has x and out",
     remedy: "name arguments of the kernel, with an axis from 0 to their number of axes",
   },
+  TW1040: {
+    title: "meaning of inline PTX that does more than compute",
+    cause:
+      "The meaning says what the results are on the simulator; elsewhere the code is run in its place. A load, a store or a barrier in it would happen on one and not on the other.",
+    example: "inlinePtx({ meaning: (x) => [x.add(table.load())], … })",
+    remedy: "load before and give the tile as an operand",
+  },
 });

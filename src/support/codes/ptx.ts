@@ -15,4 +15,11 @@ export const ptxCodes = registerCodes({
     example: 'copyAsync(buffer, x.at(slice(0, 64)), { reduction: "add" })  // x: f32 [n]',
     remedy: "declare the last extent as a multiple of 16 bytes, or combine by atomics",
   },
+  TW7003: {
+    title: "inline PTX that is not instructions on its own registers",
+    cause:
+      "The code of inlinePtx takes its operands in registers and leaves its results in others: straight on, without labels, memory, barriers or calls, and without changing an operand, which others may read. Registers of its own it declares with .reg.",
+    example: "code: ([x], [y]) => `ld.global.f32 ${y}, [${x}];`",
+    remedy: "write the instructions that compute results from operands, and load and store with tiles",
+  },
 });

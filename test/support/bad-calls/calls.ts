@@ -221,6 +221,17 @@ const language: readonly BadCall[] = [
     parameter(() => ({ axis: 0, identity: 0 })),
   ),
   traced(
+    "inlinePtx",
+    parameter(
+      given(({ square: each }) => ({
+        operands: [each],
+        results: [each.dtype],
+        code: () => "mov.b32 %out0, %in0;",
+        meaning: (tile: unknown) => [tile],
+      })),
+    ),
+  ),
+  traced(
     "histogram",
     parameter(given(({ square: each }) => positions(each))),
     parameter(() => 64),

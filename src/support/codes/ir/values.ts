@@ -98,4 +98,11 @@ export const valueCodes = registerCodes({
     example: "angle.tan({ approximate: true })",
     remedy: "leave the option out",
   },
+  TW2016: {
+    title: "inline PTX whose operands, results and meaning do not fit together",
+    cause:
+      "Without layouts the code runs once for each element, so that all operands and results have one shape. With layouts each operand and each result has one. The meaning gives exactly the results that are declared.",
+    example: "inlinePtx({ operands: [x], results: [f32], meaning: (x) => [x.cast(i32)], … })",
+    remedy: "declare the results as the meaning gives them",
+  },
 });

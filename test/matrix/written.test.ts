@@ -1,0 +1,4 @@
+import { writtenCases } from "./written.ts";
+import { emulateCases } from "./emulated.ts";
+
+emulateCases(writtenCases());
