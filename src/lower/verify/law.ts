@@ -239,7 +239,11 @@ const laws: OpRules<[Functions, number], void> = {
     if (layouts === undefined) return pointwise(op, sources);
     for (const [position, value] of [...sources, ...op.results].entries())
       if (isTile(value))
-        lies(op, value, functions.normal(parseLayout(layouts[position] ?? ""), tileOf(value).shape));
+        lies(
+          op,
+          value,
+          functions.normal(parseLayout(layouts[position] ?? ""), tileOf(value).shape),
+        );
   },
   slice: (op, functions) => {
     const { starts, sizes } = op.attributes;

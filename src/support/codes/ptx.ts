@@ -20,6 +20,7 @@ export const ptxCodes = registerCodes({
     cause:
       "The code of inlinePtx takes its operands in registers and leaves its results in others: straight on, without labels, memory, barriers or calls, and without changing an operand, which others may read. Registers of its own it declares with .reg.",
     example: "code: ([x], [y]) => `ld.global.f32 ${y}, [${x}];`",
-    remedy: "write the instructions that compute results from operands, and load and store with tiles",
+    remedy:
+      "write the instructions that compute results from operands, and load and store with tiles",
   },
 });
