@@ -41,3 +41,12 @@ export function coordinates(element: number, shape: Shape): number[] {
 export function numberOf(found: Shape, shape: Shape): number {
   return found.reduce((sum, coordinate, axis) => sum * (shape[axis] ?? 1) + coordinate, 0);
 }
+
+/** Thread bits along which lanes share out the given axes. */
+export function sharedBits(layout: RegisterLayout, rank: number, axes: readonly number[]): number {
+  if (layout.kind === "splat") return 0;
+  if (layout.kind === "flat") return -1;
+  const leading = rank - layout.axes.length;
+  const owners = axes.flatMap((axis) => layout.axes[axis - leading] ?? []);
+  return owners.reduce((mask, bit) => (bit < 0 ? mask | (1 << (-1 - bit)) : mask), 0);
+}

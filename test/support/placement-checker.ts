@@ -11,11 +11,17 @@ import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
 import { parseLayout } from "../../src/layout/algebra/text.ts";
-import { Functions } from "../../src/layout/model/functions.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
-import { coordinates, holdingsOf, numberOf, product, shapeOf } from "./lane-holdings.ts";
+import {
+  coordinates,
+  holdingsOf,
+  numberOf,
+  product,
+  shapeOf,
+  sharedBits,
+} from "./lane-holdings.ts";
 import type { Holdings, Shape } from "./lane-holdings.ts";
 
 const lanesPerWarp = 32;
@@ -239,15 +245,6 @@ function reduced(
   }
 }
 
-/** Thread bits along which lanes share out the given axes. */
-function sharedBits(layout: RegisterLayout, rank: number, axes: readonly number[]): number {
-  if (layout.kind === "splat") return 0;
-  if (layout.kind === "flat") return -1;
-  const leading = rank - layout.axes.length;
-  const owners = axes.flatMap((axis) => layout.axes[axis - leading] ?? []);
-  return owners.reduce((mask, bit) => (bit < 0 ? mask | (1 << (-1 - bit)) : mask), 0);
-}
-
 function dot(op: Op<"dot">, checker: Checker): void {
   const chosen = checker.placement.products.get(op);
   const { left, right, accumulator } = op.operands;
@@ -407,11 +404,9 @@ const rules: OpRules<[Checker], void> = {
     if (layouts === undefined) return pointwise(op, sources, checker);
     for (const [position, value] of [...sources, ...op.results].entries()) {
       if (value.type.kind !== "tile") continue;
-      const isResult = position >= sources.length;
-      const found = isResult ? [checker.find(value)] : checker.read(op, value);
-      const wanted = new Functions().normal(parseLayout(layouts[position] ?? ""), value.type.shape);
-      if (!found.some((layout) => layout?.text === wanted.text))
-        fail(op, "a tile is not where its code expects it");
+      const stated = parseLayout(layouts[position] ?? "");
+      const found = position < sources.length ? checker.read(op, value) : [checker.layout(value)];
+      for (const layout of found) checker.sameLanes(op, layout, stated, value.type.shape);
     }
   },
   bitcast: (op, checker) => {
