@@ -13,6 +13,7 @@ import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
+import { lanesPerWarp } from "../../src/targets/target.ts";
 import {
   coordinates,
   holdingsOf,
