@@ -2,7 +2,8 @@
  * Reducing an angle: x = n·π/2 + r with |r| ≤ π/4, where n is wanted modulo 4.
  *
  * Up to a limit, r is x - n·π/2 with π/2 as the sum of three floats. The first product is a multiple of
- * its last place as x is, so the first difference is exact, and the others lose little.
+ * its last place as x is, so the first difference is exact, and the others lose little. What rounding took from r is
+ * told apart, unless r is so small that the difference which would tell it is not exact.
  *
  * Beyond it (Payne and Hanek), x·2/π is computed modulo 4 with integers. With x = m·2^k, m a word, the bits
  * of 2/π whose products with x are multiples of 4 are left out, and three words from there on are enough:
@@ -19,7 +20,11 @@ export interface Angle {
   /** b32: n, in its two low bits. */
   readonly quarters: Register;
   readonly rest: Register;
+  /** What `rest` is too large by, +0 where that is not known. */
+  readonly excess: Register;
 }
+
+type Reduction = Omit<Angle, "excess">;
 
 const twoOverPi: ByWidth<number> = { 32: 0.6366197466850281, 64: 0.6366197723675814 };
 /** -π/2 as the sum of three floats of one sign: all products with n = 0 are -0, and an x of -0 stays. */
@@ -34,9 +39,11 @@ export function reduceAngle(f: Arithmetic, x: Register): Angle {
   const { code } = f;
   const quarters = code.register("b32");
   const rest = code.register(`b${f.width}`);
+  const excess = code.register(`b${f.width}`);
   const near = nearAngle(f, x);
   code.emit("mov.b32", [quarters, near.quarters]);
   code.emit(`mov.b${f.width}`, [rest, near.rest]);
+  code.emit(`mov.b${f.width}`, [excess, near.excess]);
   const done = code.label("angle");
   // NaN is not beyond the limit.
   const far = f.compare("gt", f.abs(x), limits[f.width]);
@@ -44,8 +51,9 @@ export function reduceAngle(f: Arithmetic, x: Register): Angle {
   const angle = f.width === 32 ? farAngle(f, x) : farAngleOfF64(f, x);
   code.emit("mov.b32", [quarters, angle.quarters]);
   code.emit(`mov.b${f.width}`, [rest, angle.rest]);
+  code.emit(`mov.b${f.width}`, [excess, f.constant(0)]);
   code.place(done);
-  return { quarters, rest };
+  return { quarters, rest, excess };
 }
 
 function nearAngle(f: Arithmetic, x: Register): Angle {
@@ -53,8 +61,13 @@ function nearAngle(f: Arithmetic, x: Register): Angle {
   const [first, second, third] = minusHalfPi[f.width];
   const shifted = f.fma(x, twoOverPi[f.width], rounder);
   const n = f.sub(shifted, rounder);
-  const rest = f.fma(n, third, f.fma(n, second, f.fma(n, first, x)));
-  return { quarters: f.lowWord(shifted), rest };
+  const exact = f.fma(n, first, x);
+  const rest = f.fma(n, third, f.fma(n, second, exact));
+  // Next to this, n times the small floats is less than half of r, so that the difference is exact.
+  const isLarge = f.compare("gt", f.abs(rest), 2 ** -6);
+  const change = f.fma(n, -second, f.sub(rest, exact));
+  const excess = f.select(isLarge, f.fma(n, -third, change), 0);
+  return { quarters: f.lowWord(shifted), rest, excess };
 }
 
 /* ---- far angles ---- */
@@ -125,7 +138,7 @@ function windowStart(f: Arithmetic, x: Register): Register {
 }
 
 /** n and r of x from those of |x|; NaN for infinite numbers. */
-function signedAngle(f: Arithmetic, x: Register, quarters: Register, rest: Register): Angle {
+function signedAngle(f: Arithmetic, x: Register, quarters: Register, rest: Register): Reduction {
   const negative = f.testIntegers("setp.lt.s32", f.highWord(x), 0);
   const opposite = f.integers("neg.s32", quarters);
   const finite = f.compare("lt", f.abs(x), Infinity);
@@ -135,7 +148,7 @@ function signedAngle(f: Arithmetic, x: Register, quarters: Register, rest: Regis
   };
 }
 
-function farAngle(f: Arithmetic, x: Register): Angle {
+function farAngle(f: Arithmetic, x: Register): Reduction {
   const { code } = f;
   const [first, second, third] = window(f, windowStart(f, x));
   const fraction = f.integers("shl.b32", x, 8);
@@ -157,7 +170,7 @@ function farAngle(f: Arithmetic, x: Register): Angle {
 }
 
 /** As `farAngle`, with words of 64 bits and a fraction of 126: it may begin with sixty zeros. */
-function farAngleOfF64(f: Arithmetic, x: Register): Angle {
+function farAngleOfF64(f: Arithmetic, x: Register): Reduction {
   const { code } = f;
   const make = (opcode: string, ...operands: readonly (Register | bigint | number)[]): Register =>
     code.make(

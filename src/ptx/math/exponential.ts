@@ -68,24 +68,7 @@ function exponential(f: Arithmetic, x: Register): Register {
 
 export function exp(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
-  if (width === 32) return expByInstruction(f, x);
   return exponential(f, f.clamp(x, ...expRange[width]));
-}
-
-/** log2 e as the sum of two floats, both positive, so that infinities stay what they are. */
-const log2E = [1.4426950216293335, 1.925963033500212e-8] as const;
-
-/**
- * e^x in f32 as 2^n · 2^f, where the instruction for powers of two takes f. Where n would be beyond the
- * exponents it stays at the last one and f is as large as it must be: the product then over- or underflows.
- */
-function expByInstruction(f: Arithmetic, x: Register): Register {
-  const rounder = f.format.rounder + f.format.bias;
-  const [high, low] = log2E;
-  const shifted = f.fma(x, Math.LOG2E, rounder);
-  const bounded = f.clamp(shifted, rounder - 126, rounder + 126);
-  const fraction = f.fma(x, low, f.fma(x, high, f.sub(rounder, bounded)));
-  return f.mul(f.make("ex2.approx.ftz", fraction), powerOfTwo(f, bounded));
 }
 
 /** 2^(x + low), where x is in the range of exponents and `low` is small. */
@@ -147,16 +130,30 @@ export function logistic(code: Code, width: Width, x: Register): Register {
 const tanhIsOne: ByWidth<number> = { 32: 9.25, 64: 20 };
 const tanhCurveEnd = 0.55;
 
-/** Near zero a polynomial, x + x³·P(x²); from there on 1 - 2 / (e^2|x| + 1). */
+/**
+ * Near zero a polynomial, x + x³·P(x²); from there on 1 - 2 / (e^2|x| + 1), where the divisor and the quotient are sums
+ * of two floats: gradients hold 1 - tanh² against small numbers, in which half a unit more of tanh shows.
+ */
 export function tanh(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
   const magnitude = f.abs(x);
   const square = f.mul(magnitude, magnitude);
   const curve = f.mul(f.polynomial(square, tanhCurve[width]), square);
   const near = f.fma(curve, magnitude, magnitude);
-  const bounded = f.clamp(magnitude, undefined, tanhIsOne[width]);
-  const { shifted, rest } = reduce(f, f.add(bounded, bounded), f.format.bias);
-  const grown = f.mul(f.polynomial(rest, [1, 1, ...expCurve[width]]), powerOfTwo(f, shifted));
-  const far = f.fma(f.quotient(1, f.add(grown, 1)), -2, 1);
+  const far = farTanh(f, f.clamp(magnitude, undefined, tanhIsOne[width]));
   return f.copySign(f.select(f.compare("lt", magnitude, tanhCurveEnd), near, far), x);
+}
+
+function farTanh(f: Arithmetic, x: Register): Register {
+  const { shifted, rest } = reduce(f, f.add(x, x), f.format.bias);
+  const power = powerOfTwo(f, shifted);
+  const growth = f.fma(f.mul(f.polynomial(rest, expCurve[f.width]), rest), rest, rest);
+  const grown = f.fma(growth, power, power);
+  const grownLow = f.fma(growth, power, f.sub(power, grown));
+  const divisor = f.add(grown, 1);
+  const divisorLow = f.add(f.sub(1, f.sub(divisor, grown)), grownLow);
+  const { estimate, correction } = f.reciprocal(divisor, divisorLow);
+  const result = f.fma(estimate, -2, 1);
+  const lost = f.fma(estimate, -2, f.sub(1, result));
+  return f.add(result, f.fma(correction, -2, lost));
 }

@@ -5,7 +5,7 @@
  *   mathFunctions.f32.unary.exp(code, x)              writes it, and gives the register of the result
  *   mathFunctions.f32.binary.pow(code, base, exponent)
  *   mathFunctions.approximate.unary.exp(code, x)
- *   mathBounds.f32.exp                                { ulp: 2.1, note: "" }
+ *   mathBounds.f32.exp                                { ulp: 1, note: "" }
  *
  * `bounds.ts` says how far from the exact results they are.
  */

@@ -17,8 +17,11 @@ import { Arithmetic } from "./arithmetic.ts";
 import type { Width } from "./arithmetic.ts";
 import { cosCurve, sinCurve, tanCurve } from "./coefficients.ts";
 
-/** The sine of n·π/2 + r: either polynomial is base + base·r²·P(r²), with base r or 1. */
-function sineOf(f: Arithmetic, { quarters, rest }: Angle): Register {
+/**
+ * The sine of n·π/2 + r: either polynomial is base + base·r²·P(r²), with base r or 1. What r is too large by counts by the
+ * slope, -cos r or sin r, for which 1 - r²/2 and r are enough.
+ */
+function sineOf(f: Arithmetic, { quarters, rest, excess }: Angle): Register {
   const odd = f.testIntegers("setp.ne.s32", f.integers("and.b32", quarters, 1), 0);
   const square = f.mul(rest, rest);
   const sines = sinCurve[f.width];
@@ -26,9 +29,10 @@ function sineOf(f: Arithmetic, { quarters, rest }: Angle): Register {
     f.select(odd, cosine, sines[index] ?? 0),
   );
   const base = f.select(odd, 1, rest);
+  const change = f.mul(excess, f.select(odd, rest, f.fma(square, 0.5, -1)));
   // The sum with +0 makes the zero of r = -0 positive, so that the result keeps the sign of r.
   const curve = f.fma(f.polynomial(square, coefficients), square, 0);
-  return f.negateByBit(f.fma(curve, base, base), quarters, 1);
+  return f.negateByBit(f.add(base, f.fma(curve, base, change)), quarters, 1);
 }
 
 export function sin(code: Code, width: Width, x: Register): Register {
@@ -39,8 +43,8 @@ export function sin(code: Code, width: Width, x: Register): Register {
 /** The sine a quarter further. */
 export function cos(code: Code, width: Width, x: Register): Register {
   const f = new Arithmetic(code, width);
-  const { quarters, rest } = reduceAngle(f, x);
-  return sineOf(f, { quarters: f.integers("add.s32", quarters, 1), rest });
+  const { quarters, ...reduced } = reduceAngle(f, x);
+  return sineOf(f, { ...reduced, quarters: f.integers("add.s32", quarters, 1) });
 }
 
 export function tan(code: Code, width: Width, x: Register): Register {
