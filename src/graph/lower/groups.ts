@@ -13,8 +13,15 @@
  * bytes than it has itself: reading that instead takes no longer, and saves the writing and the memory.
  *
  *   bf16 scores ──convert, scale, mask──▶ f32      half the bytes: each kernel that needs them converts them again
+ *
+ * A map that moves elements asks for its operand at other points than its own, and a chain in which each value is asked
+ * for at two sets of points doubles them from op to op, as unrolled loops that write into what they read do. What would be
+ * computed at more than a few sets of points is kept, views too.
+ *
+ *   %2 = dynamic_update_slice %1, f(slice %1)      %1 at the points of %2 and at those of the slice
  */
 import { capturesOf } from "../ops/captures.ts";
+import { elementwiseOps } from "../ops/elementwise.ts";
 import { elements } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
 import type { GraphOpKind } from "../ops/table.ts";
@@ -107,8 +114,18 @@ function cheapMaps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 /** How the values of one op are used. */
 class Usage {
   readonly kernels = new Set<AnyGraphOp>();
+  /** The sets of points that values are asked for at. */
+  readonly points = new Set<object>();
   isKept = false;
   isReread = false;
+}
+
+/** More sets of points than these are not computed. */
+const mostPoints = 16;
+
+/** Ops that ask for operands at their own points, or at the same positions. */
+function isAtOwnPoints({ kind }: AnyGraphOp): boolean {
+  return Object.hasOwn(elementwiseOps, kind) || kind === "stablehlo.reshape";
 }
 
 /** The ops of a region whose results have memory. */
@@ -134,9 +151,11 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     const own = usages.get(op) ?? new Usage();
     if (isKept(op, own, cheap.has(op))) kept.add(op);
     const isRoot = kept.has(op);
+    const points = isRoot ? [own] : [...own.points];
     for (const value of usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
+      for (const each of points) usage.points.add(isAtOwnPoints(op) ? each : {});
       usage.isKept ||= needsMemory(op, value, isWritten(value));
       for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
@@ -165,7 +184,7 @@ function isKept(op: AnyGraphOp, usage: Usage, isCheap: boolean): boolean {
   if (lowering.form === "none") return false;
   if (lowering.form !== "map") return true;
   if (op.kind === "stablehlo.constant") return usage.isKept || !isSplat(op);
-  if (usage.isKept) return true;
+  if (usage.isKept || usage.points.size > mostPoints) return true;
   return !lowering.isFree && ((usage.kernels.size > 1 && !isCheap) || usage.isReread);
 }
 

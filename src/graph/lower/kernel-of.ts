@@ -48,12 +48,17 @@ const applyRule: AnyPointRule = (op, points, context) => {
 
 const kernels = new Map<string, KernelDefinition>();
 
+/** Kernels that are remembered; plans hold on to theirs, so the oldest are forgotten without loss but of sharing. */
+const mostKernels = 2048;
+
 /** The kernel of a group, made once for all groups with the same text. */
 export function kernelOf(group: Group): KernelDefinition {
   const text = groupText(group);
   const known = kernels.get(text);
   if (known !== undefined) return known;
   const made = makeKernel(group);
+  const [oldest] = kernels.keys();
+  if (kernels.size >= mostKernels && oldest !== undefined) kernels.delete(oldest);
   kernels.set(text, made);
   return made;
 }

@@ -34,6 +34,8 @@ export function literal(type: TensorType, lanes: ElementLanes): Literal {
 export function expandLanes({ type, splat, lanes }: Literal): ElementLanes {
   const slots = slotsOf(type.element);
   const count = sizeOf(type.shape);
+  // The one element that a literal without elements may be written with is none of them.
+  if (count === 0) return new (laneConstructor(type.element))(0);
   if (!splat || count === 1) return lanes;
   const all = new (laneConstructor(type.element))(count * slots);
   for (let i = 0; i < all.length; i++) all[i] = lanes[i % slots] as never;
