@@ -9,12 +9,7 @@
  */
 import { expect, test } from "vitest";
 import { f32, fromNumbers } from "../../src/formats/index.ts";
-import {
-  arrayOfTensor,
-  disagreement,
-  evaluate,
-  tensorOfArray,
-} from "../../src/graph/evaluate/index.ts";
+import { disagreement, evaluate, tensorOfArray } from "../../src/graph/evaluate/index.ts";
 import type { Tensor } from "../../src/graph/evaluate/index.ts";
 import { numbersOf } from "../../src/graph/evaluate/scalars.ts";
 import { compilePlan } from "../../src/graph/plan/compile.ts";
