@@ -1,6 +1,7 @@
 /** Where the browser of this machine is. */
 import { existsSync } from "node:fs";
 import process from "node:process";
+import { chromium } from "playwright-core";
 
 const usual = [
   "/usr/bin/chromium",
@@ -10,8 +11,9 @@ const usual = [
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/** The one that CHROMIUM names, or a usual one; undefined where there is none. */
+/** The one that CHROMIUM names, a usual one, or the driver's own; undefined where there is none. */
 export function browserPath() {
   const named = process.env["CHROMIUM"];
-  return [...(named === undefined ? [] : [named]), ...usual].find((path) => existsSync(path));
+  const own = chromium.executablePath();
+  return [...(named === undefined ? [] : [named]), ...usual, own].find((path) => existsSync(path));
 }

@@ -67,6 +67,7 @@ function buildReference() {
     "emulator/api/index",
     "files/index",
     "graph/index",
+    "kernels/index",
     "testing/index",
   ];
   const given = [

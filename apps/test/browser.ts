@@ -1,7 +1,6 @@
 /** A real browser on the built playground: where it is found, how it is opened, and how slow the machine is just now. */
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
@@ -36,16 +35,15 @@ export async function closeBrowser({ browser, server }: Opened): Promise<void> {
 }
 
 /**
- * How many times longer than its share of a processor something takes now, because others use the machine too. Limits of
- * time hold on a machine that is left alone, where this is 1.
+ * How many times longer than it needs something takes now, because others use the machine too: a loop is timed, by the
+ * clock and by its processor. Limits of time hold on a machine that is left alone, where this is 1.
  */
 export function crowding(): number {
   const [begin, used] = [performance.now(), process.cpuUsage()];
   let sum = 0;
   while (performance.now() - begin < 200) sum += Math.sqrt(sum + 1);
   const { user, system } = process.cpuUsage(used);
-  const waited = (performance.now() - begin) / ((user + system) / 1000);
-  return Math.max(1, waited, (loadavg()[0] ?? 0) / availableParallelism());
+  return Math.max(1, (performance.now() - begin) / ((user + system) / 1000));
 }
 
 /** The number of the run that was the last one before something was done. */
@@ -66,6 +64,19 @@ export async function verdict(page: Page): Promise<string> {
     { timeout: 50_000 },
   );
   return (await page.textContent("[data-testid=status]")) ?? "";
+}
+
+/** Waits for what the page fetches after the first result, the last parts of its worker. */
+export async function everythingFetched(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () => {
+      const names = performance.getEntriesByType("resource").map(({ name }) => name);
+      const parts = ["compiler", "programs", "examples"];
+      return parts.every((part) => names.some((name) => name.includes(`/worker/${part}-`)));
+    },
+    undefined,
+    { timeout: 50_000 },
+  );
 }
 
 /** Replaces the program as somebody would who types it. */

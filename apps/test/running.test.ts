@@ -147,6 +147,16 @@ describe("programs", () => {
     expect(await verdict(page)).toMatch(/^No findings/);
   });
 
+  test("run the library's kernels as the docs do, whose comparisons are Node's", async () => {
+    const docs = readFileSync(new URL("../../docs/kernels-rows.md", import.meta.url), "utf8");
+    const [, snippet = ""] = /```ts\n([^]*?)```/.exec(docs) ?? [];
+    expect(snippet).toContain("node:assert/strict");
+    await type(page, snippet);
+    expect(await verdict(page)).toMatch(/^No findings/);
+    await type(page, 'import { deepEqual } from "node:assert/strict";\ndeepEqual([1], [2]);\n');
+    expect(await verdict(page)).toMatch(/^Found AssertionError/);
+  });
+
   test("run on the emulator, and compare with the simulator bit for bit", async () => {
     await openItem(page, "softmax");
     await page.click(".more summary");

@@ -198,6 +198,17 @@ describe("a run over time", () => {
     expect(JSON.stringify(saved)).not.toContain("blob:");
   });
 
+  test("is a timeline on the emulator too, as the simulator has it", async () => {
+    await page.selectOption('select[name="on"]', "emulator");
+    await page.waitForSelector("[data-testid=as-simulated]");
+    await page.waitForSelector("canvas[aria-roledescription=timeline]");
+    await page.focus("canvas[aria-roledescription=timeline]");
+    await page.keyboard.press("ArrowRight");
+    expect(await page.textContent("[data-testid=span]")).toMatch(/line \d+/);
+    await page.selectOption('select[name="on"]', "simulator");
+    await page.waitForFunction(() => document.querySelector("[data-testid=as-simulated]") === null);
+  });
+
   test("is a map of shared memory", async () => {
     await show(page, "memory");
     const rows = await page.$$eval(".memory tbody tr", (found) =>
@@ -253,6 +264,18 @@ describe("StableHLO", () => {
     );
     expect(kinds.filter((kind) => kind === "dot_general").length).toBe(2);
     expect(kinds).toContain("maximum");
+  });
+
+  test("has a plan: launches, and buffers between them in an arena", async () => {
+    await openItem(page, "mlp");
+    await show(page, "graph");
+    const plan = (await page.textContent("[data-testid=plan]")) ?? "";
+    // The hidden layer before and after relu, 16 × 64 f32 numbers each, is all that lies between the launches.
+    expect(plan).toContain(`an arena of ${(2 * 16 * 64 * 4) / 1024} KiB`);
+    expect(plan).toMatch(/(launch|operation) \w+\(.*\) -> result0/);
+    expect(
+      await page.$eval('[aria-label="Arena over steps, drawn"] svg', (svg) => svg.textContent),
+    ).toContain("16x64xf32");
   });
 
   test("that is wrong says where", async () => {

@@ -14,9 +14,10 @@ export function normal<N extends DTypeName>(
     return (state + 0.5) / 2 ** 32;
   };
   const count = shape.reduce((product, extent) => product * extent, 1);
-  const numbers = Float64Array.from({ length: count }, () => {
+  const numbers = new Float64Array(count);
+  for (let index = 0; index < count; index++) {
     const radius = Math.sqrt(-2 * Math.log(uniform()));
-    return radius * Math.cos(2 * Math.PI * uniform());
-  });
+    numbers[index] = radius * Math.cos(2 * Math.PI * uniform());
+  }
   return fromNumbers(dtype, shape, numbers);
 }

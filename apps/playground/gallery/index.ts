@@ -19,6 +19,9 @@ import inflightBug from "./bugs/inflight.ts?text";
 import proxyBug from "./bugs/proxy.ts?text";
 import ringBug from "./bugs/ring.ts?text";
 import unwrittenBug from "./bugs/unwritten.ts?text";
+import descent from "./library/descent.ts?text";
+import linear from "./library/linear.ts?text";
+import rows from "./library/rows.ts?text";
 import mlp from "./programs/mlp.mlir?text";
 import stablehloSoftmax from "./programs/softmax.mlir?text";
 import step1 from "./tutorial/matmul-1.ts?text";
@@ -29,6 +32,7 @@ export const galleryGroups = [
   "Examples",
   "Matmul, step by step",
   "Find the bug",
+  "Library and arrays",
   "StableHLO",
 ] as const;
 export type GalleryGroup = (typeof galleryGroups)[number];
@@ -67,7 +71,7 @@ function item(
   };
 }
 
-const [examples, steps, bugs, programs] = galleryGroups;
+const [examples, steps, bugs, library, programs] = galleryGroups;
 
 export const gallery: readonly GalleryItem[] = [
   item(
@@ -246,11 +250,32 @@ export const gallery: readonly GalleryItem[] = [
     },
   ),
   item(
+    library,
+    "linear",
+    "A linear layer",
+    linear,
+    "matmul of tilewright/kernels, with an epilogue of one's own; Stages shows the kernel that was chosen for these sizes.",
+  ),
+  item(
+    library,
+    "rows",
+    "Norm, softmax, the best two",
+    rows,
+    "Three operations of tilewright/kernels after one another, each a launch or more: see Results.",
+  ),
+  item(
+    library,
+    "descent",
+    "Gradient descent",
+    descent,
+    "Arrays with jit and grad: the whole step is compiled once and runs as a few kernels.",
+  ),
+  item(
     programs,
     "mlp",
     "A multi-layer perceptron",
     mlp,
-    "A JAX program as StableHLO: Graph shows what is left after simplification.",
+    "A JAX program as StableHLO: Graph shows its plan and what is left after simplification; Stages has its kernels.",
   ),
   item(
     programs,

@@ -352,9 +352,30 @@ export interface GraphReport {
   readonly edges: readonly (readonly [number, number])[];
   /** The program after simplification, as text. */
   readonly simplified: readonly StageLine[];
-  /** How it would run as kernels, a line each; undefined where programs are not planned. */
-  readonly plan: readonly string[] | undefined;
+  readonly plan: PlanReport;
 }
+
+/** A buffer between launches, where it lies in the arena, and the steps that it is needed from and to. */
+export interface ArenaBuffer {
+  readonly type: string;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** How a program runs on a device, or why it does not. */
+export type PlanReport =
+  | {
+      readonly kind: "planned";
+      /** Of launches, loops and branches, as text. */
+      readonly lines: readonly string[];
+      readonly launches: number;
+      readonly steps: number;
+      readonly arenaBytes: number;
+      readonly buffers: readonly ArenaBuffer[];
+    }
+  | { readonly kind: "refused"; readonly finding: Finding };
 
 /** Where an array of a launch is read. */
 export interface ValuesRequest {

@@ -123,6 +123,7 @@ function Report({
   if (isOfKernel && view !== "findings" && report.kernels.length === 0)
     return <Empty>The program has no kernel.</Empty>;
   const launch = report.kernels[chosen]?.launch;
+  const emulated = launch !== undefined && report.launches[launch]?.device === "emulator";
   const name = report.kernels[chosen]?.name ?? session.program.name;
   const views: { readonly [V in ViewName]: () => preact.ComponentChildren } = {
     results: () => (
@@ -136,8 +137,8 @@ function Report({
     findings: () => <FindingsView {...own} report={report} />,
     stages: () => <StagesView {...own} />,
     layouts: () => <LayoutsView {...own} />,
-    memory: () => <MemoryView {...own} launch={launch} />,
-    timeline: () => <TimelineView {...own} launch={launch} name={name} />,
+    memory: () => <MemoryView {...own} {...{ launch, emulated }} />,
+    timeline: () => <TimelineView {...own} {...{ launch, name, emulated }} />,
     cost: () => <CostView {...own} />,
     graph: () => <GraphView {...own} />,
   };

@@ -151,6 +151,16 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
+/** Of a run on the emulator. */
+export function AsSimulated() {
+  return (
+    <p class="note" data-testid="as-simulated">
+      The emulator runs PTX, which has no steps of the program: this is the same launch on the
+      simulator.
+    </p>
+  );
+}
+
 /** 1234567 as 1.23 M; bytes and flops alike. */
 export function amount(value: number): string {
   if (!Number.isFinite(value)) return "∞";

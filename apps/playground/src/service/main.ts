@@ -29,6 +29,7 @@ const options: ts.CompilerOptions = {
     "tilewright/emulator": ["/node_modules/tilewright/emulator/api/index.d.ts"],
     "tilewright/files": ["/node_modules/tilewright/files/index.d.ts"],
     "tilewright/graph": ["/node_modules/tilewright/graph/index.d.ts"],
+    "tilewright/kernels": ["/node_modules/tilewright/kernels/index.d.ts"],
     "tilewright/testing": ["/node_modules/tilewright/testing/index.d.ts"],
   },
 };
@@ -39,6 +40,12 @@ declare const console: Record<"log" | "info" | "warn" | "error", (...values: unk
 declare const performance: { now(): number };
 interface AbortSignal { readonly aborted: boolean; readonly reason: unknown }
 declare function structuredClone<T>(value: T): T;
+declare module "node:assert/strict" {
+  export function ok(value: unknown, message?: string): asserts value;
+  export function equal(actual: unknown, expected: unknown): void;
+  export function deepEqual(actual: unknown, expected: unknown): void;
+  export function match(actual: string, pattern: RegExp): void;
+}
 `;
 
 class Service {

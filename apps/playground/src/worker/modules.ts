@@ -8,6 +8,7 @@
 import * as common from "../../../../src/index.ts?common";
 import * as data from "../../../../examples/support/data.ts";
 import * as roundoff from "../../../../examples/support/roundoff.ts";
+import * as assert from "./assert.ts";
 import { compareWithReference } from "../../../../src/testing/compare.ts";
 
 export type ModuleExports = { readonly [name: string]: unknown };
@@ -33,6 +34,7 @@ export const importable: { readonly [specifier: string]: Importable } = {
     atHand: { compareWithReference },
     whole: async () => (await compiler()).testing,
   },
+  "node:assert/strict": { atHand: assert },
   "tilewright/emulator": later(async () => (await compiler()).emulator),
   "tilewright/files": later(async () => (await compiler()).files),
   "tilewright/arrays": later(async () => (await programs()).arrays),

@@ -1,4 +1,4 @@
-/** A run of a StableHLO program: parsed, verified, and evaluated on generated inputs. */
+/** A run of a StableHLO program: parsed, verified, evaluated on generated inputs, and planned as kernels. */
 import {
   arrayOfTensor,
   evaluate,
@@ -7,11 +7,16 @@ import {
   verifyGraph,
 } from "../../../../src/graph/index.ts";
 import type { Datum, GraphModule } from "../../../../src/graph/index.ts";
+import { compilePlan } from "../../../../src/graph/plan/compile.ts";
+import { allSteps } from "../../../../src/graph/plan/plan.ts";
+import type { Plan } from "../../../../src/graph/plan/plan.ts";
 import { isTensor, typeText } from "../../../../src/graph/ops/types.ts";
 import type { GraphType } from "../../../../src/graph/ops/types.ts";
 import { dtypes } from "../../../../src/formats/dtype.ts";
 import { Random } from "../../../../src/support/random.ts";
-import type { FromWorker, Program, RunReport, Settings } from "../protocol.ts";
+import type { Kernel } from "../../../../src/ir/node.ts";
+import type { FromWorker, PlanReport, Program, RunReport, Settings } from "../protocol.ts";
+import { planReport } from "./answers/plan.ts";
 import { generatedArray } from "./inputs.ts";
 import { Recording } from "./recording.ts";
 import type { RecordedArray } from "./recording.ts";
@@ -21,6 +26,7 @@ import { summarizeArray } from "./values.ts";
 
 export interface FinishedGraph extends FinishedRun {
   readonly graph: GraphModule | undefined;
+  readonly plan: PlanReport;
 }
 
 export function runGraph(
@@ -33,6 +39,7 @@ export function runGraph(
   let graph: GraphModule | undefined;
   let arrays: readonly RecordedArray[] = [];
   let thrown: unknown;
+  let planned: Planned = notPlanned;
   try {
     [graph] = parseGraph(source, name);
     if (graph === undefined) throw new Error("the text has no module");
@@ -41,6 +48,7 @@ export function runGraph(
     arrays = evaluateMain(graph, settings, (text) => {
       post({ kind: "printed", text });
     });
+    planned = planOf(graph, lines);
   } catch (error) {
     thrown = error;
   }
@@ -61,13 +69,56 @@ export function runGraph(
               milliseconds,
             },
           ],
-    kernels: [],
+    kernels: planned.kernels.map((kernel) => ({
+      name: kernel.name,
+      line: undefined,
+      launch: undefined,
+    })),
     reference: undefined,
     returned: undefined,
     milliseconds,
   };
   const recording = new Recording();
-  return { report, kernels: [], arrays: [arrays], recording, settings, lines, graph };
+  const other = (): Promise<Recording> => Promise.resolve(recording);
+  const { kernels, plan } = planned;
+  return { report, kernels, arrays: [arrays], recording, settings, lines, other, graph, plan };
+}
+
+interface Planned {
+  readonly plan: PlanReport;
+  /** The kernels that the plan launches, each once. */
+  readonly kernels: readonly Kernel[];
+}
+
+const notPlanned: Planned = {
+  plan: {
+    kind: "refused",
+    finding: {
+      code: "Error",
+      title: "not planned",
+      summary: "the program did not run",
+      line: undefined,
+      notes: [],
+    },
+  },
+  kernels: [],
+};
+
+/** Devices do not run everything that the evaluator does; then the plan says why. */
+function planOf(graph: GraphModule, lines: SourceLines): Planned {
+  try {
+    const plan = compilePlan(graph, "main");
+    return { plan: planReport(plan), kernels: launchedKernels(plan) };
+  } catch (error) {
+    return { plan: { kind: "refused", finding: lines.finding(error) }, kernels: [] };
+  }
+}
+
+function launchedKernels({ steps }: Plan): readonly Kernel[] {
+  const launched = [...allSteps(steps)].flatMap((step) =>
+    step.kind === "launch" ? [step.kernel.kernel] : [],
+  );
+  return [...new Set(launched)];
 }
 
 function evaluateMain(

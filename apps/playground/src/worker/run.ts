@@ -35,6 +35,8 @@ export interface FinishedRun {
   readonly recording: Recording;
   readonly settings: Settings;
   readonly lines: SourceLines;
+  /** The same program on the other device, run when it is first asked for. */
+  readonly other: () => Promise<Recording>;
 }
 
 type Post = (message: FromWorker) => void;
@@ -140,7 +142,10 @@ export async function runProgram(
   const { returned, thrown } = await execution.run(program);
   const { recording } = execution;
   const milliseconds = performance.now() - begin;
-  const other = settings.compare ? await runOther(program, settings, post) : undefined;
+  let ranOther: Promise<Recording> | undefined;
+  const runOnOther = (): Promise<Recording> =>
+    (ranOther ??= runOther(program, settings, lines, post));
+  const other = settings.compare ? await runOnOther() : undefined;
   const kernels = distinctKernels([...recording.compiled, ...execution.traced]);
   const report: RunReport = {
     findings: findingsOf(recording.findings, thrown, lines),
@@ -155,21 +160,22 @@ export async function runProgram(
     milliseconds,
   };
   const arrays = recording.launches.map((launch) => launch.arrays);
-  return { report, kernels, arrays, recording, settings, lines };
+  return { report, kernels, arrays, recording, settings, lines, other: runOnOther };
 }
 
 /** The same program on the other device. */
-async function runOther(program: Program, settings: Settings, post: Post): Promise<Recording> {
+async function runOther(
+  program: Program,
+  settings: Settings,
+  lines: SourceLines,
+  post: Post,
+): Promise<Recording> {
   const device = settings.device === "simulator" ? "emulator" : "simulator";
   post({ kind: "progress", message: `running on the ${device}, to compare` });
-  const execution = new Execution(
-    { ...settings, device },
-    new SourceLines(program.name),
-    (message) => {
-      // What it prints was printed already.
-      if (message.kind !== "printed") post(message);
-    },
-  );
+  const execution = new Execution({ ...settings, device }, lines, (message) => {
+    // What it prints was printed already.
+    if (message.kind !== "printed") post(message);
+  });
   await execution.run(program);
   return execution.recording;
 }

@@ -6,6 +6,7 @@ import type { Marking } from "../parts.tsx";
 import type { Runner } from "../runner.ts";
 import { useAnswer } from "../use-answer.ts";
 import { LineList } from "./line-list.tsx";
+import { PlanSection } from "./plan.tsx";
 
 export function GraphView({
   runner,
@@ -21,16 +22,7 @@ export function GraphView({
     <Answered answer={answer} what="Simplifying" marking={marking}>
       {(report) => (
         <div class="graph">
-          {report.plan !== undefined && (
-            <section>
-              <h3>Plan</h3>
-              <ol>
-                {report.plan.map((line, index) => (
-                  <li key={index}>{line}</li>
-                ))}
-              </ol>
-            </section>
-          )}
+          <PlanSection plan={report.plan} marking={marking} />
           <h3>
             Graph of @main <small>{report.nodes.length} nodes after simplification</small>
           </h3>

@@ -1,6 +1,6 @@
 /** The shared memory of a block over time: its buffers by their bytes, and who reads and writes them at which step. */
 import type { MemoryReport } from "../../protocol.ts";
-import { Answered, bytesText, Empty, LineButton } from "../parts.tsx";
+import { Answered, AsSimulated, bytesText, Empty, LineButton } from "../parts.tsx";
 import type { Marking } from "../parts.tsx";
 import type { Runner } from "../runner.ts";
 import { useAnswer } from "../use-answer.ts";
@@ -9,11 +9,13 @@ export function MemoryView({
   runner,
   run,
   launch,
+  emulated,
   marking,
 }: {
   readonly runner: Runner;
   readonly run: number;
   readonly launch: number | undefined;
+  readonly emulated: boolean;
   readonly marking: Marking;
 }) {
   const key = launch === undefined ? undefined : `${run} ${launch}`;
@@ -25,7 +27,10 @@ export function MemoryView({
         report.buffers.length === 0 ? (
           <Empty>The kernel takes no shared memory.</Empty>
         ) : (
-          <MemoryMap report={report} marking={marking} />
+          <>
+            {emulated && <AsSimulated />}
+            <MemoryMap report={report} marking={marking} />
+          </>
         )
       }
     </Answered>

@@ -6,7 +6,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TimelineReport, TimelineSpan } from "../../protocol.ts";
 import { opColour } from "../colours.ts";
-import { Answered, Empty, LineButton } from "../parts.tsx";
+import { Answered, AsSimulated, Empty, LineButton } from "../parts.tsx";
 import type { Marking } from "../parts.tsx";
 import type { Runner } from "../runner.ts";
 import { useAnswer } from "../use-answer.ts";
@@ -15,11 +15,12 @@ interface TimelineProps {
   readonly runner: Runner;
   readonly run: number;
   readonly launch: number | undefined;
+  readonly emulated: boolean;
   readonly name: string;
   readonly marking: Marking;
 }
 
-export function TimelineView({ runner, run, launch, name, marking }: TimelineProps) {
+export function TimelineView({ runner, run, launch, name, emulated, marking }: TimelineProps) {
   const key = launch === undefined ? undefined : `${run} ${launch}`;
   const answer = useAnswer(runner, "timeline", { launch: launch ?? 0 }, key);
   if (launch === undefined) return <Empty>This kernel was not launched.</Empty>;
@@ -35,6 +36,7 @@ export function TimelineView({ runner, run, launch, name, marking }: TimelinePro
     <Answered answer={answer} what="Drawing" marking={marking}>
       {(report) => (
         <div class="timeline">
+          {emulated && <AsSimulated />}
           <Tracks report={report} marking={marking} save={() => void save()} />
         </div>
       )}

@@ -35,10 +35,12 @@ function placedOf(run: FinishedRun, number: number): PlacedKernel {
   return placed;
 }
 
-function timelineOf({ recording }: FinishedRun, launch: number): RunTimeline {
-  const timeline = recording.launches[launch]?.timeline;
-  if (timeline === undefined)
-    throw new Error("there is no timeline of this launch: only the simulator records one");
+/** The timeline of a launch. The emulator runs PTX, which has no steps of the program: the simulator runs it for one. */
+async function timelineOf(run: FinishedRun, launch: number): Promise<RunTimeline> {
+  const own = run.recording.launches[launch]?.timeline;
+  if (own !== undefined) return own;
+  const timeline = (await run.other()).launches[launch]?.timeline;
+  if (timeline === undefined) throw new Error("the simulator has no timeline of this launch");
   return timeline;
 }
 
@@ -57,15 +59,15 @@ export const compiledAnswers: Omit<Answers, "values" | "graph"> = {
   },
   layouts: (run, { kernel }) => layoutReport(placedOf(run, kernel), run.lines),
   elements: (run, { kernel, subject }) => elementMap(placedOf(run, kernel), subject),
-  timeline: (run, { launch }) => timelineReport(timelineOf(run, launch), run.lines),
-  trace: (run, { launch }) =>
-    run.lines.clean(JSON.stringify(traceEvents(timelineOf(run, launch).spans))),
-  memory: (run, { launch }) => {
+  timeline: async (run, { launch }) => timelineReport(await timelineOf(run, launch), run.lines),
+  trace: async (run, { launch }) =>
+    run.lines.clean(JSON.stringify(traceEvents((await timelineOf(run, launch)).spans))),
+  memory: async (run, { launch }) => {
     const name = run.recording.launches[launch]?.kernel.name;
     const number = run.kernels.findIndex((kernel) => kernel.name === name);
     const executable = emitKernel(placedOf(run, number).kernel);
     const simplified = simplify(kernelOf(run, number));
-    return memoryReport(timelineOf(run, launch), simplified, executable, run.lines);
+    return memoryReport(await timelineOf(run, launch), simplified, executable, run.lines);
   },
   cost: (run, { kernel }) => {
     const traced = kernelOf(run, kernel);

@@ -7,11 +7,15 @@ import type { GraphModule } from "../../../../../src/graph/index.ts";
 import type { AnyGraphOp, GraphValue } from "../../../../../src/graph/ops/index.ts";
 import { operandsOf, regionsOf, typeText } from "../../../../../src/graph/ops/index.ts";
 import { runPasses } from "../../../../../src/graph/passes/pipeline.ts";
-import type { GraphNode, GraphReport } from "../../protocol.ts";
+import type { GraphNode, GraphReport, PlanReport } from "../../protocol.ts";
 import type { SourceLines } from "../source-lines.ts";
 import { newLines } from "./line-difference.ts";
 
-export function graphReport(module: GraphModule, lines: SourceLines): GraphReport {
+export function graphReport(
+  module: GraphModule,
+  plan: PlanReport,
+  lines: SourceLines,
+): GraphReport {
   const simplified = runPasses(module);
   const { nodes, edges } = drawnGraph(simplified, lines);
   const [before, after] = [module, simplified].map((each) =>
@@ -27,7 +31,7 @@ export function graphReport(module: GraphModule, lines: SourceLines): GraphRepor
       line: undefined,
       change: isNew[position] === true ? "new" : "same",
     })),
-    plan: undefined,
+    plan,
   };
 }
 

@@ -36,6 +36,6 @@ export const answers: Answers = {
   },
   graph: async (run) => {
     if (!("graph" in run) || run.graph === undefined) throw new Error("the program is no graph");
-    return (await programs()).graphReport(run.graph, run.lines);
+    return (await programs()).graphReport(run.graph, run.plan, run.lines);
   },
 };
