@@ -17,7 +17,7 @@ import type { Tree } from "../tree.ts";
 import { settle } from "./carries.ts";
 import type { Dealer } from "./counting.ts";
 import type { Drain, Draining } from "./drain.ts";
-import type { Feed, Using } from "./feed.ts";
+import type { Feed, FeedPlan, Using } from "./feed.ts";
 import { ManualBlocks } from "./manual.ts";
 import { accessedByLanes } from "./reads.ts";
 import { handSums } from "./segments.ts";
@@ -107,6 +107,8 @@ export class Computing {
       ...still,
       part,
       steps: run.steps,
+      wait: run.wait,
+      release: run.release,
       ...stillOutputs(plan, drain, state),
     };
     callBody("the body of a tile", location, this.#body, withoutMoving(given, moving));
@@ -158,6 +160,8 @@ class TileRun {
   readonly #state: TileState;
   readonly #still: Named;
   readonly #scope: Scope;
+  /** The first blocks of early inputs; once the steps are over, the last ones of the others. */
+  #outside: ManualBlocks;
   #end: Pick<TileState, "moving" | "draining"> | undefined;
 
   constructor(
@@ -173,7 +177,27 @@ class TileRun {
     this.#state = state;
     this.#still = still;
     this.#scope = work.trace.scope;
+    this.#outside = this.#blocksOutside((feed) => feed.plan.early, state.moving);
   }
+
+  /** Blocks that the body of the tile waits for itself, where some are early. */
+  #blocksOutside(chosen: (feed: Feed) => boolean, using: readonly Using[]): ManualBlocks {
+    const { trace, plan, location } = this.#work;
+    const pairs = this.#moving.flatMap((feed, position) => {
+      const own = using[position];
+      return plan.outside > 0 && own !== undefined && chosen(feed) ? [{ feed, own }] : [];
+    });
+    const blocks = Object.assign({}, ...pairs.map(({ feed, own }) => feed.blocks(own))) as Named;
+    const feeds = pairs.map(({ feed }) => feed);
+    const positions = pairs.map(({ own }) => own);
+    return new ManualBlocks(trace, feeds, positions, blocks, location);
+  }
+
+  readonly wait = (name: unknown): unknown => this.#outside.wait(name);
+
+  readonly release = (name: unknown): void => {
+    this.#outside.release(name);
+  };
 
   /** What the body of a tile calls. */
   readonly steps = (first: unknown, second?: unknown, third?: unknown): Tree | undefined => {
@@ -214,6 +238,7 @@ class TileRun {
 
   finished(): Pick<TileState, "moving" | "draining"> {
     const { location } = this.#work;
+    this.#outside.requireDone();
     return this.#end ?? misused("the body of a tile does not call steps", "one call", location);
   }
 
@@ -223,8 +248,9 @@ class TileRun {
     location: Location,
   ): Tree | undefined {
     const { trace, drain, plan, part } = this.#work;
-    const steps = plan.stepsOf(this.#place.axes, this.#place.part);
+    const steps = plan.stepsOf(this.#place.axes, this.#place.part).but(plan.outside);
     const feeds = this.#moving;
+    this.#outside.requireDone();
     const work: StepWork = {
       ...{ trace, steps, feeds, drain, location },
       tile: { ...this.#place.axes, part },
@@ -242,20 +268,33 @@ class TileRun {
     const initial: StepState = {
       carry: carry ?? [],
       odometer: steps.start(),
-      using: this.#state.moving,
+      using: past(this.#state.moving, feeds, ({ early }) => early),
       draining: this.#state.draining,
     };
-    const end = loop({ to: steps.total, carry: initial }, (step, state) =>
-      workStep(work, step, state),
-    );
+    const end = loop({ to: steps.total, carry: initial }, (step, state) => workStep(work, step, state));
     const settled = settle(end.carry);
     for (const [position, feed] of feeds.entries()) {
       const using = end.using[position];
       if (using !== undefined) feed.finish(using, steps.total);
     }
-    this.#end = { moving: end.using, draining: end.draining };
+    this.#outside = this.#blocksOutside(({ plan: { early } }) => !early, end.using);
+    const isLate = ({ early }: FeedPlan): boolean => plan.outside > 0 && !early;
+    this.#end = { moving: past(end.using, feeds, isLate), draining: end.draining };
     return settled;
   }
+}
+
+/** Where feeds are once those chosen have been used for a step. */
+function past(
+  using: readonly Using[],
+  feeds: readonly Feed[],
+  chosen: (plan: FeedPlan) => boolean,
+): readonly Using[] {
+  return using.map((own, position) => {
+    const feed = feeds[position];
+    if (feed === undefined || !chosen(feed.plan)) return own;
+    return { position: feed.next(own.position), seen: [] };
+  });
 }
 
 function unsplit(found: string, location: Location): never {

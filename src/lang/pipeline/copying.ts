@@ -10,7 +10,7 @@ import type { TilePart, Tiles } from "./tiles.ts";
 /** What the copying thread does. */
 export function copyTiles(
   feeds: readonly Feed[],
-  { names, stepsOf }: SpecializedPlan,
+  { names, stepsOf, outside }: SpecializedPlan,
   tiles: Tiles,
   dealer: Dealer,
 ): void {
@@ -28,7 +28,9 @@ export function copyTiles(
       feed.copy(state.perTile[position] ?? feed.start(), around),
     );
     const initial = { moving: state.moving, odometer: steps.start() };
-    const end = loop({ to: steps.total, carry: initial }, (step, carried) => {
+    // A step that the body of the tile runs itself is always there.
+    const to = outside === 0 ? steps.total : steps.total.maximum(outside);
+    const end = loop({ to, carry: initial }, (step, carried) => {
       const axes = { ...tile, ...steps.axes(step, carried.odometer) };
       const next = moving.map((feed, position) =>
         feed.copy(carried.moving[position] ?? feed.start(), axes),

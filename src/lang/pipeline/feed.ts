@@ -47,6 +47,8 @@ export interface FeedPlan {
   readonly lookahead: number;
   /** Whether the body itself says when it waits and when it is done. */
   readonly manual: boolean;
+  /** Whether a step gets the block of the step after it. */
+  readonly early: boolean;
   /** The program threads that copy. */
   readonly copiers: Sharers;
   /** Blocks of the cluster that hand parts to each other. */

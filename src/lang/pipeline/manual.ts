@@ -1,4 +1,13 @@
-/** Blocks that the body of a step waits for and releases itself, each exactly once. */
+/**
+ * Blocks that the body of a step waits for and releases itself, each exactly once. Where some of them are `early`, steps are
+ * shifted against each other, so that what one step begins runs under the rest of the step before:
+ *
+ *   k early, v not     body of the tile   k0 ·          · v2
+ *                      body of the steps     k1 v0 · k2 v1
+ *
+ * The body of the tile waits for the first block of those that are early before its steps, and for the last one of the
+ * others after them.
+ */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
@@ -47,10 +56,11 @@ export class ManualBlocks {
     );
   }
 
-  readonly wait = (name: unknown): void => {
+  readonly wait = (name: unknown): Ref => {
     const block = this.#named(name, "waited for", captureLocation());
     block.waits += 1;
     block.feed.landed(block.using.position);
+    return block.window;
   };
 
   readonly release = (name: unknown): void => {
@@ -86,7 +96,7 @@ export class ManualBlocks {
     if (this.#trace.scope !== this.#scope)
       this.#refuse(
         `${found} is ${deed} in a loop or a branch`,
-        "a call in the body of the steps",
+        "a call in the body itself",
         "a call in another",
         location,
       );

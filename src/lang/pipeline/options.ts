@@ -29,6 +29,11 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly multicast?: string;
   /** The body of the steps itself waits for the block and releases it; for specialised threads. */
   readonly manual?: boolean;
+  /**
+   * Steps get the block of the step after theirs. The body of the tile waits for the first one before its steps, and for the
+   * last one of every other input after them; all are `manual`.
+   */
+  readonly early?: boolean;
 }
 
 export interface OutputOptions<A, D extends DTypeName = DTypeName> {
@@ -80,7 +85,7 @@ export interface Surroundings {
   readonly location: Location;
 }
 
-const inputOptions = ["at", "depth", "lookahead", "delay", "fill", "multicast", "manual"];
+const inputOptions = ["at", "depth", "lookahead", "delay", "fill", "multicast", "manual", "early"];
 const outputOptions = ["at", "depth", "revisited"];
 
 /** Every name stands for one thing in the body of the steps. */
@@ -188,7 +193,24 @@ export function planFeeds(
       known === undefined ? feed : { ...known, inputs: [...known.inputs, ...feed.inputs] },
     );
   }
+  requireManualWithEarly([...feeds.values()]);
   return [...feeds.values()];
+}
+
+/** Where steps are shifted against each other, the bodies of tile and steps say which block they wait for. */
+function requireManualWithEarly(feeds: readonly FeedPlan[]): void {
+  if (!feeds.some(({ early }) => early)) return;
+  for (const { manual, pace, inputs } of feeds) {
+    const [input] = inputs;
+    if (manual || pace === "never" || input === undefined) continue;
+    throw new TilewrightError({
+      code: "TW1102",
+      message: `${input.name} moves with steps of which some are early`,
+      location: input.location,
+      expected: "manual: true of every block that moves",
+      found: "a block that steps wait for by themselves",
+    });
+  }
 }
 
 function planFeed(
@@ -212,11 +234,13 @@ function planFeed(
   };
   const manual = options["manual"] === true;
   if (manual) requireOwnWaits(plan, specialised);
+  const early = options["early"] === true;
   return {
     ...roomOf(described, defaults, specialised, shared),
     inputs: [input],
     pace: plan.pace,
     manual,
+    early,
     copiers,
     peers,
     users: shared ? users : 0,

@@ -1,4 +1,5 @@
 /** What `warpSpecialized` is told, and what the bodies of its tiles and steps get. */
+import type { Ref } from "../ref.ts";
 import type { Scalar } from "../scalar.ts";
 import type { Tree } from "../tree.ts";
 import type { Settled } from "./carries.ts";
@@ -35,8 +36,8 @@ export type SpecializedStep<W, G, I extends Formats, O extends Formats> = W &
   AxesOf<G> &
   BlocksOf<I> &
   BlocksOf<O> & {
-    /** Waits for a block that is declared `manual`. */
-    readonly wait: (input: keyof I & string) => void;
+    /** Waits for a block that is declared `manual`, and gives it. */
+    readonly wait: <N extends keyof I & string>(input: N) => Ref<I[N]>;
     /** Gives a block back that is declared `manual`. */
     readonly release: (input: keyof I & string) => void;
   };
@@ -64,4 +65,8 @@ export type SpecializedTile<W, G, I extends Formats, O extends Formats> = W &
     /** Which of the computing threads this is, from 0. */
     readonly part: Scalar<"i32">;
     readonly steps: RunSteps<W, G, I, O>;
+    /** Waits for the first block of an `early` input before the steps, and for the last one of another after them. */
+    readonly wait: <N extends keyof I & string>(input: N) => Ref<I[N]>;
+    /** Gives such a block back. */
+    readonly release: (input: keyof I & string) => void;
   };

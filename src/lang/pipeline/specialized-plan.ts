@@ -28,6 +28,8 @@ export interface SpecializedPlan {
   /** The names of the steps' axes. */
   readonly names: readonly string[];
   readonly stepsOf: (tile: Axes, part?: TilePart) => Steps;
+  /** How many steps are run by the body of a tile itself: 1 where some blocks are early. */
+  readonly outside: 0 | 1;
 }
 
 export function planSpecialized(
@@ -65,7 +67,8 @@ export function planSpecialized(
   ) as ReturnType<typeof drainScratch>;
   if (tiles.isSplit) requireSplittable(grid, names, drain, location);
   const stepsOf = (tile: Axes, part?: TilePart): Steps => new Steps(gridOf(tile), location, part);
-  return { feeds, drain, scratch, names, stepsOf };
+  const outside = feeds.some(({ early }) => early) ? 1 : 0;
+  return { feeds, drain, scratch, names, stepsOf, outside };
 }
 
 /** Tiles are cut along one axis of steps, of which all have as many, and nobody stores a tile before its sums are whole. */

@@ -34,12 +34,14 @@ export class Steps {
   readonly total: Scalar<"i32">;
   readonly #extents: readonly Scalar<"i32">[];
   readonly #from: Scalar<"i32"> | undefined;
+  readonly #grid: StepGrid;
+  readonly #location: Location;
 
-  /** All steps of a grid, or a part of those of its one axis. */
+  /** All steps of a grid, or so many, of one axis from some step on. */
   constructor(
     grid: StepGrid,
     location: Location,
-    part?: { readonly from: Scalar<"i32">; readonly steps: Scalar<"i32"> },
+    part?: { readonly from?: Scalar<"i32"> | undefined; readonly steps: Scalar<"i32"> },
   ) {
     if (!isRecord(grid) || !isReadable(grid, []) || Object.keys(grid).length === 0)
       wrongKind("a grid of steps", "an object with a count for each axis", grid, location);
@@ -49,6 +51,15 @@ export class Steps {
     if (first === undefined) throw new Error("a grid of steps has an axis");
     this.total = part?.steps ?? others.reduce((product, extent) => product.mul(extent), first);
     this.#from = part?.from;
+    this.#grid = grid;
+    this.#location = location;
+  }
+
+  /** The same without the last ones. */
+  but(last: number): Steps {
+    if (last === 0) return this;
+    const steps = this.total.sub(last);
+    return new Steps(this.#grid, this.#location, { from: this.#from, steps });
   }
 
   start(): Odometer {

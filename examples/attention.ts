@@ -1,0 +1,146 @@
+/**
+ * Attention, bf16 with heads of 128: softmax(q kᵀ / √128) v, block of columns by block of columns, as FlashAttention-3 does.
+ * One thread copies. Two others have 64 rows each, and take turns with the tensor cores; each starts the scores of the
+ * next step before the values of its own, and computes the softmax of the one while the other still runs:
+ *
+ *   copy      q k0 v0 k1 v1 k2 …
+ *   first     scores 0 · softmax 0 | scores 1, values 0 | softmax 1 under values 0 | scores 2, values 1 | …
+ *   second               scores 0 · softmax 0           | scores 1, values 0       | softmax 1 under values 0 | …
+ */
+import {
+  accumulator,
+  array,
+  barrier,
+  bf16,
+  block,
+  cdiv,
+  constant,
+  dim,
+  f32,
+  full,
+  i32,
+  iota,
+  kernel,
+  processors,
+  slice,
+  tiles,
+  toNumbers,
+  warpSpecialized,
+  wgmma,
+  when,
+  zeros,
+} from "tilewright";
+import type { Device, Ref, Scalar, Tile } from "tilewright";
+import { compareWithReference } from "tilewright/testing";
+import type { Comparison } from "tilewright/testing";
+import { normal } from "./support/data.ts";
+
+const [width, half, columns] = [128, 64, 128];
+const rows = 2 * half;
+const scale = Math.LOG2E / Math.sqrt(width);
+const fast = { approximate: true } as const;
+
+interface Rows {
+  readonly most: Tile<"f32">;
+  readonly sum: Tile<"f32">;
+}
+
+/** The powers of a step's scores, and the rows' largest score and sum so far. */
+function softmax(scores: Tile<"f32">, { most, sum }: Rows) {
+  const high = most.maximum(scores.max(1, { keep: true }).mul(scale));
+  const change = most.sub(high).exp2(fast);
+  const powers = scores.fma(scale, high.neg()).exp2(fast);
+  const total = sum.mul(change).add(powers.sum(1, { keep: true }));
+  return { rows: { most: high, sum: total }, powers, change };
+}
+
+/** Scores without those of columns after their row. */
+function masked(scores: Tile<"f32">, top: Scalar<"i32">, left: Scalar<"i32">): Tile<"f32"> {
+  const column = iota(i32, [half, columns], 1).add(left);
+  const visible = column.le(iota(i32, [half, columns], 0).add(top));
+  const none = full(f32, [half, columns], -Infinity);
+  const crosses = left.add(columns - 1).gt(top);
+  return when(
+    crosses,
+    () => visible.select(scores, none),
+    () => scores,
+  );
+}
+
+export const attentionOf = ({ causal = false } = {}) => {
+  const [heads, s] = [dim("heads"), dim("s", { multipleOf: 128 })];
+  const operand = array(bf16, [heads, s, width]);
+  return kernel(
+    {
+      name: "attention",
+      grid: { worker: processors },
+      threads: ["copy", "first", "second"],
+      inputs: { q: operand, k: operand, v: operand },
+      outputs: { out: operand },
+      scratch: { turn: barrier({ count: 2 }) },
+    },
+    ({ q, k, v, out, turn }) => {
+      const last = constant(i32, cdiv(s, rows)).sub(1);
+      const placeOf = (i: Scalar<"i32">) => (causal ? last.sub(i) : i); // most work first
+      const manual = { manual: true };
+      warpSpecialized(
+        {
+          tiles: causal
+            ? tiles({ i: cdiv(s, rows), h: heads })
+            : tiles({ h: heads, i: cdiv(s, rows) }),
+          grid: ({ i }) => ({ step: (causal ? placeOf(i) : last).add(1) }),
+          inputs: {
+            query: { at: ({ i, h }) => q.at(h, block(placeOf(i), rows)), depth: 2 },
+            key: { at: ({ h, step }) => k.at(h, block(step, columns)), ...manual, early: true },
+            value: { at: ({ h, step }) => v.at(h, block(step, columns)), ...manual },
+          },
+          outputs: {
+            result: ({ i, h, part }) => out.at(h, block(placeOf(i).mul(2).add(part), half)),
+          },
+          registers: { copy: 24, compute: 240 },
+        },
+        ({ i, part, query, result, steps, wait, release }) => {
+          const top = placeOf(i).mul(2).add(part).mul(half);
+          const scores = (key: Ref<"bf16">) =>
+            wgmma(
+              accumulator(f32, [half, columns]),
+              query.at(slice(part.mul(half), half)),
+              key.transpose(),
+            );
+          const values = (sums: Tile<"f32">, powers: Tile<"bf16">, value: Ref<"bf16">) =>
+            wgmma(accumulator(f32, [half, width], sums), powers, value);
+          const visible = (found: Tile<"f32">, step: Scalar<"i32">) =>
+            causal ? masked(found, top, step.mul(columns)) : found;
+          when(part.eq(0), () => turn.at(0).arrive());
+          const found = scores(wait("key")).wait();
+          release("key");
+          const none = { most: full(f32, [half, 1], -Infinity), sum: zeros(f32, [half, 1]) };
+          const begun = softmax(visible(found, constant(i32, 0)), none);
+          const carry = {
+            ...begun.rows,
+            powers: begun.powers.cast(bf16),
+            sums: zeros(f32, [half, width]),
+          };
+          const end = steps(carry, ({ step, wait, release }, before) => {
+            turn.at(part).wait();
+            const next = scores(wait("key"));
+            const running = values(before.sums, before.powers, wait("value"));
+            turn.at(part.xor(1)).arrive();
+            const found = next.wait({ pending: 1 }); // values still run
+            release("key");
+            const { rows, powers, change } = softmax(visible(found, step.add(1)), before);
+            const sums = running.wait();
+            release("value");
+            return { ...rows, powers: powers.cast(bf16), sums: sums.mul(change) };
+          });
+          const sums = values(end.sums, end.powers, wait("value")).wait();
+          release("value");
+          when(part.eq(0), () => turn.at(0).wait()); // of the second one's last turn
+          result.store(sums.div(end.sum, fast).cast(bf16));
+        },
+      );
+    },
+  );
+};
+
+export const attention = attentionOf();
