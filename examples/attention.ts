@@ -33,20 +33,17 @@ import {
 import type { Device, Ref, Scalar, Tile } from "tilewright";
 import { compareWithReference } from "tilewright/testing";
 import type { Comparison } from "tilewright/testing";
+import { roundoff } from "./support/roundoff.ts";
 import { normal } from "./support/data.ts";
+import { productElement } from "./support/product.ts";
 
 const [width, half, columns] = [128, 64, 128];
 const rows = 2 * half;
 const scale = Math.LOG2E / Math.sqrt(width);
 const fast = { approximate: true } as const;
 
-interface Rows {
-  readonly most: Tile<"f32">;
-  readonly sum: Tile<"f32">;
-}
-
-/** The powers of a step's scores, and the rows' largest score and sum so far. */
-function softmax(scores: Tile<"f32">, { most, sum }: Rows) {
+/** The powers of a step's scores, what sums so far are scaled by, and the largest score and sum of each row. */
+function softmax(scores: Tile<"f32">, { most, sum }: { most: Tile<"f32">; sum: Tile<"f32"> }) {
   const high = most.maximum(scores.max(1, { keep: true }).mul(scale));
   const change = most.sub(high).exp2(fast);
   const powers = scores.fma(scale, high.neg()).exp2(fast);
@@ -80,14 +77,12 @@ export const attentionOf = ({ causal = false } = {}) => {
       scratch: { turn: barrier({ count: 2 }) },
     },
     ({ q, k, v, out, turn }) => {
-      const last = constant(i32, cdiv(s, rows)).sub(1);
+      const [count, last] = [cdiv(s, rows), constant(i32, cdiv(s, rows)).sub(1)];
       const placeOf = (i: Scalar<"i32">) => (causal ? last.sub(i) : i); // most work first
       const manual = { manual: true };
       warpSpecialized(
         {
-          tiles: causal
-            ? tiles({ i: cdiv(s, rows), h: heads })
-            : tiles({ h: heads, i: cdiv(s, rows) }),
+          tiles: tiles(causal ? { i: count, h: heads } : { h: heads, i: count }),
           grid: ({ i }) => ({ step: (causal ? placeOf(i) : last).add(1) }),
           inputs: {
             query: { at: ({ i, h }) => q.at(h, block(placeOf(i), rows)), depth: 2 },
@@ -101,12 +96,9 @@ export const attentionOf = ({ causal = false } = {}) => {
         },
         ({ i, part, query, result, steps, wait, release }) => {
           const top = placeOf(i).mul(2).add(part).mul(half);
+          const mine = query.at(slice(part.mul(half), half));
           const scores = (key: Ref<"bf16">) =>
-            wgmma(
-              accumulator(f32, [half, columns]),
-              query.at(slice(part.mul(half), half)),
-              key.transpose(),
-            );
+            wgmma(accumulator(f32, [half, columns]), mine, key.transpose());
           const values = (sums: Tile<"f32">, powers: Tile<"bf16">, value: Ref<"bf16">) =>
             wgmma(accumulator(f32, [half, width], sums), powers, value);
           const visible = (found: Tile<"f32">, step: Scalar<"i32">) =>
@@ -116,11 +108,8 @@ export const attentionOf = ({ causal = false } = {}) => {
           release("key");
           const none = { most: full(f32, [half, 1], -Infinity), sum: zeros(f32, [half, 1]) };
           const begun = softmax(visible(found, constant(i32, 0)), none);
-          const carry = {
-            ...begun.rows,
-            powers: begun.powers.cast(bf16),
-            sums: zeros(f32, [half, width]),
-          };
+          const powers = begun.powers.cast(bf16);
+          const carry = { rows: begun.rows, powers, sums: zeros(f32, [half, width]) };
           const end = steps(carry, ({ step, wait, release }, before) => {
             turn.at(part).wait();
             const next = scores(wait("key"));
@@ -128,15 +117,15 @@ export const attentionOf = ({ causal = false } = {}) => {
             turn.at(part.xor(1)).arrive();
             const found = next.wait({ pending: 1 }); // values still run
             release("key");
-            const { rows, powers, change } = softmax(visible(found, step.add(1)), before);
+            const { rows, powers, change } = softmax(visible(found, step.add(1)), before.rows);
             const sums = running.wait();
             release("value");
-            return { ...rows, powers: powers.cast(bf16), sums: sums.mul(change) };
+            return { rows, powers: powers.cast(bf16), sums: sums.mul(change) };
           });
           const sums = values(end.sums, end.powers, wait("value")).wait();
           release("value");
           when(part.eq(0), () => turn.at(0).wait()); // of the second one's last turn
-          result.store(sums.div(end.sum, fast).cast(bf16));
+          result.store(sums.div(end.rows.sum, fast).cast(bf16));
         },
       );
     },
@@ -144,3 +133,36 @@ export const attentionOf = ({ causal = false } = {}) => {
 };
 
 export const attention = attentionOf();
+
+export async function main(device: Device): Promise<Comparison> {
+  const [heads, s] = [1, 256];
+  const [q, k, v] = [18, 19, 20].map((seed) => normal(bf16, [heads, s, width], seed));
+  if (q === undefined || k === undefined || v === undefined) throw new Error("three operands");
+  const { out } = await device.run(attentionOf({ causal: true }), { q, k, v });
+  const [left, right, given] = [toNumbers(q), toNumbers(k), toNumbers(v)];
+  const weights = Array.from({ length: s }, (_, row) => weightsOf(left, right, row));
+  return compareWithReference(out, (index) => {
+    const [row, column] = [Math.floor(index / width), index % width];
+    let [value, magnitude] = [0, 0];
+    for (const [at, weight] of (weights[row] ?? []).entries()) {
+      const term = weight * (given[at * width + column] ?? NaN);
+      value += term;
+      magnitude += Math.abs(term);
+    }
+    // Powers are rounded to bf16, and so is the result; sums of f32 and fast powers add less than 2⁻¹².
+    const error = magnitude * (roundoff.bf16 + 2 ** -12);
+    return { value, bound: error + (Math.abs(value) + error) * roundoff.bf16 };
+  });
+}
+
+/** What a row gives each of the columns up to its own, in float64. */
+function weightsOf(left: Float64Array, right: Float64Array, row: number): readonly number[] {
+  const own = left.subarray(row * width, (row + 1) * width);
+  const powers = Array.from({ length: row + 1 }, (_, at) => {
+    const other = right.subarray(at * width, (at + 1) * width);
+    const { value } = productElement(own, other, { width: 1, depth: width }, 0);
+    return Math.exp(value / Math.sqrt(width));
+  });
+  const total = powers.reduce((sum, power) => sum + power, 0);
+  return powers.map((power) => power / total);
+}

@@ -1,5 +1,6 @@
 /** The kernels of the examples, by the file that shows them. */
 import type { KernelDefinition } from "tilewright";
+import { attention } from "../examples/attention.ts";
 import { axpy } from "../examples/axpy.ts";
 import { clusterNormalize } from "../examples/cluster.ts";
 import { columnSum } from "../examples/column-sum.ts";
@@ -10,6 +11,7 @@ import { softmax } from "../examples/softmax.ts";
 import { transpose } from "../examples/transpose.ts";
 
 export const exampleKernels: { readonly [example: string]: KernelDefinition } = {
+  attention,
   axpy,
   cluster: clusterNormalize,
   "column-sum": columnSum,

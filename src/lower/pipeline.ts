@@ -22,6 +22,7 @@ import { bound } from "./bound.ts";
 import { order, verifyOrder } from "./order/order.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { pipelineLoops } from "./pipelining/index.ts";
+import { depthNotes } from "./pipelining/notes.ts";
 import { placedKernel } from "./placed-kernel.ts";
 import { verifyPlaced } from "./verify/index.ts";
 import { placeRearranged } from "./rearrange.ts";
@@ -94,5 +95,6 @@ export interface NotedExecutable {
 export function lowerWithNotes(traced: Kernel, target: Target): NotedExecutable {
   const { kernel, placement } = place(traced, target);
   const executable = emitKernel(kernel);
-  return { executable, notes: performanceNotes(placement, executable.module) };
+  const notes = performanceNotes(placement, executable.module);
+  return { executable, notes: [...depthNotes(placement.kernel, target), ...notes] };
 }

@@ -1,4 +1,5 @@
 /** The examples' own checks against float64, on any device. */
+import * as attention from "../../examples/attention.ts";
 import * as axpy from "../../examples/axpy.ts";
 import * as cluster from "../../examples/cluster.ts";
 import * as columnSum from "../../examples/column-sum.ts";
@@ -23,6 +24,7 @@ const examples: { readonly [name: string]: Example } = {
   handoff,
   cluster,
   gemm,
+  attention,
 };
 
 /** Runs those whose name, such as "example axpy", is chosen. */

@@ -6,6 +6,7 @@ import type { KernelDefinition } from "../../src/lang/kernel.ts";
 import type { Outcome } from "../matrix/case.ts";
 import { choicesText, plainChoices, specialisedChoices } from "../pipelines/choices.ts";
 import { compiledCases } from "../pipelines/compiled.ts";
+import { earlyChoices, earlyExpected, earlyKernel } from "../pipelines/early.ts";
 import { plainExpected, plainKernel } from "../pipelines/plain.ts";
 import type { Expected } from "../pipelines/plain.ts";
 import { specialisedExpected, specialisedKernel } from "../pipelines/specialised.ts";
@@ -27,6 +28,11 @@ const pipelines: readonly Pipeline[] = [
     name: `pipeline of specialised threads with ${choicesText(choices)}`,
     definition: () => specialisedKernel(choices),
     expected: () => specialisedExpected(choices),
+  })),
+  ...earlyChoices.map((choices) => ({
+    name: `pipeline of early blocks with ${choicesText(choices)}`,
+    definition: () => earlyKernel(choices),
+    expected: () => earlyExpected(choices),
   })),
   ...Object.entries(compiledCases).map(([name, { definition, expected, dimensions }]) => ({
     name: `pipeline by the compiler, ${name}`,

@@ -271,7 +271,9 @@ class TileRun {
       using: past(this.#state.moving, feeds, ({ early }) => early),
       draining: this.#state.draining,
     };
-    const end = loop({ to: steps.total, carry: initial }, (step, state) => workStep(work, step, state));
+    const end = loop({ to: steps.total, carry: initial }, (step, state) =>
+      workStep(work, step, state),
+    );
     const settled = settle(end.carry);
     for (const [position, feed] of feeds.entries()) {
       const using = end.using[position];

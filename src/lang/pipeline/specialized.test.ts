@@ -162,6 +162,67 @@ const mistakes: readonly Mistake[] = [
     expected: "a block that is declared manual",
   },
   {
+    name: "manual block whose window grows by nothing",
+    code: "TW1102",
+    make: () =>
+      trace(({ x }) => {
+        const at = ({ k }: { readonly k: Scalar<"i32"> }) => x.at(k.mul(2).sub(k).sub(k)); // <- here
+        warpSpecialized({ grid: { k: 4 }, inputs: { row: { at, manual: true } } }, () => undefined);
+      }),
+    found: "a block that moves sometimes",
+  },
+  {
+    name: "early blocks beside others that the steps wait for",
+    code: "TW1102",
+    make: () =>
+      trace(({ x }) => {
+        const inputs = {
+          row: { at: rowOf(x), manual: true, early: true },
+          other: ({ k }: { readonly k: Scalar<"i32"> }) => x.at(k), // <- here
+        };
+        warpSpecialized({ grid: { k: 4 }, inputs }, ({ steps }) => {
+          steps(() => undefined);
+        });
+      }),
+    expected: "manual: true of every block that moves",
+  },
+  {
+    name: "early block that the body of the tile does not take",
+    code: "TW1108",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: rowOf(x), manual: true, early: true };
+        const options = { grid: { k: 4 }, inputs: { row } };
+        warpSpecialized(options, ({ steps }) => void steps(() => undefined)); // <- here
+      }),
+    message: "row is waited for 0 times and released 0 times",
+  },
+  {
+    name: "last block before the steps",
+    code: "TW1108",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: rowOf(x), manual: true, early: true };
+        const other = { at: rowOf(x), manual: true };
+        warpSpecialized({ grid: { k: 4 }, inputs: { row, other } }, ({ wait }) => {
+          wait("other"); // <- here
+        });
+      }),
+    expected: "one of row",
+  },
+  {
+    name: "block of the tile where none is early",
+    code: "TW1108",
+    make: () =>
+      trace(({ x }) => {
+        const row = { at: rowOf(x), manual: true };
+        warpSpecialized({ grid: { k: 4 }, inputs: { row } }, ({ wait }) => {
+          wait("row"); // <- here
+        });
+      }),
+    expected: "a block that is declared manual",
+  },
+  {
     name: "block of the steps in the body of the tile",
     code: "TW1109",
     make: () =>

@@ -59,6 +59,15 @@ export function planLoops(kernel: Kernel, target: Target): readonly LoopPlan[] {
   return kernel.threads.length === 1 ? new Planner(kernel, target).region(kernel.body) : [];
 }
 
+/** Why a loop that the compiler has left as it is cannot have copies ahead. */
+export function whyNotPlanned(kernel: Kernel, target: Target, loop: Op<"loop">): string {
+  if (kernel.threads.length > 1) return "the kernel has several program threads";
+  const plan = new Planner(kernel, target).plan(loop);
+  return typeof plan === "string"
+    ? plan
+    : "it runs in single warps, or within a loop that has them";
+}
+
 class Planner {
   readonly #target: Target;
   readonly #warps: number;
@@ -79,27 +88,35 @@ class Planner {
   region({ ops }: Region): readonly LoopPlan[] {
     return ops.flatMap((op) => {
       if (op.kind === "warps") return [];
-      const plan = op.kind === "loop" ? this.#plan(op) : undefined;
-      return plan === undefined ? regionList(op).flatMap((region) => this.region(region)) : [plan];
+      const plan = op.kind === "loop" ? this.plan(op) : "no loop";
+      return typeof plan === "string"
+        ? regionList(op).flatMap((region) => this.region(region))
+        : [plan];
     });
   }
 
-  #plan(loop: Op<"loop">): LoopPlan | undefined {
+  /** What of the loop is copied ahead, or why nothing is. */
+  plan(loop: Op<"loop">): LoopPlan | string {
     const { facts } = this.#windows;
     const { body } = loop.regions;
     const step = facts.constant(loop.operands.step);
-    const multiplies = body.ops.some(({ kind }) => kind === "dot");
-    if (!multiplies || hasEffect(loop) || loop.attributes.depth === 1) return undefined;
+    if (!body.ops.some(({ kind }) => kind === "dot")) return "it has no dot";
+    if (loop.attributes.depth === 1) return "it asks for none";
+    if (hasEffect(loop)) return "it stores, waits or does something else that others see";
     if (step === undefined || step < 1 || facts.of(loop.operands.lower).least < 0n)
-      return undefined;
-    const copies = body.ops.flatMap((op) => (op.kind === "load" ? this.#copied(op, body) : []));
-    if (copies.length === 0) return undefined;
+      return "it does not count up by a known step from a number that is known not to be negative";
+    const loads = body.ops.flatMap((op) => (op.kind === "load" ? [this.#copied(op, body)] : []));
+    const copies = loads.flatMap((load) => (typeof load === "string" ? [] : [load]));
+    if (copies.length === 0)
+      return loads.find((load) => typeof load === "string") ?? "it loads nothing";
     return { loop, step, copies, products: this.#flying(loop, copies) };
   }
 
-  #copied(load: Op<"load">, body: Region): readonly CopiedLoad[] {
+  /** A load whose blocks are copied ahead, or why they are not. */
+  #copied(load: Op<"load">, body: Region): CopiedLoad | string {
     const { indices, where, fill } = load.operands;
-    if (indices.length > 0 || where !== undefined || fill !== undefined) return [];
+    if (indices.length > 0 || where !== undefined || fill !== undefined)
+      return "it loads elements one by one, or under a condition";
     const transposes: Op<"transpose_ref">[] = [];
     let window = load.operands.ref;
     for (;;) {
@@ -111,12 +128,15 @@ class Planner {
     const type = refOf(window);
     const address = this.#address(window, body);
     const name = this.#inputs.get(this.#windows.of(window).root);
-    if (address === undefined || name === undefined || !this.#isCopyable(window, type)) return [];
+    if (address === undefined) return "where it loads from does not follow from its index alone";
+    if (name === undefined) return "what it loads is no input, so that somebody may write it";
+    if (!this.#isCopyable(window, type))
+      return `rows of ${name} are not known to begin at multiples of 16 bytes`;
     const bytes = packedBytes(
       type.dtype,
       type.shape.reduce<number>((all, n) => all * Number(n), 1),
     );
-    return [{ load, name, window, type, transposes, address, bytes }];
+    return { load, name, window, type, transposes, address, bytes };
   }
 
   /** The ops of the body that compute the window; undefined where more than the index, or none of it, decides. */

@@ -54,4 +54,12 @@ export const performanceCodes = registerCodes({
     example: "(C7…) Potential Performance Loss: …",
     remedy: "see the assembler's own words",
   },
+  TW7509: {
+    title: "loop without copies ahead",
+    cause:
+      "The compiler copies ahead what a loop of products loads: in a kernel of one program thread, from inputs whose rows begin at multiples of 16 bytes, at places that follow from the loop's index alone, where the loop does nothing else that others see.",
+    example:
+      "loop({ to: steps, depth: 3, carry }, (step, sum) => { …; y.store(…); return dot(…); })",
+    remedy: "take `depth` away, or write the steps with `pipeline`, which copies any window",
+  },
 });
