@@ -68,8 +68,8 @@ describe.skipIf(!hasPtxas)("ptxas", () => {
   });
 
   test.each([
-    [targets.sm_80, 2],
-    [targets.sm_100a, 1],
+    [targets.sm_80, 3],
+    [targets.sm_100a, 2],
   ])("assembles what needs no Hopper for $name", (target, refusedExamples) => {
     const definitions = Object.values(exampleKernels);
     expect(compileAll(definitions, target).refused).toBe(refusedExamples);
