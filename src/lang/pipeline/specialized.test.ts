@@ -192,8 +192,10 @@ const mistakes: readonly Mistake[] = [
     make: () =>
       trace(({ x }) => {
         const row = { at: rowOf(x), manual: true, early: true };
-        const options = { grid: { k: 4 }, inputs: { row } };
-        warpSpecialized(options, ({ steps }) => void steps(() => undefined)); // <- here
+        const body = ({ steps }: { readonly steps: (body: () => void) => void }): void => {
+          steps(() => undefined);
+        };
+        warpSpecialized({ grid: { k: 4 }, inputs: { row } }, body); // <- here
       }),
     message: "row is waited for 0 times and released 0 times",
   },
