@@ -5,6 +5,7 @@
  *   npm run bench:gpu -- --list                     the parts
  *   npm run bench:gpu -- --part matmul-1            one of them; several are given by several --part
  *   npm run bench:gpu -- --part memory --json FILE  and its figures into a file, in place of earlier ones of the same work
+ *   npm run bench:gpu -- --part language --peer Triton      beside this peer alone
  *   npm run bench:gpu -- --part matmul-1 --only 4096x4096 --rounds 15 --launches 50 --no-peers --seconds 570
  */
 import { fileURLToPath } from "node:url";
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "570" },
     list: { type: "boolean", default: false },
     "no-peers": { type: "boolean", default: false },
+    peer: { type: "string", multiple: true, default: [] },
   },
 });
 
@@ -43,6 +45,12 @@ const peerCommands: readonly PeerCommand[] = [
   { name: "Triton", command: script("triton_peer.py") },
   { name: "JAX", command: script("jax_peer.py") },
 ];
+
+/** All peers, or those that are named. */
+function chosenPeers(): readonly PeerCommand[] {
+  const { peer: chosen } = values;
+  return peerCommands.filter(({ name }) => chosen.length === 0 || chosen.includes(name));
+}
 
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
@@ -63,7 +71,7 @@ async function measure(): Promise<boolean> {
   const cases = chosenCases();
   const until = performance.now() + Number(values.seconds) * 1000;
   const device = await open("gpu");
-  const peers = await startPeers(values["no-peers"] ? [] : peerCommands, say);
+  const peers = await startPeers(values["no-peers"] ? [] : chosenPeers(), say);
   const done: Comparison[] = [];
   let failed = 0;
   // A case takes about as long as the longest so far; one that would not end in time is left out.

@@ -6,6 +6,7 @@ import type { BenchCase } from "./case.ts";
 import { attentionBackwardCase } from "./cases/attention-backward.ts";
 import { attentionCase } from "./cases/attention.ts";
 import type { AttentionTask } from "./cases/attention.ts";
+import { languageCases } from "./cases/language.ts";
 import { matmulCase } from "./cases/matmul.ts";
 import type { ProductTask } from "./cases/matmul.ts";
 import { memoryCases } from "./cases/memory.ts";
@@ -95,6 +96,7 @@ function attentionGradients(): readonly BenchCase[] {
 
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map([
   ["memory", memoryCases],
+  ["language", languageCases],
   ["attention", attentions()],
   ["attention-gradients", attentionGradients()],
   ...productParts(),

@@ -1,10 +1,12 @@
-"""Triton as a peer: a product by pointers and one by tensor descriptors, the fastest of at most eight configurations."""
+"""Triton as a peer: a product by pointers and one by tensor descriptors, and work on tiles (triton_tiles.py); of each the
+fastest of at most eight configurations."""
 import statistics
 import torch
 import triton
 import triton.language as tl
 from graph import GraphLane, product_arrays
 from serve import serve, why
+from triton_tiles import works
 
 MOST_CONFIGURATIONS = 8
 
@@ -94,8 +96,31 @@ def configurations(task):
     return [(kind, shape) for kind in kinds for shape in shapes][:MOST_CONFIGURATIONS]
 
 
+def prepare_tiles(task, sets, launches, lanes, refused):
+    make, tried, call, check = works[task["op"]](task)
+    arrays = [make() for _ in range(sets)]
+    found = []
+    for configuration in tried:
+        try:
+            calls = [lambda each=each: call(*each, *configuration) for each in arrays]
+            if task["op"] == "histogram":
+                arrays[0][-1].zero_()
+            calls[0]()
+            if not check(*arrays[0]):
+                raise ValueError("a wrong result")
+            lane = GraphLane("", calls, max(2, launches // 5))
+            found.append((statistics.median(lane.sample() for _ in range(3)), configuration, calls))
+        except Exception as error:
+            refused.append(f"Triton {task['op']} {configuration}: {why(error)}")
+    if found:
+        _, configuration, calls = min(found, key=lambda each: each[0])
+        lanes.append(GraphLane("Triton", calls, launches, f"; fastest of {len(tried)} configurations: {configuration}"))
+
+
 def prepare(task, sets, launches, lanes, refused):
     torch.cuda.empty_cache()
+    if task["op"] in works:
+        return prepare_tiles(task, sets, launches, lanes, refused)
     if task["op"] != "matmul" or task["dtype"] not in ("bf16", "f16"):
         refused.append(f"no kernel of Triton for {task['op']} of {task.get('dtype', 'f32')}")
         return

@@ -1,0 +1,129 @@
+/**
+ * Kernels of the language's own words, as anybody would write them, whose speed is measured beside what Triton makes of the
+ * same: picking by index tiles, tiles of the whole block, the greatest of rows, counting, and a scan by a function of one's own.
+ */
+import {
+  array,
+  bf16,
+  constant,
+  f32,
+  histogram,
+  i32,
+  kernel,
+  scanWith,
+  slice,
+  topK,
+} from "tilewright";
+
+/** Rows of a table, so many a block. */
+export const gatherRows = (table: number, rows: number, columns: number, together: number) =>
+  kernel(
+    {
+      name: "gather_rows",
+      grid: { i: rows / together },
+      inputs: { table: array(f32, [table, columns]), ids: array(i32, [rows]) },
+      outputs: { out: array(f32, [rows, columns]) },
+    },
+    ({ i, table: from, ids, out }) => {
+      const here = slice(i.mul(together), together);
+      out.at(here).store(from.at(ids.at(here).load()).load());
+    },
+  );
+
+/** Single elements of a table. */
+export const gatherElements = (table: number, count: number, together: number) =>
+  kernel(
+    {
+      name: "gather_elements",
+      grid: { i: count / together },
+      inputs: { table: array(f32, [table]), ids: array(i32, [count]) },
+      outputs: { out: array(f32, [count]) },
+    },
+    ({ i, table: from, ids, out }) => {
+      const here = slice(i.mul(together), together);
+      out.at(here).store(from.at(ids.at(here).load()).load());
+    },
+  );
+
+/** A row a block, spread over all of its warps. */
+export const wideSoftmax = (rows: number, columns: number, warps: number) =>
+  kernel(
+    {
+      name: `softmax_${warps}`,
+      grid: { i: rows },
+      warps,
+      inputs: { x: array(bf16, [rows, columns]) },
+      outputs: { out: array(bf16, [rows, columns]) },
+    },
+    ({ i, x, out }) => {
+      const row = x.at(i).load().cast(f32);
+      const powers = row.sub(row.max()).exp();
+      const scale = constant(f32, 1).div(powers.sum());
+      out.at(i).store(powers.mul(scale).cast(bf16));
+    },
+  );
+
+/** The greatest of each row. */
+export const greatest = (
+  rows: number,
+  columns: number,
+  k: number,
+  together: number,
+  warps: number,
+) =>
+  kernel(
+    {
+      name: "greatest",
+      grid: { i: rows / together },
+      warps,
+      inputs: { x: array(f32, [rows, columns]) },
+      outputs: { values: array(f32, [rows, k]) },
+    },
+    ({ i, x, values }) => {
+      const here = slice(i.mul(together), together);
+      const [best] = topK(x.at(here).load(), k, 1);
+      values.at(here).store(best);
+    },
+  );
+
+/** How often each number occurs: counted a block at a time, then added up. */
+export const counts = (count: number, bins: number, together: number, warps: number) =>
+  kernel(
+    {
+      name: "counts",
+      grid: { i: count / together },
+      warps,
+      inputs: { x: array(i32, [count]) },
+      inouts: { totals: array(i32, [bins]) },
+    },
+    ({ i, x, totals }) => {
+      totals.atomicAdd(histogram(x.at(slice(i.mul(together), together)).load(), bins));
+    },
+  );
+
+/** y[t] = a[t] · y[t − 1] + b[t] along each row. */
+export const recurrence = (rows: number, columns: number, together: number, warps: number) =>
+  kernel(
+    {
+      name: "recurrence",
+      grid: { i: rows / together },
+      warps,
+      inputs: { a: array(f32, [rows, columns]), b: array(f32, [rows, columns]) },
+      outputs: { y: array(f32, [rows, columns]) },
+    },
+    ({ i, a, b, y }) => {
+      const here = slice(i.mul(together), together);
+      const [, sums] = scanWith(
+        [a.at(here).load(), b.at(here).load()],
+        ([a0, b0], [a1, b1]) => [a0.mul(a1), b0.mul(a1).add(b1)],
+        { axis: 1, identity: [1, 0] },
+      );
+      y.at(here).store(sums);
+    },
+  );
+
+/** Counters begin at 0. */
+export const clear = (count: number) =>
+  kernel({ name: "clear", outputs: { out: array(i32, [count]) } }, ({ out }) => {
+    out.store(0);
+  });
