@@ -5,7 +5,13 @@ export type { Accumulator } from "./accumulator.ts";
 export { flip, histogram, roll, takeAlong, topK } from "./arrange.ts";
 export type { TopKOptions } from "./arrange.ts";
 export { philox4x32, randomKey, threefry2x32 } from "./random.ts";
-export type { ElementNumbers, RandomKey, UniformOptions } from "./random.ts";
+export type {
+  ElementNumbers,
+  RandomGenerator,
+  RandomKey,
+  RandomKeyOptions,
+  UniformOptions,
+} from "./random.ts";
 export { reduceWith, scanWith } from "./combine.ts";
 export type {
   Combine,

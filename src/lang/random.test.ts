@@ -15,7 +15,7 @@ import {
 } from "tilewright";
 import { random } from "tilewright/arrays";
 import { philox4x32, threefry2x32 } from "./index.ts";
-import type { Words } from "./random.ts";
+import type { RandomKey, Words } from "./random.ts";
 
 const devices = [await open("simulator"), await open("emulator")];
 
@@ -122,7 +122,73 @@ test("normal numbers are those of arrays to a few units in the last place", asyn
   }
 });
 
+/** Philox-4x32 by its definition, in whole numbers of any size. */
+function philox(key: readonly [bigint, bigint], counter: readonly bigint[]): readonly number[] {
+  const word = (value: bigint): bigint => BigInt.asUintN(32, value);
+  let [x = 0n, y = 0n, z = 0n, w = 0n] = counter;
+  let [k, l] = key;
+  for (let round = 0; round < 10; round++) {
+    const [left, right] = [0xd2511f53n * x, 0xcd9e8d57n * z];
+    [x, y, z, w] = [(right >> 32n) ^ y ^ k, word(right), (left >> 32n) ^ w ^ l, word(left)];
+    [k, l] = [word(k + 0x9e3779b9n), word(l + 0xbb67ae85n)];
+  }
+  return [x, y, z, w].map(Number);
+}
+
+test("keys of Philox: of a seed and in memory, split, folded, and bits of elements", async () => {
+  const seed = 2 ** 40 + 77;
+  const drawn = kernel(
+    {
+      name: "drawn",
+      grid: { row: 2 },
+      inputs: { keys: array(u32, [2, 2]) },
+      outputs: {
+        seeded: array(u32, [2, 5]),
+        stored: array(u32, [2, 5]),
+        folded: array(u32, [2, 5]),
+      },
+    },
+    ({ row, keys, seeded, stored, folded }) => {
+      const numbers = iota(i32, [5], 0).add(row.mul(5));
+      const key: RandomKey<"philox"> = randomKey(seed, { generator: "philox" });
+      seeded.at(row).store(key.bits(numbers));
+      stored.at(row).store(randomKey(keys.at(row), { generator: "philox" }).bits(numbers));
+      const [, second = key] = key.split(2);
+      folded.at(row).store(second.foldIn(row).bits(numbers));
+    },
+  );
+  const elements = Array.from({ length: 10 }, (_, index) => BigInt(index));
+  const bits = (key: readonly [bigint, bigint], number: bigint): number =>
+    philox(key, [number, 0n, 0n, 0n])[0] ?? NaN;
+  const keyOf = (key: readonly [bigint, bigint], number: bigint): readonly [bigint, bigint] => {
+    const [low = 0, high = 0] = philox(key, [number, 0n, 0n, 1n]);
+    return [BigInt(low), BigInt(high)];
+  };
+  const key = [BigInt(seed % 2 ** 32), 256n] as const;
+  const rowOf = (number: bigint): bigint => number / 5n;
+  for (const device of devices) {
+    const keys = fromNumbers(u32, [2, 2], [1, 2, 3, 4]);
+    const found = await device.run(drawn, { keys });
+    expect([...toNumbers(found.seeded)]).toEqual(elements.map((number) => bits(key, number)));
+    expect([...toNumbers(found.stored)]).toEqual(
+      elements.map((number) => bits(rowOf(number) === 0n ? [2n, 1n] : [4n, 3n], number)),
+    );
+    expect([...toNumbers(found.folded)]).toEqual(
+      elements.map((number) => bits(keyOf(keyOf(key, 1n), rowOf(number)), number)),
+    );
+  }
+});
+
+test("keys of different generators are of different types", () => {
+  kernel({ name: "typed" }, () => {
+    // @ts-expect-error a key of Threefry is none of Philox
+    const key: RandomKey<"philox"> = randomKey(1);
+    expect(key.generator).toBe("threefry");
+  });
+});
+
 test.each([
+  ["an unknown generator", () => randomKey(1, { generator: "dice" as never })],
   ["a fraction for a seed", () => randomKey(0.5)],
   ["a tile for a key", () => randomKey(iota(u32, [2], 0) as never)],
   ["floats for numbers", () => randomKey(1).bits(iota(f32 as never, [2], 0) as never)],

@@ -1,13 +1,18 @@
 /**
  * Random numbers in kernels, as functions of a key and of numbers that count: without state, so that every block draws its own
- * part of one array, and the same on every device. Keys are JAX's: two words of 32 bits, from which Threefry-2x32 makes other
- * keys and the bits of elements. The counter of an element is its row-major number in the whole array.
+ * part of one array, and the same on every device. Keys are two words of 32 bits, from which a generator makes other keys and the
+ * bits of elements. The counter of an element is its row-major number in the whole array.
  *
  *   const key = randomKey(keys.at(i));        two words in memory, two u32 scalars, or a seed
  *   const [own, rest] = key.split(2);         as jax.random.split
  *   own.uniform(numbers);                     as jax.random.uniform, of the elements that `numbers` names
  *
- *   | element 5     | hash of (0, 5) is (a, b) | bits: a ^ b | uniform: the upper 23 bits behind the point |
+ *   | generator | bits of element 5                          | key number 5 of split, foldIn(5)     | as in          |
+ *   |-----------|--------------------------------------------|--------------------------------------|----------------|
+ *   | threefry  | hash of (0, 5) is (a, b): a ^ b            | (a, b)                               | jax.random     |
+ *   | philox    | hash of (5, 0, 0, 0) is (a, b, c, d): a    | of (5, 0, 0, 1): (b, a)              | Triton, bits   |
+ *
+ * Uniform numbers have the upper 23 bits behind the point.
  */
 import { f32, i32, u32, u64 } from "../formats/dtype.ts";
 import { captureLocation } from "../support/location.ts";
@@ -89,18 +94,51 @@ export type ElementNumbers = Tile<"u32"> | Tile<"i32">;
 const aboveMinusOne = -(1 - 2 ** -24);
 const smallestNormal = 2 ** -126;
 
+/** What makes keys and bits of a key. */
+export type RandomGenerator = "threefry" | "philox";
+
+interface Hashes {
+  /** The key of a number. */
+  readonly key: (words: readonly [Words, Words], number: Words) => readonly [Words, Words];
+  readonly bits: (words: readonly [Words, Words], number: Words) => Words;
+}
+
+const generators: { readonly [G in RandomGenerator]: Hashes } = {
+  threefry: {
+    key: (words, number) => threefry2x32(words, [lone(0), number]),
+    bits: (words, number) => {
+      const [a, b] = threefry2x32(words, [lone(0), number]);
+      return a.xor(b);
+    },
+  },
+  philox: {
+    // The last word of the counter keeps keys apart from elements.
+    key: ([high, low], number) => {
+      const [a, b] = philox4x32([low, high], [number, lone(0), lone(0), lone(1)]);
+      return [b, a];
+    },
+    bits: ([high, low], number) => {
+      const [a] = philox4x32([low, high], [number, lone(0), lone(0), lone(0)]);
+      return a;
+    },
+  },
+};
+
 /** Two words that random numbers follow from. */
-export class RandomKey {
+export class RandomKey<G extends RandomGenerator = RandomGenerator> {
   /** The words, upper one first, as tiles of one element. */
   readonly words: readonly [Words, Words];
+  /** What makes its keys and bits. */
+  readonly generator: G;
 
   /** @internal */
-  constructor(words: readonly [Words, Words]) {
+  constructor(words: readonly [Words, Words], generator: G) {
     this.words = words;
+    this.generator = generator;
   }
 
   /** Keys that have nothing to do with each other or with this one. */
-  split(count = 2): readonly RandomKey[] {
+  split(count = 2): readonly RandomKey<G>[] {
     const location = captureLocation();
     if (!isPositiveInteger(count))
       wrongKind("the keys of split", "a positive whole number", count, location);
@@ -108,7 +146,7 @@ export class RandomKey {
   }
 
   /** A key for a number, such as a block's. */
-  foldIn(data: number | Scalar<"i32"> | Scalar<"u32">): RandomKey {
+  foldIn(data: number | Scalar<"i32"> | Scalar<"u32">): RandomKey<G> {
     const location = captureLocation();
     if (typeof data === "number") return this.#hashed(lone(data));
     if (!(data instanceof Scalar) || data.dtype.bits !== 32 || data.dtype.kind === "float")
@@ -116,15 +154,14 @@ export class RandomKey {
     return this.#hashed(lone(0).add(data.dtype === u32 ? (data as Scalar<"u32">) : data.cast(u32)));
   }
 
-  #hashed(low: Words): RandomKey {
-    return new RandomKey(threefry2x32(this.words, [lone(0), low]));
+  #hashed(number: Words): RandomKey<G> {
+    return new RandomKey(generators[this.generator].key(this.words, number), this.generator);
   }
 
   /** 32 random bits an element. */
   bits(numbers: ElementNumbers): Words {
     const counter = requireNumbers("bits", numbers, captureLocation());
-    const [a, b] = threefry2x32(this.words, [lone(0), counter]);
-    return a.xor(b);
+    return generators[this.generator].bits(this.words, counter);
   }
 
   /** Numbers from `low` up to and without `high`, all equally likely. */
@@ -170,30 +207,52 @@ function requireNumbers(label: string, numbers: unknown, location: Location): Wo
   return wrongKind(`the numbers of ${label}`, "a tile of u32 or i32", numbers, location);
 }
 
+/** How a key makes its numbers. */
+export interface RandomKeyOptions<G extends RandomGenerator> {
+  /** Threefry-2x32, as JAX has it, which is taken where nothing is said, or Philox-4x32, with the bits of Triton. */
+  readonly generator: G;
+}
+
+type KeySource = number | readonly [Scalar<"u32">, Scalar<"u32">] | Ref<"u32">;
+
 /**
  * A key: of a seed, as `jax.random.key` makes it; of two scalars, its upper word first; or of two words in memory, so that
  * an array of shape [n, 2] holds n keys.
  */
+export function randomKey(source: KeySource): RandomKey<"threefry">;
+export function randomKey<G extends RandomGenerator>(
+  source: KeySource,
+  options: RandomKeyOptions<G>,
+): RandomKey<G>;
 export function randomKey(
-  source: number | readonly [Scalar<"u32">, Scalar<"u32">] | Ref<"u32">,
+  source: KeySource,
+  options: Partial<RandomKeyOptions<RandomGenerator>> = {},
 ): RandomKey {
   const location = captureLocation();
+  requireKnownOptions("randomKey", options, ["generator"], "TW1033", location);
+  const { generator = "threefry" } = options;
+  if (!Object.hasOwn(generators, generator))
+    wrongKind("a generator", '"threefry" or "philox"', generator, location);
+  return new RandomKey(keyWords(source, location), generator);
+}
+
+function keyWords(source: unknown, location: Location): readonly [Words, Words] {
   if (typeof source === "number") {
     if (!Number.isSafeInteger(source) || source < 0)
       wrongKind("a seed", "a whole number from 0", source, location);
-    return new RandomKey([lone(Math.floor(source / 2 ** 32)), lone(source)]);
+    return [lone(Math.floor(source / 2 ** 32)), lone(source)];
   }
   if (source instanceof Ref) {
     if (source.dtype !== u32 || source.shape.length !== 1 || source.shape[0] !== 2)
       wrongKind("a key in memory", "a window of two u32", source, location);
-    const words = source.load();
-    return new RandomKey([words.slice([0], [1]), words.slice([1], [1])]);
+    const words = (source as Ref<"u32">).load();
+    return [words.slice([0], [1]), words.slice([1], [1])];
   }
-  const scalars: unknown = source;
-  if (!Array.isArray(scalars) || scalars.length !== 2 || !scalars.every(isWord))
+  const scalars: readonly unknown[] = Array.isArray(source) ? source : [];
+  const [high, low] = scalars.filter(isWord);
+  if (scalars.length !== 2 || high === undefined || low === undefined)
     return wrongKind("a key", "a seed, two scalars of u32, or a window of two", source, location);
-  const [high, low] = source;
-  return new RandomKey([lone(0).add(high), lone(0).add(low)]);
+  return [lone(0).add(high), lone(0).add(low)];
 }
 
 function isWord(item: unknown): item is Scalar<"u32"> {
