@@ -4,18 +4,11 @@
  */
 import { dtypes } from "../formats/dtype.ts";
 import type { ArgumentKind } from "../support/checked-call.ts";
-import {
-  checkedCall,
-  fieldsOf,
-  functionKind,
-  isListOf,
-  isWhole,
-  optional,
-} from "../support/checked-call.ts";
+import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/checked-call.ts";
 import { isHostArray } from "../formats/hostarray.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import { Device } from "../device/device.ts";
-import { LazyArray } from "./array.ts";
+import { array, checked, count, isArray, number, shape, tree } from "./kinds.ts";
 import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";
@@ -27,16 +20,6 @@ import * as shapes from "./shapes.ts";
 import * as transforms from "./transforms.ts";
 import * as trees from "./tree.ts";
 
-function checked<F extends (...values: never[]) => unknown>(
-  name: string,
-  kinds: readonly ArgumentKind[],
-  call: F,
-): F {
-  return checkedCall(name, "TW4023", kinds, call);
-}
-
-const isArray = (value: unknown): boolean => value instanceof LazyArray;
-const array: ArgumentKind = { expected: "an array, as array(…) gives it", holds: isArray };
 const arrays: ArgumentKind = {
   expected: "a list of arrays, at least one",
   holds: (value) => isListOf(isArray)(value) && (value as readonly unknown[]).length > 0,
@@ -45,16 +28,12 @@ const operand: ArgumentKind = {
   expected: "an array or a number",
   holds: (value) => isArray(value) || typeof value === "number",
 };
-const isShape = isListOf(isWhole(0));
-const shape: ArgumentKind = { expected: "a shape, a list of whole numbers from 0", holds: isShape };
 const openShape: ArgumentKind = {
   expected: "a shape, a list of whole numbers from 0, or -1 for what is left",
   holds: isListOf(isWhole(-1)),
 };
 const axis: ArgumentKind = { expected: "an axis, a whole number", holds: Number.isSafeInteger };
 const axes: ArgumentKind = { expected: "a list of axes", holds: isListOf(Number.isSafeInteger) };
-const count: ArgumentKind = { expected: "a whole number from 0", holds: isWhole(0) };
-const number: ArgumentKind = { expected: "a number", holds: (value) => typeof value === "number" };
 const dtype: ArgumentKind = {
   expected: 'the name of a number format, such as "f32"',
   holds: (value) => typeof value === "string" && Object.hasOwn(dtypes, value),
@@ -67,11 +46,6 @@ const reduceOptions: ArgumentKind = optional({
     return given === undefined || axis.holds(given, []) || axes.holds(given, []);
   },
 });
-/** Records and lists of arrays; whatever else is in them is static. A proxy that refuses to be read is neither. */
-const tree: ArgumentKind = {
-  expected: "an array, or records and lists of arrays",
-  holds: (value) => typeof value !== "object" || value === null || isReadable(value, []),
-};
 const record = (...names: readonly string[]): ArgumentKind =>
   optional({
     expected: `{ ${names.join(", ")} }`,
@@ -178,7 +152,7 @@ export const iota = checked(
     {
       expected: "an axis of the shape",
       holds: (value, [extents]) =>
-        isShape(extents) && isWhole(0, (extents as readonly number[]).length - 1)(value),
+        shape.holds(extents, []) && isWhole(0, (extents as readonly number[]).length - 1)(value),
     },
     dtype,
   ],

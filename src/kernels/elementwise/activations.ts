@@ -1,19 +1,34 @@
 /** Activations as functions on tiles of f32 or f64, for epilogues, maps and gated layers. */
 import type { Accuracy, Tile } from "../../lang/index.ts";
+import { isTile } from "../../lang/operands.ts";
+import { wrongKind } from "../../lang/traced.ts";
+import { captureLocation } from "../../support/location.ts";
+import { requireKnownOptions } from "../../support/options.ts";
 
 /** With `{ approximate: true }` by the GPU's own approximations, which results of 16 bits do not show. */
 export type Activation = (x: Tile<"f32">, accuracy?: Accuracy) => Tile<"f32">;
 
 const rootOfTwoOverPi = Math.sqrt(2 / Math.PI);
 
+/** The function as kernels call it: what is no tile is refused on the user's line. */
+function onTiles(name: string, activation: Activation): Activation {
+  return (x, accuracy) => {
+    if (!isTile(x)) wrongKind(`x of ${name}`, "a tile of f32 or f64", x, captureLocation());
+    if (accuracy !== undefined)
+      requireKnownOptions(name, accuracy, ["approximate"], "TW1033", captureLocation());
+    return activation(x, accuracy);
+  };
+}
+
 export const activations = Object.freeze({
-  relu: (x) => x.maximum(0),
-  sigmoid: (x, accuracy) => x.logistic(accuracy),
+  relu: onTiles("relu", (x) => x.maximum(0)),
+  sigmoid: onTiles("sigmoid", (x, accuracy) => x.logistic(accuracy)),
   /** x · sigmoid(x), also called swish: the gate of SwiGLU. */
-  silu: (x, accuracy) => x.mul(x.logistic(accuracy)),
+  silu: onTiles("silu", (x, accuracy) => x.mul(x.logistic(accuracy))),
   /** x · Φ(x): the gate of GeGLU. */
-  gelu: (x) => x.mul(x.mul(Math.SQRT1_2).erf().add(1)).mul(0.5),
+  gelu: onTiles("gelu", (x) => x.mul(x.mul(Math.SQRT1_2).erf().add(1)).mul(0.5)),
   /** What is near it, by tanh; it has no approximation that 16 bits would not show. */
-  geluTanh: (x) =>
+  geluTanh: onTiles("geluTanh", (x) =>
     x.mul(x.mul(x).mul(x).mul(0.044715).add(x).mul(rootOfTwoOverPi).tanh().add(1)).mul(0.5),
+  ),
 } satisfies { readonly [name: string]: Activation });

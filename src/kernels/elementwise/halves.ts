@@ -13,10 +13,18 @@ import type { Size } from "../../ir/size.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
+import { isTile } from "../../lang/operands.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { computeFormat, computed } from "../support/numbers.ts";
-import { givenArray, givenAxis, refused, requireFloat, requireShape } from "../support/given.ts";
+import {
+  givenArray,
+  givenAxis,
+  refused,
+  requireFields,
+  requireFloat,
+  requireShape,
+} from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { laidOut } from "../support/sizes.ts";
 import { activations } from "./activations.ts";
@@ -81,7 +89,18 @@ export function gated<X extends FloatName>(spec: GatedSpec<X>): GatedOperation<X
 }
 
 function activationOf(given: unknown, location: Location): Activation {
-  if (typeof given === "function") return given as Activation;
+  if (typeof given === "function")
+    return (x, accuracy) => {
+      const result: unknown = (given as Activation)(x, accuracy);
+      if (isTile(result)) return result as Tile<"f32">;
+      throw refused(
+        "TW9905",
+        "the activation of gated gives no tile",
+        "a function from a tile to a tile",
+        optionText(result),
+        location,
+      );
+    };
   const found = Object.entries(activations).find(([name]) => name === given);
   if (found !== undefined) return found[1];
   throw refused(
@@ -131,7 +150,12 @@ export type RotaryOperation<S extends RotarySpec<FloatName>> = Operation<
 /** Pairs of columns turned by the angles of their position. Its gradient is itself with −sin. */
 export function rotary<const S extends RotarySpec<FloatName>>(spec: S): RotaryOperation<S> {
   const location = captureLocation();
-  requireKnownOptions("rotary", spec, ["x", "cos", "sin", "axis"], "TW1033", location);
+  requireFields(
+    "rotary",
+    spec,
+    { x: "array", cos: "array", sin: "array", axis: "number" },
+    location,
+  );
   const x = givenArray("x", "rotary", spec.x, [dim("s"), dim("h"), dim("d")], location);
   const half = halfOf("rotary", x, location);
   const axis = givenAxis("rotary", spec.axis ?? -3, x.shape.length, location);

@@ -16,9 +16,9 @@ import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { optionText } from "../../support/options.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { givenAxis, refused, requiredArray } from "../support/given.ts";
+import { givenAxis, refused, requireFields, requiredArray } from "../support/given.ts";
 import { alignedDimension, alignment, laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
 
 export interface GatherSpec<D extends DTypeName, I extends "i32" | "i64"> {
@@ -47,7 +47,7 @@ export function gather<D extends DTypeName, I extends "i32" | "i64">(
   spec: GatherSpec<D, I>,
 ): GatherOperation<D, I> {
   const location = captureLocation();
-  requireKnownOptions("gather", spec, ["x", "indices", "axis"], "TW1033", location);
+  requireFields("gather", spec, { x: "array", indices: "array", axis: "number" }, location);
   const x = contiguous("x", "gather", spec.x, location);
   const indices = indexArray("gather", spec.indices, location);
   const axis = givenAxis("gather", spec.axis ?? 0, x.shape.length, location);
@@ -194,8 +194,13 @@ export function scatter<D extends DTypeName, I extends "i32" | "i64">(
   spec: ScatterSpec<D, I>,
 ): ScatterOperation<D, I> {
   const location = captureLocation();
-  const names = ["out", "indices", "combine", "deterministic"];
-  requireKnownOptions("scatter", spec, names, "TW1033", location);
+  const fields = {
+    out: "array",
+    indices: "array",
+    combine: "choice",
+    deterministic: "flag",
+  } as const;
+  requireFields("scatter", spec, fields, location);
   const out = contiguous("out", "scatter", spec.out, location);
   const indices = indexArray("scatter", spec.indices, location);
   const { combine } = spec;

@@ -2,7 +2,7 @@
  * Elements in other places: permuted axes, parts of arrays, arrays side by side, borders. All of them are copies over
  * strides, so they move as many bytes at once as the two sides allow.
  */
-import type { DTypeName, HostValue } from "../../formats/dtype.ts";
+import type { DType, DTypeName, HostValue } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, Planned } from "../../device/operation.ts";
 import { addSizes, sameSize, shapeText } from "../../ir/size.ts";
@@ -11,11 +11,11 @@ import { array, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import type { MapConfiguration } from "../elementwise/map-kernel.ts";
 import { planPlaced } from "../elementwise/placed-map.ts";
-import { givenAxis, refused, requiredArray } from "../support/given.ts";
+import { givenAxis, refused, requireFields, requiredArray } from "../support/given.ts";
 import { laidOut } from "../support/sizes.ts";
 
 type FromX<D extends DTypeName> = Operation<
@@ -70,7 +70,7 @@ export interface PermuteSpec<D extends DTypeName> {
 /** The axes in another order. */
 export function permute<D extends DTypeName>(spec: PermuteSpec<D>): FromX<D> {
   const location = captureLocation();
-  requireKnownOptions("permute", spec, ["x", "axes"], "TW1033", location);
+  requireFields("permute", spec, { x: "array", axes: "axes" }, location);
   const x = requiredArray("x", "permute", spec.x, location);
   const rank = x.shape.length;
   const given: unknown = spec.axes;
@@ -117,7 +117,8 @@ export interface SliceSpec<D extends DTypeName> {
 /** A part of an array, as an array of its own. */
 export function slice<D extends DTypeName>(spec: SliceSpec<D>): FromX<D> {
   const location = captureLocation();
-  requireKnownOptions("slice", spec, ["x", "starts", "sizes", "steps"], "TW1033", location);
+  const fields = { x: "array", starts: "axes", sizes: "axes", steps: "axes" } as const;
+  requireFields("slice", spec, fields, location);
   const x = requiredArray("x", "slice", spec.x, location);
   const { starts, sizes, steps = x.shape.map(() => 1) } = spec;
   const rank = x.shape.length;
@@ -204,7 +205,7 @@ export function concatenate<const P extends { readonly [name: string]: ArraySpec
   spec: ConcatenateSpec<P>,
 ): ConcatenateOperation<P> {
   const location = captureLocation();
-  requireKnownOptions("concatenate", spec, ["parts", "axis"], "TW1033", location);
+  requireFields("concatenate", spec, { parts: "named", axis: "number" }, location);
   const entries = isRecord(spec.parts) ? Object.entries(spec.parts) : [];
   const [first] = entries;
   if (first === undefined)
@@ -280,16 +281,31 @@ export interface PadSpec<D extends DTypeName> {
   readonly value?: number | HostValue<D>;
 }
 
+function requireBorder(dtype: DType, value: unknown, location: Location): void {
+  const kinds =
+    dtype.kind === "bool" ? ["boolean"] : dtype.bits === 64 ? ["number", "bigint"] : ["number"];
+  if (!kinds.includes(typeof value))
+    throw refused(
+      "TW9904",
+      `the value of pad is no element of ${dtype.name}`,
+      kinds.join(" or "),
+      optionText(value),
+      location,
+    );
+}
+
 /** An array with a border. */
 export function pad<D extends DTypeName>(
   spec: PadSpec<D>,
 ): Operation<{ readonly x: ArraySpec<D> }, { readonly out: ArraySpec<D> }, Empty> {
   const location = captureLocation();
-  requireKnownOptions("pad", spec, ["x", "before", "after", "value"], "TW1033", location);
+  const fields = { x: "array", before: "axes", after: "axes", value: "element" } as const;
+  requireFields("pad", spec, fields, location);
   const x = requiredArray("x", "pad", spec.x, location);
   const rank = x.shape.length;
   const { before, after } = spec;
   const value = spec.value ?? (x.dtype.kind === "bool" ? false : 0);
+  requireBorder(x.dtype, value, location);
   wholeNumbersFor("the elements before", before, rank, 0, location);
   wholeNumbersFor("the elements after", after, rank, 0, location);
   const out = array(

@@ -11,8 +11,8 @@ import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireFloat } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
 import { normalNumbers, uniformNumbers } from "./distributions.ts";
@@ -43,7 +43,7 @@ type Draw = (bits: Tile<"u32">, x: Tile | undefined) => Tile;
 /** 32 random bits an element. */
 function bits(spec: OutSpec<"u32"> = { out: dtypes.u32 }): RandomOperation<"u32"> {
   const location = captureLocation();
-  requireKnownOptions("random.bits", spec, ["out"], "TW1033", location);
+  requireFields("random.bits", spec, { out: "array" }, location);
   const out = drawnArray("random.bits", spec.out, [dtypes.u32], location);
   return drawing("random_bits", out, undefined, (drawn) => drawn) as never;
 }
@@ -60,7 +60,7 @@ export interface UniformSpec<Out extends FloatName> extends OutSpec<Out> {
 /** Numbers from `low` up to and without `high`; drawn in f32, and rounded to other formats. */
 function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation<Out> {
   const location = captureLocation();
-  requireKnownOptions("random.uniform", spec, ["out", "low", "high"], "TW1033", location);
+  requireFields("random.uniform", spec, { out: "array", low: "number", high: "number" }, location);
   const { low = 0, high = 1 } = spec;
   if (!Number.isFinite(low) || !Number.isFinite(high) || !(low < high))
     throw refused(
@@ -78,7 +78,7 @@ function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation
 /** Numbers of the standard normal distribution; drawn in f32, and rounded to other formats. */
 function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out> {
   const location = captureLocation();
-  requireKnownOptions("random.normal", spec, ["out"], "TW1033", location);
+  requireFields("random.normal", spec, { out: "array" }, location);
   const out = drawnArray("random.normal", spec.out, floats, location);
   const draw: Draw = (drawn) => normalNumbers(drawn).cast(out.dtype);
   return drawing("random_normal", out, undefined, draw) as never;
@@ -91,7 +91,7 @@ export interface BernoulliSpec extends Partial<OutSpec<"bool">> {
 /** True with a probability. */
 function bernoulli(spec: BernoulliSpec): RandomOperation<"bool"> {
   const location = captureLocation();
-  requireKnownOptions("random.bernoulli", spec, ["out", "probability"], "TW1033", location);
+  requireFields("random.bernoulli", spec, { out: "array", probability: "number" }, location);
   const probability = requireProbability("random.bernoulli", spec.probability, location);
   const out = drawnArray("random.bernoulli", spec.out ?? dtypes.bool, [dtypes.bool], location);
   const draw: Draw = (drawn) => uniformNumbers(drawn, 0, 1).lt(probability);
@@ -118,7 +118,7 @@ export type DropoutOperation<X extends DTypeName> = Operation<
 /** Elements dropped at random. With the same key, its gradient is itself. */
 export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOperation<X> {
   const location = captureLocation();
-  requireKnownOptions("dropout", spec, ["x", "rate"], "TW1033", location);
+  requireFields("dropout", spec, { x: "array", rate: "number" }, location);
   const rate = requireProbability("dropout", spec.rate, location);
   const x = drawnArray("dropout", spec.x, floats, location);
   requireFloat("x", "dropout", x, location);

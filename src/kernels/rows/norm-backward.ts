@@ -15,10 +15,9 @@ import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
 import { planOver } from "../reduce/reduction-axes.ts";
 import type { Reducer } from "../reduce/reducer.ts";
-import { givenArray, requireFloat, requireShape } from "../support/given.ts";
+import { givenArray, requireFields, requireFloat, requireShape } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { computeFormat, computed, statistic } from "../support/numbers.ts";
 import type { RowArray, RowOp, RowTiles } from "./row-op.ts";
@@ -67,8 +66,8 @@ export function layerNormBackward<const S extends LayerNormBackwardSpec>(
   spec: S,
 ): NormBackwardOperation<S, "mean" | "inverseDeviation"> {
   const location = captureLocation();
-  const names = ["x", "dOut", "scale", "bias"];
-  requireKnownOptions("layerNormBackward", spec, names, "TW1033", location);
+  const fields = { x: "array", dOut: "array", scale: "array", bias: "flag" } as const;
+  requireFields("layerNormBackward", spec, fields, location);
   return backward("layerNormBackward", spec, true, location) as never;
 }
 
@@ -77,7 +76,7 @@ export function rmsNormBackward<const S extends NormBackwardSpec>(
   spec: S,
 ): NormBackwardOperation<S, "inverseDeviation"> {
   const location = captureLocation();
-  requireKnownOptions("rmsNormBackward", spec, ["x", "dOut", "scale"], "TW1033", location);
+  requireFields("rmsNormBackward", spec, { x: "array", dOut: "array", scale: "array" }, location);
   return backward("rmsNormBackward", spec, false, location) as never;
 }
 

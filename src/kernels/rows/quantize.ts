@@ -12,8 +12,8 @@ import { divideSizeExactly, shapeText } from "../../ir/size.ts";
 import { array, dim, full } from "../../lang/index.ts";
 import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireFloat } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { computeFormat, computed, statistic } from "../support/numbers.ts";
 import type { RowConfiguration } from "./row-kernel.ts";
@@ -45,7 +45,7 @@ export function quantize<X extends FloatName, Out extends QuantizedFormat>(
   spec: QuantizeSpec<X, Out>,
 ): QuantizeOperation<X, Out> {
   const location = captureLocation();
-  requireKnownOptions("quantize", spec, ["x", "out", "group"], "TW1033", location);
+  requireFields("quantize", spec, { x: "array", out: "format", group: "number" }, location);
   const { group } = spec;
   const x = givenArray("x", "quantize", spec.x, [dim("m"), dim("n")], location);
   requireFloat("x", "quantize", x, location);

@@ -10,8 +10,14 @@ import type { Operation } from "../../device/operation.ts";
 import { array, cdiv, dim, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
-import { givenArray, refused, requireComparable, requireRows } from "../support/given.ts";
+import { optionText } from "../../support/options.ts";
+import {
+  givenArray,
+  refused,
+  requireComparable,
+  requireFields,
+  requireRows,
+} from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { laidOut, lanes } from "../support/sizes.ts";
 
@@ -39,7 +45,12 @@ export function searchSorted<D extends DTypeName>(
   spec: SearchSortedSpec<D>,
 ): SearchSortedOperation<D> {
   const location = captureLocation();
-  requireKnownOptions("searchSorted", spec, ["sorted", "queries", "side"], "TW1033", location);
+  requireFields(
+    "searchSorted",
+    spec,
+    { sorted: "array", queries: "array", side: "choice" },
+    location,
+  );
   const { side = "left" } = spec;
   if (side !== "left" && side !== "right")
     throw refused(

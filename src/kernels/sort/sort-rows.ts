@@ -6,9 +6,14 @@ import type { Operation } from "../../device/operation.ts";
 import { array, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { requireKnownOptions } from "../../support/options.ts";
 import { extreme } from "../reduce/combinations.ts";
-import { givenArray, refused, requireComparable, requireRows } from "../support/given.ts";
+import {
+  givenArray,
+  refused,
+  requireComparable,
+  requireFields,
+  requireRows,
+} from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { alignedDimension, alignment, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
 
@@ -32,7 +37,7 @@ export type SortRowsOperation<X extends DTypeName> = Operation<
 /** Rows in order, and where each element was; equal elements keep their order. Payloads follow by `gather`. */
 export function sortRows<X extends DTypeName>(spec: SortRowsSpec<X>): SortRowsOperation<X> {
   const location = captureLocation();
-  requireKnownOptions("sortRows", spec, ["x", "descending"], "TW1033", location);
+  requireFields("sortRows", spec, { x: "array", descending: "flag" }, location);
   const { descending = false } = spec;
   const x = givenArray("x", "sortRows", spec.x, [dim("m"), dim("n")], location);
   requireComparable("x", "sortRows", x, location);

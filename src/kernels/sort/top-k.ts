@@ -26,9 +26,15 @@ import {
 } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
-import { optionText, requireKnownOptions } from "../../support/options.ts";
+import { optionText } from "../../support/options.ts";
 import { extreme } from "../reduce/combinations.ts";
-import { givenArray, refused, requireComparable, requireRows } from "../support/given.ts";
+import {
+  givenArray,
+  refused,
+  requireComparable,
+  requireFields,
+  requireRows,
+} from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { alignedDimension, alignment, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
 
@@ -61,7 +67,7 @@ export type TopKOperation<X extends DTypeName> = Operation<
 /** The best elements of rows, best first, and their positions. */
 export function topK<X extends DTypeName>(spec: TopKSpec<X>): TopKOperation<X> {
   const location = captureLocation();
-  requireKnownOptions("topK", spec, ["x", "k", "least"], "TW1033", location);
+  requireFields("topK", spec, { x: "array", k: "number", least: "flag" }, location);
   const { k, least = false } = spec;
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
   requireComparable("x", "topK", x, location);

@@ -4,18 +4,25 @@ import type { BadCall, Untyped } from "./bad-call.ts";
 import { junk, numberTakes, options, parameter } from "./junk.ts";
 import type { Junk, Parameter } from "./junk.ts";
 
-const exported = arrays as unknown as { readonly [name: string]: Untyped | undefined };
+type Functions = { readonly [name: string]: Untyped | undefined };
+const exported = arrays as unknown as Functions;
+const namespaces = { nn: arrays.nn, random: arrays.random } as unknown as {
+  readonly [name: string]: Functions;
+};
 
 /** Nothing is computed until it is read, so a call that is not read has not said everything. */
 async function readResult(result: unknown): Promise<void> {
   if (result instanceof arrays.LazyArray) await result.read();
+  if (Array.isArray(result)) for (const each of result) await readResult(each);
 }
 
 function call(name: string, ...parameters: readonly Parameter[]): BadCall {
-  const found = exported[name];
+  const [first = "", second] = name.split(".");
+  const found = second === undefined ? exported[first] : namespaces[first]?.[second];
   if (found === undefined) throw new Error(`there is no export ${name}`);
   return {
     name,
+    of: found,
     parameters,
     call: async (...values) => readResult(found(...values)),
   };
@@ -81,8 +88,71 @@ const dtype = parameter(() => "f32");
 const optionalDType = parameter(() => "f32", "undefined");
 const reduceOptions = options(() => ({ axis: 0, keepDims: true }));
 const body = parameter(() => () => floats());
+const key = parameter(() => arrays.random.key(1));
+const wholeNumber = parameter(() => 3, "negative", "zero");
+const parameters = parameter(() => ({ w: floats() }));
+const learning = parameter(() => 0.1, ...numberTakes);
 
 export const arrayCalls: readonly BadCall[] = [
+  call("nn.relu", array),
+  call("nn.gelu", array),
+  call(
+    "nn.layerNorm",
+    array,
+    array,
+    array,
+    parameter(() => 1e-5, "undefined", ...numberTakes),
+  ),
+  call(
+    "nn.crossEntropy",
+    array,
+    parameter(() => arrays.array([0, 1], "i32")),
+  ),
+  call("nn.sgd", parameters, parameters, learning),
+  call(
+    "nn.adamw",
+    parameters,
+    parameters,
+    parameter(() => ({
+      step: arrays.array(0),
+      first: { w: floats() },
+      second: { w: floats() },
+    })),
+    options(() => ({ rate: 0.1 })),
+  ),
+  call("random.key", wholeNumber),
+  ...["random.bits", "random.normal", "random.gumbel"].map((name) => call(name, key, shape)),
+  call(
+    "random.split",
+    key,
+    parameter(() => 3, "undefined", "zero"),
+  ),
+  call("random.foldIn", key, wholeNumber),
+  call(
+    "random.uniform",
+    key,
+    shape,
+    options(() => ({ low: -1, high: 2 })),
+  ),
+  call(
+    "random.bernoulli",
+    key,
+    parameter(() => 0.5, "zero"),
+    shape,
+  ),
+  call(
+    "random.randint",
+    key,
+    shape,
+    wholeNumber,
+    parameter(() => 10),
+  ),
+  call("random.categorical", key, array),
+  call(
+    "random.permutation",
+    key,
+    parameter(() => 4, "zero"),
+  ),
   ...unary.map((name) => call(name, array)),
   ...binary.map((name) => call(name, operand, operand)),
   ...["bitwiseAnd", "bitwiseOr", "bitwiseXor", "shiftLeft", "shiftRight"].map((name) =>

@@ -6,6 +6,8 @@ import type { Body } from "./surroundings.ts";
 
 export interface BadCall {
   readonly name: string;
+  /** The export that is called, where several entry points have one of its name, or where it is in a namespace. */
+  readonly of?: unknown;
   readonly parameters: readonly Parameter[];
   readonly call: (...values: readonly unknown[]) => unknown;
 }
@@ -25,7 +27,7 @@ export function method(owner: object, name: string): Untyped {
 export function host(name: string, ...parameters: readonly Parameter[]): BadCall {
   const call = untyped[name];
   if (call === undefined) throw new Error(`there is no export ${name}`);
-  return { name, parameters, call };
+  return { name, of: call, parameters, call };
 }
 
 /** A function of the language, called in a body. */
@@ -34,6 +36,7 @@ export function traced(name: string, ...parameters: readonly Parameter[]): BadCa
   if (call === undefined) throw new Error(`there is no export ${name}`);
   return {
     name,
+    of: call,
     parameters,
     call: (...values) => {
       inKernel((body) => call(...values.map((value) => fromBody(value, body))));

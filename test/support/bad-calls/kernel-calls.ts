@@ -1,7 +1,9 @@
 /** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
 import * as kernels from "tilewright/kernels";
-import { array, bf16, f16, f32, i32 } from "tilewright";
+import { array, bf16, bool, f16, f32, f8e4m3fn, i32, u32 } from "tilewright";
+import { fromBody, given } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
+import { inKernel } from "./surroundings.ts";
 import { numberTakes, options, parameter } from "./junk.ts";
 import type { Parameter } from "./junk.ts";
 
@@ -11,8 +13,13 @@ interface Fields {
   readonly [field: string]: Parameter;
 }
 
+const namespaces = { random: kernels.random } as unknown as {
+  readonly [name: string]: { readonly [name: string]: Untyped | undefined };
+};
+
 function named(name: string): Untyped {
-  const found = exported[name];
+  const [first = "", second] = name.split(".");
+  const found = second === undefined ? exported[first] : namespaces[first]?.[second];
   if (found === undefined) throw new Error(`there is no export ${name}`);
   return found;
 }
@@ -26,7 +33,7 @@ function ofFields(name: string, fields: Fields): readonly BadCall[] {
   const parameters = Object.values(fields);
   const whole = parameter(() => objectOf(parameters.map(({ valid }) => valid())));
   return [
-    { name, parameters: [whole], call },
+    { name, of: call, parameters: [whole], call },
     {
       name: `${name} by field`,
       parameters,
@@ -70,6 +77,31 @@ const attended: Fields = {
   scale: optional(() => 0.5, "zero", "negative", "fraction", "huge"),
 };
 
+/** The same, where its object may be left out. */
+function withDefault(call: BadCall): BadCall {
+  const parameters = call.parameters.map((each) => ({
+    ...each,
+    takes: [...each.takes, "undefined" as const],
+  }));
+  return { ...call, parameters };
+}
+
+const perAxis = optional(() => 1, "numbers");
+
+function convolved(name: string): Fields {
+  return {
+    x: parameter(() => array(bf16, [2, 8, 8, 16])),
+    w: parameter(() => array(bf16, [8, 3, 3, 16])),
+    channels: optional(() => "last"),
+    stride: perAxis,
+    dilation: perAxis,
+    padding: optional(() => 1, "zero", "numbers"),
+    groups: optional(() => 1),
+    ...(name === "convolution" && { out: optional(() => f32) }),
+    precision: optional(() => undefined),
+  };
+}
+
 export const kernelCalls: readonly BadCall[] = [
   ...ofFields("cast", { x: format, out: parameter(() => f16) }),
   ...ofFields("copy", { x: matrix, out: optional(() => array(f32, [8, 64])) }),
@@ -81,6 +113,7 @@ export const kernelCalls: readonly BadCall[] = [
       parameter(() => ({ x }: { readonly x: unknown }) => ({ out: x })),
       options(() => ({ name: "same" })),
     ],
+    of: kernels.map,
     call: named("map"),
   },
   ...ofFields("reduce", {
@@ -148,6 +181,91 @@ export const kernelCalls: readonly BadCall[] = [
     // What it says is looked at when sizes are known.
     configuration: optional(() => undefined, "object", "bare"),
   }),
+  ...ofFields("gated", {
+    x: parameter(() => bf16),
+    activation: parameter(() => "silu", "function"),
+  }),
+  ...ofFields("rotary", {
+    x: parameter(() => array(f32, [8, 2, 64])),
+    cos: parameter(() => f32),
+    sin: parameter(() => f32),
+    axis: optional(() => 0, "zero", "negative"),
+  }),
+  ...ofFields("gather", {
+    x: matrix,
+    indices: parameter(() => array(i32, [5])),
+    axis,
+  }),
+  ...ofFields("scatter", {
+    out: matrix,
+    indices: parameter(() => array(i32, [5])),
+    combine: parameter(() => "max"),
+    deterministic: optional(() => false, "boolean"),
+  }),
+  ...ofFields("concatenate", {
+    parts: parameter(() => ({ first: array(f32, [8, 64]), second: array(f32, [8, 64]) })),
+    axis,
+  }),
+  ...ofFields("pad", {
+    x: matrix,
+    before: parameter(() => [1, 0]),
+    after: parameter(() => [1, 0]),
+    value: optional(() => 1, ...numberTakes),
+  }),
+  ...ofFields("permute", { x: matrix, axes: parameter(() => [1, 0]) }),
+  ...ofFields("slice", {
+    x: matrix,
+    starts: parameter(() => [0, 8]),
+    sizes: parameter(() => [4, 8]),
+    steps: optional(() => [1, 2]),
+  }),
+  ...ofFields("dropout", { x: format, rate: parameter(() => 0.5, "zero") }),
+  ...["layerNormBackward", "rmsNormBackward"].flatMap((name) =>
+    ofFields(name, {
+      x: matrix,
+      dOut: optional(() => array(f32, [8, 64])),
+      scale: optional(() => f32),
+      ...(name === "layerNormBackward" && { bias: flag }),
+    }),
+  ),
+  ...ofFields("quantize", {
+    x: matrix,
+    out: parameter(() => f8e4m3fn),
+    group: optional(() => 32),
+  }),
+  ...ofFields("searchSorted", {
+    sorted: format,
+    queries: optional(() => f32),
+    side: optional(() => "right"),
+  }),
+  ...ofFields("sortRows", { x: matrix, descending: flag }),
+  ...ofFields("topK", { x: matrix, k: parameter(() => 5), least: flag }),
+  ...ofFields("random.bits", { out: parameter(() => u32) }).map((each) =>
+    each.name === "random.bits" ? withDefault(each) : each,
+  ),
+  ...ofFields("random.uniform", {
+    out: format,
+    low: optional(() => -1, "negative", "zero", "fraction"),
+    high: optional(() => 2, "zero", "fraction", "huge"),
+  }),
+  ...ofFields("random.normal", { out: format }),
+  ...ofFields("random.bernoulli", {
+    out: optional(() => bool),
+    probability: parameter(() => 0.5, "zero"),
+  }),
+  ...["convolution", "convolutionBackwardX", "convolutionBackwardW"].flatMap((name) =>
+    ofFields(name, convolved(name)),
+  ),
+  ...Object.entries(kernels.activations).map(([name, activation]): BadCall => ({
+    name: `activations.${name}`,
+    of: activation,
+    parameters: [parameter(given(({ tile }) => tile)), options()],
+    call: (...values) => {
+      inKernel((inBody) =>
+        (activation as Untyped)(...values.map((value) => fromBody(value, inBody))),
+      );
+    },
+  })),
   ...ofFields("rmsNorm", norm),
   ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
   ...ofFields("matmul", {
@@ -166,11 +284,4 @@ export const kernelCalls: readonly BadCall[] = [
     // What it says is looked at when sizes are known.
     configuration: optional(() => undefined, "object", "bare"),
   }),
-];
-
-/** Operations that are given what is no object at all, and objects without their fields; not yet field by field. */
-export const takingObjects: readonly string[] = [
-  ...["gated", "rotary", "gather", "scatter", "concatenate", "pad", "permute", "slice"],
-  ...["dropout", "layerNormBackward", "rmsNormBackward", "quantize"],
-  ...["searchSorted", "sortRows", "topK"],
 ];

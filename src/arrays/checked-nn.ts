@@ -1,0 +1,55 @@
+/** The functions of `nn` as programs call them, with what their arguments are. */
+import type { ArgumentKind } from "../support/checked-call.ts";
+import { fieldsOf, optional } from "../support/checked-call.ts";
+import { isReadable, isRecord } from "../support/options.ts";
+import { array, checked, isArray, number, tree } from "./kinds.ts";
+import * as nn from "./nn.ts";
+import { flatten } from "./tree.ts";
+
+export type * from "./nn.ts";
+
+const optionNames = ["rate", "firstDecay", "secondDecay", "epsilon", "weightDecay"];
+
+const adamOptions = optional({
+  expected: `{ ${optionNames.join(", ")} }, numbers all`,
+  holds: (value) =>
+    isRecord(value) &&
+    isReadable(value, optionNames) &&
+    optionNames.every((name) => ["undefined", "number"].includes(typeof value[name])),
+});
+
+/** As many arrays as the first argument has. */
+const likewise: ArgumentKind = {
+  expected: "as many arrays as the parameters are, in records and lists like theirs",
+  holds: (value, [parameters]) =>
+    tree.holds(value, []) && flatten(value).structure === flatten(parameters).structure,
+};
+
+const adamState: ArgumentKind = {
+  expected: "{ step, first, second }, where first and second are like the parameters",
+  holds: (value, all) => {
+    const { step, first, second } = fieldsOf(value, ["step", "first", "second"]);
+    return isArray(step) && likewise.holds(first, all) && likewise.holds(second, all);
+  },
+};
+
+const labels: ArgumentKind = {
+  expected: "an array of i32, one for each row of the logits",
+  holds: (value) => isArray(value) && value.dtype === "i32",
+};
+
+const parameters: ArgumentKind = {
+  expected: "an array, or records and lists with arrays in them",
+  holds: (value) => tree.holds(value, []) && flatten(value).leaves.length > 0,
+};
+
+export const relu = checked("nn.relu", [array], nn.relu);
+export const gelu = checked("nn.gelu", [array], nn.gelu);
+export const layerNorm = checked(
+  "nn.layerNorm",
+  [array, array, array, optional(number)],
+  nn.layerNorm,
+);
+export const crossEntropy = checked("nn.crossEntropy", [array, labels], nn.crossEntropy);
+export const sgd = checked("nn.sgd", [parameters, likewise, number], nn.sgd);
+export const adamw = checked("nn.adamw", [parameters, likewise, adamState, adamOptions], nn.adamw);

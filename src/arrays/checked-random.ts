@@ -1,0 +1,51 @@
+/** The functions of `random` as programs call them, with what their arguments are. */
+import type { ArgumentKind } from "../support/checked-call.ts";
+import { isWhole, optional } from "../support/checked-call.ts";
+import { isReadable, isRecord } from "../support/options.ts";
+import { array, checked, count, isArray, shape } from "./kinds.ts";
+import * as random from "./random.ts";
+
+export type * from "./random.ts";
+
+const keyKind: ArgumentKind = {
+  expected: "a key, as random.key(…) gives it",
+  holds: (value) =>
+    isArray(value) && value.dtype === "u32" && value.shape.length === 1 && value.shape[0] === 2,
+};
+
+const whole: ArgumentKind = { expected: "a whole number", holds: Number.isSafeInteger };
+
+const uniformOptions = optional({
+  expected: "{ low, high }, numbers both",
+  holds: (value) =>
+    isRecord(value) &&
+    isReadable(value, ["low", "high"]) &&
+    [value["low"], value["high"]].every((each) => each === undefined || Number.isFinite(each)),
+});
+
+const probability: ArgumentKind = {
+  expected: "a probability, from 0 to 1",
+  holds: (value) => typeof value === "number" && value >= 0 && value <= 1,
+};
+
+/** The number behind `low`. */
+const above: ArgumentKind = {
+  expected: "a whole number above the one before it, and at most 2^32 above",
+  holds: (value, [, , low]) => isWhole(Number(low) + 1, Number(low) + 2 ** 32)(value),
+};
+
+export const key = checked("random.key", [whole], random.key);
+export const bits = checked("random.bits", [keyKind, shape], random.bits);
+export const split = checked("random.split", [keyKind, optional(count)], random.split);
+export const foldIn = checked("random.foldIn", [keyKind, whole], random.foldIn);
+export const uniform = checked("random.uniform", [keyKind, shape, uniformOptions], random.uniform);
+export const normal = checked("random.normal", [keyKind, shape], random.normal);
+export const bernoulli = checked(
+  "random.bernoulli",
+  [keyKind, probability, shape],
+  random.bernoulli,
+);
+export const randint = checked("random.randint", [keyKind, shape, whole, above], random.randint);
+export const gumbel = checked("random.gumbel", [keyKind, shape], random.gumbel);
+export const categorical = checked("random.categorical", [keyKind, array], random.categorical);
+export const permutation = checked("random.permutation", [keyKind, count], random.permutation);

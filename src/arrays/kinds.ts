@@ -1,0 +1,36 @@
+/** What arguments of the functions on arrays are, where several files check them. */
+import type { ArgumentKind } from "../support/checked-call.ts";
+import { checkedCall, isListOf, isWhole } from "../support/checked-call.ts";
+import { isReadable } from "../support/options.ts";
+import { LazyArray } from "./array.ts";
+
+/** The function as programs call it: a value of another kind is refused where it is given (TW4023). */
+export function checked<F extends (...values: never[]) => unknown>(
+  name: string,
+  kinds: readonly ArgumentKind[],
+  call: F,
+): F {
+  return checkedCall(name, "TW4023", kinds, call);
+}
+
+export const isArray = (value: unknown): value is LazyArray => value instanceof LazyArray;
+
+export const array: ArgumentKind = { expected: "an array, as array(…) gives it", holds: isArray };
+
+export const shape: ArgumentKind = {
+  expected: "a shape, a list of whole numbers from 0",
+  holds: isListOf(isWhole(0)),
+};
+
+export const number: ArgumentKind = {
+  expected: "a number",
+  holds: (value) => typeof value === "number",
+};
+
+export const count: ArgumentKind = { expected: "a whole number from 0", holds: isWhole(0) };
+
+/** Records and lists of arrays; whatever else is in them is static. A proxy that refuses to be read is neither. */
+export const tree: ArgumentKind = {
+  expected: "an array, or records and lists of arrays",
+  holds: (value) => typeof value !== "object" || value === null || isReadable(value, []),
+};
