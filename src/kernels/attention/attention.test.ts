@@ -69,6 +69,23 @@ const cases: readonly AttentionCase[] = [
     sizes: [1, 129, 260, 1, 1, 16, 16],
     configuration: { kernel: "specialised", consumers: 2, columns: 32, stages: 4 },
   },
+  {
+    name: "tile after tile",
+    sizes: [2, 200, 100, 2, 1, 16, 16],
+    causal: true,
+    configuration: { ...small, workers: 3 },
+  },
+  {
+    name: "tile after tile, two consumers",
+    sizes: [1, 300, 70, 2, 2, 16, 16],
+    window: { left: 50, right: 20 },
+    configuration: { ...small, consumers: 2, workers: 2 },
+  },
+  {
+    name: "tile after tile, values of another size",
+    sizes: [1, 150, 40, 2, 2, 16, 40],
+    configuration: { ...small, workers: 1 },
+  },
   { name: "one stage", sizes: [1, 70, 100, 1, 1, 16, 16], configuration: { ...small, stages: 1 } },
   { name: "values of another size", sizes: [1, 64, 64, 1, 1, 16, 80], configuration: small },
   { name: "odd heads", sizes: [1, 17, 33, 1, 1, 5, 3], kernel: "plain" },
@@ -155,7 +172,7 @@ describe("on the emulator", () => {
 });
 
 test("twenty schedules give the same bits, and nothing is found", async () => {
-  const one = cases.find(({ name }) => name === "two consumers, four stages");
+  const one = cases.find(({ name }) => name === "tile after tile, two consumers");
   if (one === undefined) throw new Error("a case is missing");
   const [b, s, t, h, kv, d, e] = one.sizes;
   const op = attention({

@@ -16,7 +16,8 @@ import type { Target } from "../../targets/target.ts";
 import { refused, requireFields } from "../support/given.ts";
 import type { FormatOf, GivenArray } from "../support/given.ts";
 import { chooseAttention, specialisedProblem } from "./choose.ts";
-import type { AttentionConfiguration } from "./configuration.ts";
+import { consumerRows } from "./configuration.ts";
+import type { AttentionConfiguration, SpecialisedAttention } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { plainAttention } from "./plain.ts";
 import { attentionFields, problemOf } from "./problem.ts";
@@ -98,10 +99,24 @@ function planOf(
             problem[name] === undefined ? [] : [[name, { argument: name }] as const],
           ),
         ),
-        dimensions: { b, s, t, h, kv },
+        dimensions: {
+          ...{ b, s, t, h, kv },
+          ...(configuration.kernel === "specialised" && {
+            workers: workersOf(configuration, sizes, target),
+          }),
+        },
       },
     ],
   };
+}
+
+/** Blocks that share the tiles of rows: one for each processor. */
+function workersOf(
+  { consumers, workers }: SpecialisedAttention,
+  { b, s, h }: AttentionSizes,
+  target: Target,
+): number {
+  return Math.min(workers ?? target.processors, b * h * Math.ceil(s / (consumers * consumerRows)));
 }
 
 function attentionKernel(
@@ -175,15 +190,16 @@ function requirePossible(
       `attention cannot use the specialised kernel here: ${slow}`,
       '{ kernel: "plain", … }',
     );
-  const { consumers, columns, stages } = configuration;
+  const { consumers, columns, stages, workers = 1 } = configuration;
   if (
     !within(consumers, [1, 2, 3]) ||
     !within(columns, [32, 64, 128]) ||
-    !within(stages, [1, 2, 4])
+    !within(stages, [1, 2, 4]) ||
+    !(Number.isSafeInteger(workers) && workers >= 1)
   )
     throw wrong(
       "attention has no such configuration",
-      "1 to 3 consumers, columns of 32, 64 or 128, and 1, 2 or 4 stages",
+      "1 to 3 consumers, columns of 32, 64 or 128, 1, 2 or 4 stages, and workers from 1",
     );
   const bytes = attentionBytes(configuration, d, e);
   if (bytes > target.sharedMemoryPerBlock)

@@ -110,7 +110,8 @@ export function specialisedGradients(form: AttentionForm, rows: number): KernelD
   return kernel(
     {
       name: "attention_gradients",
-      grid: { block: cdiv(dimensions.t, columns), head: dimensions.kv, batch: dimensions.b },
+      // Blocks that run together are of different heads, so that few of them add to the same rows of dq.
+      grid: { head: dimensions.kv, batch: dimensions.b, block: cdiv(dimensions.t, columns) },
       threads: ["copy", ...consumerNames],
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions, rows) },

@@ -6,6 +6,8 @@ export interface SpecialisedAttention {
   readonly consumers: 1 | 2 | 3;
   readonly columns: 32 | 64 | 128;
   readonly stages: 1 | 2 | 4;
+  /** Blocks that share the tiles of rows; one for each processor unless told. */
+  readonly workers?: number;
 }
 
 /** Blocks of one thread that read memory themselves. */

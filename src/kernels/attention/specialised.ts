@@ -5,6 +5,12 @@
  *   copy      q   k0 v0   k1 v1   wait, k2 v2 …
  *   first     q·k0  softmax | q·k1 p0·v0 | softmax    | q·k2 p1·v1 | …
  *   second          q·k0 softmax         | q·k1 p0·v0 | softmax    | …
+ *
+ * A block takes tile after tile of rows, so that the operands of the next come under the last steps of one. Tiles with
+ * most to do go first, and those that run together are of different heads:
+ *
+ *   tiles, causal     0: last rows of head 0     1: last rows of head 1   …   h · b: rows before them of head 0   …
+ *   blocks            0: tiles 0, 132, 264 …     1: tiles 1, 133, 265 …
  */
 import {
   accumulator,
@@ -14,6 +20,8 @@ import {
   commitShared,
   constant,
   copyAsync,
+  dim,
+  gridSize,
   kernel,
   loop,
   setRegisters,
@@ -52,14 +60,21 @@ interface Work {
   readonly form: AttentionForm;
   readonly configuration: SpecialisedAttention;
   readonly rules: ScoreRules;
+  readonly tiles: { readonly first: Index; readonly total: Index; readonly stride: Index };
+  /** Which rows and columns a tile has, by its number. */
+  readonly placeOf: (tile: Index) => Place;
+  readonly refs: Refs;
+  readonly sinks: Ref<"f32"> | undefined;
+  readonly logSumExp: Ref<"f32"> | undefined;
+}
+
+/** A tile of rows, and the tiles of columns that they see. */
+interface Place {
   readonly batch: Index;
   readonly head: Index;
   readonly top: Index;
   readonly first: Index;
   readonly steps: Index;
-  readonly refs: Refs;
-  readonly sinks: Ref<"f32"> | undefined;
-  readonly logSumExp: Ref<"f32"> | undefined;
 }
 
 interface Refs {
@@ -70,15 +85,17 @@ interface Refs {
   readonly tileQ: Ref<Half>;
   readonly tileK: Ref<Half>;
   readonly tileV: Ref<Half>;
+  readonly tileOut: Ref<Half>;
   readonly fullQ: Barrier;
   readonly fullK: Barrier;
   readonly fullV: Barrier;
+  readonly emptyQ: Barrier;
   readonly emptyK: Barrier;
   readonly emptyV: Barrier;
   readonly turn: Barrier;
 }
 
-/** Bytes of shared memory that a configuration takes. */
+/** Bytes of shared memory that the operands of a configuration take. */
 export function attentionBytes(
   { consumers, columns, stages }: SpecialisedAttention,
   d: number,
@@ -87,6 +104,16 @@ export function attentionBytes(
   const [own, other] = [paddedHead(d), paddedHead(e)];
   return 2 * (consumers * consumerRows * own + stages * columns * (own + other)) + 1024;
 }
+
+/** Whether results leave through memory of their own, so that the next rows of q come while they do. */
+function hasOutTile({ sizes }: AttentionForm, configuration: SpecialisedAttention): boolean {
+  const { d, e } = sizes;
+  const own = 2 * configuration.consumers * consumerRows * paddedHead(e);
+  return attentionBytes(configuration, d, e) + own <= sharedBytes;
+}
+
+/** What a block has of a processor with wgmma. */
+const sharedBytes = 227 * 1024;
 
 export function specialisedAttention(
   form: AttentionForm,
@@ -102,7 +129,7 @@ export function specialisedAttention(
   return kernel(
     {
       name: "attention",
-      grid: { head: dimensions.h, batch: dimensions.b, block: cdiv(dimensions.s, rows) },
+      grid: { worker: dim("workers") },
       threads: ["copy", ...names],
       inputs,
       outputs,
@@ -110,7 +137,11 @@ export function specialisedAttention(
         tileQ: smem(format, [consumers, consumerRows, d]),
         tileK: smem(format, [stages, columns, d]),
         tileV: smem(format, [stages, columns, e]),
+        ...(hasOutTile(form, configuration) && {
+          tileOut: smem(format, [consumers, consumerRows, e]),
+        }),
         fullQ: barrier({ count: consumers }),
+        emptyQ: barrier({ count: consumers }),
         fullK: barrier({ count: stages }),
         fullV: barrier({ count: stages }),
         emptyK: barrier({ count: stages, arrivals: consumers }),
@@ -119,9 +150,7 @@ export function specialisedAttention(
       },
     },
     (argument) => {
-      const { head, batch, block } = argument as unknown as {
-        readonly [N in "head" | "batch" | "block"]: Index;
-      };
+      const { worker } = argument as unknown as { readonly worker: Index };
       const { bias, ...optional } = optionalRefs(form, argument);
       const zero = constant(dtypes.i32, 0);
       const rules: ScoreRules = {
@@ -129,13 +158,26 @@ export function specialisedAttention(
         t: zero.add(dimensions.t),
         bias,
       };
-      // With an end to the right, later rows have more to do, and go first.
-      const last = zero.add(cdiv(dimensions.s, rows)).sub(1);
-      const top = (problem.window.right === undefined ? block : last.sub(block)).mul(rows);
-      const range = columnTiles(rules, top, rows, columns);
+      const [b, h, blocks] = [
+        zero.add(dimensions.b),
+        zero.add(dimensions.h),
+        zero.add(cdiv(dimensions.s, rows)),
+      ];
+      const placeOf = (tile: Index): Place => {
+        const above = tile.div(h);
+        const block = above.div(b);
+        // With an end to the right, later rows have more to do, and go first.
+        const top = (problem.window.right === undefined ? block : blocks.sub(1).sub(block)).mul(
+          rows,
+        );
+        return {
+          ...{ head: tile.sub(above.mul(h)), batch: above.sub(block.mul(b)), top },
+          ...columnTiles(rules, top, rows, columns),
+        };
+      };
+      const tiles = { first: worker, total: blocks.mul(b).mul(h), stride: gridSize("worker") };
       const refs = argument as unknown as Refs;
-      const place = { batch, head, top, ...range };
-      const work: Work = { form, configuration, rules, ...place, refs, ...optional };
+      const work: Work = { form, configuration, rules, tiles, placeOf, refs, ...optional };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
@@ -151,51 +193,80 @@ export function specialisedAttention(
   ) as unknown as KernelDefinition;
 }
 
-/** One warp brings the rows of q, and k and v step by step. */
-function copyOperands({ form, configuration, batch, head, top, first, steps, refs }: Work): void {
-  const { consumers, columns, stages } = configuration;
-  const { sizes } = form;
-  const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyK, emptyV } = refs;
-  const given = registers[consumers];
+/** One warp brings the rows of q, and k and v step by step, tile after tile. */
+function copyOperands(work: Work): void {
+  const given = registers[work.configuration.consumers];
   if (given !== undefined) setRegisters(given.copy);
-  const kvHead = head.div(sizes.h / sizes.kv);
-  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
   warps((warp) => {
     when(warp.eq(0), () => {
-      for (let part = 0; part < consumers; part += 1)
-        copyAsync(
-          q.at(batch, slice(top.add(part * consumerRows), consumerRows), head, along),
-          tileQ.at(part),
-          { barrier: fullQ.at(part) },
-        );
-      loop(steps, (step) => {
-        const slot = step.and(stages - 1);
-        const here = slice(first.add(step).mul(columns), columns);
-        when(step.ge(stages), () => {
-          emptyK.at(slot).wait();
-        });
-        copyAsync(k.at(batch, here, kvHead, along), tileK.at(slot), { barrier: fullK.at(slot) });
-        when(step.ge(stages), () => {
-          emptyV.at(slot).wait();
-        });
-        copyAsync(v.at(batch, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
-      });
+      const { first, total, stride } = work.tiles;
+      const zero = constant(dtypes.i32, 0);
+      const bounds = { from: first, to: total, step: stride, carry: zero };
+      loop(bounds, (tile, done) => copyTile(work, tile, done));
     });
   });
 }
 
-/** A consumer's 64 rows. */
-function consume(work: Work, part: number): void {
-  const { form, configuration, rules, batch, head, first, steps, refs } = work;
+/** Gives how many steps there have been, in all tiles. */
+function copyTile(
+  { form, configuration, tiles, placeOf, refs }: Work,
+  tile: Index,
+  done: Index,
+): Index {
   const { consumers, columns, stages } = configuration;
-  const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyK, emptyV, turn } = refs;
+  const { sizes } = form;
+  const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
+  const { batch, head, top, first, steps } = placeOf(tile);
+  const kvHead = head.div(sizes.h / sizes.kv);
+  const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
+  for (let part = 0; part < consumers; part += 1) {
+    when(tile.gt(tiles.first), () => {
+      emptyQ.at(part).wait();
+    });
+    const rows = slice(top.add(part * consumerRows), consumerRows);
+    copyAsync(q.at(batch, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
+  }
+  loop(steps, (step) => {
+    const turn = done.add(step);
+    const slot = turn.and(stages - 1);
+    const here = slice(first.add(step).mul(columns), columns);
+    const isUsed = turn.ge(stages);
+    when(isUsed, () => {
+      emptyK.at(slot).wait();
+    });
+    copyAsync(k.at(batch, here, kvHead, along), tileK.at(slot), { barrier: fullK.at(slot) });
+    when(isUsed, () => {
+      emptyV.at(slot).wait();
+    });
+    copyAsync(v.at(batch, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
+  });
+  return done.add(steps);
+}
+
+/** A consumer's 64 rows of each tile. */
+function consume(work: Work, part: number): void {
+  const { configuration, tiles, refs } = work;
+  const { consumers } = configuration;
   const given = registers[consumers];
   if (given !== undefined) setRegisters(given.consumer);
+  if (part === 0 && consumers > 1) refs.turn.at(0).arrive();
+  const zero = constant(dtypes.i32, 0);
+  const bounds = { from: tiles.first, to: tiles.total, step: tiles.stride, carry: zero };
+  loop(bounds, (tile, done) => consumeTile(work, part, work.placeOf(tile), done));
+  waitGroup(0, { read: true });
+}
+
+/** Gives how many steps there have been, in all tiles. */
+function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
+  const { form, configuration, rules, refs } = work;
+  const { batch, head, first, steps } = place;
+  const { consumers, columns, stages } = configuration;
+  const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
   const format = form.problem.q.dtype as DType<Half>;
   const e = paddedHead(form.sizes.e);
   const zero = constant(dtypes.i32, 0);
-  const top = work.top.add(part * consumerRows);
-  const slotOf = (step: Index): Index => step.and(stages - 1);
+  const top = place.top.add(part * consumerRows);
+  const slotOf = (step: Index): Index => done.add(step).and(stages - 1);
   const products = (step: Index) => {
     fullK.at(slotOf(step)).wait();
     const start = accumulator(dtypes.f32, [consumerRows, columns]);
@@ -206,9 +277,7 @@ function consume(work: Work, part: number): void {
     return wgmma(accumulator(dtypes.f32, [consumerRows, e], sums), powers, tileV.at(slotOf(step)));
   };
   const release = (ring: Barrier, step: Index) => {
-    when(step.add(stages).lt(steps), () => {
-      ring.at(slotOf(step)).arrive();
-    });
+    ring.at(slotOf(step)).arrive();
   };
   const exponents = (step: Index, scores: Tile<"f32">) =>
     finishScores(rules, scores, {
@@ -217,7 +286,6 @@ function consume(work: Work, part: number): void {
     });
 
   fullQ.at(part).wait();
-  if (part === 0 && consumers > 1) turn.at(0).arrive();
   const scores = products(zero).wait();
   release(emptyK, zero);
   const begun = addColumns(
@@ -242,34 +310,40 @@ function consume(work: Work, part: number): void {
     const added = addColumns(exponents(step.add(1), later), carried, format);
     return { ...added.rows, powers: added.powers, sums: sums.mul(added.change) };
   });
+  const hasOwn = hasOutTile(form, configuration);
+  if (hasOwn) emptyQ.at(part).arrive();
   const sums = values(steps.sub(1), end.sums, end.powers).wait();
-  const done = finishedRows(sums, end);
-  storeRows(work, part, top, done.values);
+  release(emptyV, steps.sub(1));
+  const finished = finishedRows(sums, end);
+  storeRows(work, part, { ...place, top }, finished.values);
+  if (!hasOwn) emptyQ.at(part).arrive();
   work.logSumExp
     ?.at(batch, head, slice(top, consumerRows))
-    .store(done.logSumExp.reshape([consumerRows]));
+    .store(finished.logSumExp.reshape([consumerRows]));
+  return done.add(steps);
 }
 
-/** By the copy engine through the tile of q, or by the lanes themselves where that has another size. */
+/** By the copy engine through shared memory, or by the lanes themselves where the tile of q would not do. */
 function storeRows(
-  { form, batch, head, refs }: Work,
+  { form, configuration, refs }: Work,
   part: number,
-  top: Index,
+  { batch, head, top }: Place,
   values: Tile<"f32">,
 ): void {
   const { problem, sizes } = form;
-  const { tileQ } = refs;
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
   const window = refs.out.at(batch, slice(top, consumerRows), head, slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
-  if (d !== e || problem.out.dtype !== problem.q.dtype || sizes.e % 8 !== 0) {
+  const hasOwn = hasOutTile(form, configuration);
+  if ((d !== e && !hasOwn) || problem.out.dtype !== problem.q.dtype) {
     window.store(result);
     return;
   }
-  const own = tileQ.at(part) as Ref;
+  const own = (hasOwn ? refs.tileOut : refs.tileQ).at(part) as Ref;
+  if (hasOwn) waitGroup(0, { read: true }); // what the tile before left there
   own.store(result);
   commitShared();
   copyAsync(own, window);
   commitGroup();
-  waitGroup(0, { read: true });
+  if (!hasOwn) waitGroup(0, { read: true });
 }
