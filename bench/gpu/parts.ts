@@ -91,7 +91,11 @@ function attentionGradients(): readonly BenchCase[] {
     square(128, 16384),
     { ...square(128, 1024), causal: true },
   ];
-  return tasks.map(attentionBackwardCase);
+  const [whole, causal] = tasks;
+  return [
+    ...tasks.map((task) => attentionBackwardCase(task, false)),
+    ...[whole, causal].flatMap((task) => (task ? [attentionBackwardCase(task, true)] : [])),
+  ];
 }
 
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map([

@@ -80,6 +80,7 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
   const op = attentionBackward({
     ...specOf(one),
     ...(configuration !== undefined && { configuration }),
+    ...(one.deterministic === true && { deterministic: true }),
   });
   const sizes = sizesOf(one);
   if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);

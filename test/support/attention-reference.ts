@@ -30,6 +30,7 @@ export interface AttentionCase {
   readonly kernel?: AttentionConfiguration["kernel"];
   /** Of the gradients. */
   readonly gradients?: GradientConfiguration;
+  readonly deterministic?: boolean;
 }
 
 type Given = ReturnType<typeof inputsOf>;

@@ -41,6 +41,7 @@ export function randomAttention(random: Random, limits: RandomLimits): Attention
     masked: chance(6),
     slopes: chance(6),
     sinks: chance(6),
+    deterministic: chance(4),
     ...(dtype !== f32 && d % 8 === 0 && e % 8 === 0 && chance(2) && configured(random, d, e)),
   };
 }
@@ -60,6 +61,13 @@ function configured(
       stages: random.pick([1, 2] as const),
     },
   };
+}
+
+/** The same case of other lengths, for which few of its kernels are made anew. */
+export function otherLengths(random: Random, one: AttentionCase): AttentionCase {
+  const [b, s, t, h, kv, d, e] = one.sizes;
+  const near = (length: number): number => 1 + random.below(length + Math.ceil(length / 4));
+  return { ...one, sizes: [b, near(s), near(t), h, kv, d, e] };
 }
 
 /** A case in words, to run it again. */

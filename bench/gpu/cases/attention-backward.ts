@@ -7,16 +7,17 @@ import { randomArray } from "../random.ts";
 import { pairs, taskText } from "./attention.ts";
 import type { AttentionTask } from "./attention.ts";
 
-export function attentionBackwardCase(task: AttentionTask): BenchCase {
+/** With `deterministic`, ours alone repeats bit for bit. */
+export function attentionBackwardCase(task: AttentionTask, deterministic: boolean): BenchCase {
   const { batch, length, heads, shared, head, causal } = task;
   return {
-    name: `attention gradients ${taskText(task)}`,
+    name: `attention gradients ${taskText(task)}${deterministic ? " deterministic" : ""}`,
     task: { op: "attention_backward", ...task, causal: causal ? 1 : 0 },
     unit: "TFLOP/s",
     // Five products where the forward pass has two.
     work: 2.5 * 4 * batch * heads * head * pairs(task),
     setBytes: 2 * batch * length * head * 4 * (heads + shared),
-    prepare: (device, sets) => prepared(device, task, sets),
+    prepare: (device, sets) => prepared(device, task, deterministic, sets),
   };
 }
 
@@ -24,13 +25,21 @@ type Arrays = {
   readonly [N in "q" | "k" | "v" | "out" | "dOut" | "dq" | "dk" | "dv"]: DeviceArray<"bf16">;
 } & { readonly logSumExp: DeviceArray<"f32"> };
 
-function prepared(device: Device, task: AttentionTask, sets: number): PreparedCase {
+function prepared(
+  device: Device,
+  task: AttentionTask,
+  deterministic: boolean,
+  sets: number,
+): PreparedCase {
   const { batch, length, heads, shared, head, causal, back } = task;
   const spec = {
     ...{ q: bf16, k: bf16, v: bf16, causal },
     ...(back > 0 && { window: { left: back } }),
   };
-  const [forward, op] = [attention({ ...spec, logSumExp: true } as const), attentionBackward(spec)];
+  const [forward, op] = [
+    attention({ ...spec, logSumExp: true } as const),
+    attentionBackward({ ...spec, deterministic }),
+  ];
   const [own, other] = [
     [batch, length, heads, head],
     [batch, length, shared, head],

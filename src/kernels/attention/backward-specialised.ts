@@ -9,7 +9,14 @@
  *                dv += pᵀ · dOut    dk += dsᵀ · q            64 rows of its own, over all steps
  *                dq = ds · k                                 half of the columns of dq, of the ds of both
  *
- * Sums of dq are added to memory by the copy engine, from every block that a row of q sees.
+ * Sums of dq are added to memory by the copy engine, from every block that a row of q sees: as they come, or in one order
+ * where results must repeat bit for bit. Blocks that are launched later then wait for earlier ones, tile by tile. With an
+ * end to the right that order goes down, since a block begins with rows that none of the columns behind it are seen by:
+ *
+ *   causal, tiles of rows   0    1    2    3         turns at each tile, one after the other
+ *   columns 0               2nd  3rd  …
+ *   columns 1               1st  2nd  3rd            launched before columns 0
+ *   columns 2                    1st  2nd            launched before columns 1
  */
 import {
   accumulator,
@@ -22,6 +29,7 @@ import {
   copyAsync,
   kernel,
   loop,
+  semaphore,
   setRegisters,
   slice,
   smem,
@@ -36,11 +44,13 @@ import type {
   KernelDefinition,
   Ref,
   Scalar,
+  Semaphore,
   Tile,
 } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { consumerRows } from "./configuration.ts";
+import type { SpecialisedGradients } from "./configuration.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { gradientHead, scatteredSums, sumsArray, rowValuesArray } from "./gradient-sums.ts";
@@ -81,23 +91,32 @@ interface Refs {
   readonly ready: Barrier;
   readonly fullSums: Barrier;
   readonly emptySums: Barrier;
+  readonly added: Semaphore;
 }
 
 /** What the threads of the kernel share. */
 interface Work {
   readonly form: AttentionForm;
   readonly rows: number;
+  /** Whether blocks add to dq in one order. */
+  readonly isOrdered: boolean;
   readonly rules: ScoreRules;
   readonly refs: Refs;
   readonly batch: Index;
   readonly kvHead: Index;
   readonly left: Index;
+  /** The last block of columns. */
+  readonly last: Index;
   /** Tiles of rows that see the columns of the block: the first, and how many. */
   readonly first: Index;
   readonly steps: Index;
 }
 
-export function specialisedGradients(form: AttentionForm, rows: number): KernelDefinition {
+export function specialisedGradients(
+  form: AttentionForm,
+  { rows }: SpecialisedGradients,
+  isOrdered: boolean,
+): KernelDefinition {
   const { problem, sizes } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
   const { q, k, v, bias } = inputs;
@@ -135,6 +154,9 @@ export function specialisedGradients(form: AttentionForm, rows: number): KernelD
         ready: barrier({ count: stages, arrivals: gradientConsumers }),
         fullSums: barrier({ count: gradientConsumers }),
         emptySums: barrier({ count: gradientConsumers }),
+        ...(isOrdered && {
+          added: semaphore([dimensions.b, dimensions.h, cdiv(dimensions.s, rows), 2]),
+        }),
       },
     },
     (argument) => {
@@ -148,10 +170,23 @@ export function specialisedGradients(form: AttentionForm, rows: number): KernelD
       const rules = rulesOf(form, argument, dimensions.t);
       const zero = constant(dtypes.i32, 0);
       const s = zero.add(dimensions.s);
-      const left = block.mul(columns);
+      const goesDown = isOrdered && problem.window.right !== undefined;
+      const last = zero.add(cdiv(dimensions.t, columns)).sub(1);
+      const left = (goesDown ? last.sub(block) : block).mul(columns);
       const range = rowTiles(rules, s, left, rows, columns);
       const refs = argument as unknown as Refs;
-      const work: Work = { form, rows, rules, refs, batch, kvHead, left, ...range };
+      const work: Work = {
+        form,
+        rows,
+        isOrdered,
+        rules,
+        refs,
+        batch,
+        kvHead,
+        left,
+        last,
+        ...range,
+      };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
@@ -223,9 +258,24 @@ function copyOperands(work: Work): void {
   });
 }
 
+/** How many blocks add to a tile of rows before this one. */
+function blocksBefore({ form, rows, left: from, last }: Work, tile: Index): Index {
+  const { left, right } = form.problem.window;
+  const columns = gradientConsumers * consumerRows;
+  const own = from.div(columns);
+  const top = tile.mul(rows);
+  if (right !== undefined)
+    return top
+      .add(rows - 1 + right)
+      .div(columns)
+      .minimum(last)
+      .sub(own);
+  return left === undefined ? own : own.sub(top.sub(left).maximum(0).div(columns));
+}
+
 /** Adds a consumer's half of dq to memory, step by step. */
 function addSums(work: Work, part: number): void {
-  const { form, rows, refs, batch } = work;
+  const { form, rows, isOrdered, refs, batch } = work;
   const turns = turnsOf(work);
   const lines = (rows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
   loop(turns, (turn) => {
@@ -237,9 +287,12 @@ function addSums(work: Work, part: number): void {
       tile.maximum(0),
       slice(part * lines, lines),
     );
+    const added = isOrdered ? refs.added.at(batch, head, tile, part) : undefined;
+    added?.wait(blocksBefore(work, tile));
     copyAsync(refs.tileSums.at(part), window, { reduction: "add" });
     commitGroup();
-    waitGroup(0, { read: true });
+    waitGroup(0, { read: !isOrdered });
+    added?.signal();
     when(turn.add(1).lt(turns), () => {
       refs.emptySums.at(part).arrive();
     });

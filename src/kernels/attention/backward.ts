@@ -43,6 +43,8 @@ export interface AttentionBackwardSpec extends Pick<
   AttentionSpec,
   "q" | "k" | "v" | "causal" | "window" | "bias" | "mask" | "softCap" | "scale"
 > {
+  /** Whether results repeat bit for bit. */
+  readonly deterministic?: boolean;
   /** Instead of what would be chosen. */
   readonly configuration?: GradientConfiguration;
 }
@@ -68,7 +70,10 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
 >;
 
 const { q, k, v, causal, window, bias, mask, softCap, scale, configuration } = attentionFields;
-const fields = { q, k, v, causal, window, bias, mask, softCap, scale, configuration };
+const fields = {
+  ...{ q, k, v, causal, window, bias, mask, softCap, scale, configuration },
+  deterministic: "flag",
+} as const;
 
 /** The gradients of q, k and v, from the gradient of the result and what the forward pass gave. */
 export function attentionBackward<const S extends AttentionBackwardSpec>(
@@ -87,13 +92,13 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
       ...(problem.bias && { bias: problem.bias }),
     },
     outputs: { dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
-    plan: (dimensions, target) => planOf(problem, spec.configuration, dimensions, target, location),
+    plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
   }) as unknown as AttentionBackward<S>;
 }
 
 function planOf(
   problem: AttentionProblem,
-  given: GradientConfiguration | undefined,
+  { configuration: given, deterministic = false }: AttentionBackwardSpec,
   dimensions: { readonly [name: string]: number },
   target: Target,
   location: Location,
@@ -105,7 +110,7 @@ function planOf(
   const configuration = given ?? chooseGradients(problem, sizes, slow === undefined);
   const { scratch, launches } =
     configuration.kernel === "specialised"
-      ? specialisedLaunches(form, configuration)
+      ? specialisedLaunches(form, configuration, deterministic)
       : plainLaunches(form, configuration);
   const isSlow = slow !== undefined && configuration.kernel === "plain";
   return {
@@ -123,7 +128,12 @@ function given(...names: readonly string[]): { readonly [name: string]: PlannedA
 }
 
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
-function specialisedLaunches(form: AttentionForm, { rows }: SpecialisedGradients): Launches {
+function specialisedLaunches(
+  form: AttentionForm,
+  configuration: SpecialisedGradients,
+  deterministic: boolean,
+): Launches {
+  const { rows } = configuration;
   const { problem, sizes } = form;
   const { b, s, t, h, kv, d } = sizes;
   const tiles = Math.ceil(s / rows);
@@ -141,7 +151,7 @@ function specialisedLaunches(form: AttentionForm, { rows }: SpecialisedGradients
         dimensions: { b, s, h },
       },
       {
-        kernel: specialisedGradients(form, rows),
+        kernel: specialisedGradients(form, configuration, deterministic),
         arguments: given(...operands, "dk", "dv"),
         dimensions: { b, s, t, h, kv },
       },
