@@ -1,7 +1,7 @@
 /**
  * Random attention, forward and backward, and what the assembler makes of the kernels.
  *
- *   ATTENTION_CASES=300 ATTENTION_DEVICE=gpu ATTENTION_SEED=7 npx vitest run src/kernels/attention/random.test.ts
+ *   ATTENTION_CASES=300 ATTENTION_SECONDS=500 ATTENTION_DEVICE=gpu ATTENTION_SEED=7 npx vitest run src/kernels/attention/random.test.ts
  */
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
@@ -20,6 +20,7 @@ import { attentionBackward } from "./backward.ts";
 
 const cases = Number(process.env["ATTENTION_CASES"] ?? 2);
 const seed = Number(process.env["ATTENTION_SEED"] ?? 1);
+const seconds = Number(process.env["ATTENTION_SECONDS"] ?? 500);
 const kind = (process.env["ATTENTION_DEVICE"] ?? "emulator") as "emulator" | "gpu" | "simulator";
 const limits =
   kind === "gpu"
@@ -51,11 +52,14 @@ test(
     const random = new Random(seed);
     const problems: string[] = [];
     let one = randomAttention(random, limits);
-    for (let drawn = 0; drawn < cases; drawn += 1) {
+    let drawn = 0;
+    const until = performance.now() + seconds * 1000;
+    for (; drawn < cases && performance.now() < until; drawn += 1) {
       one = drawn % 3 === 0 ? randomAttention(random, limits) : otherLengths(random, one);
       problems.push(...(await problemsOf(device, one)));
     }
     device.dispose();
+    if (drawn < cases) console.log(`time for ${drawn} of ${cases} cases`);
     expect(problems).toEqual([]);
   },
 );
