@@ -50,10 +50,15 @@ import type {
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { consumerRows } from "./configuration.ts";
-import type { SpecialisedGradients } from "./configuration.ts";
 import { attentionArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { gradientHead, scatteredSums, sumsArray, rowValuesArray } from "./gradient-sums.ts";
+import {
+  gradientHead,
+  gradientRows,
+  rowValuesArray,
+  scatteredSums,
+  sumsArray,
+} from "./gradient-sums.ts";
 import { rulesOf, throughCap } from "./backward-kernels.ts";
 import { finishScores, rowTiles, scaleOf } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
@@ -97,7 +102,6 @@ interface Refs {
 /** What the threads of the kernel share. */
 interface Work {
   readonly form: AttentionForm;
-  readonly rows: number;
   /** Whether blocks add to dq in one order. */
   readonly isOrdered: boolean;
   readonly rules: ScoreRules;
@@ -112,20 +116,13 @@ interface Work {
   readonly steps: Index;
 }
 
-export function specialisedGradients(
-  form: AttentionForm,
-  { rows }: SpecialisedGradients,
-  isOrdered: boolean,
-): KernelDefinition {
-  const { problem, sizes } = form;
+export function specialisedGradients(form: AttentionForm, isOrdered: boolean): KernelDefinition {
+  const { problem } = form;
   const { inputs, outputs, dimensions } = attentionArrays(form);
   const { q, k, v, bias } = inputs;
   const { out } = outputs;
   if (!q || !k || !v || !out) throw new Error("attention has these arrays");
-  const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
-  const format = problem.q.dtype;
   const columns = gradientConsumers * consumerRows;
-  const tile = (size: number) => smem(format, [gradientConsumers, consumerRows, size]);
   return kernel(
     {
       name: "attention_gradients",
@@ -133,31 +130,12 @@ export function specialisedGradients(
       grid: { head: dimensions.kv, batch: dimensions.b, block: cdiv(dimensions.t, columns) },
       threads: ["copy", ...consumerNames],
       inputs: {
-        ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions, rows) },
+        ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
         ...(bias && { bias }),
       },
-      inouts: { sums: sumsArray(form, dimensions, rows) },
+      inouts: { sums: sumsArray(form, dimensions) },
       outputs: { dk: k, dv: v },
-      scratch: {
-        tileK: tile(d),
-        tileV: tile(e),
-        tileQ: smem(format, [stages, rows, d]),
-        tileOut: smem(format, [stages, rows, e]),
-        tileRows: smem(dtypes.f32, [stages, 2, rows]),
-        tileScores: smem(format, [stages, gradientConsumers, consumerRows, rows]),
-        tileSums: smem(dtypes.f32, [gradientConsumers, (rows * d) / gradientConsumers / 256, 256]),
-        fullK: barrier({ count: gradientConsumers }),
-        fullV: barrier({ count: gradientConsumers }),
-        fullQ: barrier({ count: stages, arrivals: 2 }),
-        fullOut: barrier({ count: stages }),
-        empty: barrier({ count: stages, arrivals: gradientConsumers }),
-        ready: barrier({ count: stages, arrivals: gradientConsumers }),
-        fullSums: barrier({ count: gradientConsumers }),
-        emptySums: barrier({ count: gradientConsumers }),
-        ...(isOrdered && {
-          added: semaphore([dimensions.b, dimensions.h, cdiv(dimensions.s, rows), 2]),
-        }),
-      },
+      scratch: scratchOf(form, isOrdered),
     },
     (argument) => {
       const {
@@ -173,19 +151,11 @@ export function specialisedGradients(
       const goesDown = isOrdered && problem.window.right !== undefined;
       const last = zero.add(cdiv(dimensions.t, columns)).sub(1);
       const left = (goesDown ? last.sub(block) : block).mul(columns);
-      const range = rowTiles(rules, s, left, rows, columns);
+      const range = rowTiles(rules, s, left, gradientRows, columns);
       const refs = argument as unknown as Refs;
       const work: Work = {
-        form,
-        rows,
-        isOrdered,
-        rules,
-        refs,
-        batch,
-        kvHead,
-        left,
-        last,
-        ...range,
+        ...{ form, isOrdered, rules, refs },
+        ...{ batch, kvHead, left, last, ...range },
       };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
@@ -200,6 +170,39 @@ export function specialisedGradients(
       });
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Tiles of operands, of which those of q and dOut come in turns, and the barriers that say when. */
+function scratchOf(form: AttentionForm, isOrdered: boolean) {
+  const { sizes, problem } = form;
+  const { b, h, s } = attentionArrays(form).dimensions;
+  const format = problem.q.dtype;
+  const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
+  const tile = (size: number) => smem(format, [gradientConsumers, consumerRows, size]);
+  return {
+    tileK: tile(d),
+    tileV: tile(e),
+    tileQ: smem(format, [stages, gradientRows, d]),
+    tileOut: smem(format, [stages, gradientRows, e]),
+    tileRows: smem(dtypes.f32, [stages, 2, gradientRows]),
+    tileScores: smem(format, [stages, gradientConsumers, consumerRows, gradientRows]),
+    tileSums: smem(dtypes.f32, [
+      gradientConsumers,
+      (gradientRows * d) / gradientConsumers / 256,
+      256,
+    ]),
+    fullK: barrier({ count: gradientConsumers }),
+    fullV: barrier({ count: gradientConsumers }),
+    fullQ: barrier({ count: stages, arrivals: 2 }),
+    fullOut: barrier({ count: stages }),
+    empty: barrier({ count: stages, arrivals: gradientConsumers }),
+    ready: barrier({ count: stages, arrivals: gradientConsumers }),
+    fullSums: barrier({ count: gradientConsumers }),
+    emptySums: barrier({ count: gradientConsumers }),
+    ...(isOrdered && {
+      added: semaphore([b, h, cdiv(s, gradientRows), 2]),
+    }),
+  };
 }
 
 /** Which head and which tile of rows a turn takes: the heads that share k and v, one after the other. */
@@ -234,7 +237,7 @@ function copy(work: Work): void {
 
 /** k and v, and then q, dOut and what belongs to their rows step by step. */
 function copyOperands(work: Work): void {
-  const { form, rows, refs, batch, kvHead, left } = work;
+  const { form, refs, batch, kvHead, left } = work;
   const { sizes } = form;
   const [along, across] = [slice(0, gradientHead(sizes.d)), slice(0, gradientHead(sizes.e))];
   for (let part = 0; part < gradientConsumers; part += 1) {
@@ -246,7 +249,7 @@ function copyOperands(work: Work): void {
   loop(turnsOf(work), (turn) => {
     const slot = turn.and(stages - 1);
     const { head, tile } = placeOfTurn(work, turn);
-    const down = slice(tile.mul(rows), rows);
+    const down = slice(tile.mul(gradientRows), gradientRows);
     when(turn.ge(stages), () => {
       refs.empty.at(slot).wait();
     });
@@ -259,14 +262,14 @@ function copyOperands(work: Work): void {
 }
 
 /** How many blocks add to a tile of rows before this one. */
-function blocksBefore({ form, rows, left: from, last }: Work, tile: Index): Index {
+function blocksBefore({ form, left: from, last }: Work, tile: Index): Index {
   const { left, right } = form.problem.window;
   const columns = gradientConsumers * consumerRows;
   const own = from.div(columns);
-  const top = tile.mul(rows);
+  const top = tile.mul(gradientRows);
   if (right !== undefined)
     return top
-      .add(rows - 1 + right)
+      .add(gradientRows - 1 + right)
       .div(columns)
       .minimum(last)
       .sub(own);
@@ -275,9 +278,9 @@ function blocksBefore({ form, rows, left: from, last }: Work, tile: Index): Inde
 
 /** Adds a consumer's half of dq to memory, step by step. */
 function addSums(work: Work, part: number): void {
-  const { form, rows, isOrdered, refs, batch } = work;
+  const { form, isOrdered, refs, batch } = work;
   const turns = turnsOf(work);
-  const lines = (rows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
+  const lines = (gradientRows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
   loop(turns, (turn) => {
     const { head, tile } = placeOfTurn(work, turn);
     refs.fullSums.at(part).wait();
@@ -326,14 +329,14 @@ function consume(work: Work, part: number): void {
 
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
-  const { form, rows, rules, refs, batch, left } = work;
+  const { form, rules, refs, batch, left } = work;
   const { tileK, tileV, tileQ, tileOut, tileRows, tileScores, tileSums } = refs;
   const format = form.problem.q.dtype as DType<Half>;
   const d = gradientHead(form.sizes.d);
   const half = d / gradientConsumers;
   const slot = turn.and(stages - 1);
   const { head, tile } = placeOfTurn(work, turn);
-  const transposed = () => accumulator(dtypes.f32, [consumerRows, rows]);
+  const transposed = () => accumulator(dtypes.f32, [consumerRows, gradientRows]);
 
   refs.fullQ.at(slot).wait();
   const products = wgmma(transposed(), tileK.at(part), tileQ.at(slot).transpose());
@@ -345,11 +348,11 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
     refs.empty.at(turn.sub(1).and(stages - 1)).arrive();
   });
   const place = {
-    ...{ batch, head, top: tile.mul(rows), left: left.add(part * consumerRows) },
-    ...{ rows, columns: consumerRows, run: gradientConsumers * consumerRows },
+    ...{ batch, head, top: tile.mul(gradientRows), left: left.add(part * consumerRows) },
+    ...{ rows: gradientRows, columns: consumerRows, run: gradientConsumers * consumerRows },
   };
   const { scores, scale } = finishScores(rules, raw, place);
-  const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([rows, 1]);
+  const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
   const powers = scores.fma(scale, valueOf(0).neg()).exp2({ approximate: true });
   const change = changes.wait().transpose().sub(valueOf(1));
   const gradient = throughCap(rules, raw, powers.mul(change)).cast(format).transpose();
@@ -358,7 +361,7 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   commitShared();
   refs.ready.at(slot).arrive();
   refs.ready.at(slot).wait();
-  let running = accumulator(dtypes.f32, [rows, half]);
+  let running = accumulator(dtypes.f32, [gradientRows, half]);
   for (let each = 0; each < gradientConsumers; each += 1)
     running = wgmma(
       running,

@@ -50,7 +50,7 @@ const wide: readonly AttentionCase[] = [
   { name: "half a block of columns", sizes: [1, 40, 192, 1, 1, 16, 16], kernel: "specialised" },
   {
     name: "causal, groups of heads",
-    sizes: [2, 200, 200, 4, 2, 16, 16],
+    sizes: [1, 130, 150, 4, 2, 16, 16],
     kernel: "specialised",
     causal: true,
   },
@@ -137,7 +137,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 });
 
 test("in order, twenty schedules give the same bits, and nothing is found", async () => {
-  const [b, s, t, h, kv, d, e] = [1, 130, 300, 2, 1, 16, 16];
+  const [b, s, t, h, kv, d, e] = [1, 70, 200, 1, 1, 16, 16];
   const op = attentionBackward({ q: bf16, k: bf16, v: bf16, causal: true, deterministic: true });
   const numbers = (shape: readonly number[], seed: number) =>
     fromNumbers(

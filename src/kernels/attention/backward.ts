@@ -28,13 +28,9 @@ import {
   requireGradients,
   specialisedGradientProblem,
 } from "./choose-gradients.ts";
-import type {
-  GradientConfiguration,
-  PlainGradients,
-  SpecialisedGradients,
-} from "./configuration.ts";
+import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
-import { finishGradients, gradientHead, prepareGradients } from "./gradient-sums.ts";
+import { finishGradients, gradientHead, gradientRows, prepareGradients } from "./gradient-sums.ts";
 import { attentionFields, problemOf } from "./problem.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 
@@ -110,7 +106,7 @@ function planOf(
   const configuration = given ?? chooseGradients(problem, sizes, slow === undefined);
   const { scratch, launches } =
     configuration.kernel === "specialised"
-      ? specialisedLaunches(form, configuration, deterministic)
+      ? specialisedLaunches(form, deterministic)
       : plainLaunches(form, configuration);
   const isSlow = slow !== undefined && configuration.kernel === "plain";
   return {
@@ -128,12 +124,8 @@ function given(...names: readonly string[]): { readonly [name: string]: PlannedA
 }
 
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
-function specialisedLaunches(
-  form: AttentionForm,
-  configuration: SpecialisedGradients,
-  deterministic: boolean,
-): Launches {
-  const { rows } = configuration;
+function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launches {
+  const rows = gradientRows;
   const { problem, sizes } = form;
   const { b, s, t, h, kv, d } = sizes;
   const tiles = Math.ceil(s / rows);
@@ -146,17 +138,17 @@ function specialisedLaunches(
     },
     launches: () => [
       {
-        kernel: prepareGradients(form, rows),
+        kernel: prepareGradients(form),
         arguments: given("out", "dOut", "logSumExp", "rowValues", "sums"),
         dimensions: { b, s, h },
       },
       {
-        kernel: specialisedGradients(form, configuration, deterministic),
+        kernel: specialisedGradients(form, deterministic),
         arguments: given(...operands, "dk", "dv"),
         dimensions: { b, s, t, h, kv },
       },
       {
-        kernel: finishGradients(form, rows),
+        kernel: finishGradients(form),
         arguments: given("sums", "dq"),
         dimensions: { b, s, h },
       },

@@ -32,7 +32,7 @@ export function chooseGradients(
   { d, e }: AttentionSizes,
   isPossible: boolean,
 ): GradientConfiguration {
-  if (isPossible) return { kernel: "specialised", rows: 64 };
+  if (isPossible) return { kernel: "specialised" };
   // Tiles whose scores, gradients and operands fit the registers of one thread.
   const head = paddedHead(Math.max(d, e));
   if (head > 128) return { kernel: "plain", rows: 16, columns: 32 };
@@ -55,15 +55,14 @@ export function requireGradients(
     allowed.includes(value as number);
   const isKnown =
     isRecord(configuration) &&
-    (configuration.kernel === "specialised"
-      ? within(configuration.rows, [64, 128])
-      : configuration.kernel === "plain" &&
+    (configuration.kernel === "specialised" ||
+      (configuration.kernel === "plain" &&
         within(configuration.rows, [16, 32, 64]) &&
-        within(configuration.columns, [16, 32, 64]));
+        within(configuration.columns, [16, 32, 64])));
   if (!isKnown)
     throw wrong(
       "the gradients of attention have no such configuration",
-      '{ kernel: "specialised", rows: 64 or 128 } or { kernel: "plain", rows, columns } of 16, 32 or 64',
+      '{ kernel: "specialised" } or { kernel: "plain", rows, columns } of 16, 32 or 64',
     );
   if (configuration.kernel === "specialised" && slow !== undefined)
     throw wrong(

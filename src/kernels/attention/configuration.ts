@@ -22,10 +22,9 @@ export type AttentionConfiguration = SpecialisedAttention | PlainAttention;
 /** Rows of a consumer: those of one wgmma. */
 export const consumerRows = 64;
 
-/** Gradients on wgmma and the copy engine: blocks of 128 columns, over tiles of so many rows. */
+/** Gradients on wgmma and the copy engine: blocks of 128 columns, over tiles of 64 rows. */
 export interface SpecialisedGradients {
   readonly kernel: "specialised";
-  readonly rows: 64 | 128;
 }
 
 /** Gradients by blocks of one thread: tiles of scores of so many rows and columns. */

@@ -15,6 +15,9 @@ import { attentionArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { scaleOf } from "./scores.ts";
 
+/** Rows of a tile of scores: those of one wgmma, where dq is made. */
+export const gradientRows = 64;
+
 /** Columns that a consumer has of dq are a multiple of 16. */
 export function gradientHead(size: number): number {
   return Math.max(32, paddedHead(size));
@@ -23,17 +26,14 @@ export function gradientHead(size: number): number {
 type Dimensions = ReturnType<typeof attentionArrays>["dimensions"];
 
 /** The logarithm to base 2 of each row, and its delta: [b, h, tiles of rows, 2, rows]. */
-export function rowValuesArray({ b, h, s }: Dimensions, rows: number): ArraySpec<"f32"> {
-  return array(dtypes.f32, [b, h, cdiv(s, rows), 2, rows]);
+export function rowValuesArray({ b, h, s }: Dimensions): ArraySpec<"f32"> {
+  return array(dtypes.f32, [b, h, cdiv(s, gradientRows), 2, gradientRows]);
 }
 
 /** Sums of dq in f32, padded: [b, h, tiles of rows, lines, 256]. */
-export function sumsArray(
-  { sizes }: AttentionForm,
-  { b, h, s }: Dimensions,
-  rows: number,
-): ArraySpec<"f32"> {
-  return array(dtypes.f32, [b, h, cdiv(s, rows), (rows * gradientHead(sizes.d)) / 256, 256]);
+export function sumsArray({ sizes }: AttentionForm, { b, h, s }: Dimensions): ArraySpec<"f32"> {
+  const lines = (gradientRows * gradientHead(sizes.d)) / 256;
+  return array(dtypes.f32, [b, h, cdiv(s, gradientRows), lines, 256]);
 }
 
 /** A tile of sums, [rows, half], in the order of memory: [count / 256, 256]. */
@@ -53,7 +53,8 @@ export function gatheredSums(tile: Tile<"f32">, rows: number, half: number): Til
     .reshape([rows, half]);
 }
 /** Logarithms and deltas of the rows, and sums of dq that begin at 0. */
-export function prepareGradients(form: AttentionForm, rows: number): KernelDefinition {
+export function prepareGradients(form: AttentionForm): KernelDefinition {
+  const rows = gradientRows;
   const { outputs, dimensions } = attentionArrays(form);
   const { out, logSumExp } = outputs;
   if (!out || !logSumExp) throw new Error("attention has these arrays");
@@ -64,8 +65,8 @@ export function prepareGradients(form: AttentionForm, rows: number): KernelDefin
       grid: { tile: cdiv(dimensions.s, rows), head: dimensions.h, batch: dimensions.b },
       inputs: { out, dOut: out, logSumExp },
       outputs: {
-        rowValues: rowValuesArray(dimensions, rows),
-        sums: sumsArray(form, dimensions, rows),
+        rowValues: rowValuesArray(dimensions),
+        sums: sumsArray(form, dimensions),
       },
     },
     (argument) => {
@@ -89,7 +90,8 @@ export function prepareGradients(form: AttentionForm, rows: number): KernelDefin
 }
 
 /** dq: the sums, scaled and rounded. */
-export function finishGradients(form: AttentionForm, rows: number): KernelDefinition {
+export function finishGradients(form: AttentionForm): KernelDefinition {
+  const rows = gradientRows;
   const { problem, sizes } = form;
   const { inputs, dimensions } = attentionArrays(form);
   const { q } = inputs;
@@ -100,7 +102,7 @@ export function finishGradients(form: AttentionForm, rows: number): KernelDefini
     {
       name: "attention_finish",
       grid: { tile: cdiv(dimensions.s, rows), head: dimensions.h, batch: dimensions.b },
-      inputs: { sums: sumsArray(form, dimensions, rows) },
+      inputs: { sums: sumsArray(form, dimensions) },
       outputs: { dq: q },
     },
     (argument) => {

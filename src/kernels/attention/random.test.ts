@@ -64,15 +64,12 @@ test(
   },
 );
 
-test.skipIf(!hasPtxas).each([
-  [128, 2],
-  [64, 32],
-])(
-  "heads of %i: no registers are spilled, no products serialised",
+test.skipIf(!hasPtxas)(
+  "no registers are spilled, no products serialised",
   { timeout: 60_000 },
-  (d, kv) => {
+  () => {
     const given = { q: bf16, k: bf16, v: bf16, causal: true };
-    const sizes = { b: 4, s: 4096, t: 4096, h: 2048 / d, kv, d, e: d };
+    const sizes = { b: 4, s: 4096, t: 4096, h: 16, kv: 2, d: 128, e: 128 };
     const kernels = [
       ...attention({ ...given, logSumExp: true }).kernels(sizes),
       ...attentionBackward(given).kernels(sizes),
