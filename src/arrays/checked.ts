@@ -8,12 +8,15 @@ import { fieldsOf, functionKind, isListOf, isWhole, optional } from "../support/
 import { isHostArray } from "../formats/hostarray.ts";
 import { isReadable, isRecord } from "../support/options.ts";
 import { Device } from "../device/device.ts";
+import { isOperation } from "../device/operation.ts";
+import { isKernelDefinition } from "../lang/index.ts";
 import { array, checked, count, isArray, number, shape, tree } from "./kinds.ts";
 import * as derivatives from "./derivatives.ts";
 import * as devices from "./device.ts";
 import * as control from "./control.ts";
 import * as functions from "./functions.ts";
 import * as compiling from "./jit.ts";
+import * as kernels from "./kernels.ts";
 import * as reductions from "./reductions.ts";
 import * as scopes from "./scope.ts";
 import * as shapes from "./shapes.ts";
@@ -214,6 +217,15 @@ export const customVjp = checked(
   "customVjp",
   [functionKind, functionKind, functionKind],
   derivatives.customVjp,
+);
+const launchable: ArgumentKind = {
+  expected: "a kernel, as kernel(…) makes it, or an operation",
+  holds: (value) => isKernelDefinition(value) || isOperation(value),
+};
+export const fromKernel = checked(
+  "fromKernel",
+  [launchable, functionKind, optional(functionKind)],
+  kernels.fromKernel,
 );
 const isName = (value: unknown): boolean => typeof value === "string";
 const checkpointOptions: ArgumentKind = optional({

@@ -1,14 +1,16 @@
 /**
  * Calls of what lies outside a program, where its meaning is known: the ones that JAX prints on one device,
- * and those of StableHLO's tests. All others are refused by name.
+ * and those of StableHLO's tests, and kernels of the user's own, of which their meaning is run. All others are refused by
+ * name.
  */
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { GraphOp } from "../ops/index.ts";
 import { isTensor } from "../ops/index.ts";
+import { kernelCallOf } from "../ops/kernel-calls.ts";
 import { expectAlmostEqual, expectClose, expectEqual } from "./checks.ts";
 import { countOf, emptyTensor, tensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame, Steps } from "./frame.ts";
 import { unsupported } from "./frame.ts";
 import { unaryForms } from "./elementwise/unary.ts";
 import { chooseForm } from "./elementwise/forms.ts";
@@ -140,8 +142,11 @@ const calls: { readonly [target: string]: Call } = {
 export function evaluateCustomCall(
   op: GraphOp<"stablehlo.custom_call">,
   frame: Frame,
-): readonly Datum[] {
+): readonly Datum[] | Steps<readonly Datum[]> {
   const target = op.attributes.call_target_name;
+  const own = kernelCallOf(target);
+  if (own !== undefined)
+    return frame.session.runRegion(own.meaning, frame.data(op.operands.inputs), frame);
   const call = Object.hasOwn(calls, target) ? calls[target] : undefined;
   if (call === undefined) throw unsupported(op, `nothing is known of a call target ${target}`);
   return call(op, frame);

@@ -24,7 +24,8 @@ export interface LibraryCall {
     readonly value: GraphValue;
     readonly shape: readonly number[];
   }[];
-  readonly output: { readonly name: string; readonly shape: readonly number[] };
+  /** The arguments that the op's results are, in their order. */
+  readonly outputs: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
 
 /** Below so many products a launch of the library's takes no less time than one of ours. */
@@ -111,6 +112,27 @@ export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCal
       { name: "a", value: lhs, shape: shaped(a.free, a.contracted) },
       { name: "b", value: rhs, shape: shaped(b.contracted, b.free) },
     ],
-    output: { name: "out", shape: shaped(a.free, b.free) },
+    outputs: [{ name: "out", shape: shaped(a.free, b.free) }],
+  };
+}
+
+/** A call of a kernel that the user wrote: operands and results are its arrays, in the order of their declaration. */
+export function kernelLibraryCall(
+  op: GraphOp<"stablehlo.custom_call">,
+  operation: Operation,
+): LibraryCall {
+  const shapeOf = (value: GraphValue): readonly number[] => tensorTypeOf(value).shape;
+  const names = Object.keys(operation.inputs);
+  return {
+    operation,
+    inputs: op.operands.inputs.map((value, i) => ({
+      name: names[i] ?? "",
+      value,
+      shape: shapeOf(value),
+    })),
+    outputs: Object.keys(operation.outputs).map((name, i) => ({
+      name,
+      shape: shapeOf(op.results[i] as GraphValue),
+    })),
   };
 }

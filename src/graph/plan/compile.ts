@@ -305,13 +305,13 @@ class Compiler {
 
   #call(
     op: AnyGraphOp,
-    { operation, inputs, output }: LibraryCall,
+    { operation, inputs, outputs: results }: LibraryCall,
     wanted: ReadonlyMap<GraphValue, Buffer>,
     steps: Step[],
   ): void {
-    const outputs = op.results.map((value) => ({
-      ...output,
-      buffer: this.#output(value, wanted),
+    const outputs = results.map((result, i) => ({
+      ...result,
+      buffer: this.#output(op.results[i] as GraphValue, wanted),
     }));
     steps.push({
       kind: "operation",

@@ -113,4 +113,11 @@ export const arrayCodes = registerCodes({
     example: "jit(add, { donate: [0] })(x, x)",
     remedy: "donate an array that the call uses once, or hand over a copy",
   },
+  TW9318: {
+    title: "kernel that cannot be an op of a program",
+    cause:
+      "fromKernel takes a kernel whose inputs and outputs are arrays, and a function that says what it computes: of as many arrays as the kernel has inputs, to as many as it has outputs, of its element types, and of nothing else.",
+    example: "fromKernel(scale, (x) => mul(x, factor))   // factor is an array from outside",
+    remedy: "hand everything over as an argument, and return what the kernel writes",
+  },
 });

@@ -1,8 +1,11 @@
 /** Calls of what lies outside a program, where its meaning is known, by the name that is called. */
 import type { Tile } from "../../../lang/index.ts";
 import type { GraphBuilder } from "../../infer/builder.ts";
+import { kernelCallOf } from "../../ops/kernel-calls.ts";
+import type { KernelCall } from "../../ops/kernel-calls.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import { expandZeros, largest } from "../expand/library.ts";
+import { kernelLibraryCall } from "../library.ts";
 import { map, refuse } from "../lowering.ts";
 import type { Lowering } from "../lowering.ts";
 import { threefryTiles } from "./random.ts";
@@ -72,10 +75,23 @@ const calls: { readonly [target: string]: CallLowering } = {
   "check.expect_close": check,
 };
 
+/** A kernel of the user's own is launched as it is; nothing else shares it. */
+function ownKernel({ operation }: KernelCall): CallLowering {
+  return {
+    form: "fold",
+    rule: () => {
+      throw new Error("a kernel is launched, not computed at points");
+    },
+    library: (op) => kernelLibraryCall(op, operation),
+  };
+}
+
 export const callLowering: CallLowering = {
   form: "choose",
   by: ({ attributes }) => {
     const target = attributes.call_target_name;
+    const own = kernelCallOf(target);
+    if (own !== undefined) return ownKernel(own);
     const found = Object.hasOwn(calls, target) ? calls[target] : undefined;
     return found ?? refuse(`nothing is known of a call target ${target}`);
   },
