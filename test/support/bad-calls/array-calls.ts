@@ -1,4 +1,5 @@
 /** Calls of `tilewright/arrays`. */
+import { array as arraySpec, f32, kernel } from "tilewright";
 import * as arrays from "tilewright/arrays";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { junk, numberTakes, options, parameter } from "./junk.ts";
@@ -282,6 +283,16 @@ export const arrayCalls: readonly BadCall[] = [
     parameter(() => [() => floats(), () => floats()], "list"),
   ),
   call("customVjp", f, f, f),
+  call(
+    "fromKernel",
+    parameter(() =>
+      kernel({ name: "k", outputs: { out: arraySpec(f32, [8]) } }, ({ out }) => {
+        out.store(0);
+      }),
+    ),
+    f,
+    parameter(() => undefined, "undefined", "function"),
+  ),
   call(
     "checkpointName",
     array,
