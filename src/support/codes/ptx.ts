@@ -23,4 +23,11 @@ export const ptxCodes = registerCodes({
     remedy:
       "write the instructions that compute results from operands, and load and store with tiles",
   },
+  TW7004: {
+    title: "axis of 2^31 elements or more behind a view that does not lie evenly",
+    cause:
+      "Elements of a reshaped view are found by their coordinates, which have 32 bits; one that lies evenly in memory is found by its address, which has 64.",
+    example: "x.at(rows).reshape([3, 5]).at(ids)  // x: i8 [2 ** 33]",
+    remedy: "index the array itself, or declare it with several axes of fewer elements",
+  },
 });

@@ -13,6 +13,7 @@ import { laneMask } from "../../../layout/algebra/bits.ts";
 import { registersPerLane } from "../../../layout/algebra/register-layout.ts";
 import type { DistributedLayout } from "../../../layout/algebra/register-layout.ts";
 import { refOf } from "../../../ir/traverse.ts";
+import type { Location } from "../../../support/location.ts";
 import type { Register } from "../../module.ts";
 import { integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
@@ -25,6 +26,7 @@ import type { Format } from "./loads.ts";
 import { picksOf } from "./picks.ts";
 import { zeroPosition } from "./positions.ts";
 import { sharedAccess } from "./shared-units.ts";
+import { requireShort } from "./wide.ts";
 import type { Access } from "./units.ts";
 
 /** An access, and what a tile of it is in memory. */
@@ -59,11 +61,20 @@ export function onlyAccess(context: EmitContext, op: AnyOp): PlannedAccess {
   return access;
 }
 
+/** Whatever a view is seen through is found by coordinates of 32 bits. */
+function requireCoordinates(context: EmitContext, window: RefValue, location: Location): void {
+  if (window.kind !== "reshaped") return;
+  for (const size of windowShape(window.source)) requireShort(context, size, location);
+  requireCoordinates(context, window.source, location);
+}
+
 function accessBy(context: EmitContext, request: AccessRequest, unit: Unit): Access {
   const { layout, shape, op } = request;
   const window = context.ref(request.ref);
   const always = request.once ? [firstHolder(context, layout)] : [];
-  const picks = op && picksOf(context, op, windowShape(window), { layout, shape });
+  const byElements = unit.kind === "elements";
+  const picks = op && picksOf(context, op, windowShape(window), { layout, shape }, byElements);
+  if (byElements) requireCoordinates(context, window, op?.location ?? context.kernel.location);
   if (unit.kind === "elements")
     return elementAccess(context, { window, layout, shape, always, picks });
   const regular = regularAccess<Position, GlobalValue, SharedValue>(

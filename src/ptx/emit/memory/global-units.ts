@@ -29,7 +29,7 @@ import { LaneCoordinates } from "./lane-coordinates.ts";
 import type { Picks } from "./picks.ts";
 import { constantPosition, zeroPosition } from "./positions.ts";
 import type { Access, Unit } from "./units.ts";
-import { addProduct, wideAddress, wideRegister } from "./wide.ts";
+import { addPicked, addProduct, wideAddress, wideRegister } from "./wide.ts";
 import type { WideSum } from "./wide.ts";
 
 interface Request {
@@ -130,9 +130,7 @@ class GlobalAddresses {
       const stride = strides[position] ?? 1;
       if (index === undefined) return;
       key = `${key} ${index.name}`;
-      row = this.#once(key, () =>
-        addProduct(this.#context, row, { register: index, constant: 0 }, stride, this.#scale),
-      );
+      row = this.#once(key, () => addPicked(this.#context, row, index, stride, this.#scale));
     });
     if (dtype.bits === 4) return this.#nibble(key, row, constant, lone);
     if (row.register === undefined) throw new Error("an address without a base");

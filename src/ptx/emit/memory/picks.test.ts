@@ -140,3 +140,37 @@ describe("the instructions", () => {
     expect(tests(rowsText((ids) => ids.minimum(63), 128))).toBeGreaterThan(0);
   });
 });
+
+describe("axes of 2^31 elements and more", () => {
+  const long = 2 ** 31 + 4096;
+  const textOf = (definition: KernelDefinition): string => compileAhead(definition).ptx;
+
+  test("indices of 64 bits reach their addresses whole", () => {
+    const at = (extent: number): string =>
+      textOf(
+        kernel({ name: "far", inouts: { x: array(f32, [extent]) } }, ({ x }) => {
+          const last = iota(i64, [128], 0).add(BigInt(extent - 128));
+          x.at(last).store(1);
+        }),
+      );
+    expect(at(long)).toContain("mad.lo.s64");
+    expect(at(long)).not.toContain("cvt.u32.u64");
+    // Where all indices have 32 bits, products of 32 bits do.
+    expect(at(4096)).not.toContain("mad.lo.s64");
+  });
+
+  test("sizes that only the launch knows are taken to be that long", () => {
+    const far = kernel({ name: "far", inouts: { x: array(f32, [n.mul(8)]) } }, ({ x }) => {
+      x.at(iota(i64, [128], 0)).store(1);
+    });
+    expect(textOf(far)).not.toContain("cvt.u32.u64");
+  });
+
+  test("behind a view that does not lie evenly they are refused", () => {
+    const odd = kernel({ name: "odd", inouts: { x: array(f32, [3, long]) } }, ({ x }) => {
+      const part = x.at(slice(0, 2), slice(0, long - 1)).reshape([2 * (long - 1)]);
+      part.at(iota(i64, [128], 0)).store(1);
+    });
+    expect(() => textOf(odd)).toThrow(/^TW7004: an axis of \d+ elements is reached through a view/);
+  });
+});

@@ -28,13 +28,16 @@ import { tileElements } from "../elements.ts";
 import { Conjunctions, TileGuards } from "./guards.ts";
 import type { Truth } from "./guards.ts";
 import { LaneCoordinates } from "./lane-coordinates.ts";
+import { isShort, requireShort } from "./wide.ts";
 
 /** An axis of the window that an index tile picks along. */
 export interface PickedAxis {
   /** Of the window. */
   readonly axis: number;
-  /** b32, for each register of the tile; undefined for padding. */
+  /** For each register of the tile; undefined for padding. b64 where the axis may have 2³¹ elements or more, else b32. */
   readonly indices: readonly (Register | undefined)[];
+  /** The extent of the axis. */
+  readonly size: Size;
 }
 
 export interface Picks extends PickedAxes {
@@ -55,6 +58,7 @@ export function picksOf(
   op: AccessOp,
   window: readonly Size[],
   tile: PickedTile,
+  byElements: boolean,
 ): Picks | undefined {
   const { indices, where } = op.operands;
   if (indices.length === 0 && where === undefined) return undefined;
@@ -67,7 +71,12 @@ export function picksOf(
   const axes = indexed.map((axis, position): PickedAxis => {
     const own = found[position];
     if (own === undefined) throw new Error("an axis without its indices");
-    return { axis, indices: own.map((index) => index && lowWord(context, low, index)) };
+    const size = window[axis] ?? 1;
+    // Where elements are found one by one, coordinates have 32 bits.
+    if (byElements) requireShort(context, size, op.location);
+    const short = byElements || isShort(size);
+    const indices = own.map((index) => (index && short ? lowWord(context, low, index) : index));
+    return { axis, indices, size };
   });
   const inTile = tileTruths(context, tile);
   const unsure = testedIndices(op).map((position) => ({

@@ -12,6 +12,8 @@
  */
 import { multiplySizes } from "../../../ir/size.ts";
 import type { Size } from "../../../ir/size.ts";
+import { TilewrightError } from "../../../support/diagnostics.ts";
+import type { Location } from "../../../support/location.ts";
 import type { AddressOperand, Operand, Register } from "../../module.ts";
 import { address, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
@@ -64,6 +66,47 @@ export function addProduct(
   return addLong(context, sum, index, context.size(multiplySizes(stride, scale), 64));
 }
 
+/** The sum with a picked index, of 32 or 64 bits, times a stride. */
+export function addPicked(
+  context: EmitContext,
+  sum: WideSum,
+  index: Register,
+  stride: Size,
+  scale: number,
+): WideSum {
+  if (index.type !== "b64")
+    return addProduct(context, sum, { register: index, constant: 0 }, stride, scale);
+  const by =
+    typeof stride === "number"
+      ? integer(stride * scale)
+      : context.size(multiplySizes(stride, scale), 64);
+  return multiplied(context, sum, index, by);
+}
+
+/** Whether an axis has fewer than 2³¹ elements whatever the launch. */
+export function isShort(size: Size): boolean {
+  return typeof size === "number" ? size < wide : size.kind === "dimension";
+}
+
+/**
+ * Refuses an axis of 2³¹ elements or more where places are reckoned in 32 bits: now, or where only the launch knows, by the
+ * parameter that it fills in.
+ */
+export function requireShort(context: EmitContext, size: Size, location: Location): void {
+  if (isShort(size)) return;
+  if (typeof size !== "number") {
+    context.size(size);
+    return;
+  }
+  throw new TilewrightError({
+    code: "TW7004",
+    message: `an axis of ${size} elements is reached through a view that does not lie evenly`,
+    location,
+    expected: "fewer than 2^31 elements",
+    found: String(size),
+  });
+}
+
 function addFixed(
   context: EmitContext,
   { register, constant }: WideSum,
@@ -85,8 +128,11 @@ function addWide({ code }: EmitContext, sum: WideSum, left: Register, right: Ope
 }
 
 function addLong(context: EmitContext, sum: WideSum, index: IndexValue, stride: Operand): WideSum {
-  const { code } = context;
-  const own = code.make("b64", "cvt.s64.s32", indexRegister(context, index));
+  const own = context.code.make("b64", "cvt.s64.s32", indexRegister(context, index));
+  return multiplied(context, sum, own, stride);
+}
+
+function multiplied({ code }: EmitContext, sum: WideSum, own: Register, stride: Operand): WideSum {
   const register =
     sum.register === undefined
       ? code.make("b64", "mul.lo.s64", own, stride)
