@@ -278,6 +278,13 @@ describe("StableHLO", () => {
     ).toContain("16x64xf32");
   });
 
+  test("has the stages of the kernels that it is planned as", async () => {
+    await show(page, "stages");
+    await page.selectOption('select[name="Kernel"]', "1");
+    await page.waitForSelector('[aria-label="Right: PTX"] .text-line:has-text(".entry maximum")');
+    await show(page, "graph");
+  });
+
   test("that is wrong says where", async () => {
     await type(
       page,

@@ -28,7 +28,7 @@ const linesInSight = 20;
 const restPause = 300;
 
 /** Milliseconds without a key before an edited program runs. */
-const editPause = 80;
+const editPause = 50;
 
 function sessionOf(item: GalleryItem, settings: Settings = defaultSettings): Session {
   const { name, language, source, guide } = item;

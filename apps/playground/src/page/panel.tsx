@@ -27,13 +27,21 @@ export interface PanelProps {
   readonly runNow: () => void;
 }
 
+/** Of a StableHLO program: it is evaluated, so that its kernels have neither timeline nor memory of a run. */
+const graphViews: ReadonlySet<ViewName> = new Set([
+  "results",
+  "findings",
+  "graph",
+  "stages",
+  "layouts",
+  "cost",
+]);
+
 export function Panel(props: PanelProps) {
   const { session, run, view, show } = props;
   const report = run.kind === "finished" ? run.report : undefined;
   const isGraph = session.program.language === "stablehlo";
-  const offered = viewNames.filter((name) =>
-    isGraph ? ["results", "findings", "graph"].includes(name) : name !== "graph",
-  );
+  const offered = viewNames.filter((name) => (isGraph ? graphViews.has(name) : name !== "graph"));
   const shown = offered.includes(view) ? view : "results";
   const step = (event: KeyboardEvent): void => {
     const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;

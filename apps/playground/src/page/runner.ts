@@ -237,7 +237,8 @@ function listening(frame: HTMLIFrameElement): Promise<Window> {
  * listens only where that has taken its origin.
  */
 function useKeptFrame(frame: HTMLIFrameElement): void {
-  if (navigator.serviceWorker?.controller === null) return;
+  const isKept = "serviceWorker" in navigator && navigator.serviceWorker.controller !== null;
+  if (!isKept) return;
   frame.removeAttribute("sandbox");
   frame.src = "sandbox.html?kept";
 }
