@@ -17,13 +17,17 @@ import { programDisagreement } from "./device-programs.ts";
 const quick = [
   "adam",
   "cond_branches",
+  "conv_dilated",
   "dynamic_slices",
   "elementwise",
   "embedding",
+  "empty_scalar",
   "integer_bits",
+  "kmeans_while",
   "max_pool",
   "newton_while",
   "reductions",
+  "viterbi",
   "vmapped_matmul",
 ];
 
