@@ -29,7 +29,7 @@ function randomCase(number: number): PagedCase {
   const dtype = pick<DType<"bf16" | "f16">>(bf16, f16);
   const kv = pick(1, 2, 3);
   const d = pick(16, 32, 64, 80, ...(isLarge ? [128, 192, 256] : []));
-  const longest = pick(1, 40, isLarge ? 3000 : 150);
+  const longest = pick(1, 40, isLarge ? 1000 : 150);
   const hasWindow = random.uniform() < 0.3;
   return {
     name: `case ${number}`,
