@@ -59,6 +59,10 @@ export type {
   RandomOperation,
   UniformSpec,
 } from "./random/random.ts";
+export { raggedDot } from "./ragged/ragged-dot.ts";
+export type { RaggedDot, RaggedDotSpec } from "./ragged/ragged-dot.ts";
+export { raggedOuter } from "./ragged/ragged-outer.ts";
+export type { RaggedOuter, RaggedOuterSpec } from "./ragged/ragged-outer.ts";
 export { argReduce } from "./reduce/arg-reduce.ts";
 export type { ArgReduceOperation, ArgReduceSpec } from "./reduce/arg-reduce.ts";
 export type { Combination } from "./reduce/combinations.ts";

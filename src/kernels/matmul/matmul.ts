@@ -115,7 +115,8 @@ export function matmul<
   }) as unknown as Matmul<A, B, Out, Inputs>;
 }
 
-function problemOf(
+/** What a specification asks for, checked. */
+export function problemOf(
   spec: MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
   location: Location,
 ): MatmulProblem {

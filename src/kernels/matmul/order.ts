@@ -7,7 +7,7 @@
  *                       1  3  5  7        15 13 11  9
  */
 import { cdiv, constant } from "../../lang/index.ts";
-import type { Scalar } from "../../lang/index.ts";
+import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import type { Deal, Segments } from "../../lang/pipeline/segments.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
@@ -28,29 +28,64 @@ export interface TilePlace {
   readonly batch: Scalar<"i32">;
   readonly top: Scalar<"i32">;
   readonly left: Scalar<"i32">;
+  /** The row of the result that the tile ends before, where that is not the last one. */
+  readonly end?: Scalar<"i32"> | undefined;
+}
+
+export interface TileOrder {
+  readonly tiles: Scalar<"i32">;
+  readonly place: (tile: Scalar<"i32">) => TilePlace;
+}
+
+/** Rows that are dealt to tiles on the device, from tables that a kernel before has made. */
+export interface DealtRows {
+  /** The tables. */
+  readonly inputs: { readonly [name: string]: ArraySpec };
+  readonly order: (
+    grid: TileGrid,
+    turned: boolean,
+    refs: { readonly [name: string]: Ref },
+  ) => TileOrder;
 }
 
 /** How many tiles there are, and where each lies. */
-export function tileOrder({ batch, height, width, rows, columns }: TileGrid): {
-  readonly tiles: Scalar<"i32">;
-  readonly place: (tile: Scalar<"i32">) => TilePlace;
-} {
+export function tileOrder({ batch, height, width, rows, columns }: TileGrid): TileOrder {
   const zero = constant(dtypes.i32, 0);
   const [down, across] = [zero.add(cdiv(height, rows)), zero.add(cdiv(width, columns))];
-  const plane = down.mul(across);
+  const { tiles: plane, place } = planeOrder(down, across);
   const tiles = plane.mul(zero.add(batch));
-  const place = (tile: Scalar<"i32">): TilePlace => {
-    const layer = tile.div(plane);
-    const inPlane = tile.sub(layer.mul(plane));
-    const of = inPlane.div(across.mul(group));
-    const size = down.sub(of.mul(group)).minimum(group);
-    const within = inPlane.sub(of.mul(group).mul(across));
-    const j = within.div(size);
-    const i = of.mul(group).add(within.sub(j.mul(size)));
-    const column = of.and(1).eq(0).select(j, across.sub(1).sub(j));
-    return { batch: layer, top: i.mul(rows), left: column.mul(columns) };
+  return {
+    tiles,
+    place: (tile) => {
+      const layer = tile.div(plane);
+      const { i, j } = place(tile.sub(layer.mul(plane)));
+      return { batch: layer, top: i.mul(rows), left: j.mul(columns) };
+    },
   };
-  return { tiles, place };
+}
+
+/** The order of the tiles of one matrix, by rows and columns of tiles. */
+export function planeOrder(
+  down: Scalar<"i32">,
+  across: Scalar<"i32">,
+): {
+  readonly tiles: Scalar<"i32">;
+  readonly place: (tile: Scalar<"i32">) => {
+    readonly i: Scalar<"i32">;
+    readonly j: Scalar<"i32">;
+  };
+} {
+  return {
+    tiles: down.mul(across),
+    place: (tile) => {
+      const of = tile.div(across.mul(group));
+      const size = down.sub(of.mul(group)).minimum(group);
+      const within = tile.sub(of.mul(group).mul(across));
+      const j = within.div(size);
+      const i = of.mul(group).add(within.sub(j.mul(size)));
+      return { i, j: of.and(1).eq(0).select(j, across.sub(1).sub(j)) };
+    },
+  };
 }
 
 /** All steps of every so many tiles. */

@@ -57,8 +57,9 @@ import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
+import type { Piece } from "./epilogue.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
-import type { TilePlace } from "./order.ts";
+import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { Recipe } from "./recipe.ts";
@@ -74,6 +75,8 @@ export interface PersistentForm {
   /** Whether the copy engine can write the result, whose rows must begin at multiples of 16 bytes. */
   readonly copiesOut: boolean;
   readonly location: Location;
+  /** Where rows belong to groups, each with a matrix of its own: which tile has which of them. */
+  readonly dealt?: DealtRows;
 }
 
 /** Elements of k in a tile. */
@@ -139,7 +142,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const workers = dim("workers");
   const splits = schedule === "split";
   const output = problem.out.dtype;
-  const inputs = inputSpecs(problem, dimensions, location);
+  const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   return kernel(
     {
       name: "matmul",
@@ -202,12 +205,13 @@ function workOf(
   const { problem, configuration, copiesOut } = form;
   const { index, out, leftTiles, rightTiles, full, empty } = argument;
   const named = argument as unknown as { readonly [name: string]: Ref };
-  const { tiles, place } = tileOrder({
+  const grid: TileGrid = {
     batch: problem.sizes.batch === undefined ? 1 : dimensions.batch,
     ...{ rows: shapes.rows, columns: shapes.columns },
     height: sides.rows.extent,
     width: sides.columns.extent,
-  });
+  };
+  const { tiles, place } = form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid);
   const zero = constant(dtypes.i32, 0);
   const worker = workerOf(index, zero.add(workers));
   const splits = configuration.schedule === "split";
@@ -420,28 +424,37 @@ function storeTile(work: Work, product: Tile, segment: Segment, index: number): 
       ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
       : { batch: place.batch, top, left, rows: threadRows, columns: piece };
     const done = finished(turned ? sums.transpose() : sums, at, problem, inputs, location);
-    const window = target.at(slice(at.top, at.rows), slice(at.left, at.columns));
-    storePiece(window, done, result, index, column / piece);
+    storePiece(target, { ...at, end: place.end }, done, result, index, column / piece);
   }
 }
 
 /** By the copy engine through one of two buffers, or by the lanes themselves. */
 function storePiece(
-  window: Ref,
+  target: Ref,
+  { top, left, rows, columns, end }: Piece & Pick<TilePlace, "end">,
   piece: Tile,
   result: Ref | undefined,
   index: number,
   turn: number,
 ): void {
+  const across = slice(left, columns);
+  const byLanes = (): void => {
+    target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);
+  };
   if (result === undefined) {
-    window.store(piece);
+    byLanes();
     return;
   }
-  // The piece before the last has left its buffer.
-  waitGroup(1, { read: true });
-  const buffer = result.at(index, turn % 2);
-  buffer.store(piece);
-  commitShared();
-  copyAsync(buffer, window);
-  commitGroup();
+  const copied = (): void => {
+    // The piece before the last has left its buffer.
+    waitGroup(1, { read: true });
+    const buffer = result.at(index, turn % 2);
+    buffer.store(piece);
+    commitShared();
+    copyAsync(buffer, target.at(slice(top, rows), across));
+    commitGroup();
+  };
+  // The copy engine knows the end of the array alone.
+  if (end === undefined) copied();
+  else when(top.add(rows).le(end), copied, byLanes);
 }

@@ -24,6 +24,7 @@ import type {
   ProductSizes,
 } from "./configuration.ts";
 import { depthOf, persistentKernel } from "./persistent.ts";
+import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
@@ -56,7 +57,7 @@ export function planOf(
   };
 }
 
-function requirePossible(
+export function requirePossible(
   configuration: MatmulConfiguration,
   problem: MatmulProblem,
   slow: string | undefined,
@@ -133,7 +134,7 @@ type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
 type Arguments = PlannedLaunch["arguments"];
 
 /** The operand as it lies in memory, whatever its axes are called. */
-function operandArgument(
+export function operandArgument(
   problem: MatmulProblem,
   name: "a" | "b",
   { m, n, k, batch }: ProductSizes,
@@ -143,19 +144,28 @@ function operandArgument(
   return { argument: name, shape: problem.batched[name] ? [batch, ...matrix] : matrix };
 }
 
-function inputArguments({ inputs }: MatmulProblem): Arguments {
+export function inputArguments({ inputs }: MatmulProblem): Arguments {
   return Object.fromEntries(Object.keys(inputs).map((name) => [name, { argument: name }]));
 }
 
 const out = { argument: "out" };
 
+/** Rows that are dealt to tiles on the device: by which launch, and into which tables. */
+export interface Dealing {
+  readonly rows: DealtRows;
+  readonly launch: () => PlannedLaunch;
+  readonly scratch: NonNullable<Planned["scratch"]>;
+  readonly dimensions: { readonly [name: string]: number };
+}
+
 /** The product, and before it the preparation of operands that it cannot read as they are. */
-function persistentLaunches(
+export function persistentLaunches(
   problem: MatmulProblem,
   configuration: PersistentConfiguration,
   sizes: ProductSizes,
   target: Target,
   location: Location,
+  dealing?: Dealing,
 ): Launches {
   const { m, n, batch } = sizes;
   const recipe = recipeOf(problem);
@@ -173,22 +183,34 @@ function persistentLaunches(
     ...sizes,
     workers: workerCount(configuration, sizes, depthOf(recipe.a), target),
     ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
+    ...dealing?.dimensions,
   };
+  const form = { problem, recipe, prepared, configuration, sizes, copiesOut, location };
   const product = (): KernelDefinition =>
-    persistentKernel({ problem, recipe, prepared, configuration, sizes, copiesOut, location });
+    persistentKernel(dealing === undefined ? form : { ...form, dealt: dealing.rows });
+  const tables = Object.keys(dealing?.scratch ?? {}).map(
+    (name) => [name, { argument: name }] as const,
+  );
   return {
     notes: preparations.map(({ reason }) => reason),
-    scratch: Object.fromEntries(
-      preparations.map((each) => [
-        scratchName(each),
-        { dtype: each.dtype, shape: [preparedElements(each)] },
-      ]),
-    ),
+    scratch: {
+      ...dealing?.scratch,
+      ...Object.fromEntries(
+        preparations.map((each) => [
+          scratchName(each),
+          { dtype: each.dtype, shape: [preparedElements(each)] },
+        ]),
+      ),
+    },
     launches: () => [
+      ...(dealing === undefined ? [] : [dealing.launch()]),
       ...preparations.map((each) => preparationLaunch(problem, each)),
       launched(
         product(),
-        { a: operand("a"), b: operand("b"), ...inputArguments(problem), out },
+        {
+          ...{ a: operand("a"), b: operand("b"), ...inputArguments(problem), out },
+          ...Object.fromEntries(tables),
+        },
         values,
       ),
     ],
@@ -245,7 +267,7 @@ function plainLaunches(
 }
 
 /** A launch, with those of the values that its kernel has dimensions for. */
-function launched(
+export function launched(
   kernel: PlannedLaunch["kernel"],
   given: PlannedLaunch["arguments"],
   values: { readonly [name: string]: number },

@@ -5,8 +5,13 @@ import { pagedBytes } from "./attend.ts";
 import type { PagedConfiguration } from "./configuration.ts";
 import type { PagedProblem, PagedSizes } from "./problem.ts";
 
-/** Bytes of shared memory that a block is worth: several fit a processor, each with some tiles in flight. */
-const blockBytes = 48 * 1024;
+/**
+ * Bytes of shared memory that a block is worth, and blocks of a processor at most: several, each with some tiles in flight. FP8 is
+ * converted before it is multiplied, which more warps have to share.
+ */
+const few16 = { bytes: 48 * 1024, blocks: 8 };
+const few8 = { bytes: 20 * 1024, blocks: 10 };
+const many = { bytes: 48 * 1024, blocks: 3 };
 /** Shared memory that the driver takes of a block. */
 const reservedBytes = 2048;
 
@@ -41,21 +46,27 @@ export function choosePaged(
   const few = sizes.s * group.heads * group.parts <= 16;
   const wide = paddedHead(Math.max(d, e)) > 128;
   const rows = few ? 16 : 64;
-  const warps = few && !wide ? 1 : 4;
-  const columns = possibleColumns(sizes.size, few ? 32 : 64);
+  const warps = few ? 1 : 4;
+  // Wide heads fill the registers: of FP8 all of a tile is there, in 16 bits.
+  const isNarrow = problem.k.dtype.bits === 8;
+  const columns = possibleColumns(
+    sizes.size,
+    few ? (wide ? 16 : 32) : wide ? (isNarrow ? 16 : 32) : 64,
+  );
   if (columns === undefined) return undefined;
   const made = ([8, 4, 2] as const).map(
     (stages) => ({ rows, warps, columns, stages, ranges: 1 }) as const,
   );
   const bytes = (configuration: PagedConfiguration) =>
     pagedBytes({ problem, sizes, configuration });
-  const configuration = made.find((each) => bytes(each) <= blockBytes) ?? made[2];
+  const worth = few ? (isNarrow ? few8 : few16) : many;
+  const configuration = made.find((each) => bytes(each) <= worth.bytes) ?? made[2];
   if (configuration === undefined) return undefined;
   const blocks = Math.max(
     1,
     Math.floor(target.sharedMemoryPerBlock / (bytes(configuration) + reservedBytes)),
   );
-  const resident = target.processors * Math.min(blocks, warps === 1 ? 8 : 3);
+  const resident = target.processors * Math.min(blocks, worth.blocks);
   const ranges = Math.min(
     Math.floor(resident / kv),
     Math.ceil(mostTiles(sizes, configuration) / leastTiles),

@@ -266,6 +266,30 @@ export const kernelCalls: readonly BadCall[] = [
       );
     },
   })),
+  ...ofFields("raggedDot", {
+    a: parameter(() => bf16),
+    b: parameter(() => bf16),
+    groupSizes: optional(() => i32),
+    out: optional(() => f32),
+    inputs: optional(() => ({}), "object", "bare"),
+    epilogue: optional(
+      () =>
+        ({ sums }: { readonly sums: unknown }) =>
+          sums,
+      "function",
+    ),
+    precision: optional(() => undefined),
+    accumulation: optional(() => undefined),
+    configuration: optional(() => undefined, "object", "bare"),
+  }),
+  ...ofFields("raggedOuter", {
+    a: parameter(() => bf16),
+    b: parameter(() => bf16),
+    groupSizes: optional(() => i32),
+    out: optional(() => f32),
+    precision: optional(() => undefined),
+    accumulation: optional(() => undefined),
+  }),
   ...ofFields("rmsNorm", norm),
   ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
   ...ofFields("matmul", {

@@ -1,0 +1,128 @@
+/** Products of rows in groups on any GPU, of any formats, sizes and strides: blocks of one thread that read memory themselves. */
+import {
+  array,
+  cdiv,
+  constant,
+  dim,
+  dot,
+  kernel,
+  loop,
+  slice,
+  when,
+  zeros,
+} from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import type { Location } from "../../support/location.ts";
+import type { PlainConfiguration, ProductSizes } from "../matmul/configuration.ts";
+import { alignedDimensions } from "../matmul/dimensions.ts";
+import { finished, inputSpecs } from "../matmul/epilogue.ts";
+import type { MatmulProblem } from "../matmul/problem.ts";
+import { tableSpecs, tileRows } from "./dealing.ts";
+import type { Tables } from "./dealing.ts";
+
+type Integer = Scalar<"i32">;
+
+/** Rows of groups, each with a matrix of its own: a block makes a tile of what the tables say. */
+export function plainDotKernel(
+  problem: MatmulProblem,
+  { rows, columns, depth }: PlainConfiguration,
+  sizes: ProductSizes,
+  location: Location,
+): KernelDefinition {
+  const dimensions = alignedDimensions(sizes);
+  const { batch, m, n, k } = dimensions;
+  const { major } = problem;
+  return kernel(
+    {
+      name: "ragged_dot_plain",
+      grid: { tile: dim("most"), j: cdiv(n, columns) },
+      inputs: {
+        a: array(problem.a.dtype, major.a === "k" ? [m, k] : [k, m]),
+        b: array(problem.b.dtype, [batch, ...(major.b === "n" ? [k, n] : [n, k])]),
+        ...inputSpecs(problem, dimensions, location),
+        ...tableSpecs(),
+      },
+      inouts: { out: array(problem.out.dtype, [m, n]) },
+    },
+    (argument) => {
+      const { tile, j, a, b, out } = argument as unknown as {
+        readonly [N in "tile" | "j"]: Integer;
+      } & { readonly [N in "a" | "b" | "out"]: Ref };
+      const tables = argument as unknown as Tables;
+      when(tile.lt(tables.count.at(0).loadScalar()), () => {
+        const { group, top, end } = tileRows(tables, tile);
+        const left = j.mul(columns);
+        const [down, across] = [slice(top, rows), slice(left, columns)];
+        const ofGroup = b.at(group);
+        const sums = summed(problem, cdiv(k, depth), [rows, columns], (step) => {
+          const along = slice(step.mul(depth), depth);
+          return [
+            major.a === "k" ? a.at(down, along).load() : a.at(along, down).transpose().load(),
+            major.b === "n"
+              ? ofGroup.at(along, across).load()
+              : ofGroup.at(across, along).transpose().load(),
+          ];
+        });
+        const piece = { batch: undefined, top, left, rows, columns };
+        const done = finished(sums, piece, problem, argument as never, location);
+        out.at(slice(top, rows, { end }), across).store(done);
+      });
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** aᵀ · b of the rows of every group: a block makes a tile of one group's matrix, over the rows that the group has. */
+export function outerKernel(
+  problem: MatmulProblem,
+  { rows, columns, depth }: PlainConfiguration,
+  { m, n, k }: ProductSizes,
+): KernelDefinition {
+  const { n: width, m: height, k: length } = alignedDimensions({ m: k, n, k: m, batch: 1 });
+  const g = dim("g");
+  return kernel(
+    {
+      name: "ragged_outer",
+      grid: { group: g, i: cdiv(height, rows), j: cdiv(width, columns) },
+      inputs: {
+        a: array(problem.a.dtype, [length, height]),
+        b: array(problem.b.dtype, [length, width]),
+        groupSizes: array(dtypes.i32, [g]),
+      },
+      outputs: { out: array(problem.out.dtype, [g, height, width]) },
+    },
+    ({ group, i, j, a, b, groupSizes, out }) => {
+      const zero = constant(dtypes.i32, 0);
+      const start = loop({ to: group, carry: zero }, (before, sum) =>
+        sum.add(groupSizes.at(before).loadScalar().maximum(0)),
+      );
+      const size = groupSizes.at(group).loadScalar().maximum(0);
+      const end = start.add(size);
+      const [down, across] = [slice(i.mul(rows), rows), slice(j.mul(columns), columns)];
+      const steps = size.add(depth - 1).div(depth);
+      const sums = summed(problem, steps, [rows, columns], (step) => {
+        const along = slice(start.add(step.mul(depth)), depth, { end });
+        return [a.at(along, down).load().transpose(), b.at(along, across).load()];
+      });
+      out.at(group, down, across).store(sums.cast(problem.out.dtype));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+function summed(
+  { accumulator: dtype, precision, accumulation }: MatmulProblem,
+  to: Integer | ReturnType<typeof cdiv>,
+  shape: readonly number[],
+  operands: (step: Integer) => readonly [Tile, Tile],
+): Tile {
+  const start: Tile = zeros(dtype, shape);
+  const said = precision === undefined ? {} : { precision };
+  return loop({ to, carry: start }, (step, accumulator) => {
+    const [left, right] = operands(step);
+    // Promoted sums are added in f32, step by step.
+    return accumulation === "promoted"
+      ? accumulator.add(dot(left, right, { dtype: dtype as DType<"f32"> }))
+      : dot(left, right, { accumulator, dtype: dtype as DType<"f32">, ...said });
+  });
+}

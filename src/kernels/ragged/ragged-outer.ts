@@ -1,0 +1,137 @@
+/**
+ * `raggedOuter`: aᵀ · b over the rows of every group, [g, k, n]. It is the derivative of a `raggedDot` by its matrices:
+ *
+ *   out = raggedDot(a, b)      dB = raggedOuter(a, dOut)      a group without rows gives 0
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation } from "../../device/operation.ts";
+import { evaluateSize } from "../../ir/size.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, Empty } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
+import type { PlainConfiguration } from "../matmul/configuration.ts";
+import { problemOf } from "../matmul/matmul.ts";
+import { launched } from "../matmul/plan.ts";
+import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
+import { givenArray, refused, requireFields, requireRows } from "../support/given.ts";
+import type { Fields, GivenArray } from "../support/given.ts";
+import { outerKernel } from "./plain.ts";
+import { groupSizesOf } from "./ragged-dot.ts";
+
+export interface RaggedOuterSpec<A extends DTypeName, B extends DTypeName, Out extends DTypeName> {
+  /** [m, k] and [m, n]: rows of all groups, one group after the other. */
+  readonly a: GivenArray<A>;
+  readonly b: GivenArray<B>;
+  /** [g]: rows of each group. i32 unless told. */
+  readonly groupSizes?: GivenArray<"i32">;
+  /** The format of the result; that of the operands unless told, bf16 of FP8, i32 of integers. */
+  readonly out?: DType<Out>;
+  /** How f32 is multiplied; for f32 alone, and always said. */
+  readonly precision?: MatmulPrecision;
+  /** How FP8 is summed; for FP8 alone, and always said. */
+  readonly accumulation?: Accumulation;
+}
+
+const fields: Fields = {
+  a: "array",
+  b: "array",
+  groupSizes: "array",
+  out: "format",
+  precision: "choice",
+  accumulation: "choice",
+};
+
+export type RaggedOuter<
+  A extends DTypeName,
+  B extends DTypeName,
+  Out extends DTypeName,
+> = Operation<
+  {
+    readonly a: ArraySpec<A>;
+    readonly b: ArraySpec<B>;
+    readonly groupSizes: ArraySpec<"i32">;
+  },
+  { readonly out: ArraySpec<Out> },
+  Empty,
+  PlainConfiguration
+>;
+
+/** The products of the rows of two arrays, added up group by group. */
+export function raggedOuter<A extends DTypeName, B extends DTypeName, Out extends DTypeName = A>(
+  spec: RaggedOuterSpec<A, B, Out>,
+): RaggedOuter<A, B, Out> {
+  const location = captureLocation();
+  requireFields("raggedOuter", spec, fields, location);
+  const { problem, groups } = outerProblem(
+    spec as unknown as RaggedOuterSpec<DTypeName, DTypeName, DTypeName>,
+    location,
+  );
+  const groupSizes = groupSizesOf("raggedOuter", spec.groupSizes, groups, location);
+  const { k: m, m: k, n } = problem.sizes;
+  return operation({
+    name: "ragged_outer",
+    inputs: { a: array(problem.a.dtype, [m, k]), b: problem.b, groupSizes },
+    outputs: { out: array(problem.out.dtype, [groups, k, n]) },
+    plan: (dimensions) => {
+      const values = new Map(Object.entries(dimensions));
+      const [rows, height, width, g] = [m, k, n, groups].map((size) => evaluateSize(size, values));
+      const sizes = { m: rows ?? 0, k: height ?? 0, n: width ?? 0, batch: 1 };
+      const configuration = configurationOf(problem);
+      const named = (name: string) => ({ argument: name });
+      return {
+        configuration,
+        source: "heuristic",
+        launches:
+          sizes.k * sizes.n * (g ?? 0) === 0
+            ? []
+            : () => [
+                launched(
+                  outerKernel(problem, configuration, sizes),
+                  {
+                    ...{ a: named("a"), b: named("b"), groupSizes: named("groupSizes") },
+                    out: named("out"),
+                  },
+                  { m: sizes.k, n: sizes.n, k: sizes.m, g: g ?? 0 },
+                ),
+              ],
+      };
+    },
+  }) as unknown as RaggedOuter<A, B, Out>;
+}
+
+/** Tiles that fit in registers for every format. */
+function configurationOf({ a, accumulator }: MatmulProblem): PlainConfiguration {
+  if (accumulator.bits === 64)
+    return { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };
+  const depth = a.dtype.bits >= 32 ? 16 : a.dtype.bits === 16 ? 32 : 64;
+  return { kernel: "plain", rows: 64, columns: 64, depth, split: 1 };
+}
+
+/** The product aᵀ · b that it is over all rows: k by m times m by n. */
+function outerProblem(
+  spec: RaggedOuterSpec<DTypeName, DTypeName, DTypeName>,
+  location: Location,
+): { readonly problem: MatmulProblem; readonly groups: ArraySpec["shape"][number] } {
+  const [m, n, k, g] = [dim("m"), dim("n"), dim("k"), dim("g")];
+  const a = givenArray("a", "raggedOuter", spec.a, [m, k], location);
+  const b = givenArray("b", "raggedOuter", spec.b, [m, n], location);
+  for (const [name, operand] of Object.entries({ a, b })) {
+    requireRows(name, "raggedOuter", operand, location);
+    if (operand.shape.length !== 2)
+      throw refused(
+        "TW9902",
+        `${name} of raggedOuter has ${operand.shape.length} axes`,
+        "a of [m, k], b of [m, n]",
+        `${operand.shape.length} axes`,
+        location,
+      );
+  }
+  const [rows = 0, columns = 0] = a.shape;
+  const turned = array(a.dtype, [columns, rows], { strides: [1, columns] });
+  const { groupSizes, ...others } = spec;
+  const problem = problemOf({ ...others, a: turned, b }, location);
+  const given = groupSizes !== undefined && "shape" in groupSizes ? groupSizes.shape[0] : undefined;
+  return { problem, groups: given ?? g };
+}
