@@ -1,8 +1,9 @@
 /** Which kernel a convolution takes, and its tiles: by the copy engine where it can read the arrays, by number else. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
+import { boxesAcross, tightestBox } from "./boxes.ts";
 import { stepChannels, tilePlaces } from "./copied.ts";
-import type { Box, CopiedConfiguration, CopiedForm } from "./copied.ts";
+import type { CopiedConfiguration, CopiedForm, ReadForm } from "./copied.ts";
 import type { Direction } from "./gathered.ts";
 import { rowMajorStrides } from "../../formats/shape.ts";
 import type { ConvolutionProblem, FiveAxes, Geometry, Triple } from "./problem.ts";
@@ -48,23 +49,21 @@ export function copiedProblem(
     : `windows lie apart, and ${summed} channels are no multiple of ${stepChannels}`;
 }
 
-/** Powers of two up to `most`. */
-function powers(most: number): readonly number[] {
-  return Array.from({ length: Math.log2(most) + 1 }, (_, exponent) => 2 ** exponent);
-}
-
-/** The box whose tiles overhang the result least; of equal ones the widest. */
-export function chooseBox(batch: number, [, height, width]: Triple): Box {
-  let best: Box = [1, 1, tilePlaces];
-  let least = Infinity;
-  for (const columns of powers(tilePlaces).toReversed())
-    for (const rows of powers(tilePlaces / columns).toReversed()) {
-      const images = tilePlaces / columns / rows;
-      const tiles =
-        Math.ceil(batch / images) * Math.ceil(height / rows) * Math.ceil(width / columns);
-      if (tiles < least) [best, least] = [[images, rows, columns], tiles];
-    }
-  return best;
+/** The same of the gradient of the weights, whose columns are whole runs of channels. */
+export function copiedWeightsProblem(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  target: Target,
+): string | undefined {
+  const { channels, outputs, out, groups, batch, output } = geometry;
+  const slow = copiedProblem(problem, geometry, "forward", target);
+  if (slow !== undefined) return slow;
+  if (!liesByRows(out)) return "channels are not last";
+  if (channels % stepChannels !== 0)
+    return `${channels} channels are no multiple of ${stepChannels}`;
+  if (groups > 1 && outputs % stepChannels !== 0)
+    return `groups of ${outputs} outputs are no multiple of ${stepChannels}`;
+  return batch * output[0] * output[1] * output[2] === 0 ? "there is nothing to sum" : undefined;
 }
 
 /** The part of the tensor cores' rate that tiles with so many columns reach. */
@@ -74,13 +73,11 @@ const tileSteps = 4;
 
 export function tileCount(
   { batch, groups }: Geometry,
-  [depth, height, width]: Triple,
+  places: Triple,
   made: number,
   { box, columns }: Pick<CopiedConfiguration, "box" | "columns">,
 ): number {
-  const boxes =
-    Math.ceil(batch / box[0]) * depth * Math.ceil(height / box[1]) * Math.ceil(width / box[2]);
-  return boxes * groups * Math.ceil(made / columns);
+  return boxesAcross(batch, places, box) * groups * Math.ceil(made / columns);
 }
 
 export function chooseCopied(
@@ -93,7 +90,7 @@ export function chooseCopied(
   const [made, places, summed] = isForward
     ? [outputs, output, channels]
     : [channels, input, outputs];
-  const box = chooseBox(batch, places);
+  const box = tightestBox(tilePlaces, batch, places);
   const steps = taps[0] * taps[1] * taps[2] * Math.ceil(summed / stepChannels) + tileSteps;
   const possible = ([256, 192, 128, 64] as const).filter(
     (columns) => columns === 64 || (groups === 1 ? columns < 2 * made : made % columns === 0),
@@ -109,17 +106,26 @@ export function chooseCopied(
   return { kernel: "copied", box, columns, stages: Math.max(2, Math.min(8, most)) };
 }
 
+export function readForm(
+  { stride }: ConvolutionProblem,
+  { input, output, taps }: Geometry,
+  direction: Direction,
+): ReadForm {
+  return {
+    direction,
+    isDeep: input[0] > 1 || output[0] > 1 || taps[0] > 1,
+    halved: [stride[1] === 2, stride[2] === 2],
+  };
+}
+
 export function copiedForm(
   problem: ConvolutionProblem,
   geometry: Geometry,
   direction: Direction,
   target: Target,
 ): CopiedForm {
-  const { stride } = problem;
   return {
-    direction,
-    isDeep: geometry.input[0] > 1 || geometry.output[0] > 1 || geometry.taps[0] > 1,
-    halved: [stride[1] === 2, stride[2] === 2],
+    ...readForm(problem, geometry, direction),
     configuration: chooseCopied(geometry, direction, target),
   };
 }

@@ -117,11 +117,11 @@ describe.each(kinds as readonly ("simulator" | "emulator" | "gpu")[])("on the %s
   );
 
   const copied = [
-    { name: "3 × 1", input: [3, 2], taps: [3, 1], padding: 1, channels: 72, outputs: 8 },
-    { name: "3 × 3", input: [5, 3], taps: [3, 3], padding: 1, channels: 72, outputs: 8 },
+    { name: "3 × 1", input: [3, 2], taps: [3, 1], padding: 1, channels: 64, outputs: 8 },
+    { name: "3 × 3", input: [5, 3], taps: [3, 3], padding: 1, channels: 64, outputs: 8 },
     { name: "two by two", input: [4, 6], taps: [3, 2], channels: 64, outputs: 72, stride: 2 },
     { name: "groups", input: [3, 4], taps: [1, 3], channels: 64, outputs: 64, groups: 2 },
-    { name: "three axes", input: [3, 4, 2], taps: [2, 3, 1], channels: 16, outputs: 8 },
+    { name: "three axes", input: [3, 4, 2], taps: [2, 3, 1], channels: 72, outputs: 8 },
     { name: "one axis", input: [130], taps: [3], channels: 8, outputs: 136, dilation: 2 },
   ];
   // The emulator takes one of them, unless it is asked for more.
@@ -180,7 +180,7 @@ test("the copy engine is used where channels are last and rows are aligned", () 
 
 test.skipIf(!hasPtxas)("no registers are spilled, no products serialised", () => {
   const spec = { x: array(bf16, [64, 28, 28, 256]), w: array(bf16, [256, 3, 3, 256]), padding: 1 };
-  for (const op of [convolution(spec), convolutionBackwardX(spec)])
+  for (const op of [convolution(spec), convolutionBackwardX(spec), convolutionBackwardW(spec)])
     for (const { kernel } of op.kernels()) {
       const said = describeAssembly(printPtx(lower(kernel, targets.sm_90a).module), "sm_90a");
       expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");

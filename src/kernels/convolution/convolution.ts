@@ -13,7 +13,9 @@ import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { laidOut } from "../support/sizes.ts";
-import { copiedForm, copiedProblem, tileCount } from "./choose.ts";
+import { copiedForm, copiedProblem, copiedWeightsProblem, readForm, tileCount } from "./choose.ts";
+import { chooseCopiedWeights, copiedWeightsKernel, sumSlotsKernel } from "./copied-weights.ts";
+import type { CopiedWeightsConfiguration } from "./copied-weights.ts";
 import { copiedDimensions, copiedKernel, copiedText } from "./copied.ts";
 import type { CopiedConfiguration } from "./copied.ts";
 import { gatheredKernel, gatheredViews, placeCount } from "./gathered.ts";
@@ -25,6 +27,9 @@ import type { ConvolutionProblem, ConvolutionSpec, Geometry } from "./problem.ts
 
 /** How places of the result, or of the gradient of x, are made. */
 export type PixelConfiguration = GatheredConfiguration | CopiedConfiguration;
+
+/** How the gradient of w is made. */
+export type WeightsConfiguration = GatheredWeightsConfiguration | CopiedWeightsConfiguration;
 
 export type ConvolutionOperation<X extends DTypeName, Out extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly w: ArraySpec<X> },
@@ -44,7 +49,7 @@ export type ConvolutionBackwardW<X extends DTypeName> = Operation<
   { readonly x: ArraySpec<X>; readonly dOut: ArraySpec<X> },
   { readonly dw: ArraySpec<X> },
   Empty,
-  GatheredWeightsConfiguration
+  WeightsConfiguration
 >;
 
 type AnySpec = ConvolutionSpec<DTypeName, DTypeName>;
@@ -124,11 +129,11 @@ function launched(
 
 /** Arguments under the shapes that the kernel declares. */
 function reshaped(
-  { inputs, outputs }: KernelDefinition,
+  { inputs, outputs, inouts }: KernelDefinition,
   given: { readonly [parameter: string]: string },
   values: { readonly [name: string]: number },
 ): PlannedLaunch["arguments"] {
-  const specs: { readonly [name: string]: unknown } = { ...inputs, ...outputs };
+  const specs: { readonly [name: string]: unknown } = { ...inputs, ...outputs, ...inouts };
   return Object.fromEntries(
     Object.entries(given).map(([parameter, argument]) => {
       const spec = specs[parameter] as ArraySpec;
@@ -253,8 +258,66 @@ function planWeights(
   problem: ConvolutionProblem,
   geometry: Geometry,
   kernels: Kernels,
+  target: Target,
+): Planned<WeightsConfiguration> {
+  const slow = copiedWeightsProblem(problem, geometry, target);
+  if (slow === undefined) return planCopiedWeights(problem, geometry, kernels, target);
+  return {
+    ...planGatheredWeights(problem, geometry, kernels, target),
+    notes: [`operands are read by number: ${slow}`],
+  };
+}
+
+function planCopiedWeights(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  kernels: Kernels,
+  target: Target,
+): Planned<WeightsConfiguration> {
+  const { groups, outputs, channels, taps } = geometry;
+  const form = readForm(problem, geometry, "forward");
+  const { configuration, deal } = chooseCopiedWeights(geometry, target);
+  const { steps, share, workers, slots } = deal;
+  const wide = taps[0] * taps[1] * taps[2] * channels;
+  const shape = [slots, groups * outputs, wide];
+  const values = { ...copiedDimensions(geometry, form), workers, slots };
+  const text = JSON.stringify([configuration, copiedText(geometry, form)]);
+  return {
+    configuration,
+    source: "heuristic",
+    scratch: { sums: { dtype: problem.accumulator, shape } },
+    launches: () => {
+      const product = known(kernels, text, () =>
+        copiedWeightsKernel(problem, geometry, form, configuration),
+      );
+      const sum = known(kernels, `sum ${JSON.stringify(configuration)}`, () =>
+        sumSlotsKernel(problem.w.dtype, configuration),
+      );
+      const given = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
+      const numbers = { steps, share, perGroup: outputs };
+      const scalars = Object.entries(numbers).map(([name, value]) => [name, { scalar: value }]);
+      return [
+        launched(product, { ...given, share: { scalar: share } }, values),
+        launched(
+          sum,
+          {
+            sums: { argument: "sums" },
+            out: { argument: "dw", shape: shape.slice(1) },
+            ...Object.fromEntries(scalars),
+          },
+          {},
+        ),
+      ];
+    },
+  };
+}
+
+function planGatheredWeights(
+  problem: ConvolutionProblem,
+  geometry: Geometry,
+  kernels: Kernels,
   { processors }: Target,
-): Planned<GatheredWeightsConfiguration> {
+): Planned<WeightsConfiguration> {
   const { channels, outputs, groups, taps } = geometry;
   const isDouble = problem.accumulator.bits === 64;
   const rows = 64;

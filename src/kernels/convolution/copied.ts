@@ -35,9 +35,11 @@ import type {
   Slice,
 } from "../../lang/index.ts";
 import { alignedDimension, alignment } from "../support/sizes.ts";
+import { halfBox } from "./boxes.ts";
+import type { Box } from "./boxes.ts";
 import type { Direction } from "./gathered.ts";
 import { windowAlong } from "./problem.ts";
-import type { ConvolutionProblem, Geometry, WindowSteps } from "./problem.ts";
+import type { ConvolutionProblem, Geometry, Triple, WindowSteps } from "./problem.ts";
 
 /** Channels of a step: rows of 128 bytes, the widest swizzle. */
 export const stepChannels = 64;
@@ -47,9 +49,6 @@ const threadRows = 64;
 /** Bytes of a row of a piece of the result. */
 const rowBytes = 128;
 
-/** Images, rows and columns whose places make a tile, or a thread's part of it. */
-export type Box = readonly [images: number, rows: number, columns: number];
-
 export interface CopiedConfiguration {
   readonly kernel: "copied";
   readonly box: Box;
@@ -58,23 +57,22 @@ export interface CopiedConfiguration {
   readonly stages: number;
 }
 
-/** What of the sizes a kernel is made for. */
-export interface CopiedForm {
+/** How windows lie in the array that is read. */
+export interface ReadForm {
   readonly direction: Direction;
   /** Whether there are three spatial axes. */
   readonly isDeep: boolean;
   /** Whether windows go two by two, along height and width. */
   readonly halved: readonly [boolean, boolean];
+}
+
+/** What of the sizes a kernel is made for. */
+export interface CopiedForm extends ReadForm {
   readonly configuration: CopiedConfiguration;
 }
 
-/** The part of a tile that each of two threads has: half of its first axis that can be halved. */
-export function halfBox([images, rows, columns]: Box): Box {
-  if (images > 1) return [images / 2, rows, columns];
-  return rows > 1 ? [images, rows / 2, columns] : [images, rows, columns / 2];
-}
-
-interface Sizes {
+/** The sizes of a kernel; from the side of the array that is read, channels are summed or made. */
+export interface CopiedSizes {
   readonly batch: Size;
   readonly group: Size;
   /** Channels of a group: those summed over, and those made. */
@@ -101,7 +99,7 @@ function numbersOf(geometry: Geometry, direction: Direction) {
 /** Values for the dimensions of the kernel. */
 export function copiedDimensions(
   geometry: Geometry,
-  { direction, halved }: CopiedForm,
+  { direction, halved }: ReadForm,
 ): { readonly [name: string]: number } {
   const { batch, group, summed, made, read, places, taps } = numbersOf(geometry, direction);
   const entries: [string, number][] = [
@@ -115,7 +113,10 @@ export function copiedDimensions(
   return Object.fromEntries(entries);
 }
 
-function sizesOf(geometry: Geometry, { direction, isDeep, halved }: CopiedForm): Sizes {
+export function copiedSizes(
+  geometry: Geometry,
+  { direction, isDeep, halved }: ReadForm,
+): CopiedSizes {
   const numbers = numbersOf(geometry, direction);
   const spatial = (of: string, own: readonly number[]): readonly [Size, Size, Size] => [
     isDeep ? dim(`${of}_depth`) : 1,
@@ -136,17 +137,17 @@ function sizesOf(geometry: Geometry, { direction, isDeep, halved }: CopiedForm):
 }
 
 /** What of the geometry a kernel depends on. */
-export function copiedText(geometry: Geometry, form: CopiedForm): string {
+export function copiedText(geometry: Geometry, form: ReadForm): string {
   const { group, summed, made, read, places, taps } = numbersOf(geometry, form.direction);
   const ones = [group, read[1], places[1], taps[1]].map((extent) => extent === 1);
   return JSON.stringify([form, ones, alignment(summed), alignment(made)]);
 }
 
 /** The array that is read, with the two of each pair as an axis of their own, or in front of the channels. */
-function readSpec(
+export function readSpec(
   { x: { dtype } }: ConvolutionProblem,
-  { batch, group, summed, read: [depth, height, width] }: Sizes,
-  { isDeep, halved }: CopiedForm,
+  { batch, group, summed, read: [depth, height, width] }: CopiedSizes,
+  { isDeep, halved }: ReadForm,
 ): ArraySpec {
   const channels = multiplySizes(group, summed);
   return array(dtype, [
@@ -170,50 +171,60 @@ function shiftOf(
 }
 
 /** Where a tile's box begins. */
-interface Corner {
+export interface Corner {
   readonly image: Scalar<"i32">;
   readonly depth: Scalar<"i32">;
   readonly top: Scalar<"i32">;
   readonly left: Scalar<"i32">;
 }
 
-/** The box of a tile, shifted by a tap. */
-function readWindow(
-  { problem, form, sizes: { group, summed } }: Setting,
+/** What is read of a box at a tap: channels of its places, shifted. */
+export interface Reading {
+  readonly box: Box;
+  readonly corner: Corner;
+  readonly taps: Triple<Scalar<"i32">>;
+  /** The first channel, counted through all groups. */
+  readonly channel: Scalar<"i32">;
+}
+
+export function boxWindow(
+  { problem, form, sizes }: ReadSetting,
   read: Ref,
-  at: TileIndices & StepIndices,
+  { box: [images, rows, columns], corner, taps, channel }: Reading,
 ): Ref {
-  const { direction, isDeep, halved, configuration } = form;
-  const [images, rows, columns] = configuration.box;
-  const corner = cornerOf(configuration, at);
-  const [inDepth, down, across] = [at.z, at.y, at.x].map((tap, axis) =>
+  const { direction, isDeep, halved } = form;
+  const [inDepth, down, across] = taps.map((tap, axis) =>
     shiftOf(direction, tap, windowAlong(problem, axis)),
   ) as [Scalar<"i32">, Scalar<"i32">, Scalar<"i32">];
   const along = (start: Scalar<"i32">, by: Scalar<"i32">, isHalf: boolean, size: number): Slice =>
     slice(start.add(isHalf ? by.shr(1) : by), size);
-  const first = at.g.mul(summed as never).add(at.step.mul(stepChannels));
-  const all = multiplySizes(group, summed);
-  const channel = halved[1]
+  const all = multiplySizes(sizes.group, sizes.summed);
+  const first = halved[1]
     ? across
         .and(1)
         .mul(all as never)
-        .add(first)
-    : first;
+        .add(channel)
+    : channel;
   return read.at(
     slice(corner.image, images),
     ...(isDeep ? [slice(corner.depth.add(inDepth), 1)] : []),
     along(corner.top, down, halved[0], rows),
     ...(halved[0] ? [slice(down.and(1), 1)] : []),
     along(corner.left, across, halved[1], columns),
-    slice(channel, stepChannels),
+    slice(first, stepChannels),
   );
 }
 
-/** What the declaration of a kernel and its body are made of. */
-interface Setting {
+/** What windows on the array that is read depend on. */
+export interface ReadSetting {
   readonly problem: ConvolutionProblem;
+  readonly form: ReadForm;
+  readonly sizes: CopiedSizes;
+}
+
+/** What the declaration of a kernel and its body are made of. */
+interface Setting extends ReadSetting {
   readonly form: CopiedForm;
-  readonly sizes: Sizes;
 }
 
 /** Outputs and channels of a group, as w has them. */
@@ -289,7 +300,7 @@ export function copiedKernel(
 ): KernelDefinition {
   const { direction, isDeep, configuration } = form;
   const { box, columns, stages } = configuration;
-  const setting: Setting = { problem, form, sizes: sizesOf(geometry, form) };
+  const setting: Setting = { problem, form, sizes: copiedSizes(geometry, form) };
   const { batch, group, summed, made, places, taps } = setting.sizes;
   const isForward = direction === "forward";
   const output = (isForward ? problem.out : problem.x).dtype as DType<"bf16">;
@@ -323,7 +334,11 @@ export function copiedKernel(
           }),
           grid: { z: taps[0], y: taps[1], x: taps[2], step: cdiv(summed, stepChannels) },
           inputs: {
-            left: (at) => readWindow(setting, read, at),
+            left: (at) =>
+              boxWindow(setting, read, {
+                ...{ box, corner: cornerOf(configuration, at), taps: [at.z, at.y, at.x] },
+                channel: at.g.mul(summed as never).add(at.step.mul(stepChannels)),
+              }),
             right: (at) => weightWindow(setting, weights, at),
           },
           depth: stages,
