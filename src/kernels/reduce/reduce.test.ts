@@ -183,15 +183,19 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
         }
       }
     }
-    const long = wholeNumbers(i32, [20000], 3);
+    // Three blocks share a row of 8 pieces, the last of which overhangs: three waves, the last one uneven.
+    const long = wholeNumbers(i32, [2, 4000], 3);
     for (const reverse of kind === "simulator" ? [false, true] : [true]) {
-      const op = scan({ x: i32, reverse });
-      expect(op.plan({ n: 20000 }).launches.length).toBe(3);
+      const configuration = { rows: 1, columns: 512, workers: 3 };
+      const op = scan({ x: array(i32, spec), reverse, configuration });
       const { out } = await device.run(op, { x: long.array });
-      let sum = 0;
-      const given = reverse ? long.values.toReversed() : long.values;
-      const expected = given.map((value) => (sum += value));
-      expect([...toNumbers(out)]).toEqual(reverse ? expected.toReversed() : expected);
+      const expected = [0, 1].flatMap((row) => {
+        let sum = 0;
+        const own = long.values.slice(row * 4000, (row + 1) * 4000);
+        const sums = (reverse ? own.toReversed() : own).map((value) => (sum += value));
+        return reverse ? sums.toReversed() : sums;
+      });
+      expect([...toNumbers(out)]).toEqual(expected);
     }
     const highs = randomNumbers(bf16, [200], 2, 5);
     const { out } = await device.run(scan({ x: bf16, combine: "max" }), { x: highs.array });
@@ -225,6 +229,10 @@ test("mistakes are told", () => {
     ["TW9904", () => scan({ x: f32, combine: "and" as never })],
     ["TW9905", () => reduce({ x: f32, load: ({ x }) => x.cumsum(0) })],
     ["TW1033", () => reduce({ x: f32, axis: 0 } as never)],
+    [
+      "TW9904",
+      () => scan({ x: f32, configuration: { rows: 1, columns: 512, workers: 999 } }).plan({ n: 9 }),
+    ],
     ["TW1033", () => scan({ x: f32, axes: [0] } as never)],
     ["TW1033", () => argReduce({ x: f32, find: "least", axes: [0] } as never)],
   ];

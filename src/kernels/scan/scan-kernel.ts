@@ -1,16 +1,11 @@
 /**
- * The kernel of a running combination along rows. A block goes through its part of a row piece by piece, and carries
- * what it has met; where rows are few, a row has several parts, and each begins with what came before it:
- *
- *   totals   part totals of x                    one number a part
- *   before   the combination of earlier totals   one number a part
- *   scan     piece after piece, from `before`
+ * The kernel of a running combination along rows: a block goes through its rows piece by piece, and carries what it has
+ * met. Where rows are fewer than processors, several blocks share a row (`shared-scan.ts`).
  */
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { array, cdiv, dim, full, iota, kernel, loop, slice } from "../../lang/index.ts";
+import { cdiv, constant, full, iota, kernel, loop } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
-import { powerOfTwoFrom } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 
@@ -18,8 +13,8 @@ export interface ScanConfiguration {
   /** Rows of a block, and columns of a piece. */
   readonly rows: number;
   readonly columns: number;
-  /** Parts of a row that blocks go through side by side. */
-  readonly parts: number;
+  /** Blocks that share a row. */
+  readonly workers: number;
 }
 
 /** What is combined, and how. */
@@ -34,100 +29,65 @@ export interface ScanRule {
   readonly running: (tile: Tile) => Tile;
 }
 
-export type ScanStage = "totals" | "scan";
+/** What has been met along a row so far, and nothing yet. */
+export function nothing({ state, identity }: ScanRule, rows: number): Tile {
+  return full(state, [rows, 1], identity);
+}
 
-/** Arrays: x and out at positions 0 and 1 of the form; numbers of parts lie by rows, [rows…, parts]. */
-export function scanKernel(
-  stage: ScanStage,
+/** A piece of rows as it is combined; what lies past their end is nothing. */
+export function loadedPiece(
   rule: ScanRule,
   form: StridedForm,
-  { rows, columns, parts }: ScanConfiguration,
+  x: Ref,
+  place: readonly Index[],
+  sizes: readonly number[],
+): Tile {
+  const last = form.axes.length - 1;
+  const columns = sizes[last] ?? 1;
+  const loaded = form.window(x, 0, place, sizes).load();
+  const isWithin = iota(dtypes.i32, [1, columns], 1)
+    .add(place[last] as Scalar<"i32">)
+    .lt((form.extents[last] ?? 1) as never);
+  const shape = form.tileShape(0, sizes, [last - 1, last]);
+  return isWithin.select(loaded.reshape(shape).cast(rule.state), nothing(rule, 1));
+}
+
+/** Arrays: x and out at positions 0 and 1 of the form. */
+export function scanKernel(
+  rule: ScanRule,
+  form: StridedForm,
+  { rows, columns }: ScanConfiguration,
 ): KernelDefinition {
   const last = form.axes.length - 1;
   const leads = form.axes.slice(0, -1).map((_, axis) => axis);
   const sizes = form.axes.map((_, axis) =>
     axis === last ? columns : axis === last - 1 ? rows : 1,
   );
-  const extent = form.extents[last] ?? 1;
   const grid = Object.fromEntries(
     leads.map((axis) => [`block${axis}`, cdiv(form.extents[axis] ?? 1, sizes[axis] ?? 1)]),
   );
-  const ofParts = (columns: number) =>
-    array(rule.state, [...leads.map((axis) => form.extents[axis] ?? 1), columns]);
-  const isScan = stage === "scan";
   return kernel(
     {
-      name: isScan ? "scan" : "scan_totals",
-      grid: { ...grid, part: parts },
-      inputs: {
-        x: form.spec(0, rule.input),
-        ...(isScan && parts > 1 && { before: ofParts(parts + 1) }),
-      },
-      outputs: isScan ? { out: form.spec(1, rule.out) } : { totals: ofParts(parts) },
+      name: "scan",
+      grid,
+      inputs: { x: form.spec(0, rule.input) },
+      outputs: { out: form.spec(1, rule.out) },
     },
     (given) => {
       const argument = given as unknown as { readonly [name: string]: unknown };
       const starts: readonly Index[] = leads.map((axis) =>
         (argument[`block${axis}`] as Scalar<"i32">).mul(sizes[axis] ?? 1),
       );
-      const part = argument["part"] as Scalar<"i32">;
-      const share = cdiv(extent, columns * parts);
-      const steps = cdiv(extent, columns);
-      const from = part.mul(share as never);
-      const to = from.add(share as never).minimum(steps as never);
-      const partWindow = (ref: Ref, place: Scalar<"i32">): Ref =>
-        ref.at(...starts.map((start, axis) => slice(start, sizes[axis] ?? 1)), slice(place, 1));
-      const shape = [rows, columns];
-      const start = full(rule.state, [rows, 1], rule.identity);
-      const first =
-        isScan && parts > 1
-          ? partWindow(argument["before"] as Ref, rule.reverse ? part.add(1) : part)
-              .load()
-              .reshape([rows, 1])
-          : start;
-      const total = loop({ from, to, carry: first }, (index, carry) => {
+      const steps = constant(dtypes.i32, 0).add(cdiv(form.extents[last] ?? 1, columns) as never);
+      loop({ to: steps, carry: nothing(rule, rows) }, (index, carry) => {
         // From the end, the first piece is the last.
-        const piece = rule.reverse ? from.add(to).sub(index).sub(1) : index;
+        const piece = rule.reverse ? steps.sub(index).sub(1) : index;
         const place = [...starts, piece.mul(columns)];
-        const window = form.window(argument["x"] as Ref, 0, place, sizes);
-        const loaded = window.load().reshape(form.tileShape(0, sizes, [last - 1, last]));
-        const isWithin = iota(dtypes.i32, [1, columns], 1)
-          .add(piece.mul(columns))
-          .lt(extent as never);
-        const tile = isWithin.select(
-          loaded.cast(rule.state),
-          full(rule.state, [1, 1], rule.identity),
-        );
-        if (isScan) {
-          const result = rule.merge(carry, rule.running(tile)).cast(rule.out);
-          storeWhole(form.window(argument["out"] as Ref, 1, place, sizes), result, shape);
-        }
+        const tile = loadedPiece(rule, form, argument["x"] as Ref, place, sizes);
+        const result = rule.merge(carry, rule.running(tile)).cast(rule.out);
+        storeWhole(form.window(argument["out"] as Ref, 1, place, sizes), result, [rows, columns]);
         return rule.merge(carry, rule.total(tile));
       });
-      if (!isScan) storeWhole(partWindow(argument["totals"] as Ref, part), total, [rows, 1]);
-    },
-  ) as unknown as KernelDefinition;
-}
-
-/** What comes before every part: totals, combined and one place further on, with nothing before the first of them. */
-export function beforeKernel(rule: ScanRule, parts: number): KernelDefinition {
-  const rows = dim("rows");
-  const width = powerOfTwoFrom(parts);
-  return kernel(
-    {
-      name: "scan_before",
-      grid: { row: rows },
-      inputs: { totals: array(rule.state, [rows, parts]) },
-      outputs: { before: array(rule.state, [rows, parts + 1]) },
-    },
-    ({ row, totals, before }) => {
-      const loaded = totals.at(slice(row, 1), slice(0, width)).load();
-      const isWithin = iota(dtypes.i32, [1, width], 1).lt(parts);
-      const nothing = full(rule.state, [1, 1], rule.identity);
-      const running = rule.running(isWithin.select(loaded, nothing));
-      const place = rule.reverse ? 0 : 1;
-      before.at(slice(row, 1), slice(place, width)).store(running);
-      before.at(slice(row, 1), slice(rule.reverse ? parts : 0, 1)).store(nothing);
     },
   ) as unknown as KernelDefinition;
 }

@@ -2,9 +2,10 @@
  * `scan`: running sums, products and extremes along an axis of any length.
  *
  *   many rows     one launch: a block goes through its rows, one read and one write
- *   few, long     three launches: totals of parts, what comes before each part, then the parts themselves
+ *   few, long     one launch: blocks share a row, and tell each other their totals
  *
- * Elements are combined in an order that only sizes decide, so results repeat bit for bit.
+ * Either way an element is read once and written once. Elements are combined in an order that sizes and the number of
+ * processors decide, so results repeat bit for bit.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
@@ -12,6 +13,7 @@ import type { Operation, Planned, PlannedLaunch } from "../../device/operation.t
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { collapsed, combinations, stateFormat } from "../reduce/combinations.ts";
@@ -22,8 +24,9 @@ import type { Fields, GivenArray } from "../support/given.ts";
 import { laidOut, lanes, powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
-import { beforeKernel, scanKernel } from "./scan-kernel.ts";
-import type { ScanConfiguration, ScanRule, ScanStage } from "./scan-kernel.ts";
+import { scanKernel } from "./scan-kernel.ts";
+import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
+import { sharedScanKernel, sharedWarps } from "./shared-scan.ts";
 
 export type ScanCombination = Extract<Combination, "sum" | "prod" | "min" | "max">;
 
@@ -38,6 +41,8 @@ export interface ScanSpec<X extends DTypeName, Out extends DTypeName> {
   readonly reverse?: boolean;
   /** The format of the result; x's own unless told. */
   readonly out?: DType<Out>;
+  /** Instead of what the model would choose. */
+  readonly configuration?: ScanConfiguration;
 }
 
 export type ScanOperation<X extends DTypeName, Out extends DTypeName> = Operation<
@@ -53,6 +58,7 @@ const fields: Fields = {
   combine: "choice",
   reverse: "flag",
   out: "format",
+  configuration: "settings",
 };
 
 /** Every element combined with all before it. */
@@ -92,9 +98,38 @@ export function scan<X extends DTypeName, Out extends DTypeName = X>(
         extent: given.shape[axis] ?? 1,
         strides: strides.map((own) => own[axis] ?? 1),
       };
-      return planScan(rule, [...leads, column], kernels, target);
+      const axes = [...leads, column];
+      const { configuration } = spec;
+      if (configuration !== undefined) requirePossible(configuration, axes, target, location);
+      return {
+        ...planScan(rule, axes, configuration ?? chooseScan(rule, axes, target), kernels),
+        source: configuration === undefined ? "heuristic" : "given",
+      };
     },
   }) as unknown as ScanOperation<X, Out>;
+}
+
+/** Blocks that share a row wait for each other, so that all of them have to run at once. */
+function requirePossible(
+  configuration: ScanConfiguration,
+  axes: readonly StridedAxis[],
+  { processors }: Target,
+  location: Location,
+): void {
+  const { rows, columns, workers } = configuration;
+  const blocks = axes.slice(0, -1).reduce((product, { extent }) => product * extent, workers);
+  const isPower = (number: number): boolean =>
+    Number.isSafeInteger(number) && number >= 1 && powerOfTwoFrom(number) === number;
+  const isKnown = isPower(rows) && isPower(columns) && Number.isSafeInteger(workers);
+  const isShared = rows === 1 && columns >= 32 * sharedWarps && blocks <= processors;
+  if (isKnown && (workers === 1 || (workers > 1 && isShared))) return;
+  throw refused(
+    "TW9904",
+    "scan has no such configuration",
+    `powers of two for rows and columns; with several workers 1 row, ${32 * sharedWarps} columns or more, and at most ${processors} blocks in all`,
+    JSON.stringify(configuration),
+    location,
+  );
 }
 
 function ruleOf(
@@ -122,12 +157,13 @@ function ruleOf(
 
 /** Elements of a piece that a lane has. */
 const elementsPerLane = 16;
+/** The same where blocks share a row: bytes of a piece in registers, of which a block has two at a time. */
+const sharedBytesPerLane = 128;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
-const blocksPerProcessor = 8;
 
 export function chooseScan(
-  { input, out }: Pick<ScanRule, "input" | "out">,
+  { input, out, state }: Pick<ScanRule, "input" | "out" | "state">,
   axes: readonly StridedAxis[],
   { processors }: Target,
 ): ScanConfiguration {
@@ -141,67 +177,32 @@ export function chooseScan(
   const columns = Math.min(isCrossing ? span / crossingRows : span, powerOfTwoFrom(extent));
   let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
   while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
-  const blocks = Math.ceil(count / rows);
-  const pieces = Math.ceil(extent / columns);
-  const wanted = Math.floor((blocksPerProcessor * processors) / Math.max(1, blocks));
-  const isSplit = blocks < processors && pieces >= 8;
-  return { rows, columns, parts: isSplit ? Math.max(1, Math.min(wanted, pieces >> 1)) : 1 };
+  const shared = (32 * sharedWarps * sharedBytesPerLane * 8) / state.bits;
+  const workers = Math.min(Math.floor(processors / Math.max(1, count)), Math.ceil(extent / shared));
+  return workers > 1 ? { rows: 1, columns: shared, workers } : { rows, columns, workers: 1 };
 }
 
 function planScan(
   rule: ScanRule,
   axes: readonly StridedAxis[],
+  configuration: ScanConfiguration,
   kernels: Map<string, KernelDefinition>,
-  target: Target,
 ): Planned<ScanConfiguration> {
-  const configuration = chooseScan(rule, axes, target);
-  const { parts } = configuration;
   if (axes.some(({ extent }) => extent === 0))
     return { configuration, source: "heuristic", launches: [] };
-  const leads = axes.slice(0, -1);
-  const count = leads.reduce((product, { extent }) => product * extent, 1);
-  const leadShape = leads.map(({ extent }) => extent);
-  const known = (text: string, make: () => KernelDefinition): KernelDefinition => {
-    const found = kernels.get(text) ?? make();
-    kernels.set(text, found);
-    return found;
-  };
   const form = new StridedForm(axes);
-  const launch = (stage: ScanStage, given: PlannedLaunch["arguments"]): PlannedLaunch => {
-    const text = JSON.stringify([stage, configuration]) + formText(form.axes);
-    const kernel = known(text, () => scanKernel(stage, rule, form, configuration));
+  const launch = (): PlannedLaunch => {
+    const text = JSON.stringify(configuration) + formText(form.axes);
+    const make = configuration.workers > 1 ? sharedScanKernel : scanKernel;
+    const kernel = kernels.get(text) ?? make(rule, form, configuration);
+    kernels.set(text, kernel);
     const declared = new Set(kernel.kernel.dimensions.map(({ name }) => name));
     const dimensions = Object.entries(form.dimensions()).filter(([name]) => declared.has(name));
-    return { kernel, arguments: given, dimensions: Object.fromEntries(dimensions) };
-  };
-  const [x, out] = (["x", "out"] as const).map((argument) => ({ argument, flat: true as const }));
-  if (x === undefined || out === undefined) throw new Error("a scan has two arrays");
-  if (parts === 1)
     return {
-      configuration,
-      source: "heuristic",
-      launches: () => [launch("scan", { x, out })],
+      kernel,
+      arguments: { x: { argument: "x", flat: true }, out: { argument: "out", flat: true } },
+      dimensions: Object.fromEntries(dimensions),
     };
-  const launches = (): readonly PlannedLaunch[] => [
-    launch("totals", {
-      x,
-      totals: { argument: "totals", shape: [...leadShape, parts] },
-    }),
-    {
-      kernel: known(JSON.stringify(["before", parts]), () => beforeKernel(rule, parts)),
-      arguments: { totals: { argument: "totals" }, before: { argument: "before" } },
-    },
-    launch("scan", {
-      x,
-      before: { argument: "before", shape: [...leadShape, parts + 1] },
-      out,
-    }),
-  ];
-  const scratch = (columns: number) => ({ dtype: rule.state, shape: [count, columns] });
-  return {
-    configuration,
-    source: "heuristic",
-    scratch: { totals: scratch(parts), before: scratch(parts + 1) },
-    launches,
   };
+  return { configuration, source: "heuristic", launches: () => [launch()] };
 }
