@@ -294,8 +294,6 @@ function planCopiedWeights(
         sumSlotsKernel(problem.w.dtype, configuration),
       );
       const given = reshaped(product, { x: "x", dOut: "dOut", sums: "sums" }, values);
-      const numbers = { steps, share, perGroup: outputs };
-      const scalars = Object.entries(numbers).map(([name, value]) => [name, { scalar: value }]);
       return [
         launched(product, { ...given, share: { scalar: share } }, values),
         launched(
@@ -303,7 +301,9 @@ function planCopiedWeights(
           {
             sums: { argument: "sums" },
             out: { argument: "dw", shape: shape.slice(1) },
-            ...Object.fromEntries(scalars),
+            steps: { scalar: steps },
+            share: { scalar: share },
+            perGroup: { scalar: outputs },
           },
           {},
         ),

@@ -4,7 +4,7 @@
  */
 import type { DType, HostValue } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { cdiv, constant, full, iota, kernel, loop } from "../../lang/index.ts";
+import { cdiv, constant, full, kernel, loop } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
@@ -34,7 +34,7 @@ export function nothing({ state, identity }: ScanRule, rows: number): Tile {
   return full(state, [rows, 1], identity);
 }
 
-/** A piece of rows as it is combined; what lies past their end is nothing. */
+/** A piece of rows as it is combined; what lies outside of them is nothing. */
 export function loadedPiece(
   rule: ScanRule,
   form: StridedForm,
@@ -43,13 +43,8 @@ export function loadedPiece(
   sizes: readonly number[],
 ): Tile {
   const last = form.axes.length - 1;
-  const columns = sizes[last] ?? 1;
-  const loaded = form.window(x, 0, place, sizes).load();
-  const isWithin = iota(dtypes.i32, [1, columns], 1)
-    .add(place[last] as Scalar<"i32">)
-    .lt((form.extents[last] ?? 1) as never);
-  const shape = form.tileShape(0, sizes, [last - 1, last]);
-  return isWithin.select(loaded.reshape(shape).cast(rule.state), nothing(rule, 1));
+  const loaded = form.window(x, 0, place, sizes).load({ fill: rule.identity as number });
+  return loaded.reshape(form.tileShape(0, sizes, [last - 1, last])).cast(rule.state);
 }
 
 /** Arrays: x and out at positions 0 and 1 of the form. */

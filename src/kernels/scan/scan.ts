@@ -26,7 +26,7 @@ import { StridedForm, formText } from "../support/strided.ts";
 import type { StridedAxis } from "../support/strided.ts";
 import { scanKernel } from "./scan-kernel.ts";
 import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
-import { sharedScanKernel, sharedWarps } from "./shared-scan.ts";
+import { sharedColumns, sharedScanKernel, sharedWarps } from "./shared-scan.ts";
 
 export type ScanCombination = Extract<Combination, "sum" | "prod" | "min" | "max">;
 
@@ -93,7 +93,8 @@ export function scan<X extends DTypeName, Out extends DTypeName = X>(
       const leads = collapsedAxes(
         given.shape.filter((_, each) => each !== axis),
         strides.map((own) => own.filter((_, each) => each !== axis)),
-      );
+        // Steps along a single row would only hide how its elements are aligned.
+      ).map((lead) => (lead.extent === 1 ? { ...lead, strides: [0, 0] } : lead));
       const column = {
         extent: given.shape[axis] ?? 1,
         strides: strides.map((own) => own[axis] ?? 1),
@@ -157,8 +158,6 @@ function ruleOf(
 
 /** Elements of a piece that a lane has. */
 const elementsPerLane = 16;
-/** The same where blocks share a row: bytes of a piece in registers, of which a block has two at a time. */
-const sharedBytesPerLane = 128;
 /** Rows of a block where neighbours in memory belong to different rows. */
 const crossingRows = 64;
 
@@ -177,7 +176,7 @@ export function chooseScan(
   const columns = Math.min(isCrossing ? span / crossingRows : span, powerOfTwoFrom(extent));
   let rows = Math.min(isCrossing ? crossingRows : span / columns, most);
   while (!isCrossing && rows > 1 && count / rows < 2 * processors) rows /= 2;
-  const shared = (32 * sharedWarps * sharedBytesPerLane * 8) / state.bits;
+  const shared = sharedColumns({ state });
   const workers = Math.min(Math.floor(processors / Math.max(1, count)), Math.ceil(extent / shared));
   return workers > 1 ? { rows: 1, columns: shared, workers } : { rows, columns, workers: 1 };
 }

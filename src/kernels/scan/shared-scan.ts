@@ -12,20 +12,10 @@
  * All blocks add the totals of all waves in one order, so results repeat bit for bit on GPUs with as many processors.
  */
 import { dtypes } from "../../formats/dtype.ts";
-import {
-  cdiv,
-  constant,
-  gmem,
-  iota,
-  kernel,
-  loop,
-  semaphore,
-  slice,
-  when,
-} from "../../lang/index.ts";
+import { cdiv, constant, gmem, iota, kernel, loop, semaphore, slice } from "../../lang/index.ts";
 import type { Index, KernelDefinition, Ref, Scalar, Semaphore, Tile } from "../../lang/index.ts";
 import type { Size } from "../../ir/size.ts";
-import { powerOfTwoFrom } from "../support/sizes.ts";
+import { powerOfTwoFrom, widestAccess } from "../support/sizes.ts";
 import { storeWhole } from "../support/strided.ts";
 import type { StridedForm } from "../support/strided.ts";
 import { loadedPiece, nothing } from "./scan-kernel.ts";
@@ -33,6 +23,14 @@ import type { ScanConfiguration, ScanRule } from "./scan-kernel.ts";
 
 /** Warps of a block: so many that one block keeps a processor busy. */
 export const sharedWarps = 16;
+
+/** Bytes of a piece that a lane has, as it is combined: three pieces are in registers at a time. */
+const bytesPerLane = 64;
+
+/** Elements of a piece. */
+export function sharedColumns({ state }: Pick<ScanRule, "state">): number {
+  return (32 * sharedWarps * bytesPerLane * 8) / state.bits;
+}
 
 /** What a block works with. */
 interface Work {
@@ -50,25 +48,59 @@ interface Work {
   readonly pieces: Scalar<"i32">;
 }
 
+/** The piece of a wave; past the last one, the one that would follow it, which has no elements. */
 function pieceOf(
   { rule, configuration, worker, pieces }: Work,
   wave: Scalar<"i32">,
 ): Scalar<"i32"> {
   const number = wave.mul(configuration.workers).add(worker);
   // From the end, the first piece is the last.
-  return rule.reverse ? pieces.sub(1).sub(number) : number;
+  const piece = rule.reverse ? pieces.sub(1).sub(number) : number;
+  return number.lt(pieces).select(piece, pieces).maximum(0).minimum(pieces);
 }
 
 function windowSizes({ form, configuration }: Work): readonly number[] {
   return form.axes.map((_, axis) => (axis === form.axes.length - 1 ? configuration.columns : 1));
 }
 
-/** The piece of a wave; past the last piece, whatever lies before the first one or after the last is nothing. */
+/** The piece of a wave, which past the last one is nothing. */
 function load(work: Work, wave: Scalar<"i32">): Tile {
-  const piece = pieceOf(work, wave);
-  const place = [...work.starts, piece.mul(work.configuration.columns)];
-  const tile = loadedPiece(work.rule, work.form, work.x, place, windowSizes(work));
-  return work.rule.reverse ? piece.ge(0).select(tile, nothing(work.rule, 1)) : tile;
+  const place = [...work.starts, pieceOf(work, wave).mul(work.configuration.columns)];
+  return loadedPiece(work.rule, work.form, work.x, place, windowSizes(work));
+}
+
+/** A piece combined: every element with those before it, and all of them. */
+interface Combined {
+  readonly running: Tile;
+  readonly total: Tile;
+}
+
+/**
+ * A piece is combined in stretches that lanes go along together, as wide as memory is accessed: within each of
+ * them first, then with the totals of those before.
+ */
+function combine({ rule, configuration }: Work, piece: Tile): Combined {
+  const widest = (8 * widestAccess) / Math.min(rule.input.bits, rule.out.bits);
+  const width = Math.min(configuration.columns, 32 * sharedWarps * widest);
+  const stretches = configuration.columns / width;
+  const tile = piece.reshape([stretches, width]).layoutCast(stretchLayout(stretches, width));
+  const totals = rule.total(tile).reshape([1, stretches]);
+  const [own, others] = [0, 1].map((axis) =>
+    iota(dtypes.i32, axis === 0 ? [stretches, 1] : [1, stretches], axis),
+  ) as [Tile<"i32">, Tile<"i32">];
+  const isBefore = rule.reverse ? others.gt(own) : others.lt(own);
+  const before = rule.total(isBefore.select(totals, nothing(rule, 1)));
+  const running = rule.merge(before, rule.running(tile));
+  return { running: running.reshape([1, configuration.columns]), total: rule.total(totals) };
+}
+
+/** Lanes side by side along each stretch, with as much of it as memory is accessed by; stretches lie in registers. */
+function stretchLayout(stretches: number, width: number): string {
+  const inLane = Math.log2(width / (32 * sharedWarps));
+  const bits = (name: string, count: number, from = 0): readonly string[] =>
+    Array.from({ length: count }, (_, index) => `${name}${from + index}`);
+  const across = [...bits("R", inLane), ...bits("L", 5), ...bits("W", Math.log2(sharedWarps))];
+  return `(${bits("R", Math.log2(stretches), inLane).join(" ")} | ${across.join(" ")})`;
 }
 
 /** Tells the total of a piece. */
@@ -95,33 +127,24 @@ function hear(
 
 function store(work: Work, wave: Scalar<"i32">, result: Tile): void {
   const { rule, form, configuration, out } = work;
-  const piece = pieceOf(work, wave);
-  const write = (): void => {
-    const place = [...work.starts, piece.mul(configuration.columns)];
-    const window = form.window(out, 1, place, windowSizes(work));
-    storeWhole(window, result.cast(rule.out), [1, configuration.columns]);
-  };
-  // The window of a piece before the first would be clipped, but not every access knows that.
-  if (rule.reverse) when(piece.ge(0), write);
-  else write();
+  const place = [...work.starts, pieceOf(work, wave).mul(configuration.columns)];
+  const window = form.window(out, 1, place, windowSizes(work));
+  storeWhole(window, result.cast(rule.out), [1, configuration.columns]);
 }
 
 function runWaves(work: Work, waves: Scalar<"i32">): void {
   const { rule } = work;
   const zero = constant(dtypes.i32, 0);
-  const first = load(work, zero);
-  tell(work, zero, rule.total(first));
-  const carry = {
-    running: rule.running(first),
-    loaded: load(work, zero.add(1)),
-    before: nothing(rule, 1),
-  };
+  const { running: first, total } = combine(work, load(work, zero));
+  tell(work, zero, total);
+  const carry = { running: first, loaded: load(work, zero.add(1)), before: nothing(rule, 1) };
   const end = loop({ to: waves.sub(1), carry }, (wave, { running, loaded, before }) => {
     const following = load(work, wave.add(2));
-    tell(work, wave.add(1), rule.total(loaded));
+    const next = combine(work, loaded);
+    tell(work, wave.add(1), next.total);
     const heard = hear(work, wave, before);
     store(work, wave, rule.merge(heard.here, running));
-    return { running: rule.running(loaded), loaded: following, before: heard.next };
+    return { running: next.running, loaded: following, before: heard.next };
   });
   const last = waves.sub(1);
   store(work, last, rule.merge(hear(work, last, end.before).here, end.running));
