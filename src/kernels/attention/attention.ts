@@ -102,7 +102,7 @@ function planOf(
         dimensions: {
           ...{ b, s, t, h, kv },
           ...(configuration.kernel === "specialised" && {
-            workers: workersOf(configuration, sizes, target),
+            workers: workersOf(configuration, form, target),
           }),
         },
       },
@@ -110,13 +110,20 @@ function planOf(
   };
 }
 
-/** Blocks that share the tiles of rows: one for each processor. */
+/**
+ * Blocks that share the tiles of rows. Where rows see a part of the columns, tiles are short or differ, and there is one
+ * block for each processor that goes from one to the next; else each tile has a block.
+ */
 function workersOf(
   { consumers, workers }: SpecialisedAttention,
-  { b, s, h }: AttentionSizes,
+  { problem, sizes }: AttentionForm,
   target: Target,
 ): number {
-  return Math.min(workers ?? target.processors, b * h * Math.ceil(s / (consumers * consumerRows)));
+  const { b, s, h } = sizes;
+  const tiles = b * h * Math.ceil(s / (consumers * consumerRows));
+  const { left, right } = problem.window;
+  const isWhole = left === undefined && right === undefined;
+  return Math.min(workers ?? (isWhole ? tiles : target.processors), tiles);
 }
 
 function attentionKernel(

@@ -126,8 +126,7 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
   return kernel(
     {
       name: "attention_gradients",
-      // Blocks that run together are of different heads, so that few of them add to the same rows of dq.
-      grid: { head: dimensions.kv, batch: dimensions.b, block: cdiv(dimensions.t, columns) },
+      grid: gridOf(form),
       threads: ["copy", ...consumerNames],
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
@@ -170,6 +169,15 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
       });
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Which blocks run together: those of different heads, or where heads share k and v those of one. */
+function gridOf(form: AttentionForm) {
+  const { b, t, kv } = attentionArrays(form).dimensions;
+  const block = cdiv(t, gradientConsumers * consumerRows);
+  return form.sizes.h === form.sizes.kv
+    ? { head: kv, batch: b, block }
+    : { block, head: kv, batch: b };
 }
 
 /** Tiles of operands, of which those of q and dOut come in turns, and the barriers that say when. */

@@ -6,7 +6,7 @@ export interface SpecialisedAttention {
   readonly consumers: 1 | 2 | 3;
   readonly columns: 32 | 64 | 128;
   readonly stages: 1 | 2 | 4;
-  /** Blocks that share the tiles of rows; one for each processor unless told. */
+  /** Blocks that share the tiles of rows; one for each tile or each processor unless told. */
   readonly workers?: number;
 }
 
