@@ -45,7 +45,7 @@ export const matmulOf = (rows: number, columns: number, depth: number) =>
       grid: { i: cdiv(m, rows), j: cdiv(n, columns) },
       inputs: { a: array(bf16, [m, k]), b: array(bf16, [k, n]) },
       outputs: { c: array(bf16, [m, n]) },
-      scratch: { result: smem(bf16, [2, rows, 64]) },
+      scratch: { result: smem(bf16, [4, rows, 64]) },
     },
     ({ i, j, a, b, c, result }) => {
       const carry = zeros(f32, [rows, columns]);

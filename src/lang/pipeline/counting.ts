@@ -6,7 +6,9 @@
  *   5 tiles, 2 blocks     block 0: 0, 2, 3, 4, 6: sets back     block 1: 1 (a long one), 5: ends
  *
  * Where one thread copies and others compute, the copying thread takes the numbers and hands them on through slots of
- * shared memory. It asks for the next number before it copies a tile, so that nobody waits for the answer.
+ * shared memory. It takes the next number when it has started all copies of a tile: as late as it can, so that no block keeps
+ * a tile that another one could begin, and still some steps before the others are done. A thread that does both asks
+ * before it works on a tile, so that it never waits for the answer.
  */
 import { i32 } from "../../formats/dtype.ts";
 import { barrier, smem } from "../arguments.ts";
@@ -100,9 +102,10 @@ export function countedTiles<S extends Tree>(
     carry,
     ({ number }) => number.lt(count.total).and(number.ge(0)),
     (carried) => {
-      const following = dealer.kind === "follows" ? undefined : takeNumber(count);
+      const early = dealer.kind === "alone" ? takeNumber(count) : undefined;
       const after = body(carried.number, carried.state as S);
-      const number = hand(dealer, following, carried.at);
+      const late = dealer.kind === "leads" ? takeNumber(count) : undefined;
+      const number = hand(dealer, early ?? late, carried.at);
       return { number, at: slots.next(carried.at), state: after as Tree };
     },
   );
