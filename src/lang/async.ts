@@ -9,7 +9,7 @@
  * | `wgmma`                        | `accumulator.wait()`                                          |
  */
 import type { DTypeName } from "../formats/dtype.ts";
-import type { copyReductions } from "../ir/ops/asynchronous.ts";
+import type { copyReductions, evictions } from "../ir/ops/asynchronous.ts";
 import { captureLocation } from "../support/location.ts";
 import { requireKnownOptions } from "../support/options.ts";
 import { Accumulator } from "./accumulator.ts";
@@ -29,9 +29,13 @@ export interface CopyOptions {
   readonly multicast?: readonly string[];
   /** Combines with what is in global memory instead of overwriting it. */
   readonly reduction?: Exclude<(typeof copyReductions)[number], "none">;
+  /** Tells the L2 cache to drop what is copied first, since nobody reads it again, or last. */
+  readonly evict?: (typeof evictions)[number];
 }
 
-const copyOptions: readonly (keyof CopyOptions)[] = ["barrier", "fill", "multicast", "reduction"];
+const copyOptions: readonly (keyof CopyOptions)[] = [
+  ...(["barrier", "fill", "multicast", "reduction", "evict"] as const),
+];
 
 /** Starts a copy between global and shared memory. */
 export function copyAsync<D extends DTypeName>(
@@ -43,13 +47,15 @@ export function copyAsync<D extends DTypeName>(
   for (const [role, ref] of Object.entries({ source, destination }))
     if (!(ref instanceof Ref)) wrongKind(`the ${role} of a copy`, "a ref", ref, location);
   requireKnownOptions("copyAsync", options, copyOptions, "TW1033", location);
-  const { barrier, fill = "zero", multicast = [], reduction = "none" } = options;
+  const { barrier, fill = "zero", multicast = [], reduction = "none", evict } = options;
+  if (evict !== undefined && typeof evict !== "string")
+    wrongKind("evict of a copy", '"first" or "last"', evict, location);
   const operands = {
     source: useValue(source, location),
     destination: useValue(destination, location),
     ...(barrier !== undefined && barrierOperands(barrier, location)),
   };
-  emit("copy_async", operands, { fill, multicast: [...multicast], reduction }, location);
+  emit("copy_async", operands, { fill, multicast: [...multicast], reduction, evict }, location);
 }
 
 /** Closes the thread's open group of copies into global memory. */

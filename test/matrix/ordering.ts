@@ -10,6 +10,7 @@ import {
   clusterSync,
   clusterWait,
   constant,
+  commitGroup,
   copyAsync,
   dim,
   gmem,
@@ -26,6 +27,7 @@ import {
   union,
   waitForPreviousKernel,
   warps,
+  waitGroup,
   when,
   whileLoop,
 } from "../../src/lang/index.ts";
@@ -351,6 +353,26 @@ function gridCases(): readonly MatrixCase[] {
           out.at(i).store(inbox.load());
           clusterSync();
         },
+      ),
+    ),
+    ...(["first", "last"] as const).map((evict) =>
+      exactCase(`copies that the cache evicts ${evict}`, { x }, () =>
+        kernel(
+          {
+            name: "evicted",
+            grid: { i: 8 },
+            inputs,
+            outputs,
+            scratch: { row: smem(f32, [64]), landed: barrier() },
+          },
+          ({ i, x: source, out, row, landed }) => {
+            copyAsync(source.at(i), row, { barrier: landed, evict });
+            landed.wait();
+            copyAsync(row, out.at(i), { evict });
+            commitGroup();
+            waitGroup(0);
+          },
+        ),
       ),
     ),
     exactCase("multicast", { x }, () =>

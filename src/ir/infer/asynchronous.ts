@@ -3,6 +3,7 @@ import { isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { floatFormats } from "../../formats/floats.ts";
 import { opName } from "../op-names.ts";
+import { evictions } from "../ops/asynchronous.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
 import { shapeText } from "../size.ts";
 import { inflightType, tileType } from "../types.ts";
@@ -133,6 +134,12 @@ function copyAsync(draft: Draft<"copy_async">, context: InferContext): readonly 
       found: way,
     });
   checkCopyWindows(draft, source, destination);
+  const { evict } = draft.attributes;
+  if (evict !== undefined && !evictions.some((known) => known === evict))
+    fail(draft, "TW2079", `the cache cannot evict "${evict}"`, {
+      expected: evictions.map((known) => `"${known}"`).join(" or "),
+      found: `"${evict}"`,
+    });
   if (destination.space === "smem") checkCopyIntoShared(draft, source, context);
   else checkCopyIntoGlobal(draft, source.dtype);
   return [];

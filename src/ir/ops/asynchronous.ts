@@ -5,6 +5,9 @@ import type { Access } from "../schema.ts";
 /** Combinations an asynchronous copy into global memory can make. */
 export const copyReductions = ["none", "add", "min", "max"] as const;
 
+/** What a copy tells the L2 cache of the lines that it moves: to drop them first, or to keep them longest. */
+export const evictions = ["first", "last"] as const;
+
 /** One lane starts what the copy engine does. */
 const byEngine = <const O extends string>(mode: Access["mode"], of: O) =>
   ({ of, mode, actor: "one lane", proxy: "async", done: "copy" }) as const;
@@ -16,12 +19,13 @@ const inFlight = <const O extends string>(mode: Access["mode"], of: O) =>
 export const asynchronousOps = defineOps({
   copy_async: {
     summary:
-      "Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread's open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, and `scope` how far its arrivals elsewhere reach.",
+      'Starts a copy between gmem and smem. Into smem it arrives once on `barrier` when it has landed (in every block along the `multicast` axes); into gmem it joins the thread\'s open copy group. Placed, `by` says how it is made, `unit` what lanes move at once on both sides, and `scope` how far its arrivals elsewhere reach. With `evict`, what it moves is the "first" that the L2 cache drops, or the "last".',
     operands: { source: "one", destination: "one", barrier: "optional", index: "optional" },
     attributes: {
       fill: ["zero", "nan"],
       multicast: "texts",
       reduction: copyReductions,
+      evict: "text?",
       by: "text?",
       unit: "text?",
       scope: "text?",

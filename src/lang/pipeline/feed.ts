@@ -17,6 +17,7 @@ import { atLocation } from "../../support/location.ts";
 import { barrier, smem } from "../arguments.ts";
 import type { ScopedSpec } from "../arguments.ts";
 import { copyAsync } from "../async.ts";
+import type { CopyOptions } from "../async.ts";
 import { loop, when } from "../control.ts";
 import { constant } from "../create.ts";
 import { Ref } from "../ref.ts";
@@ -33,6 +34,7 @@ import type { Axes } from "./steps.ts";
 
 export interface InputPlan extends BlockPlan {
   readonly fill: "zero" | "nan";
+  readonly evict: CopyOptions["evict"];
   /** The axis along which sharers divide the block. */
   readonly divided: number;
 }
@@ -227,6 +229,7 @@ export class Feed {
         copyAsync(partOfWindow(placed, part), partOfSlot(buffer.at(slot), part), {
           barrier: this.#full.at(slot),
           fill: input.fill,
+          ...(input.evict !== undefined && { evict: input.evict }),
           ...(peers !== undefined && { multicast: [peers.axis] }),
         });
       });

@@ -3,6 +3,7 @@ import type { DTypeName } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import { isReadable, isRecord, requireKnownOptions } from "../../support/options.ts";
+import type { CopyOptions } from "../async.ts";
 import type { Ref } from "../ref.ts";
 import type { Trace } from "../trace.ts";
 import { describe, wrongKind } from "../traced.ts";
@@ -25,6 +26,8 @@ export interface InputOptions<A, D extends DTypeName = DTypeName> {
   readonly delay?: number;
   /** What stands where the window overhangs its array; zeros unless told otherwise. */
   readonly fill?: "zero" | "nan";
+  /** Tells the L2 cache to drop what is copied first, or last. */
+  readonly evict?: CopyOptions["evict"];
   /** An axis of the cluster along which all blocks need this one: each copies a part for all. */
   readonly multicast?: string;
   /** The body of the steps itself waits for the block and releases it; for specialised threads. */
@@ -85,7 +88,17 @@ export interface Surroundings {
   readonly location: Location;
 }
 
-const inputOptions = ["at", "depth", "lookahead", "delay", "fill", "multicast", "manual", "early"];
+const inputOptions = [
+  "at",
+  "depth",
+  "lookahead",
+  "delay",
+  "fill",
+  "evict",
+  "multicast",
+  "manual",
+  "early",
+];
 const outputOptions = ["at", "depth", "revisited"];
 
 /** Every name stands for one thing in the body of the steps. */
@@ -230,6 +243,7 @@ function planFeed(
   const input: InputPlan = {
     ...plan,
     fill: options["fill"] === "nan" ? "nan" : "zero",
+    evict: options["evict"] as InputPlan["evict"],
     divided: parts === 1 ? 0 : dividedAxis(name, plan.shape, parts, line),
   };
   const manual = options["manual"] === true;

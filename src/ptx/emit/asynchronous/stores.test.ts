@@ -48,6 +48,15 @@ test("a window that may begin before its array is stored by lanes", () => {
   expect(textOf(1000, {}, 16)).not.toContain("cp.async.bulk.tensor.1d.global");
 });
 
+test("a copy hands the cache a policy where it is told to", () => {
+  const text = textOf(1000, { evict: "first" });
+  expect(text).toContain("createpolicy.fractional.L2::evict_first.b64");
+  expect(text).toMatch(/bulk_group\.L2::cache_hint \[.*\], \[.*\], %d\d+;/);
+  expect(textOf(1000)).not.toContain("L2::");
+  expect(() => textOf(1000, { evict: "never" as "last" })).toThrow("TW2079");
+  expect(() => textOf(1000, { evict: 1 as unknown as "last" })).toThrow("TW1008");
+});
+
 test("a reduction that only the copy engine makes is refused there", () => {
   expect(() => textOf(1001, { reduction: "add" })).toThrow("TW7002");
 });

@@ -25,6 +25,7 @@ import { clusterSize } from "../grid.ts";
 import { addIndex, indexRegister } from "../memory/positions.ts";
 import { sharedStart } from "../memory/shared.ts";
 import type { SharedStart } from "../memory/shared.ts";
+import { cachePolicy } from "./cache-policy.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
@@ -198,6 +199,7 @@ export function tensorCopyIn(
       ? multicastMask(context, op.attributes.multicast)
       : undefined;
   const one = scope.warps === 1 ? numbers.leader : numbers.elected;
+  const policy = cachePolicy(context, op);
   const opcode = `cp.async.bulk.tensor.${planned.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes`;
   const operands = planned.boxes.map(({ offset, coordinates }) => [
     address(planned.start.base, planned.start.offset + offset),
@@ -207,7 +209,8 @@ export function tensorCopyIn(
   if (group === undefined) {
     code.guarded(one, () => {
       expectBytes(context, place, own.scale, planned.bytes);
-      for (const box of operands) code.emit(opcode, box);
+      for (const box of operands)
+        code.emit(`${opcode}${policy.suffix}`, [...box, ...policy.operands]);
     });
     return;
   }
@@ -215,7 +218,8 @@ export function tensorCopyIn(
   code.jumpIf(one, skip, { negated: true, uniform: false });
   expectEverywhere(op, context, place, { scale: own.scale, bytes: planned.bytes, group });
   const mask = code.make("b16", "cvt.u16.u32", group);
-  for (const box of operands) code.emit(`${opcode}.multicast::cluster`, [...box, mask]);
+  for (const box of operands)
+    code.emit(`${opcode}.multicast::cluster${policy.suffix}`, [...box, mask, ...policy.operands]);
   code.place(skip);
 }
 
@@ -294,11 +298,13 @@ export function tensorCopyOut(
     reduction === "none"
       ? `cp.async.bulk.tensor.${planned.rank}d.global.shared::cta.bulk_group`
       : `cp.reduce.async.bulk.tensor.${planned.rank}d.global.shared::cta.${reductionOpcodes[reduction]}.bulk_group`;
+  const policy = cachePolicy(context, op);
   code.guarded(scope.warps === 1 ? numbers.leader : numbers.elected, () => {
     for (const { offset, coordinates } of planned.boxes)
-      code.emit(opcode, [
+      code.emit(`${opcode}${policy.suffix}`, [
         tensorAddress(planned.map, coordinates),
         address(planned.start.base, planned.start.offset + offset),
+        ...policy.operands,
       ]);
   });
 }

@@ -121,6 +121,13 @@ export const asynchronousCodes = registerCodes({
     example: "wgmma(accumulator, a, b)  // bf16, k = 24",
     remedy: "make k a multiple of 32 bytes",
   },
+  TW2079: {
+    title: "hint to the cache that there is not",
+    cause:
+      "A copy may say that what it moves is the first that the L2 cache drops, or the last; the hint changes no result.",
+    example: 'copyAsync(x, buffer, { barrier, evict: "never" })',
+    remedy: 'write evict: "first" or evict: "last", or leave it out',
+  },
   TW2080: {
     title: "barrier array without an index",
     cause: "An array holds several barriers; an operation is on one of them.",
