@@ -355,26 +355,6 @@ function gridCases(): readonly MatrixCase[] {
         },
       ),
     ),
-    ...(["first", "last"] as const).map((evict) =>
-      exactCase(`copies that the cache evicts ${evict}`, { x }, () =>
-        kernel(
-          {
-            name: "evicted",
-            grid: { i: 8 },
-            inputs,
-            outputs,
-            scratch: { row: smem(f32, [64]), landed: barrier() },
-          },
-          ({ i, x: source, out, row, landed }) => {
-            copyAsync(source.at(i), row, { barrier: landed, evict });
-            landed.wait();
-            copyAsync(row, out.at(i), { evict });
-            commitGroup();
-            waitGroup(0);
-          },
-        ),
-      ),
-    ),
     exactCase("multicast", { x }, () =>
       kernel(
         {
@@ -393,6 +373,32 @@ function gridCases(): readonly MatrixCase[] {
           out.at(i).store(row.load().add(i.cast(f32)));
           clusterSync();
         },
+      ),
+    ),
+  ];
+}
+
+/** Hints to the cache change no result. */
+function evictionCases(): readonly MatrixCase[] {
+  return [
+    ...(["first", "last"] as const).map((evict) =>
+      exactCase(`copies that the cache evicts ${evict}`, { x }, () =>
+        kernel(
+          {
+            name: "evicted",
+            grid: { i: 8 },
+            inputs,
+            outputs,
+            scratch: { row: smem(f32, [64]), landed: barrier() },
+          },
+          ({ i, x: source, out, row, landed }) => {
+            copyAsync(source.at(i), row, { barrier: landed, evict });
+            landed.wait();
+            copyAsync(row, out.at(i), { evict });
+            commitGroup();
+            waitGroup(0);
+          },
+        ),
       ),
     ),
   ];
@@ -464,6 +470,7 @@ export function orderingCases(): readonly MatrixCase[] {
     ...threadCases(),
     ...warpCases(),
     ...gridCases(),
+    ...evictionCases(),
     ...semaphoreCases(),
   ];
 }
