@@ -1,10 +1,21 @@
 /** Sizes as values, and axes that count from the end. */
 import { describe, expect, test } from "vitest";
 import { bodyText, testMistakes, trace } from "../../test/language.ts";
-import { f32, i32 } from "../formats/dtype.ts";
+import { f16, f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
 import { open } from "../runtime/open.ts";
-import { array, cdiv, concatenate, constant, dim, full, iota, kernel } from "./index.ts";
+import {
+  array,
+  cdiv,
+  concatenate,
+  constant,
+  dim,
+  dot,
+  full,
+  iota,
+  kernel,
+  zeros,
+} from "./index.ts";
 import type { Tile } from "./index.ts";
 
 describe("sizes as values", () => {
@@ -89,3 +100,60 @@ describe("negative axes", () => {
     },
   ]);
 });
+
+test("dot with leading axes is a product for each of their items", async () => {
+  const [m, k, n] = [16, 16, 8];
+  const items = [2, 3];
+  const shapes = { x: [...items, m, k], y: [...items, k, n], z: [...items, m, n] };
+  const products = kernel(
+    {
+      name: "products",
+      inputs: { x: array(f16, shapes.x), y: array(f16, shapes.y), z: array(f32, shapes.z) },
+      outputs: { plain: array(f32, shapes.z), added: array(f32, shapes.z) },
+    },
+    ({ x, y, z, plain, added }) => {
+      plain.store(dot(x.load(), y.load()));
+      added.store(dot(x.load(), y.load(), { accumulator: z.load() }));
+    },
+  );
+  const numbers = (shape: readonly number[], seed: number): readonly number[] =>
+    Array.from(
+      { length: shape.reduce((all, extent) => all * extent, 1) },
+      (_, at) => ((at * 7 + seed) % 13) - 6,
+    );
+  const [x, y, z] = [numbers(shapes.x, 1), numbers(shapes.y, 2), numbers(shapes.z, 3)];
+  const expected = z.map((_, at) => {
+    const [item, row, column] = [Math.floor(at / (m * n)), Math.floor(at / n) % m, at % n];
+    let sum = 0;
+    for (let inner = 0; inner < k; inner++)
+      sum += (x[(item * m + row) * k + inner] ?? NaN) * (y[(item * k + inner) * n + column] ?? NaN);
+    return sum;
+  });
+  for (const name of ["simulator", "emulator"] as const) {
+    const device = await open(name);
+    const found = await device.run(products, {
+      x: fromNumbers(f16, shapes.x, x),
+      y: fromNumbers(f16, shapes.y, y),
+      z: fromNumbers(f32, shapes.z, z),
+    });
+    expect([...toNumbers(found.plain)], name).toEqual(expected);
+    expect([...toNumbers(found.added)], name).toEqual(
+      expected.map((sum, at) => sum + (z[at] ?? NaN)),
+    );
+    device.dispose();
+  }
+});
+
+testMistakes("leading axes of dot", [
+  {
+    name: "items of one operand alone",
+    code: "TW1010",
+    make: () =>
+      trace(() => {
+        dot(zeros(f16, [2, 16, 16]), zeros(f16, [3, 16, 8])); // <- here
+      }),
+    message: "left and right operands of dot have different leading axes",
+    expected: "[2]",
+    found: "[3]",
+  },
+]);

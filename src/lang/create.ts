@@ -1,6 +1,7 @@
 /** Functions that make tiles and scalars from nothing, or one tile from several. */
 import { dtypes, isInteger } from "../formats/dtype.ts";
 import type { DType, DTypeName, HostValue, IntegerName } from "../formats/dtype.ts";
+import { sameShape, shapeText } from "../ir/size.ts";
 import type { SymbolicSize } from "../ir/size.ts";
 import { requireDType } from "../formats/kinds.ts";
 import { locatedAt, TilewrightError } from "../support/diagnostics.ts";
@@ -123,7 +124,7 @@ export interface DotOptions<R extends DTypeName> {
   readonly dtype?: DType<R>;
 }
 
-/** The matrix product of tiles [m, k] and [k, n]. */
+/** The matrix product of tiles [m, k] and [k, n]; with leading axes, which both have, a product for each of their items. */
 export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   left: Tile<A>,
   right: Tile,
@@ -135,6 +136,7 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
   for (const item of [left, right, ...(accumulator === undefined ? [] : [accumulator])])
     if (!(item instanceof Tile)) wrongKind("an operand of dot", "a tile", item, location);
   const { dtype = dotDType(left.dtype) } = options;
+  if (left.shape.length > 2) return dotOfItems(left, right, options, location);
   if (isSeveralProducts(precision)) {
     requireSingle(left, right, dtype, precision, location);
     return splitDot(left as Tile<"f32">, right as Tile<"f32">, precision, accumulator);
@@ -145,6 +147,48 @@ export function dot<A extends DTypeName, R extends DTypeName = DotDType<A>>(
     ...(accumulator !== undefined && { accumulator: useValue(accumulator, location) }),
   };
   return new Tile(emitOrigin("dot", operands, { dtype, precision }, location));
+}
+
+/** Products of matrices that lie side by side along leading axes, one after the other. */
+function dotOfItems<A extends DTypeName, R extends DTypeName>(
+  left: Tile<A>,
+  right: Tile,
+  options: DotOptions<R>,
+  location: Location,
+): Tile<R> {
+  const items = left.shape.slice(0, -2);
+  const [rows = 1, columns = 1] = [left.shape.at(-2), right.shape.at(-1)];
+  const { accumulator, ...others } = options;
+  const shape = [...items, rows, columns];
+  requireItems("left and right operands", items, right.shape.slice(0, -2), location);
+  if (accumulator !== undefined) requireItems("accumulators", shape, accumulator.shape, location);
+  const count = items.reduce((all, extent) => all * extent, 1);
+  const item = <D extends DTypeName>(tile: Tile<D>, at: number): Tile<D> => {
+    const [height = 1, width = 1] = tile.shape.slice(-2);
+    const flat = tile.reshape([count, height, width]);
+    return flat.slice([at, 0, 0], [1, height, width]).reshape([height, width]);
+  };
+  const products = Array.from({ length: count }, (_, at) => {
+    const own = accumulator === undefined ? {} : { accumulator: item(accumulator, at) };
+    return dot(item(left, at), item(right, at), { ...others, ...own }).reshape([1, rows, columns]);
+  });
+  return concatenate(products, 0).reshape(shape);
+}
+
+function requireItems(
+  what: string,
+  expected: readonly number[],
+  found: readonly number[],
+  location: Location,
+): void {
+  if (sameShape(expected, found)) return;
+  throw new TilewrightError({
+    code: "TW1010",
+    message: `${what} of dot have different leading axes`,
+    location,
+    expected: shapeText(expected),
+    found: shapeText(found),
+  });
 }
 
 function isSeveralProducts(precision: string): precision is Exclude<SplitPrecision, "tf32"> {
