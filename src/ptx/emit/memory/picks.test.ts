@@ -171,6 +171,6 @@ describe("axes of 2^31 elements and more", () => {
       const part = x.at(slice(0, 2), slice(0, long - 1)).reshape([2 * (long - 1)]);
       part.at(iota(i64, [128], 0)).store(1);
     });
-    expect(() => textOf(odd)).toThrow(/^TW7004: an axis of \d+ elements is reached through a view/);
+    expect(() => textOf(odd)).toThrow(/TW7004: an axis of \d+ elements is reached through a view/);
   });
 });
