@@ -35,3 +35,25 @@ test("a long chain of updates is several kernels, each of few sets of points", (
   expect(found).toBeGreaterThan(8);
   expect(found).toBeLessThan(61);
 });
+
+test("a view that many kernels use is computed in each of them", () => {
+  const sums = Array.from(
+    { length: 20 },
+    (_, i) =>
+      `%z${i} = stablehlo.constant dense<${i}.0> : tensor<f32>
+       %r${i} = stablehlo.reduce(%t init: %z${i}) applies stablehlo.add across dimensions = [${i % 2}] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+       %e${i} = stablehlo.custom_call @Sharding(%r${i}) : (tensor<4xf32>) -> tensor<4xf32>`,
+  );
+  const names = sums.map((_, i) => `%e${i}`).join(", ");
+  const types = sums.map(() => "tensor<4xf32>").join(", ");
+  const [module] = parseGraph(`func.func @main(%x: tensor<4x4xf32>) -> (${types}) {
+    %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    ${sums.join("\n")}
+    return ${names} : ${types}
+  }`);
+  if (module === undefined) throw new Error("no program");
+  const kernels = [...allSteps(compilePlan(module, "main").steps)].flatMap((step) =>
+    step.kind === "launch" ? [step.kernel.kernel.name] : [],
+  );
+  expect(kernels.filter((name) => name.includes("transpose"))).toEqual([]);
+});

@@ -16,7 +16,7 @@
  *
  * A map that moves elements asks for its operand at other points than its own, and a chain in which each value is asked
  * for at two sets of points doubles them from op to op, as unrolled loops that write into what they read do. What would be
- * computed at more than a few sets of points is kept, views too.
+ * computed at more than a few sets of points in one kernel is kept, views too.
  *
  *   %2 = dynamic_update_slice %1, f(slice %1)      %1 at the points of %2 and at those of the slice
  */
@@ -113,14 +113,24 @@ function cheapMaps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
 
 /** How the values of one op are used. */
 class Usage {
-  readonly kernels = new Set<AnyGraphOp>();
-  /** The sets of points that values are asked for at. */
-  readonly points = new Set<object>();
+  /** The kernels that use them, each with the sets of points that it asks for them at. */
+  readonly points = new Map<AnyGraphOp, Set<object>>();
   isKept = false;
   isReread = false;
+
+  ask(kernel: AnyGraphOp, points: Iterable<object>): void {
+    const known = this.points.get(kernel) ?? new Set();
+    for (const each of points) known.add(each);
+    this.points.set(kernel, known);
+  }
+
+  /** The most sets of points that one kernel asks at. */
+  get mostPoints(): number {
+    return Math.max(0, ...Array.from(this.points.values(), ({ size }) => size));
+  }
 }
 
-/** More sets of points than these are not computed. */
+/** More sets of points than these are not computed in one kernel. */
 const mostPoints = 16;
 
 /** Ops that ask for operands at their own points, or at the same positions. */
@@ -151,13 +161,13 @@ export function keptOps(region: GraphRegion): ReadonlySet<AnyGraphOp> {
     const own = usages.get(op) ?? new Usage();
     if (isKept(op, own, cheap.has(op))) kept.add(op);
     const isRoot = kept.has(op);
-    const points = isRoot ? [own] : [...own.points];
+    const asked = isRoot ? new Map([[op, new Set<object>([own])]]) : own.points;
     for (const value of usesOf(op)) {
       const usage = usageOf(value);
       if (usage === undefined) continue;
-      for (const each of points) usage.points.add(isAtOwnPoints(op) ? each : {});
+      for (const [kernel, points] of asked)
+        usage.ask(kernel, isAtOwnPoints(op) ? points : Array.from(points, () => ({})));
       usage.isKept ||= needsMemory(op, value, isWritten(value));
-      for (const kernel of isRoot ? [op] : own.kernels) usage.kernels.add(kernel);
       usage.isReread ||= isRereading(op) || (!isRoot && own.isReread);
     }
   }
@@ -184,8 +194,8 @@ function isKept(op: AnyGraphOp, usage: Usage, isCheap: boolean): boolean {
   if (lowering.form === "none") return false;
   if (lowering.form !== "map") return true;
   if (op.kind === "stablehlo.constant") return usage.isKept || !isSplat(op);
-  if (usage.isKept || usage.points.size > mostPoints) return true;
-  return !lowering.isFree && ((usage.kernels.size > 1 && !isCheap) || usage.isReread);
+  if (usage.isKept || usage.mostPoints > mostPoints) return true;
+  return !lowering.isFree && ((usage.points.size > 1 && !isCheap) || usage.isReread);
 }
 
 /** What a kernel is made of: the ops that are computed in it, in order, and the values that it loads. */
