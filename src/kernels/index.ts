@@ -3,7 +3,7 @@ export { attention } from "./attention/attention.ts";
 export type { Attention, AttentionOptions } from "./attention/attention.ts";
 export { attentionBackward } from "./attention/backward.ts";
 export type { AttentionBackward, AttentionBackwardSpec } from "./attention/backward.ts";
-export type { AttentionConfiguration } from "./attention/configuration.ts";
+export type { AttentionConfiguration, GradientConfiguration } from "./attention/configuration.ts";
 export type { AttentionSpec, ScorePlace, Window as AttentionWindow } from "./attention/problem.ts";
 export {
   convolution,
