@@ -90,7 +90,18 @@ export { scan } from "./scan/scan.ts";
 export type { ScanCombination, ScanOperation, ScanSpec } from "./scan/scan.ts";
 export type { ScanConfiguration } from "./scan/scan-kernel.ts";
 export { matmul } from "./matmul/matmul.ts";
-export type { EpilogueInputs, Matmul, MatmulOperand, MatmulSpec } from "./matmul/matmul.ts";
+export type {
+  EpilogueInputs,
+  Matmul,
+  MatmulOperand,
+  MatmulPrologue,
+  MatmulSpec,
+  QuantizedMatmulSpec,
+} from "./matmul/matmul.ts";
+export { quantized } from "./matmul/quantized.ts";
+export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/quantized.ts";
+export { dequantizeWeights, quantizeWeights } from "./matmul/quantize-weights.ts";
+export type { QuantizeWeightsSpec } from "./matmul/quantize-weights.ts";
 export type { MatmulConfiguration } from "./matmul/configuration.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";

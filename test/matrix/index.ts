@@ -1,6 +1,7 @@
 /** The whole matrix of cases. */
 import { arrangingCases } from "./arranging.ts";
 import type { MatrixCase } from "./case.ts";
+import { clusterProductCases } from "./cluster-products.ts";
 import { combiningCases } from "./combining.ts";
 import { customCombiningCases } from "./custom-combining.ts";
 import { elementwiseCases } from "./elementwise.ts";
@@ -11,6 +12,7 @@ import { pickingCases } from "./picking.ts";
 import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
 import { sizesOfThreadsCases } from "./sizes-of-threads.ts";
+import { smallCopyCases } from "./small-copies.ts";
 import { turnCases } from "./turns.ts";
 import { updatingCases } from "./updating.ts";
 import { writtenCases } from "./written.ts";
@@ -31,5 +33,7 @@ export function matrixCases(): readonly MatrixCase[] {
     ...turnCases(),
     ...sizesOfThreadsCases(),
     ...writtenCases(),
+    ...smallCopyCases(),
+    ...clusterProductCases(),
   ];
 }

@@ -107,6 +107,7 @@ function drawConfiguration(random: Random, promoted: boolean): MatmulConfigurati
     stages: 2 + random.below(3),
     schedule: random.pick(["tiles", "split"] as const),
     turned,
+    cluster: turned ? 1 : random.pick([1, 2] as const),
   };
 }
 

@@ -12,6 +12,7 @@
 import { ratesOf } from "../../ir/cost/index.ts";
 import type { Target } from "../../targets/target.ts";
 import { dtypes, packedBytes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type {
   MatmulConfiguration,
@@ -22,17 +23,23 @@ import type {
 import { depthOf } from "./persistent.ts";
 import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
+import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { suitsDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** The part of a processor's rate that tiles reach: wide ones read shared memory less for what they multiply. */
 const tileEfficiency: {
-  readonly [M in 1 | 2]: { readonly [C in PersistentConfiguration["columns"]]: number };
+  readonly [M in 1 | 2 | 4]: { readonly [C in PersistentConfiguration["columns"]]: number };
 } = {
   1: { 8: 0.1, 16: 0.2, 32: 0.35, 64: 0.45, 128: 0.5, 192: 0.6, 256: 0.66 },
   2: { 8: 0.12, 16: 0.25, 32: 0.4, 64: 0.6, 128: 0.72, 192: 0.79, 256: 0.82 },
+  4: { 8: 0.14, 16: 0.28, 32: 0.45, 64: 0.65, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
+/** Seconds that a multiplier takes for a step of a prologue alone, and elements a second that a processor computes. */
+const computedSeconds = 0.35e-6;
+const computedElements = 85e9;
 /** Bytes a second that the shared cache gives one processor. */
 const cacheBytes = 75e9;
 /** The part of the memory's rate that copies reach. */
@@ -49,8 +56,8 @@ const launchSeconds = 3e-6;
 /** Bytes a second at which a block hands sums to another through the shared cache. */
 const handedBytes = 90e9;
 const greatestStages = 20;
-/** A split must promise more than the model may be wrong by. */
-const splitMargin = 1.05;
+/** A split, and pairs of blocks, must promise more than the model may be wrong by. */
+const [splitMargin, pairMargin] = [1.05, 1.1];
 /** Steps that a part of a tile has at least; for fewer, handing over would take longer. */
 const leastSteps = 4;
 /** Seconds until a block hears of what another has written, with the clearing of counters before the launch. */
@@ -59,15 +66,38 @@ const handedSeconds = 3e-6;
 /** Why the persistent kernel cannot be used, in words for a note; undefined where it can. */
 export function persistentProblem(
   problem: MatmulProblem,
-  { k }: ProductSizes,
+  sizes: ProductSizes,
   target: Target,
 ): string | undefined {
   if (!target.features.includes("wgmma") || !target.features.includes("tma"))
     return `${target.name} has no wgmma`;
-  if (recipeOf(problem) === undefined)
-    return `wgmma does not multiply ${problem.a.dtype.name} as it is`;
-  if (k === 0) return "there is nothing to multiply";
-  return undefined;
+  const recipe = recipeOf(problem);
+  if (recipe === undefined) return `wgmma does not multiply ${problem.a.dtype.name} as it is`;
+  if (sizes.k === 0) return "there is nothing to multiply";
+  return prologueProblem(problem, recipe, sizes);
+}
+
+/** Why what prologues read cannot be brought by the copy engine, likewise. */
+function prologueProblem(
+  problem: MatmulProblem,
+  recipe: Recipe,
+  { m, n, k }: ProductSizes,
+): string | undefined {
+  const { a, b } = problem.prologues;
+  if (a !== undefined && b !== undefined) return "wgmma takes one operand from registers";
+  const prologue = prologueOf(problem);
+  if (prologue === undefined) return undefined;
+  const { operand, inputs, unit } = prologue;
+  if (recipe.terms.length > 1) return `${operand} is computed, and cannot be split into parts`;
+  if (!suitsDepth(prologue, depthOf(problem, recipe)))
+    return `groups of ${operand} are smaller than what is multiplied at once`;
+  const extent = operand === "a" ? m : n;
+  const along = problem.major[operand] === "k" ? Math.ceil(k / unit) * unit : extent;
+  const isWhole = (elements: number, { bits }: DType): boolean => (elements * bits) % 128 === 0;
+  if (!isWhole(along, problem[operand].dtype))
+    return `rows of ${along} ${problem[operand].dtype.name} of ${operand} are no multiples of 16 bytes`;
+  const odd = inputs.find(({ dtype }) => !isWhole(extent, dtype));
+  return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 
 /** The most columns of a tile: sums that are promoted are there twice, and fill the registers sooner. */
@@ -75,16 +105,38 @@ export function widestTile(problem: MatmulProblem): number {
   return recipeOf(problem)?.promoted === true ? 128 : 256;
 }
 
+/** Bytes that a row and a column of tiles take in a stage. */
+interface StageBytes {
+  readonly row: number;
+  readonly column: number;
+}
+
+function stageBytes(problem: MatmulProblem): StageBytes {
+  const recipe = recipeOf(problem);
+  const prologue = prologueOf(problem);
+  if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
+  const depth = depthOf(problem, recipe);
+  const inputs = prologue.inputs.reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
+  return {
+    row: packedBytes(problem[prologue.operand].dtype, depth) + inputs,
+    column: packedBytes(recipe[prologue.operand === "a" ? "b" : "a"], depth),
+  };
+}
+
 /** Bytes of shared memory that a configuration takes. */
-export function sharedBytes({
-  multipliers,
-  columns,
-  stages,
-  turned,
-}: Omit<PersistentConfiguration, "kernel" | "schedule">): number {
+export function sharedBytes(
+  problem: MatmulProblem,
+  {
+    multipliers,
+    columns,
+    stages,
+    turned,
+  }: Omit<PersistentConfiguration, "kernel" | "schedule" | "cluster">,
+): number {
   const rows = multipliers * threadRows;
+  const { row, column } = stageBytes(problem);
   const results = turned ? 0 : multipliers * 2 * threadRows * rowBytes;
-  return stages * (rows + columns) * rowBytes + results + 1024;
+  return stages * (rows * row + columns * column) + results + 1024;
 }
 
 export function chooseConfiguration(
@@ -99,8 +151,9 @@ export function chooseConfiguration(
     plain,
     plainSeconds(recipe, plain, sizes, target),
   ];
-  for (const each of persistentCandidates(target, widestTile(problem))) {
-    const margin = each.schedule === "split" ? splitMargin : 1;
+  for (const each of persistentCandidates(problem, target)) {
+    const margin =
+      (each.schedule === "split" ? splitMargin : 1) * (each.cluster > 1 ? pairMargin : 1);
     const seconds = margin * estimatedSeconds(problem, recipe, sizes, each, target);
     if (seconds < least) [best, least] = [each, seconds];
   }
@@ -115,7 +168,7 @@ export function candidateConfigurations(
 ): readonly MatmulConfiguration[] {
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
-    return [...persistentCandidates(target, widestTile(problem)), plain];
+    return [...persistentCandidates(problem, target), plain];
   const splits = [...new Set([plain.split, 1, 2, 4, 8])];
   return splits.map((split) => ({ ...plain, split }));
 }
@@ -134,32 +187,58 @@ export function modelSeconds(
     : estimatedSeconds(problem, recipe, sizes, configuration, target);
 }
 
-function persistentCandidates(target: Target, widest: number): readonly PersistentConfiguration[] {
-  return ([2, 1] as const).flatMap((multipliers) =>
+const multiplierCounts = [2, 1, 4] as const;
+/** Columns for which registers suffice. */
+export const widestOf: { readonly [M in 1 | 2 | 4]: number } = { 1: 256, 2: 256, 4: 64 };
+
+function persistentCandidates(
+  problem: MatmulProblem,
+  target: Target,
+): readonly PersistentConfiguration[] {
+  const widest = widestTile(problem);
+  return multiplierCounts.flatMap((multipliers) =>
     (["tiles", "split"] as const).flatMap((schedule) =>
-      [
-        ...([256, 192, 128, 64] as const)
-          .filter((columns) => columns <= widest)
-          .map((columns) => ({ columns, turned: false })),
-        ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true })),
-      ].map(({ columns, turned }) => {
-        const stages = mostStages(multipliers, columns, turned, target);
-        return { kernel: "persistent", multipliers, columns, stages, schedule, turned } as const;
-      }),
+      tileFormsOf(problem)
+        .filter(({ columns }) => columns <= Math.min(widest, widestOf[multipliers]))
+        .filter(() => multipliers < 4 || prologueOf(problem) !== undefined)
+        .map((form) => {
+          const stages = mostStages(problem, { multipliers, ...form }, target);
+          return { kernel: "persistent", multipliers, stages, schedule, ...form } as const;
+        }),
     ),
+  );
+}
+
+type TileForm = Pick<PersistentConfiguration, "columns" | "turned" | "cluster">;
+
+/** Clusters are for wide tiles, which products take that read the cache more than memory. */
+const tileForms: readonly TileForm[] = [
+  ...([256, 192, 128, 64] as const).map(
+    (columns) => ({ columns, turned: false, cluster: 1 }) as const,
+  ),
+  ...([256, 192, 128] as const).map((columns) => ({ columns, turned: false, cluster: 2 }) as const),
+  ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true, cluster: 1 }) as const),
+];
+
+/** What is computed lies along rows of tiles, whichever operand it is. */
+function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
+  const prologue = prologueOf(problem);
+  if (prologue === undefined) return tileForms;
+  const turned = prologue.operand === "b";
+  return ([256, 192, 128, 64, 32, 16, 8] as const).map(
+    (columns) => ({ columns, turned, cluster: 1 }) as const,
   );
 }
 
 /** As many stages as fit, up to what memory needs in flight: more hide no more. */
 function mostStages(
-  multipliers: PersistentConfiguration["multipliers"],
-  columns: PersistentConfiguration["columns"],
-  turned: boolean,
+  problem: MatmulProblem,
+  form: Pick<PersistentConfiguration, "multipliers" | "columns" | "turned">,
   target: Target,
 ): number {
   let stages = greatestStages;
   const fits = (): boolean =>
-    sharedBytes({ multipliers, columns, stages, turned }) <= target.sharedMemoryPerBlock;
+    sharedBytes(problem, { ...form, stages }) <= target.sharedMemoryPerBlock;
   while (stages > 2 && !fits()) stages -= 1;
   return stages;
 }
@@ -172,11 +251,11 @@ function estimatedSeconds(
   configuration: PersistentConfiguration,
   target: Target,
 ): number {
-  const { multipliers, columns, schedule } = configuration;
+  const { multipliers, columns, schedule, cluster } = configuration;
   const rates = ratesOf(target);
   const rows = multipliers * threadRows;
   const { m, n, k, batch } = sizes;
-  const depth = depthOf(recipe.a);
+  const depth = depthOf(problem, recipe);
   const tiles = tileCount(configuration, sizes);
   const workers = workerCount(configuration, sizes, depth, target);
   const rounds = Math.ceil(tiles / workers);
@@ -184,13 +263,21 @@ function estimatedSeconds(
   const rate = rates.products[productRate(recipe)] / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
   // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
-  const fetching = ((rows + columns) * rowBytes) / cacheBytes;
-  const step = recipe.terms.length * Math.max(multiplying, fetching);
+  const bytes = stageBytes(problem);
+  const fetching = (rows * bytes.row + (columns / cluster) * bytes.column) / cacheBytes;
+  const computing =
+    prologueOf(problem) === undefined
+      ? 0
+      : Math.max(computedSeconds, (rows * depth) / computedElements);
+  const step = recipe.terms.length * Math.max(multiplying, fetching, computing);
   const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
   const lastRound = Math.ceil(steps / parts) * step + tileSeconds;
   const busy = (rounds - 1) * (steps * step + tileSeconds) + lastRound;
   const handing = parts === 1 ? 0 : handedSeconds + (parts * rows * columns * 4) / handedBytes;
-  const read = packedBytes(recipe.a, batch * m * k) + packedBytes(recipe.b, batch * k * n);
+  const formatOf = (name: "a" | "b"): DType =>
+    problem.prologues[name] === undefined ? recipe[name] : problem[name].dtype;
+  const read =
+    packedBytes(formatOf("a"), batch * m * k) + packedBytes(formatOf("b"), batch * k * n);
   const moved = recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
   const memory = moved / (rates.gmemBytes * memoryEfficiency);
   const { a, b } = preparationsOf(problem, recipe, sizes);
@@ -239,7 +326,7 @@ function plainSeconds(
   return launchSeconds * (split === 1 ? 1 : 2) + steps * step;
 }
 
-/** Tiles of the result, those of all parts of k and of all batches. */
+/** Tiles of the result, those of all parts of k and of all batches; a cluster's count as one. */
 export function tileCount(
   configuration: MatmulConfiguration,
   { m, n, batch }: ProductSizes,
@@ -247,12 +334,12 @@ export function tileCount(
   const { columns } = configuration;
   if (configuration.kernel === "plain")
     return batch * configuration.split * Math.ceil(m / configuration.rows) * Math.ceil(n / columns);
-  const rows = configuration.multipliers * threadRows;
+  const rows = configuration.multipliers * configuration.cluster * threadRows;
   const [height, width] = configuration.turned ? [n, m] : [m, n];
   return batch * Math.ceil(height / rows) * Math.ceil(width / columns);
 }
 
-/** Blocks of the persistent kernel: one a processor, if there is work for all of them. */
+/** Blocks of the persistent kernel, or clusters of them: one a processor, if there is work for all of them. */
 export function workerCount(
   configuration: PersistentConfiguration,
   sizes: ProductSizes,
@@ -261,19 +348,24 @@ export function workerCount(
 ): number {
   const tiles = tileCount(configuration, sizes);
   const parts = Math.max(1, Math.floor(Math.ceil(sizes.k / depth) / leastSteps));
-  return Math.min(processors, tiles * (configuration.schedule === "tiles" ? 1 : parts));
+  const places = Math.floor(processors / configuration.cluster);
+  return Math.min(places, tiles * (configuration.schedule === "tiles" ? 1 : parts));
 }
 
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */
 function plainConfiguration(
-  { a, accumulator }: MatmulProblem,
+  problem: MatmulProblem,
   { m, n, k, batch }: ProductSizes,
   target: Target,
 ): PlainConfiguration {
-  const wide = accumulator === dtypes.f64;
-  const [rows, columns, depth] = wide
+  const wide = problem.accumulator === dtypes.f64;
+  const { bits } = multipliedFormat(problem, "a");
+  const [rows, columns, usual] = wide
     ? ([64, 32, 16] as const)
-    : ([64, 64, a.dtype.bits >= 32 ? 16 : a.dtype.bits === 16 ? 32 : 64] as const);
+    : ([64, 64, bits >= 32 ? 16 : bits === 16 ? 32 : 64] as const);
+  const prologues = Object.values(problem.prologues).filter((each) => each !== undefined);
+  const depths = [usual, 32, 16, 64, 128] as const;
+  const depth = depths.find((each) => prologues.every((one) => suitsDepth(one, each))) ?? usual;
   const tiles = batch * Math.ceil(m / rows) * Math.ceil(n / columns);
   const steps = Math.ceil(k / depth);
   const wanted = Math.min(

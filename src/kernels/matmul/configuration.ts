@@ -5,7 +5,7 @@ export type MatmulConfiguration =
   | {
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
-      readonly multipliers: 1 | 2;
+      readonly multipliers: 1 | 2 | 4;
       readonly columns: 8 | 16 | 32 | 64 | 128 | 192 | 256;
       /** Pairs of tiles in flight. */
       readonly stages: number;
@@ -13,12 +13,14 @@ export type MatmulConfiguration =
       readonly schedule: "tiles" | "split";
       /** Whether rows of tiles go along columns of the result (`sides.ts`). */
       readonly turned: boolean;
+      /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */
+      readonly cluster: 1 | 2;
     }
   | {
       readonly kernel: "plain";
       readonly rows: 64 | 128;
       readonly columns: 32 | 64 | 128;
-      readonly depth: 16 | 32 | 64;
+      readonly depth: 16 | 32 | 64 | 128;
       /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly split: number;
     };

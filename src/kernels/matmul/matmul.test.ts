@@ -38,6 +38,7 @@ const small: MatmulConfiguration = {
   stages: 3,
   schedule: "tiles",
   turned: false,
+  cluster: 1,
 };
 const wide: MatmulConfiguration = {
   kernel: "persistent",
@@ -46,9 +47,11 @@ const wide: MatmulConfiguration = {
   stages: 2,
   schedule: "tiles",
   turned: false,
+  cluster: 1,
 };
 
 const split: MatmulConfiguration = { ...small, schedule: "split" };
+const pair: MatmulConfiguration = { ...small, cluster: 2 };
 
 const cases: readonly Case[] = [
   { name: "tails of every size", sizes: [70, 136, 72], kernel: "persistent" },
@@ -100,6 +103,18 @@ const cases: readonly Case[] = [
   { name: "odd and by columns", sizes: [7, 9, 11], byColumns: ["a", "b"], kernel: "plain" },
   { name: "two multipliers", sizes: [130, 136, 136], configuration: wide },
   { name: "split along k", sizes: [70, 72, 648], configuration: split },
+  { name: "a pair of blocks, b by rows", sizes: [70, 136, 136], configuration: pair },
+  {
+    name: "a pair of blocks, b by columns",
+    sizes: [200, 72, 136],
+    byColumns: ["b"],
+    configuration: { ...wide, cluster: 2 },
+  },
+  {
+    name: "pairs of blocks, split along k",
+    sizes: [100, 40, 648],
+    configuration: { ...split, cluster: 2 },
+  },
   {
     name: "split, with less steps than processors",
     sizes: [8, 8, 64],
@@ -228,7 +243,7 @@ describe("on the simulator", () => {
   test.each(cases)("$name", (one) => check(device, one));
 
   test("an epilogue sees its part of rows, columns and matrices", async () => {
-    for (const configuration of [small, split, { ...small, turned: true }, undefined]) {
+    for (const configuration of [small, split, pair, { ...small, turned: true }, undefined]) {
       const op = matmul({
         a: bf16,
         b: bf16,
@@ -268,6 +283,8 @@ describe("on the emulator", () => {
   const chosen = [
     "both by columns",
     "split along k",
+    "a pair of blocks, b by rows",
+    "pairs of blocks, split along k",
     "odd sizes",
     "FP8 of two formats",
     "rows that are not aligned",

@@ -23,12 +23,16 @@ import { planOf } from "./plan.ts";
 import {
   accumulatorOf,
   equalSizes,
+  multipliedFormat,
   operandOf,
   outputSpec,
   refused,
   usualOutput,
 } from "./problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts";
+import { prologuesOf, storedOperand, weightPrologue } from "./given-prologues.ts";
+import { isQuantized } from "./quantized.ts";
+import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
 import { matmulChoices } from "./tuning.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
@@ -41,6 +45,23 @@ export interface EpilogueInputs {
 type InputTiles<I extends EpilogueInputs> = {
   readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
 };
+
+/** What is computed of an operand before it is multiplied. */
+export interface MatmulPrologue<
+  Name extends "a" | "b",
+  D extends DTypeName,
+  Inputs extends EpilogueInputs,
+> {
+  /**
+   * Those of the further inputs that it sees, and the epilogue does not: [m] of a or [n] of b, or one of these for each
+   * group along k, [cdiv(k, group), m or n].
+   */
+  readonly inputs?: readonly (keyof Inputs & string)[];
+  /** The format that it gives, in which the operand is multiplied. */
+  readonly as: DType;
+  /** A part of the operand, of [rows, k] or [k, columns], as it is to be multiplied. */
+  readonly compute: (tiles: { readonly [N in Name]: Tile<D> } & InputTiles<Inputs>) => Tile;
+}
 
 export interface MatmulSpec<
   A extends DTypeName,
@@ -58,6 +79,11 @@ export interface MatmulSpec<
   readonly inputs?: Inputs;
   /** What is done with the sums of a piece of the result before it is stored. */
   readonly epilogue?: (tiles: { readonly sums: Tile<"f32"> } & InputTiles<Inputs>) => Tile<Out>;
+  /** What is computed of an operand before it is multiplied. */
+  readonly prologue?: {
+    readonly a?: MatmulPrologue<"a", A, Inputs>;
+    readonly b?: MatmulPrologue<"b", B, Inputs>;
+  };
   /** How f32 is multiplied; for f32 alone, and always said. */
   readonly precision?: MatmulPrecision;
   /** How FP8 is summed; for FP8 alone, and always said. */
@@ -68,10 +94,11 @@ export interface MatmulSpec<
 
 const fields: Fields = {
   a: "array",
-  b: "array",
+  b: "operand",
   out: "format",
   inputs: "named",
   epilogue: "function",
+  prologue: "settings",
   precision: "choice",
   accumulation: "choice",
   configuration: "settings",
@@ -89,40 +116,68 @@ export type Matmul<
   MatmulConfiguration
 >;
 
+/** A specification whose b are weights in few bits. */
+export type QuantizedMatmulSpec<
+  A extends DTypeName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Out extends DTypeName,
+  Inputs extends EpilogueInputs,
+> = Omit<MatmulSpec<A, D, Out, Inputs>, "b" | "prologue"> & { readonly b: QuantizedSpec<D, S> };
+
 /** The product of two matrices, or of batches of them, for any sizes. */
+export function matmul<
+  A extends DTypeName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Out extends DTypeName = A,
+  const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
+>(
+  spec: QuantizedMatmulSpec<A, D, S, Out, Inputs>,
+): Matmul<A, D, Out, Inputs & { readonly bScale: ArraySpec<S> }>;
 export function matmul<
   A extends DTypeName,
   B extends DTypeName,
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
->(spec: MatmulSpec<A, B, Out, Inputs>): Matmul<A, B, Out, Inputs> {
+>(spec: MatmulSpec<A, B, Out, Inputs>): Matmul<A, B, Out, Inputs>;
+export function matmul(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("matmul", spec, fields, location);
-  const problem = problemOf(
-    spec as unknown as MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-    location,
-  );
+  const problem = problemOf(spec, location);
   const { configuration } = spec;
   return operation({
     name: "matmul",
-    inputs: { a: problem.a, b: problem.b, ...problem.inputs },
+    inputs: { a: problem.a, b: problem.b, ...problem.inputs, ...problem.prologueInputs },
     outputs: { out: problem.out },
     ...(configuration === undefined && { choices: matmulChoices(problem) }),
     plan: (dimensions, target, choice) => {
       const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
       return planOf(problem, chosen, dimensions, target, location);
     },
-  }) as unknown as Matmul<A, B, Out, Inputs>;
+  });
 }
 
+/** What either form of specification gives. */
+export type GivenSpec = Omit<
+  MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
+  "a" | "b" | "epilogue" | "prologue"
+> & {
+  readonly a: unknown;
+  readonly b: unknown;
+  readonly epilogue?: unknown;
+  readonly prologue?: unknown;
+};
+
 /** What a specification asks for, checked. */
-export function problemOf(
-  spec: MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-  location: Location,
-): MatmulProblem {
+export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const [m, n, k] = [dim("m"), dim("n"), dim("k")];
   const a = operandOf("a", arrayOf("a", spec.a, [m, k], location), location);
-  const b = operandOf("b", arrayOf("b", spec.b, [k, n], location), location);
+  const weights = isQuantized(spec.b) ? spec.b : undefined;
+  const b =
+    weights === undefined
+      ? operandOf("b", arrayOf("b", spec.b, [k, n], location), location)
+      : storedOperand(weights);
   if (!equalSizes(a.columns, b.rows))
     throw refused(
       "TW9902",
@@ -139,17 +194,24 @@ export function problemOf(
       "two sizes",
       location,
     );
-  const accumulator = accumulatorOf(a.spec.dtype, b.spec.dtype, location);
-  requireSaid(spec, a.spec.dtype, location);
+  const given = spec.inputs ?? {};
+  const { prologues, prologueInputs } =
+    weights === undefined
+      ? prologuesOf(spec.prologue, given, { a, b }, location)
+      : weightPrologue(weights, spec.prologue, b, location);
+  const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
+  const accumulator = accumulatorOf(
+    multiplied,
+    multipliedFormat({ a: a.spec, b: b.spec, prologues }, "b"),
+    location,
+  );
+  requireSaid(spec, multiplied, location);
   const batch = a.batch ?? b.batch;
   const sizes = { m: a.rows, n: b.columns, k: a.columns, batch };
-  const out = outputSpec(
-    spec.out ?? usualOutput(a.spec.dtype, accumulator),
-    batch,
-    sizes.m,
-    sizes.n,
+  const out = outputSpec(spec.out ?? usualOutput(multiplied, accumulator), batch, sizes.m, sizes.n);
+  const inputs = Object.fromEntries(
+    Object.entries(given).filter(([name]) => !(name in prologueInputs)),
   );
-  const inputs = spec.inputs ?? {};
   for (const [name, input] of Object.entries(inputs)) inputShape(name, input, sizes, location);
   return {
     a: a.spec,
@@ -163,6 +225,7 @@ export function problemOf(
     accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
+    ...{ prologues, prologueInputs },
   };
 }
 
@@ -196,13 +259,7 @@ function arrayOf(
 
 /** What changes the numbers is never chosen silently. */
 function requireSaid(
-  {
-    precision,
-    accumulation,
-  }: Pick<
-    MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-    "precision" | "accumulation"
-  >,
+  { precision, accumulation }: Pick<GivenSpec, "precision" | "accumulation">,
   dtype: DType,
   location: Location,
 ): void {

@@ -22,6 +22,9 @@ export interface TileGrid {
   readonly width: Size;
   readonly rows: number;
   readonly columns: number;
+  /** Blocks that have tiles one below the other, and which of them this is. */
+  readonly cluster: number;
+  readonly rank: Scalar<"i32">;
 }
 
 export interface TilePlace {
@@ -49,9 +52,10 @@ export interface DealtRows {
 }
 
 /** How many tiles there are, and where each lies. */
-export function tileOrder({ batch, height, width, rows, columns }: TileGrid): TileOrder {
+export function tileOrder(grid: TileGrid): TileOrder {
+  const { batch, height, width, rows, columns, cluster, rank } = grid;
   const zero = constant(dtypes.i32, 0);
-  const [down, across] = [zero.add(cdiv(height, rows)), zero.add(cdiv(width, columns))];
+  const [down, across] = [zero.add(cdiv(height, cluster * rows)), zero.add(cdiv(width, columns))];
   const { tiles: plane, place } = planeOrder(down, across);
   const tiles = plane.mul(zero.add(batch));
   return {
@@ -59,9 +63,15 @@ export function tileOrder({ batch, height, width, rows, columns }: TileGrid): Ti
     place: (tile) => {
       const layer = tile.div(plane);
       const { i, j } = place(tile.sub(layer.mul(plane)));
-      return { batch: layer, top: i.mul(rows), left: j.mul(columns) };
+      const row = cluster === 1 ? i : i.mul(cluster).add(rank);
+      return { batch: layer, top: notBefore(row.mul(rows)), left: notBefore(j.mul(columns)) };
     },
   };
+}
+
+/** The same position, which the copy engine is told is in the array: it writes nothing that might begin before it. */
+export function notBefore(position: Scalar<"i32">): Scalar<"i32"> {
+  return position.maximum(0);
 }
 
 /** The order of the tiles of one matrix, by rows and columns of tiles. */

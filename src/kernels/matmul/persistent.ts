@@ -8,6 +8,9 @@
  * The pieces of a finished tile go through two buffers in turn, so that one is written while the other leaves. Where
  * the tiles of the last round are split (`lang/pipeline/segments.ts`), sums of their parts go from block to block through memory.
  *
+ * Two blocks of a cluster have tiles one below the other. Each fetches its own rows, and half of the columns for both, so
+ * that the cache is read less; a slot is free once all threads of both have used it.
+ *
  * Blocks are started while the kernel before still ends, and wait for it before they touch memory. They are numbered
  * from the last one: a block waits for sums of blocks with higher numbers alone, which are those that started before it.
  */
@@ -16,6 +19,8 @@ import {
   array,
   barrier,
   cdiv,
+  clusterRank,
+  clusterSync,
   commitGroup,
   commitShared,
   constant,
@@ -44,6 +49,7 @@ import type {
   Ref,
   Scalar,
   Semaphore,
+  Slice,
   Tile,
 } from "../../lang/index.ts";
 import { handSums, splitTiles, workerOf } from "../../lang/pipeline/segments.ts";
@@ -61,7 +67,10 @@ import type { Piece } from "./epilogue.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
+import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { computedOperand, inputWindow, prologueSpecs } from "./prologue.ts";
+import type { Prologue, PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
 import type { Sides } from "./sides.ts";
@@ -79,15 +88,19 @@ export interface PersistentForm {
   readonly dealt?: DealtRows;
 }
 
-/** Elements of k in a tile. */
-export function depthOf({ bits }: DType): number {
-  return (rowBytes * 8) / bits;
+/** Elements of k in a step: rows of 128 bytes, and as many elements of operands that are stored in fewer bits. */
+export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
+  const prologue = prologueOf(problem);
+  const isSmall = prologue !== undefined && problem[prologue.operand].dtype.bits < 16;
+  return isSmall ? rowBytes : (rowBytes * 8) / a.bits;
 }
 
 /** Columns of a piece of the result: a row of 128 bytes. */
 function pieceColumns({ bits }: DType, columns: number): number {
   return Math.min(columns, (rowBytes * 8) / bits);
 }
+
+const multiplierNames = ["first", "second", "third", "fourth"] as const;
 
 /** What the threads of the kernel work on. */
 interface Work {
@@ -105,12 +118,22 @@ interface Work {
   readonly full: Barrier;
   readonly empty: Barrier;
   readonly inputs: { readonly [name: string]: Ref };
+  /** What the prologue takes besides its operand, in memory and in slots of the ring. */
+  readonly prologueInputs: readonly PrologueSource[];
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
   readonly handed: Handing | undefined;
   readonly worker: Scalar<"i32">;
+  /** This block's number in its cluster. */
+  readonly rank: Scalar<"i32">;
   /** What this block works on. */
   readonly segments: Segments;
   readonly place: (tile: Scalar<"i32">) => TilePlace;
+}
+
+interface PrologueSource {
+  readonly input: PrologueInput;
+  readonly all: Ref;
+  readonly tiles: Ref;
 }
 
 /** Sizes of tiles and pieces. */
@@ -126,14 +149,14 @@ function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
   return {
     rows: multipliers * threadRows,
     columns,
-    depth: depthOf(recipe.a),
+    depth: depthOf(problem, recipe),
     piece: turned ? columns : pieceColumns(problem.out.dtype, columns),
   };
 }
 
 export function persistentKernel(form: PersistentForm): KernelDefinition {
   const { problem, recipe, prepared, configuration, copiesOut, location } = form;
-  const { multipliers, stages, schedule, turned } = configuration;
+  const { multipliers, stages, schedule, turned, cluster } = configuration;
   const shapes = shapesOf(form);
   const { rows, columns, depth, piece } = shapes;
   const dimensions = alignedDimensions(form.sizes);
@@ -143,15 +166,19 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const splits = schedule === "split";
   const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
+  const prologue = prologueOf(problem);
+  const ofPrologue = prologue?.inputs ?? [];
   return kernel(
     {
       name: "matmul",
-      grid: { index: workers },
-      threads: multipliers === 2 ? ["copy", "first", "second"] : ["copy", "first"],
+      grid: { index: workers, ...(cluster > 1 && { rank: cluster }) },
+      ...(cluster > 1 && { cluster: { rank: cluster } }),
+      threads: ["copy", ...multiplierNames.slice(0, multipliers)],
       inputs: {
         [sides.rows.name]: sideSpec(sides.rows, batch, k),
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
+        ...(prologue && prologueSpecs(prologue, dimensions)),
       },
       outputs: {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
@@ -163,11 +190,14 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
           ...tileShape(sides.columns, columns, depth),
         ]),
         ...(copiesOut && { result: smem(output, [multipliers, 2, threadRows, piece]) }),
-        full: barrier({ count: stages, arrivals: 2 }),
-        empty: barrier({ count: stages, arrivals: multipliers }),
+        ...Object.fromEntries(
+          ofPrologue.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, rows])]),
+        ),
+        full: barrier({ count: stages, arrivals: 1 + cluster + ofPrologue.length }),
+        empty: barrier({ count: stages, arrivals: multipliers * cluster }),
         ...(splits && {
-          handed: gmem(problem.accumulator, [workers, multipliers, threadRows, columns]),
-          told: semaphore([workers, multipliers]),
+          handed: gmem(problem.accumulator, [workers, cluster * multipliers, threadRows, columns]),
+          told: semaphore([workers, cluster * multipliers]),
         }),
       },
     },
@@ -175,8 +205,15 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       waitForPreviousKernel();
       launchNextKernel();
       runThreads(workOf(form, { shapes, sides, dimensions, workers }, argument), argument);
+      // A block stays until nobody copies to it or tells it anything.
+      if (cluster > 1) clusterSync();
     },
   );
+}
+
+/** Where slots of an input of the prologue are. */
+function tilesName(input: string): string {
+  return `${input}Tiles`;
 }
 
 /** What both the declaration of the kernel and its body are made of. */
@@ -204,25 +241,32 @@ function workOf(
 ): Work {
   const { problem, configuration, copiesOut } = form;
   const { index, out, leftTiles, rightTiles, full, empty } = argument;
+  const { schedule, cluster } = configuration;
   const named = argument as unknown as { readonly [name: string]: Ref };
+  const zero = constant(dtypes.i32, 0);
+  const rank = cluster > 1 ? clusterRank("rank") : zero;
   const grid: TileGrid = {
     batch: problem.sizes.batch === undefined ? 1 : dimensions.batch,
-    ...{ rows: shapes.rows, columns: shapes.columns },
+    ...{ rows: shapes.rows, columns: shapes.columns, cluster, rank },
     height: sides.rows.extent,
     width: sides.columns.extent,
   };
   const { tiles, place } = form.dealt?.order(grid, configuration.turned, named) ?? tileOrder(grid);
-  const zero = constant(dtypes.i32, 0);
   const worker = workerOf(index, zero.add(workers));
-  const splits = configuration.schedule === "split";
+  const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
   const inputs = Object.keys(problem.inputs);
   return {
-    ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, place, worker },
+    ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, worker, rank, place },
     left: requireRef(named, sides.rows.name),
     right: requireRef(named, sides.columns.name),
     result: copiesOut ? named["result"] : undefined,
     inputs: Object.fromEntries(inputs.map((name) => [name, requireRef(named, name)] as const)),
+    prologueInputs: (prologueOf(problem)?.inputs ?? []).map((input) => ({
+      input,
+      all: requireRef(named, input.name),
+      tiles: requireRef(named, tilesName(input.name)),
+    })),
     handed: splits ? handedOf(argument) : undefined,
     segments: segmentsOf({
       ...{ worker, tiles },
@@ -237,7 +281,7 @@ function runThreads(work: Work, argument: object): void {
   threads["copy"]?.(() => {
     copyTiles(work);
   });
-  ["first", "second"].slice(0, work.form.configuration.multipliers).forEach((name, index) => {
+  multiplierNames.slice(0, work.form.configuration.multipliers).forEach((name, index) => {
     threads[name]?.(() => {
       multiplyTiles(work, index);
     });
@@ -263,17 +307,7 @@ function following(slot: Scalar<"i32">, stages: number): Scalar<"i32"> {
 
 /** One warp keeps the ring full, tile after tile. */
 function copyTiles(work: Work): void {
-  const {
-    form,
-    shapes,
-    sides,
-    left: ofRows,
-    right: ofColumns,
-    full,
-    empty,
-    segments,
-    place,
-  } = work;
+  const { form, shapes, sides, left: ofRows, full, empty, segments, place } = work;
   const { stages, multipliers } = form.configuration;
   const { rows, columns, depth } = shapes;
   const zero = constant(dtypes.i32, 0);
@@ -294,9 +328,14 @@ function copyTiles(work: Work): void {
             const landed = { barrier: full.at(slot) };
             const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
             const source = sideWindow(sides.rows, ofRows, part, batch, down, along);
-            const otherSource = sideWindow(sides.columns, ofColumns, other, batch, across, along);
             copyAsync(source, work.leftTiles.at(slot), landed);
-            copyAsync(otherSource, work.rightTiles.at(slot), landed);
+            copyColumns(work, { part: other, batch, across, along, slot });
+            for (const { input, all, tiles } of work.prologueInputs)
+              copyAsync(
+                inputWindow(input, all, from.add(step).mul(depth), top, rows),
+                tiles.at(slot),
+                landed,
+              );
             slot = following(slot, stages);
             count = count.add(1);
           }
@@ -305,6 +344,44 @@ function copyTiles(work: Work): void {
       });
     });
   });
+}
+
+/** The columns of a step, by which operand, and where they go. */
+interface ColumnsOfStep {
+  readonly part: number;
+  readonly batch: Scalar<"i32">;
+  readonly across: Slice;
+  readonly along: Slice;
+  readonly slot: Scalar<"i32">;
+}
+
+/** Fetches the columns of a step: all of them, or this block's share for the whole cluster. */
+function copyColumns(work: Work, { part, batch, across, along, slot }: ColumnsOfStep): void {
+  const { sides, right, rightTiles, full, rank, shapes } = work;
+  const { cluster } = work.form.configuration;
+  const landed = { barrier: full.at(slot) };
+  const { alongK } = sides.columns;
+  const share = (alongK ? shapes.columns : shapes.depth) / cluster;
+  const first = rank.mul(share);
+  const mine = ({ start }: Slice): Slice => slice(first.add(start), share);
+  const source = sideWindow(
+    sides.columns,
+    right,
+    part,
+    batch,
+    cluster > 1 && alongK ? mine(across) : across,
+    cluster > 1 && !alongK ? mine(along) : along,
+  );
+  if (cluster === 1) copyAsync(source, rightTiles.at(slot), landed);
+  else
+    copyAsync(source, rightTiles.at(slot, slice(first, share)), { ...landed, multicast: ["rank"] });
+}
+
+/** Tells every block that fills it that a slot has been read. */
+function release({ empty, form }: Work, slot: Scalar<"i32">): void {
+  const { cluster } = form.configuration;
+  if (cluster === 1) empty.at(slot).arrive();
+  else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
 }
 
 /** A thread multiplies its 64 rows of each tile, and stores what comes out. */
@@ -330,18 +407,49 @@ interface Sums {
 
 /** Adds the product of the tiles in a slot, once they are there. */
 function multiplySlot(
-  { sides, leftTiles, rightTiles, full }: Work,
+  work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
   index: number,
 ): Accumulator<"f32"> {
+  const { sides, leftTiles, rightTiles, full } = work;
   full.at(slot).wait();
   const mine = slice(index * threadRows, threadRows);
+  const rows = rowsOfTile(sides.rows, leftTiles, slot, mine);
+  const { prologue } = sides.rows;
   return wgmma(
     sum,
-    rowsOfTile(sides.rows, leftTiles, slot, mine),
+    prologue === undefined ? rows : computedRows(work, prologue, rows, slot, mine),
     columnsOfTile(sides.columns, rightTiles, slot),
   );
+}
+
+/** The rows as the prologue makes them, in registers. */
+function computedRows(
+  { form, prologueInputs }: Work,
+  prologue: Prologue,
+  rows: Ref,
+  slot: Scalar<"i32">,
+  mine: Slice,
+): Tile<"bf16"> {
+  const isTurned = prologue.operand === "b";
+  const stored: Tile = rows.load();
+  const inputTile = ({ name }: PrologueInput): Tile => {
+    const source = prologueInputs.find(({ input }) => input.name === name);
+    if (source === undefined) throw new Error(`the prologue has no input ${name}`);
+    return source.tiles.at(slot, mine).load();
+  };
+  const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));
+  // The copy engine overwrites what lanes have read here.
+  commitShared();
+  const made = computedOperand(
+    prologue,
+    isTurned ? (stored.transpose() as Tile) : stored,
+    tiles,
+    form.location,
+  );
+  // What it is of says the recipe; the language wants it in the type.
+  return (isTurned ? made.transpose() : made) as Tile<"bf16">;
 }
 
 function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
@@ -351,7 +459,6 @@ function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
 
 /** One sum, in the registers of the tensor cores. */
 function plainSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
-  const { empty } = work;
   const { stages } = work.form.configuration;
   const { sum, slot, last } = loop(
     { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
@@ -359,13 +466,13 @@ function plainSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index
       const running = multiplySlot(work, carried.sum, carried.slot, index).waitPending(1);
       // The product of the step before is over, so its tiles may be replaced.
       when(step.gt(0), () => {
-        empty.at(carried.last).arrive();
+        release(work, carried.last);
       });
       return { sum: running, slot: following(carried.slot, stages), last: carried.slot };
     },
   );
   const product = sum.wait();
-  empty.at(last).arrive();
+  release(work, last);
   return { product, slot };
 }
 
@@ -376,7 +483,7 @@ function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f3
 
 /** A sum for each step, which is added to others in f32. */
 function promotedSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
-  const { empty, form, shapes } = work;
+  const { form, shapes } = work;
   const { stages } = form.configuration;
   const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
   return loop({ to: steps, carry: { product: none, slot: first } }, (_, carried) => {
@@ -386,24 +493,26 @@ function promotedSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, in
     for (const [ofA, ofB] of form.recipe.terms) {
       if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
       sum = multiplySlot(work, sum, slot, index).waitPending(1);
-      if (before !== undefined) empty.at(before).arrive();
+      if (before !== undefined) release(work, before);
       before = slot;
       slot = following(slot, stages);
     }
     const product = sum.wait();
-    if (before !== undefined) empty.at(before).arrive();
+    if (before !== undefined) release(work, before);
     return { product: carried.product.add(product), slot };
   });
 }
 
 /** Hands the sums to the block that began the tile, or adds those of others to them and stores the tile. */
 function finishSegment(work: Work, product: Tile, segment: Segment, index: number): void {
-  const { handed, worker } = work;
+  const { handed, worker, rank } = work;
   if (handed === undefined) {
     storeTile(work, product, segment, index);
     return;
   }
-  handSums(handed, segment, { worker, part: index }, product, (whole) => {
+  const { cluster, multipliers } = work.form.configuration;
+  const part = cluster === 1 ? index : rank.mul(multipliers).add(index);
+  handSums(handed, segment, { worker, part }, product, (whole) => {
     storeTile(work, whole, segment, index);
   });
 }

@@ -3,13 +3,15 @@
  * memory, where windows beyond the edges read as zero. Slower than the persistent kernel, and never refused.
  */
 import { array, cdiv, constant, dim, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { KernelDefinition, Ref, Tile } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { computedOperand, inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
+import type { Prologue } from "./prologue.ts";
 
 export function plainKernel(
   problem: MatmulProblem,
@@ -20,6 +22,9 @@ export function plainKernel(
   const dimensions = alignedDimensions(sizes);
   const { batch, m, n, k } = dimensions;
   const { major, batched } = problem;
+  const { a: ofRows, b: ofColumns } = problem.prologues;
+  const prologues = [ofRows, ofColumns].filter((each) => each !== undefined);
+  const [depthOfA, depthOfB] = [storedDepth(ofRows, k), storedDepth(ofColumns, k)];
   const layersOut = problem.sizes.batch === undefined && split === 1 ? [] : [dim("layers")];
   const output = split === 1 ? problem.out.dtype : problem.accumulator;
   return kernel(
@@ -29,13 +34,14 @@ export function plainKernel(
       inputs: {
         a: array(problem.a.dtype, [
           ...(batched.a ? [batch] : []),
-          ...(major.a === "k" ? [m, k] : [k, m]),
+          ...(major.a === "k" ? [m, depthOfA] : [depthOfA, m]),
         ]),
         b: array(problem.b.dtype, [
           ...(batched.b ? [batch] : []),
-          ...(major.b === "n" ? [k, n] : [n, k]),
+          ...(major.b === "n" ? [depthOfB, n] : [n, depthOfB]),
         ]),
         ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
+        ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
       outputs: { out: array(output, [...layersOut, m, n]) },
     },
@@ -55,15 +61,28 @@ export function plainKernel(
       const dtype = problem.accumulator;
       const start: Tile = zeros(problem.accumulator, [rows, columns]);
       const sums: Tile = loop({ to: steps, carry: start }, (step, accumulator) => {
-        const along = slice(from.add(step).mul(depth), depth);
-        const left_ =
+        const start = from.add(step).mul(depth);
+        const along = slice(start, depth);
+        const storedA: Tile =
           major.a === "k" ? ofA.at(down, along).load() : ofA.at(along, down).transpose().load();
-        const right =
+        const storedB: Tile =
           major.b === "n" ? ofB.at(along, across).load() : ofB.at(across, along).transpose().load();
+        const multiplied = (
+          prologue: Prologue | undefined,
+          stored: Tile,
+          place: Scalar<"i32">,
+          count: number,
+        ): Tile => {
+          if (prologue === undefined) return stored;
+          const inputs = inputTiles(prologue, argument, start, place, count);
+          return computedOperand(prologue, stored, inputs, location);
+        };
+        const left_ = multiplied(ofRows, storedA, top, rows);
+        const right = multiplied(ofColumns, storedB, left, columns);
         // Promoted sums are added in f32, step by step.
         return problem.accumulation === "promoted"
-          ? accumulator.add(dot(left_ as Tile, right, { dtype }))
-          : dot(left_ as Tile, right, { accumulator, dtype, ...precision });
+          ? accumulator.add(dot(left_, right, { dtype }))
+          : dot(left_, right, { accumulator, dtype, ...precision });
       });
       const piece = { batch: inBatch, top, left, rows, columns };
       const done = split === 1 ? finished(sums, piece, problem, argument as never, location) : sums;
@@ -71,4 +90,26 @@ export function plainKernel(
       target.at(down, across).store(done);
     },
   ) as unknown as KernelDefinition;
+}
+
+/** What belongs to some rows or columns of each input of a prologue. */
+function inputTiles(
+  { inputs }: Prologue,
+  argument: object,
+  along: Scalar<"i32">,
+  place: Scalar<"i32">,
+  count: number,
+): ReadonlyMap<string, Tile> {
+  return new Map(
+    inputs.map((input) => {
+      const all = requireInput(argument, input.name);
+      return [input.name, inputWindow(input, all, along, place, count).load()];
+    }),
+  );
+}
+
+function requireInput(argument: object, name: string): Ref {
+  const found = (argument as { readonly [name: string]: Ref | undefined })[name];
+  if (found === undefined) throw new Error(`the kernel has no argument ${name}`);
+  return found;
 }

@@ -14,6 +14,7 @@ import {
   chooseConfiguration,
   persistentProblem,
   sharedBytes,
+  widestOf,
   widestTile,
   workerCount,
 } from "./choose.ts";
@@ -28,7 +29,7 @@ import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
-import { refused } from "./problem.ts";
+import { prologueOf, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import { sumPartsKernel } from "./sum-parts.ts";
@@ -95,31 +96,53 @@ export function requirePossible(
       text,
       location,
     );
-  const { stages, columns, multipliers, schedule, turned } = configuration;
+  requirePersistent(configuration, problem, target, text, location);
+}
+
+/** Refuses what no kernel of this form can be. */
+function requirePersistent(
+  configuration: PersistentConfiguration,
+  problem: MatmulProblem,
+  target: Target,
+  text: string,
+  location: Location,
+): void {
+  const { stages, columns, multipliers, schedule, turned, cluster } = configuration;
   // Configurations also come from files of earlier versions.
   const isKnown =
-    [1, 2].includes(multipliers) &&
+    [1, 2, 4].includes(multipliers) &&
     [8, 16, 32, 64, 128, 192, 256].includes(columns) &&
     ["tiles", "split"].includes(schedule) &&
-    typeof turned === "boolean";
+    typeof turned === "boolean" &&
+    [1, 2].includes(cluster) &&
+    !(turned && cluster > 1);
+  const computed = prologueOf(problem)?.operand;
   if (!isKnown)
     throw refused(
       "TW9904",
       "matmul has no such persistent kernel",
-      'multipliers 1 or 2, columns 8 to 256, schedule "tiles" or "split", turned true or false',
+      'multipliers 1, 2 or 4, columns 8 to 256, schedule "tiles" or "split", turned true or false, cluster 1, or 2 where not turned',
       text,
       location,
     );
-  const most = widestTile(problem);
+  if (computed !== undefined && (turned !== (computed === "b") || cluster > 1))
+    throw refused(
+      "TW9904",
+      `${computed} is computed, and lies along rows of tiles`,
+      `turned ${String(computed === "b")}, cluster 1`,
+      text,
+      location,
+    );
+  const most = Math.min(widestTile(problem), widestOf[multipliers]);
   if (columns > most)
     throw refused(
       "TW9904",
-      "sums that are promoted take twice the registers",
+      "sums of so many columns take more registers than there are",
       `at most ${most} columns`,
       text,
       location,
     );
-  const bytes = sharedBytes(configuration);
+  const bytes = sharedBytes(problem, configuration);
   if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
     throw refused(
       "TW9904",
@@ -140,8 +163,20 @@ export function operandArgument(
   { m, n, k, batch }: ProductSizes,
 ): PlannedArgument {
   const extent = name === "a" ? m : n;
-  const matrix = problem.major[name] === "k" ? [extent, k] : [k, extent];
+  const depth = storedElements(problem, name, k);
+  const matrix = problem.major[name] === "k" ? [extent, depth] : [depth, extent];
   return { argument: name, shape: problem.batched[name] ? [batch, ...matrix] : matrix };
+}
+
+/** Elements along k as the operand is stored. */
+function storedElements({ prologues }: MatmulProblem, name: "a" | "b", k: number): number {
+  const unit = prologues[name]?.unit ?? 1;
+  return Math.ceil(k / unit) * unit;
+}
+
+/** What prologues read, as they call it. */
+function prologueArguments({ prologueInputs }: MatmulProblem): Arguments {
+  return Object.fromEntries(Object.keys(prologueInputs).map((name) => [name, { argument: name }]));
 }
 
 export function inputArguments({ inputs }: MatmulProblem): Arguments {
@@ -181,7 +216,7 @@ export function persistentLaunches(
   };
   const values = {
     ...sizes,
-    workers: workerCount(configuration, sizes, depthOf(recipe.a), target),
+    workers: workerCount(configuration, sizes, depthOf(problem, recipe), target),
     ...Object.fromEntries(preparations.map(({ name, pitch }) => [`pitch_${name}`, pitch])),
     ...dealing?.dimensions,
   };
@@ -208,7 +243,9 @@ export function persistentLaunches(
       launched(
         product(),
         {
-          ...{ a: operand("a"), b: operand("b"), ...inputArguments(problem), out },
+          ...{ a: operand("a"), b: operand("b"), out },
+          ...inputArguments(problem),
+          ...prologueArguments(problem),
           ...Object.fromEntries(tables),
         },
         values,
@@ -249,6 +286,7 @@ function plainLaunches(
   const operands = {
     a: operandArgument(problem, "a", sizes),
     b: operandArgument(problem, "b", sizes),
+    ...prologueArguments(problem),
   };
   const inputs = inputArguments(problem);
   const { split } = configuration;

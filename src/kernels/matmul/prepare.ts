@@ -48,6 +48,8 @@ function preparationOf(
   name: "a" | "b",
   { m, n, k, batch: all }: ProductSizes,
 ): Preparation | undefined {
+  // Lanes read it as it is; what the copy engine cannot copy is left to the plain kernel.
+  if (problem.prologues[name] !== undefined) return undefined;
   const extent = name === "a" ? m : n;
   const isAlongK = problem.major[name] === "k";
   const dtype = recipe[name];

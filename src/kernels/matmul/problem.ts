@@ -15,6 +15,7 @@ import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Epilogue } from "./epilogue.ts";
+import type { Prologue } from "./prologue.ts";
 
 /** How f32 is multiplied: exactly as f32, rounded to tf32 first, or as several products of parts. */
 export type MatmulPrecision = "ieee" | SplitPrecision;
@@ -42,9 +43,26 @@ export interface MatmulProblem {
   readonly accumulation: Accumulation | undefined;
   readonly inputs: { readonly [name: string]: ArraySpec };
   readonly epilogue: Epilogue | undefined;
+  /** What happens to operands before they are multiplied. */
+  readonly prologues: { readonly a: Prologue | undefined; readonly b: Prologue | undefined };
+  /** The further inputs of all of them. */
+  readonly prologueInputs: { readonly [name: string]: ArraySpec };
 }
 
-interface Operand {
+/** The format in which an operand is multiplied. */
+export function multipliedFormat(
+  problem: Pick<MatmulProblem, "a" | "b" | "prologues">,
+  name: "a" | "b",
+): DType {
+  return problem.prologues[name]?.as ?? problem[name].dtype;
+}
+
+/** The operand that has a prologue; undefined where none or both have one. */
+export function prologueOf({ prologues: { a, b } }: MatmulProblem): Prologue | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : undefined;
+}
+
+export interface Operand {
   readonly spec: ArraySpec;
   readonly batch: Size | undefined;
   readonly rows: Size;

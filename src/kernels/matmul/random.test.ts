@@ -6,12 +6,14 @@
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
 import { randomProducts } from "../../../test/support/random-products.ts";
-import { bf16, f32, f8e4m3fn } from "../../formats/dtype.ts";
+import { bf16, f32, f8e4m3fn, i4 } from "../../formats/dtype.ts";
+import { dim } from "../../lang/index.ts";
 import { lower } from "../../lower/pipeline.ts";
 import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { matmul } from "./matmul.ts";
+import { quantized } from "./quantized.ts";
 
 const options = Number(process.env["MATMUL_OPTIONS"] ?? 3);
 const sizes = Number(process.env["MATMUL_SIZES"] ?? 1);
@@ -32,6 +34,22 @@ test(
 test.skipIf(!hasPtxas).each([
   ["bf16, split", { a: bf16, b: bf16 }, [1664, 2816, 16384]],
   ["bf16, turned", { a: bf16, b: bf16 }, [16, 8192, 28672]],
+  [
+    "bf16, pairs of blocks",
+    {
+      ...{ a: bf16, b: bf16 },
+      configuration: {
+        ...{ kernel: "persistent", multipliers: 2, columns: 256, stages: 4 },
+        ...{ schedule: "tiles", turned: false, cluster: 2 },
+      },
+    },
+    [4096, 4096, 4096],
+  ],
+  [
+    "weights of 4 bits",
+    { a: bf16, b: quantized(i4, [dim("k"), dim("n")], { group: 128, scale: bf16 }) },
+    [16, 8192, 28672],
+  ],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
   ["f32 as bf16x6", { a: f32, b: f32, precision: "bf16x6" }, [4096, 4096, 4096]],
 ] as const)("%s: no registers are spilled, no products serialised", (_, spec, [m, n, k]) => {

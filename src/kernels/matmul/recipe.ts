@@ -13,6 +13,7 @@ import type { DType } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { splitTerms } from "../../lang/index.ts";
 import type { SplitPrecision } from "../../lang/index.ts";
+import { multipliedFormat } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
 export interface Recipe {
@@ -31,19 +32,15 @@ export interface Recipe {
 }
 
 /** Undefined where tensor cores have no such product, or none that warpgroups start. */
-export function recipeOf({
-  a,
-  b,
-  accumulator,
-  precision,
-  accumulation,
-}: MatmulProblem): Recipe | undefined {
+export function recipeOf(problem: MatmulProblem): Recipe | undefined {
+  const { accumulator, precision, accumulation } = problem;
   if (accumulator === dtypes.f64 || precision === "ieee") return undefined;
+  const [a, b] = [multipliedFormat(problem, "a"), multipliedFormat(problem, "b")];
   if (precision === undefined)
     return {
-      ...{ a: a.dtype, b: b.dtype, split: undefined, parts: 1, terms: [[0, 0]] },
+      ...{ a, b, split: undefined, parts: 1, terms: [[0, 0]] },
       promoted: accumulation === "promoted",
-      alongK: a.dtype.bits === 8,
+      alongK: a.bits === 8,
     };
   const { dtype, parts, terms } = splitTerms(precision);
   return {

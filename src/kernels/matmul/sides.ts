@@ -13,6 +13,8 @@ import type { ArraySpec, Ref, Scalar, Slice } from "../../lang/index.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import type { Prepared } from "./prepare.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { storedDepth } from "./prologue.ts";
+import type { Prologue } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 
 export interface Side {
@@ -27,6 +29,8 @@ export interface Side {
   readonly parts: number;
   /** Elements from row to row, where the operand was prepared. */
   readonly pitch: Dimension | undefined;
+  /** What is computed of it before it is multiplied. */
+  readonly prologue: Prologue | undefined;
 }
 
 export interface Sides {
@@ -35,7 +39,7 @@ export interface Sides {
 }
 
 export function sidesOf(
-  { major, batched }: MatmulProblem,
+  problem: MatmulProblem,
   recipe: Recipe,
   prepared: Prepared,
   { m, n }: ProductDimensions,
@@ -43,31 +47,26 @@ export function sidesOf(
 ): Sides {
   const pitchOf = (name: "a" | "b"): Dimension | undefined =>
     prepared[name] && dim(`pitch_${name}`, { multipleOf: 128 / recipe[name].bits });
-  const ofA: Side = {
-    name: "a",
-    dtype: recipe.a,
-    alongK: recipe.alongK || major.a === "k",
-    batched: batched.a,
-    extent: m,
-    parts: recipe.parts,
-    pitch: pitchOf("a"),
+  const sideOf = (name: "a" | "b", extent: Dimension): Side => {
+    const prologue = problem.prologues[name];
+    return {
+      ...{ name, extent, prologue },
+      dtype: prologue === undefined ? recipe[name] : problem[name].dtype,
+      alongK: (recipe.alongK && prologue === undefined) || problem.major[name] === "k",
+      batched: problem.batched[name],
+      parts: recipe.parts,
+      pitch: pitchOf(name),
+    };
   };
-  const ofB: Side = {
-    name: "b",
-    dtype: recipe.b,
-    alongK: recipe.alongK || major.b === "k",
-    batched: batched.b,
-    extent: n,
-    parts: recipe.parts,
-    pitch: pitchOf("b"),
-  };
+  const [ofA, ofB] = [sideOf("a", m), sideOf("b", n)];
   return turned ? { rows: ofB, columns: ofA } : { rows: ofA, columns: ofB };
 }
 
 /** The operand as the kernel is given it: as it lies in memory. */
 export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec {
-  const { dtype, alongK, batched, extent, parts, pitch } = side;
-  const [rows, columns] = alongK ? [extent, k] : [k, extent];
+  const { dtype, alongK, batched, extent, parts, pitch, prologue } = side;
+  const depth = storedDepth(prologue, k);
+  const [rows, columns] = alongK ? [extent, depth] : [depth, extent];
   const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
   if (pitch === undefined) return array(dtype, shape);
   const matrix = multiplySizes(rows, pitch);

@@ -52,7 +52,8 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
 
 /** Formats, how operands lie, and what is done besides multiplying. */
 function variantOf(problem: MatmulProblem): string {
-  const { a, b, out, major, batched, precision, accumulation, inputs, epilogue } = problem;
+  const { a, b, out, major, batched, precision, accumulation, inputs, epilogue, prologues } =
+    problem;
   const further = Object.entries(inputs).map(
     ([name, { dtype, shape }]) => `${name} ${dtype.name}[${shape.map(sizeText).join(", ")}]`,
   );
@@ -63,5 +64,8 @@ function variantOf(problem: MatmulProblem): string {
     ...[precision, accumulation].filter((each) => each !== undefined),
     ...further,
     ...(epilogue === undefined ? [] : ["epilogue"]),
+    ...Object.values(prologues).flatMap((each) =>
+      each === undefined ? [] : [`prologue of ${each.operand} to ${each.as.name}`],
+    ),
   ].join("; ");
 }

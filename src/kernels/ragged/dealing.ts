@@ -33,7 +33,7 @@ import type {
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { PlannedLaunch } from "../../device/operation.ts";
-import { planeOrder } from "../matmul/order.ts";
+import { notBefore, planeOrder } from "../matmul/order.ts";
 import type { DealtRows } from "../matmul/order.ts";
 import type { Dealing } from "../matmul/plan.ts";
 import { alignedDimension } from "../support/sizes.ts";
@@ -103,8 +103,8 @@ const dealtRows: DealtRows = {
         const { i, j } = place(tile);
         const { group, top, end } = tileRows(tables, i);
         return turned
-          ? { batch: group, top: j.mul(rows), left: top, end }
-          : { batch: group, top, left: j.mul(columns), end };
+          ? { batch: group, top: notBefore(j.mul(rows)), left: notBefore(top), end }
+          : { batch: group, top: notBefore(top), left: notBefore(j.mul(columns)), end };
       },
     };
   },

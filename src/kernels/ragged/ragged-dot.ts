@@ -190,11 +190,11 @@ function planOf(
   };
   const slow = persistentProblem(problem, sizes, target);
   if (given !== undefined) requirePossible(given, problem, slow, target, location);
-  if (given?.kernel === "persistent" && given.schedule === "split")
+  if (given?.kernel === "persistent" && (given.schedule === "split" || given.cluster > 1))
     throw refused(
       "TW9904",
-      "raggedDot does not split tiles along k",
-      'schedule "tiles"',
+      "raggedDot does not split tiles along k, and has none that two blocks share",
+      'schedule "tiles", cluster 1',
       JSON.stringify(given),
       location,
     );
@@ -217,7 +217,9 @@ function chooseRagged(
   const { m, batch } = sizes;
   const alike = { ...sizes, m: Math.max(1, Math.ceil(m / Math.max(1, batch))) };
   const candidates = candidateConfigurations(problem, alike, target).filter((each) =>
-    each.kernel === "plain" ? slow !== undefined && each.split === 1 : each.schedule === "tiles",
+    each.kernel === "plain"
+      ? slow !== undefined && each.split === 1
+      : each.schedule === "tiles" && each.cluster === 1,
   );
   const seconds = (each: MatmulConfiguration): number =>
     modelSeconds(problem, alike, each, target) ?? 0;

@@ -16,7 +16,7 @@ import { raggedOuter } from "./ragged-outer.ts";
 
 const wide: MatmulConfiguration = {
   ...{ kernel: "persistent", multipliers: 2, columns: 64, stages: 2 },
-  ...{ schedule: "tiles", turned: false },
+  ...{ schedule: "tiles", turned: false, cluster: 1 },
 };
 const turned: MatmulConfiguration = { ...wide, multipliers: 1, columns: 8, turned: true };
 const plain: MatmulConfiguration = { kernel: "plain", rows: 64, columns: 32, depth: 16, split: 1 };

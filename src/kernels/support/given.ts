@@ -28,6 +28,10 @@ export function refused(
 /** What a field must be, where it is given at all. Arrays and axes are looked at with the shapes that they belong to. */
 const fieldKinds = {
   array: ["an array or its format", (value) => isFormat(value) || isArray(value)],
+  operand: [
+    "an array, its format, or weights",
+    (value) => isFormat(value) || isArray(value) || isOfKind(value, "quantized"),
+  ],
   format: ["a dtype, such as f32", (value) => isFormat(value)],
   flag: ["true or false", (value) => typeof value === "boolean"],
   element: ["a number", (value) => ["number", "bigint", "boolean"].includes(typeof value)],
@@ -58,7 +62,7 @@ export function requireFields(of: string, spec: unknown, fields: Fields, locatio
     if (value === undefined || holds(value)) continue;
     throw new TilewrightError({
       // Of arrays it is the same mistake as one of another shape.
-      code: fields[field] === "array" || fields[field] === "named" ? "TW9902" : "TW1008",
+      code: ["array", "named", "operand"].includes(fields[field] ?? "") ? "TW9902" : "TW1008",
       message: `${field} of ${of} must be ${expected}`,
       location,
       expected,
@@ -73,8 +77,12 @@ export function isFormat(value: unknown): value is DType {
 }
 
 function isArray(value: unknown): value is ArraySpec {
+  return isOfKind(value, "array");
+}
+
+function isOfKind(value: unknown, kind: string): boolean {
   if (typeof value !== "object" || value === null || !isReadable(value, ["kind"])) return false;
-  return "kind" in value && value.kind === "array";
+  return "kind" in value && value.kind === kind;
 }
 
 /** The array that was given, or one of the usual shape where that was only a format. */

@@ -18,6 +18,7 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { swizzlePattern } from "../algebra/shared-layout.ts";
 import { tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView, TiledAxes } from "../algebra/shared-view.ts";
+import type { GlobalBox } from "../access/window.ts";
 import { contiguousAxis, globalAlignment } from "./accesses.ts";
 import { costs } from "./cost.ts";
 import type { GlobalWindow, SharedWindow, Windows } from "./windows.ts";
@@ -141,8 +142,11 @@ function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
       ? "the copy would gather single elements"
       : "no axis of the array is contiguous";
   if (array.length > mostAxes) return `${array.length} axes are more than ${mostAxes}`;
-  if (dtype.bits < 8) return `a tensor map has no elements of ${dtype.bits} bits`;
   const bytes = dtype.bits / 8;
+  if (bytes < 1) {
+    const within = partsOfBytes(box, 1 / bytes);
+    if (within !== undefined) return within;
+  }
   // Rows are multiples of 16 bytes, so that the start is one where its column is.
   if ((start * bytes) % 16 !== 0)
     return "the window is not known to begin at a multiple of 16 bytes";
@@ -154,6 +158,18 @@ function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
     return bounds.some(({ start: at, size }) => at !== origin[root] || !sameSize(size, extent));
   });
   return ofView ? "the window ends with a view that is smaller than the array" : undefined;
+}
+
+/** Elements smaller than a byte are copied as bytes, so that rows and the window are whole ones. */
+function partsOfBytes({ array, origin }: GlobalBox, perByte: number): string | undefined {
+  const row = array.findIndex(({ stride }) => stride === 1);
+  const start = origin[row]?.fact;
+  const divisor = BigInt(perByte);
+  if (start === undefined || start.residue % divisor !== 0n || start.modulus % divisor !== 0n)
+    return "the window is not known to begin with a byte";
+  return knownDivisor(array[row]?.extent ?? 1) % perByte === 0
+    ? undefined
+    : "rows of the array are not known to be whole bytes";
 }
 
 /**

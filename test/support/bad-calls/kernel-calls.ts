@@ -1,6 +1,6 @@
 /** Calls of `tilewright/kernels`: each takes one object, which is given whole and field by field. */
 import * as kernels from "tilewright/kernels";
-import { array, bf16, bool, f16, f32, f8e4m3fn, i32, u32 } from "tilewright";
+import { array, bf16, bool, f16, f32, f8e4m3fn, i32, i4, u32 } from "tilewright";
 import { fromBody, given } from "./bad-call.ts";
 import type { BadCall, Untyped } from "./bad-call.ts";
 import { inKernel } from "./surroundings.ts";
@@ -58,6 +58,11 @@ const norm: Fields = {
   epsilon: optional(() => 1e-3, "zero", "fraction", "huge", "infinite"),
   out: optionalFormat,
   statistics: flag,
+};
+
+const storedWeights: Fields = {
+  x: format,
+  b: parameter(() => kernels.quantized(i4, [256, 64], { scale: bf16 })),
 };
 
 const attended: Fields = {
@@ -292,6 +297,18 @@ export const kernelCalls: readonly BadCall[] = [
   }),
   ...ofFields("rmsNorm", norm),
   ...ofFields("layerNorm", { ...norm, bias: optional(() => f32) }),
+  {
+    name: "quantized",
+    of: kernels.quantized,
+    parameters: [
+      parameter(() => i4),
+      parameter(() => [256, 64]),
+      parameter(() => ({ group: 128, scale: bf16 })),
+    ],
+    call: kernels.quantized as unknown as Untyped,
+  },
+  ...ofFields("quantizeWeights", storedWeights),
+  ...ofFields("dequantizeWeights", storedWeights),
   ...ofFields("matmul", {
     a: parameter(() => bf16),
     b: parameter(() => bf16),
@@ -303,6 +320,7 @@ export const kernelCalls: readonly BadCall[] = [
           sums,
       "function",
     ),
+    prologue: optional(() => undefined, "object", "bare"),
     precision: optional(() => undefined),
     accumulation: optional(() => undefined),
     // What it says is looked at when sizes are known.

@@ -11,7 +11,8 @@
  *   with `warps: 8`: warpgroup 0 has slab 0, warpgroup 1 slab 1, by descriptors that differ in their rows
  *
  * Descriptor: bits 0–13 address / 16, 16–29 leading offset / 16, 32–45 stride offset / 16, 62–63 swizzle. Shared
- * memory ends below 2^18, so an address takes 14 bits by itself, and a step is one addition to the low half.
+ * memory ends below 2^18, so an address takes 14 bits by itself, and a step is one addition to the low half. In a
+ * cluster an H200 has a block's rank in the upper byte of its addresses, which would go into the leading offset.
  */
 import type { DType, DTypeName } from "../../../formats/dtype.ts";
 import type { Op, Value } from "../../../ir/node.ts";
@@ -25,6 +26,7 @@ import { lanesPerWarp } from "../../../targets/target.ts";
 import type { Operand, Register } from "../../module.ts";
 import { braces, integer } from "../../operands.ts";
 import type { EmitContext } from "../context.ts";
+import { clusterSize } from "../grid.ts";
 import { sharedStart } from "../memory/shared.ts";
 import { combineParts } from "../tiles/thread-parts.ts";
 import type { InflightValue, SharedValue, TileValue } from "../values.ts";
@@ -97,7 +99,10 @@ function sharedOperand(
   if (swizzleWidth(view.layout.swizzle) % 16 !== 0) throw new Error("a swizzle of odd width");
   const start = sharedStart(context, ref);
   const own = side === "left" ? groupStart(context, view, start.base) : start.base;
-  const sixteenths = code.make("b32", "shr.u32", own, integer(4));
+  const sixteenths =
+    clusterSize(context.kernel.grid) > 1
+      ? code.make("b32", "bfe.u32", own, integer(4), integer(14))
+      : code.make("b32", "shr.u32", own, integer(4));
   const constant = descriptorBits(form, view.layout.swizzle);
   const low = code.make(
     "b32",

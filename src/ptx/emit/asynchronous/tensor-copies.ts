@@ -11,8 +11,10 @@
  *     arrive.expect_tx  bytes of all boxes           (lanes have met, their writes are committed)
  *     cp.async.bulk.tensor … [barrier]               cp.async.bulk.tensor … .bulk_group
  */
-import { i64, u64 } from "../../../formats/dtype.ts";
-import { multiplySizes } from "../../../ir/size.ts";
+import { i64, u64, u8 } from "../../../formats/dtype.ts";
+import type { DType } from "../../../formats/dtype.ts";
+import { ceilDivSize, multiplySizes } from "../../../ir/size.ts";
+import type { Size } from "../../../ir/size.ts";
 import type { Op } from "../../../ir/node.ts";
 import { tiledAxes } from "../../../layout/algebra/shared-view.ts";
 import type { SharedView } from "../../../layout/algebra/shared-view.ts";
@@ -29,6 +31,11 @@ import { cachePolicy } from "./cache-policy.ts";
 import { barrierAddress, emitArrival, releaseOf } from "../synchronization.ts";
 import type { BarrierPlace } from "../synchronization.ts";
 import type { GlobalValue, SharedValue } from "../values.ts";
+
+/** Elements of the map that hold one of the array's, or part of one: those of 4 bits are copied as bytes. */
+function elementsPerUnit({ bits }: DType): number {
+  return bits < 8 ? 8 / bits : 1;
+}
 
 /** One axis of the map, in the order of the shared bytes. */
 interface MapAxis {
@@ -74,19 +81,32 @@ function mapPlan(
   view: SharedView,
   { attributes: { fill, reduction }, operands: { barrier } }: Op<"copy_async">,
 ): TensorMapPlan {
-  const bytes = global.dtype.bits / 8;
+  const { dtype } = global;
+  const perUnit = elementsPerUnit(dtype);
+  const [row, ...others] = axes;
+  const extentOf = ({ root }: MapAxis): Size => global.array[root]?.extent ?? 1;
+  const strideOf = ({ root }: MapAxis): Size =>
+    multiplySizes(
+      ceilDivSize(global.array[root]?.stride ?? 1, perUnit),
+      Math.max(1, dtype.bits / 8),
+    );
   return {
     array: global.name,
-    // The copy engine has no sum of signed 64-bit numbers; it is that of unsigned ones.
-    dtype: reduction === "add" && global.dtype === i64 ? u64 : global.dtype,
-    extents: axes.map(({ root }) => global.array[root]?.extent ?? 1),
-    strides: axes.slice(1).map(({ root }) => multiplySizes(global.array[root]?.stride ?? 1, bytes)),
-    box: axes.map(({ box }) => box),
+    dtype: unitOf(dtype, reduction),
+    extents: [...(row ? [ceilDivSize(extentOf(row), perUnit)] : []), ...others.map(extentOf)],
+    strides: others.map(strideOf),
+    box: [...(row ? [row.box / perUnit] : []), ...others.map(({ box }) => box)],
     swizzle: view.layout.swizzle,
     fill,
     // Copies into shared memory are those that a barrier waits for.
     use: barrier === undefined ? "store" : "load",
   };
+}
+
+/** What the copy engine takes the elements for: it has no sum of signed 64-bit numbers, which is that of unsigned ones. */
+function unitOf(dtype: DType, reduction: Op<"copy_async">["attributes"]["reduction"]): DType {
+  if (dtype.bits < 8) return u8;
+  return reduction === "add" && dtype === i64 ? u64 : dtype;
 }
 
 /** The boxes of a window, one for each tile of it. */
@@ -128,14 +148,17 @@ function planCopy(
   const elements = view.shape.reduce((total, extent) => total * extent, 1);
   const boxes = boxesOf(view).map(({ offset, steps }) => ({
     offset,
-    coordinates: axes.map(({ root, window }) => {
+    coordinates: axes.map(({ root, window }, axis) => {
       const origin = global.origin[root];
       if (origin === undefined) throw new Error(`no origin along axis ${root}`);
       const step = window === undefined ? 0 : (steps[window] ?? 0);
-      return indexRegister(
+      const index = indexRegister(
         context,
         addIndex(context, origin, { register: undefined, constant: step }),
       );
+      // What it is divided by divides it, below 0 too.
+      const shift = axis === 0 ? Math.log2(elementsPerUnit(global.dtype)) : 0;
+      return shift === 0 ? index : context.code.make("b32", "shr.s32", index, integer(shift));
     }),
   }));
   const start = sharedStart(context, shared);

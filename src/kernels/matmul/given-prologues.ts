@@ -1,0 +1,132 @@
+/** Prologues as specifications give them: checked, and with what they read of the further inputs. */
+import type { DType } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
+import { ceilDivSize, multiplySizes } from "../../ir/size.ts";
+import { array } from "../../lang/index.ts";
+import type { ArraySpec } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { isRecord, optionText, requireKnownOptions } from "../../support/options.ts";
+import { refused } from "./problem.ts";
+import type { MatmulProblem, Operand } from "./problem.ts";
+import { prologueInput } from "./prologue.ts";
+import type { Prologue, PrologueFunction } from "./prologue.ts";
+import { dequantized, packedUnit } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
+
+type Given = Pick<MatmulProblem, "prologues" | "prologueInputs">;
+type Operands = { readonly [N in "a" | "b"]: Operand };
+
+/** What a specification says about its operands. */
+export function prologuesOf(
+  given: unknown,
+  inputs: { readonly [name: string]: ArraySpec },
+  operands: Operands,
+  location: Location,
+): Given {
+  if (given === undefined) return { prologues: { a: undefined, b: undefined }, prologueInputs: {} };
+  requireKnownOptions("the prologue of matmul", given, ["a", "b"], "TW1033", location);
+  const { a, b } = given as { readonly a?: unknown; readonly b?: unknown };
+  const prologues = {
+    a: a === undefined ? undefined : prologueOf("a", a, inputs, operands, location),
+    b: b === undefined ? undefined : prologueOf("b", b, inputs, operands, location),
+  };
+  const names = Object.values(prologues).flatMap((each) => each?.inputs.map(({ name }) => name));
+  return {
+    prologues,
+    prologueInputs: Object.fromEntries(
+      Object.entries(inputs).filter(([name]) => names.includes(name)),
+    ),
+  };
+}
+
+function prologueOf(
+  operand: "a" | "b",
+  given: unknown,
+  inputs: { readonly [name: string]: ArraySpec },
+  operands: Operands,
+  location: Location,
+): Prologue {
+  const what = `the prologue of ${operand}`;
+  requireKnownOptions(what, given, ["inputs", "as", "compute"], "TW1033", location);
+  const {
+    inputs: names = [],
+    as,
+    compute,
+  } = given as { readonly inputs?: unknown; readonly as?: unknown; readonly compute?: unknown };
+  if (!Object.values<unknown>(dtypes).includes(as))
+    throw refused(
+      "TW9905",
+      `${what} gives no format`,
+      "as: bf16, or the like",
+      optionText(as),
+      location,
+    );
+  if (typeof compute !== "function")
+    throw refused(
+      "TW9905",
+      `${what} computes nothing`,
+      "compute: (tiles) => …",
+      optionText(compute),
+      location,
+    );
+  if (!Array.isArray(names) || !names.every((name) => typeof name === "string" && name in inputs))
+    throw refused(
+      "TW9905",
+      `${what} reads inputs that there are not`,
+      `names among ${Object.keys(inputs).join(", ") || "the inputs, of which there are none"}`,
+      isRecord(names) ? "an object" : optionText(names),
+      location,
+    );
+  const { rows, columns } = operands[operand];
+  const sizes = operand === "a" ? { k: columns, extent: rows } : { k: rows, extent: columns };
+  return {
+    ...{ operand, as: as as DType, compute: compute as PrologueFunction, unit: 1 },
+    inputs: (names as readonly string[]).flatMap((name) => {
+      const spec = inputs[name];
+      return spec === undefined ? [] : [prologueInput(name, spec, operand, sizes, location)];
+    }),
+  };
+}
+
+/** Weights as they lie in memory: columns one after the other. */
+export function storedOperand({ dtype, shape: [k, n] }: QuantizedSpec): Operand {
+  const stored = multiplySizes(ceilDivSize(k, packedUnit), packedUnit);
+  return {
+    spec: array(dtype, [n, stored]),
+    ...{ batch: undefined, rows: k, columns: n, byRows: false },
+  };
+}
+
+/** How weights are read, with their scales as a further input. */
+export function weightPrologue(
+  { shape: [k, n], group, scale }: QuantizedSpec,
+  given: unknown,
+  { spec }: Operand,
+  location: Location,
+): Given {
+  if (given !== undefined)
+    throw refused(
+      "TW9905",
+      "quantised weights have a prologue of their own",
+      "no prologue, or an array for b",
+      "both",
+      location,
+    );
+  const name = "bScale";
+  const input = { name, dtype: scale, group };
+  const groups = group === undefined ? [] : [ceilDivSize(k, group)];
+  return {
+    prologues: {
+      a: undefined,
+      b: {
+        ...{ operand: "b", as: scale, inputs: [input], unit: packedUnit },
+        compute: ({ b, bScale }) => {
+          if (b === undefined || bScale === undefined)
+            throw new Error(`no ${spec.dtype.name} weights`);
+          return dequantized(b, bScale, scale);
+        },
+      },
+    },
+    prologueInputs: { [name]: array(scale, [...groups, n]) },
+  };
+}

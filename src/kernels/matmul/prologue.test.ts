@@ -1,0 +1,279 @@
+/** Operands that are computed on their way to the tensor cores, and weights in few bits. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bf16, f16, f32, f8e4m3fn, i4, i8 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { Device } from "../../device/device.ts";
+import { array, cdiv, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import type { MatmulConfiguration } from "./configuration.ts";
+import { matmul } from "./matmul.ts";
+import { dequantizeWeights, quantizeWeights } from "./quantize-weights.ts";
+import { quantized } from "./quantized.ts";
+import type { WeightFormat } from "./quantized.ts";
+
+const [m, n, k] = [dim("m"), dim("n"), dim("k")];
+
+const turned: MatmulConfiguration = {
+  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 3 },
+  ...{ schedule: "tiles", turned: true, cluster: 1 },
+};
+
+/** Whole numbers, so that sums of few of them are exact. */
+function whole(count: number, limit: number, seed: number): Float64Array {
+  const random = new Random(seed);
+  return Float64Array.from({ length: count }, () => random.below(2 * limit + 1) - limit);
+}
+
+function product(
+  a: ArrayLike<number>,
+  b: ArrayLike<number>,
+  [rows, columns, depth]: readonly [number, number, number],
+): Float64Array {
+  return Float64Array.from({ length: rows * columns }, (_, index) => {
+    const [i, j] = [Math.floor(index / columns), index % columns];
+    let sum = 0;
+    for (let l = 0; l < depth; l += 1)
+      sum += (a[i * depth + l] ?? NaN) * (b[l * columns + j] ?? NaN);
+    return sum + 0;
+  });
+}
+
+interface WeightCase {
+  readonly name: string;
+  readonly dtype: DType<WeightFormat>;
+  readonly scale: DType<"bf16"> | DType<"f16">;
+  readonly group?: number;
+  readonly sizes: readonly [m: number, n: number, k: number];
+  readonly configuration?: MatmulConfiguration;
+}
+
+const cases: readonly WeightCase[] = [
+  {
+    name: "4 bits in groups",
+    dtype: i4,
+    scale: bf16,
+    group: 128,
+    sizes: [5, 72, 384],
+    configuration: turned,
+  },
+  {
+    name: "4 bits, four multipliers, split",
+    dtype: i4,
+    scale: bf16,
+    group: 256,
+    sizes: [9, 136, 640],
+    configuration: { ...turned, multipliers: 4, columns: 16, schedule: "split" },
+  },
+  { name: "8 bits by columns", dtype: i8, scale: f16, sizes: [3, 64, 200], configuration: turned },
+  {
+    name: "FP8 in groups",
+    dtype: f8e4m3fn,
+    scale: bf16,
+    group: 128,
+    sizes: [70, 64, 130],
+    configuration: { ...turned, columns: 64 },
+  },
+  {
+    name: "columns that the copy engine cannot take",
+    dtype: i4,
+    scale: bf16,
+    group: 128,
+    sizes: [3, 7, 130],
+  },
+  { name: "nothing to sum", dtype: i4, scale: bf16, group: 128, sizes: [3, 8, 0] },
+];
+
+async function weightsAgree(device: Device, one: WeightCase): Promise<void> {
+  const { dtype, scale, group, sizes, configuration } = one;
+  const [rows, columns, depth] = sizes;
+  const b = quantized(dtype, [k, n], { scale, ...(group !== undefined && { group }) });
+  // Scales are powers of two, and stored numbers whole ones, so that every product is exact.
+  const groups = group === undefined ? 1 : Math.ceil(depth / group);
+  const stored = whole(depth * columns, 6, 1);
+  const random = new Random(2);
+  const scales = Float64Array.from({ length: groups * columns }, () => 2 ** (random.below(4) - 2));
+  const most = dtype === i4 ? 7 : dtype === i8 ? 127 : 448;
+  const values = stored.map((value, index) => {
+    const [i, j] = [Math.floor(index / columns), index % columns];
+    const of = Math.floor(i / (group ?? Infinity)) * columns + j;
+    // One element of each group has the greatest number, which makes the scale what it is.
+    return (i % (group ?? depth) === 0 ? most : value) * (scales[of] ?? NaN);
+  });
+  const x = fromNumbers(f32, [depth, columns], values);
+  const packed = await device.run(quantizeWeights({ x: f32, b }), { x });
+  const back = await device.run(dequantizeWeights({ x: f32, b }), packed, {
+    dimensions: { k: depth },
+  });
+  expect(toNumbers(back.x).map((value) => value + 0)).toEqual(values.map((value) => value + 0));
+  const numbers = whole(rows * depth, 4, 3);
+  const op = matmul({ a: scale, b, out: f32, ...(configuration && { configuration }) });
+  const a = fromNumbers(scale, [rows, depth], numbers);
+  const { out } = await device.run(op, { a, b: packed.b, bScale: packed.bScale });
+  expect(toNumbers(out).map((value) => value + 0)).toEqual(product(numbers, values, sizes));
+}
+
+describe("weights in few bits", () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open("simulator");
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+  test.each(cases)("$name", (one) => weightsAgree(device, one));
+
+  test("on the emulator", { timeout: 120_000 }, async () => {
+    const emulator = await open("emulator", { onNotes: () => undefined });
+    for (const one of cases.slice(0, 1)) await weightsAgree(emulator, one);
+    emulator.dispose();
+  });
+
+  test("groups of zeros stay zeros, and others are rounded to the nearest", async () => {
+    const b = quantized(i4, [k, n], { group: 128, scale: bf16 });
+    const values = Float64Array.from({ length: 256 * 2 }, (_, index) => {
+      const [i, j] = [Math.floor(index / 2), index % 2];
+      return j === 0 && i < 128 ? 0 : (i % 29) / 4 - 3;
+    });
+    const x = fromNumbers(f32, [256, 2], values);
+    const packed = await device.run(quantizeWeights({ x: f32, b }), { x });
+    const back = await device.run(dequantizeWeights({ x: f32, b }), packed, {
+      dimensions: { k: 256 },
+    });
+    const scales = toNumbers(packed.bScale);
+    toNumbers(back.x).forEach((value, index) => {
+      const [i, j] = [Math.floor(index / 2), index % 2];
+      const scale = scales[Math.floor(i / 128) * 2 + j] ?? NaN;
+      expect(Math.abs(value - (values[index] ?? NaN))).toBeLessThanOrEqual(0.51 * scale);
+    });
+    expect(scales[0]).toBe(0);
+  });
+});
+
+describe("prologues", () => {
+  test.each(["a", "b"] as const)("of %s see what belongs to them", async (operand) => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const sizes = [24, 40, 192] as const;
+    const [rows, columns, depth] = sizes;
+    const [ofA, ofB] = [whole(rows * depth, 4, 5), whole(depth * columns, 4, 6)];
+    const along = operand === "a" ? rows : columns;
+    const factors = whole(3 * along, 3, 7);
+    for (const group of [64, 192]) {
+      const groups = depth / group;
+      const inputs = { factor: array(f32, [cdiv(k, group), operand === "a" ? m : n]) };
+      const spec = { as: bf16, inputs: ["factor"] as const };
+      const op = matmul({
+        ...{ a: bf16, b: bf16, out: f32, inputs },
+        prologue:
+          operand === "a"
+            ? { a: { ...spec, compute: ({ a, factor }) => a.cast(f32).mul(factor).cast(bf16) } }
+            : { b: { ...spec, compute: ({ b, factor }) => b.cast(f32).mul(factor).cast(bf16) } },
+      });
+      const given = {
+        a: fromNumbers(bf16, [rows, depth], ofA),
+        b: fromNumbers(bf16, [depth, columns], ofB),
+        factor: fromNumbers(f32, [groups, along], factors.subarray(0, groups * along)),
+      };
+      const { out } = await device.run(op, given);
+      const factorOf = (l: number, position: number): number =>
+        factors[Math.floor(l / group) * along + position] ?? NaN;
+      const expected =
+        operand === "a"
+          ? product(
+              ofA.map((value, index) => value * factorOf(index % depth, Math.floor(index / depth))),
+              ofB,
+              sizes,
+            )
+          : product(
+              ofA,
+              ofB.map(
+                (value, index) => value * factorOf(Math.floor(index / columns), index % columns),
+              ),
+              sizes,
+            );
+      expect(toNumbers(out).map((value) => value + 0)).toEqual(expected);
+    }
+    device.dispose();
+  });
+
+  test("of both operands are computed by the plain kernel, which says so", async () => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const op = matmul({
+      ...{ a: i8, b: i8, out: f32 },
+      prologue: {
+        a: { as: bf16, compute: ({ a }) => a.cast(bf16).mul(2) },
+        b: { as: bf16, compute: ({ b }) => b.cast(bf16).add(1) },
+      },
+    });
+    const sizes = [5, 6, 40] as const;
+    const [ofA, ofB] = [whole(5 * 40, 9, 8), whole(40 * 6, 9, 9)];
+    expect(op.plan({ m: 5, n: 6, k: 40 }).notes.join()).toContain(
+      "takes one operand from registers",
+    );
+    const { out } = await device.run(op, {
+      a: fromNumbers(i8, [5, 40], ofA),
+      b: fromNumbers(i8, [40, 6], ofB),
+    });
+    const expected = product(
+      ofA.map((value) => 2 * value),
+      ofB.map((value) => value + 1),
+      sizes,
+    );
+    expect(toNumbers(out).map((value) => value + 0)).toEqual(expected);
+    device.dispose();
+  });
+
+  test("mistakes are told", () => {
+    const never = (value: unknown): never => value as never;
+    const refused: readonly (readonly [string, () => unknown])[] = [
+      ["TW9902", () => quantized(never(f32), [k, n], { scale: bf16 })],
+      ["TW9902", () => quantized(i4, never([k]), { scale: bf16 })],
+      ["TW9902", () => quantized(i4, [k, n], { scale: bf16, group: 64 })],
+      ["TW9902", () => quantized(i4, [k, n], { scale: never(f32) })],
+      ["TW1033", () => quantized(i4, [k, n], never({ scale: bf16, zero: i4 }))],
+      ["TW9902", () => quantizeWeights({ x: f32, b: never(bf16) })],
+      ["TW9905", () => matmul({ a: bf16, b: i8, prologue: { b: never({ as: bf16 }) } })],
+      ["TW9905", () => matmul({ a: bf16, b: i8, prologue: { b: never({ compute: () => 1 }) } })],
+      [
+        "TW9905",
+        () =>
+          matmul({
+            a: bf16,
+            b: i8,
+            prologue: { b: { as: bf16, inputs: never(["x"]), compute: ({ b }) => b.cast(bf16) } },
+          }),
+      ],
+      [
+        "TW9902",
+        () =>
+          matmul({
+            a: bf16,
+            b: i8,
+            inputs: { s: array(f32, [m, n]) },
+            prologue: { b: { as: bf16, inputs: ["s"], compute: ({ b }) => b.cast(bf16) } },
+          }),
+      ],
+      [
+        "TW9905",
+        () =>
+          matmul({ a: bf16, b: i8, prologue: { b: { as: bf16, compute: ({ b }) => b } } }).kernels({
+            m: 8,
+            n: 8,
+            k: 64,
+          }),
+      ],
+      [
+        "TW9904",
+        () =>
+          matmul({
+            a: bf16,
+            b: quantized(i4, [k, n], { scale: bf16 }),
+            configuration: { ...turned, turned: false },
+          }).plan({ m: 8, n: 8, k: 64 }),
+      ],
+    ];
+    for (const [code, make] of refused) expect(codeOf(make)).toBe(code);
+  });
+});

@@ -1,0 +1,153 @@
+/**
+ * What happens to an operand between memory and tensor cores. The function sees a part of the operand as it is stored,
+ * and of every further input what belongs to it, shaped to be broadcast:
+ *
+ *   b i8 [k, n], a part of 128 of k and 64 columns      b                              i8[128, 64]
+ *                                                       scale [n], or [cdiv(k, 128), n]   bf16[1, 64]
+ *
+ * Tensor cores take what is computed from registers as rows of their tiles, and rows alone: the persistent kernel turns the
+ * product where b has a prologue. Further inputs travel with the operand's tiles, so that nobody waits for them.
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { ceilDivSize, multiplySizes, shapeText } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
+import { array, slice } from "../../lang/index.ts";
+import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
+import { Tile } from "../../lang/tile.ts";
+import type { Location } from "../../support/location.ts";
+import type { ProductDimensions } from "./dimensions.ts";
+import { equalSizes, refused } from "./problem.ts";
+
+/** Elements along k that the smallest part of an operand has. */
+const leastGroup = 16;
+
+/** The stored operand, by its name, and the further inputs. */
+export type PrologueFunction = (tiles: { readonly [name: string]: Tile }) => Tile;
+
+export interface PrologueInput {
+  readonly name: string;
+  readonly dtype: DType;
+  /** Elements along k that share one of it; undefined where all do. */
+  readonly group: number | undefined;
+}
+
+export interface Prologue {
+  readonly operand: "a" | "b";
+  /** The format that the function gives. */
+  readonly as: DType;
+  readonly inputs: readonly PrologueInput[];
+  readonly compute: PrologueFunction;
+  /** What stored rows along k are padded to a multiple of, and parts of them are multiples of. */
+  readonly unit: number;
+}
+
+/** What share of k an input of a prologue has. */
+export function prologueInput(
+  name: string,
+  { dtype, shape }: ArraySpec,
+  operand: "a" | "b",
+  { k, extent }: { readonly k: Size; readonly extent: Size },
+  location: Location,
+): PrologueInput {
+  const [first = 0, second] = shape;
+  if (shape.length === 1 && equalSizes(first, extent)) return { name, dtype, group: undefined };
+  const group = groupOf(first, k);
+  const isPart = group !== undefined && group % leastGroup === 0;
+  if (shape.length === 2 && isPart && equalSizes(second ?? 0, extent))
+    return { name, dtype, group };
+  const along = operand === "a" ? "m" : "n";
+  throw refused(
+    "TW9902",
+    `the input ${name} of the prologue of ${operand} does not lie along it`,
+    `[${along}], or [cdiv(k, group), ${along}] with a multiple of ${leastGroup} for the group`,
+    shapeText(shape),
+    location,
+  );
+}
+
+/** The group that there are so many of in k. */
+function groupOf(count: Size, k: Size): number | undefined {
+  if (typeof count === "number")
+    return typeof k === "number" && count > 0 && k % count === 0 ? k / count : undefined;
+  if (count.kind !== "ceildiv" && count.kind !== "floordiv") return undefined;
+  return equalSizes(count, ceilDivSize(k, count.by)) ? count.by : undefined;
+}
+
+/** The inputs of a prologue in the kernel's own dimensions. */
+export function prologueSpecs(
+  { operand, inputs }: Prologue,
+  { m, n, k }: ProductDimensions,
+): { readonly [name: string]: ArraySpec } {
+  const extent = operand === "a" ? m : n;
+  return Object.fromEntries(
+    inputs.map(({ name, dtype, group }) => [
+      name,
+      array(dtype, [...(group === undefined ? [] : [ceilDivSize(k, group)]), extent]),
+    ]),
+  );
+}
+
+/** Whether parts of so many elements along k never lie in two groups, nor within a unit. */
+export function suitsDepth({ inputs, unit }: Prologue, depth: number): boolean {
+  return depth % unit === 0 && inputs.every(({ group }) => (group ?? depth) % depth === 0);
+}
+
+/** k as the operand is stored. */
+export function storedDepth<S extends Size>(prologue: Prologue | undefined, k: S): Size {
+  const unit = prologue?.unit ?? 1;
+  return unit === 1 ? k : multiplySizes(ceilDivSize(k, unit), unit);
+}
+
+/** The part of an input that belongs to `count` rows or columns, at a place along k. */
+export function inputWindow(
+  { group }: PrologueInput,
+  input: Ref,
+  along: Scalar<"i32">,
+  start: Scalar<"i32">,
+  count: number,
+): Ref {
+  const row = group === undefined ? input : input.at(along.div(group));
+  return row.at(slice(start, count));
+}
+
+/**
+ * The operand's part as tensor cores take it. Tiles are as the operand's shape says: [rows of a, k] or [k, columns of b];
+ * inputs are single rows or columns of it.
+ */
+export function computedOperand(
+  { operand, as, inputs, compute }: Prologue,
+  stored: Tile,
+  given: ReadonlyMap<string, Tile>,
+  location: Location,
+): Tile {
+  const [rows = 1, columns = 1] = stored.shape;
+  const shape = operand === "a" ? [rows, 1] : [1, columns];
+  const tiles: { [name: string]: Tile } = { [operand]: stored };
+  for (const { name } of inputs) {
+    const tile = given.get(name);
+    if (tile !== undefined) tiles[name] = tile.reshape(shape);
+  }
+  return requireTile(compute(tiles), stored, as.name, operand, location);
+}
+
+function requireTile(
+  given: unknown,
+  { shape }: Tile,
+  dtype: DTypeName,
+  operand: string,
+  location: Location,
+): Tile {
+  const fits =
+    given instanceof Tile &&
+    given.dtype.name === dtype &&
+    given.shape.length === shape.length &&
+    given.shape.every((extent, axis) => extent === shape[axis]);
+  if (fits) return given as Tile;
+  throw refused(
+    "TW9905",
+    `the prologue of ${operand} gives another tile`,
+    `a tile of ${dtype}[${shape.join(", ")}], as the specification says`,
+    given instanceof Tile ? `${given.dtype.name}[${given.shape.join(", ")}]` : typeof given,
+    location,
+  );
+}
