@@ -128,6 +128,13 @@ const copyMistakes: readonly Mistake[] = [
     message: "multicast along j, which has no cluster",
   },
   {
+    name: "a hint that the cache does not know",
+    code: "TW2079",
+    make: () => copy({}, { evict: "never" }),
+    message: 'the cache cannot evict "never"',
+    expected: '"first" or "last"',
+  },
+  {
     name: "reduction into shared memory",
     code: "TW2070",
     make: () => copy({}, { reduction: "add" }),

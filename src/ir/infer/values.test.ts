@@ -182,6 +182,17 @@ const valueMistakes: readonly Mistake[] = [
     message: "mul has no approximate form for f32",
   },
   {
+    name: "PTX of one's own with operands of two shapes",
+    code: "TW2016",
+    make: () =>
+      infer(
+        "inline_ptx",
+        { sources: [row, tile(f32, 32)], meaning: [] },
+        { code: "", types: ["f32"] },
+      ),
+    message: "operands of inlinePtx have different shapes",
+  },
+  {
     name: "select by a number",
     code: "TW2006",
     make: () => infer("select", { condition: tile(i32, 64), ifTrue: row, ifFalse: row }, {}),
