@@ -163,11 +163,6 @@ describe("tensor maps", () => {
     expect((await mapFor({ dtype: dtypes.tf32, swizzle: 32 })).dataType).toBe(7);
   });
 
-  test("of half bytes count bytes", async () => {
-    const map = await mapFor({ dtype: i4, extents: [33, 8], strides: [32], box: [64, 8] });
-    expect(map).toMatchObject({ dataType: 0, extents: [17, 8], box: [32, 8] });
-  });
-
   test("of arrays without elements have memory of their own, with the fill to load or to store to", async () => {
     const found: number[] = [];
     for (const changes of [{}, { fill: "nan" }, { use: "store" }] as const) {

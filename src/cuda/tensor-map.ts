@@ -214,11 +214,7 @@ function shapeOf(
   plan: TensorMapPlan,
   dimensions: DimensionValues,
 ): Shape & { readonly isEmpty: boolean } {
-  const halves = plan.dtype.bits === 4 ? 2 : 1;
-  const inner = (extent: number, axis: number): number =>
-    axis === 0 ? Math.ceil(extent / halves) : extent;
-  const { extents, strides, isEmpty } = tensorMapShape(plan, dimensions);
-  return { extents: extents.map(inner), strides, box: plan.box.map(inner), isEmpty };
+  return { ...tensorMapShape(plan, dimensions), box: plan.box };
 }
 
 function describe({ extents, strides, box }: Shape): string {

@@ -189,7 +189,8 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           const slope = scale * weight * (slopes[column] ?? NaN);
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
           // One less a square that is nearly one is known to the last bits of f32 alone.
-          const steepest = scale * weight * ((slopes[column] ?? NaN) + 2 ** -13);
+          const unsure = one.softCap === undefined ? 0 : 2 ** -13;
+          const steepest = scale * weight * ((slopes[column] ?? NaN) + unsure);
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);
           const [own, other] = [
             ((batch * s + row) * h + head) * d,

@@ -101,6 +101,7 @@ export function storedOperand({ dtype, shape: [k, n] }: QuantizedSpec): Operand 
 export function weightPrologue(
   { shape: [k, n], group, scale }: QuantizedSpec,
   given: unknown,
+  inputs: { readonly [name: string]: ArraySpec },
   { spec }: Operand,
   location: Location,
 ): Given {
@@ -113,6 +114,14 @@ export function weightPrologue(
       location,
     );
   const name = "bScale";
+  if (name in inputs)
+    throw refused(
+      "TW9905",
+      `the scales of weights are an input of their own called ${name}`,
+      "another name for yours",
+      name,
+      location,
+    );
   const input = { name, dtype: scale, group };
   const groups = group === undefined ? [] : [ceilDivSize(k, group)];
   return {

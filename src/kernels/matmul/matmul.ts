@@ -198,7 +198,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const { prologues, prologueInputs } =
     weights === undefined
       ? prologuesOf(spec.prologue, given, { a, b }, location)
-      : weightPrologue(weights, spec.prologue, b, location);
+      : weightPrologue(weights, spec.prologue, given, b, location);
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
   const accumulator = accumulatorOf(
     multiplied,

@@ -69,7 +69,7 @@ import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { computedOperand, inputWindow, prologueSpecs } from "./prologue.ts";
+import { computedOperand, inputWindow, overhangs, prologueSpecs } from "./prologue.ts";
 import type { Prologue, PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
@@ -123,6 +123,8 @@ interface Work {
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
   readonly handed: Handing | undefined;
   readonly worker: Scalar<"i32">;
+  /** Elements along k. */
+  readonly depth: Scalar<"i32">;
   /** This block's number in its cluster. */
   readonly rank: Scalar<"i32">;
   /** What this block works on. */
@@ -258,6 +260,7 @@ function workOf(
   const inputs = Object.keys(problem.inputs);
   return {
     ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, worker, rank, place },
+    depth: zero.add(dimensions.k),
     left: requireRef(named, sides.rows.name),
     right: requireRef(named, sides.columns.name),
     result: copiesOut ? named["result"] : undefined,
@@ -392,7 +395,7 @@ function multiplyTiles(work: Work, index: number): void {
   loop({ to: segments.count, carry: zero }, (position, before) => {
     const segment = segments.at(position);
     const sumsOf = form.recipe.promoted ? promotedSums : plainSums;
-    const { product, slot } = sumsOf(work, segment.steps, before, index);
+    const { product, slot } = sumsOf(work, segment, before, index);
     finishSegment(work, product, segment, index);
     return slot;
   });
@@ -405,12 +408,18 @@ interface Sums {
   readonly slot: Scalar<"i32">;
 }
 
+/** Which thread multiplies, and the number of the step in the whole of k. */
+interface Turn {
+  readonly index: number;
+  readonly step: Scalar<"i32">;
+}
+
 /** Adds the product of the tiles in a slot, once they are there. */
 function multiplySlot(
   work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
-  index: number,
+  { index, step }: Turn,
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles, full } = work;
   full.at(slot).wait();
@@ -419,18 +428,26 @@ function multiplySlot(
   const { prologue } = sides.rows;
   return wgmma(
     sum,
-    prologue === undefined ? rows : computedRows(work, prologue, rows, slot, mine),
+    prologue === undefined
+      ? rows
+      : computedRows(work, prologue, rows, { slot, mine, along: step.mul(work.shapes.depth) }),
     columnsOfTile(sides.columns, rightTiles, slot),
   );
 }
 
+/** Which rows of which slot, and where along k they lie. */
+interface ComputedPart {
+  readonly slot: Scalar<"i32">;
+  readonly mine: Slice;
+  readonly along: Scalar<"i32">;
+}
+
 /** The rows as the prologue makes them, in registers. */
 function computedRows(
-  { form, prologueInputs }: Work,
+  { form, prologueInputs, shapes, depth }: Work,
   prologue: Prologue,
   rows: Ref,
-  slot: Scalar<"i32">,
-  mine: Slice,
+  { slot, mine, along }: ComputedPart,
 ): Tile<"bf16"> {
   const isTurned = prologue.operand === "b";
   const stored: Tile = rows.load();
@@ -446,6 +463,7 @@ function computedRows(
     prologue,
     isTurned ? (stored.transpose() as Tile) : stored,
     tiles,
+    overhangs(prologue, form.sizes.k, shapes.depth) ? depth.sub(along) : undefined,
     form.location,
   );
   // What it is of says the recipe; the language wants it in the type.
@@ -458,12 +476,18 @@ function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
 }
 
 /** One sum, in the registers of the tensor cores. */
-function plainSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
+function plainSums(
+  work: Work,
+  { from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: number,
+): Sums {
   const { stages } = work.form.configuration;
   const { sum, slot, last } = loop(
     { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
     (step, carried) => {
-      const running = multiplySlot(work, carried.sum, carried.slot, index).waitPending(1);
+      const turn = { index, step: from.add(step) };
+      const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
       // The product of the step before is over, so its tiles may be replaced.
       when(step.gt(0), () => {
         release(work, carried.last);
@@ -482,17 +506,23 @@ function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f3
 }
 
 /** A sum for each step, which is added to others in f32. */
-function promotedSums(work: Work, steps: Scalar<"i32">, first: Scalar<"i32">, index: number): Sums {
+function promotedSums(
+  work: Work,
+  { from, steps }: Segment,
+  first: Scalar<"i32">,
+  index: number,
+): Sums {
   const { form, shapes } = work;
   const { stages } = form.configuration;
   const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
-  return loop({ to: steps, carry: { product: none, slot: first } }, (_, carried) => {
+  return loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
+    const turn = { index, step: from.add(step) };
     let { slot } = carried;
     let sum = emptySums(work);
     let before: Scalar<"i32"> | undefined;
     for (const [ofA, ofB] of form.recipe.terms) {
       if (before !== undefined && ofA === 0 && ofB === 0) sum = corrections(work, sum);
-      sum = multiplySlot(work, sum, slot, index).waitPending(1);
+      sum = multiplySlot(work, sum, slot, turn).waitPending(1);
       if (before !== undefined) release(work, before);
       before = slot;
       slot = following(slot, stages);

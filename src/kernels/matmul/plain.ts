@@ -10,7 +10,7 @@ import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { computedOperand, inputWindow, prologueSpecs, storedDepth } from "./prologue.ts";
+import { computedOperand, inputWindow, overhangs, prologueSpecs, storedDepth } from "./prologue.ts";
 import type { Prologue } from "./prologue.ts";
 
 export function plainKernel(
@@ -75,7 +75,8 @@ export function plainKernel(
         ): Tile => {
           if (prologue === undefined) return stored;
           const inputs = inputTiles(prologue, argument, start, place, count);
-          return computedOperand(prologue, stored, inputs, location);
+          const rest = overhangs(prologue, sizes.k, depth) ? zero.add(k).sub(start) : undefined;
+          return computedOperand(prologue, stored, inputs, rest, location);
         };
         const left_ = multiplied(ofRows, storedA, top, rows);
         const right = multiplied(ofColumns, storedB, left, columns);

@@ -4,7 +4,8 @@ import { bf16, f16, f32, f8e4m3fn, i4, i8 } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import type { Device } from "../../device/device.ts";
-import { array, cdiv, dim } from "../../lang/index.ts";
+import { array, cdiv, dim, full } from "../../lang/index.ts";
+import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
 import { codeOf } from "../../../test/support/library-checks.ts";
@@ -225,6 +226,51 @@ describe("prologues", () => {
     device.dispose();
   });
 
+  test.each([
+    ["of one operand, turned", false],
+    ["of both operands", true],
+  ] as const)("%s: what overhangs k adds nothing", async (_, both) => {
+    const device = await open("simulator", { onNotes: () => undefined });
+    const sizes = [9, 16, 72] as const;
+    const [rows, columns, depth] = sizes;
+    const [ofA, ofB] = [whole(rows * depth, 4, 10), whole(depth * columns, 4, 11)];
+    const op = matmul({
+      ...{ a: bf16, b: bf16, out: f32 },
+      prologue: {
+        // Of a zero it makes an infinity in one case, and one in the other.
+        b: {
+          as: bf16,
+          compute: ({ b }) =>
+            both
+              ? b.add(1)
+              : b
+                  .cast(f32)
+                  .eq(0)
+                  .select(full(f32, b.shape, Infinity), b.cast(f32))
+                  .cast(bf16),
+        },
+        ...(both && {
+          a: { as: bf16, compute: ({ a }: { readonly a: Tile<"bf16"> }) => a.add(1) },
+        }),
+      },
+      ...(!both && { configuration: turned }),
+    });
+    const numbers = both ? ofB : ofB.map((value) => (value === 0 ? 1 : value));
+    const { out } = await device.run(op, {
+      a: fromNumbers(bf16, [rows, depth], ofA),
+      b: fromNumbers(bf16, [depth, columns], numbers),
+    });
+    const expected = both
+      ? product(
+          ofA.map((value) => value + 1),
+          ofB.map((value) => value + 1),
+          sizes,
+        )
+      : product(ofA, numbers, sizes);
+    expect(toNumbers(out).map((value) => value + 0)).toEqual(expected);
+    device.dispose();
+  });
+
   test("mistakes are told", () => {
     const never = (value: unknown): never => value as never;
     const refused: readonly (readonly [string, () => unknown])[] = [
@@ -262,6 +308,14 @@ describe("prologues", () => {
             m: 8,
             n: 8,
             k: 64,
+          }),
+      ],
+      [
+        "TW9905",
+        () =>
+          matmul({
+            ...{ a: bf16, b: quantized(i4, [k, n], { scale: bf16 }) },
+            inputs: { bScale: array(f32, [n]) },
           }),
       ],
       [

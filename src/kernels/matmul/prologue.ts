@@ -5,13 +5,17 @@
  *   b i8 [k, n], a part of 128 of k and 64 columns      b                              i8[128, 64]
  *                                                       scale [n], or [cdiv(k, 128), n]   bf16[1, 64]
  *
+ * A part may overhang the end of k, where the operand reads as zero. What is computed of that may be anything, also no
+ * number, and two operands' would be added up: it is made zero again, in products whose k has such a part.
+ *
  * Tensor cores take what is computed from registers as rows of their tiles, and rows alone: the persistent kernel turns the
  * product where b has a prologue. Further inputs travel with the operand's tiles, so that nobody waits for them.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { dtypes } from "../../formats/dtype.ts";
 import { ceilDivSize, multiplySizes, shapeText } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array, slice } from "../../lang/index.ts";
+import { array, iota, slice, zeros } from "../../lang/index.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
@@ -118,6 +122,8 @@ export function computedOperand(
   { operand, as, inputs, compute }: Prologue,
   stored: Tile,
   given: ReadonlyMap<string, Tile>,
+  /** Elements along k that are left, where the part may have more. */
+  left: Scalar<"i32"> | undefined,
   location: Location,
 ): Tile {
   const [rows = 1, columns = 1] = stored.shape;
@@ -127,7 +133,17 @@ export function computedOperand(
     const tile = given.get(name);
     if (tile !== undefined) tiles[name] = tile.reshape(shape);
   }
-  return requireTile(compute(tiles), stored, as.name, operand, location);
+  const made = requireTile(compute(tiles), stored, as.name, operand, location);
+  if (left === undefined) return made;
+  const [axis, along] = operand === "a" ? [1, [1, columns]] : [0, [rows, 1]];
+  const isInside = iota(dtypes.i32, along, axis).lt(left);
+  return isInside.select(made, zeros(as, [rows, columns])) as Tile;
+}
+
+/** Whether parts of so many elements overhang the end of k, and what is computed there may be something else than zero. */
+export function overhangs({ unit }: Prologue, k: number, depth: number): boolean {
+  // Units are padded with zeros, which are all that is computed of them.
+  return unit === 1 && k % depth !== 0;
 }
 
 function requireTile(
