@@ -30,6 +30,8 @@ export type Outcome =
   | { readonly us: number; readonly spread: number; readonly rounds: number }
   | { readonly rejected: "compile" | "wrong"; readonly reason: string };
 
+type Reference = NonNullable<TuneSettings["reference"]>;
+
 /** Candidates in a group besides the fastest so far. */
 const groupSize = 6;
 /** Microseconds that a sample takes at least, in so many launches at most. */
@@ -44,7 +46,7 @@ export class Trial {
   readonly #settings: TuneSettings;
   readonly #sets: readonly ArgumentSet[];
   readonly #dispose: readonly (() => void)[];
-  /** What outputs must be; from the reference, or from the first candidate that ran. */
+  /** What outputs must be; from the reference, from a choice that is trusted, or from the first candidate that ran. */
   #expected: ReadonlyMap<string, DeviceArray> | undefined;
 
   private constructor(
@@ -79,7 +81,8 @@ export class Trial {
       for (let set = 0; set < count; set += 1)
         made.push(await argumentSet(device, operation, sizes, set, given));
       const trial = new Trial(device, sizes, settings, made);
-      await trial.#expectReference(operation);
+      if (settings.reference === undefined) await trial.#expectTrusted(operation);
+      else await trial.#expectReference(operation, settings.reference);
       return trial;
     } catch (error) {
       for (const { dispose } of made) dispose();
@@ -93,7 +96,7 @@ export class Trial {
   }
 
   /** Whether a candidate compiles, runs, and gives what is expected. */
-  async check({ operation }: Candidate): Promise<Outcome | undefined> {
+  async check({ operation }: Pick<Candidate, "operation">): Promise<Outcome | undefined> {
     const outputs = this.#outputs(operation);
     let bound: BoundLaunch | undefined;
     try {
@@ -220,9 +223,13 @@ export class Trial {
     return undefined;
   }
 
-  async #expectReference(operation: Operation): Promise<void> {
-    const { reference } = this.#settings;
-    if (reference === undefined) return;
+  /** What the operation's plainest choice gives. Where that cannot run, the first candidate is the measure. */
+  async #expectTrusted(operation: Operation): Promise<void> {
+    const choice = operation.choices?.trusted?.(this.#sizes, this.#device.target);
+    if (choice !== undefined) await this.check({ operation: operation.with(choice) });
+  }
+
+  async #expectReference(operation: Operation, reference: Reference): Promise<void> {
     const [first = {}] = this.#sets;
     const inputs: { [name: string]: HostArray | HostValue } = {};
     const written = this.#outputs(operation);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Device } from "../device/device.ts";
+import { operation } from "../device/operation.ts";
 import { TuningTable } from "../device/tuning/table.ts";
 import { f32, i32 } from "../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../formats/hostarray.ts";
@@ -156,6 +157,40 @@ describe("on a GPU", () => {
     const wrong = report.cases[0]?.lines.at(-1);
     expect(wrong).toMatchObject({ choice: { span: 128 }, rejected: "wrong" });
     expect(report.table()).toMatch(/rejected, wrong: span=128: out differs by 0\.16/);
+  });
+
+  test("a choice that the operation trusts is the measure, not the first one that runs", async () => {
+    const kernels = new Map(
+      [128, 256, 512].map((span) => [span, scaled(span, span === 128 ? 3.5 : 3)]),
+    );
+    const first = kernels.get(128) ?? scaled(128, 3.5);
+    const trusting = operation({
+      name: "trusting",
+      inputs: first.inputs,
+      outputs: first.outputs,
+      choices: {
+        variant: "scaled",
+        bucket: (sizes) => sizes,
+        candidates: () => [...kernels.keys()].map((span) => ({ span })),
+        trusted: () => ({ span: 256 }),
+      },
+      plan: (_sizes, _target, choice = { span: 128 }) => ({
+        configuration: choice,
+        source: "heuristic",
+        launches: [
+          {
+            kernel: kernels.get(Number(choice["span"])) ?? first,
+            arguments: { x: { argument: "x" }, out: { argument: "out" } },
+          },
+        ],
+      }),
+    });
+    const report = await tune(device, trusting, { cases, file, ...quick });
+    const rejected = report.cases[0]?.lines.filter(
+      (line) => "rejected" in line && line.rejected === "wrong",
+    );
+    expect(rejected?.map(({ choice }) => choice)).toEqual([{ span: 128 }]);
+    expect(report.best()).not.toEqual({ span: 128 });
   });
 
   test("an interrupt keeps what was measured, and the next run goes on", async () => {

@@ -353,7 +353,7 @@ export function workerCount(
 }
 
 /** Tiles that fit in registers for every format, split where they are too few for the processors. */
-function plainConfiguration(
+export function plainConfiguration(
   problem: MatmulProblem,
   { m, n, k, batch }: ProductSizes,
   target: Target,

@@ -9,7 +9,7 @@ import type { OperationChoices } from "../../device/tuning/advice.ts";
 import type { Choice, Sizes } from "../../device/tuning/line.ts";
 import { evaluateSize, sizeText } from "../../ir/size.ts";
 import { powerOfTwo } from "../../tune/buckets.ts";
-import { candidateConfigurations, modelSeconds } from "./choose.ts";
+import { candidateConfigurations, modelSeconds, plainConfiguration } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
 
@@ -40,6 +40,8 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
     bucket: (sizes) => bucketOf(productSizes(problem, sizes)),
     candidates: (sizes, target) =>
       candidateConfigurations(problem, productSizes(problem, sizes), target) as readonly Choice[],
+    trusted: (sizes, target) =>
+      plainConfiguration(problem, productSizes(problem, sizes), target) as Choice,
     estimate: (choice, sizes, target) =>
       modelSeconds(
         problem,
