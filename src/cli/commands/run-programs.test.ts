@@ -109,6 +109,17 @@ func.func @only() {
     ]);
   });
 
+  test("a part that cannot be read leaves the others of its file as they are", async () => {
+    const parts = file("parts.mlir", `${two}\n// -----\nfunc.func @main( {\n// -----\n${two}`);
+    const { outcomes } = await run([parts]);
+    expect(outcomes.map(({ ok, code }) => [ok, code])).toEqual([
+      [true, null],
+      [false, "TW9001"],
+      [true, null],
+    ]);
+    expect(outcomes[1]?.message).toContain("parts.mlir:7:");
+  });
+
   test("inputs come from a file, results are compared with one", async () => {
     const program = file("twice.mlir", double);
     const arrays = (out: readonly number[]) =>

@@ -21,7 +21,8 @@ import type { Datum, Tensor } from "../../graph/evaluate/index.ts";
 import type { GraphFunction, GraphModule } from "../../graph/ops/index.ts";
 import { compilePlan } from "../../graph/plan/compile.ts";
 import { Program } from "../../graph/plan/program.ts";
-import { parseGraph } from "../../graph/text/index.ts";
+import { cutPrograms, parsePiece } from "../../graph/text/index.ts";
+import type { ProgramPiece } from "../../graph/text/index.ts";
 import { verifyGraph } from "../../graph/verify/index.ts";
 import { open } from "../../runtime/open.ts";
 import type { DeviceName } from "../../runtime/open-options.ts";
@@ -106,9 +107,21 @@ interface Run {
 }
 
 async function runFile(file: string, run: Run): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = [];
+  try {
+    for (const piece of cutPrograms(new TextDecoder().decode(read(file))))
+      outcomes.push(...(await runPiece(file, piece, run)));
+  } catch (error) {
+    outcomes.push(failed(file, "", error));
+  }
+  return outcomes;
+}
+
+/** One part of a file; what cannot be read there leaves the other parts as they are. */
+async function runPiece(file: string, piece: ProgramPiece, run: Run): Promise<readonly Outcome[]> {
   let modules: readonly GraphModule[];
   try {
-    modules = parseGraph(new TextDecoder().decode(read(file)), file);
+    modules = parsePiece(piece, file);
   } catch (error) {
     return [failed(file, "", error)];
   }

@@ -2,6 +2,7 @@
 import type { AnyGraphOp, ChannelHandle, GraphRegion } from "../ops/index.ts";
 import { emptyTensor } from "./datum.ts";
 import type { Datum, Tensor } from "./datum.ts";
+import { unsupported } from "./frame.ts";
 import type { Frame, Steps } from "./frame.ts";
 import { mapTensors } from "./map.ts";
 import { exchangeMode, processGroups, processIndex } from "./processes.ts";
@@ -164,16 +165,26 @@ export function* allToAll(
   });
 }
 
+/** Operands of the first of the group, or each of the member whose place the last operand has. */
 export function* collectiveBroadcast(
   op: AnyGraphOp,
   frame: Frame,
-  operand: Tensor,
+  operands: readonly Tensor[],
+  hasRoots: boolean,
   { rows, mode }: Groups,
 ): Steps<readonly Datum[]> {
   const meeting = meetingOf(rows, mode, frame);
   if (meeting === undefined) return zeros(op, frame);
-  const [first] = yield* exchange(op, meeting, [operand]);
-  return first ?? [];
+  const values = yield* exchange(op, meeting, operands);
+  if (!hasRoots) return values[0] ?? [];
+  const roots = operands.at(-1);
+  return operands.slice(0, -1).map((_, i) => {
+    const root = Number(roots?.lanes[i]);
+    const value = values[root]?.[i];
+    if (value === undefined)
+      throw unsupported(op, `root ${root} is no place in a group of ${values.length}`);
+    return value;
+  });
 }
 
 /** The first of the group has the combined operands, the others zeros. */

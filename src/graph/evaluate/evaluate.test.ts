@@ -27,6 +27,19 @@ function codeOf(body: () => unknown): string {
 }
 
 const passing: { readonly [name: string]: string } = {
+  "in the weak order zeros are equal, and NaNs equal and greatest": `
+    %a = stablehlo.constant dense<[0xFFC00000, 0x80000000, 0xFFC00001, 3.0, 0x7F800000]> : tensor<5xf32>
+    %b = stablehlo.constant dense<[0x7FC00000, 0.0, 0x7F800000, 4.0, 0xFFC00000]> : tensor<5xf32>
+    %0 = stablehlo.compare EQ, %a, %b, WEAKORDER : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xi1>
+    check.expect_eq_const %0, dense<[true, true, false, false, false]> : tensor<5xi1>
+    %1 = stablehlo.compare GT, %a, %b, WEAKORDER : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xi1>
+    check.expect_eq_const %1, dense<[false, false, true, false, false]> : tensor<5xi1>
+    %2 = stablehlo.compare LE, %a, %b, WEAKORDER : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xi1>
+    check.expect_eq_const %2, dense<[true, true, false, true, true]> : tensor<5xi1>`,
+  "complex squares of large numbers are finite where they can be": `
+    %a = stablehlo.constant dense<[(3.0, 1.0), (1.0e200, -1.0e200), (0x7FF0000000000000, 1.0)]> : tensor<3xcomplex<f64>>
+    %0 = chlo.square %a : tensor<3xcomplex<f64>> -> tensor<3xcomplex<f64>>
+    check.expect_almost_eq_const %0, dense<[(8.0, 6.0), (0.0, 0xFFF0000000000000), (0x7FF0000000000000, 0x7FF0000000000000)]> : tensor<3xcomplex<f64>>`,
   "integers wrap": `
     %a = stablehlo.constant dense<[127, -128, 100]> : tensor<3xi8>
     %0 = stablehlo.add %a, %a : tensor<3xi8>
@@ -314,6 +327,44 @@ describe("processes", () => {
       "tensor<2xi64>",
     );
     run(text.replace("CHECKS", "check.expect_eq_const %0#1, dense<[4, 6]> : tensor<2xi64>"));
+  });
+
+  test("all_gather over replicas and partitions: partitions are outermost", () => {
+    run(`
+      func.func @f(%x: tensor<1xi64>) -> tensor<4xi64> {
+        %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>,
+          channel_handle = #stablehlo.channel_handle<handle = 7, type = 0>} : (tensor<1xi64>) -> tensor<4xi64>
+        return %0 : tensor<4xi64>
+      }
+      func.func @main() {
+        %a = stablehlo.constant dense<1> : tensor<1xi64>
+        %b = stablehlo.constant dense<2> : tensor<1xi64>
+        %c = stablehlo.constant dense<3> : tensor<1xi64>
+        %d = stablehlo.constant dense<4> : tensor<1xi64>
+        %0:4 = "interpreter.run_parallel"(%a, %b, %c, %d) {programs = [[@f, @f], [@f, @f]]}
+          : (tensor<1xi64>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> (tensor<4xi64>, tensor<4xi64>, tensor<4xi64>, tensor<4xi64>)
+        check.expect_eq_const %0#3, dense<[1, 3, 2, 4]> : tensor<4xi64>
+        return
+      }`);
+  });
+
+  test("collective_broadcast takes each operand from the place that the last one names", () => {
+    const body = (roots: string) =>
+      grid(
+        `func.func @f(%x: tensor<2xi64>) -> tensor<2xi64> {
+          %r = stablehlo.constant dense<${roots}> : tensor<2xi32>
+          %y = stablehlo.negate %x : tensor<2xi64>
+          %0:2 = "stablehlo.collective_broadcast"(%x, %y, %r) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, has_dynamic_root}
+            : (tensor<2xi64>, tensor<2xi64>, tensor<2xi32>) -> (tensor<2xi64>, tensor<2xi64>)
+          %1 = stablehlo.add %0#0, %0#1 : tensor<2xi64>
+          return %1 : tensor<2xi64>
+        }`,
+        "tensor<2xi64>",
+      ).replace("CHECKS", "check.expect_eq_const %0#0, dense<[2, 2]> : tensor<2xi64>");
+    run(body("[1, 0]"));
+    expect(() => {
+      run(body("[2, 0]"));
+    }).toThrow(expect.objectContaining({ code: "TW9501" }));
   });
 
   test("collective_permute gives zeros to those who get nothing", () => {

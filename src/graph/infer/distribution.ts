@@ -1,5 +1,6 @@
 /** Result types of collectives, transfers and checks. */
 import type { distributionOps } from "../ops/distribution.ts";
+import type { ElementType } from "../ops/elements.ts";
 import type { testingOps } from "../ops/testing.ts";
 import { futureType, sameType, tensorType, tokenType, typeText } from "../ops/types.ts";
 import type { GraphType } from "../ops/types.ts";
@@ -20,19 +21,41 @@ function declared(draft: Draft): readonly GraphType[] {
   return draft.declared;
 }
 
-/** Processes of a group; rows are filled with -1. */
-function groupSize(groups: readonly (readonly number[])[]): number {
-  return Math.max(0, ...groups.map((group) => group.filter((id) => id >= 0).length));
+/**
+ * Processes of a group; rows are filled with -1. The text does not say how many they are where groups are all
+ * processes, which need not be listed, and where each listed replica stands for all of its partitions.
+ */
+function groupSize({
+  attributes,
+}: Draft<"stablehlo.all_gather" | "stablehlo.reduce_scatter">): number | undefined {
+  const { replica_groups: groups, channel_handle: channel } = attributes;
+  if ((channel?.handle ?? 0) > 0 && !attributes.use_global_device_ids) return undefined;
+  const size = Math.max(0, ...groups.map((group) => group.filter((id) => id >= 0).length));
+  return size === 0 ? undefined : size;
+}
+
+/** The declared type, where an axis may have any multiple of an extent. */
+function withMultiple(
+  draft: Draft,
+  index: number,
+  { element, shape }: { readonly element: ElementType; readonly shape: readonly number[] },
+  axis: number,
+): GraphType {
+  const declaredType = draft.declared[index];
+  if (declaredType?.kind !== "tensor") return tensorType(element, shape);
+  const extent = extentOf(shape, axis);
+  const found = declaredType.shape[axis] ?? extent;
+  const fits = extent === 0 ? found === 0 : found % extent === 0;
+  return tensorType(element, fits ? shape.with(axis, found) : shape);
 }
 
 function allGather(draft: Draft<"stablehlo.all_gather">): readonly GraphType[] {
-  const { all_gather_dim: axis, replica_groups: groups } = draft.attributes;
-  const count = groupSize(groups);
+  const { all_gather_dim: axis } = draft.attributes;
+  const count = groupSize(draft);
   return draft.operands.operands.map((value, i) => {
     const { element, shape } = tensorOf(draft, value);
     requireAxes(draft, "all_gather_dim", [axis], shape.length);
-    // Groups that are all processes need not be listed, so their number is the declared type's.
-    if (count === 0) return draft.declared[i] ?? value.type;
+    if (count === undefined) return withMultiple(draft, i, { element, shape }, axis);
     return tensorType(element, shape.with(axis, extentOf(shape, axis) * count));
   });
 }
@@ -67,11 +90,11 @@ function allToAll(draft: Draft<"stablehlo.all_to_all">): readonly GraphType[] {
 
 function reduceScatter(draft: Draft<"stablehlo.reduce_scatter">): readonly GraphType[] {
   const { shape } = tensorOf(draft, draft.operands.operand);
-  const { scatter_dimension: axis, replica_groups: groups } = draft.attributes;
+  const { scatter_dimension: axis } = draft.attributes;
   requireAxes(draft, "scatter_dimension", [axis], shape.length);
   const [result] = scalarResults(draft, draft.regions.computation, 1);
-  const count = groupSize(groups);
-  if (count === 0 || result === undefined) return draft.declared;
+  const count = groupSize(draft);
+  if (count === undefined || result === undefined) return draft.declared;
   return [tensorType(result.element, shape.with(axis, Math.floor(extentOf(shape, axis) / count)))];
 }
 
@@ -84,7 +107,6 @@ function collectiveReduce(draft: Draft<"stablehlo.collective_reduce">): readonly
 
 function operandType(
   draft: Draft<
-    | "stablehlo.collective_broadcast"
     | "stablehlo.collective_permute"
     | "stablehlo.cross-replica-sum"
     | "interpreter.print"
@@ -92,6 +114,24 @@ function operandType(
   >,
 ): readonly GraphType[] {
   return [draft.operands.operand.type];
+}
+
+/** The last operand names the places that the others come from, where the op says so. */
+function collectiveBroadcast(draft: Draft<"stablehlo.collective_broadcast">): readonly GraphType[] {
+  const { operands } = draft.operands;
+  if (!draft.attributes.has_dynamic_root) return operands.map(({ type }) => type);
+  const roots = operands.at(-1);
+  if (roots === undefined) return draft.declared;
+  const { element, shape } = tensorOf(draft, roots);
+  const count = operands.length - 1;
+  requireFit(
+    draft,
+    element === "i32" && shape.length === 1 && shape[0] === count,
+    "the roots do not fit the operands",
+    typeText(tensorType("i32", [count])),
+    typeText(roots.type),
+  );
+  return operands.slice(0, -1).map(({ type }) => type);
 }
 
 function id(): readonly GraphType[] {
@@ -113,7 +153,7 @@ export const distributionRules: InferRules<keyof typeof distributionOps> = {
   "stablehlo.all_reduce": allReduce,
   "stablehlo.all_to_all": allToAll,
   "stablehlo.reduce_scatter": reduceScatter,
-  "stablehlo.collective_broadcast": operandType,
+  "stablehlo.collective_broadcast": collectiveBroadcast,
   "stablehlo.collective_permute": operandType,
   "stablehlo.collective_reduce": collectiveReduce,
   "stablehlo.cross-replica-sum": operandType,

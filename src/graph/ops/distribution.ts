@@ -79,9 +79,10 @@ export const distributionOps = defineGraphOps({
     text: "generic",
   },
   "stablehlo.collective_broadcast": {
-    summary: "The operand of the first process of each group.",
-    operands: { operand: "one" },
-    attributes: grouped,
+    summary:
+      "The operands of the first process of each group, or of those that the last operand names.",
+    operands: { operands: "many" },
+    attributes: { ...grouped, has_dynamic_root: withDefault(unit, false) },
     regions: {},
     effect: "always",
     text: "generic",

@@ -15,7 +15,29 @@ function binary(summary: string) {
 }
 
 export const comparisonDirections = ["EQ", "NE", "GE", "GT", "LE", "LT"] as const;
-export const comparisonTypes = ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"] as const;
+export const comparisonTypes = [
+  "NOTYPE",
+  "FLOAT",
+  "TOTALORDER",
+  "WEAKORDER",
+  "SIGNED",
+  "UNSIGNED",
+] as const;
+
+/**
+ * How floats are ordered. `ieee`: NaN compares with nothing. `total`: by bits, -NaN < -∞ … -0 < +0 … ∞ < NaN.
+ * `weak`: zeros are equal, and so are all NaNs, which are greater than everything else.
+ */
+export type FloatOrder = "ieee" | "total" | "weak";
+
+export const floatOrders: { readonly [T in (typeof comparisonTypes)[number]]: FloatOrder } = {
+  NOTYPE: "ieee",
+  FLOAT: "ieee",
+  TOTALORDER: "total",
+  WEAKORDER: "weak",
+  SIGNED: "ieee",
+  UNSIGNED: "ieee",
+};
 
 export const elementwiseOps = defineGraphOps({
   "stablehlo.abs": unary("Magnitude of each element."),

@@ -3,6 +3,8 @@ export * from "./attribute.ts";
 export * from "./captures.ts";
 export * from "./combiner.ts";
 export * from "./elements.ts";
+export { floatOrders } from "./elementwise.ts";
+export type { FloatOrder } from "./elementwise.ts";
 export { expandLanes, literal } from "./literal.ts";
 export type { Literal } from "./literal.ts";
 export * from "./node.ts";

@@ -1,4 +1,5 @@
 /** Text of programs. */
-export { parseGraph } from "./program.ts";
+export { cutPrograms, parseGraph, parsePiece } from "./program.ts";
+export type { ProgramPiece } from "./program.ts";
 export { printFunction, printGraph } from "./printer.ts";
 export type { PrintOptions } from "./printer.ts";

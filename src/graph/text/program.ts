@@ -13,9 +13,15 @@ import { OpParser } from "./parser.ts";
 import { Scanner } from "./scanner.ts";
 import { typesText } from "./types.ts";
 
+/** A part of a file between `// -----` lines, and how many lines of the file are before it. */
+export interface ProgramPiece {
+  readonly text: string;
+  readonly line: number;
+}
+
 /** Cuts a file at its `// -----` lines; pieces with comments alone are left out. */
-function cut(text: string): readonly { readonly text: string; readonly line: number }[] {
-  const pieces: { text: string; line: number }[] = [];
+export function cutPrograms(text: string): readonly ProgramPiece[] {
+  const pieces: ProgramPiece[] = [];
   let line = 0;
   for (const piece of text.split(/^[ \t]*\/\/ -----.*$/m)) {
     const empty = piece.split("\n").every((each) => /^\s*(\/\/.*)?$/.test(each));
@@ -27,9 +33,12 @@ function cut(text: string): readonly { readonly text: string; readonly line: num
 
 /** Every program of a text; `file` is named in reports. */
 export function parseGraph(text: string, file = "program.mlir"): readonly GraphModule[] {
-  return cut(text).flatMap((piece) =>
-    new ProgramParser(new Scanner(piece.text, file, piece.line)).programs(),
-  );
+  return cutPrograms(text).flatMap((piece) => parsePiece(piece, file));
+}
+
+/** The programs of one piece of a file: where it is wrong, the other pieces are not. */
+export function parsePiece({ text, line }: ProgramPiece, file: string): readonly GraphModule[] {
+  return new ProgramParser(new Scanner(text, file, line)).programs();
 }
 
 type Entries = Map<string, GraphFunction>;

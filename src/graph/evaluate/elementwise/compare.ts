@@ -1,5 +1,5 @@
-/** Comparisons: IEEE's for floats unless TOTALORDER is asked for, by parts for complex numbers. */
-import type { ElementType } from "../../ops/index.ts";
+/** Comparisons: IEEE's for floats unless another order is asked for, by parts for complex numbers. */
+import type { ElementType, FloatOrder } from "../../ops/index.ts";
 import { domainOf } from "../scalars.ts";
 import type { Complex, Scalar } from "../scalars.ts";
 import { totalOrder } from "./convert.ts";
@@ -22,10 +22,16 @@ function isEqual(left: Complex, right: Complex): boolean {
   return left.re === right.re && left.im === right.im;
 }
 
+/** The number that stands for its equals in the weak order: +0 for both zeros, one NaN for all. */
+function weakKey(value: number): number {
+  if (value === 0) return 0;
+  return value === value ? value : NaN;
+}
+
 /** 1 or 0 for a pair of elements; undefined where the element type has no such comparison. */
 export function comparison(
   direction: Direction,
-  total: boolean,
+  order: FloatOrder,
   element: ElementType,
 ): ScalarFunction | undefined {
   const holds = orders[direction];
@@ -34,8 +40,11 @@ export function comparison(
     const wanted = direction === "EQ";
     return (left, right) => Number(isEqual(left as Complex, right as Complex) === wanted);
   }
-  if (total && domainOf(element) === "real")
+  if (order === "total" && domainOf(element) === "real")
     return (left: Scalar, right: Scalar) =>
       Number(holds(totalOrder(left as number, right as number), 0));
+  if (order === "weak" && domainOf(element) === "real")
+    return (left, right) =>
+      Number(holds(totalOrder(weakKey(left as number), weakKey(right as number)), 0));
   return (left, right) => Number(holds(left as Ordered, right as Ordered));
 }

@@ -23,6 +23,12 @@ export function multiply(a: Complex, b: Complex): Complex {
   return complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
 }
 
+/** z·z by (re - im)·(re + im), which neither cancels nor overflows where the square does not. */
+export function square({ re, im }: Complex): Complex {
+  const even = Math.abs(re) === Math.abs(im) && Math.abs(re) !== Infinity;
+  return complex(even ? 0 : (re - im) * (re + im), 2 * (re * im));
+}
+
 export function negate({ re, im }: Complex): Complex {
   return complex(-re, -im);
 }

@@ -4,7 +4,7 @@
  * reductions, scatters and sorts (`region.ts`).
  */
 import type { ElementType, GraphOp, GraphOpKind, GraphValue } from "../../ops/index.ts";
-import { isFloatElement, isTensor } from "../../ops/index.ts";
+import { floatOrders, isFloatElement, isTensor } from "../../ops/index.ts";
 import { domainOf } from "../scalars.ts";
 import type { Domain } from "../scalars.ts";
 import { binaryForms } from "./binary.ts";
@@ -39,7 +39,11 @@ export type ScalarKind = FormKind | OtherKind;
 
 const otherRules: { readonly [K in OtherKind]: ScalarRule<K> } = {
   "stablehlo.compare": ({ attributes }, { operands: [element = "i1"] }) =>
-    comparison(attributes.comparison_direction, attributes.compare_type === "TOTALORDER", element),
+    comparison(
+      attributes.comparison_direction,
+      floatOrders[attributes.compare_type ?? "NOTYPE"],
+      element,
+    ),
   "stablehlo.select": () => (condition, onTrue, onFalse) => (condition === 0 ? onFalse : onTrue),
   "stablehlo.clamp": (_, { result }) => {
     const larger = chooseForm(binaryForms["stablehlo.maximum"], result);

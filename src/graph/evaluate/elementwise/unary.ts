@@ -81,7 +81,7 @@ export const unaryForms = {
     integer: () => (x) => Math.imul(x, x),
     wide: () => (x) => x * x,
     real: (x) => x * x,
-    complex: (z) => complex.multiply(z, z),
+    complex: complex.square,
   },
   "chlo.tan": { real: Math.tan, complex: complex.tangent },
 } satisfies { readonly [kind: string]: Forms<1> };

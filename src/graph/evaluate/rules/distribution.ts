@@ -87,10 +87,13 @@ export const distributionRules = {
       },
     ),
   "stablehlo.collective_broadcast": (op, frame) =>
-    collectives.collectiveBroadcast(op, frame, frame.tensor(op.operands.operand), {
-      rows: op.attributes.replica_groups,
-      mode: exchangeMode(op.attributes.channel_handle),
-    }),
+    collectives.collectiveBroadcast(
+      op,
+      frame,
+      frame.tensors(op.operands.operands),
+      op.attributes.has_dynamic_root,
+      { rows: op.attributes.replica_groups, mode: exchangeMode(op.attributes.channel_handle) },
+    ),
   "stablehlo.collective_reduce": (op, frame) =>
     collectives.collectiveReduce(
       op,

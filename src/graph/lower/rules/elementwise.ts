@@ -1,6 +1,7 @@
 /** Elementwise ops: operands at the same points, a function of tiles (`../tiles`), settled to the result's element. */
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
+import { floatOrders } from "../../ops/elementwise.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
 import type { GraphOpKind } from "../../ops/table.ts";
@@ -141,7 +142,7 @@ export const elementwiseLowerings = {
     return [
       compareTiles(
         attributes.comparison_direction,
-        attributes.compare_type === "TOTALORDER",
+        floatOrders[attributes.compare_type ?? "NOTYPE"],
         element,
         lifted(context.element(operands.lhs, points), element),
         lifted(context.element(operands.rhs, points), element),

@@ -73,3 +73,12 @@ export function totalOrderKey(x: Tile): Tile {
   const mask = alike(bits, width === 64 ? magnitude : Number(magnitude));
   return bits.xor(bits.shr(alike(bits, width - 1)).and(mask));
 }
+
+/** The same with both zeros as one, and every NaN as the greatest. */
+export function weakOrderKey(x: Tile): Tile {
+  const key = totalOrderKey(x);
+  const { bits: width } = x.dtype;
+  const greatest = (1n << BigInt(width - 1)) - 1n;
+  const ordered = select(x.eq(alike(x, 0)), alike(key, 0), key);
+  return select(x.ne(x), alike(key, width === 64 ? greatest : Number(greatest)), ordered);
+}

@@ -7,8 +7,17 @@ import type { DType } from "../../../formats/dtype.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
+import type { FloatOrder } from "../../ops/elementwise.ts";
 import { narrowBits } from "../storage.ts";
-import { alike, constantTile, select, signedBits, totalOrderKey, unsignedBits } from "./bits.ts";
+import {
+  alike,
+  constantTile,
+  select,
+  signedBits,
+  totalOrderKey,
+  unsignedBits,
+  weakOrderKey,
+} from "./bits.ts";
 import { functionTiles } from "./functions.ts";
 import { roundAwayFromZero, specialPairs, specialTiles } from "./special.ts";
 
@@ -173,17 +182,24 @@ const comparisons: { readonly [D in Direction]: (x: Tile, y: Tile) => Tile } = {
   LT: (x, y) => x.lt(y),
 };
 
+/** Integers in the order of floats, where that is not the one in which floats are compared. */
+const orderKeys: { readonly [O in FloatOrder]: ((x: Tile) => Tile) | undefined } = {
+  ieee: undefined,
+  total: totalOrderKey,
+  weak: weakOrderKey,
+};
+
 export function compareTiles(
   direction: Direction,
-  isTotal: boolean,
+  order: FloatOrder,
   element: ElementType,
   x: Tile,
   y: Tile,
 ): Tile {
   const compare = comparisons[direction];
   if (isBool(element)) return compare(x.cast(u8), y.cast(u8));
-  if (isTotal && isFloat(element)) return compare(totalOrderKey(x), totalOrderKey(y));
-  return compare(x, y);
+  const key = orderKeys[order];
+  return isFloat(element) && key !== undefined ? compare(key(x), key(y)) : compare(x, y);
 }
 
 const exponentBits: { readonly [name: string]: number } = { f64: 11, f32: 8, bf16: 8, f16: 5 };
