@@ -5,6 +5,7 @@
  */
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
+import { heldFactors } from "../../../test/support/held-factors.ts";
 import { checkForward, checkGradients } from "../../../test/support/attention-checks.ts";
 import { caseText, otherLengths, randomAttention } from "../../../test/support/random-attention.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
@@ -75,7 +76,9 @@ test.skipIf(!hasPtxas)(
       ...attentionBackward(given).kernels(sizes),
     ];
     for (const { kernel } of kernels) {
-      const said = describeAssembly(printPtx(lower(kernel, targets.sm_90a).module), "sm_90a");
+      const { module } = lower(kernel, targets.sm_90a);
+      expect(heldFactors(module)).toEqual([]);
+      const said = describeAssembly(printPtx(module), "sm_90a");
       expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");
       expect(said).not.toMatch(/C75\d\d|warning/);
     }

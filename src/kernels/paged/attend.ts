@@ -58,6 +58,11 @@ interface Refs {
   readonly arrived: Barrier;
 }
 
+/** The rows of q in shared memory, of kernels that have them there. */
+interface SharedQueries {
+  readonly tileQ: Ref<"bf16">;
+}
+
 /** The arrays that a kernel may have been made without. */
 interface OptionalRefs {
   readonly kScale: Ref<"f32"> | undefined;
@@ -101,15 +106,26 @@ function copiesOf({ sizes, configuration }: PagedForm): number {
 }
 
 /** Bytes of shared memory that a block takes. */
-export function pagedBytes({ problem, sizes, configuration }: PagedForm): number {
-  const { columns, stages } = configuration;
-  const bytes = problem.k.dtype.bits / 8;
-  return stages * columns * (paddedHead(sizes.d) + paddedHead(sizes.e)) * bytes;
+export function pagedBytes(form: PagedForm): number {
+  const { problem, sizes, configuration } = form;
+  const { rows, columns, stages } = configuration;
+  const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
+  const queries = hasSharedQueries(form) ? rows * d * 2 : 0;
+  return queries + stages * columns * (d + e) * (problem.k.dtype.bits / 8);
+}
+
+/**
+ * Whether the rows of q wait in shared memory: where the tensor cores read keys from there, too. In registers they would be read in
+ * every round of a loop and written in none, and the assembler of CUDA 13.0 gives such registers of `wgmma` away within the loop
+ * (heads of 16 with values of 64 were wrong on an H200); keys of FP8 are converted in registers, and multiplied by `mma.sync`.
+ */
+function hasSharedQueries({ problem, configuration: { rows, warps } }: PagedForm): boolean {
+  return rows === 64 && warps === 4 && problem.k.dtype.bits === 16;
 }
 
 export function attendKernel(form: PagedForm): KernelDefinition {
   const { problem, sizes, configuration } = form;
-  const { warps, columns, stages } = configuration;
+  const { rows, warps, columns, stages } = configuration;
   const dimensions = pagedDimensions();
   const { inputs, outputs } = pagedArrays(form, dimensions);
   const packing = packingOf(sizes, configuration);
@@ -123,6 +139,9 @@ export function attendKernel(form: PagedForm): KernelDefinition {
       // Which of them a range writes is known on the device alone.
       inouts: { ...outputs, ...partArrays(form, dimensions) },
       scratch: {
+        ...(hasSharedQueries(form) && {
+          tileQ: smem(problem.q.dtype, [rows, paddedHead(sizes.d)]),
+        }),
         tileK: smem(format, [stages, columns, paddedHead(sizes.d)]),
         tileV: smem(format, [stages, columns, paddedHead(sizes.e)]),
         arrived: barrier({ count: stages, arrivals: 2 * copiesOf(form) }),
@@ -239,7 +258,7 @@ function attendSegment(work: Work, segment: Segment, { isWhole, store, leave }: 
     refs.arrived.at(slot).wait();
     const left = segment.first.add(step).mul(configuration.columns);
     const keys = refs.tileK.at(slot).transpose().load().cast(format);
-    const products = dot(queries, keys, { dtype: dtypes.f32 }) as Tile<"f32">;
+    const products = dot(queries(), keys, { dtype: dtypes.f32 }) as Tile<"f32">;
     const added = addColumns(exponents(work, segment, products, unit, left), before, format);
     clearUnwritten(work, segment, slot, left);
     const values = loadedValues(work, slot).cast(format);
@@ -276,15 +295,22 @@ function loadedQueries(
   work: Work,
   segment: Segment,
   format: DType<"bf16">,
-): { readonly queries: Tile<"bf16">; readonly unit: Tile<"f32"> | undefined } {
+): { readonly queries: () => Tile<"bf16">; readonly unit: Tile<"f32"> | undefined } {
   const { rows } = work.form.configuration;
   const d = paddedHead(work.form.sizes.d);
   const read = rowsOfQ(work, segment, work.refs.q, d).load().reshape([rows, d]) as Tile<"bf16">;
-  if (format === read.dtype) return { queries: read, unit: undefined };
+  if (hasSharedQueries(work.form)) {
+    const { tileQ } = work.refs as Refs & SharedQueries;
+    tileQ.store(read);
+    commitShared();
+    return { queries: () => tileQ.load(), unit: undefined };
+  }
+  if (format === read.dtype) return { queries: () => read, unit: undefined };
   const exact = read.cast(dtypes.f32);
   const high = exact.abs().max(1, { keep: true });
   const exponent = high.eq(0).select(zeros(dtypes.f32, [rows, 1]), high.log2().floor());
-  return { queries: exact.mul(exponent.neg().exp2()).cast(format), unit: exponent.exp2() };
+  const queries = exact.mul(exponent.neg().exp2()).cast(format);
+  return { queries: () => queries, unit: exponent.exp2() };
 }
 
 /** A tile of values, of 16 bits as mma.sync takes them from `ldmatrix`, which no other load comes near. */
