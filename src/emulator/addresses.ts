@@ -4,14 +4,15 @@
  *
  *   | high word      | space   | low word                                                   |
  *   |----------------|---------|------------------------------------------------------------|
- *   | 1              | shared  | offset, with the rank of another block of the cluster + 1  |
- *   |                |         | from bit 24 up                                             |
+ *   | 1              | shared  | offset, with the block's rank in its cluster from bit 24   |
+ *   |                |         | up: a block's own addresses carry its own rank             |
  *   | 2              | local   | offset in the lane's own stack                             |
  *   | 3              | const   | offset                                                     |
  *   | 4              | param   | offset in the parameters of the entry                      |
  *   | 0x7f00 and up  | global  | the rest: offset in the heap                               |
  *
- * Addresses stay below 2^53 and are exact as numbers.
+ * Addresses stay below 2^53 and are exact as numbers. The rank is where an H200 has it: whoever shifts an address of a
+ * block other than the first into a narrower field without a mask finds the rank in the fields beside it.
  */
 
 export type AddressSpace = "global" | "shared" | "local" | "const" | "param";
@@ -32,6 +33,11 @@ export const globalBase = windows.global * wordSize;
 /** Bits of a shared address below the rank. */
 export const rankShift = 24;
 export const sharedOffsetMask = (1 << rankShift) - 1;
+
+/** What a block of a rank adds to offsets in its shared memory. */
+export function sharedBase(rank: number): number {
+  return rank << rankShift;
+}
 
 /** The space that a generic address lies in; undefined where nothing is. */
 export function spaceOf(address: number): AddressSpace | undefined {

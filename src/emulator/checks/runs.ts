@@ -12,7 +12,7 @@ const offsetMask = sharedOffsetMask;
 export function blockAt(warp: WarpState, address: number): BlockState | undefined {
   if (address >= firstGlobal) return undefined;
   const rank = (address - firstShared) >>> shift;
-  return rank === 0 ? warp.block : (warp.block.cluster[rank - 1] ?? warp.block);
+  return warp.block.cluster[rank] ?? warp.block;
 }
 
 export function offsetAt(address: number, block: BlockState | undefined): number {

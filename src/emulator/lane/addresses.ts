@@ -33,7 +33,9 @@ const isInSpace: LaneRule = (instruction, writer) => {
       `${high} >= ${window} || ${high} === ${windows.param} ? 1 : 0`,
     );
   // Without a word about the cluster, shared is what the block itself has.
-  const own = instruction.has("shared::cluster") ? "" : ` && (${low} >>> ${rankShift}) === 0`;
+  const own = instruction.has("shared::cluster")
+    ? ""
+    : ` && (${low} >>> ${rankShift}) === w.block.rank`;
   writer.setPredicate(target, `${high} === ${window}${own} ? 1 : 0`);
 };
 
@@ -42,7 +44,7 @@ const mapAddress: LaneRule = (instruction, writer) => {
   const rank = writer.word(instruction.operand(2));
   const target = instruction.operand(0);
   const mapped = (low: string): string =>
-    `(${low} & ${sharedOffsetMask}) | ((${rank} + 1) << ${rankShift})`;
+    `(${low} & ${sharedOffsetMask}) | (${rank} << ${rankShift})`;
   const isGeneric = accessKind(instruction.modifiers) === "generic";
   if (!isGeneric && instruction.type === "u32")
     return writer.setWord(target, mapped(writer.word(instruction.operand(1))));
@@ -52,11 +54,7 @@ const mapAddress: LaneRule = (instruction, writer) => {
 
 const rankOf: LaneRule = (instruction, writer) => {
   const { low } = sharedAddress(instruction, writer);
-  const own = "(w.block.rank)";
-  writer.setWord(
-    instruction.operand(0),
-    `(${low} >>> ${rankShift}) === 0 ? ${own} : (${low} >>> ${rankShift}) - 1`,
-  );
+  writer.setWord(instruction.operand(0), `${low} >>> ${rankShift}`);
 };
 
 function sharedAddress(instruction: LaneInstruction, writer: LaneWriter): Pair {

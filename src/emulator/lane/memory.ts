@@ -8,7 +8,7 @@
  *                                    r1 = t1;
  */
 import type { AddressOperand, Base, Operand } from "../../ptx/module.ts";
-import { windows, wordSize } from "../addresses.ts";
+import { rankShift, windows, wordSize } from "../addresses.ts";
 import type { AddressSpace } from "../addresses.ts";
 import type { VariablePlace } from "../program/symbols.ts";
 import { semanticsOf } from "../checks/order.ts";
@@ -113,6 +113,9 @@ interface Fast {
   readonly condition: string;
 }
 
+/** Where the block's own shared memory begins, before the loop over lanes. */
+export const ownBase = `const OB = w.block.rank << ${rankShift};`;
+
 function hoist(writer: LaneWriter, prefix: "G" | "S"): void {
   const source = prefix === "G" ? "w.heap" : "w.block.shared";
   writer.beforeOnce(
@@ -128,8 +131,11 @@ function fastPath(
 ): Fast | undefined {
   if (kind === "shared") {
     hoist(writer, "S");
-    const aligned = bytes === 1 ? "" : ` && (${address} & ${bytes - 1}) === 0`;
-    return { prefix: "S", offset: address, condition: `${address} + ${bytes} <= SL${aligned}` };
+    writer.beforeOnce(ownBase);
+    // Addresses of other blocks keep bits above all offsets.
+    const offset = writer.local(`(${address} ^ OB) >>> 0`);
+    const aligned = bytes === 1 ? "" : ` && (${offset} & ${bytes - 1}) === 0`;
+    return { prefix: "S", offset, condition: `${offset} + ${bytes} <= SL${aligned}` };
   }
   if (kind !== "global" && kind !== "generic") return undefined;
   hoist(writer, "G");

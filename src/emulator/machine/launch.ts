@@ -17,7 +17,7 @@ import type { Marks } from "../threads/marks.ts";
 import { ClusterState } from "./cluster.ts";
 import { arraysOf } from "./arrays.ts";
 import type { ArrayBytes } from "./arrays.ts";
-import { AddressMap } from "./locate.ts";
+import { AddressMap, otherBlock } from "./locate.ts";
 import type { Fault, Located, Request } from "./locate.ts";
 import { deviceHeapOf } from "./device-heap.ts";
 import type { DeviceHeap } from "./device-heap.ts";
@@ -208,7 +208,10 @@ export class Launch implements WarpHost, MachineView {
     bytes: number,
   ): Found {
     const request = { warp, lane, kind, address, bytes, alignment: bytes };
-    const located = this.#locate(request, this.site(site));
+    const place = this.site(site);
+    const located = this.#locate(request, place);
+    const other = otherBlock(located, request, place.instruction.opcode);
+    if (other !== undefined) throw fault(other, request, place.instruction.opcode, place.location);
     this.#found.views = located.views;
     this.#found.offset = located.offset;
     return this.#found;

@@ -124,7 +124,21 @@ function inside(
   };
 }
 
-/** Shared memory of this block, or of the one whose rank the address carries. */
+/** What is wrong where lanes reach another block's shared memory by an instruction that has only its own block's. */
+export function otherBlock(
+  { block }: Located,
+  { warp, kind, address }: Request,
+  opcode: string,
+): Fault | undefined {
+  const isOwn = block === undefined || block === warp.block;
+  if (isOwn || kind !== "shared" || opcode.includes("shared::cluster")) return undefined;
+  return {
+    code: "TW8010",
+    found: `${hex(address)}, of block ${block.rank} of the cluster, which only .shared::cluster reaches`,
+  };
+}
+
+/** Shared memory of the block of the cluster whose rank the address carries. */
 function sharedPlace(
   own: BlockState,
   address: number,
@@ -133,11 +147,11 @@ function sharedPlace(
 ): Located | Fault {
   const rank = address >>> rankShift;
   const offset = address & sharedOffsetMask;
-  const block = rank === 0 ? own : own.cluster[rank - 1];
+  const block = own.cluster[rank];
   if (block === undefined)
-    return { code: "TW8010", found: `${hex(address)}: block ${rank - 1} of ${own.cluster.length}` };
+    return { code: "TW8010", found: `${hex(address)}: block ${rank} of ${own.cluster.length}` };
   if (block !== own && block.warps.every(({ live }) => live === 0))
-    return { code: "TW8010", found: `${hex(address)}: block ${rank - 1} of the cluster has ended` };
+    return { code: "TW8010", found: `${hex(address)}: block ${rank} of the cluster has ended` };
   if (offset + bytes > block.shared.bytes.length)
     return {
       code: "TW8010",

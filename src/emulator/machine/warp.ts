@@ -1,6 +1,6 @@
 /** A warp: the registers and stacks of 32 lanes, and what the steps of a program ask of it. */
 import type { TilewrightError } from "../../support/diagnostics.ts";
-import { spaceOf } from "../addresses.ts";
+import { sharedBase, spaceOf } from "../addresses.ts";
 import type { BlockView, CollectiveInstruction, WarpView } from "../collective.ts";
 import { memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
@@ -208,10 +208,11 @@ export class WarpState implements WarpView {
 
   locate(site: number, lane: number, kind: AccessKind, address: number, bytes: number): Found {
     const { shared } = this.block;
-    const aligned = address % bytes === 0;
-    if (kind === "shared" && aligned && address + bytes <= shared.bytes.length) {
+    const offset = address - sharedBase(this.block.rank);
+    const fits = offset >= 0 && offset + bytes <= shared.bytes.length;
+    if (kind === "shared" && fits && offset % bytes === 0) {
       this.#found.views = shared;
-      this.#found.offset = address;
+      this.#found.offset = offset;
       return this.#found;
     }
     return this.host.locate(this, site, lane, kind, address, bytes);

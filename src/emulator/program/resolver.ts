@@ -1,6 +1,7 @@
 /** Names in a function's body: special registers, variables and functions, as text and as values. */
 import type { Instruction, PtxModule, Register } from "../../ptx/module.ts";
-import { wordSize } from "../addresses.ts";
+import { sharedBase, wordSize } from "../addresses.ts";
+import { ownBase } from "../lane/memory.ts";
 import type { LaneWriter, OperandResolver, Pair } from "../lane/writer.ts";
 import type { WarpState } from "../machine/warp.ts";
 import { locationOf, unknownName } from "./errors.ts";
@@ -87,7 +88,8 @@ export class Resolver implements OperandResolver, OperandContext {
     }
     const within = reservedOffsets[name];
     if (within === undefined) return undefined;
-    return `${(this.#implicitPlace(reservedShared)?.offset ?? 0) + within}`;
+    writer.beforeOnce(ownBase);
+    return `(OB + ${(this.#implicitPlace(reservedShared)?.offset ?? 0) + within})`;
   }
 
   #implicitPlace(name: string): VariablePlace | undefined {
@@ -113,6 +115,10 @@ export class Resolver implements OperandResolver, OperandContext {
     }
     if (place.space === "local")
       return { low: `((w.localBase + ${place.offset + offset}) | 0)`, high: "0" };
+    if (place.space === "shared") {
+      writer.beforeOnce(ownBase);
+      return { low: `((OB + ${place.offset + offset}) | 0)`, high: "0" };
+    }
     return { low: `${place.offset + offset}`, high: "0" };
   }
 
@@ -129,6 +135,7 @@ export class Resolver implements OperandResolver, OperandContext {
     const at = place.offset + offset;
     if (place.space === "global") return (warp) => (warp.symbols[place.offset] as number) + offset;
     if (place.space === "local") return (warp) => warp.localBase + at;
+    if (place.space === "shared") return (warp) => (sharedBase(warp.block.rank) + at) >>> 0;
     return () => at;
   }
 }
