@@ -33,7 +33,7 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/.snippets/**"],
-    setupFiles: ["test/support/turns.ts"],
+    setupFiles: ["test/support/stacks.ts", "test/support/turns.ts"],
     testTimeout: 120_000,
     hookTimeout: 240_000,
     // Files share the modules of their process, which loads the library once instead of 250 times. What a file

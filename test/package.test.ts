@@ -65,17 +65,14 @@ async function run(program: string, parameters: readonly string[], cwd: string):
   return (await promisify(execFile)(program, parameters, settings)).stdout;
 }
 
-/** Packs a build of its own, so that tests that use dist/ are not disturbed. */
+/** Packs what `npm run build` makes, which takes little where it has been made already. */
 async function pack(): Promise<string> {
+  const building = [compilerPath, "-p", "tsconfig.build.json", "--noCheck"];
+  await run(process.execPath, building, repositoryRoot);
   mkdirSync(stage);
-  for (const name of ["package.json", "README.md", "LICENSE", ...manifest.files])
-    if (name !== "dist") cpSync(join(repositoryRoot, name), join(stage, name), { recursive: true });
-  const output = ["--outDir", join(stage, "dist")];
-  await run(
-    process.execPath,
-    [compilerPath, "-p", "tsconfig.build.json", ...output],
-    repositoryRoot,
-  );
+  const named = manifest.files.filter((name) => !name.startsWith("!"));
+  for (const name of ["package.json", "README.md", "LICENSE", ...named])
+    cpSync(join(repositoryRoot, name), join(stage, name), { recursive: true });
   const listing = await run("npm", ["pack", "--json", "--ignore-scripts"], stage);
   const [packed] = JSON.parse(listing) as Packed[];
   if (packed === undefined) throw new Error(`npm pack printed ${listing}`);

@@ -140,6 +140,18 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (name) => {
     expect(device.leaks).toEqual([]);
   });
 
+  test("a program of short launches leaves the host its turns", async () => {
+    device = await open(name);
+    const program = await Program.load(device, compilePlan(endlessModule(), "main"));
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 1);
+    await failureOf(() => program.run([], { timeLimit: 600 }));
+    clearInterval(timer);
+    // One in 15 ms, and a busy machine may take several times as long.
+    expect(turns).toBeGreaterThan(5);
+    program.dispose();
+  });
+
   test("every wait has limits", async () => {
     device = await open(name);
     const open_ = device;

@@ -95,7 +95,7 @@ describe("a device", () => {
     "  ({ i, x, out }) => {",
     "    const here = slice(i.mul(256), 256);",
     "    let value = x.at(here).load();",
-    "    for (let step = 0; step < 24; step++) value = value.mul(1.01).sin();",
+    "    for (let step = 0; step < 16; step++) value = value.mul(1.01).sin();",
     "    out.at(here).store(value);",
     "  },",
     ");",

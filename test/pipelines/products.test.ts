@@ -113,7 +113,7 @@ const kernels: readonly (readonly [string, KernelDefinition])[] = [
 
 describe.each(kernels)("products with %s", (_, definition) => {
   test("are right under twenty schedules", async () => {
-    await requireClean(definition, expected);
+    await requireClean(definition, expected, 20);
   });
 
   test("are right on the emulator", async () => {

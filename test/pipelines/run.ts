@@ -22,7 +22,7 @@ export function requireResults(
 export async function requireClean(
   definition: Pick<KernelDefinition, "kernel">,
   expected: Expected,
-  schedules = 20,
+  schedules = 8,
   dimensions: { readonly [name: string]: number } = {},
 ): Promise<void> {
   for (const turn of turns({ schedules })) {

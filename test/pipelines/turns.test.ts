@@ -47,7 +47,7 @@ const expected = {
 };
 
 test("every turn sees what the one before has done, under twenty schedules", async () => {
-  await requireClean(taking, expected);
+  await requireClean(taking, expected, 20);
   expect(sums).toHaveLength(consumers * rounds + 1);
 });
 
