@@ -83,7 +83,7 @@ describe("a device", () => {
   async function run(lines: readonly string[]): Promise<string> {
     const path = join(folder, "program.js");
     writeFileSync(path, lines.join("\n"));
-    return (await promisify(execFile)(process.execPath, [path], { cwd: folder, timeout: 60_000 }))
+    return (await promisify(execFile)(process.execPath, [path], { cwd: folder, timeout: 110_000 }))
       .stdout;
   }
 
