@@ -91,11 +91,20 @@ export function commitGlobal(): void {
   emit("proxy_fence", {}, { space: "gmem" }, captureLocation());
 }
 
+export interface ProductOptions {
+  /**
+   * Says that `a` is sparse and holds two of every four elements of a row, [m, k / 2]. The metadata, [m, k / 16] ([m, k / 8]
+   * of tf32, which holds one of two), say which: four bits for each chunk, the first element's index in the low two.
+   */
+  readonly sparse?: Tile<"u16">;
+}
+
 /** Starts adding the product of `a`, [m, k], and `b`, [k, n], to an accumulator, [m, n]. */
 export function wgmma<D extends DTypeName>(
   accumulator: Accumulator<D>,
   a: Ref | Tile,
   b: Ref,
+  options: ProductOptions = {},
 ): Accumulator<D> {
   const location = captureLocation();
   if (!(accumulator instanceof Accumulator))
@@ -103,7 +112,12 @@ export function wgmma<D extends DTypeName>(
   if (!(a instanceof Ref) && !(a instanceof Tile))
     wrongKind("the left factor of wgmma", "a ref or a tile", a, location);
   if (!(b instanceof Ref)) wrongKind("the right factor of wgmma", "a ref", b, location);
+  requireKnownOptions("wgmma", options, ["sparse"], "TW1033", location);
+  const { sparse } = options;
+  if (sparse !== undefined && !(sparse instanceof Tile))
+    wrongKind("sparse of wgmma", "a tile of metadata", sparse, location);
   const factors = { a: useValue(a, location), b: useValue(b, location) };
-  const operands = { accumulator: accumulator.consume(location), ...factors };
+  const metadata = sparse && useValue(sparse, location);
+  const operands = { accumulator: accumulator.consume(location), ...factors, metadata };
   return new Accumulator(emitOrigin("wgmma", operands, {}, location));
 }

@@ -13,6 +13,7 @@ import { productCases } from "./products.ts";
 import { rearrangingCases } from "./rearranging.ts";
 import { sizesOfThreadsCases } from "./sizes-of-threads.ts";
 import { smallCopyCases } from "./small-copies.ts";
+import { sparseProductCases } from "./sparse-products.ts";
 import { turnCases } from "./turns.ts";
 import { updatingCases } from "./updating.ts";
 import { writtenCases } from "./written.ts";
@@ -35,5 +36,6 @@ export function matrixCases(): readonly MatrixCase[] {
     ...writtenCases(),
     ...smallCopyCases(),
     ...clusterProductCases(),
+    ...sparseProductCases(),
   ];
 }

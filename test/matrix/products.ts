@@ -20,13 +20,13 @@ import { ordinaryNumbers } from "./inputs.ts";
 
 const formats: readonly DType[] = Object.values(dtypes);
 
-interface Product {
+export interface Product {
   readonly a: DType;
   readonly b: DType;
   readonly sum: DType;
 }
 
-const pairs: readonly Product[] = formats.flatMap((a) =>
+export const pairs: readonly Product[] = formats.flatMap((a) =>
   formats.flatMap((b) =>
     formats.filter((sum) => acceptsDot(a, b, sum)).map((sum) => ({ a, b, sum })),
   ),
@@ -36,7 +36,7 @@ const pairs: readonly Product[] = formats.flatMap((a) =>
  * How far a product may lie from the exact sum. Tensor cores keep 13 fraction bits of the largest term for
  * FP8 and at least 23 for the others, and cut instead of rounding; lanes round once a step.
  */
-function productTolerance(
+export function productTolerance(
   { a, sum }: Product,
   left: HostArray,
   right: HostArray,
@@ -136,7 +136,7 @@ function sharedDotCase(product: Product, seed: number): MatrixCase {
   };
 }
 
-interface Form {
+export interface Form {
   readonly name: string;
   readonly registers: boolean;
   /** Whether an operand is stored with its axes exchanged. */
@@ -144,7 +144,7 @@ interface Form {
   readonly turnedB: boolean;
 }
 
-const forms: readonly Form[] = [false, true].flatMap((registers) =>
+export const forms: readonly Form[] = [false, true].flatMap((registers) =>
   [false, true].flatMap((turnedA) =>
     [false, true].map((turnedB) => ({
       name: `${registers ? "registers" : turnedA ? "m-major" : "k-major"} by ${turnedB ? "k-major" : "n-major"}`,
@@ -156,7 +156,7 @@ const forms: readonly Form[] = [false, true].flatMap((registers) =>
 );
 
 /** Operands of other widths than 16 bits must be contiguous along k. */
-function isLegal({ a, b }: Product, { registers, turnedA, turnedB }: Form): boolean {
+export function isLegal({ a, b }: Product, { registers, turnedA, turnedB }: Form): boolean {
   if (registers && turnedA) return false;
   const wide = a.bits !== 16;
   return !(wide && turnedA) && !(wide && b.bits !== 16 && !turnedB);

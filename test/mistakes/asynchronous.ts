@@ -15,6 +15,7 @@ import {
   slice,
   smem,
   tf32,
+  u16,
   waitGroup,
   wgmma,
   when,
@@ -412,6 +413,20 @@ export const asynchronousMistakes = mistakeTable(import.meta.url, [
       }),
     message: "wgmma of bf16 cannot sum over 24 elements",
     expected: "k a multiple of 16",
+  },
+  {
+    name: "metadata for twice as much",
+    code: "TW2086",
+    make: () =>
+      multiplying(({ a, b }) => {
+        const held = a.at(slice(0, 64), slice(0, 32));
+        const sparse = zeros(u16, [64, 8]);
+        wgmma(accumulator(f32, [64, 128]), held, b, { sparse }); // <- metadata for twice as much
+      }),
+    message: "the metadata of wgmma do not fit its left factor",
+    expected: "a tile of u16, [64, 4]",
+    found: "tile<u16, [64, 8]>",
+    remedy: "one u16 for every 16 elements of k",
   },
   {
     name: "wgmma on global memory",

@@ -6,10 +6,11 @@ import type { AnyOp, Op, Region, Value } from "../../src/ir/node.ts";
 import { applyRule } from "../../src/ir/ops.ts";
 import type { OpRules } from "../../src/ir/ops.ts";
 import { regionList, yieldedValues } from "../../src/ir/traverse.ts";
-import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../../src/layout/algebra/named.ts";
+import * as named from "../../src/layout/algebra/named.ts";
 import type { RegisterLayout } from "../../src/layout/algebra/register-layout.ts";
 import { tensorBoxProblem, wgmmaProblem } from "../../src/layout/algebra/shared-legality.ts";
 import { swizzlePattern } from "../../src/layout/algebra/shared-layout.ts";
+import { matrixOf } from "../../src/layout/model/products.ts";
 import { Windows } from "../../src/layout/model/windows.ts";
 import { livesOverlap } from "../../src/layout/plan/lives.ts";
 import type { Placement } from "../../src/layout/plan/place.ts";
@@ -139,6 +140,17 @@ class Checker {
     });
   }
 
+  /** The op reads the value in this layout. */
+  lies(op: AnyOp, value: Value, wanted: RegisterLayout): void {
+    for (const read of this.read(op, value)) this.sameLanes(op, read, wanted, shapeOf(value));
+  }
+
+  loadLegal(op: AnyOp, value: Value, side: "left" | "right"): void {
+    const load = this.windows.definitions.get(value);
+    if (load?.kind !== "load") fail(op, "wgmma reads what is not loaded");
+    this.operandLegal(op, load.operands.ref, side);
+  }
+
   operandLegal(op: AnyOp, ref: Value, side: "left" | "right"): void {
     const window = this.windows.of(ref);
     if (window.space === "gmem") fail(op, "wgmma does not read global memory");
@@ -147,10 +159,8 @@ class Checker {
     if (views === undefined) fail(op, "the operand has no layout");
     const [mn, k] = side === "left" ? [0, 1] : [1, 0];
     const count = side === "left" ? 64 : (window.shape[1] ?? 0);
-    for (const view of views) {
-      const problem = wgmmaProblem(view, { mn, k, count });
-      if (problem !== undefined) fail(op, problem);
-    }
+    const problem = views.map((view) => wgmmaProblem(view, { mn, k, count })).find(Boolean);
+    if (problem !== undefined) fail(op, problem);
   }
 
   /** Buffers that live together lie apart, aligned as their swizzle needs. */
@@ -250,40 +260,30 @@ function dot(op: Op<"dot">, checker: Checker): void {
   if (chosen === undefined || result === undefined) return fail(op, "no instruction is chosen");
   const layout = checker.layout(result);
   const shape = shapeOf(result);
+  const { bits } = matrixOf(left).dtype;
   if (accumulator !== undefined) pointwise(op, [accumulator], checker);
-  const lies = (value: Value, wanted: RegisterLayout): void => {
-    for (const read of checker.read(op, value)) checker.sameLanes(op, read, wanted, shapeOf(value));
-  };
   if (chosen.instruction === "wgmma") {
-    checker.sameLanes(op, layout, wgmmaAccumulator(checker.warps), shape);
-    checker.operandLegal(op, loadedFrom(right, checker), "right");
-    if (chosen.left === "shared") checker.operandLegal(op, loadedFrom(left, checker), "left");
-    else lies(left, wgmmaLeft(left.type.kind === "tile" ? left.type.dtype.bits : 0, checker.warps));
+    checker.sameLanes(op, layout, named.wgmmaAccumulator(checker.warps), shape);
+    checker.loadLegal(op, right, "right");
+    if (chosen.left === "shared") checker.loadLegal(op, left, "left");
+    else checker.lies(op, left, named.wgmmaLeft(bits, checker.warps));
   } else if (chosen.instruction === "mma.sync") {
-    const bits = left.type.kind === "tile" ? left.type.dtype.bits : 0;
-    checker.sameLanes(op, layout, mmaFragment("accumulator", bits, chosen.warps), shape);
-    lies(left, mmaFragment("left", bits, chosen.warps));
-    lies(right, mmaFragment("right", bits, chosen.warps));
+    checker.sameLanes(op, layout, named.mmaFragment("accumulator", bits, chosen.warps), shape);
+    checker.lies(op, left, named.mmaFragment("left", bits, chosen.warps));
+    checker.lies(op, right, named.mmaFragment("right", bits, chosen.warps));
   } else {
-    const [m = 1, n = 1] = shape;
+    const n = shape[1] ?? 1;
     const k = shapeOf(left)[1] ?? 1;
     const depth = Array.from({ length: k }, (_, index) => index);
     const made = { layout, shape };
-    for (const read of checker.read(op, left))
-      checker.available(op, made, { layout: read, shape: [m, k] }, (element) =>
-        depth.map((each) => Math.floor(element / n) * k + each),
-      );
-    for (const read of checker.read(op, right))
-      checker.available(op, made, { layout: read, shape: [k, n] }, (element) =>
-        depth.map((each) => each * n + (element % n)),
-      );
+    const needs = (value: Value, place: (element: number, each: number) => number): void => {
+      const places = (element: number): readonly number[] => depth.map((at) => place(element, at));
+      for (const read of checker.read(op, value))
+        checker.available(op, made, { layout: read, shape: shapeOf(value) }, places);
+    };
+    needs(left, (element, each) => Math.floor(element / n) * k + each);
+    needs(right, (element, each) => each * n + (element % n));
   }
-}
-
-function loadedFrom(value: Value, checker: Checker): Value {
-  const load = checker.windows.definitions.get(value);
-  if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
-  return load.operands.ref;
 }
 
 /** What goes into a carry or result lies as it does. */
@@ -541,12 +541,12 @@ const rules: OpRules<[Checker], void> = {
   accumulator: inFlight,
   wgmma(op, checker) {
     inFlight(op, checker);
-    const { a, b } = op.operands;
+    const { a, b, metadata } = op.operands;
+    const { bits } = matrixOf(a).dtype;
     checker.operandLegal(op, b, "right");
     if (a.type.kind === "ref") checker.operandLegal(op, a, "left");
-    else if (a.type.kind === "tile")
-      for (const read of checker.read(op, a))
-        checker.sameLanes(op, read, wgmmaLeft(a.type.dtype.bits, checker.warps), a.type.shape);
+    else checker.lies(op, a, named.wgmmaLeft(bits, checker.warps));
+    if (metadata) checker.lies(op, metadata, named.wgmmaMetadata(bits, checker.warps));
   },
   wgmma_wait: inFlight,
 
@@ -593,8 +593,8 @@ function notOneNumber(op: AnyOp, checker: Checker): void {
 }
 
 function inFlight(op: Op<"accumulator"> | Op<"wgmma"> | Op<"wgmma_wait">, checker: Checker): void {
-  for (const result of op.results)
-    checker.sameLanes(op, checker.layout(result), wgmmaAccumulator(checker.warps), shapeOf(result));
+  const wanted = named.wgmmaAccumulator(checker.warps);
+  for (const each of op.results) checker.sameLanes(op, checker.layout(each), wanted, shapeOf(each));
   if (op.kind === "accumulator" && op.operands.initial !== undefined)
     pointwise(op, [op.operands.initial], checker);
 }

@@ -53,3 +53,11 @@ export { scanLanes } from "./scan.ts";
 export { argLanes, sortLanes } from "./order.ts";
 export { acceptsDot, dotLanes, dotStep } from "./dot.ts";
 export type { DotPrecision, DotShape } from "./dot.ts";
+export {
+  chunkBits,
+  chunkOf,
+  chunkProblem,
+  elementsPerWord,
+  heldPlaces,
+  sparseDotLanes,
+} from "./sparse-dot.ts";

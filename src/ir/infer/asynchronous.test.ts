@@ -12,7 +12,20 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, f16, f32, f4e2m1fn, f64, i32, i4, i64, i8, tf32, u8 } from "../../formats/dtype.ts";
+import {
+  bf16,
+  f16,
+  f32,
+  f4e2m1fn,
+  f64,
+  i32,
+  i4,
+  i64,
+  i8,
+  tf32,
+  u16,
+  u8,
+} from "../../formats/dtype.ts";
 import { asynchronousCodes } from "../../support/codes/ir/asynchronous.ts";
 import type { OpAttributes, OpOperands } from "../ops.ts";
 
@@ -209,6 +222,10 @@ function multiply(operands: Partial<OpOperands<"wgmma">>): unknown {
   return infer("wgmma", { ...usual, ...operands }, {});
 }
 
+/** A sparse product: metadata for k = 64, and factors that fit them. */
+const words = tile(u16, 64, 4);
+const half = { a: tile(bf16, 64, 32), b: ref("smem", bf16, 64, 32) };
+
 function accumulate(dtype: typeof f32 | typeof bf16 | typeof i32, ...shape: number[]): unknown {
   return infer("accumulator", {}, { dtype, shape });
 }
@@ -323,6 +340,42 @@ const productMistakes: readonly Mistake[] = [
     make: () => multiply({ a: ref("smem", bf16, 64, 24), b: ref("smem", bf16, 24, 32) }),
     message: "wgmma of bf16 cannot sum over 24 elements",
     expected: "k a multiple of 16",
+  },
+  {
+    name: "a sparse factor that is not half as wide",
+    code: "TW2076",
+    make: () => multiply({ a: tile(bf16, 64, 64), b: ref("smem", bf16, 64, 32), metadata: words }),
+    message: "shapes of wgmma do not fit together",
+    expected: "[64, k / 2] by [k, 32] for an accumulator of [64, 32]",
+    found: "[64, 64] by [64, 32]",
+  },
+  {
+    name: "inner extent of 32 in a sparse product",
+    code: "TW2078",
+    make: () => multiply({ a: tile(bf16, 64, 16), b: ref("smem", bf16, 32, 32), metadata: words }),
+    message: "wgmma of bf16 cannot sum over 32 elements",
+    expected: "k a multiple of 64",
+  },
+  {
+    name: "metadata of another extent",
+    code: "TW2086",
+    make: () => multiply({ ...half, metadata: tile(u16, 64, 8) }),
+    message: "the metadata of wgmma do not fit its left factor",
+    expected: "a tile of u16, [64, 4]",
+    found: "tile<u16, [64, 8]>",
+  },
+  {
+    name: "metadata of another format",
+    code: "TW2086",
+    make: () => multiply({ ...half, metadata: tile(u8, 64, 4) }),
+    message: "the metadata of wgmma do not fit its left factor",
+  },
+  {
+    name: "metadata of tf32 as if of bf16",
+    code: "TW2086",
+    make: () => multiply({ a: tile(tf32, 64, 32), b: ref("smem", tf32, 64, 32), metadata: words }),
+    message: "the metadata of wgmma do not fit its left factor",
+    expected: "a tile of u16, [64, 8]",
   },
   {
     name: "wgmma of global memory",

@@ -2,11 +2,13 @@
 import { isFloat, packedBytes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { floatFormats } from "../../formats/floats.ts";
+import { elementsPerWord } from "../../formats/arithmetic/index.ts";
+import type { Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import { evictions } from "../ops/asynchronous.ts";
 import type { asynchronousOps, copyReductions } from "../ops/asynchronous.ts";
 import { shapeText } from "../size.ts";
-import { inflightType, tileType } from "../types.ts";
+import { inflightType, tileType, typeText } from "../types.ts";
 import type { InflightType, RefType, TileType, Type } from "../types.ts";
 import {
   fail,
@@ -218,18 +220,36 @@ function wgmma(draft: Draft<"wgmma">): readonly Type[] {
   const left = a.kind === "ref" ? staticShape(draft, a) : a.shape;
   const right = staticShape(draft, b);
   const [m, n] = accumulator.shape;
-  const k = left[1] ?? 0;
-  if (shapeText(left) !== shapeText([m ?? 0, k]) || shapeText(right) !== shapeText([k, n ?? 0]))
+  const { metadata } = draft.operands;
+  const [held, holds] = metadata === undefined ? [1, "k"] : [2, "k / 2"];
+  const k = held * (left[1] ?? 0);
+  if (
+    shapeText(left) !== shapeText([m ?? 0, k / held]) ||
+    shapeText(right) !== shapeText([k, n ?? 0])
+  )
     fail(draft, "TW2076", "shapes of wgmma do not fit together", {
-      expected: `[${m}, k] by [k, ${n}] for an accumulator of ${shapeText(accumulator.shape)}`,
+      expected: `[${m}, ${holds}] by [k, ${n}] for an accumulator of ${shapeText(accumulator.shape)}`,
       found: `${shapeText(left)} by ${shapeText(right)}`,
     });
-  if ((k * a.dtype.bits) % 256 !== 0)
+  // A lane has whole words of metadata, each for four columns of them.
+  const grain = metadata === undefined ? 256 / a.dtype.bits : 4 * elementsPerWord(a.dtype);
+  if (k % grain !== 0)
     fail(draft, "TW2078", `wgmma of ${a.dtype.name} cannot sum over ${k} elements`, {
-      expected: `k a multiple of ${256 / a.dtype.bits}`,
+      expected: `k a multiple of ${grain}`,
       found: `k = ${k}`,
     });
+  if (metadata !== undefined)
+    checkMetadata(draft, metadata, [m ?? 0, k / elementsPerWord(a.dtype)]);
   return [accumulator];
+}
+
+function checkMetadata(draft: Draft<"wgmma">, value: Value, shape: readonly number[]): void {
+  const metadata = tileOperand(draft, "the metadata", value);
+  if (metadata.dtype.name !== "u16" || shapeText(metadata.shape) !== shapeText(shape))
+    fail(draft, "TW2086", "the metadata of wgmma do not fit its left factor", {
+      expected: `a tile of u16, ${shapeText(shape)}`,
+      found: typeText(metadata),
+    });
 }
 
 export const asynchronousRules: InferRules<keyof typeof asynchronousOps> = {

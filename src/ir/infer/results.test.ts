@@ -24,6 +24,7 @@ import {
   i64,
   i8,
   tf32,
+  u16,
   u32,
   u64,
   u8,
@@ -445,6 +446,20 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     infer(
       "wgmma",
       { accumulator: inflight(f32, 64, 8), a: tile(tf32, 64, 8), b: ref("smem", tf32, 8, 8) },
+      {},
+    ),
+    ["inflight<f32, [64, 8]>"],
+  ],
+  [
+    "wgmma",
+    infer(
+      "wgmma",
+      {
+        accumulator: inflight(f32, 64, 8),
+        a: ref("smem", bf16, 64, 64),
+        b: ref("smem", bf16, 128, 8),
+        metadata: tile(u16, 64, 8),
+      },
       {},
     ),
     ["inflight<f32, [64, 8]>"],

@@ -10,12 +10,16 @@
  *   | wgmmaTransposed      | the 2 × 2 blocks of wgmma turned: pairs run down a column | 64 × 8    |
  *   | wgmmaLeft8           | row 16w + g + 8·(i>>2 & 1), column 16·(i>>3) + 4t + (i&3) | 64 × 16   |
  *   | wgmmaLeftTf32        | row 16w + g + 8·(i & 1), column 4·(i>>1) + t             | 64 × 4    |
+ *   | wgmmaMetadata8       | row 16w + g + 8·(t & 1), column 2·(t>>1) + (i & 1)       | 64 × 4    |
  *   | wgmmaUpcast2         | four neighbours a lane: columns 4·(0, 2, 1, 3)[t] + (i&3) | 64 × 16   |
  *   | wgmmaUpcast4         | eight neighbours a lane: columns 8t + (i & 7)            | 64 × 32   |
  *   | tcgen05              | row 32w + g + 8·(i>>1 & 3), column 8·(i>>3) + 2t + (i&1)  | 128 × 8   |
  *   | tcgen05Row, …Column  | its reductions                                           | 128, 8    |
  *   | tcgen05Transposed    | the 2 × 2 blocks of tcgen05 turned                       | 128 × 8   |
  *   | tmemNative           | row 32w + lane, column i                                 | 128 × 1   |
+ *
+ * Metadata of sparse products lie by the elements they speak of: of 8 bits as above, of 16 and 32 bits as a left operand
+ * of tf32 does, one column of u16 to a lane of each four.
  *
  * A register operand of wgmma in a 16-bit format has the layout of the accumulator, which is why the
  * result of one product can be the left operand of the next.
@@ -57,6 +61,7 @@ export const namedLayouts = Object.freeze({
   wgmmaTransposed: distributed("(R0 L3 L4 R1 W0 W1 | L2 L0 L1)"),
   wgmmaLeft8: distributed("(L2 L3 L4 R2 W0 W1 | R0 R1 L0 L1)"),
   wgmmaLeftTf32: distributed("(L2 L3 L4 R0 W0 W1 | L0 L1)"),
+  wgmmaMetadata8: distributed("(L2 L3 L4 L0 W0 W1 | R0 L1)"),
   wgmmaUpcast2: distributed("(L2 L3 L4 R2 W0 W1 | R0 R1 L1 L0)"),
   wgmmaUpcast4: distributed("(L2 L3 L4 R3 W0 W1 | R0 R1 R2 L0 L1)"),
   tcgen05: distributed("(L2 L3 L4 R1 R2 W0 W1 | R0 L0 L1)"),
@@ -107,6 +112,11 @@ export function wgmmaLeft(bits: number, warps = warpsPerGroup): DistributedLayou
   if (layout === undefined)
     throw fragmentError(`wgmma has no left operand of ${bits} bits`, "8, 16 or 32 bits");
   return stacked(layout, warps);
+}
+
+/** The metadata of a sparse left operand whose elements have so many bits: a word has two columns, or two rows. */
+export function wgmmaMetadata(bits: number, warps = warpsPerGroup): DistributedLayout {
+  return stacked(bits === 8 ? namedLayouts.wgmmaMetadata8 : namedLayouts.wgmmaLeftTf32, warps);
 }
 
 /**

@@ -240,7 +240,7 @@ export function warpgroupProblem(warps: number): string {
 }
 
 /** The type of a factor: a tile's, or that of the window it is read from. */
-function matrixOf({ type, id }: Value): Pick<TileType, "dtype" | "shape"> {
+export function matrixOf({ type, id }: Value): Pick<TileType, "dtype" | "shape"> {
   if (type.kind === "tile") return type;
   if (type.kind !== "ref") throw new Error(`%${id} is no matrix`);
   return { dtype: type.dtype, shape: type.shape.map(Number) };

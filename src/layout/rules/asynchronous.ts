@@ -5,7 +5,7 @@
  */
 import type { Op } from "../../ir/node.ts";
 import type { asynchronousOps } from "../../ir/ops/asynchronous.ts";
-import { wgmmaAccumulator, wgmmaLeft } from "../algebra/named.ts";
+import { wgmmaAccumulator, wgmmaLeft, wgmmaMetadata } from "../algebra/named.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import {
   copyCost,
@@ -18,10 +18,10 @@ import {
 import type { CopyWindows } from "../model/copies.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { requireFeatures } from "../model/features.ts";
-import { tileOf } from "../model/products.ts";
+import { matrixOf, tileOf } from "../model/products.ts";
 import { globalKey } from "../model/windows.ts";
 import type { LayoutContext } from "./context.ts";
-import { fixResult, requireOperand } from "./tiles.ts";
+import { fixOperand, fixResult, requireOperand } from "./tiles.ts";
 import type { Rules } from "./values.ts";
 
 const nothing = (): void => undefined;
@@ -94,15 +94,17 @@ export const asynchronousRules: Rules<typeof asynchronousOps> = {
 
   wgmma(op, context) {
     inFlight(op, context);
-    const { a, b } = op.operands;
+    const { a, b, metadata } = op.operands;
     requireOperand(op, b, "right", context);
+    if (metadata !== undefined) {
+      const { bits } = matrixOf(a).dtype;
+      fixOperand(op, metadata, wgmmaMetadata(bits, context.warps), "wgmma reads metadata", context);
+    }
     if (a.type.kind === "ref") {
       requireOperand(op, a, "left", context);
       return;
     }
-    const { dtype, shape } = tileOf(a);
-    const fragment = wgmmaLeft(dtype.bits, context.warps);
-    const layout = context.surroundings.functions.normal(fragment, shape);
-    context.read(op, a, { kind: "fixed", layout }, "wgmma reads its left operand");
+    const fragment = wgmmaLeft(tileOf(a).dtype.bits, context.warps);
+    fixOperand(op, a, fragment, "wgmma reads its left operand", context);
   },
 };

@@ -176,9 +176,7 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
     fixResult(op, slot, layout, what, context);
   };
   const need = (value: Value, layout: RegisterLayout, what: string): void => {
-    const { shape } = tileOf(value);
-    const normal = context.surroundings.functions.normal(layout, shape);
-    context.read(op, value, { kind: "fixed", layout: normal }, what);
+    fixOperand(op, value, layout, what, context);
   };
   if (product.instruction === "wgmma") {
     fix(wgmmaAccumulator(context.warps), "wgmma accumulates");
@@ -221,6 +219,18 @@ export function fixResult(
 ): void {
   const normal = context.surroundings.functions.normal(layout, slot.shape);
   context.pin(slot, normal, { op, message: `${what} in ${layout.text}` });
+}
+
+/** The instruction's own layout of an operand. */
+export function fixOperand(
+  op: AnyOp,
+  value: Value,
+  layout: RegisterLayout,
+  what: string,
+  context: LayoutContext,
+): void {
+  const normal = context.surroundings.functions.normal(layout, tileOf(value).shape);
+  context.read(op, value, { kind: "fixed", layout: normal }, what);
 }
 
 /** wgmma reads the window that the value is loaded from. */

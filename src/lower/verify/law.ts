@@ -19,13 +19,18 @@ import type { OpRules } from "../../ir/ops.ts";
 import { reject } from "../../ir/verify/report.ts";
 import { walkOps, yieldedValues } from "../../ir/traverse.ts";
 import { isSpread } from "../../ir/types.ts";
-import { mmaFragment, wgmmaAccumulator, wgmmaLeft } from "../../layout/algebra/named.ts";
+import {
+  mmaFragment,
+  wgmmaAccumulator,
+  wgmmaLeft,
+  wgmmaMetadata,
+} from "../../layout/algebra/named.ts";
 import { replicatedLayout } from "../../layout/algebra/register-layout.ts";
 import type { RegisterLayout } from "../../layout/algebra/register-layout.ts";
 import { parseLayout } from "../../layout/algebra/text.ts";
 import { Functions } from "../../layout/model/functions.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
-import { tileOf } from "../../layout/model/products.ts";
+import { matrixOf, tileOf } from "../../layout/model/products.ts";
 
 export function verifyLaw({ body, warps }: Kernel): void {
   const functions = new Functions();
@@ -292,9 +297,11 @@ const laws: OpRules<[Functions, number], void> = {
   },
   wgmma(op, functions, warps) {
     alike(op, [...op.results, op.operands.accumulator]);
-    const { a } = op.operands;
-    if (a.type.kind === "tile")
-      lies(op, a, functions.normal(wgmmaLeft(a.type.dtype.bits, warps), a.type.shape));
+    const { a, metadata } = op.operands;
+    const { bits } = matrixOf(a).dtype;
+    if (a.type.kind === "tile") lies(op, a, functions.normal(wgmmaLeft(bits, warps), a.type.shape));
+    if (metadata !== undefined)
+      lies(op, metadata, functions.normal(wgmmaMetadata(bits, warps), tileOf(metadata).shape));
   },
   wgmma_wait: (op) => {
     alike(op, [...op.results, op.operands.accumulator]);

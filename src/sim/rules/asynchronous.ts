@@ -1,5 +1,12 @@
 /** Simulation of asynchronous copies and products, and of what waits for them and orders them. */
-import { binaryLanes, dotLanes } from "../../formats/arithmetic/index.ts";
+import {
+  binaryLanes,
+  chunkBits,
+  chunkOf,
+  chunkProblem,
+  dotLanes,
+  sparseDotLanes,
+} from "../../formats/arithmetic/index.ts";
 import type { DotShape } from "../../formats/arithmetic/index.ts";
 import { allocateLanes } from "../../formats/dtype.ts";
 import type { DType, Lanes } from "../../formats/dtype.ts";
@@ -203,7 +210,7 @@ function dtypeOfOperand({ type }: Value): DType {
 }
 
 function wgmma(op: Op<"wgmma">, code: Assembler): void {
-  const { accumulator, a, b } = op.operands;
+  const { accumulator, a, b, metadata } = op.operands;
   const { type } = accumulator;
   if (type.kind !== "inflight" || b.type.kind !== "ref") throw new Error("malformed wgmma");
   const [m = 0, n = 0] = type.shape;
@@ -219,16 +226,19 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
   const [slot, target] = [code.slot(accumulator), code.result(op)];
   const [left, right] = [operandReader(code, a), operandReader(code, b)];
   const windows = code.slotsOf([a, b].filter((value) => value.type.kind === "ref"));
+  const sparsity = metadata && code.slot(metadata);
   code.emit(op, (agent) => {
     const { lanes } = inflightAt(agent, slot);
     const issue = beginIssue(agent, { writes: false });
     for (const window of windows) checkRead(agent, issue, viewAt(agent, window));
     const [readLeft, readRight] = [left(agent), right(agent)];
+    const words = sparsity === undefined ? undefined : metadataAt(op, shape, agent, sparsity);
     const started: Product = {
       ...issue,
       done: false,
       compute: () => {
-        dotLanes(shape, readLeft(), readRight(), lanes);
+        if (words === undefined) dotLanes(shape, readLeft(), readRight(), lanes);
+        else sparseDotLanes(shape, readLeft(), words, readRight(), lanes);
       },
     };
     agent.products.push(started);
@@ -244,6 +254,27 @@ function wgmma(op: Op<"wgmma">, code: Assembler): void {
     agent.slots[target] = agent.slots[slot];
     return "switch";
   });
+}
+
+/** The metadata of a sparse product; reports those that mean nothing. */
+function metadataAt(op: Op<"wgmma">, { operand, m, k }: DotShape, agent: Agent, slot: number) {
+  const words = lanesAt(agent, slot) as Uint16Array;
+  if (!agent.machine.checks) return words;
+  const chunks = k / chunkOf(operand).length;
+  for (let chunk = 0; chunk < m * chunks; chunk += 1) {
+    const bits = chunkBits(words, chunk);
+    const problem = chunkProblem(operand, bits);
+    if (problem === undefined) continue;
+    const report = {
+      code: "TW3024",
+      message: `wgmma has metadata that mean nothing: ${problem}`,
+      location: op.location,
+      found: `0b${bits.toString(2).padStart(4, "0")} for chunk ${chunk % chunks} of row ${Math.floor(chunk / chunks)}`,
+    } as const;
+    agent.machine.findings.add(report, op);
+    break;
+  }
+  return words;
 }
 
 function wgmmaWait(op: Op<"wgmma_wait">, code: Assembler): void {

@@ -157,4 +157,11 @@ export const simulatorCodes = registerCodes({
     example: "out.at(ids).store(values)  // ids holds 3 twice",
     remedy: "leave all but one out with { where }, or combine them with atomic",
   },
+  TW3024: {
+    title: "metadata of a sparse product that mean nothing",
+    cause:
+      "Four bits for each chunk of a sparse left factor name two different elements of four; 0b0100 or 0b1110 for tf32, which holds one of two. PTX says nothing of the result for others.",
+    example: "wgmma(sum, a, b, { sparse: zeros(u16, [64, 4]) })",
+    remedy: "make the metadata with compress24, or name two different elements",
+  },
 });

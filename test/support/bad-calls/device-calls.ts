@@ -174,7 +174,12 @@ const asynchronous: readonly BadCall[] = [
   },
   {
     name: "wgmma",
-    parameters: [parameter(() => "sum"), parameter(() => "left"), parameter(() => "right")],
+    parameters: [
+      parameter(() => "sum"),
+      parameter(() => "left"),
+      parameter(() => "right"),
+      options(),
+    ],
     call: (...values) => {
       library.kernel(
         {

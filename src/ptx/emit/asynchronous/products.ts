@@ -65,8 +65,8 @@ function viewOf({ window, layout }: SharedValue): SharedView {
 }
 
 /** The constant part of a descriptor: everything but the address. */
-function descriptorBits(form: WgmmaForm, swizzle: Swizzle): bigint {
-  const { leading, stride } = descriptorStrides(form, swizzle);
+function descriptorBits(form: WgmmaForm, swizzle: Swizzle, rowBytes: number): bigint {
+  const { leading, stride } = descriptorStrides(form, swizzle, rowBytes);
   const field = (bytes: number): bigint => BigInt(bytes >> 4) & 0x3fffn;
   return (field(leading) << 16n) | (field(stride) << 32n) | (swizzleCodes[swizzle] << 62n);
 }
@@ -74,18 +74,21 @@ function descriptorBits(form: WgmmaForm, swizzle: Swizzle): bigint {
 function descriptorStrides(
   { major, widthStride, blockStride }: WgmmaForm,
   swizzle: Swizzle,
+  rowBytes: number,
 ): { readonly leading: number; readonly stride: number } {
   // Rows along k that are as wide as the swizzle have no next width within an instruction.
-  if (major === "k" && swizzle !== 0) return { leading: 16, stride: blockStride };
+  if (major === "k" && swizzle >= rowBytes) return { leading: 16, stride: blockStride };
   // Without a swizzle, the offsets of a transposed operand change their roles.
   if (major === "mn" && swizzle === 0) return { leading: blockStride, stride: widthStride };
   return { leading: widthStride, stride: blockStride };
 }
 
+/** `rowBytes` are those of k that an instruction takes of each row. */
 function sharedOperand(
   context: EmitContext,
   ref: SharedValue,
   side: "left" | "right",
+  rowBytes: number,
 ): SharedOperand {
   const { code } = context;
   const view = viewOf(ref);
@@ -103,7 +106,7 @@ function sharedOperand(
     clusterSize(context.kernel.grid) > 1
       ? code.make("b32", "bfe.u32", own, integer(4), integer(14))
       : code.make("b32", "shr.u32", own, integer(4));
-  const constant = descriptorBits(form, view.layout.swizzle);
+  const constant = descriptorBits(form, view.layout.swizzle, rowBytes);
   const low = code.make(
     "b32",
     "add.u32",
@@ -139,18 +142,24 @@ export interface ProductOperands {
   readonly shape: readonly [m: number, n: number, k: number];
   readonly left: SharedValue | TileValue;
   readonly right: SharedValue;
+  /** Of a sparse left factor. */
+  readonly metadata?: TileValue | undefined;
 }
 
 /** Starts accumulator += left · right and closes its group. */
 export function startProduct(context: EmitContext, product: ProductOperands): void {
   const { code } = context;
-  const { words, shape, left, right } = product;
+  const { words, shape, left, right, metadata } = product;
   const [m, n, k] = shape;
-  const depth = 256 / left.dtype.bits;
-  const b = sharedOperand(context, right, "right");
-  const a = left.kind === "tile" ? undefined : sharedOperand(context, left, "left");
+  // Elements of k in an instruction, and those of them that are in the left factor.
+  const held = 256 / left.dtype.bits;
+  const depth = metadata === undefined ? held : 2 * held;
+  const bytes = (count: number): number => (count * left.dtype.bits) / 8;
+  const b = sharedOperand(context, right, "right", bytes(depth));
+  const a = left.kind === "tile" ? undefined : sharedOperand(context, left, "left", bytes(held));
   const types = [product.accumulator, left.dtype, right.dtype].map(tensorTypeName).join(".");
-  const opcode = `wgmma.mma_async.sync.aligned.m64n${n}k${depth}.${types}`;
+  const sparse = metadata === undefined ? "" : ".sp";
+  const opcode = `wgmma.mma_async${sparse}.sync.aligned.m64n${n}k${depth}.${types}`;
   const rows = wgmmaRows(context.scope.warps);
   const slabs = m / rows;
   const perSlab = words.length / slabs;
@@ -162,16 +171,35 @@ export function startProduct(context: EmitContext, product: ProductOperands): vo
       const first: Operand =
         left.kind === "tile"
           ? braces(left.words.slice(from, from + 4))
-          : (a as SharedOperand).descriptor(slab * rows, step * depth);
+          : (a as SharedOperand).descriptor(slab * rows, step * held);
       code.emit(opcode, [
         braces(words.slice(slab * perSlab, (slab + 1) * perSlab)),
         first,
         b.descriptor(0, step * depth),
+        ...(metadata === undefined ? [] : stepMetadata(metadata, slab, slabs, step, k / depth)),
         integer(1),
         ...immediates,
       ]);
     }
   code.emit("wgmma.commit_group.sync.aligned");
+}
+
+/**
+ * The metadata of one instruction: a register, and which of its lanes count. A slab's words are divided among its steps;
+ * where two share one, the first of them takes it from the lower two lanes of each four.
+ */
+function stepMetadata(
+  { words }: TileValue,
+  slab: number,
+  slabs: number,
+  step: number,
+  steps: number,
+): readonly Operand[] {
+  const perSlab = words.length / slabs;
+  const shared = steps / perSlab;
+  const word = words[slab * perSlab + Math.floor(step / shared)];
+  if (word === undefined) throw new Error("a step without metadata");
+  return [word, integer(step % shared)];
 }
 
 /** Signs of the factors and, for 16-bit ones in shared memory, whether they are transposed. */
@@ -234,6 +262,7 @@ export function wgmma(op: Op<"wgmma">, context: EmitContext): void {
     shape: [m, n, right.shape[0] ?? 0],
     left,
     right,
+    metadata: op.operands.metadata && context.tile(op.operands.metadata),
   });
   context.define(op.results[0], accumulator);
 }

@@ -104,7 +104,8 @@ export const asynchronousCodes = registerCodes({
   },
   TW2076: {
     title: "shapes of wgmma do not fit together",
-    cause: "An accumulator of [m, n] takes a of [m, k] and b of [k, n].",
+    cause:
+      "An accumulator of [m, n] takes a of [m, k] and b of [k, n]; a sparse a is [m, k / 2], half of b's rows.",
     example: "wgmma(accumulator, a, b)  // b is [n, k]",
     remedy: "transpose the window, or take another one",
   },
@@ -117,7 +118,8 @@ export const asynchronousCodes = registerCodes({
   },
   TW2078: {
     title: "inner extent that wgmma does not have",
-    cause: "One wgmma sums over 32 bytes of each row.",
+    cause:
+      "One wgmma sums over 32 bytes of each row; a sparse product sums over 64 elements at a time, or 32 of tf32.",
     example: "wgmma(accumulator, a, b)  // bf16, k = 24",
     remedy: "make k a multiple of 32 bytes",
   },
@@ -153,6 +155,13 @@ export const asynchronousCodes = registerCodes({
     example:
       "kernel({ name: 'small', warps: 2 }, () => { const sum = accumulator(f32, [64, 64]); … })",
     remedy: "give the kernel 4 warps or more, or multiply by dot",
+  },
+  TW2086: {
+    title: "metadata that do not fit a sparse product",
+    cause:
+      "Metadata are a tile of u16 with a row for each row of a, and an element for 16 of k (8 of tf32): four bits for each chunk of four.",
+    example: "wgmma(accumulator, a, b, { sparse: metadata })  // k is 64, metadata are [64, 8]",
+    remedy: "load one u16 for every 16 elements of k",
   },
   TW2083: {
     title: "semaphore indices",
