@@ -5,6 +5,7 @@
  *   docs/operations.md   ◀── the op table in src/ir/ops
  *   docs/stablehlo-operations.md  ◀── the table of graph ops and the rules of the evaluator
  *   docs/images/layouts  ◀── the drawings listed in layout-drawings.ts
+ *   docs/images/timelines  ◀── the launches listed in timeline-drawings.ts
  */
 import { renderGraphReference } from "../src/graph/reference.ts";
 import { renderOperationReference } from "../src/ir/reference.ts";
@@ -12,6 +13,7 @@ import { codes } from "../src/support/codes/index.ts";
 import type { CodeEntry } from "../src/support/codes/entry.ts";
 import { drawLayouts } from "./layout-drawings.ts";
 import { formatPage } from "./results-section.ts";
+import { drawTimelines } from "./timeline-drawings.ts";
 
 /** The areas of the registry by the first digit of a code. */
 const areas: { readonly [digit: string]: string } = {
@@ -83,5 +85,5 @@ export async function generateDocs(): Promise<readonly { path: string; text: str
   const formatted = await Promise.all(
     pages.map(async ({ path, text }) => ({ path, text: await formatPage(text) })),
   );
-  return [...formatted, ...drawLayouts()];
+  return [...formatted, ...drawLayouts(), ...(await drawTimelines())];
 }

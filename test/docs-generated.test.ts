@@ -12,14 +12,17 @@ test("the generated pages and drawings are current", () => {
   for (const { path, text } of files) expectGolden(path, text);
 });
 
-test("the layouts page shows every drawing, and no others", () => {
-  const folder = "docs/images/layouts/";
+test.each([
+  ["layouts", "docs/layouts.md"],
+  ["timelines", "docs/pipelines.md"],
+])("drawings of %s are all shown by %s, which shows no others", (name, page) => {
+  const folder = `docs/images/${name}/`;
   const drawn = files
     .map(({ path }) => path)
     .filter((path) => path.startsWith(folder))
     .map((path) => path.slice(folder.length));
-  const shown = [...readText("docs/layouts.md").matchAll(/\(images\/layouts\/([^)]+)\)/g)];
-  expect(shown.map((match) => match[1])).toEqual(drawn);
+  const shown = [...readText(page).matchAll(new RegExp(`\\(images/${name}/([^)]+)\\)`, "g"))];
+  expect(shown.map((match) => match[1]).toSorted()).toEqual(drawn.toSorted());
   expect(readdirSync(join(repositoryRoot, folder)).sort()).toEqual(drawn.toSorted());
 });
 

@@ -62,10 +62,13 @@ export function targetsOption(): Option {
     .default([defaultTarget], defaultTarget.name);
 }
 
-export function dimensionOption(): Option {
+/** Timelines are drawn of a few tiles, since nobody could read more. */
+export const timelineExtent = 512;
+
+export function dimensionOption(extent = 1000): Option {
   return new Option("--dim <name=extent>", "the extent of a named dimension; may be repeated")
     .argParser(parseDimension)
-    .default({}, "1000 each, rounded up to the promised multiple");
+    .default({}, `${extent} each, rounded up to the promised multiple`);
 }
 
 export function parseTarget(text: string): Target {

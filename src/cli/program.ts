@@ -35,6 +35,7 @@ import {
   seedOption,
   targetOption,
   targetsOption,
+  timelineExtent,
 } from "./options.ts";
 import type { CacheAction, Emitted, LimitOptions } from "./options.ts";
 import type { Output } from "./output.ts";
@@ -66,6 +67,8 @@ interface ReportOptions {
   readonly kernel?: string;
   readonly target: readonly Target[];
   readonly svg?: string;
+  readonly timeline: boolean;
+  readonly dim: Dimensions;
   readonly timeout: number;
 }
 
@@ -432,6 +435,8 @@ function addReport(program: Command, choose: (command: ChosenCommand) => void): 
     .addArgument(fileArgument())
     .addOption(kernelOption("only this kernel"))
     .addOption(targetsOption())
+    .option("--timeline", "who copies, multiplies and waits when, by a model", false)
+    .addOption(dimensionOption(timelineExtent))
     .option("--svg <file>", "draw the report")
     .addOption(
       new Option("--timeout <seconds>", "for ptxas, for each kernel and target")
@@ -445,12 +450,16 @@ function addReport(program: Command, choose: (command: ChosenCommand) => void): 
         ["tilewright report matmul.ts", "for an H200"],
         ["tilewright report axpy.ts --target sm_80,sm_100a", "for others"],
         ["tilewright report matmul.ts --svg matmul.svg", "as a drawing, too"],
+        ["tilewright report gemm.ts --timeline --dim k=1024", "with a launch over time"],
       ]),
     )
-    .action((file: string, { kernel, target, svg, timeout }: ReportOptions) => {
+    .action((file: string, { kernel, target, svg, timeline, dim, timeout }: ReportOptions) => {
       choose(async (output) => {
         const { reportCommand } = await import("./commands/report.ts");
-        return reportCommand({ file, kernel, targets: target, svg, timeout }, output);
+        return reportCommand(
+          { file, kernel, targets: target, svg, timeline, dimensions: dim, timeout },
+          output,
+        );
       });
     });
 }

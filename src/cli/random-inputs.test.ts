@@ -4,7 +4,8 @@ import type { DType } from "../formats/dtype.ts";
 import { toNumbers } from "../formats/hostarray.ts";
 import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
-import { array, cdiv, dim, kernel, scalar } from "../lang/index.ts";
+import { array, cdiv, dim, kernel, processors, scalar } from "../lang/index.ts";
+import { defaultTarget } from "../targets/target.ts";
 import { chooseDimensions, randomInputs, requireTaken } from "./random-inputs.ts";
 
 const n = dim("n");
@@ -30,8 +31,20 @@ function numbersOf(value: unknown): Float64Array {
 
 describe("dimensions", () => {
   test("are 1000, rounded up to the promised multiple, unless given", () => {
-    expect(chooseDimensions(idle(dtypes.f32), {})).toEqual({ n: 1000, m: 1024 });
-    expect(chooseDimensions(idle(dtypes.f32), { n: 7 })).toEqual({ n: 7, m: 1024 });
+    expect(chooseDimensions(idle(dtypes.f32), {}, defaultTarget)).toEqual({ n: 1000, m: 1024 });
+    expect(chooseDimensions(idle(dtypes.f32), { n: 7 }, defaultTarget)).toEqual({ n: 7, m: 1024 });
+  });
+
+  test("of processors are the target's", () => {
+    const persistent = kernel(
+      { name: "k", grid: { worker: processors }, inputs: { x: array(dtypes.f32, [n]) } },
+      () => undefined,
+    ).kernel;
+    expect(chooseDimensions(persistent, {}, defaultTarget)).toEqual({ n: 1000, processors: 132 });
+    expect(chooseDimensions(persistent, { processors: 2 }, defaultTarget, 8)).toEqual({
+      n: 8,
+      processors: 2,
+    });
   });
 
   test("that no kernel has are TW5006", () => {

@@ -4,6 +4,7 @@
  *
  *   dim("n")                       1000, or --dim n=…
  *   dim("n", { multipleOf: 64 })   1024: rounded up to what the kernel was promised
+ *   processors                     as many as the target has
  *   floats                         standard normal
  *   integers                       -8 … 7, or 0 … 15: what every format can hold
  */
@@ -16,22 +17,32 @@ import { elementCount } from "../formats/shape.ts";
 import type { HostArray } from "../formats/hostarray.ts";
 import { convertValue } from "../formats/values.ts";
 import type { Kernel } from "../ir/node.ts";
+import { processors } from "../ir/size.ts";
 import type { KernelDefinition } from "../lang/index.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { unknownLocation } from "../support/location.ts";
 import { Random } from "../support/random.ts";
+import type { Target } from "../targets/target.ts";
 import type { ExportedKernel } from "./user-module.ts";
 
 export type Dimensions = { readonly [name: string]: number };
 
 const defaultExtent = 1000;
 
-/** The value of every dimension of the kernel. */
-export function chooseDimensions(kernel: Kernel, given: Dimensions): Dimensions {
+/** The value of every dimension of the kernel; the number of processors is that of the target. */
+export function chooseDimensions(
+  kernel: Kernel,
+  given: Dimensions,
+  target: Pick<Target, "processors">,
+  extent = defaultExtent,
+): Dimensions {
   return Object.fromEntries(
     kernel.dimensions.map(({ name, multipleOf }) => [
       name,
-      given[name] ?? Math.ceil(defaultExtent / multipleOf) * multipleOf,
+      given[name] ??
+        (name === processors.name
+          ? target.processors
+          : Math.ceil(extent / multipleOf) * multipleOf),
     ]),
   );
 }

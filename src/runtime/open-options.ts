@@ -35,7 +35,7 @@ export type DeviceName = "gpu" | "simulator" | "emulator";
 
 type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
 
-const scheduleNames: readonly ScheduleName[] = ["fixed", "random", "adversarial"];
+const scheduleNames: readonly ScheduleName[] = ["fixed", "random", "adversarial", "timed"];
 
 export const truthRule: Rule = ["true or false", (value) => typeof value === "boolean"];
 export const seedRule: Rule = ["a whole number", Number.isSafeInteger];

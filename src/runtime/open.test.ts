@@ -34,7 +34,7 @@ const refused: readonly Refused[] = [
     options: { schedule: "rnadom" },
     code: "TW4016",
     summary: 'schedule of open cannot be the text "rnadom"',
-    expected: '"fixed", "random", "adversarial"',
+    expected: '"fixed", "random", "adversarial", "timed"',
   },
   {
     options: { seed: 1.5 },

@@ -35,6 +35,8 @@ export class Agent {
   waitingFor: (() => string) | undefined;
   /** The adversarial scheduler's liking for it. */
   priority = 0;
+  /** When it may go on, by the timed scheduler. */
+  cycles = 0;
   /** Without checks there is no timeline. */
   readonly timeline: Timeline | undefined;
   readonly asyncAgents: AsyncAgents;

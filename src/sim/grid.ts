@@ -16,9 +16,11 @@ export class Grid {
   readonly clusterShape: readonly number[];
   readonly blocksPerCluster: number;
   readonly clusters: number;
+  readonly dimensions: DimensionValues;
   readonly #clusterGrid: readonly number[];
 
   constructor(kernel: Kernel, dimensions: DimensionValues) {
+    this.dimensions = dimensions;
     this.extents = kernel.grid.map(({ extent }) => evaluateSize(extent, dimensions));
     this.clusterShape = kernel.grid.map(({ cluster }) => cluster);
     for (const [axis, gridAxis] of kernel.grid.entries())

@@ -90,7 +90,12 @@ export class Machine {
     this.print = options.onPrint;
     this.onDeadlock = options.onDeadlock;
     this.#timeline = options.timeline;
-    this.#schedule = createSchedule(options.schedule, new Random(options.seed));
+    this.#schedule = createSchedule(
+      options.schedule,
+      new Random(options.seed),
+      { dimensions: grid.dimensions, grid: program.kernel.grid },
+      options.target,
+    );
     this.#parameters = parameters;
     this.#gridAllocated = program.allocations.map((allocation, site) =>
       allocation.sharing === "grid" ? this.#allocateGlobal(allocation, site) : undefined,
@@ -141,9 +146,13 @@ export class Machine {
       const step = steps[position];
       const site = sites[position];
       if (step === undefined || site === undefined) throw new Error("the program has no end");
-      const time = this.statistics.steps++;
+      const clock = this.#schedule.clock;
+      const count = this.statistics.steps++;
+      const from = clock === undefined ? count : agent.cycles;
       const outcome = step(agent);
-      this.#timeline?.stepped(agent, site, outcome, time);
+      const to =
+        clock === undefined || outcome === "blocked" ? from + 1 : clock.passed(agent, site.op);
+      this.#timeline?.stepped(agent, site, outcome, from, to);
       if (outcome === "proceed") continue;
       if (outcome === "blocked" || outcome === "ended") return undefined;
       if (this.#schedule.interrupts(agent)) {
@@ -196,7 +205,7 @@ export class Machine {
   }
 
   issue(operation: AsyncOperation): void {
-    this.#timeline?.issued(operation.origin, this.statistics.steps);
+    this.#timeline?.issued(operation.origin, this.#time(operation.issuer));
     if (this.#schedule.immediate) {
       this.complete(operation);
       return;
@@ -207,7 +216,12 @@ export class Machine {
 
   complete(operation: AsyncOperation): void {
     const completed = operation.complete();
-    this.#timeline?.completed(completed, this.statistics.steps);
+    this.#timeline?.completed(completed, this.#schedule.clock?.now ?? this.statistics.steps);
+  }
+
+  /** When an agent is, in steps or in cycles. */
+  #time({ cycles }: Agent): number {
+    return this.#schedule.clock === undefined ? this.statistics.steps : cycles;
   }
 
   allocation(site: number): Allocation {

@@ -7,17 +7,32 @@
  * | random      | any ready one after every observable step        | any time                      |
  * | adversarial | the one of highest priority; at random points    | when nothing else can happen, |
  * |             | the running one falls behind all others          | the newest first              |
+ * | timed       | the one that comes first by modelled cycles      | after modelled cycles         |
  */
+import type { CostContext } from "../ir/cost/index.ts";
+import type { AnyOp } from "../ir/node.ts";
 import type { Random } from "../support/random.ts";
+import type { Target } from "../targets/target.ts";
 import type { Agent } from "./agent.ts";
 import type { AsyncOperation } from "./asynchronous.ts";
+import { TimedSchedule } from "./timed-schedule.ts";
 
-export type ScheduleName = "fixed" | "random" | "adversarial";
+export type ScheduleName = "fixed" | "random" | "adversarial" | "timed";
 
 /** `start`: begin the next cluster. */
 export type Choice = Agent | AsyncOperation | "start" | undefined;
 
+/** Time that is more than a count of steps. */
+export interface Clock {
+  /** When what was chosen last happens. */
+  readonly now: number;
+  /** Lets the time of a step pass for its agent, and gives when it ends. */
+  passed(agent: Agent, op: AnyOp): number;
+}
+
 export interface Schedule {
+  /** Undefined where steps are all the time there is. */
+  readonly clock?: Clock | undefined;
   /** Whether asynchronous operations complete as they are issued. */
   readonly immediate: boolean;
   ready(agent: Agent): void;
@@ -153,11 +168,17 @@ class AdversarialSchedule implements Schedule {
   }
 }
 
-export function createSchedule(name: ScheduleName, random: Random): Schedule {
+export function createSchedule(
+  name: ScheduleName,
+  random: Random,
+  context: CostContext,
+  target: Target,
+): Schedule {
   const makers: { readonly [N in ScheduleName]: () => Schedule } = {
     fixed: () => new FixedSchedule(),
     random: () => new RandomSchedule(random),
     adversarial: () => new AdversarialSchedule(random),
+    timed: () => new TimedSchedule(context, target),
   };
   return makers[name]();
 }

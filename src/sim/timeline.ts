@@ -1,5 +1,5 @@
 /**
- * A run as spans of time, which are counted in steps of the machine:
+ * A run as spans of time, which are counted in steps of the machine, or in modelled cycles under the timed schedule:
  *
  *   load      copy_async 3–4   wait 4–9        copy_async 9–10
  *   its copy        └──────── 4–8 ────────┘
@@ -50,15 +50,14 @@ export class RunTimeline {
   }
 
   /** An agent has taken the step of an op, or has found that it must wait. */
-  stepped(agent: Agent, site: Site, outcome: Outcome, time: number): void {
-    this.#end = time + 1;
+  stepped(agent: Agent, site: Site, outcome: Outcome, from: number, to: number): void {
+    this.#end = Math.max(this.#end, to);
     const { op } = site;
     const latest = this.#latest.get(agent);
-    if (latest?.to === -1) latest.to = time;
-    if (outcome === "blocked") this.#begin(agent, site, { kind: "waits", op, from: time, to: -1 });
-    else if (latest?.kind === "runs" && latest.op === op && latest.to === time)
-      latest.to = time + 1;
-    else this.#begin(agent, site, { kind: "runs", op, from: time, to: time + 1 });
+    if (latest?.to === -1) latest.to = from;
+    if (outcome === "blocked") this.#begin(agent, site, { kind: "waits", op, from, to: -1 });
+    else if (latest?.kind === "runs" && latest.op === op && latest.to === from) latest.to = to;
+    else this.#begin(agent, site, { kind: "runs", op, from, to });
   }
 
   /** An asynchronous operation is on its way. */

@@ -103,7 +103,7 @@ async function runKernel(
   output: Output,
 ): Promise<unknown> {
   const { kernel } = definition;
-  const dimensions = chooseDimensions(kernel, given);
+  const dimensions = chooseDimensions(kernel, given, device.target);
   const inputs = randomInputs(kernel, dimensions, seed);
   const start = performance.now();
   const results: { readonly [name: string]: HostArray } = await runUserCode(output, () =>

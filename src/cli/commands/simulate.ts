@@ -90,9 +90,9 @@ function subjectsOf(module: UserModule, settings: SimulateSettings): readonly Su
 
 function kernelSubject(
   { name, definition }: ExportedKernel,
-  { dimensions: given, seed }: SimulateSettings,
+  { dimensions: given, seed, target }: SimulateSettings,
 ): Subject {
-  const dimensions = chooseDimensions(definition.kernel, given);
+  const dimensions = chooseDimensions(definition.kernel, given, target);
   const inputs = randomInputs(definition.kernel, dimensions, seed);
   return { name, run: (device) => device.run(definition, inputs, { dimensions }) };
 }

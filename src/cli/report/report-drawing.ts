@@ -40,14 +40,18 @@ const columns: readonly Column[] = [
   { title: "lost to banks", amount: lostWavefronts },
 ];
 
-export function drawReports(reports: readonly KernelReport[], sourceText: SourceText): string {
+export function drawReports(
+  reports: readonly KernelReport[],
+  sourceText: SourceText,
+  timelines: readonly Panel[] = [],
+): string {
   const note = "numbers of PTX instructions; conversions in cycles; banks in wavefronts";
   const legend = legendPanel(
     [0, 0.5, 1].map((share) => ({ fill: shade(share), label: `${100 * share} % of the column` })),
     note,
   );
   const panels = reports.map((report) => reportPanel(report, sourceText));
-  return svgDocument(stackPanels([...panels, legend], 24));
+  return svgDocument(stackPanels([...panels, legend, ...timelines], 24));
 }
 
 function reportPanel(report: KernelReport, sourceText: SourceText): Panel {

@@ -4,5 +4,6 @@ export type { Cost, ProductFormat, Traffic } from "./cost.ts";
 export { kernelCost } from "./kernel-cost.ts";
 export type { KernelCost } from "./kernel-cost.ts";
 export { costRules } from "./rules.ts";
+export type { CostContext } from "./rules.ts";
 export { ratesOf, roofline } from "./roofline.ts";
 export type { Rates, Roofline } from "./roofline.ts";

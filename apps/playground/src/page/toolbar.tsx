@@ -70,6 +70,7 @@ export function Toolbar(props: ToolbarProps) {
             ["fixed", "fixed"],
             ["random", "random"],
             ["adversarial", "adversarial"],
+            ["timed", "timed"],
           ]}
           choose={(schedule) => {
             set({ schedule });
