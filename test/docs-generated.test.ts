@@ -22,7 +22,7 @@ test.each([
     .filter((path) => path.startsWith(folder))
     .map((path) => path.slice(folder.length));
   const shown = [...readText(page).matchAll(new RegExp(`\\(images/${name}/([^)]+)\\)`, "g"))];
-  expect(shown.map((match) => match[1]).toSorted()).toEqual(drawn.toSorted());
+  expect(new Set(shown.map((match) => match[1]))).toEqual(new Set(drawn));
   expect(readdirSync(join(repositoryRoot, folder)).sort()).toEqual(drawn.toSorted());
 });
 
