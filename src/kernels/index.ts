@@ -106,7 +106,14 @@ export type { MatmulConfiguration } from "./matmul/configuration.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";
 export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";
-export { sortRows } from "./sort/sort-rows.ts";
-export type { SortRowsOperation, SortRowsSpec } from "./sort/sort-rows.ts";
+export { argsort, sort } from "./sort/sort.ts";
+export type {
+  ArgsortOperation,
+  ArgsortSpec,
+  SortConfiguration,
+  SortOperation,
+  SortSpec,
+} from "./sort/sort.ts";
+export type { RadixConfiguration } from "./sort/radix-kernels.ts";
 export { topK } from "./sort/top-k.ts";
 export type { TopKConfiguration, TopKOperation, TopKSpec } from "./sort/top-k.ts";

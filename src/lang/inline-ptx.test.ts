@@ -69,6 +69,28 @@ describe.each(devices.map((device) => [device.name, device] as const))("on the %
     expect([...toNumbers(results.carry)]).toEqual(exact.map((value) => Number(value >= 2 ** 32)));
   });
 
+  test("what code gives outlives its meaning", async () => {
+    const kept = kernel(
+      { name: "kept", inputs: { x: array(u32, [8]) }, outputs: { out: array(u32, [8]) } },
+      ({ x, out }) => {
+        const [once] = inlinePtx({
+          operands: [x.load()],
+          results: [u32],
+          code: ([from], [to]) => `add.u32 ${to}, ${from}, 1;`,
+          meaning: (from) => [from.add(1)],
+        });
+        // Values that are made now must not take the place of `once`.
+        const others = iota(u32, [8], 0).mul(7).add(x.load());
+        out.store(once.mul(100).add(others.xor(once)).add(once));
+      },
+    );
+    const x = Array.from({ length: 8 }, (_unused, index) => index * 3);
+    const { out } = await device.run(kept, { x: fromNumbers(u32, [8], x) });
+    expect([...toNumbers(out)]).toEqual(
+      x.map((value, index) => 101 * (value + 1) + ((7 * index + value) ^ (value + 1))),
+    );
+  });
+
   test("code on scalars and on packed formats", async () => {
     const narrow = kernel(
       {

@@ -1,22 +1,85 @@
-/** Best elements, rows in order and places in them, against JavaScript's own sort. */
+/** Elements in order, and what goes along, against JavaScript's own sort. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { codeOf, randomNumbers, wholeNumbers } from "../../../test/support/library-checks.ts";
+import { codeOf } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, bool, f32, i32, u8 } from "../../formats/dtype.ts";
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import {
+  bf16,
+  bool,
+  f16,
+  f32,
+  f64,
+  i16,
+  i32,
+  i4,
+  i64,
+  i8,
+  u16,
+  u32,
+  u64,
+  u8,
+} from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
-import { array, dim } from "../../lang/index.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
+import { array, dim, kernel } from "../../lang/index.ts";
+import type { KernelDefinition } from "../../lang/index.ts";
+import { keyFormat, keysOf, numbersOf } from "./order-key.ts";
 import { open } from "../../runtime/open.ts";
-import { searchSorted } from "./search-sorted.ts";
-import { sortRows } from "./sort-rows.ts";
-import { topK } from "./top-k.ts";
+import { Random } from "../../support/random.ts";
+import { argsort, sort } from "./sort.ts";
 
 const [m, n] = [dim("m"), dim("n")];
+/** Tiles that are small enough for short arrays to have several. */
+const small = { warps: 2, items: 2 };
 
-/** Positions of a row in order, equal elements as they were. */
+/** Places of a row in order: NaN behind all numbers, −0 before 0, equal ones as they were. */
 function order(row: readonly number[], descending: boolean): readonly number[] {
+  const rank = (value: number, other: number): number => {
+    if (Number.isNaN(value) || Number.isNaN(other))
+      return Number(Number.isNaN(value)) - Number(Number.isNaN(other));
+    if (value === 0 && other === 0)
+      return Number(Object.is(other, -0)) - Number(Object.is(value, -0));
+    return value < other ? -1 : Number(value > other);
+  };
   return row
     .map((_, index) => index)
-    .sort((left, right) => ((row[left] ?? 0) - (row[right] ?? 0)) * (descending ? -1 : 1));
+    .sort((left, right) => rank(row[left] ?? 0, row[right] ?? 0) * (descending ? -1 : 1));
+}
+
+function drawn<D extends DTypeName>(
+  dtype: DType<D>,
+  shape: readonly number[],
+  random: Random,
+): HostArray<D> {
+  const count = shape.reduce((all, extent) => all * extent, 1);
+  const odd = [0, -0, Infinity, -Infinity, NaN];
+  const values = Array.from({ length: count }, () => {
+    if (dtype.kind === "float")
+      return random.uniform() < 0.1
+        ? (odd[random.below(odd.length)] ?? 0)
+        : (random.uniform() - 0.5) * 2 ** random.below(12);
+    const spread = 2 ** Math.min(dtype.bits, 1 + random.below(40));
+    const low = dtype.kind === "signed" ? -spread / 2 : 0;
+    return Math.floor(low + random.uniform() * spread);
+  });
+  return fromNumbers(dtype, shape, values);
+}
+
+function expectOrder(
+  x: HostArray,
+  descending: boolean,
+  results: { readonly out?: HostArray; readonly indices?: HostArray },
+): void {
+  const [rows, columns] = [x.shape.length > 1 ? (x.shape[0] ?? 0) : 1, x.shape.at(-1) ?? 0];
+  const values = [...toNumbers(x)];
+  const places = Array.from({ length: rows }, (_, row) =>
+    order(values.slice(row * columns, (row + 1) * columns), descending),
+  );
+  if (results.indices) expect([...toNumbers(results.indices)]).toEqual(places.flat());
+  if (results.out)
+    expect([...toNumbers(results.out)]).toEqual(
+      places.flatMap((own, row) => own.map((place) => values[row * columns + place])),
+    );
 }
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
@@ -28,93 +91,132 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 
-  test("the best of rows of any length", async () => {
-    const cases =
-      kind === "simulator"
-        ? ([
-            [3, 40, 8, false],
-            [2, 2500, 5, true],
-            [1, 9, 9, false],
-          ] as const)
-        : ([[2, 1100, 3, false]] as const);
-    for (const [rows, columns, k, least] of cases) {
-      const x = wholeNumbers(f32, [rows, columns], k);
-      const op = topK({ x: f32, k, least });
-      const { values, indices } = await device.run(op, { x: x.array });
-      const expected = Array.from({ length: rows }, (_, row) => {
-        const own = x.values.slice(row * columns, (row + 1) * columns);
-        return order(own, !least).slice(0, k);
-      });
-      expect([...toNumbers(indices)]).toEqual(expected.flat());
-      expect([...toNumbers(values)]).toEqual(
-        expected.flatMap((places, row) => places.map((place) => x.values[row * columns + place])),
-      );
+  test("rows by digits, of many lengths", async () => {
+    const random = new Random(71);
+    const x = array(i16, [m, n]);
+    const op = sort({ x, indices: true, configuration: small });
+    const shapes = Array.from({ length: kind === "emulator" ? 20 : 3 }, (_, index) => [
+      1 + random.below(3),
+      index === 0 ? 128 : index === 1 ? 1 : 1 + random.below(180),
+    ]);
+    for (const shape of [...shapes, [0, 5], [2, 0]]) {
+      const given = drawn(i16, shape, random);
+      const { out, indices } = await device.run(op, { x: given });
+      expectOrder(given, false, { out, indices });
     }
-    const low = fromNumbers(f32, [1, 5], [-Infinity, -Infinity, 1, -Infinity, -Infinity]);
-    const { indices } = await device.run(topK({ x: f32, k: 4 }), { x: low });
-    expect([...toNumbers(indices)]).toEqual([2, 0, 1, 3]);
   });
 
-  test("rows in order", async () => {
-    const sizes =
-      kind === "simulator"
-        ? [
-            [4, 33],
-            [2, 700],
-            [0, 5],
-          ]
-        : [[2, 70]];
-    for (const [rows = 0, columns = 0] of sizes)
+  test("floats by digits and in registers", async () => {
+    const random = new Random(5);
+    for (const descending of kind === "emulator" ? [true] : [false, true]) {
+      const x = drawn(f32, [150], random);
+      const byDigits = sort({ x: f32, descending, indices: true, configuration: small });
+      expectOrder(x, descending, await device.run(byDigits, { x }));
+      const inRegisters = sort({ x: f32, descending, indices: true });
+      expectOrder(x, descending, await device.run(inRegisters, { x }));
+    }
+  });
+
+  test("keys of every format are in the order of numbers, and give them back", async () => {
+    const random = new Random(6);
+    for (const dtype of [i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64]) {
+      const x = drawn(dtype, [64], random);
       for (const descending of [false, true]) {
-        const x = randomNumbers(bf16, [rows, columns], 3, 2);
-        const op = sortRows({ x: bf16, descending });
-        const { out, indices } = await device.run(op, { x: x.array });
-        const expected = Array.from({ length: rows }, (_, row) =>
-          order(x.values.slice(row * columns, (row + 1) * columns), descending),
-        );
-        expect([...toNumbers(indices)]).toEqual(expected.flat());
-        expect([...toNumbers(out)]).toEqual(
-          expected.flatMap((places, row) => places.map((place) => x.values[row * columns + place])),
-        );
+        const { keys = x, back = x } = await run(device, keysKernel(dtype, descending), { x });
+        const own = [...(keys.data as Uint32Array | BigUint64Array)];
+        const byKey = own.map((_, place) => place);
+        byKey.sort((left, right) => {
+          const [a = 0, b = 0] = [own[left], own[right]];
+          return a < b ? -1 : Number(a > b) || left - right;
+        });
+        expect(byKey).toEqual(order([...toNumbers(x)], descending));
+        expect(back.data).toEqual(x.data);
       }
+    }
   });
 
-  test("places in what is in order", async () => {
-    const sorted = [-3, -1, -1, 0, 2, 2, 2, 9];
-    const queries = [-9, -3, -1, 1, 2, 9, 10];
-    for (const side of ["left", "right"] as const) {
-      const { out } = await device.run(searchSorted({ sorted: i32, side }), {
-        sorted: fromNumbers(i32, [sorted.length], sorted),
-        queries: fromNumbers(i32, [queries.length], queries),
-      });
-      const isBefore = (value: number, query: number): boolean =>
-        side === "left" ? value < query : value <= query;
-      expect([...toNumbers(out)]).toEqual(
-        queries.map((query) => sorted.filter((value) => isBefore(value, query)).length),
-      );
-    }
-    const nothing = await device.run(searchSorted({ sorted: f32 }), {
-      sorted: fromNumbers(f32, [0], []),
-      queries: fromNumbers(f32, [2], [1, 2]),
-    });
-    expect([...toNumbers(nothing.out)]).toEqual([0, 0]);
+  test("keys alone, places alone, and what goes along", async () => {
+    const random = new Random(9);
+    const x = drawn(u8, [3, 200], random);
+    const spec = array(u8, [m, n]);
+    expectOrder(
+      x,
+      true,
+      await device.run(sort({ x: spec, descending: true, configuration: small }), { x }),
+    );
+    expectOrder(x, false, await device.run(argsort({ x: spec, configuration: small }), { x }));
+    const weights = drawn(f32, [3, 200], random);
+    const paired = sort({ x: spec, payloads: { weights: array(f32, [m, n]) } });
+    const { sortedWeights } = await device.run(paired, { x, weights });
+    const [keys, own] = [[...toNumbers(x)], [...toNumbers(weights)]];
+    const expected = [0, 200, 400].flatMap((first) =>
+      order(keys.slice(first, first + 200), false).map((place) => own[first + place]),
+    );
+    expect([...toNumbers(sortedWeights)]).toEqual(expected);
+  });
+
+  test("along any axis, through any strides", async () => {
+    const values = [5, 1, 9, 2, 2, 7, 3, 3, 0, 8, 4, 6];
+    const x = fromNumbers(i32, [2, 3, 2], values);
+    const op = sort({ x: array(i32, [2, n, 2]), axis: 1, indices: true });
+    const { out, indices } = await device.run(op, { x });
+    expect([...toNumbers(out)]).toEqual([2, 1, 5, 2, 9, 7, 0, 3, 3, 6, 4, 8]);
+    expect([...toNumbers(indices)]).toEqual([2, 0, 0, 1, 1, 2, 1, 0, 0, 2, 2, 1]);
+    // Columns of memory are rows of the array.
+    const turned = sort({ x: array(i32, [3, n], { strides: [1, 3] }) });
+    const { out: sorted } = await device.run(turned, { x: fromNumbers(i32, [3, 4], values) });
+    const rows = [0, 1, 2].flatMap((row) => [0, 3, 6, 9].map((at) => values[row + at] ?? 0));
+    expectOrder(fromNumbers(i32, [3, 4], rows), false, { out: sorted });
   });
 });
 
+/** Keys of 64 numbers, and the numbers of these keys. */
+function keysKernel(dtype: DType, descending: boolean): KernelDefinition {
+  return kernel(
+    {
+      name: "keys",
+      inputs: { x: array(dtype, [64]) },
+      outputs: { keys: array(keyFormat(dtype), [64]), back: array(dtype, [64]) },
+    },
+    ({ x, keys, back }) => {
+      const own = keysOf(x.load(), descending);
+      keys.store(own);
+      back.store(numbersOf(own, dtype, descending));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+/** Runs an operation whose results are not all known to TypeScript. */
+async function run(
+  device: Device,
+  op: Parameters<Device["run"]>[0],
+  given: { readonly [name: string]: HostArray },
+): Promise<{ readonly [name: string]: HostArray }> {
+  return (await device.run(op, given as never)) as never;
+}
+
+test("rows are cut into tiles, and results of passes take turns", () => {
+  const plan = sort({ x: u32 }).plan({ n: 2 ** 20 });
+  expect(plan.configuration).toEqual({ warps: 8, items: 16 });
+  expect(plan.blocks()).toEqual([expect.anything(), expect.anything(), 256, 256, 256, 256]);
+  expect(Object.keys(plan.scratch).sort()).toEqual(["keys0", "state"]);
+  expect(sort({ x: u8 }).plan({ n: 2 ** 20 }).launches).toHaveLength(3);
+  expect(sort({ x: u8 }).plan({ n: 100 }).configuration).toEqual({ rows: 1, columns: 128 });
+});
+
 test("mistakes are told", () => {
+  const x = array(f32, [m, n]);
   const refused: readonly (readonly [string, () => unknown])[] = [
-    ["TW9901", () => topK({ x: bool, k: 2 })],
-    ["TW9901", () => sortRows({ x: bool })],
-    ["TW9902", () => topK({ x: array(f32, [m, n], { strides: [1, m] }), k: 2 })],
-    ["TW9902", () => topK({ x: u8, k: 9 }).plan({ m: 2, n: 8 })],
-    ["TW9902", () => sortRows({ x: f32 }).plan({ m: 1, n: 5000 })],
-    ["TW9902", () => searchSorted({ sorted: array(f32, [m, n]) })],
-    ["TW9904", () => topK({ x: f32, k: 0 })],
-    ["TW9904", () => topK({ x: f32, k: 513 })],
-    ["TW9904", () => searchSorted({ sorted: f32, side: "middle" as never })],
-    ["TW1033", () => topK({ x: f32, count: 3 } as never)],
-    ["TW1033", () => sortRows({ x: f32, stable: true } as never)],
-    ["TW1033", () => searchSorted({ x: f32 } as never)],
+    ["TW9901", () => sort({ x: bool })],
+    ["TW9901", () => argsort({ x: i4 })],
+    ["TW9902", () => sort({ x, axis: 2 })],
+    ["TW9902", () => sort({ x, payloads: { y: array(f32, [n, m]) } })],
+    ["TW9902", () => sort({ x, payloads: { y: array(f32, [m, n], { strides: [1, m] }) } })],
+    ["TW9902", () => sort({ x, payloads: { y: array(i4, [m, n]) } })],
+    ["TW9902", () => sort({ x }).plan({ m: 1, n: 2 ** 30 })],
+    ["TW9904", () => sort({ x, configuration: { warps: 3, items: 4 } })],
+    ["TW1033", () => sort({ x, stable: true } as never)],
+    ["TW1033", () => argsort({ x, payloads: {} } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

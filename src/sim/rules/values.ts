@@ -123,8 +123,11 @@ function inlinePtx(op: Op<"inline_ptx">, code: Assembler): void {
   const slots = code.slotsOf(meaning);
   const targets = code.slotsOf(op.results);
   code.emit(op, (agent) => {
-    for (const [position, target] of targets.entries())
-      agent.slots[target] = agent.slots[slots[position] ?? 0];
+    for (const [position, target] of targets.entries()) {
+      const meant = agent.slots[slots[position] ?? 0];
+      // A copy, since the lanes of the meaning are free for others from here on.
+      agent.slots[target] = ArrayBuffer.isView(meant) ? (meant as Lanes).slice() : meant;
+    }
     return "proceed";
   });
 }

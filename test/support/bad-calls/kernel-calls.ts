@@ -243,7 +243,15 @@ export const kernelCalls: readonly BadCall[] = [
     queries: optional(() => f32),
     side: optional(() => "right"),
   }),
-  ...ofFields("sortRows", { x: matrix, descending: flag }),
+  ...ofFields("sort", {
+    x: matrix,
+    axis,
+    descending: flag,
+    indices: flag,
+    payloads: optional(() => ({ weights: array(f32, [8, 64]) })),
+    configuration: optional(() => ({ warps: 4, items: 4 })),
+  }),
+  ...ofFields("argsort", { x: matrix, axis, descending: flag }),
   ...ofFields("topK", { x: matrix, k: parameter(() => 5), least: flag }),
   ...ofFields("random.bits", { out: parameter(() => u32) }).map((each) =>
     each.name === "random.bits" ? withDefault(each) : each,

@@ -1,0 +1,102 @@
+/**
+ * Keys: whole numbers without a sign that are in the order of the numbers they stand for, so that sorting, selecting and
+ * searching need to know of no format. A key has the bits of its number, rearranged, and gives it back exactly:
+ *
+ *   | f32                | bits       | sign flipped, or all where negative | less 2²³ − 1: the key |
+ *   |--------------------|------------|-------------------------------------|-----------------------|
+ *   | −∞                 | ff800000   | 007fffff                            | 00000000              |
+ *   | −1                 | bf800000   | 407fffff                            | 40000000              |
+ *   | −0                 | 80000000   | 7fffffff                            | 7f800000              |
+ *   | 0                  | 00000000   | 80000000                            | 7f800001              |
+ *   | ∞                  | 7f800000   | ff800000                            | ff000001              |
+ *   | NaN                | 7fc00000   | ffc00000                            | ff400001              |
+ *   | NaN, sign set      | ffc00000   | 003fffff                            | ffc00000              |
+ *
+ * The last step turns the negative NaNs, which would come first, around to the end: every NaN is greater than all numbers.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
+import type { ArraySpec, Tile } from "../../lang/index.ts";
+import type { Location } from "../../support/location.ts";
+import { refused } from "../support/given.ts";
+
+/** Bits behind the point of floats that have keys. */
+const mantissaBits: { readonly [F in FloatName]?: number } = { f64: 52, f32: 23, f16: 10, bf16: 7 };
+
+/** Refuses formats that have no keys. */
+export function requireKeys(
+  name: string,
+  of: string,
+  { dtype }: ArraySpec,
+  location: Location,
+): void {
+  const isFloat = dtype.kind === "float";
+  const hasKeys = isFloat ? mantissaBits[dtype.name as FloatName] !== undefined : dtype.bits >= 8;
+  if (hasKeys && dtype.kind !== "bool") return;
+  throw refused(
+    "TW9901",
+    `${of} does not compare ${name}`,
+    "integers of 8 bits or more, f16, bf16, f32 or f64",
+    dtype.name,
+    location,
+  );
+}
+
+/** The format that keys are computed in: of 64 bits where the numbers are. Tiles of both are typed as u32's. */
+export function keyFormat({ bits }: DType): DType<"u32"> {
+  return (bits === 64 ? dtypes.u64 : dtypes.u32) as DType<"u32">;
+}
+
+/** A constant of a key's format. */
+function literal(dtype: DType, value: bigint): number {
+  return (dtype.bits === 64 ? value : Number(value)) as number;
+}
+
+/** The greatest key of a format. */
+export function greatestKey(dtype: DType): number {
+  return literal(dtype, 2n ** BigInt(dtype.bits) - 1n);
+}
+
+const storedBits = { 8: dtypes.u8, 16: dtypes.u16, 32: dtypes.u32, 64: dtypes.u64 } as const;
+
+function bitsFormat({ bits, name }: DType): DType {
+  if (bits === 4) throw new Error(`${name} has no keys`);
+  return storedBits[bits];
+}
+
+/** The keys of numbers; least first, or greatest first. */
+export function keysOf(numbers: Tile, descending: boolean): Tile<"u32"> {
+  const { dtype } = numbers;
+  const top = literal(dtype, 2n ** BigInt(dtype.bits - 1));
+  const all = greatestKey(dtype);
+  const bits = numbers.bitcast(bitsFormat(dtype)).cast(keyFormat(dtype));
+  let keys = bits;
+  if (dtype.kind === "signed") keys = bits.xor(top);
+  if (dtype.kind === "float") {
+    const flipped = bits.ge(top).select(bits.xor(all), bits.xor(top));
+    keys = flipped.sub(negativeNaNs(dtype)).and(all);
+  }
+  return descending ? keys.xor(all) : keys;
+}
+
+/** The numbers of keys. */
+export function numbersOf<D extends DTypeName>(
+  given: Tile<"u32">,
+  dtype: DType<D>,
+  descending: boolean,
+): Tile<D> {
+  const top = literal(dtype, 2n ** BigInt(dtype.bits - 1));
+  const all = greatestKey(dtype);
+  const keys = descending ? given.xor(all) : given;
+  let bits = keys;
+  if (dtype.kind === "signed") bits = keys.xor(top);
+  if (dtype.kind === "float") {
+    const flipped = keys.add(negativeNaNs(dtype)).and(all);
+    bits = flipped.ge(top).select(flipped.xor(top), flipped.xor(all));
+  }
+  return bits.cast(bitsFormat(dtype)).bitcast(dtype);
+}
+
+function negativeNaNs(dtype: DType): number {
+  return literal(dtype, 2n ** BigInt(mantissaBits[dtype.name as FloatName] ?? 0) - 1n);
+}

@@ -1,0 +1,75 @@
+/**
+ * Places of keys in the order of their digits, among the keys of one block. A warp has rows of 32 keys, one for each lane, and
+ * goes through them in order. For each row every lane learns by votes which lanes have its digit, and a counter of the warp for
+ * each digit says how many came before the row:
+ *
+ *   lane        0  1  2  3           votes: lanes 0 and 3 are alike          counter of digit 7: 4 so far
+ *   digit       7  1  0  7           in the row: 0 0 0 1 are before          ranks 4 … 5, and 6 from here on
+ *
+ * That keeps the order of equal digits, and costs each key a vote for each bit of its digit.
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import { full, inlinePtx, iota } from "../../lang/index.ts";
+import type { Ref, Tile } from "../../lang/index.ts";
+
+export const digitBits = 8;
+export const digits = 2 ** digitBits;
+
+/** Names of index bits, for the text of a layout. */
+export function bitNames(name: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, bit) => `${name}${bit}`);
+}
+
+/** Which lanes of the warp have the same digit, as bits; digits are [warps, 32]. */
+function lanesAlike(digit: Tile<"u32">): Tile<"u32"> {
+  const { shape } = digit;
+  const warpBits = bitNames("W", Math.log2(shape[0] ?? 1));
+  const layout = `(${warpBits.join(" ")} | ${bitNames("L", 5).join(" ")})`;
+  const [alike] = inlinePtx({
+    operands: [digit],
+    results: [{ dtype: dtypes.u32, shape }],
+    layouts: { operands: [layout], results: [layout] },
+    code: ([[own = ""]], [[mask = ""]]) =>
+      [
+        "{ .reg .pred set; .reg .b32 bit, lanes;",
+        `mov.b32 ${mask}, 0xffffffff;`,
+        ...Array.from({ length: digitBits }, (_, bit) => [
+          `and.b32 bit, ${own}, ${2 ** bit}; setp.ne.u32 set, bit, 0;`,
+          "vote.sync.ballot.b32 lanes, set, 0xffffffff; @!set not.b32 lanes, lanes;",
+          `and.b32 ${mask}, ${mask}, lanes;`,
+        ]).flat(),
+        "}",
+      ].join("\n"),
+    meaning: (own) => {
+      const lane = iota(dtypes.u32, shape, 1);
+      let mask = full(dtypes.u32, shape, 0xffffffff);
+      for (let bit = 0; bit < digitBits; bit += 1) {
+        const isSet = own.shr(bit).and(1);
+        const votes = isSet.shl(lane).sum(1, { keep: true });
+        mask = mask.and(isSet.eq(1).select(votes, votes.not()));
+      }
+      return [mask];
+    },
+  });
+  return alike;
+}
+
+/**
+ * How many keys of its warp that have the same digit come before each key. `rows` are digits, [warps, 32] each, and `counts`,
+ * [warps, digits], are 0 before and say how many keys of each digit each warp has afterwards.
+ */
+export function ranksOf(rows: readonly Tile<"u32">[], counts: Ref<"i32">): readonly Tile<"i32">[] {
+  return rows.map((digit) => {
+    const lanes = lanesAlike(digit);
+    const { shape } = digit;
+    const lowerLanes = full(dtypes.u32, shape, 1)
+      .shl(iota(dtypes.u32, shape, 1))
+      .sub(1);
+    const before = lanes.and(lowerLanes).popcount().cast(dtypes.i32);
+    const counter = counts.at(iota(dtypes.i32, shape, 0), digit.cast(dtypes.i32));
+    const first = counter.load();
+    const after = first.add(lanes.popcount().cast(dtypes.i32));
+    counter.store(after, { where: before.eq(0) });
+    return first.add(before);
+  });
+}

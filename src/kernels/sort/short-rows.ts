@@ -1,0 +1,69 @@
+/** Rows that a block sorts in its registers, some of them at a time where they are short. */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { array, cdiv, dim, full, iota, kernel, slice } from "../../lang/index.ts";
+import type { KernelDefinition, Ref, Scalar } from "../../lang/index.ts";
+import { alignedDimension, powerOfTwoFrom } from "../support/sizes.ts";
+import { greatestKey, keyFormat, keysOf, numbersOf } from "./order-key.ts";
+
+/** Elements that a block sorts. */
+export const mostInBlock = 4096;
+
+/** Elements of short rows that a block has at a time. */
+const severalRows = 1024;
+
+export interface ShortRows {
+  readonly dtype: DType;
+  readonly descending: boolean;
+  /** Rows of a block, and columns of a row, a power of two. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly writesKeys: boolean;
+  readonly writesPlaces: boolean;
+}
+
+/** How many rows and columns a block takes. */
+export function chooseShortRows(
+  rows: number,
+  length: number,
+  processors: number,
+): Pick<ShortRows, "rows" | "columns"> {
+  const columns = powerOfTwoFrom(length);
+  let each = Math.max(1, Math.min(severalRows / columns, powerOfTwoFrom(rows)));
+  while (each > 1 && rows / each < processors) each /= 2;
+  return { rows: each, columns };
+}
+
+/** Arrays: x, out where keys are written, places where they are; all [rows, length]. */
+export function sortRowsKernel(form: ShortRows, length: number): KernelDefinition {
+  const { dtype, descending, columns } = form;
+  const [count, width] = [dim("rows"), alignedDimension("length", length)];
+  const shape = [form.rows, columns];
+  return kernel(
+    {
+      name: "sort_rows",
+      grid: { block: cdiv(count, form.rows) },
+      inputs: { x: array(dtype, [count, width]) },
+      outputs: {
+        ...(form.writesKeys && { out: array(dtype, [count, width]) }),
+        ...(form.writesPlaces && { to: array(dtypes.i32, [count, width]) }),
+      },
+    },
+    (given) => {
+      const argument = given as unknown as { readonly [name: string]: Ref };
+      const first = (given.block as Scalar<"i32">).mul(form.rows);
+      const window = [slice(first, form.rows), slice(0, columns)] as const;
+      const places = iota(dtypes.i32, shape, 1);
+      // What is beyond the end is sorted behind every element, since equal ones keep their order.
+      const beyond = full(keyFormat(dtype), [1, 1], greatestKey(dtype));
+      const loaded = keysOf(given.x.at(...window).load(), descending);
+      const keys = places.lt(width).select(loaded, beyond);
+      const [sorted, moved] = form.writesPlaces
+        ? keys.sortWith(1, [places])
+        : [keys.sort(1), undefined];
+      if (form.writesKeys)
+        argument["out"]?.at(...window).store(numbersOf(sorted, dtype, descending));
+      if (moved !== undefined) argument["to"]?.at(...window).store(moved);
+    },
+  ) as unknown as KernelDefinition;
+}
