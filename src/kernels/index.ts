@@ -102,7 +102,7 @@ export { quantized } from "./matmul/quantized.ts";
 export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/quantized.ts";
 export { dequantizeWeights, quantizeWeights } from "./matmul/quantize-weights.ts";
 export type { QuantizeWeightsSpec } from "./matmul/quantize-weights.ts";
-export type { MatmulConfiguration } from "./matmul/configuration.ts";
+export type { MatmulConfiguration, TiledConfiguration } from "./matmul/configuration.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";
 export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";

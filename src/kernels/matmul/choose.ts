@@ -1,5 +1,6 @@
 /**
- * Which configuration to use where none was given or measured: the one that a model of the GPU thinks fastest. The
+ * Which of the kernels for all formats to use where none was given or measured: the one that a model of the GPU thinks
+ * fastest. The
  * model is of the whole launch, since what matters most is how tiles fill processors:
  *
  *   by tiles   rounds of tiles × (steps × the longer of multiplying and fetching a step + what a tile costs besides)
@@ -15,7 +16,7 @@ import { dtypes, packedBytes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type {
-  MatmulConfiguration,
+  TiledConfiguration,
   PersistentConfiguration,
   PlainConfiguration,
   ProductSizes,
@@ -37,9 +38,8 @@ const tileEfficiency: {
   2: { 8: 0.12, 16: 0.25, 32: 0.4, 64: 0.6, 128: 0.72, 192: 0.79, 256: 0.82 },
   4: { 8: 0.14, 16: 0.28, 32: 0.45, 64: 0.65, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
-/** Seconds that a multiplier takes for a step of a prologue alone, and elements a second that a processor computes. */
-const computedSeconds = 0.35e-6;
-const computedElements = 85e9;
+/** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
+const computedElements = 24e9;
 /** Bytes a second that the shared cache gives one processor. */
 const cacheBytes = 75e9;
 /** The part of the memory's rate that copies reach. */
@@ -139,15 +139,15 @@ export function sharedBytes(
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
-export function chooseConfiguration(
+export function chooseTiled(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-): MatmulConfiguration {
+): TiledConfiguration {
   const plain = plainConfiguration(problem, sizes, target);
   const recipe = recipeOf(problem);
   if (recipe === undefined || persistentProblem(problem, sizes, target) !== undefined) return plain;
-  let [best, least]: [MatmulConfiguration, number] = [
+  let [best, least]: [TiledConfiguration, number] = [
     plain,
     plainSeconds(recipe, plain, sizes, target),
   ];
@@ -161,11 +161,11 @@ export function chooseConfiguration(
 }
 
 /** What is worth measuring, the model's choice among them. */
-export function candidateConfigurations(
+export function tiledCandidates(
   problem: MatmulProblem,
   sizes: ProductSizes,
   target: Target,
-): readonly MatmulConfiguration[] {
+): readonly TiledConfiguration[] {
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
     return [...persistentCandidates(problem, target), plain];
@@ -174,10 +174,10 @@ export function candidateConfigurations(
 }
 
 /** What the model thinks of a configuration; undefined where it has no rates for the problem. */
-export function modelSeconds(
+export function tiledSeconds(
   problem: MatmulProblem,
   sizes: ProductSizes,
-  configuration: MatmulConfiguration,
+  configuration: TiledConfiguration,
   target: Target,
 ): number | undefined {
   const recipe = recipeOf(problem);
@@ -265,10 +265,7 @@ function estimatedSeconds(
   // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
   const bytes = stageBytes(problem);
   const fetching = (rows * bytes.row + (columns / cluster) * bytes.column) / cacheBytes;
-  const computing =
-    prologueOf(problem) === undefined
-      ? 0
-      : Math.max(computedSeconds, (rows * depth) / computedElements);
+  const computing = prologueOf(problem) === undefined ? 0 : (rows * depth) / computedElements;
   const step = recipe.terms.length * Math.max(multiplying, fetching, computing);
   const parts = schedule === "tiles" ? 1 : lastParts(tiles, workers, steps);
   const lastRound = Math.ceil(steps / parts) * step + tileSeconds;
@@ -328,7 +325,7 @@ function plainSeconds(
 
 /** Tiles of the result, those of all parts of k and of all batches; a cluster's count as one. */
 export function tileCount(
-  configuration: MatmulConfiguration,
+  configuration: TiledConfiguration,
   { m, n, batch }: ProductSizes,
 ): number {
   const { columns } = configuration;

@@ -1,7 +1,8 @@
 /** How a matrix product is carried out: which kernel, its tiles, and how often k is split. */
 
-/** The persistent kernel on wgmma and the copy engine, or the plain one that reads anything. */
+/** The kernels, each with what there is to choose in it. */
 export type MatmulConfiguration =
+  /** The persistent kernel on wgmma and the copy engine. */
   | {
       readonly kernel: "persistent";
       /** Program threads that multiply, 64 rows each. */
@@ -16,6 +17,7 @@ export type MatmulConfiguration =
       /** Blocks with tiles one below the other, each of which fetches its part of the columns for all of them. */
       readonly cluster: 1 | 2;
     }
+  /** The plain kernel, which reads anything. */
   | {
       readonly kernel: "plain";
       readonly rows: 64 | 128;
@@ -23,10 +25,25 @@ export type MatmulConfiguration =
       readonly depth: 16 | 32 | 64 | 128;
       /** Parts of k that are summed apart, and then together in a fixed order. */
       readonly split: number;
+    }
+  /** The kernel for few rows and weights in few bits (`narrow.ts`). */
+  | {
+      readonly kernel: "narrow";
+      /** Rows of a block. */
+      readonly rows: 16 | 32 | 64;
+      /** Columns of each of its sixteen warps. */
+      readonly columns: 16 | 32;
+      /** Steps of 128 along k in flight. */
+      readonly stages: number;
+      /** As in the plain kernel. */
+      readonly split: number;
     };
 
 export type PersistentConfiguration = Extract<MatmulConfiguration, { kernel: "persistent" }>;
 export type PlainConfiguration = Extract<MatmulConfiguration, { kernel: "plain" }>;
+export type NarrowConfiguration = Extract<MatmulConfiguration, { kernel: "narrow" }>;
+/** Kernels that products of all formats have. */
+export type TiledConfiguration = PersistentConfiguration | PlainConfiguration;
 
 /** The sizes of one product. */
 export interface ProductSizes {

@@ -225,7 +225,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
-    ...{ prologues, prologueInputs },
+    ...{ prologues, prologueInputs, weights },
   };
 }
 

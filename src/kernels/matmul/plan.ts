@@ -2,28 +2,30 @@
  * How a product is carried out for some sizes: the configuration that was given or that the model chooses, and its
  * launches.
  *
- *   persistent   prepare a, prepare b (where they cannot be read as they are)  ──▶  product
- *   plain        product                                                       ──▶  sum of parts (where k is split)
+ *   persistent      prepare a, prepare b (where they cannot be read as they are)  ──▶  product
+ *   plain, narrow   product                                                       ──▶  sum of parts (where k is split)
  */
 import type { Planned, PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
-import {
-  chooseConfiguration,
-  persistentProblem,
-  sharedBytes,
-  widestOf,
-  widestTile,
-  workerCount,
-} from "./choose.ts";
+import { chooseConfiguration } from "./choices.ts";
+import { persistentProblem, sharedBytes, widestOf, widestTile, workerCount } from "./choose.ts";
 import type {
   MatmulConfiguration,
   PersistentConfiguration,
-  PlainConfiguration,
   ProductSizes,
+  TiledConfiguration,
 } from "./configuration.ts";
+import {
+  inputArguments,
+  launched,
+  operandArgument,
+  prologueArguments,
+} from "./launch-arguments.ts";
+import { requireNarrow } from "./narrow-choice.ts";
+import { narrowKernel } from "./narrow.ts";
 import { depthOf, persistentKernel } from "./persistent.ts";
 import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
@@ -44,22 +46,36 @@ export function planOf(
 ): Planned<MatmulConfiguration> {
   const sizes = productSizes(problem, dimensions);
   const slow = persistentProblem(problem, sizes, target);
-  if (given !== undefined) requirePossible(given, problem, slow, target, location);
+  if (given?.kernel === "narrow") requireNarrow(given, problem, sizes, target, location);
+  else if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const configuration = given ?? chooseConfiguration(problem, sizes, target);
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
-    ...(configuration.kernel === "plain"
-      ? {
-          notes: slow === undefined ? [] : [`the plain kernel is used: ${slow}`],
-          ...plainLaunches(problem, configuration, sizes, location),
-        }
-      : persistentLaunches(problem, configuration, sizes, target, location)),
+    ...launchesOf(problem, configuration, sizes, target, location),
+    ...(configuration.kernel === "plain" &&
+      slow !== undefined && { notes: [`the plain kernel is used: ${slow}`] }),
   };
 }
 
-export function requirePossible(
+function launchesOf(
+  problem: MatmulProblem,
   configuration: MatmulConfiguration,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): Launches {
+  if (configuration.kernel === "persistent")
+    return persistentLaunches(problem, configuration, sizes, target, location);
+  const product = (): KernelDefinition =>
+    configuration.kernel === "plain"
+      ? plainKernel(problem, configuration, sizes, location)
+      : narrowKernel(problem, configuration, sizes, location);
+  return splitLaunches(problem, configuration.split, product, sizes, location);
+}
+
+export function requirePossible(
+  configuration: TiledConfiguration,
   problem: MatmulProblem,
   slow: string | undefined,
   target: Target,
@@ -154,34 +170,6 @@ function requirePersistent(
 }
 
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;
-type Arguments = PlannedLaunch["arguments"];
-
-/** The operand as it lies in memory, whatever its axes are called. */
-export function operandArgument(
-  problem: MatmulProblem,
-  name: "a" | "b",
-  { m, n, k, batch }: ProductSizes,
-): PlannedArgument {
-  const extent = name === "a" ? m : n;
-  const depth = storedElements(problem, name, k);
-  const matrix = problem.major[name] === "k" ? [extent, depth] : [depth, extent];
-  return { argument: name, shape: problem.batched[name] ? [batch, ...matrix] : matrix };
-}
-
-/** Elements along k as the operand is stored. */
-function storedElements({ prologues }: MatmulProblem, name: "a" | "b", k: number): number {
-  const unit = prologues[name]?.unit ?? 1;
-  return Math.ceil(k / unit) * unit;
-}
-
-/** What prologues read, as they call it. */
-function prologueArguments({ prologueInputs }: MatmulProblem): Arguments {
-  return Object.fromEntries(Object.keys(prologueInputs).map((name) => [name, { argument: name }]));
-}
-
-export function inputArguments({ inputs }: MatmulProblem): Arguments {
-  return Object.fromEntries(Object.keys(inputs).map((name) => [name, { argument: name }]));
-}
 
 const out = { argument: "out" };
 
@@ -275,9 +263,10 @@ function preparationLaunch(problem: MatmulProblem, preparation: Preparation): Pl
 }
 
 /** The product, and the sum of its parts where k is split. */
-function plainLaunches(
+function splitLaunches(
   problem: MatmulProblem,
-  configuration: PlainConfiguration,
+  split: number,
+  product: () => KernelDefinition,
   sizes: ProductSizes,
   location: Location,
 ): Launches {
@@ -289,9 +278,7 @@ function plainLaunches(
     ...prologueArguments(problem),
   };
   const inputs = inputArguments(problem);
-  const { split } = configuration;
   const values = { ...sizes, layers: split * batch };
-  const product = (): KernelDefinition => plainKernel(problem, configuration, sizes, location);
   if (split === 1)
     return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };
   const parts = { argument: "parts" };
@@ -302,19 +289,4 @@ function plainLaunches(
       launched(sumPartsKernel(problem, split, sizes, location), { parts, ...inputs, out }, values),
     ],
   };
-}
-
-/** A launch, with those of the values that its kernel has dimensions for. */
-export function launched(
-  kernel: PlannedLaunch["kernel"],
-  given: PlannedLaunch["arguments"],
-  values: { readonly [name: string]: number },
-): PlannedLaunch {
-  const dimensions = Object.fromEntries(
-    kernel.kernel.dimensions.flatMap(({ name }) => {
-      const value = values[name];
-      return value === undefined ? [] : [[name, value] as const];
-    }),
-  );
-  return { kernel, arguments: given, dimensions };
 }

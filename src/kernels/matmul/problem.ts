@@ -16,6 +16,7 @@ import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Epilogue } from "./epilogue.ts";
 import type { Prologue } from "./prologue.ts";
+import type { QuantizedSpec } from "./quantized.ts";
 
 /** How f32 is multiplied: exactly as f32, rounded to tf32 first, or as several products of parts. */
 export type MatmulPrecision = "ieee" | SplitPrecision;
@@ -45,6 +46,8 @@ export interface MatmulProblem {
   readonly epilogue: Epilogue | undefined;
   /** What happens to operands before they are multiplied. */
   readonly prologues: { readonly a: Prologue | undefined; readonly b: Prologue | undefined };
+  /** How b is stored, where in few bits. */
+  readonly weights: QuantizedSpec | undefined;
   /** The further inputs of all of them. */
   readonly prologueInputs: { readonly [name: string]: ArraySpec };
 }

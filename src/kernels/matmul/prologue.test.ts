@@ -22,6 +22,10 @@ const turned: MatmulConfiguration = {
   ...{ schedule: "tiles", turned: true, cluster: 1 },
 };
 
+const narrow: MatmulConfiguration = {
+  ...{ kernel: "narrow", rows: 16, columns: 16, stages: 3, split: 3 },
+};
+
 /** Whole numbers, so that sums of few of them are exact. */
 function whole(count: number, limit: number, seed: number): Float64Array {
   const random = new Random(seed);
@@ -68,6 +72,29 @@ const cases: readonly WeightCase[] = [
     sizes: [9, 136, 640],
     configuration: { ...turned, multipliers: 4, columns: 16, schedule: "split" },
   },
+  {
+    name: "4 bits, few rows",
+    dtype: i4,
+    scale: bf16,
+    group: 128,
+    sizes: [5, 72, 384],
+    configuration: narrow,
+  },
+  {
+    name: "4 bits, few rows, more of them than a block has, whole k",
+    dtype: i4,
+    scale: f16,
+    group: 256,
+    sizes: [18, 24, 256],
+    configuration: { ...narrow, columns: 32, split: 1 },
+  },
+  {
+    name: "FP8 by columns, few rows",
+    dtype: f8e4m3fn,
+    scale: bf16,
+    sizes: [20, 40, 200],
+    configuration: { ...narrow, rows: 32 },
+  },
   { name: "8 bits by columns", dtype: i8, scale: f16, sizes: [3, 64, 200], configuration: turned },
   {
     name: "FP8 in groups",
@@ -86,6 +113,8 @@ const cases: readonly WeightCase[] = [
   },
   { name: "nothing to sum", dtype: i4, scale: bf16, group: 128, sizes: [3, 8, 0] },
 ];
+
+const emulated = new Set(["4 bits in groups", "4 bits, few rows"]);
 
 async function weightsAgree(device: Device, one: WeightCase): Promise<void> {
   const { dtype, scale, group, sizes, configuration } = one;
@@ -128,8 +157,19 @@ describe("weights in few bits", () => {
 
   test("on the emulator", { timeout: 120_000 }, async () => {
     const emulator = await open("emulator", { onNotes: () => undefined });
-    for (const one of cases.slice(0, 1)) await weightsAgree(emulator, one);
+    const few = cases.filter(({ name }) => emulated.has(name));
+    expect(few.length).toBe(emulated.size);
+    for (const one of few) await weightsAgree(emulator, one);
     emulator.dispose();
+  });
+
+  test("few rows have a kernel of their own, where the copy engine can take rows of a", () => {
+    const op = matmul({ a: bf16, b: quantized(i4, [k, n], { group: 128, scale: bf16 }) });
+    const kernelOf = (rows: number, depth: number): string =>
+      op.plan({ m: rows, n: 8192, k: depth }).configuration.kernel;
+    expect([1, 16, 64].map((rows) => kernelOf(rows, 28672))).toEqual(Array(3).fill("narrow"));
+    expect(kernelOf(4096, 28672)).toBe("persistent");
+    expect(kernelOf(16, 28676)).toBe("persistent");
   });
 
   test("groups of zeros stay zeros, and others are rounded to the nearest", async () => {
@@ -273,6 +313,7 @@ describe("prologues", () => {
 
   test("mistakes are told", () => {
     const never = (value: unknown): never => value as never;
+    const fits = { m: 8, n: 8, k: 64 };
     const refused: readonly (readonly [string, () => unknown])[] = [
       ["TW9902", () => quantized(never(f32), [k, n], { scale: bf16 })],
       ["TW9902", () => quantized(i4, never([k]), { scale: bf16 })],
@@ -318,6 +359,19 @@ describe("prologues", () => {
             inputs: { bScale: array(f32, [n]) },
           }),
       ],
+      ["TW9904", () => matmul({ a: bf16, b: bf16, configuration: narrow }).plan(fits)],
+      ...[{ columns: 64 }, { split: 0 }, { stages: 90 }, { stages: 1 }].map(
+        (wrong) =>
+          [
+            "TW9904",
+            () =>
+              matmul({
+                a: bf16,
+                b: quantized(i4, [k, n], { scale: bf16 }),
+                configuration: { ...narrow, ...wrong } as MatmulConfiguration,
+              }).plan(fits),
+          ] as const,
+      ),
       [
         "TW9904",
         () =>

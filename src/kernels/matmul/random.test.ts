@@ -45,11 +45,14 @@ test.skipIf(!hasPtxas).each([
     },
     [4096, 4096, 4096],
   ],
-  [
-    "weights of 4 bits",
-    { a: bf16, b: quantized(i4, [dim("k"), dim("n")], { group: 128, scale: bf16 }) },
-    [16, 8192, 28672],
-  ],
+  ...([16, 64, 256] as const).map(
+    (rows) =>
+      [
+        `weights of 4 bits, ${rows} rows`,
+        { a: bf16, b: quantized(i4, [dim("k"), dim("n")], { group: 128, scale: bf16 }) },
+        [rows, 8192, 28672],
+      ] as const,
+  ),
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
   ["f32 as bf16x6", { a: f32, b: f32, precision: "bf16x6" }, [4096, 4096, 4096]],
 ] as const)("%s: no registers are spilled, no products serialised", (_, spec, [m, n, k]) => {

@@ -1,5 +1,13 @@
 /** Adds up what parts of k came to, always in the same order, and finishes the result. */
-import { array, cdiv, dim, kernel, slice } from "../../lang/index.ts";
+import {
+  array,
+  cdiv,
+  dim,
+  kernel,
+  launchNextKernel,
+  slice,
+  waitForPreviousKernel,
+} from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
 import type { ProductSizes } from "./configuration.ts";
@@ -30,6 +38,8 @@ export function sumPartsKernel(
     },
     (argument) => {
       const { layer, i, j, parts, out } = argument;
+      waitForPreviousKernel();
+      launchNextKernel();
       const [top, left] = [i.mul(rows), j.mul(columns)];
       const [down, across] = [slice(top, rows), slice(left, columns)];
       const part = (index: number) => parts.at(layer.mul(split).add(index), down, across).load();

@@ -9,7 +9,8 @@ import type { OperationChoices } from "../../device/tuning/advice.ts";
 import type { Choice, Sizes } from "../../device/tuning/line.ts";
 import { evaluateSize, sizeText } from "../../ir/size.ts";
 import { powerOfTwo } from "../../tune/buckets.ts";
-import { candidateConfigurations, modelSeconds, plainConfiguration } from "./choose.ts";
+import { candidateConfigurations, modelSeconds } from "./choices.ts";
+import { plainConfiguration } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
 

@@ -19,19 +19,14 @@ import type { ArraySpec, Empty, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { candidateConfigurations, modelSeconds, persistentProblem } from "../matmul/choose.ts";
+import { tiledCandidates, tiledSeconds, persistentProblem } from "../matmul/choose.ts";
 import { threadRows } from "../matmul/configuration.ts";
-import type { MatmulConfiguration, ProductSizes } from "../matmul/configuration.ts";
+import type { TiledConfiguration, ProductSizes } from "../matmul/configuration.ts";
 import { inputShape } from "../matmul/epilogue.ts";
 import { problemOf } from "../matmul/matmul.ts";
 import type { EpilogueInputs, MatmulSpec } from "../matmul/matmul.ts";
-import {
-  inputArguments,
-  launched,
-  operandArgument,
-  persistentLaunches,
-  requirePossible,
-} from "../matmul/plan.ts";
+import { inputArguments, launched, operandArgument } from "../matmul/launch-arguments.ts";
+import { persistentLaunches, requirePossible } from "../matmul/plan.ts";
 import { outputSpec } from "../matmul/problem.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { givenArray, refused, requireFields, requireRows, requireShape } from "../support/given.ts";
@@ -67,7 +62,7 @@ export interface RaggedDotSpec<
   /** How FP8 is summed; for FP8 alone, and always said. */
   readonly accumulation?: Accumulation;
   /** Instead of what the model would choose. */
-  readonly configuration?: MatmulConfiguration;
+  readonly configuration?: TiledConfiguration;
 }
 
 const fields: Fields = {
@@ -95,7 +90,7 @@ export type RaggedDot<
   } & Inputs,
   { readonly out: ArraySpec<Out> },
   Empty,
-  MatmulConfiguration
+  TiledConfiguration
 >;
 
 /** Rows of groups times the matrices of their groups. */
@@ -177,11 +172,11 @@ export function groupSizesOf(
 
 function planOf(
   problem: MatmulProblem,
-  given: MatmulConfiguration | undefined,
+  given: TiledConfiguration | undefined,
   dimensions: { readonly [name: string]: number },
   target: Target,
   location: Location,
-): Planned<MatmulConfiguration> {
+): Planned<TiledConfiguration> {
   const values = new Map(Object.entries(dimensions));
   const { m, n, k } = problem.sizes;
   const sizes: ProductSizes = {
@@ -213,22 +208,22 @@ function chooseRagged(
   sizes: ProductSizes,
   slow: string | undefined,
   target: Target,
-): MatmulConfiguration {
+): TiledConfiguration {
   const { m, batch } = sizes;
   const alike = { ...sizes, m: Math.max(1, Math.ceil(m / Math.max(1, batch))) };
-  const candidates = candidateConfigurations(problem, alike, target).filter((each) =>
+  const candidates = tiledCandidates(problem, alike, target).filter((each) =>
     each.kernel === "plain"
       ? slow !== undefined && each.split === 1
       : each.schedule === "tiles" && each.cluster === 1,
   );
-  const seconds = (each: MatmulConfiguration): number =>
-    modelSeconds(problem, alike, each, target) ?? 0;
+  const seconds = (each: TiledConfiguration): number =>
+    tiledSeconds(problem, alike, each, target) ?? 0;
   return candidates.reduce((best, each) => (seconds(each) < seconds(best) ? each : best));
 }
 
 function launchesOf(
   problem: MatmulProblem,
-  configuration: MatmulConfiguration,
+  configuration: TiledConfiguration,
   sizes: ProductSizes,
   target: Target,
   location: Location,
@@ -261,7 +256,7 @@ function launchesOf(
 }
 
 /** Rows of the result that a tile has. */
-function tileRows(configuration: MatmulConfiguration): number {
+function tileRows(configuration: TiledConfiguration): number {
   if (configuration.kernel === "plain") return configuration.rows;
   return configuration.turned ? configuration.columns : configuration.multipliers * threadRows;
 }

@@ -13,7 +13,7 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration } from "../matmul/configuration.ts";
 import { problemOf } from "../matmul/matmul.ts";
-import { launched } from "../matmul/plan.ts";
+import { launched } from "../matmul/launch-arguments.ts";
 import type { Accumulation, MatmulPrecision, MatmulProblem } from "../matmul/problem.ts";
 import { givenArray, refused, requireFields, requireRows } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";

@@ -4,9 +4,9 @@
  *
  * Placed in the mantissa of 2^10, an integer n reads as 2^10 + n in f16; with n shifted left by 4 it is
  * 2^10 + 16 n. In bf16 the number is 2^7. A packed subtraction or fma leaves n, exactly. Signed integers have
- * their sign flipped first, which adds half their range.
+ * their sign flipped on the way, which adds half their range.
  *
- *   u4 word  … b a   byte 0 twice   00 ba 00 ba   and, or   64 b0 64 0a   fma {1/16, 1}   {b, a}
+ *   u4 word  … b a   byte 0 twice   00 ba 00 ba   and, xor   64 b0 64 0a   fma {1/16, 1}   {b, a}
  */
 import type { DType } from "../../../formats/dtype.ts";
 import { bf16, f16, isInteger } from "../../../formats/dtype.ts";
@@ -91,26 +91,27 @@ function bytesToF16(emission: Emission, from: DType, word: Register): PairReader
   };
 }
 
-/** `(word & mask) | exponents`. */
+/** The table of `(a & b) ^ c` for lop3. */
+const andXor = 0x6a;
+
+/** `(spread & mask) ^ exponents`, where the exponents' word also flips the sign of both nibbles where they have one. */
 function placeNibbles(
   { code }: Emission,
   spread: Register,
   mask: number,
   exponents: number,
 ): Register {
-  const masked = code.make("b32", "and.b32", spread, integer(mask));
-  return code.make("b32", "or.b32", masked, integer(exponents));
+  return code.make("b32", "lop3.b32", spread, integer(mask), integer(exponents), integer(andXor));
 }
 
 function nibblesToF16(emission: Emission, from: DType, word: Register): PairReader {
   const { code } = emission;
-  const source = unsignedWord(code, from, word);
   const half = (value: number): number => encodeFloat("f16", value);
   const added = addedHalf(from);
   return (pair) => {
     const selector = integer(0x4040 + 0x101 * pair);
-    const spread = code.make("b32", "prmt.b32", source, integer(0), selector);
-    const placed = placeNibbles(emission, spread, 0x00f0000f, 0x64006400);
+    const spread = code.make("b32", "prmt.b32", word, integer(0), selector);
+    const placed = placeNibbles(emission, spread, 0x00f0000f, 0x64006400 + 0x00100001 * added);
     const scales = bothHalves(emission, half(1), half(1 / 16));
     const offsets = bothHalves(emission, half(-1024 - added), half(-64 - added));
     return halfFma(emission, f16, "word", placed, scales, offsets);
@@ -119,12 +120,12 @@ function nibblesToF16(emission: Emission, from: DType, word: Register): PairRead
 
 function nibblesToBf16(emission: Emission, from: DType, word: Register): PairReader {
   const { code } = emission;
-  const source = unsignedWord(code, from, word);
-  const moved = code.make("b32", "shr.u32", source, integer(4));
+  const added = addedHalf(from);
+  const moved = code.make("b32", "shr.u32", word, integer(4));
   return (pair) => {
     const selector = integer(0x0400 + 0x0101 * pair);
-    const spread = code.make("b32", "prmt.b32", source, moved, selector);
-    const placed = placeNibbles(emission, spread, 0x000f000f, 0x43004300);
-    return subtracted(emission, bf16, placed, 128 + addedHalf(from));
+    const spread = code.make("b32", "prmt.b32", word, moved, selector);
+    const placed = placeNibbles(emission, spread, 0x000f000f, 0x43004300 + 0x00010001 * added);
+    return subtracted(emission, bf16, placed, 128 + added);
   };
 }

@@ -1,0 +1,41 @@
+/** The configurations of a product, those of every kernel that it has, and the one that the model thinks fastest. */
+import type { Target } from "../../targets/target.ts";
+import { chooseTiled, tiledCandidates, tiledSeconds } from "./choose.ts";
+import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
+import { narrowCandidates, narrowSeconds } from "./narrow-choice.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+export function chooseConfiguration(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): MatmulConfiguration {
+  let best: MatmulConfiguration = chooseTiled(problem, sizes, target);
+  let least = tiledSeconds(problem, sizes, best, target) ?? Infinity;
+  for (const each of narrowCandidates(problem, sizes, target)) {
+    const seconds = narrowSeconds(problem, sizes, each, target);
+    if (seconds < least) [best, least] = [each, seconds];
+  }
+  return best;
+}
+
+/** What is worth measuring, the model's choice among them. */
+export function candidateConfigurations(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): readonly MatmulConfiguration[] {
+  return [...tiledCandidates(problem, sizes, target), ...narrowCandidates(problem, sizes, target)];
+}
+
+/** What the model thinks of a configuration; undefined where it has no rates for the problem. */
+export function modelSeconds(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  configuration: MatmulConfiguration,
+  target: Target,
+): number | undefined {
+  return configuration.kernel === "narrow"
+    ? narrowSeconds(problem, sizes, configuration, target)
+    : tiledSeconds(problem, sizes, configuration, target);
+}

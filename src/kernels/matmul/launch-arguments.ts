@@ -1,0 +1,48 @@
+/** What the launches of a product are given: operands as they lie in memory, further inputs, and sizes. */
+import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
+import type { ProductSizes } from "./configuration.ts";
+import type { MatmulProblem } from "./problem.ts";
+
+type Arguments = PlannedLaunch["arguments"];
+
+/** The operand as it lies in memory, whatever its axes are called. */
+export function operandArgument(
+  problem: MatmulProblem,
+  name: "a" | "b",
+  { m, n, k, batch }: ProductSizes,
+): PlannedArgument {
+  const extent = name === "a" ? m : n;
+  const depth = storedElements(problem, name, k);
+  const matrix = problem.major[name] === "k" ? [extent, depth] : [depth, extent];
+  return { argument: name, shape: problem.batched[name] ? [batch, ...matrix] : matrix };
+}
+
+/** Elements along k as the operand is stored. */
+function storedElements({ prologues }: MatmulProblem, name: "a" | "b", k: number): number {
+  const unit = prologues[name]?.unit ?? 1;
+  return Math.ceil(k / unit) * unit;
+}
+
+/** What prologues read, as they call it. */
+export function prologueArguments({ prologueInputs }: MatmulProblem): Arguments {
+  return Object.fromEntries(Object.keys(prologueInputs).map((name) => [name, { argument: name }]));
+}
+
+export function inputArguments({ inputs }: MatmulProblem): Arguments {
+  return Object.fromEntries(Object.keys(inputs).map((name) => [name, { argument: name }]));
+}
+
+/** A launch, with those of the values that its kernel has dimensions for. */
+export function launched(
+  kernel: PlannedLaunch["kernel"],
+  given: PlannedLaunch["arguments"],
+  values: { readonly [name: string]: number },
+): PlannedLaunch {
+  const dimensions = Object.fromEntries(
+    kernel.kernel.dimensions.flatMap(({ name }) => {
+      const value = values[name];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
+  return { kernel, arguments: given, dimensions };
+}

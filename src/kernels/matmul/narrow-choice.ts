@@ -1,0 +1,165 @@
+/**
+ * When the kernel for few rows is possible, which configurations of it there are, and what a model thinks of them. It is
+ * bound by what memory gives, or by the instructions that turn stored numbers into what tensor cores take:
+ *
+ *   8192 × 28672, i4      memory   117 MB at 0.9 of 4.8 TB/s                                        27 µs
+ *   up to 16 rows         issued   235 M weights · 2.95 instructions, 132 · 4 · 32 of them a cycle  24 µs
+ */
+import { ratesOf } from "../../ir/cost/index.ts";
+import type { Location } from "../../support/location.ts";
+import type { Target } from "../../targets/target.ts";
+import { packedBytes } from "../../formats/dtype.ts";
+import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
+import { narrowColumns } from "./narrow.ts";
+import { refused } from "./problem.ts";
+import type { MatmulProblem } from "./problem.ts";
+import { packedUnit } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
+
+/**
+ * Instructions of a lane for each weight that it has, counted in machine code: of 4 bits, and what those of 8 bits take
+ * besides, which have no conversion of two at once.
+ */
+const forms: readonly (Pick<NarrowConfiguration, "rows" | "columns"> & {
+  readonly instructions: number;
+})[] = [
+  { rows: 16, columns: 32, instructions: 2.95 },
+  { rows: 16, columns: 16, instructions: 3.5 },
+  { rows: 32, columns: 16, instructions: 4.1 },
+  { rows: 64, columns: 16, instructions: 5 },
+];
+const wideInstructions = 1;
+/** Rows for which conversions of 8 bits leave registers enough. */
+const mostWideRows = 32;
+/** Instructions that a processor issues a second, over all lanes, of which a part is really issued. */
+const issuedInstructions = 4 * 32 * 1.7e9;
+const issued = 0.8;
+const memoryEfficiency = 0.9;
+/** The part of the shorter of computing and fetching that the other does not hide. */
+const notHidden = 0.2;
+/** Seconds until the ring of a block is full for the first time, and that a launch takes besides. */
+const [fillSeconds, launchSeconds] = [1.5e-6, 2.5e-6];
+const [mostSplit, leastSteps, greatestStages] = [16, 4, 12];
+
+/** Why the kernel for few rows cannot be used, in words; undefined where it can. */
+export function narrowProblem(
+  { weights, sizes, major }: MatmulProblem,
+  { k }: ProductSizes,
+  target: Target,
+): string | undefined {
+  if (weights === undefined) return "b is not quantised";
+  if (!target.features.includes("tma")) return `${target.name} has no copy engine`;
+  if (sizes.batch !== undefined) return "a has a batch";
+  if (major.a !== "k") return "a lies by columns";
+  if (k === 0) return "there is nothing to multiply";
+  return k % 8 === 0 ? undefined : `rows of ${k} elements of a are no multiples of 16 bytes`;
+}
+
+function formsOf({ dtype }: QuantizedSpec): typeof forms {
+  return forms.filter(({ rows }) => dtype.bits === 4 || rows <= mostWideRows);
+}
+
+function sharedBytes(
+  { dtype }: QuantizedSpec,
+  configuration: Omit<NarrowConfiguration, "kernel" | "split">,
+): number {
+  const { rows, stages } = configuration;
+  const width = narrowColumns(configuration);
+  return stages * (packedBytes(dtype, width * packedUnit) + rows * packedUnit * 2 + 16) + 1024;
+}
+
+export function narrowCandidates(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): readonly NarrowConfiguration[] {
+  const { weights } = problem;
+  if (weights === undefined || narrowProblem(problem, sizes, target) !== undefined) return [];
+  const steps = Math.ceil(sizes.k / packedUnit);
+  const splits = Array.from({ length: mostSplit }, (_, index) => index + 1).filter(
+    (split) => split === 1 || steps / split >= leastSteps,
+  );
+  return formsOf(weights)
+    .filter(({ rows }) => rows <= Math.max(16, 2 * sizes.m))
+    .flatMap(({ rows, columns }) => {
+      let stages = greatestStages;
+      const fits = (): boolean =>
+        sharedBytes(weights, { rows, columns, stages }) <= target.sharedMemoryPerBlock;
+      while (stages > 2 && !fits()) stages -= 1;
+      return splits.map((split) => ({ kernel: "narrow", rows, columns, stages, split }) as const);
+    });
+}
+
+/** What the model thinks a configuration takes. */
+export function narrowSeconds(
+  { weights, out }: MatmulProblem,
+  { m, n, k }: ProductSizes,
+  configuration: NarrowConfiguration,
+  target: Target,
+): number {
+  if (weights === undefined) return Infinity;
+  const { rows, split } = configuration;
+  const width = narrowColumns(configuration);
+  const tall = Math.ceil(m / rows);
+  const blocks = split * tall * Math.ceil(n / width);
+  const steps = Math.ceil(Math.ceil(k / packedUnit) / split);
+  const instructions =
+    instructionsOf(configuration) + (weights.dtype.bits > 4 ? wideInstructions : 0);
+  const computing = (width * packedUnit * instructions) / (issuedInstructions * issued);
+  const { gmemBytes } = ratesOf(target);
+  // Rows of a come from the cache, for all but the first block.
+  const bytes = packedBytes(weights.dtype, width * packedUnit);
+  const fetching = bytes / ((gmemBytes * memoryEfficiency) / target.processors);
+  const rounds = Math.ceil(blocks / target.processors);
+  const step = Math.max(computing, fetching) + notHidden * Math.min(computing, fetching);
+  const product = rounds * (steps * step + fillSeconds) + launchSeconds;
+  const summed = split === 1 ? 0 : split * m * n * 4 * 2;
+  const written = (summed + packedBytes(out.dtype, m * n)) / (gmemBytes * memoryEfficiency);
+  return product + written + (split === 1 ? 0 : launchSeconds);
+}
+
+function instructionsOf({ rows, columns }: NarrowConfiguration): number {
+  const known = forms.find((form) => form.rows === rows && form.columns === columns);
+  return known?.instructions ?? Infinity;
+}
+
+/** Refuses what no kernel of this form can be. */
+export function requireNarrow(
+  configuration: NarrowConfiguration,
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+  location: Location,
+): void {
+  const text = JSON.stringify(configuration);
+  const reason = narrowProblem(problem, sizes, target);
+  const { weights } = problem;
+  if (reason !== undefined || weights === undefined)
+    throw refused(
+      "TW9904",
+      `matmul cannot use the narrow kernel here: ${reason ?? ""}`,
+      'another kernel, or none: { kernel: "plain", … }',
+      text,
+      location,
+    );
+  const { rows, columns, stages, split } = configuration;
+  const known = formsOf(weights);
+  const isKnown = known.some((form) => form.rows === rows && form.columns === columns);
+  if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
+    throw refused(
+      "TW9904",
+      "matmul has no such narrow kernel",
+      `${known.map((form) => `${form.rows} rows and ${form.columns} columns`).join(", ")}; a split from 1 to 64`,
+      text,
+      location,
+    );
+  const bytes = sharedBytes(weights, configuration);
+  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
+    throw refused(
+      "TW9904",
+      `the configuration of matmul takes ${bytes} bytes of shared memory`,
+      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+      text,
+      location,
+    );
+}
