@@ -73,6 +73,7 @@ export {
   copyAsync,
   debugBreak,
   debugPrint,
+  profile,
   dim,
   dot,
   flip,
@@ -222,6 +223,10 @@ export type {
 export { DeviceArray, formatLeaks } from "./device/device-array.ts";
 export type { Leak } from "./device/device-array.ts";
 export type { CompilationRecord } from "./device/compilation.ts";
+export { profileTrace } from "./device/profile/kernel-profile.ts";
+export type { KernelProfile, ProfileSpan } from "./device/profile/kernel-profile.ts";
+export { drawProfiles } from "./device/profile/drawing.ts";
+export type { TimeUnit } from "./device/backend.ts";
 export type { PerformanceNote } from "./ptx/notes/note.ts";
 export type { DeviceArguments, HostResults, Launchable, RunArguments } from "./device/types.ts";
 export { compileAhead } from "./lower/ahead.ts";

@@ -52,6 +52,7 @@ interface RunOptions extends LimitOptions {
   readonly dim: Dimensions;
   readonly seed: number;
   readonly dump?: string;
+  readonly profile?: string;
 }
 
 interface CompileOptions {
@@ -143,7 +144,7 @@ export function buildProgram(version: string, choose: (command: ChosenCommand) =
 
 function addRun(program: Command, choose: (command: ChosenCommand) => void): void {
   const [timeLimitOption, stepLimitOption] = limitOptions();
-  program
+  const command: Command = program
     .command("run")
     .summary("run a file's main, or its kernels on random inputs")
     .description(
@@ -167,6 +168,10 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
     .addOption(timeLimitOption)
     .addOption(stepLimitOption)
     .addOption(dumpOption())
+    .option(
+      "--profile <file>",
+      "write how long profile scopes took, as .svg, or as .json for Perfetto",
+    )
     .addOption(jsonOption())
     .addHelpText(
       "after",
@@ -174,31 +179,35 @@ function addRun(program: Command, choose: (command: ChosenCommand) => void): voi
         ["tilewright run axpy.ts", "run main, or each kernel"],
         ["tilewright run axpy.ts --kernel axpy --dim n=5000", "one kernel, on 5000 elements"],
         ["tilewright run axpy.ts --device gpu --dump stages", "on a GPU, keeping every stage"],
+        ["tilewright run softmax.ts --profile softmax.svg", "how long its profile scopes took"],
         ["tilewright run bench.ts -- --size 512", "pass --size 512 on to the program"],
         ["tilewright run f.mlir --inputs f.npz --compare f.npz", "a program that JAX printed"],
       ]),
-    )
-    .action((file: string, programArguments: readonly string[], options: RunOptions) => {
-      const { kernel, dim: dimensions, seed, dump, inputs, compare } = options;
-      const { timeLimit, stepLimit } = options;
-      const limits = { timeLimit, stepLimit };
-      if (file.endsWith(".mlir")) {
-        const { device = "evaluator" } = options;
-        const files = [file, ...programArguments];
-        choose(async (output) => {
-          const { runProgramsCommand } = await import("./commands/run-programs.ts");
-          return runProgramsCommand({ files, device, inputs, compare, seed, limits }, output);
-        });
-        return;
-      }
-      const { device = "simulator" } = options;
+    );
+  command.action((file: string, programArguments: readonly string[], options: RunOptions) => {
+    const { kernel, dim: dimensions, seed, dump, inputs, compare, profile } = options;
+    const { timeLimit, stepLimit } = options;
+    const limits = { timeLimit, stepLimit };
+    if (profile !== undefined && !/\.(?:svg|json)$/.test(profile))
+      command.error("error: --profile writes files that end in .svg or .json");
+    if (file.endsWith(".mlir")) {
+      if (profile !== undefined) command.error("error: --profile goes with kernels");
+      const { device = "evaluator" } = options;
+      const files = [file, ...programArguments];
       choose(async (output) => {
-        if (device === "evaluator") throw kernelsOnEvaluator(file);
-        const { runCommand } = await import("./commands/run.ts");
-        const settings = { file, programArguments, device, kernel, dimensions, seed, dump, limits };
-        return runCommand(settings, output);
+        const { runProgramsCommand } = await import("./commands/run-programs.ts");
+        return runProgramsCommand({ files, device, inputs, compare, seed, limits }, output);
       });
+      return;
+    }
+    const { device = "simulator" } = options;
+    choose(async (output) => {
+      if (device === "evaluator") throw kernelsOnEvaluator(file);
+      const { runCommand } = await import("./commands/run.ts");
+      const chosen = { device, kernel, dimensions, seed, dump, profile, limits };
+      return runCommand({ file, programArguments, ...chosen }, output);
     });
+  });
 }
 
 function kernelsOnEvaluator(file: string): TilewrightError {

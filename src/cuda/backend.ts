@@ -74,6 +74,7 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
   readonly name = "gpu";
   readonly stopsKernels = false;
   readonly sourceLines = "messages";
+  readonly timeUnit = "cycles";
   readonly #context: CudaContext;
   readonly #loader: KernelLoader;
   readonly #completion: Completion;

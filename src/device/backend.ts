@@ -82,6 +82,9 @@ export interface GpuDescription {
   readonly driver: string;
 }
 
+/** Cycles of a processor, instructions of all warps, or steps of the simulator. */
+export type TimeUnit = "cycles" | "instructions" | "steps";
+
 export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
@@ -91,6 +94,8 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly stopsKernels: boolean;
   /** Which source lines a program carries; kernels that differ in other lines alone share one program. */
   readonly sourceLines: "all" | "messages";
+  /** What its clock counts, by which profiles measure. */
+  readonly timeUnit: TimeUnit;
   /** Makes a kernel ready; `text` tells it from every other kernel. Called once for each text. */
   compile(kernel: Kernel, text: string): Compiled<P>;
   /** Lets go of a program that will not be launched again, once the work issued so far is done with it. */

@@ -13,8 +13,6 @@ import { elementCount } from "../formats/shape.ts";
 import { requireDType } from "../formats/kinds.ts";
 import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
-import type { KernelDefinition } from "../lang/index.ts";
-import { CompiledKernel } from "../ptx/compiled-kernel.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -22,15 +20,18 @@ import { captureLocation } from "../support/location.ts";
 import type { Location } from "../support/location.ts";
 import { isRecord } from "../support/options.ts";
 import { LimitClock } from "../support/run-limits.ts";
-import type { LaunchLimits, RunLimits } from "../support/run-limits.ts";
+import type { RunLimits } from "../support/run-limits.ts";
 import type { Target } from "../targets/target.ts";
-import { collectArguments, collectInputs } from "./arguments.ts";
-import type { ArgumentValue } from "./arguments.ts";
-import type { Allocation, Backend, GpuDescription, Launch } from "./backend.ts";
+import { collectInputs } from "./arguments.ts";
+import type { Backend, GpuDescription } from "./backend.ts";
 import type { SharedTensor } from "./array-access.ts";
 import { ArrayOperations } from "./array-operations.ts";
 import { BoundLaunch } from "./bound-launch.ts";
 import type { BoundOwner } from "./bound-launch.ts";
+import { LaunchPreparation } from "./launch-preparation.ts";
+import type { PreparedWork } from "./launch-preparation.ts";
+import type { KernelProfile } from "./profile/kernel-profile.ts";
+import { Profiler } from "./profile/profiler.ts";
 import type { PerformanceNote } from "../ptx/notes/note.ts";
 import { CompilationCache } from "./compilation.ts";
 import type { CompilationRecord } from "./compilation.ts";
@@ -44,9 +45,7 @@ import {
 import type { Leak } from "./device-array.ts";
 import { DeviceModule, ForeignCode } from "./foreign-code.ts";
 import type { CodeSettings, DeviceTensorMap } from "./foreign-code.ts";
-import { isOperation } from "./operation.ts";
-import type { Operation } from "./operation.ts";
-import { boundTogether, plannedCalls } from "./planned-calls.ts";
+import { boundTogether } from "./planned-calls.ts";
 import {
   requireArguments,
   requireBoundLaunches,
@@ -72,12 +71,6 @@ import {
 } from "./waiting.ts";
 import type { LaunchOptions, WaitLimits } from "./waiting.ts";
 
-/** Launches to be issued one after the other, and arrays that they alone use. */
-interface PreparedWork {
-  readonly launches: readonly Launch[];
-  readonly scratch: readonly DeviceArray[];
-}
-
 /** What calls without options share, so that the usual launch has nothing to check. */
 const noOptions: LaunchOptions = Object.freeze({});
 
@@ -90,13 +83,20 @@ export interface DeviceOptions extends TuningOptions {
   readonly onCompile?: (record: CompilationRecord) => void;
   /** Hears what makes a kernel slow, once; by default it is written to the console where kernels are assembled. */
   readonly onNotes?: (kernel: string, notes: readonly PerformanceNote[]) => void;
+  /**
+   * Hears how long scopes of `profile` took, once a launch has run. Without it the scopes are not there; what is
+   * bound, compiled ahead of time or of another compiler has none either.
+   */
+  readonly onProfile?: (profile: KernelProfile) => void;
 }
 
 export class Device {
   readonly #backend: Backend;
   readonly #arrays: ArrayRegistry;
   readonly #compilations: CompilationCache;
-  readonly #limits: RunLimits | undefined;
+  readonly #preparation: LaunchPreparation;
+  /** Profiles that are still to be told. */
+  readonly #profiles = new Set<Promise<void>>();
   readonly #onLeak: (leaks: readonly Leak[]) => void;
   readonly #operations: ArrayOperations;
   readonly #foreign: ForeignCode;
@@ -112,7 +112,6 @@ export class Device {
 
   constructor(backend: Backend, options: DeviceOptions = {}) {
     this.#backend = backend;
-    this.#limits = options.limits;
     this.tuning = deviceTuning(backend, options);
     this.#arrays = new ArrayRegistry({
       release: (allocation) => {
@@ -127,6 +126,15 @@ export class Device {
     this.#compilations = new CompilationCache(backend, (record) => {
       teller.tell(record);
       options.onCompile?.(record);
+    });
+    this.#preparation = new LaunchPreparation({
+      backend,
+      arrays: this.#arrays,
+      compilations: this.#compilations,
+      limits: options.limits,
+      tuning: this.tuning,
+      profiler: options.onProfile && new Profiler(backend, this.#operations, options.onProfile),
+      allocate: (...of) => this.allocate(...of),
     });
     this.#onLeak = options.onLeak ?? ((leaks) => warn(formatLeaks(leaks)));
     this.#owner = {
@@ -344,11 +352,12 @@ export class Device {
       }
       return;
     }
-    const { launches, scratch } = this.#checkedWork("launch", what, args, options);
+    const { launches, scratch, begun, then } = this.#checkedWork("launch", what, args, options);
     try {
       this.#arrays.explainingMemory(() => {
         for (const launch of launches) this.#backend.launch(launch, stream);
       });
+      for (const told of [...begun, ...then.map((tell) => tell())]) this.#awaitProfile(told);
     } finally {
       // The back end keeps the memory for as long as what was issued needs it.
       disposeAll(scratch);
@@ -366,7 +375,8 @@ export class Device {
     if (options !== noOptions) this.#requireOptions(call, options, captureLocation());
     // What is bound runs again and again: there each launch has its own time.
     const limits = call === "launch" ? { ...options, clock: new LimitClock() } : options;
-    return { ...this.#prepare(definition, args, limits), name: definition.kernel.name };
+    const work = this.#preparation.prepare(definition, args, limits, call === "bind");
+    return { ...work, name: definition.kernel.name };
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */
@@ -409,7 +419,7 @@ export class Device {
     this.#requireOpen();
     const location = captureLocation();
     requireWaitLimits("synchronize", limits, location);
-    const work = this.#backend.synchronize();
+    const work = this.#allWork();
     try {
       await this.#waiting(work, limits, location);
     } catch (error) {
@@ -458,10 +468,13 @@ export class Device {
     try {
       const args = this.#operations.materialize(kernel, collected, { allocate, pending });
       const limits = { ...options, clock: new LimitClock() };
-      const { launches, scratch } = this.#prepare(definition, args, limits);
+      const work = this.#preparation.prepare(definition, args, limits);
+      const { launches, scratch, begun, then } = work;
       temporary.push(...scratch);
+      pending.push(...begun);
       for (const launch of launches)
         pending.push(this.#arrays.explainingMemory(() => this.#backend.run(launch)));
+      pending.push(...then.map((tell) => tell()));
       const results = this.#operations.results(kernel, args);
       const settled = Promise.allSettled([...pending, results]);
       for (const outcome of await this.#waiting(settled, options, location))
@@ -531,67 +544,23 @@ export class Device {
     return waitWithin(work, limits, { stopsKernels: this.#backend.stopsKernels, location });
   }
 
+  /** All work, and the profiles that it leaves behind. */
+  async #allWork(): Promise<void> {
+    const profiles = [...this.#profiles];
+    await this.#backend.synchronize();
+    await Promise.all(profiles);
+  }
+
+  #awaitProfile(told: Promise<void>): void {
+    this.#profiles.add(told);
+    const forget = (): void => {
+      this.#profiles.delete(told);
+    };
+    told.then(forget, forget);
+  }
+
   #keep(bound: BoundLaunch): BoundLaunch {
     this.#bound.add(bound);
     return bound;
-  }
-
-  #prepare(
-    definition: Launchable,
-    args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions & LaunchLimits,
-  ): PreparedWork {
-    if (isOperation(definition)) return this.#prepareOperation(definition, args, options);
-    return { launches: [this.#prepareLaunch(definition, args, options)], scratch: [] };
-  }
-
-  /** The launches of an operation's plan, over the arrays that it is given and fresh ones for its scratch. */
-  #prepareOperation(
-    operation: Operation,
-    args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions & LaunchLimits,
-  ): PreparedWork {
-    const collected = collectArguments(
-      operation.kernel,
-      args,
-      options.dimensions ?? {},
-      this.target,
-    );
-    const plan = operation.planFor(collected.dimensions, this.target, this.tuning);
-    const { calls, scratch } = plannedCalls(plan, collected, (...of) => this.allocate(...of));
-    try {
-      const launches = calls.map(({ kernel, args: own, dimensions }) =>
-        this.#prepareLaunch(kernel, own, { ...options, dimensions }),
-      );
-      return { launches, scratch };
-    } catch (error) {
-      disposeAll(scratch);
-      throw error;
-    }
-  }
-
-  #prepareLaunch(
-    definition: KernelDefinition | CompiledKernel,
-    args: { readonly [name: string]: ArgumentValue },
-    options: LaunchOptions & LaunchLimits,
-  ): Launch {
-    const { kernel } = definition;
-    const collected = collectArguments(kernel, args, options.dimensions ?? {}, this.target);
-    const arrays = new Map<string, Allocation>(
-      [...collected.arrays].map(([name, array]) => [name, array.allocationFor(this.#arrays)]),
-    );
-    const { scalars, dimensions } = collected;
-    const program =
-      definition instanceof CompiledKernel
-        ? this.#compilations.load(definition)
-        : this.#compilations.compile(definition.kernel);
-    return {
-      kernel,
-      program,
-      arrays,
-      scalars,
-      dimensions,
-      limits: { ...this.#limits, ...options },
-    };
   }
 }

@@ -101,6 +101,7 @@ const opNames: OpNames = {
   warps: "warps",
   yield: "the end of a body",
   debug_print: "debugPrint",
+  profile_mark: "profile",
   assert: "assert",
   debug_break: "debugBreak",
   convert_layout: "a conversion",

@@ -48,6 +48,7 @@ export { splitTerms, splitTile, withoutNans } from "./split.ts";
 export type { SplitPrecision } from "./split.ts";
 export type { DotDType, DotOptions } from "./create.ts";
 export { assert, debugBreak, debugPrint } from "./debug.ts";
+export { profile } from "./profile.ts";
 export type { Accuracy, Operand } from "./elementwise.ts";
 export type { Index } from "./indices.ts";
 export { inlinePtx } from "./inline-ptx.ts";

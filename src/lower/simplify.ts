@@ -1,6 +1,7 @@
 /** The first stage, apart from the others: whoever only simulates loads neither placement nor PTX. */
 import type { Kernel } from "../ir/node.ts";
 import { runPasses } from "../passes/pipeline.ts";
+import { withoutMarks } from "../passes/profile-marks.ts";
 
 export interface SimplifyOptions {
   /** Called with the kernel after each step that changed it. */
@@ -9,5 +10,5 @@ export interface SimplifyOptions {
 
 /** The kernel as the simulator runs it: nothing in it is left to be simplified. */
 export function simplify(traced: Kernel, { observe }: SimplifyOptions = {}): Kernel {
-  return runPasses(traced, { ...(observe && { trace: observe }) });
+  return runPasses(withoutMarks(traced), { ...(observe && { trace: observe }) });
 }

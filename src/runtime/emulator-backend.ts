@@ -61,6 +61,7 @@ export class EmulatorBackend extends QueuedBackend<EmulatorAllocation, Executabl
   readonly name = "emulator";
   readonly target: Target;
   readonly sourceLines = "all";
+  readonly timeUnit = "instructions";
   readonly #options: EmulatorDeviceOptions;
   readonly #memory = new EmulatedMemory();
   readonly #pool: WorkerPool;

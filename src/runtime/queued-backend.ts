@@ -9,6 +9,7 @@ import type {
   Compiled,
   Launch,
   Repeatable,
+  TimeUnit,
 } from "../device/backend.ts";
 import type { CodeBackend } from "../device/foreign-code.ts";
 import { MemoryAccount } from "../device/memory-account.ts";
@@ -24,6 +25,7 @@ export abstract class QueuedBackend<A extends Allocation, P> implements Backend<
   abstract readonly name: string;
   abstract readonly target: Target;
   abstract readonly sourceLines: "all" | "messages";
+  abstract readonly timeUnit: TimeUnit;
   readonly stopsKernels = true;
   readonly code: CodeBackend<A> | undefined = undefined;
   protected readonly queue = new WorkQueue();

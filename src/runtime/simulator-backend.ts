@@ -56,6 +56,7 @@ export class SimulatorBackend extends QueuedBackend<SimulatorAllocation, Kernel>
   readonly name = "simulator";
   readonly target: Target;
   readonly sourceLines = "all";
+  readonly timeUnit = "steps";
   readonly #options: SimulatorOptions & SimulatorHooks;
 
   constructor(options: SimulatorOptions & SimulatorHooks = {}) {

@@ -41,6 +41,16 @@ export class Grid {
     });
   }
 
+  /** The number of a block in the launch: blocks of a cluster follow one another. */
+  blockNumber(coordinates: readonly number[], rank: number): number {
+    const cluster = this.#clusterGrid.reduce(
+      (number, extent, axis) =>
+        number * extent + Math.floor((coordinates[axis] ?? 0) / (this.clusterShape[axis] ?? 1)),
+      0,
+    );
+    return cluster * this.blocksPerCluster + rank;
+  }
+
   /** A block's position in its cluster along each axis. */
   positionInCluster(rank: number): readonly number[] {
     return coordinatesOf(rank, this.clusterShape);

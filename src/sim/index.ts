@@ -9,7 +9,8 @@ export type {
 export type { Wait, WaitGraph } from "./deadlock.ts";
 export { RunTimeline } from "./timeline.ts";
 export type { Span } from "./timeline.ts";
-export { spanTracks, traceEvents } from "./trace-events.ts";
+export { spanTracks, traceDocument, traceEvents } from "./trace-events.ts";
+export type { TraceDocument } from "./trace-events.ts";
 export type { TraceEvent, TrackSpan } from "./trace-events.ts";
 export { timelineChart } from "./timeline-chart.ts";
 export type { TimelineChart } from "./timeline-chart.ts";

@@ -63,32 +63,53 @@ class Numbers {
   }
 }
 
-export function traceEvents(spans: readonly Span[]): { readonly traceEvents: TraceEvent[] } {
+/** What an event tells: a name on a track of a block, from one time to another. */
+export interface TracedSpan {
+  readonly name: string;
+  readonly category: string;
+  readonly block: string;
+  readonly track: string;
+  readonly from: number;
+  readonly to: number;
+  readonly args: TraceEvent["args"];
+}
+
+export interface TraceDocument {
+  readonly traceEvents: readonly TraceEvent[];
+}
+
+/** A run on the simulator. */
+export function traceEvents(spans: readonly Span[]): TraceDocument {
+  return traceDocument(
+    spanTracks(spans).map(({ span, block, track }) => ({ ...tracedSpan(span), block, track })),
+  );
+}
+
+/** Spans of any kind; one unit of their time counts as a microsecond. */
+export function traceDocument(spans: readonly TracedSpan[]): TraceDocument {
   const events: TraceEvent[] = [];
   const blocks = new Numbers();
   const tracks = new Numbers();
-  for (const { span, block, track } of spanTracks(spans)) {
+  for (const { block, track, ...span } of spans) {
     const pid = blocks.of(block, (number) =>
       events.push({ name: "process_name", ph: "M", pid: number, tid: 0, args: { name: block } }),
     );
     const tid = tracks.of(`${block} ${track}`, (number) =>
       events.push({ name: "thread_name", ph: "M", pid, tid: number, args: { name: track } }),
     );
-    events.push(spanEvent(span, pid, tid));
+    const { name, category: cat, from: ts, to, args } = span;
+    events.push({ name, ph: "X", cat, pid, tid, ts, dur: to - ts, args });
   }
   return { traceEvents: events };
 }
 
-function spanEvent({ kind, op, place, from, to }: Span, pid: number, tid: number): TraceEvent {
+function tracedSpan({ kind, op, place, from, to }: Span): Omit<TracedSpan, "block" | "track"> {
   const { position } = op.location;
   return {
     name: kind === "waits" ? `waits: ${op.kind}` : op.kind,
-    ph: "X",
-    cat: kind,
-    pid,
-    tid,
-    ts: from,
-    dur: to - from,
+    category: kind,
+    from,
+    to,
     args: {
       ...(position !== undefined && { line: formatPosition(position) }),
       ...(place.iterations.length > 0 && { iteration: place.iterations.join(".") }),

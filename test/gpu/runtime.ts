@@ -9,11 +9,13 @@ import { join } from "node:path";
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { open } from "../../src/runtime/open.ts";
 import type { Device } from "../../src/device/device.ts";
+import type { KernelProfile } from "../../src/device/profile/kernel-profile.ts";
+import type { DeviceName } from "../../src/runtime/open-options.ts";
 import { encodeTensorMap } from "../../src/emulator/tensor-map.ts";
 import type { TensorMap } from "../../src/emulator/tensor-map.ts";
 import { f32, i32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNested } from "../../src/formats/hostarray.ts";
-import { array, dim, kernel, loop, scalar } from "../../src/lang/index.ts";
+import { array, dim, kernel, loop, profile, scalar } from "../../src/lang/index.ts";
 import { emptyArrayChecks } from "./empty-arrays.ts";
 
 const count = (length: number): Float32Array => Float32Array.from({ length }, (_, index) => index);
@@ -189,6 +191,44 @@ async function memory(device: Device): Promise<void> {
   equal(device.memory.used, before.used);
 }
 
+async function profiles(device: Device): Promise<string> {
+  const found: KernelProfile[] = [];
+  const profiling = await open(device.name as DeviceName, {
+    onProfile: (each) => found.push(each),
+  });
+  try {
+    const blocks = 300;
+    const timed = kernel(
+      {
+        name: "timed",
+        grid: { i: blocks },
+        inputs: { x: array(f32, [blocks, 256]), steps: scalar(i32) },
+        outputs: { out: array(f32, [blocks, 256]) },
+      },
+      ({ i, x, steps, out }) => {
+        const tile = profile("load", () => x.at(i).load());
+        const worked = profile("work", () =>
+          loop({ to: steps, carry: tile }, (_, value) => value.mul(1.5).add(1)),
+        );
+        profile("store", () => out.at(i).store(worked));
+      },
+    );
+    const x = fromNumbers(f32, [blocks, 256], count(blocks * 256));
+    const steps = device.name === "gpu" ? 10_000 : 20;
+    await profiling.run(timed, { x, steps });
+    const [only] = found;
+    deepEqual(only?.lost, 0);
+    equal(only?.spans.length, 3 * blocks);
+    const work = only?.spans.filter(({ name }) => name === "work") ?? [];
+    // A step is a multiplication and an addition behind it, at 4 cycles each at least.
+    ok(work.every(({ from, to }) => to - from >= (device.name === "gpu" ? 8 : 1) * steps));
+    ok(only?.spans.every(({ from, to }) => from >= 0 && to >= from));
+    return `${Math.max(...work.map(({ to }) => to))} ${only?.unit}`;
+  } finally {
+    profiling.dispose();
+  }
+}
+
 type Check = (device: Device) => Promise<string | void>;
 
 const checks: { readonly [name: string]: Check } = {
@@ -198,6 +238,7 @@ const checks: { readonly [name: string]: Check } = {
   "code of other compilers": codeOfOthers,
   "tensor maps of code": tensorMaps,
   memory,
+  profiles,
   ...emptyArrayChecks,
 };
 

@@ -59,6 +59,8 @@ export const everyOp = `kernel @values dimensions [n multiple 8, k] grid [i = ce
   assert %7 {message = "true is true"}
   debug_break %9 {names = ["index"]}
   debug_break {names = []}
+  profile_mark {edge = begin, name = "rest"}
+  profile_mark {edge = end, name = "rest"}
   yield
 }
 

@@ -578,11 +578,10 @@ const rules: OpRules<[Checker], void> = {
   },
   scoped: nothing,
   on_threads: nothing,
-  warps: (op, checker) => {
-    checker.region(op.regions.body, true);
-  },
+  warps: (op, checker) => void checker.region(op.regions.body, true),
   yield: nothing,
   debug_print: nothing,
+  profile_mark: nothing,
   assert: nothing,
   debug_break: nothing,
 };

@@ -31,6 +31,7 @@ import {
   launchNextKernel,
   loop,
   prefetch,
+  profile,
   scoped,
   semaphore,
   slice,
@@ -131,13 +132,19 @@ export const quiet: { readonly [name: string]: Group } = {
   },
   ordering: {
     kinds: [
-      ...(["commit_group", "proxy_fence", "grid_dependency", "debug_break"] as const),
+      ...([
+        "commit_group",
+        "proxy_fence",
+        "grid_dependency",
+        "debug_break",
+        "profile_mark",
+      ] as const),
       ...(["barrier_arrive", "barrier_wait"] as const),
     ],
     body({ told, index }) {
       commitGroup();
       commitShared();
-      launchNextKernel();
+      profile("next", launchNextKernel);
       debugBreak({ index });
       told.arrive();
       when(index.gt(1000), () => told.wait());

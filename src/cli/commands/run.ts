@@ -1,6 +1,7 @@
 /** `tilewright run`: a file's `main` on a device, or its kernels on random inputs. */
 import type { CompilationRecord } from "../../device/compilation.ts";
 import type { Device } from "../../device/device.ts";
+import type { KernelProfile } from "../../device/profile/kernel-profile.ts";
 import { requireKeptLimits } from "../../device/waiting.ts";
 import { formatArray, toNumbers } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
@@ -12,6 +13,7 @@ import type { Target } from "../../targets/target.ts";
 import { Dumps } from "../dump.ts";
 import { formatTime } from "../output.ts";
 import type { Output } from "../output.ts";
+import { writeProfiles } from "../profile-file.ts";
 import { runUserCode } from "../program-output.ts";
 import { chooseDimensions, randomInputs, requireTaken } from "../random-inputs.ts";
 import type { Dimensions } from "../random-inputs.ts";
@@ -28,18 +30,21 @@ export interface RunSettings {
   readonly seed: number;
   /** The folder that takes every stage of what is compiled. */
   readonly dump: string | undefined;
+  /** The file that takes how long profile scopes took. */
+  readonly profile: string | undefined;
   /** Of each launch. */
   readonly limits: RunLimits;
 }
 
 export async function runCommand(settings: RunSettings, output: Output): Promise<number> {
-  const { file, programArguments, kernel, dimensions, seed, dump } = settings;
+  const { file, programArguments, kernel, dimensions, seed, dump, profile } = settings;
   const module = await runUserCode(output, () => loadUserModule(file, programArguments));
   const callsMain = module.main !== undefined && kernel === undefined;
   const isScript = !callsMain && module.kernels.length === 0 && kernel === undefined;
   const kernels = callsMain || isScript ? [] : selectKernels(module, kernel);
   requireTaken(dimensions, kernels);
   const compilations: CompilationRecord[] = [];
+  const profiles: KernelProfile[] = [];
   const { limits } = settings;
   const onGpu = settings.device === "gpu";
   // Nothing ends what a main launches on a GPU.
@@ -48,11 +53,17 @@ export async function runCommand(settings: RunSettings, output: Output): Promise
     // The schedules of a GPU are its own.
     ...(!onGpu && { seed, limits }),
     onCompile: (record) => compilations.push(record),
+    ...(profile !== undefined && { onProfile: (each) => profiles.push(each) }),
   });
   try {
     const document = callsMain
       ? { result: await runMain(module, device, output) }
       : { kernels: await runKernels(kernels, device, settings, output) };
+    if (profile !== undefined) {
+      await device.synchronize();
+      writeProfiles(profile, profiles);
+      output.line(`wrote ${profile}`);
+    }
     output.document({ file, device: device.name, ...document });
   } finally {
     device.dispose();

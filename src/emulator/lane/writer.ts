@@ -65,6 +65,7 @@ export class LaneWriter {
   #inner: string[] | undefined;
   #names = 0;
   #addressSlots = 0;
+  #begun = 0;
   #site = 0;
   readonly #definedness = new Definedness(this.after);
   /** Lanes in which what is written now is undefined. */
@@ -97,9 +98,15 @@ export class LaneWriter {
     return this.#site;
   }
 
+  /** Instructions of the step before the one that is being written. */
+  get instructionsBefore(): number {
+    return this.#begun - 1;
+  }
+
   /** Writes one instruction; `write` says what each lane does. */
   instruction(site: number, guard: Guard | undefined, write: () => void): void {
     this.#site = site;
+    this.#begun += 1;
     this.#definedness.begin(site);
     if (guard === undefined) {
       write();

@@ -48,6 +48,7 @@ export class WarpRunner {
   #runGroup(warp: WarpState, group: Group, turn: number, changes: number): number {
     const { groups } = warp;
     const steps = this.#steps;
+    const counters = this.#counters;
     groups.current = group;
     warp.base = group.frame.base;
     warp.localBase = group.frame.localBase;
@@ -63,13 +64,15 @@ export class WarpRunner {
       next = run(warp, mask);
       if (next === blocked) break;
       done += weight;
+      // As it goes, because a step may read the clock.
+      counters.warpInstructions += weight;
       used += cost;
       if (next < 0) break;
       step = next;
       group.step = step;
       if (step === joinStep) break;
     }
-    this.#count(done, mask);
+    counters.laneInstructions += done * populationCount(mask);
     group.spent += used;
     if (done > 0) group.blockedAt = -1;
     if (next === blocked) {
@@ -78,10 +81,5 @@ export class WarpRunner {
     } else if (step === joinStep && next >= 0) groups.settle(group);
     else if (group.spent >= groupTurn) groups.rotate(group);
     return used;
-  }
-
-  #count(instructions: number, mask: number): void {
-    this.#counters.warpInstructions += instructions;
-    this.#counters.laneInstructions += instructions * populationCount(mask);
   }
 }

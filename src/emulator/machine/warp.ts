@@ -295,8 +295,8 @@ export class WarpState implements WarpView {
     this.learning?.learn(knowledge);
   }
 
-  clock(word: number): number {
-    const time = this.host.clock();
+  clock(word: number, before: number): number {
+    const time = this.host.clock() + before;
     return word === 0 ? time | 0 : Math.floor(time / 4294967296) | 0;
   }
 

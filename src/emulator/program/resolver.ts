@@ -9,7 +9,7 @@ import type { Scope } from "./flatten.ts";
 import type { OperandContext } from "./operands.ts";
 import { gridWorkspace, reservedOffsets, reservedShared } from "./implicit.ts";
 import type { FrameLayout, RegisterPlace } from "./registers.ts";
-import { laneSpecials, uniformSpecials, wideSpecials } from "./symbols.ts";
+import { clockSpecials, laneSpecials, uniformSpecials, wideSpecials } from "./symbols.ts";
 import type { VariablePlace } from "./symbols.ts";
 import type { VariableMap } from "./variables.ts";
 
@@ -70,6 +70,8 @@ export class Resolver implements OperandResolver, OperandContext {
   }
 
   #specialText(name: string, writer: LaneWriter): string | undefined {
+    const word = clockSpecials[name];
+    if (word !== undefined) return clockText(word, writer);
     const own = laneSpecials[name] ?? this.#implicitText(name, writer);
     if (own !== undefined) return own;
     const uniform = uniformSpecials.indexOf(name as (typeof uniformSpecials)[number]);
@@ -99,7 +101,7 @@ export class Resolver implements OperandResolver, OperandContext {
   }
 
   symbolPair(name: string, offset: number, writer: LaneWriter): Pair {
-    if (wideSpecials.has(name)) return { low: "w.clock(0)", high: "w.clock(1)" };
+    if (wideSpecials.has(name)) return { low: clockText(0, writer), high: clockText(1, writer) };
     const special = this.#specialText(name, writer);
     if (special !== undefined) return { low: special, high: "0" };
     const place = this.variable(name);
@@ -142,4 +144,9 @@ export class Resolver implements OperandResolver, OperandContext {
 
 export function functionAddress(number: number): number {
   return functionWindow * wordSize + number;
+}
+
+/** A word of the time: instructions until this step, and those before this one in it. */
+function clockText(word: 0 | 1, writer: LaneWriter): string {
+  return `w.clock(${word}, ${writer.instructionsBefore})`;
 }

@@ -99,10 +99,14 @@ export const laneSpecials: { readonly [name: string]: string } = {
   "%lanemask_le": "((2 << l) - 1)",
   "%lanemask_gt": "(-2 << l)",
   "%lanemask_ge": "(-1 << l)",
-  "%clock": "w.clock(0)",
-  "%clock_hi": "w.clock(1)",
-  "%globaltimer_lo": "w.clock(0)",
-  "%globaltimer_hi": "w.clock(1)",
+};
+
+/** Special registers that hold a word of the time, which is counted in instructions of all warps. */
+export const clockSpecials: { readonly [name: string]: 0 | 1 } = {
+  "%clock": 0,
+  "%clock_hi": 1,
+  "%globaltimer_lo": 0,
+  "%globaltimer_hi": 1,
 };
 
 /** 64-bit special registers. */

@@ -185,6 +185,7 @@ export const costRules: OpRules<[CostContext], Cost> = {
   warps: free,
   yield: free,
   debug_print: free,
+  profile_mark: free,
   assert: free,
   debug_break: free,
 

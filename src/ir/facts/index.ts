@@ -310,6 +310,7 @@ const rules: OpRules<[Request], Fact> = {
   warps: anything,
   yield: anything,
   debug_print: anything,
+  profile_mark: anything,
   assert: anything,
   debug_break: anything,
 };

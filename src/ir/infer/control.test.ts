@@ -10,7 +10,7 @@ import {
   tile,
 } from "../../../test/ir-fixtures.ts";
 import type { Mistake } from "../../../test/ir-fixtures.ts";
-import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, i32, i64, u32 } from "../../formats/dtype.ts";
 import { controlCodes } from "../../support/codes/ir/control.ts";
 import type { Region, Value } from "../node.ts";
 import { barrierType, inflightType, refType, scalarType, tileType } from "../types.ts";
@@ -258,6 +258,23 @@ const mistakes: readonly Mistake[] = [
     code: "TW2002",
     make: () => infer("debug_print", { values: [barrier()] }, { format: "{}" }),
     message: "a value of debugPrint must be a tile or a scalar",
+  },
+  {
+    name: "profile that is written into no ring",
+    code: "TW2103",
+    make: () => infer("profile_mark", { ring: ref("gmem", f32, 4) }, { edge: "open", name: "k" }),
+    message: "a profile's rings are an array of their own form",
+    expected: "ref<gmem, u32, [rings, slots, 4]>",
+    found: "ref<gmem, f32, [4]>",
+  },
+  {
+    name: "profile of a scope without a number",
+    code: "TW2103",
+    make: () =>
+      infer("profile_mark", { ring: ref("gmem", u32, 1, 19, 4) }, { edge: "begin", name: "load" }),
+    message: "marks of scopes in a ring have a number, and no others",
+    expected: "a site",
+    found: "none",
   },
   {
     name: "breakpoint with a name missing",

@@ -10,7 +10,7 @@
  * Only tiles, scalars and in-flight accumulators are values that can be handed on so; refs, barriers and
  * semaphores name memory, and a name is used where it is visible.
  */
-import { bool, i32 } from "../../formats/dtype.ts";
+import { bool, i32, u32 } from "../../formats/dtype.ts";
 import type { Region, Value } from "../node.ts";
 import { opName } from "../op-names.ts";
 import type { controlOps } from "../ops/control.ts";
@@ -22,6 +22,7 @@ import {
   dataOperand,
   fail,
   indexOperand,
+  refOperand,
   requireBool,
   requireParameters,
   sameTypeLists,
@@ -200,6 +201,24 @@ export const controlRules: InferRules<keyof typeof controlOps> = {
   assert(draft) {
     const condition = dataOperand(draft, "the condition", draft.operands.condition);
     requireBool(draft, "the condition", condition.dtype);
+    return [];
+  },
+
+  profile_mark(draft) {
+    const { ring } = draft.operands;
+    const { edge, site } = draft.attributes;
+    if (ring === undefined) return [];
+    const type = refOperand(draft, "the ring", ring);
+    if (type.space !== "gmem" || type.dtype !== u32 || type.shape.length !== 3)
+      fail(draft, "TW2103", "a profile's rings are an array of their own form", {
+        expected: "ref<gmem, u32, [rings, slots, 4]>",
+        found: typeText(type),
+      });
+    if ((edge === "begin" || edge === "end") !== (site !== undefined))
+      fail(draft, "TW2103", "marks of scopes in a ring have a number, and no others", {
+        expected: edge === "begin" || edge === "end" ? "a site" : "no site",
+        found: site === undefined ? "none" : String(site),
+      });
     return [];
   },
 

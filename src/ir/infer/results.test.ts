@@ -572,6 +572,7 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
     [],
   ],
   ["assert", infer("assert", { condition: tile(bool, 4) }, { message: "in range" }), []],
+  ["profile_mark", infer("profile_mark", {}, { edge: "begin", name: "load" }), []],
   ["debug_break", infer("debug_break", { values: [index] }, { names: ["i"] }), []],
 ];
 

@@ -106,6 +106,14 @@ export const controlOps = defineOps({
     regions: {},
     traits: { ...acts, scratch: "by layout" },
   },
+  profile_mark: {
+    summary:
+      "Where a profile scope begins or ends; with a ring, the time is written there, and `site` tells the scope. A profiled kernel opens the ring first and closes it last.",
+    operands: { ring: "optional" },
+    attributes: { edge: ["open", "begin", "end", "close"], name: "text", site: "integer?" },
+    regions: {},
+    traits: acts,
+  },
   debug_break: {
     summary: "Stops the simulator in the debugger with the named values in sight.",
     operands: { values: "many" },

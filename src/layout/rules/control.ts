@@ -119,5 +119,6 @@ export const controlRules: Rules<typeof controlOps> = {
   yield: nothing,
   debug_print: nothing,
   assert: nothing,
+  profile_mark: nothing,
   debug_break: nothing,
 };

@@ -22,6 +22,7 @@ import type { RefType } from "../../ir/types.ts";
 import { contiguousAxis, globalAlignment } from "../../layout/model/accesses.ts";
 import { wgmmaShapeProblem } from "../../layout/model/products.ts";
 import { Windows } from "../../layout/model/windows.ts";
+import { unmarked } from "../../passes/profile-marks.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { Target } from "../../targets/target.ts";
 
@@ -102,7 +103,7 @@ class Planner {
     const step = facts.constant(loop.operands.step);
     if (!body.ops.some(({ kind }) => kind === "dot")) return "it has no dot";
     if (loop.attributes.depth === 1) return "it asks for none";
-    if (hasEffect(loop)) return "it stores, waits or does something else that others see";
+    if (hasEffect(unmarked(loop))) return "it stores, waits or does something else that others see";
     if (step === undefined || step < 1 || facts.of(loop.operands.lower).least < 0n)
       return "it does not count up by a known step from a number that is known not to be negative";
     const loads = body.ops.flatMap((op) => (op.kind === "load" ? [this.#copied(op, body)] : []));

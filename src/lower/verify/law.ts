@@ -338,6 +338,7 @@ const laws: OpRules<[Functions, number], void> = {
   warps: free,
   yield: free,
   debug_print: free,
+  profile_mark: free,
   assert: free,
   debug_break: free,
 

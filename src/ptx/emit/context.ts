@@ -17,6 +17,7 @@ import type { Register, Variable } from "../module.ts";
 import { address, integer, symbol } from "../operands.ts";
 import { AskedBounds } from "./memory/inside.ts";
 import { Numbers } from "./numbers.ts";
+import type { ProfileRing } from "./profile.ts";
 import type {
   BarrierValue,
   EmittedValue,
@@ -53,6 +54,8 @@ export class EmitContext {
   readonly parameters: LaunchParameter[] = [];
   readonly parameterVariables: Variable[] = [];
   readonly messages: MessageSite[] = [];
+  /** Where a profiled kernel writes, once its ring is open. */
+  profile: ProfileRing | undefined;
   scope: Scope;
   /** Windows that are known to be inside where the next instruction stands. */
   asked = new AskedBounds();

@@ -24,6 +24,7 @@ import { assertion, debugPrint, requirePositiveStep } from "./debug.ts";
 import { freshValue, moveTogether } from "./moves.ts";
 import type { HandedValue } from "./moves.ts";
 import { blockBarrier, endBarriers, joinWarpPhases, phasesBefore } from "./synchronization.ts";
+import { profileMark } from "./profile.ts";
 import type { ScalarValue } from "./values.ts";
 
 function handed(context: EmitContext, value: Value): HandedValue {
@@ -257,6 +258,7 @@ export const controlRules: EmitRules<typeof controlOps> = {
   },
   debug_print: debugPrint,
   assert: assertion,
+  profile_mark: profileMark,
   debug_break: () => {
     // The debugger is the simulator's; on hardware nothing happens.
   },

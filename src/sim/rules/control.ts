@@ -16,6 +16,7 @@ import type { ScalarValue, SlotValue } from "../values.ts";
 import { isView } from "../view.ts";
 import { BarrierArray } from "../barriers.ts";
 import { emitMeeting } from "./meetings.ts";
+import { profileMark } from "./profile.ts";
 
 function loop(op: Op<"loop">, code: Assembler): void {
   const { lower, upper, step, initial } = op.operands;
@@ -293,5 +294,6 @@ export const controlRules: Pick<SimulationRules, keyof typeof controlOps> = {
 
   debug_print: debugPrint,
   assert: assertion,
+  profile_mark: profileMark,
   debug_break: debugBreak,
 };

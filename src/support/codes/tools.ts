@@ -94,6 +94,13 @@ export const toolCodes = registerCodes({
     example: "tilewright tune axpy.ts --case n=1000",
     remedy: "export what tunable(…) gives, or an operation of tilewright/kernels",
   },
+  TW5015: {
+    title: "nothing to profile",
+    cause:
+      "--profile shows the scopes of kernels that a program runs or launches. Kernels that are bound, compiled ahead of time or part of an operation have none.",
+    example: "tilewright run axpy.ts --profile axpy.svg // a kernel without scopes",
+    remedy: 'put profile("name", () => …) around parts of the kernel',
+  },
   TW5101: {
     title: "result differs from its reference",
     cause: "Elements lie further from the reference than the arithmetic allows.",

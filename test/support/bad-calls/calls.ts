@@ -270,6 +270,11 @@ const language: readonly BadCall[] = [
     "debugPrint",
     parameter(() => "x", "text", "empty"),
   ),
+  traced(
+    "profile",
+    parameter(() => "name", "text"),
+    body,
+  ),
   traced("warps", body),
   traced(
     "scoped",

@@ -76,4 +76,11 @@ export const controlCodes = registerCodes({
     example: 'debug_break %0, %1 {names = ["x"]}',
     remedy: "give one name for each value",
   },
+  TW2103: {
+    title: "a profile mark of another form",
+    cause:
+      "Marks that write are made by the compiler: their ring is an array of 16 byte slots, and those of scopes have a number.",
+    example: 'profile_mark ring(%0) {edge = begin, name = "load"}',
+    remedy: 'write profile("name", () => …) in a kernel',
+  },
 });
