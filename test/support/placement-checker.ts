@@ -578,12 +578,11 @@ const rules: OpRules<[Checker], void> = {
   },
   scoped: nothing,
   on_threads: nothing,
-  warps: (op, checker) => void checker.region(op.regions.body, true),
+  warps: (op, checker) => {
+    checker.region(op.regions.body, true);
+  },
   yield: nothing,
-  debug_print: nothing,
-  profile_mark: nothing,
-  assert: nothing,
-  debug_break: nothing,
+  ...{ debug_print: nothing, profile_mark: nothing, assert: nothing, debug_break: nothing },
 };
 
 function notOneNumber(op: AnyOp, checker: Checker): void {

@@ -31,7 +31,6 @@ import {
   launchNextKernel,
   loop,
   prefetch,
-  profile,
   scoped,
   semaphore,
   slice,
@@ -132,19 +131,13 @@ export const quiet: { readonly [name: string]: Group } = {
   },
   ordering: {
     kinds: [
-      ...([
-        "commit_group",
-        "proxy_fence",
-        "grid_dependency",
-        "debug_break",
-        "profile_mark",
-      ] as const),
+      ...(["commit_group", "proxy_fence", "grid_dependency", "debug_break"] as const),
       ...(["barrier_arrive", "barrier_wait"] as const),
     ],
     body({ told, index }) {
       commitGroup();
       commitShared();
-      profile("next", launchNextKernel);
+      launchNextKernel();
       debugBreak({ index });
       told.arrive();
       when(index.gt(1000), () => told.wait());

@@ -47,6 +47,7 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
   ],
   "in accesses.test.ts": ["copy_async", "dot"],
   "what they meet for is their scratch": ["convert_layout", "debug_print", "assert"],
+  "gone, unless a profile is asked for": ["profile_mark"],
   "threads and registers": ["on_threads", "set_registers"],
   "the compiler puts them where they are needed": [
     ...(["lane_barrier", "barriers_ready", "products_wait"] as const),

@@ -32,7 +32,7 @@ export async function main(device) {
 `;
 
 async function run(source: string, name: string): Promise<string> {
-  const [file, profile] = [join(folder, "program.mjs"), join(folder, name)];
+  const [file, profile] = [join(folder, `${name}.mjs`), join(folder, name)];
   writeFileSync(file, source);
   const nowhere = { write: () => true };
   const output = new Output({ stdout: nowhere, stderr: nowhere, json: false, environment: {} });
