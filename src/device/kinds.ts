@@ -85,6 +85,23 @@ export function requireBoundLaunches(launches: unknown): void {
   throw otherKind("record", expected, launches[other], "bind kernels first: record([bind(…), …])");
 }
 
+/** What `onProfile` has heard; somebody may have put it together himself. */
+export function requireProfiles(call: string, profiles: unknown): void {
+  const isSpan = (each: unknown): boolean => isRecord(each) && Array.isArray(each["block"]);
+  const isProfile = (each: unknown): boolean =>
+    isRecord(each) &&
+    Array.isArray(each["axes"]) &&
+    Array.isArray(each["spans"]) &&
+    each["spans"].every(isSpan);
+  if (Array.isArray(profiles) && profiles.every(isProfile)) return;
+  throw otherKind(
+    call,
+    "a list of profiles",
+    profiles,
+    "give what onProfile was called with, in a list",
+  );
+}
+
 export function requireWork(work: unknown): void {
   if (typeof work === "function") return;
   const remedy =

@@ -14,6 +14,7 @@ import {
 } from "../../layout/drawing/svg.ts";
 import type { Panel } from "../../layout/drawing/svg.ts";
 import { formatPosition } from "../../support/location.ts";
+import { requireProfiles } from "../kinds.ts";
 import { trackOf } from "./kernel-profile.ts";
 import type { KernelProfile, ProfileSpan } from "./kernel-profile.ts";
 
@@ -34,6 +35,7 @@ const mostTracks = 64;
 
 /** Profiles one below the other, as a page of SVG. */
 export function drawProfiles(profiles: readonly KernelProfile[]): string {
+  requireProfiles("drawProfiles", profiles);
   return svgDocument(stackPanels(profiles.map(profilePanel), 24));
 }
 

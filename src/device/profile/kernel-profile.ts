@@ -8,6 +8,7 @@ import { formatPosition } from "../../support/location.ts";
 import { traceDocument } from "../../sim/trace-events.ts";
 import type { TraceDocument } from "../../sim/trace-events.ts";
 import type { TimeUnit } from "../backend.ts";
+import { requireProfiles } from "../kinds.ts";
 
 export interface ProfileSpan {
   readonly name: string;
@@ -52,6 +53,7 @@ export function trackOf(
 
 /** Profiles as trace events, which Perfetto opens; one unit of time counts as a microsecond. */
 export function profileTrace(profiles: readonly KernelProfile[]): TraceDocument {
+  requireProfiles("profileTrace", profiles);
   const several = profiles.length > 1;
   return traceDocument(
     profiles.flatMap((profile, launch) =>

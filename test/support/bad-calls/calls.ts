@@ -55,6 +55,12 @@ const formats: readonly BadCall[] = [
     dtype,
     parameter(() => [[1, 2]], "list", "numbers"),
   ),
+  ...["drawProfiles", "profileTrace"].map((name) =>
+    host(
+      name,
+      parameter(() => [], "list"),
+    ),
+  ),
   ...["toLanes", "toNumbers", "toFloat32", "toNested", "formatArray"].map((name) =>
     host(name, array),
   ),
