@@ -97,7 +97,8 @@ describe("the GPU", () => {
     await expect(open("gpu", { seed: 3 })).rejects.toMatchObject({
       code: "TW4015",
       summary: 'unknown option seed of open("gpu")',
-      expected: "{ onPrint, onLeak, onCompile, onNotes, onProfile, memoryLimit, tuning, requireTuned, gpu }",
+      expected:
+        "{ onPrint, onLeak, onCompile, onNotes, onProfile, memoryLimit, tuning, requireTuned, gpu }",
     });
     await expect(open("gpu", { gpu: -1 })).rejects.toMatchObject({ code: "TW4016" });
     await expect(open("simulator", { gpu: 0 })).rejects.toMatchObject({ code: "TW4015" });
