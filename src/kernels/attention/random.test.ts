@@ -5,7 +5,7 @@
  */
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
-import { heldFactors } from "../../../test/support/held-factors.ts";
+import { heldFactors } from "../../ptx/notes/held-factors.ts";
 import { checkForward, checkGradients } from "../../../test/support/attention-checks.ts";
 import { caseText, otherLengths, randomAttention } from "../../../test/support/random-attention.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";

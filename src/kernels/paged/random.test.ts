@@ -5,7 +5,7 @@
  */
 import { expect, test } from "vitest";
 import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
-import { heldFactors } from "../../../test/support/held-factors.ts";
+import { heldFactors } from "../../ptx/notes/held-factors.ts";
 import { checkPaged } from "../../../test/support/paged-check.ts";
 import type { PagedCase } from "../../../test/support/paged-reference.ts";
 import { bf16, f16, f8e4m3fn, f8e5m2 } from "../../formats/dtype.ts";

@@ -9,6 +9,7 @@ import {
   dim,
   dot,
   kernel,
+  loop,
   slice,
   smem,
   wgmma,
@@ -166,6 +167,31 @@ describe("accesses to global memory", () => {
     expect(onlyNote(copied).message).toBe("this copy is made by lanes, 2 bytes at a time");
     expect(notesOf(copied, "sm_80")).toEqual([]);
   });
+});
+
+test.each([true, false])("a left factor that a loop holds in registers is noted: %s", (held) => {
+  const repeated = kernel(
+    {
+      name: "repeated",
+      inputs: { a: array(bf16, [64, 64]), b: array(bf16, [64, 64]) },
+      outputs: { out: array(f32, [64, 64]) },
+      scratch: { left: smem(bf16, [64, 64]), right: smem(bf16, [64, 64]), ready: barrier() },
+    },
+    ({ a, b, out, left, right, ready }) => {
+      copyAsync(a, left, { barrier: ready });
+      copyAsync(b, right, { barrier: ready });
+      ready.wait();
+      const factor = left.load();
+      const sum = loop({ to: 5, carry: accumulator(f32, [64, 64]) }, (_, running) =>
+        wgmma(running, held ? factor : left, right),
+      );
+      out.store(sum.wait());
+    },
+  );
+  const notes = notesOf(repeated).filter(({ code }) => code === "TW7511");
+  expect(notes.map(({ because }) => because)).toEqual(
+    held ? new Array(4).fill(expect.stringMatching(/^4 registers are read in every round/)) : [],
+  );
 });
 
 test("tiles that lanes keep copies of are noted", () => {

@@ -2,6 +2,7 @@
 import type { Placement } from "../../layout/plan/place.ts";
 import type { PtxModule } from "../module.ts";
 import { emittedAccesses } from "./emitted-accesses.ts";
+import { heldFactorNotes } from "./held-factors.ts";
 import type { PerformanceNote } from "./note.ts";
 import { placementNotes } from "./placement-notes.ts";
 
@@ -9,5 +10,5 @@ export function performanceNotes(
   placement: Placement,
   module: PtxModule,
 ): readonly PerformanceNote[] {
-  return placementNotes(placement, emittedAccesses(module));
+  return [...placementNotes(placement, emittedAccesses(module)), ...heldFactorNotes(module)];
 }
