@@ -33,7 +33,8 @@ Generated from the op table in \`src/graph/ops\`, the rules of the evaluator and
 programs mean. Every op is read, verified and printed. The last two columns say how the evaluator runs it, for which kinds of elements
 where not for all, and how devices do: the simulator, the emulator and GPUs. There a _map_ shares kernels with its neighbours, a _fold_
 is a kernel with a loop in it, _tiles_ says that it has a faster kernel for some shapes and types, and _steps_ that it takes several
-kernels; the _expanded_ ones become other ops. Devices have no complex numbers.`;
+kernels; the _expanded_ ones become other ops. On devices a complex number is two real ones: ops on them become ops on their parts, in
+f64 where those are more than sums.`;
 
 function onEvaluator(kind: GraphOpKind): string {
   const refusal = refusalOf(evaluationRules[kind]);
@@ -46,6 +47,7 @@ const formTitles: { readonly [F in AnyLowering["form"]]: string } = {
   fold: "fold",
   steps: "steps",
   expand: "expanded",
+  pairs: "by parts",
   alias: "nothing to do",
   control: "plan within the plan",
   check: "compared by the host",

@@ -27,6 +27,17 @@ function codeOf(body: () => unknown): string {
 }
 
 const passing: { readonly [name: string]: string } = {
+  "the sign of a zero imaginary part says the side of a cut": `
+    %a = stablehlo.constant dense<[(2.0, 0.0), (2.0, -0.0), (-3.0, 0.0), (-3.0, -0.0)]> : tensor<4xcomplex<f64>>
+    %0 = chlo.acos %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>
+    check.expect_almost_eq_const %0, dense<[(0.0, -1.3169578969248166), (0.0, 1.3169578969248166),
+      (3.141592653589793, -1.762747174039086), (3.141592653589793, 1.762747174039086)]> : tensor<4xcomplex<f64>>, tolerance = 1.0e-14
+    %1 = chlo.asin %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>
+    check.expect_almost_eq_const %1, dense<[(1.5707963267948966, 1.3169578969248166), (1.5707963267948966, -1.3169578969248166),
+      (-1.5707963267948966, 1.762747174039086), (-1.5707963267948966, -1.762747174039086)]> : tensor<4xcomplex<f64>>, tolerance = 1.0e-14
+    %2 = chlo.acosh %a : tensor<4xcomplex<f64>> -> tensor<4xcomplex<f64>>
+    check.expect_almost_eq_const %2, dense<[(1.3169578969248166, 0.0), (1.3169578969248166, -0.0),
+      (1.762747174039086, 3.141592653589793), (1.762747174039086, -3.141592653589793)]> : tensor<4xcomplex<f64>>, tolerance = 1.0e-14`,
   "in the weak order zeros are equal, and NaNs equal and greatest": `
     %a = stablehlo.constant dense<[0xFFC00000, 0x80000000, 0xFFC00001, 3.0, 0x7F800000]> : tensor<5xf32>
     %b = stablehlo.constant dense<[0x7FC00000, 0.0, 0x7F800000, 4.0, 0xFFC00000]> : tensor<5xf32>

@@ -7,12 +7,13 @@
  * | fold    | reduce, dot_general, convolution …    | the same with a loop inside: the root of its kernel              |
  * | steps   | sort …                                | several kernels, one after another, with memory between them    |
  * | expand  | batch_norm_training, top_k …          | other ops                                                       |
+ * | pairs   | complex, fft                          | made of real ops where complex values become pairs (`complex/`)  |
  * | alias   | optimization_barrier, calls that JAX prints | its results are its operands                               |
  * | control | while, case, if                       | plans within the plan                                           |
  * | check   | check.expect_eq …                     | compared on the host when the program has run                   |
  * | none    | create_token …                        | nothing runs                                                    |
  * | choose  | custom_call                           | one of these, by what is called                                 |
- * | refuse  | all_reduce, fft …                     | no device runs it, with the reason                              |
+ * | refuse  | all_reduce …                          | no device runs it, with the reason                              |
  */
 import type { Tile } from "../../lang/index.ts";
 import type { GraphBuilder } from "../infer/builder.ts";
@@ -73,6 +74,7 @@ export type Lowering<K extends GraphOpKind> =
       readonly form: "alias";
       readonly operands: (op: GraphOp<K>) => readonly GraphValue[];
     }
+  | { readonly form: "pairs" }
   | { readonly form: "control" }
   | { readonly form: "check" }
   | { readonly form: "none" }

@@ -24,7 +24,6 @@ import type { TiledKernel } from "./tiled/tiled.ts";
 
 const between = refuse("it works between devices");
 const withHost = refuse("it exchanges values with the host while the program runs");
-const complexNumbers = refuse("devices have no complex numbers");
 const control = { form: "control" } as const;
 const check = { form: "check" } as const;
 const none = { form: "none" } as const;
@@ -82,7 +81,7 @@ export const lowerings: Lowerings<GraphOpKind> = {
   "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
   "stablehlo.convolution": fold(convolutionAt),
   "stablehlo.dynamic_conv": refuse("its padding is known only when it runs"),
-  "stablehlo.fft": complexNumbers,
+  "stablehlo.fft": { form: "pairs" },
   "stablehlo.cholesky": { form: "expand", to: expandCholesky },
   "stablehlo.triangular_solve": { form: "expand", to: expandTriangularSolve },
   "stablehlo.batch_norm_inference": { form: "expand", to: expandInference },

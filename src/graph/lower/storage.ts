@@ -8,6 +8,7 @@
  * | i8 … i64, ui8 … ui64, index | itself | itself                                                   |
  * | f64, f32, f16, bf16        | itself | itself                                                    |
  * | f8E4M3FN, f8E5M2           | itself | f32, rounded by StableHLO's rule after every op           |
+ * | complex<f32>, complex<f64> | its parts | two values of real numbers (`complex/`)                |
  *
  * All others are refused where a program would run.
  */
@@ -15,11 +16,11 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
-import { elements } from "../ops/elements.ts";
+import { elements, isComplexElement, partOf } from "../ops/elements.ts";
 import type { ElementType } from "../ops/elements.ts";
 import type { AnyGraphOp, GraphValue } from "../ops/node.ts";
 import { isTensor, typeText } from "../ops/types.ts";
-import type { TensorType } from "../ops/types.ts";
+import type { GraphType, TensorType } from "../ops/types.ts";
 
 const narrow: { readonly [E in ElementType]?: DType } = {
   i2: dtypes.i8,
@@ -61,9 +62,24 @@ function noElements(type: string, location: Location | undefined): TilewrightErr
     code: "TW9602",
     message: `devices have no values of type ${type}`,
     location,
-    expected: "i1, integers, f64, f32, f16, bf16, f8E4M3FN or f8E5M2",
+    expected: "i1, integers, f64, f32, f16, bf16, f8E4M3FN, f8E5M2 or complex numbers",
     found: type,
   });
+}
+
+/** The format of arrays for arguments and results, and how many of its elements one of theirs is. */
+export function heldElements(
+  element: ElementType,
+): { readonly dtype: DType; readonly each: number } | undefined {
+  const isComplex = isComplexElement(element);
+  const dtype = storageOf(isComplex ? partOf(element) : element);
+  return dtype === undefined ? undefined : { dtype, each: isComplex ? 2 : 1 };
+}
+
+/** The type of an argument or a result that a device can hold. */
+export function heldType(type: GraphType, location?: Location): TensorType {
+  if (isTensor(type) && heldElements(type.element) !== undefined) return type;
+  throw noElements(typeText(type), location);
 }
 
 /** The type of a value that a device can hold. */

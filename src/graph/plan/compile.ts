@@ -6,13 +6,14 @@
 import { fromLanes } from "../../formats/hostarray.ts";
 import type { HostArray } from "../../formats/hostarray.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
+import { splitComplexPass } from "../lower/complex/pass.ts";
 import { expandPass } from "../lower/expand/pass.ts";
 import { coneOf, isSplat, keptOps, usesOf } from "../lower/groups.ts";
 import { kernelOf, pointwiseInputs } from "../lower/kernel-of.ts";
 import type { Group } from "../lower/kernel-of.ts";
 import type { LibraryCall } from "../lower/library.ts";
 import { libraryCallOf, loweringOf, tiledKernelOf } from "../lower/record.ts";
-import { cannotRun, storageOf, tensorTypeOf } from "../lower/storage.ts";
+import { cannotRun, heldType, storageOf, tensorTypeOf } from "../lower/storage.ts";
 import { expandLanes } from "../ops/literal.ts";
 import type { Literal } from "../ops/literal.ts";
 import type { AnyGraphOp, GraphModule, GraphOp, GraphRegion, GraphValue } from "../ops/node.ts";
@@ -23,6 +24,7 @@ import { csePass } from "../passes/cse.ts";
 import { dcePass } from "../passes/dce.ts";
 import { inlinePass } from "../passes/inline.ts";
 import { hoistPass, unrollPass } from "../passes/loops.ts";
+import type { GraphPass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
 import { simplifyPass } from "../passes/simplify.ts";
 import { withAliases } from "./aliases.ts";
@@ -30,17 +32,20 @@ import { placeBuffers } from "./arena.ts";
 import type { Buffer, LaunchStep, Place, Plan, Step } from "./plan.ts";
 
 /** What devices are given is not folded: what a program computes from constants, it computes there. */
-const devicePasses = [
-  inlinePass,
-  expandPass,
-  inlinePass,
-  unrollPass,
-  simplifyPass,
-  hoistPass,
-  csePass,
-  simplifyPass,
-  dcePass,
-];
+function devicePasses(name: string): readonly GraphPass[] {
+  return [
+    inlinePass,
+    expandPass,
+    inlinePass,
+    splitComplexPass(name),
+    unrollPass,
+    simplifyPass,
+    hoistPass,
+    csePass,
+    simplifyPass,
+    dcePass,
+  ];
+}
 
 /** The plan of a function; arguments at the places of `donated` may be overwritten by results. */
 export function compilePlan(
@@ -48,16 +53,16 @@ export function compilePlan(
   name: string,
   donated: readonly number[] = [],
 ): Plan {
-  const simplified = runPasses(module, devicePasses);
-  const found = simplified.functions.get(name);
-  if (found === undefined)
+  const declared = module.functions.get(name)?.body;
+  const found = runPasses(module, devicePasses(name)).functions.get(name);
+  if (found === undefined || declared === undefined)
     throw new TilewrightError({
       code: "TW9504",
       message: `the module has no function @${name}`,
       expected: [...module.functions.keys()].map((each) => `@${each}`).join(", "),
       found: `@${name}`,
     });
-  return withAliases(new Compiler().compile(found.body, name), donated);
+  return withAliases(new Compiler().compile(found.body, declared, name), donated);
 }
 
 class Compiler {
@@ -67,7 +72,8 @@ class Compiler {
   readonly #literals = new Map<GraphValue, Literal>();
   #nextBuffer = 0;
 
-  compile(body: GraphRegion, name: string): Plan {
+  /** The plan of a body, whose values may be those of the declared one in another form. */
+  compile(body: GraphRegion, declared: GraphRegion, name: string): Plan {
     for (const [index, value] of body.parameters.entries())
       if (isTensor(value.type)) this.#bind(value, { kind: "argument", index });
     const results = body.results.filter(({ type }) => isTensor(type));
@@ -78,8 +84,10 @@ class Compiler {
     const { offsets, bytes } = placeBuffers(steps);
     return {
       name,
-      parameters: body.parameters.map((value) => tensorTypeOf(value)),
-      results: results.map((value) => tensorTypeOf(value)),
+      parameters: declared.parameters.map(({ type }) => heldType(type)),
+      results: declared.results
+        .filter(({ type }) => isTensor(type))
+        .map(({ type }) => heldType(type)),
       constants: this.#constants,
       arenaBytes: bytes,
       offsets,
@@ -267,6 +275,7 @@ class Compiler {
       case "refuse":
         throw cannotRun(op, lowering.reason);
       case "expand":
+      case "pairs":
       case "choose":
         throw new Error(`${op.kind} was not expanded`);
     }

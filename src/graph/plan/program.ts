@@ -14,10 +14,10 @@ import type { Device } from "../../device/device.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
-import { datumText, tensor } from "../evaluate/datum.ts";
+import { datumText, emptyTensor, tensor } from "../evaluate/datum.ts";
 import type { Tensor } from "../evaluate/datum.ts";
 import { inputName, outputName } from "../lower/kernel-of.ts";
-import { storageOf } from "../lower/storage.ts";
+import { heldElements } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { unlimited, waitOf, withinLimits } from "./limits.ts";
@@ -41,7 +41,8 @@ type Piece =
   | {
       readonly kind: "check";
       readonly step: CheckStep;
-      readonly operands: readonly DeviceArray[];
+      /** None for what has no elements. */
+      readonly operands: readonly (DeviceArray | undefined)[];
     };
 
 /** The program bound to arrays. */
@@ -51,9 +52,9 @@ export interface BoundProgram {
 }
 
 export function allocateFor(device: Device, type: TensorType): DeviceArray {
-  const dtype = storageOf(type.element);
-  if (dtype === undefined) throw new Error(`devices have no ${typeText(type)}`);
-  return device.allocate(dtype, [Math.max(1, sizeOf(type.shape))]);
+  const held = heldElements(type.element);
+  if (held === undefined) throw new Error(`devices have no ${typeText(type)}`);
+  return device.allocate(held.dtype, [Math.max(1, held.each * sizeOf(type.shape))]);
 }
 
 export class Program {
@@ -191,9 +192,10 @@ export class Program {
       }
       case "check": {
         const tensors = await Promise.all(
-          piece.operands.map((array, i) =>
-            this.#tensor(array, (piece.step.operands[i] as Buffer).type, limited),
-          ),
+          piece.operands.map(async (array, i) => {
+            const { type } = piece.step.operands[i] as Buffer;
+            return array === undefined ? emptyTensor(type) : this.#tensor(array, type, limited);
+          }),
         );
         runCheck(piece.step.op, tensors);
       }
@@ -338,7 +340,9 @@ class Binder {
         return {
           kind: "check",
           step,
-          operands: step.operands.map((buffer) => this.#array(buffer)),
+          operands: step.operands.map((buffer) =>
+            buffer.count === 0 ? undefined : this.#array(buffer),
+          ),
         };
     }
   }

@@ -29,6 +29,16 @@ export function square({ re, im }: Complex): Complex {
   return complex(even ? 0 : (re - im) * (re + im), 2 * (re * im));
 }
 
+/** z plus a real number: the sign of a zero imaginary part stays, which says the side of a cut. */
+function plusReal({ re, im }: Complex, number: number): Complex {
+  return complex(re + number, im);
+}
+
+/** 1 - z, in the same way. */
+function oneMinus({ re, im }: Complex): Complex {
+  return complex(1 - re, -im);
+}
+
 export function negate({ re, im }: Complex): Complex {
   return complex(-re, -im);
 }
@@ -115,13 +125,13 @@ export function logPlusOne({ re, im }: Complex): Complex {
 export function squareRoot({ re, im }: Complex): Complex {
   if (Math.abs(im) === Infinity) return complex(Infinity, im);
   if (re === 0 && im === 0) return complex(0, im);
-  if (re === -Infinity) return complex(im !== im ? NaN : 0, Math.sign(im) * Infinity || Infinity);
+  const signed = (value: number) => (im < 0 || Object.is(im, -0) ? -value : value);
+  if (re === -Infinity) return complex(im !== im ? NaN : 0, signed(Infinity));
   const huge = Math.max(Math.abs(re), Math.abs(im)) > 1e300;
   const scale = huge ? 0.25 : Math.max(Math.abs(re), Math.abs(im)) < 1e-290 ? 2 ** 108 : 1;
   const size = Math.sqrt((Math.abs(re * scale) + Math.hypot(re * scale, im * scale)) / 2);
   const root = size / Math.sqrt(scale);
   const other = Math.abs(im) / (2 * root);
-  const signed = (value: number) => (im < 0 || Object.is(im, -0) ? -value : value);
   return re >= 0 ? complex(root, signed(other)) : complex(other, signed(root));
 }
 
@@ -186,15 +196,15 @@ export function logistic(z: Complex): Complex {
 }
 
 export function arcCosine(z: Complex): Complex {
-  const minus = squareRoot(subtract(one, z));
-  const plus = squareRoot(add(one, z));
+  const minus = squareRoot(oneMinus(z));
+  const plus = squareRoot(plusReal(z, 1));
   const imaginary = Math.asinh(plus.re * minus.im - plus.im * minus.re);
   return complex(2 * Math.atan2(minus.re, plus.re), imaginary);
 }
 
 export function arcSine(z: Complex): Complex {
-  const minus = squareRoot(subtract(one, z));
-  const plus = squareRoot(add(one, z));
+  const minus = squareRoot(oneMinus(z));
+  const plus = squareRoot(plusReal(z, 1));
   const real = Math.atan2(z.re, minus.re * plus.re - minus.im * plus.im);
   return complex(real, Math.asinh(minus.re * plus.im - minus.im * plus.re));
 }
@@ -204,8 +214,8 @@ export function hyperbolicArcSine(z: Complex): Complex {
 }
 
 export function hyperbolicArcCosine(z: Complex): Complex {
-  const minus = squareRoot(subtract(z, one));
-  const plus = squareRoot(add(z, one));
+  const minus = squareRoot(plusReal(z, -1));
+  const plus = squareRoot(plusReal(z, 1));
   const real = Math.asinh(minus.re * plus.re + minus.im * plus.im);
   return complex(real, 2 * Math.atan2(minus.im, plus.re));
 }

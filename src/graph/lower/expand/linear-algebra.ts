@@ -1,9 +1,10 @@
 /**
  * Cholesky factors, triangular systems and einsum as ops that kernels have. Both solvers are loops with a turn for each
- * row, over whole matrices of a batch, in f64, rounded at the end.
+ * row, over whole matrices of a batch, in f64 or complex<f64>, rounded at the end.
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
+import { isComplexElement } from "../../ops/elements.ts";
 import { tensorType } from "../../ops/types.ts";
 import {
   binary,
@@ -23,6 +24,19 @@ import {
 import { cannotRun } from "../storage.ts";
 
 const counter = tensorType("i32", []);
+
+/** The value in the format that it is computed in. */
+function widened(builder: GraphBuilder, value: GraphValue): GraphValue {
+  const { element } = typeOfValue(value);
+  return convert(builder, value, isComplexElement(element) ? "complex<f64>" : "f64");
+}
+
+/** The conjugate of complex numbers; real ones as they are. */
+function conjugate(builder: GraphBuilder, value: GraphValue): GraphValue {
+  return isComplexElement(typeOfValue(value).element)
+    ? builder.one("chlo.conj", { operand: value }, {})
+    : value;
+}
 
 function shapeOf(value: GraphValue): readonly number[] {
   return typeOfValue(value).shape;
@@ -102,11 +116,11 @@ export function expandCholesky(
   builder: GraphBuilder,
 ): readonly GraphValue[] {
   const { element, shape } = typeOfValue(op.operands.a);
-  const given = convert(builder, op.operands.a, "f64");
+  const given = widened(builder, op.operands.a);
   const matrix = op.attributes.lower ? swapLast(builder, given) : given;
   const extent = shape.at(-1) ?? 0;
   const factor = repeat(builder, extent, like(builder, matrix, 0), (inner, at, found) => {
-    const row = spread(inner, rowOf(inner, found, at), found, -1);
+    const row = spread(inner, conjugate(inner, rowOf(inner, found, at)), found, -1);
     const explained = sum(inner, binary(inner, "stablehlo.multiply", found, row), [
       shape.length - 1,
     ]);
@@ -115,9 +129,11 @@ export function expandCholesky(
     const isRow = whereAxis(inner, found, -2, "EQ", at);
     const zero = like(inner, found, 0);
     const diagonal = sum(inner, select(inner, isRow, column, zero), [shape.length - 2]);
-    const isPositive = compare(inner, "GT", diagonal, like(inner, diagonal, 0));
-    const root = inner.one("stablehlo.sqrt", { operand: diagonal }, {});
-    const divisor = select(inner, isPositive, root, like(inner, root, NaN));
+    const square = inner.one("stablehlo.real", { operand: diagonal }, {});
+    const isPositive = compare(inner, "GT", square, like(inner, square, 0));
+    const root = inner.one("stablehlo.sqrt", { operand: square }, {});
+    const safe = select(inner, isPositive, root, like(inner, root, NaN));
+    const divisor = convert(inner, safe, typeOfValue(diagonal).element);
     const value = binary(inner, "stablehlo.divide", column, spread(inner, divisor, found, -1));
     const isBelow = whereAxis(inner, found, -2, "GE", at);
     const isColumn = whereAxis(inner, found, -1, "EQ", at);
@@ -145,8 +161,9 @@ export function expandTriangularSolve(
   const { element } = typeOfValue(op.operands.b);
   const isSwapped = (mode === "TRANSPOSE" || mode === "ADJOINT") === isLeft;
   const isLower = lower !== isSwapped;
-  const given = convert(builder, op.operands.a, "f64");
-  const wide = convert(builder, op.operands.b, "f64");
+  const stored = widened(builder, op.operands.a);
+  const given = mode === "ADJOINT" ? conjugate(builder, stored) : stored;
+  const wide = widened(builder, op.operands.b);
   const upright = isSwapped ? swapLast(builder, given) : given;
   const tall = isLeft ? wide : swapLast(builder, wide);
   const matrix = isLower ? upright : reversed(builder, upright, [-1, -2]);

@@ -128,7 +128,7 @@ function bitcastAt(
 
 export const elementwiseLowerings = {
   ...families,
-  "stablehlo.complex": refuse("devices have no complex numbers"),
+  "stablehlo.complex": { form: "pairs" },
   "stablehlo.uniform_quantize": refuse("devices have no quantised elements"),
   "stablehlo.uniform_dequantize": refuse("devices have no quantised elements"),
   "chlo.asin_acos_kernel": refuse("it is a part of the expansion of asin and acos"),
