@@ -194,7 +194,7 @@ describe("what devices do not run", () => {
   test.each([
     [
       "TW9602",
-      "func.func @main(%x: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> { return %x : tensor<4xcomplex<f32>> }",
+      "func.func @main(%x: tensor<4xf8E8M0FNU>) -> tensor<4xf8E8M0FNU> { return %x : tensor<4xf8E8M0FNU> }",
     ],
     [
       "TW9601",

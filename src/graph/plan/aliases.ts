@@ -3,6 +3,9 @@
  * once the result is written; the launch that writes it may read the argument's elements each at its own place.
  *
  *   new = old - rate · gradient        new lies where old did
+ *
+ * Results that are computed from an argument element by element choose first: a loop that hands its results back in then finds
+ * each where it was, and what was bound for one turn is bound for the next.
  */
 import { sizeOf } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
@@ -46,22 +49,32 @@ export function withAliases(plan: Plan, donated: readonly number[]): Plan {
   const last = new Map<number, number>();
   for (const [at, step] of steps.entries())
     for (const index of donated) if (touches(step, "argument", index)) last.set(index, at);
+  const firsts = plan.results.map((_, result) =>
+    steps.findIndex((step) => touches(step, "result", result)),
+  );
   const taken = new Set<number>();
   const aliases = new Map<number, number>();
-  for (const [result, type] of plan.results.entries()) {
-    const first = steps.findIndex((step) => touches(step, "result", result));
-    if (first < 0 || sizeOf(type.shape) === 0) continue;
-    const found = donated.find((index) => {
-      if (!isSameType(plan.parameters[index], type) || taken.has(index)) return false;
-      const end = last.get(index) ?? -1;
-      if (end !== first) return end < first;
-      const changed = overwriting(steps[first] as Step, index, result);
-      if (changed !== undefined) steps[first] = changed;
-      return changed !== undefined;
-    });
-    if (found === undefined) continue;
-    taken.add(found);
-    aliases.set(result, found);
-  }
+  const choose = (isFree: (index: number, first: number, result: number) => boolean): void => {
+    for (const [result, type] of plan.results.entries()) {
+      const first = firsts[result] ?? -1;
+      if (first < 0 || sizeOf(type.shape) === 0 || aliases.has(result)) continue;
+      const found = donated.find(
+        (index) =>
+          isSameType(plan.parameters[index], type) &&
+          !taken.has(index) &&
+          isFree(index, first, result),
+      );
+      if (found === undefined) continue;
+      taken.add(found);
+      aliases.set(result, found);
+    }
+  };
+  choose((index, first, result) => {
+    if (last.get(index) !== first) return false;
+    const changed = overwriting(steps[first] as Step, index, result);
+    if (changed !== undefined) steps[first] = changed;
+    return changed !== undefined;
+  });
+  choose((index, first) => (last.get(index) ?? -1) < first);
   return { ...plan, steps, aliases };
 }

@@ -1,7 +1,7 @@
 /**
  * A compiled program run again and again. Arguments that lie on the device are bound where they lie, and what was bound is
  * kept by their places in memory, so that a loop which hands its results back in binds once; host tensors are written
- * into arrays that the program keeps. A result lies in the memory of a donated argument where it can; else a small one
+ * into arrays that the program keeps, and so are small arrays that lie elsewhere at every call. A result lies in the memory of a donated argument where it can; else a small one
  * is copied into an array of its own, and a large one is written there, for which the program is bound anew.
  *
  *   step(params, batch)   donated params      params -> params, one bound program; batch written; loss copied out
@@ -18,8 +18,8 @@ import type { Plan } from "./plan.ts";
 import { allocateFor, Program } from "./program.ts";
 import type { BoundProgram } from "./program.ts";
 
-/** Bytes of a result that are rather copied than bound anew. */
-const smallResult = 1 << 20;
+/** Bytes of an argument or a result that are rather copied than bound anew. */
+const fewBytes = 1 << 20;
 
 /** Bound programs that are kept: a loop without donation alternates between a few sets of arrays. */
 const keptBindings = 4;
@@ -34,6 +34,8 @@ export class Replay {
   readonly #program: Program;
   readonly #inputs = new Map<number, DeviceArray>();
   readonly #outputs = new Map<number, DeviceArray>();
+  /** The arguments of the last run that lay on the device, by their places. */
+  readonly #last = new Map<number, DeviceArray>();
   #bindings: readonly Binding[] = [];
 
   private constructor(device: Device, program: Program) {
@@ -96,7 +98,7 @@ export class Replay {
     place: number,
     own: DeviceArray[],
   ): Promise<DeviceArray> {
-    if (!("lanes" in given)) return given;
+    if (!("lanes" in given)) return this.#settled(given, place);
     const type = this.#program.plan.parameters[place] as TensorType;
     // What a result takes over leaves with it; other host tensors are written to the same place each time.
     const isTaken = this.takenOver.includes(place);
@@ -109,10 +111,24 @@ export class Replay {
     return array;
   }
 
+  /** Where an array is bound: where it lies, unless it is a small one that lies elsewhere each time. */
+  async #settled(given: DeviceArray, place: number): Promise<DeviceArray> {
+    const before = this.#last.get(place) ?? given;
+    this.#last.set(place, given);
+    if (given.bytes > fewBytes || this.takenOver.includes(place)) return given;
+    const own = this.#inputs.get(place);
+    if (own === undefined && before === given) return given;
+    const array =
+      own ?? allocateFor(this.#device, this.#program.plan.parameters[place] as TensorType);
+    this.#inputs.set(place, array);
+    await this.#device.copy(given.reshape(array.shape), array);
+    return array;
+  }
+
   /** Where a result is written: small ones to the same place each time, to be copied; large ones to where they stay. */
   #output(place: number, type: TensorType, own: DeviceArray[]): DeviceArray {
     const array = this.#outputs.get(place) ?? allocateFor(this.#device, type);
-    if (array.bytes <= smallResult) this.#outputs.set(place, array);
+    if (array.bytes <= fewBytes) this.#outputs.set(place, array);
     else own.push(array);
     return array;
   }
