@@ -14,6 +14,8 @@ import type { MemoryViews } from "../memory.ts";
 import type { Naming } from "../naming.ts";
 import type { Site } from "../program/program.ts";
 import type { Marks } from "../threads/marks.ts";
+import { LaneRaces } from "./lane-races.ts";
+import type { LaneRace } from "./lane-races.ts";
 import { blockAt, eachPlace, offsetAt, Runs } from "./runs.ts";
 import { MemoryOrder, semanticsOf } from "./order.ts";
 import type { AccessSemantics } from "./order.ts";
@@ -50,6 +52,8 @@ export class Checker {
   /** The last access that a warp made at a site; a step's accesses from one site are one access. */
   readonly #last = new WeakMap<WarpState, Map<number, MemoryAccess>>();
   readonly #suspects = new Suspects();
+  readonly #laneRaces = new LaneRaces();
+  readonly #numbers = new Map<Instruction, number>();
 
   constructor(launch: CheckedLaunch) {
     this.#launch = launch;
@@ -89,11 +93,27 @@ export class Checker {
       touched.run(block, offset, bytes);
     }
     this.#reportConflicts(touched);
+    this.#lanesAmongThemselves(warp, site, slot, mask, semantics, memory);
     if (semantics.strong) this.#synchronise(warp, slot, mask, semantics);
     if (written) return 0;
     const lanes = this.unwritten(warp, slot, mask, 0, memory.bytes);
     this.#suspects.load(warp, site, slot, lanes);
     return lanes;
+  }
+
+  /** Accesses that are meant to meet others are looked at where they write: others must not. */
+  #lanesAmongThemselves(
+    warp: WarpState,
+    site: number,
+    slot: number,
+    mask: number,
+    { strong, writes }: AccessSemantics,
+    { bytes, mode }: { readonly bytes: number; readonly mode: "read" | "write" | "atomic" },
+  ): void {
+    if (strong && !writes) return;
+    const kind = strong ? "atomic" : mode;
+    const race = this.#laneRaces.access(this.#runs, warp, site, slot, mask, bytes, kind);
+    if (race !== undefined) this.#reportLaneRace(warp, this.#launch.site(site), race);
   }
 
   /** Lanes that read bytes, some way into what they read, which nothing has written. */
@@ -194,7 +214,7 @@ export class Checker {
 
   /** An access that a collective instruction makes, or has made for it later. */
   record(recorded: RecordedAccess): void {
-    const { place, bytes, mode, proxy, epoch, known, warp, instruction, ofMap } = recorded;
+    const { place, bytes, mode, proxy, epoch, known, warp, lane, instruction, ofMap } = recorded;
     if (place.space !== "global" && place.space !== "shared") return;
     const { agent, count } = epoch;
     const access: MemoryAccess = {
@@ -212,6 +232,10 @@ export class Checker {
     const touched = this.#shadows.begin(access, known);
     touched.run(place.block, place.offset, bytes);
     this.#reportConflicts(touched);
+    const issuer = warp as WarpState;
+    const race =
+      mode === "atomic" ? undefined : this.#laneRaces.look(issuer, lane, place, bytes, mode);
+    if (race !== undefined) this.#reportLaneRace(issuer, instruction, race);
   }
 
   /** Marks all bytes of the heap that were touched so far. */
@@ -273,6 +297,31 @@ export class Checker {
       found: `both touch ${byte()}`,
       notes: [{ message: `the other access is ${earlier.op.opcode}`, location: earlier.location }],
     }));
+  }
+
+  #reportLaneRace(
+    { title }: WarpState,
+    { instruction, location }: Pick<Site, "instruction" | "location">,
+    { lane, otherSite, otherLane, block, offset }: LaneRace,
+  ): void {
+    const other = this.#launch.site(otherSite);
+    const { opcode } = other.instruction;
+    const who = otherLane === undefined ? "other lanes" : `lane ${otherLane}`;
+    const [one, two] = [this.#numberOf(instruction), this.#numberOf(other.instruction)];
+    this.#once(`lanes ${Math.min(one, two)} ${Math.max(one, two)}`, () => ({
+      code: "TW8023",
+      message: `${instruction.opcode} of lane ${lane} of ${title} is not ordered with ${opcode} of ${who}`,
+      location,
+      found: `both touch ${this.#byteText(block, offset)}`,
+      notes: [{ message: `the other access is ${opcode}`, location: other.location }],
+    }));
+  }
+
+  /** Tells instructions apart. */
+  #numberOf(instruction: Instruction): number {
+    const known = this.#numbers.get(instruction) ?? this.#numbers.size;
+    this.#numbers.set(instruction, known);
+    return known;
   }
 
   #describe({ op, warp, block, proxy }: MemoryAccess): string {

@@ -159,7 +159,7 @@ describe("tensormap.cp_fenceproxy", () => {
 
   test("an ordinary copy of the bytes wants a release as well", () => {
     const copy = `ld.shared.b32 %r5, [%r1+128]; mul.wide.u32 %d2, %thread, 4; add.u64 %d2, %d2, %map;
-      st.global.b32 [%d2], %r5;`;
+      st.global.b32 [%d2], %r5; bar.warp.sync -1;`;
     expect(loadThrough({ release: copy, acquire }).codes).toEqual(["TW8059"]);
     const released = `${copy} fence.proxy.tensormap::generic.release.gpu;`;
     expect(loadThrough({ release: released, acquire }).codes).toEqual([]);

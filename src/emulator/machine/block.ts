@@ -1,6 +1,6 @@
 /** A block: shared memory, warps, barriers, and the registers that its warps share among them. */
-import { Timeline } from "../../order/knowledge.ts";
 import type { Knowledge } from "../../order/knowledge.ts";
+import { WarpTimeline } from "../checks/warp-timeline.ts";
 import { byteStates, memoryOf } from "../memory.ts";
 import type { MemoryViews } from "../memory.ts";
 import type { Program } from "../program/program.ts";
@@ -16,6 +16,13 @@ import type { BlockState, WarpHost } from "./warp.ts";
 
 type Triple = readonly [number, number, number];
 
+/** What warps know when they begin, and where their numbers come from. */
+export interface StartingOrder {
+  readonly newAgent: () => number;
+  readonly newRound: () => number;
+  readonly start: Knowledge;
+}
+
 export interface BlockOptions {
   readonly index: number;
   readonly rank: number;
@@ -24,7 +31,7 @@ export interface BlockOptions {
   readonly program: Program;
   readonly host: WarpHost;
   /** What the launch's blocks know from the start; undefined without checks. */
-  readonly order: { readonly newAgent: () => number; readonly start: Knowledge } | undefined;
+  readonly order: StartingOrder | undefined;
 }
 
 function coordinates(index: number, [x, y]: Triple): Triple {
@@ -66,7 +73,7 @@ export class Block implements BlockState {
         entry: program.entry,
         live: count === warpLanes ? -1 : (1 << count) - 1,
         specials: own,
-        timeline: order === undefined ? undefined : new Timeline(order.newAgent, order.start),
+        timeline: order && new WarpTimeline(order.newAgent, order.start, order.newRound),
       });
       for (let lane = 0; lane < warpLanes; lane++) {
         const [laneX, laneY, laneZ] = coordinates(first + lane, launch.lanes);

@@ -70,7 +70,11 @@ export class Grid {
     const cluster = new ClusterState();
     const { checks, program } = this.#launch;
     const order = checks
-      ? { newAgent: () => this.#launch.newAgent(), start: Knowledge.none }
+      ? {
+          newAgent: () => this.#launch.newAgent(),
+          newRound: () => this.#launch.newRound(),
+          start: Knowledge.none,
+        }
       : undefined;
     for (let rank = 0; rank < size; rank++) {
       const index = this.#nextBlock++;

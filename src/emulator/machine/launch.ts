@@ -62,6 +62,7 @@ export class Launch implements WarpHost, MachineView {
   #pending: { readonly cluster: ClusterState; readonly complete: () => void }[] = [];
   #changes = 0;
   #agents = 0;
+  #rounds = 0;
 
   constructor(options: LaunchOptions) {
     const { program, memory, parameters, constants, symbols, target, seed, checks, naming } =
@@ -98,6 +99,11 @@ export class Launch implements WarpHost, MachineView {
 
   newAgent(): number {
     return this.#agents++;
+  }
+
+  /** A number for a round of a warp, from 1; see `checks/warp-timeline.ts`. */
+  newRound(): number {
+    return ++this.#rounds;
   }
 
   /** Changes with everything that lanes may wait for, plain stores included. */

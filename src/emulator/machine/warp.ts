@@ -11,8 +11,8 @@ import type { ArrayBytes } from "./arrays.ts";
 import type { ProgramFunction } from "../program/program.ts";
 import { warpLanes } from "../program/registers.ts";
 import { Knowledge } from "../../order/knowledge.ts";
-import type { Timeline } from "../../order/knowledge.ts";
 import { Learning } from "../checks/learning.ts";
+import type { WarpTimeline } from "../checks/warp-timeline.ts";
 import { scoped } from "../checks/scopes.ts";
 import type { Scope } from "../checks/scopes.ts";
 import type { BlockBarriers } from "./barriers.ts";
@@ -123,7 +123,7 @@ export class WarpState implements WarpView {
   readonly lanesZ = new Int32Array(warpLanes);
   readonly specials: Int32Array;
   readonly activity: { stores: number };
-  readonly timeline: Timeline | undefined;
+  readonly timeline: WarpTimeline | undefined;
   readonly learning: Learning | undefined;
   /** Rows of addresses that a step leaves for its checks: one for each instruction, 96 at most. */
   readonly addresses = new Float64Array(96 * warpLanes);
@@ -159,7 +159,7 @@ export class WarpState implements WarpView {
     readonly entry: ProgramFunction;
     readonly live: number;
     readonly specials: Int32Array;
-    readonly timeline: Timeline | undefined;
+    readonly timeline: WarpTimeline | undefined;
   }) {
     const { index, block, cluster, host, entry, live, specials, timeline } = options;
     this.index = index;

@@ -112,7 +112,7 @@ describe("bar.warp.sync", () => {
     const body = `setp.lt.u32 %p0, %r0, 16; @%p0 bra $low;
       mov.b32 %r3, 5; st.global.b32 [%d9], %r3; bar.warp.sync 0xffffffff; bra $end;
       $low: bar.warp.sync 0xffffffff; ld.global.b32 %r4, [%d9+64]; st.global.b32 [%d9], %r4;
-      $end: ld.global.b32 %r2, [%d9];`;
+      $end: bar.warp.sync 0xffffffff; ld.global.b32 %r2, [%d9];`;
     expect(each(body, noise)).toEqual(lanes.map(() => 5));
   });
 });

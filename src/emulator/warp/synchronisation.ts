@@ -127,6 +127,7 @@ function warpBarrier(instruction: WarpInstruction): WarpRun {
       if ((named & warp.live & ~arrived) === 0) {
         warpSync.arrived.delete(named);
         warpSync.released |= arrived;
+        warp.timeline?.meet();
         warp.host.changed();
       }
     const done = mask & warpSync.released;

@@ -136,4 +136,11 @@ export const emulatorCodes = registerCodes({
     remedy:
       "release registers in one warpgroup before another takes them; keep the sum within 64 Ki",
   },
+  TW8023: {
+    title: "race between lanes of a warp",
+    cause:
+      "Two lanes of a warp access the same bytes by different instructions, at least one of them writes, and the lanes have not met in between. Lanes need not run in step; shuffles and votes order no memory.",
+    example: "st.shared [%own]; ld.shared [%next]; // no bar.warp.sync in between",
+    remedy: "put bar.warp.sync, or a barrier of the block, between the two",
+  },
 });
