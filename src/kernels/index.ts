@@ -30,14 +30,18 @@ export type {
   RotaryOperation,
   RotarySpec,
 } from "./elementwise/halves.ts";
-export { gather, scatter } from "./movement/gather.ts";
+export { gather } from "./movement/gather.ts";
+export type { GatherOperation, GatherSpec } from "./movement/gather.ts";
+export type { RowMoves } from "./movement/row-moves.ts";
+export { scatter } from "./movement/scatter.ts";
 export type {
-  GatherOperation,
-  GatherSpec,
-  RowMoves,
+  ScatterCombination,
+  ScatterConfiguration,
   ScatterOperation,
   ScatterSpec,
-} from "./movement/gather.ts";
+} from "./movement/scatter.ts";
+export { segmentReduce } from "./movement/segment-reduce.ts";
+export type { SegmentReduceOperation, SegmentReduceSpec } from "./movement/segment-reduce.ts";
 export { concatenate, pad, permute, slice } from "./movement/parts.ts";
 export type {
   ConcatenateOperation,
@@ -50,6 +54,12 @@ export { pagedAttention } from "./paged/paged.ts";
 export type { PagedAttention, PagedAttentionOptions } from "./paged/paged.ts";
 export type { PagedConfiguration } from "./paged/configuration.ts";
 export type { PagedAttentionSpec, PagedWindow } from "./paged/problem.ts";
+export type {
+  CategoricalOperation,
+  CategoricalSpec,
+  PermutationOperation,
+  PermutationSpec,
+} from "./random/choices.ts";
 export { dropout, random } from "./random/random.ts";
 export type {
   BernoulliSpec,

@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
-import { bf16, f32, i32, i64, i8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, i32, i64 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { Random } from "../../support/random.ts";
-import { gather, scatter } from "./gather.ts";
+import { gather } from "./gather.ts";
+import { scatter } from "./scatter.ts";
 import { concatenate, pad, permute, slice } from "./parts.ts";
 
 const dims = ["d0", "d1", "d2", "d3"].map((name) => dim(name));
@@ -189,9 +190,11 @@ test("mistakes are told", () => {
       "TW9902",
       () => gather({ x: array(f32, [v, d], { strides: [1, v] }), indices: array(i32, [n]) }),
     ],
-    ["TW9901", () => scatter({ out: array(i8, [v, d]), indices: array(i32, [n]), combine: "add" })],
-    ["TW9904", () => scatter({ out: x, indices: array(i32, [n]), combine: "add" })],
-    ["TW9904", () => scatter({ out: x, indices: array(i32, [n]), combine: "set" as never })],
+    [
+      "TW9901",
+      () => scatter({ out: array(bool, [v, d]), indices: array(i32, [n]), combine: "add" }),
+    ],
+    ["TW9904", () => scatter({ out: x, indices: array(i32, [n]), combine: "mul" as never })],
     ["TW1033", () => gather({ x, ids: array(i32, [n]) } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);

@@ -92,6 +92,43 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 
+  test("orders, as JAX's", async () => {
+    const device = await open(kind);
+    // jax.random.permutation(jax.random.PRNGKey(42), 7)
+    const seed = fromNumbers(u32, [2], [0, 42]);
+    const seven = await device.run(random.permutation(), { key: seed }, { dimensions: { n: 7 } });
+    expect([...toNumbers(seven.out)]).toEqual([4, 2, 5, 3, 6, 0, 1]);
+    if (kind === "simulator") {
+      const count = 2000;
+      const { out } = await device.run(random.permutation(), { key }, { dimensions: { n: count } });
+      expect([...toNumbers(out)]).toEqual(shuffled(count, 2));
+    }
+    for (const count of [0, 1]) {
+      const few = await device.run(random.permutation(), { key }, { dimensions: { n: count } });
+      expect([...toNumbers(few.out)]).toEqual(count === 0 ? [] : [0]);
+    }
+    device.dispose();
+  });
+
+  test("places by their logits", async () => {
+    const device = await open(kind);
+    const [rows, columns] = [3, 1100];
+    const logits = Array.from({ length: rows * columns }, (_, index) => (index % 7) / 4);
+    const { out } = await device.run(random.categorical({ logits: f32 }), {
+      key,
+      logits: fromNumbers(f32, [rows, columns], logits),
+    });
+    const noisy = logits.map((logit, index) => {
+      const unit = Math.max(uniformOf(index), 2 ** -126);
+      return logit - Math.log(-Math.log(unit));
+    });
+    for (const [row, place] of [...toNumbers(out)].entries()) {
+      const own = noisy.slice(row * columns, (row + 1) * columns);
+      expect(own[place]).toBeGreaterThan(Math.max(...own) - 1e-4);
+    }
+    device.dispose();
+  });
+
   test("elements dropped", async () => {
     const device = await open(kind);
     const x = Array.from({ length: 100 }, (_, index) => index + 1);
@@ -102,6 +139,24 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 });
+
+/** Numbers sorted again and again by the bits of keys that are split off. */
+function shuffled(count: number, rounds: number): readonly number[] {
+  let order = Array.from({ length: count }, (_, index) => index);
+  let own: readonly [bigint, bigint] = [BigInt(words[0]), BigInt(words[1])];
+  for (let round = 0; round < rounds; round += 1) {
+    const drawing = threefry(own, [0n, 1n]);
+    own = threefry(own, [0n, 0n]);
+    const bits = order.map((_, index) => {
+      const [a, b] = threefry(drawing, [0n, BigInt(index)]);
+      return Number(a ^ b);
+    });
+    const places = bits.map((_, index) => index);
+    places.sort((left, right) => (bits[left] ?? 0) - (bits[right] ?? 0) || left - right);
+    order = places.map((place) => order[place] ?? -1);
+  }
+  return order;
+}
 
 /** By its series, which double precision sums well up to the tails that are drawn here. */
 function erf(x: number): number {
@@ -128,6 +183,12 @@ test("mistakes are told", () => {
     ["TW1033", () => random.normal({ out: f32, mean: 0 } as never)],
     ["TW1033", () => random.uniform({ out: f32, from: 0 } as never)],
     ["TW1033", () => random.bernoulli({ p: 0.5 } as never)],
+    ["TW9902", () => random.permutation({ out: array(i32, [m, n]) })],
+    ["TW9902", () => random.permutation({ out: f32 as never })],
+    ["TW1033", () => random.permutation({ n: 3 } as never)],
+    ["TW9901", () => random.categorical({ logits: i32 as never })],
+    ["TW9902", () => random.categorical({ logits: f32 }).plan({ m: 2, n: 0 })],
+    ["TW1033", () => random.categorical({ x: f32 } as never)],
   ];
   for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
 });

@@ -7,16 +7,23 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import { array, cdiv, dim, iota, kernel, randomKey, slice } from "../../lang/index.ts";
+import type {
+  ArraySpec,
+  Empty,
+  KernelDefinition,
+  RandomKey,
+  Ref,
+  Scalar,
+  Tile,
+} from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { givenArray, refused, requireFields, requireFloat } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
 import { alignedDimension, alignment, laidOut, lanes } from "../support/sizes.ts";
-import { normalNumbers, uniformNumbers } from "./distributions.ts";
-import { randomBits } from "./threefry.ts";
+import { categorical, permutation } from "./choices.ts";
 
 type KeySpec = { readonly key: ArraySpec<"u32"> };
 
@@ -37,15 +44,15 @@ interface OutSpec<Out extends DTypeName> {
   readonly out: GivenArray<Out>;
 }
 
-/** Makes elements of the result from random bits, and elements of x where there is one. */
-type Draw = (bits: Tile<"u32">, x: Tile | undefined) => Tile;
+/** Makes elements of the result from a key and their numbers, and from elements of x where there is one. */
+type Draw = (key: RandomKey, numbers: Tile<"u32">, x: Tile | undefined) => Tile;
 
 /** 32 random bits an element. */
 function bits(spec: OutSpec<"u32"> = { out: dtypes.u32 }): RandomOperation<"u32"> {
   const location = captureLocation();
   requireFields("random.bits", spec, { out: "array" }, location);
   const out = drawnArray("random.bits", spec.out, [dtypes.u32], location);
-  return drawing("random_bits", out, undefined, (drawn) => drawn) as never;
+  return drawing("random_bits", out, undefined, (key, numbers) => key.bits(numbers)) as never;
 }
 
 const floats = [dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16];
@@ -71,7 +78,7 @@ function uniform<Out extends FloatName>(spec: UniformSpec<Out>): RandomOperation
       location,
     );
   const out = drawnArray("random.uniform", spec.out, floats, location);
-  const draw: Draw = (drawn) => uniformNumbers(drawn, low, high).cast(out.dtype);
+  const draw: Draw = (key, numbers) => key.uniform(numbers, { low, high }).cast(out.dtype);
   return drawing("random_uniform", out, undefined, draw) as never;
 }
 
@@ -80,7 +87,7 @@ function normal<Out extends FloatName>(spec: OutSpec<Out>): RandomOperation<Out>
   const location = captureLocation();
   requireFields("random.normal", spec, { out: "array" }, location);
   const out = drawnArray("random.normal", spec.out, floats, location);
-  const draw: Draw = (drawn) => normalNumbers(drawn).cast(out.dtype);
+  const draw: Draw = (key, numbers) => key.normal(numbers).cast(out.dtype);
   return drawing("random_normal", out, undefined, draw) as never;
 }
 
@@ -94,12 +101,19 @@ function bernoulli(spec: BernoulliSpec): RandomOperation<"bool"> {
   requireFields("random.bernoulli", spec, { out: "array", probability: "number" }, location);
   const probability = requireProbability("random.bernoulli", spec.probability, location);
   const out = drawnArray("random.bernoulli", spec.out ?? dtypes.bool, [dtypes.bool], location);
-  const draw: Draw = (drawn) => uniformNumbers(drawn, 0, 1).lt(probability);
+  const draw: Draw = (key, numbers) => key.bernoulli(probability, numbers);
   return drawing("random_bernoulli", out, undefined, draw) as never;
 }
 
 /** Arrays of random numbers, equal to what JAX gives for the same key. */
-export const random = Object.freeze({ bits, uniform, normal, bernoulli });
+export const random = Object.freeze({
+  bits,
+  uniform,
+  normal,
+  bernoulli,
+  permutation,
+  categorical,
+});
 
 export interface DropoutSpec<X extends FloatName> {
   /** A format is an array of n elements. */
@@ -123,9 +137,9 @@ export function dropout<X extends FloatName>(spec: DropoutSpec<X>): DropoutOpera
   const x = drawnArray("dropout", spec.x, floats, location);
   requireFloat("x", "dropout", x, location);
   const left = 1 - rate;
-  const draw: Draw = (drawn, tile) => {
+  const draw: Draw = (key, numbers, tile) => {
     if (tile === undefined) throw new Error("dropout has elements");
-    const kept = uniformNumbers(drawn, 0, 1).lt(left);
+    const kept = key.bernoulli(left, numbers);
     const scaled = tile.cast(dtypes.f32).mul(left === 0 ? 0 : 1 / left);
     return kept.select(scaled, 0).cast(x.dtype);
   };
@@ -231,9 +245,9 @@ function drawKernel(
       const start = (named["i"] as Scalar<"i32">).mul(span);
       const here = slice(start, span);
       const number = iota(dtypes.u32, [span], 0).add(start.cast(dtypes.u32));
-      const words = { high: key.at(0).loadScalar(), low: key.at(1).loadScalar() };
+      const words = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
       const x = given === undefined ? undefined : (named["x"] as Ref).at(here).load();
-      (named["out"] as Ref).at(here).store(draw(randomBits(words, number), x));
+      (named["out"] as Ref).at(here).store(draw(words, number, x));
     },
   ) as unknown as KernelDefinition;
 }

@@ -7,8 +7,8 @@ import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation } from "../../device/operation.ts";
-import { array, cdiv, dim, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Tile } from "../../lang/index.ts";
+import { array, cdiv, dim, full, iota, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import {
@@ -93,7 +93,7 @@ export function searchSorted<D extends DTypeName>(
         configuration: { span },
         source: "heuristic",
         launches: () => {
-          const steps = Math.ceil(Math.log2(length + 1));
+          const steps = searchSteps(length);
           const known = kernels.get(steps) ?? searchKernel(sorted.dtype, side, steps);
           kernels.set(steps, known);
           const arrays = {
@@ -108,18 +108,34 @@ export function searchSorted<D extends DTypeName>(
   }) as unknown as SearchSortedOperation<D>;
 }
 
-function searchKernel(dtype: DType, side: "left" | "right", steps: number): KernelDefinition {
+/** Steps of halving that find a place among `length` elements. */
+export function searchSteps(length: number): number {
+  return Math.ceil(Math.log2(length + 1));
+}
+
+/** Without queries, each number from 0 to `count` − 1 is looked for. */
+export function searchKernel(
+  dtype: DType,
+  side: "left" | "right",
+  steps: number,
+  hasQueries = true,
+): KernelDefinition {
   const [length, count] = [dim("length"), dim("count")];
   return kernel(
     {
       name: "search_sorted",
       grid: { i: cdiv(count, span) },
-      inputs: { sorted: array(dtype, [length]), queries: array(dtype, [count]) },
+      inputs: {
+        sorted: array(dtype, [length]),
+        ...(hasQueries && { queries: array(dtype, [count]) }),
+      },
       outputs: { out: array(dtypes.i32, [count]) },
     },
-    ({ i, sorted, queries, out }) => {
+    ({ i, sorted, out, ...given }) => {
       const here = slice(i.mul(span), span);
-      const wanted = queries.at(here).load() as Tile<"f32">;
+      const queries = hasQueries ? (given as { readonly queries: Ref }).queries : undefined;
+      const wanted = (queries?.at(here).load() ??
+        iota(dtypes.i32, [span], 0).add(i.mul(span)).cast(dtype)) as Tile<"f32">;
       const carry = { low: zeros(dtypes.i32, [span]), high: full(dtypes.i32, [span], length) };
       const { low } = loop({ to: steps, carry }, (_, range) => {
         const middle = range.low.add(range.high.sub(range.low).shr(1));

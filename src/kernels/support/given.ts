@@ -36,6 +36,10 @@ const fieldKinds = {
   flag: ["true or false", (value) => typeof value === "boolean"],
   element: ["a number", (value) => ["number", "bigint", "boolean"].includes(typeof value)],
   number: ["a number", (value) => typeof value === "number"],
+  size: [
+    "a number, or a size known at launch",
+    (value) => typeof value === "number" || (typeof value === "object" && value !== null),
+  ],
   axes: ["a list of axes", (value) => Array.isArray(value)],
   each: [
     "a number, or a list of one for each axis",

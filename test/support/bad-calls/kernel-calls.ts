@@ -207,6 +207,13 @@ export const kernelCalls: readonly BadCall[] = [
     combine: parameter(() => "max"),
     deterministic: optional(() => false, "boolean"),
   }),
+  ...ofFields("segmentReduce", {
+    x: matrix,
+    segments: parameter(() => array(i32, [8])),
+    count: parameter(() => 5),
+    combine: optional(() => "max"),
+    sorted: flag,
+  }),
   ...ofFields("concatenate", {
     parts: parameter(() => ({ first: array(f32, [8, 64]), second: array(f32, [8, 64]) })),
     axis,
@@ -262,6 +269,10 @@ export const kernelCalls: readonly BadCall[] = [
     high: optional(() => 2, "zero", "fraction", "huge"),
   }),
   ...ofFields("random.normal", { out: format }),
+  ...ofFields("random.permutation", { out: optional(() => i32) }).map((each) =>
+    each.name === "random.permutation" ? withDefault(each) : each,
+  ),
+  ...ofFields("random.categorical", { logits: format }),
   ...ofFields("random.bernoulli", {
     out: optional(() => bool),
     probability: parameter(() => 0.5, "zero"),

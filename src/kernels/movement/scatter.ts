@@ -1,0 +1,156 @@
+/**
+ * `scatter`: rows combined into those of an array by number, the gradient of `gather`.
+ *
+ *   gradient     dOut [b, s, d]              scatter({ out: [v, d], indices: ids, combine: "add" })
+ *
+ * Where the order of updates shows in the result, which it does for sums of floats and for `"set"`, updates are sorted by number and
+ * each row of the result is made by one block, in the order of updates. Elsewhere, and where told that the order may be any, updates
+ * are atomic. An index outside its axis is a mistake, which stops the kernel.
+ */
+import type { DType, DTypeName } from "../../formats/dtype.ts";
+import { dtypes, isInteger } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, Planned } from "../../device/operation.ts";
+import { atomicFormats } from "../../ir/infer/memory.ts";
+import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { optionText } from "../../support/options.ts";
+import { composed } from "../support/compose.ts";
+import { refused, requireFields } from "../support/given.ts";
+import { alignedDimension, alignment } from "../support/sizes.ts";
+import { chooseMoves, contiguous, indexArray, sizesOf } from "./row-moves.ts";
+import type { RowMoves } from "./row-moves.ts";
+import { segmentState, segmentSteps } from "./segments.ts";
+import type { SegmentCombination } from "./segments.ts";
+
+export type ScatterCombination = "add" | "min" | "max" | "set";
+
+export interface ScatterSpec<D extends DTypeName, I extends "i32" | "i64"> {
+  /** What rows are combined into: [v, …]. */
+  readonly out: ArraySpec<D>;
+  /** Which row of it each update goes to. */
+  readonly indices: ArraySpec<I>;
+  /** Of several updates of a row, `"set"` keeps the last. */
+  readonly combine: ScatterCombination;
+  /** Unless `false`, results repeat bit for bit; sums of floats may then come in any order, by atomic updates. */
+  readonly deterministic?: boolean;
+}
+
+export type ScatterOperation<D extends DTypeName, I extends DTypeName> = Operation<
+  { readonly indices: ArraySpec<I>; readonly updates: ArraySpec<D> },
+  Empty,
+  { readonly out: ArraySpec<D> },
+  ScatterConfiguration
+>;
+
+/** How updates are moved where they are atomic, or that they are sorted. */
+export type ScatterConfiguration = RowMoves | { readonly sorts: true };
+
+/** Rows combined into those of an array that is given and updated; `updates` are [...indices, …]. */
+export function scatter<D extends DTypeName, I extends "i32" | "i64">(
+  spec: ScatterSpec<D, I>,
+): ScatterOperation<D, I> {
+  const location = captureLocation();
+  const fields = {
+    out: "array",
+    indices: "array",
+    combine: "choice",
+    deterministic: "flag",
+  } as const;
+  requireFields("scatter", spec, fields, location);
+  const out = contiguous("out", "scatter", spec.out, location);
+  const indices = indexArray("scatter", spec.indices, location);
+  const { combine, deterministic = true } = spec;
+  if (!["add", "min", "max", "set"].includes(combine))
+    throw refused(
+      "TW9904",
+      "scatter cannot combine like this",
+      "add, min, max or set",
+      optionText(combine),
+      location,
+    );
+  const updates = array(out.dtype, [...indices.shape, ...out.shape.slice(1)]);
+  const segmented: SegmentCombination = combine === "add" ? "sum" : combine;
+  const state = segmentState("scatter", out.dtype, segmented, location);
+  const kernels = new Map<string, KernelDefinition>();
+  return operation({
+    name: "scatter",
+    inputs: { indices, updates },
+    inouts: { out },
+    plan: (dimensions, target): Planned<ScatterConfiguration> => {
+      const { extent, inner, count } = sizesOf(out, indices, 0, dimensions);
+      const moves = chooseMoves(out.dtype, inner, count, target.processors);
+      const source = "heuristic" as const;
+      if (inner * count === 0) return { configuration: moves, source, launches: [] };
+      if (combine !== "set" && isAtomic(combine, out.dtype, deterministic))
+        return {
+          configuration: moves,
+          source,
+          launches: () => {
+            const text = JSON.stringify([moves, alignment(inner)]);
+            const known =
+              kernels.get(text) ?? scatterKernel(out.dtype, indices.dtype, combine, inner, moves);
+            kernels.set(text, known);
+            return [
+              {
+                kernel: known,
+                arguments: {
+                  indices: { argument: "indices", shape: [count] },
+                  updates: { argument: "updates", shape: [count, inner] },
+                  out: { argument: "out", shape: [extent, inner] },
+                },
+              },
+            ];
+          },
+        };
+      const rule = {
+        ...{ dtype: out.dtype, indexed: indices.dtype, combine: segmented },
+        isSorted: false,
+        updates: true,
+      };
+      const names = { indices: "indices", x: "updates", out: "out" };
+      const made = segmentSteps(rule, names, { count, extent, inner }, state, kernels);
+      const { launches, scratch } = composed(made.steps, target);
+      return {
+        configuration: { sorts: true } as const,
+        source,
+        launches,
+        scratch: { ...made.scratch, ...scratch },
+      };
+    },
+  }) as unknown as ScatterOperation<D, I>;
+}
+
+/** Whether updates are atomic: a GPU has to know how, and their order must not show. */
+function isAtomic(combine: "add" | "min" | "max", dtype: DType, deterministic: boolean): boolean {
+  const isOrdered = combine === "add" && !isInteger(dtype);
+  return atomicFormats[combine].includes(dtype.name) && !(isOrdered && deterministic);
+}
+
+function scatterKernel(
+  dtype: DType,
+  indexed: DType<"i32" | "i64">,
+  combine: "add" | "min" | "max",
+  width: number,
+  { rows, columns }: RowMoves,
+): KernelDefinition {
+  const [extent, count] = [dim("extent"), dim("count")];
+  const inner = alignedDimension("inner", width);
+  return kernel(
+    {
+      name: "scatter",
+      grid: { i: cdiv(count, rows), j: cdiv(inner, columns) },
+      inputs: { indices: array(indexed, [count]), updates: array(dtype, [count, inner]) },
+      inouts: { out: array(dtype, [extent, inner]) },
+    },
+    ({ i, j, indices, updates, out }) => {
+      const here = slice(i.mul(rows), rows);
+      const across = slice(j.mul(columns), columns);
+      const own = indices.at(here).load();
+      const where = iota(dtypes.i32, [rows, 1], 0).add(i.mul(rows)).lt(count);
+      const added = updates.at(here, across).load();
+      out.at(own, across).atomic(combine, added, { where });
+    },
+  ) as unknown as KernelDefinition;
+}

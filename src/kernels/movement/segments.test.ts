@@ -1,0 +1,131 @@
+/** Rows combined by number in a fixed order, against sums in that order. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, bool, f32, i32, i8 } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { array, dim } from "../../lang/index.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { scatter } from "./scatter.ts";
+import { segmentReduce } from "./segment-reduce.ts";
+
+const [n, v, d] = [dim("n"), dim("v"), dim("d")];
+
+const merges = {
+  sum: [(a: number, b: number) => a + b, 0],
+  prod: [(a: number, b: number) => a * b, 1],
+  min: [Math.min, Infinity],
+  max: [Math.max, -Infinity],
+} as const;
+
+/** Rows of each segment combined, those of others left out. */
+function combined(
+  combine: keyof typeof merges,
+  values: readonly number[],
+  segments: readonly number[],
+  count: number,
+  inner: number,
+): readonly number[] {
+  const [merge, identity] = merges[combine];
+  const out = Array.from({ length: count * inner }, () => identity as number);
+  for (const [row, segment] of segments.entries())
+    if (segment >= 0 && segment < count)
+      for (let column = 0; column < inner; column += 1) {
+        const at = segment * inner + column;
+        out[at] = merge(out[at] ?? NaN, values[row * inner + column] ?? NaN);
+      }
+  return out;
+}
+
+describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await open(kind);
+  });
+  afterAll(() => {
+    device.dispose();
+  });
+
+  test("segments of many shapes", async () => {
+    const random = new Random(31);
+    const op = segmentReduce({ x: array(f32, [n, d]), segments: array(i32, [n]), count: v });
+    const shapes = Array.from({ length: kind === "emulator" ? 20 : 4 }, () => [
+      1 + random.below(60),
+      1 + random.below(5),
+      1 + random.below(6),
+    ]);
+    for (const [rows = 0, inner = 0, count = 0] of [...shapes, [0, 3, 2]]) {
+      const x = wholeNumbers(f32, [rows, inner], 4);
+      const segments = Array.from({ length: rows }, () => random.below(count + 2) - 1);
+      const given = { x: x.array, segments: fromNumbers(i32, [rows], segments) };
+      const { out } = await device.run(op, given, { dimensions: { v: count } });
+      expect([...toNumbers(out)]).toEqual(combined("sum", x.values, segments, count, inner));
+    }
+  });
+
+  test("every combination, of segments in order", async () => {
+    const segments = [0, 0, 1, 1, 1, 3, 3];
+    const x = wholeNumbers(bf16, [7, 2], 5);
+    for (const combine of kind === "emulator"
+      ? (["max"] as const)
+      : (["prod", "min", "max"] as const)) {
+      const spec = { x: array(bf16, [n, 2]), segments: array(i32, [n]), count: 4 } as const;
+      const op = segmentReduce({ ...spec, combine, sorted: true });
+      const { out } = await device.run(op, {
+        x: x.array,
+        segments: fromNumbers(i32, [7], segments),
+      });
+      expect([...toNumbers(out)]).toEqual(combined(combine, x.values, segments, 4, 2));
+    }
+  });
+
+  test("updates in their order: sums repeat, and the last of several stays", async () => {
+    const chosen = [2, 0, 2, 2, 1];
+    const updates = [1e8, 1, 1, -1e8, 5];
+    const run = async (combine: "add" | "set") => {
+      const op = scatter({ out: array(f32, [v]), indices: array(i32, [n]), combine });
+      const { out } = await device.run(op, {
+        indices: fromNumbers(i32, [5], chosen),
+        updates: fromNumbers(f32, [5], updates),
+        out: fromNumbers(f32, [4], [10, 20, 0, 40]),
+      });
+      return [...toNumbers(out)];
+    };
+    const sums = await run("add");
+    expect(sums.with(2, 0)).toEqual([11, 25, 0, 40]);
+    for (let turn = 0; turn < 3; turn += 1) expect(await run("add")).toEqual(sums);
+    expect(await run("set")).toEqual([1, 5, -1e8, 40]);
+    const narrow = scatter({ out: array(i8, [v, 3]), indices: array(i32, [n]), combine: "add" });
+    const { out } = await device.run(narrow, {
+      indices: fromNumbers(i32, [2], [1, 1]),
+      updates: fromNumbers(i8, [2, 3], [1, 2, 3, 4, 5, 6]),
+      out: fromNumbers(i8, [2, 3], [0, 0, 0, 1, 1, 1]),
+    });
+    expect([...toNumbers(out)]).toEqual([0, 0, 0, 6, 8, 10]);
+  });
+
+  test("a number that is no row stops the kernel", async () => {
+    const op = scatter({ out: array(f32, [v]), indices: array(i32, [n]), combine: "add" });
+    for (const wrong of [-1, 3])
+      await expect(
+        device.run(op, {
+          indices: fromNumbers(i32, [2], [0, wrong]),
+          updates: fromNumbers(f32, [2], [1, 1]),
+          out: fromNumbers(f32, [3], [0, 0, 0]),
+        }),
+      ).rejects.toThrow(kind === "emulator" ? "TW8016" : "TW3005");
+  });
+});
+
+test("mistakes are told", () => {
+  const [x, segments] = [array(f32, [n, d]), array(i32, [n])];
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9901", () => segmentReduce({ x: array(bool, [n]), segments, count: 3 })],
+    ["TW9901", () => segmentReduce({ x, segments: array(f32, [n]) as never, count: 3 })],
+    ["TW9902", () => segmentReduce({ x, segments: array(i32, [d]), count: 3 })],
+    ["TW9904", () => segmentReduce({ x, segments, count: 3, combine: "mean" as never })],
+    ["TW1033", () => segmentReduce({ x, segments, count: 3, axis: 0 } as never)],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make), String(make)).toBe(code);
+});

@@ -1,0 +1,255 @@
+/**
+ * Chance among things: orders of n of them, and one of each row by its logits. Both are JAX's for the same key.
+ *
+ *   permutation    numbers in the order of random bits; again with other bits where n is so large that equal bits would show
+ *   categorical    the place of the greatest logit, after a number of the Gumbel distribution is added to each
+ */
+import { dtypes } from "../../formats/dtype.ts";
+import type { DTypeName, FloatName } from "../../formats/dtype.ts";
+import { operation } from "../../device/operation.ts";
+import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import {
+  array,
+  cdiv,
+  constant,
+  dim,
+  iota,
+  kernel,
+  loop,
+  randomKey,
+  slice,
+} from "../../lang/index.ts";
+import type { ArraySpec, Empty, KernelDefinition, Ref } from "../../lang/index.ts";
+import { captureLocation } from "../../support/location.ts";
+import { sort } from "../sort/sort.ts";
+import { composed } from "../support/compose.ts";
+import type { Step } from "../support/compose.ts";
+import { givenArray, refused, requireFields, requireFloat, requireRows } from "../support/given.ts";
+import type { GivenArray } from "../support/given.ts";
+import { laidOut, lanes, powerOfTwoFrom } from "../support/sizes.ts";
+
+const { f32, i32, u32 } = dtypes;
+type KeySpec = { readonly key: ArraySpec<"u32"> };
+
+export interface PermutationSpec {
+  /** A format is an array of n elements, whose number is given with the launch. */
+  readonly out?: GivenArray<"i32">;
+}
+
+export type PermutationOperation = Operation<
+  KeySpec,
+  { readonly out: ArraySpec<"i32"> },
+  Empty,
+  { readonly rounds: number }
+>;
+
+/** As often as JAX sorts: so that three times as many bits are drawn as numbers have. */
+function roundsOf(count: number): number {
+  return Math.ceil((3 * Math.log(Math.max(1, count))) / Math.log(2 ** 32 - 1));
+}
+
+/** The numbers from 0 to n − 1 in random order. */
+export function permutation(spec: PermutationSpec = {}): PermutationOperation {
+  const location = captureLocation();
+  requireFields("random.permutation", spec, { out: "array" }, location);
+  const out = givenArray("out", "random.permutation", spec.out ?? i32, [dim("n")], location);
+  requireRows("out", "random.permutation", out, location);
+  if (out.dtype !== i32 || out.shape.length !== 1)
+    throw refused(
+      "TW9902",
+      "random.permutation gives another array",
+      "i32, with one axis",
+      `${out.dtype.name}, with ${out.shape.length}`,
+      location,
+    );
+  const kernels = new Map<number, KernelDefinition>();
+  return operation({
+    name: "random_permutation",
+    inputs: { key: array(u32, [2]) },
+    outputs: { out },
+    plan: (dimensions, target) => {
+      const [count = 0] = laidOut(out, dimensions).shape;
+      // A lone number is in order without drawing, but has to be written.
+      const rounds = Math.max(1, roundsOf(count));
+      const configuration = { rounds };
+      const source = "heuristic" as const;
+      if (count === 0) return { configuration, source, launches: [] };
+      const steps = Array.from({ length: rounds }, (_, round) =>
+        shuffleSteps(round, rounds, count, kernels),
+      ).flat();
+      const { launches, scratch } = composed(steps, target);
+      return {
+        configuration,
+        source,
+        launches,
+        scratch: { ...scratchOf(rounds, count), ...scratch },
+      };
+    },
+  }) as unknown as PermutationOperation;
+}
+
+function scratchOf(rounds: number, count: number): { readonly [name: string]: ScratchArray } {
+  const one = (dtype: ScratchArray["dtype"]) => ({ dtype, shape: [count] });
+  return {
+    bits: one(u32),
+    sorted: one(u32),
+    ...(rounds > 1 && { order0: one(i32), order1: one(i32) }),
+  };
+}
+
+function shuffleSteps(
+  round: number,
+  rounds: number,
+  count: number,
+  kernels: Map<number, KernelDefinition>,
+): readonly Step[] {
+  const drawn = (): readonly PlannedLaunch[] => {
+    const known = kernels.get(round) ?? sortBitsKernel(round);
+    kernels.set(round, known);
+    return [{ kernel: known, arguments: { key: { argument: "key" }, bits: { argument: "bits" } } }];
+  };
+  const result = round === rounds - 1 ? "out" : `order${round % 2}`;
+  const dimensions = { n: count };
+  const bits = { x: "bits", out: "sorted" };
+  const order: Step =
+    round === 0
+      ? {
+          operation: sort({ x: u32, indices: true }) as unknown as Operation,
+          dimensions,
+          arrays: { ...bits, indices: result },
+        }
+      : {
+          operation: sort({
+            x: u32,
+            payloads: { order: array(i32, [dim("n")]) },
+          }) as unknown as Operation,
+          dimensions,
+          arrays: { ...bits, order: `order${(round - 1) % 2}`, sortedOrder: result },
+        };
+  return [drawn, order];
+}
+
+const span = 8 * lanes;
+
+/** The bits that a round sorts by: of the second key of a split, whose first key is split in the next round. */
+function sortBitsKernel(round: number): KernelDefinition {
+  const count = dim("count");
+  return kernel(
+    {
+      name: "sort_bits",
+      grid: { i: cdiv(count, span) },
+      inputs: { key: array(u32, [2]) },
+      outputs: { bits: array(u32, [count]) },
+    },
+    ({ i, key, bits }) => {
+      let own = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
+      for (let turn = 0; turn < round; turn += 1) own = own.split(1)[0] ?? own;
+      const [, drawing = own] = own.split(2);
+      const numbers = iota(u32, [span], 0).add(i.mul(span).cast(u32));
+      bits.at(slice(i.mul(span), span)).store(drawing.bits(numbers));
+    },
+  ) as unknown as KernelDefinition;
+}
+
+export interface CategoricalSpec<X extends FloatName> {
+  /** A format is an array of [m, n]; rows lie along the last axis. */
+  readonly logits: GivenArray<X>;
+}
+
+export type CategoricalOperation<X extends DTypeName> = Operation<
+  KeySpec & { readonly logits: ArraySpec<X> },
+  { readonly out: ArraySpec<"i32"> },
+  Empty,
+  { readonly columns: number }
+>;
+
+/** Elements of a row that a block has at a time. */
+const mostColumns = 8 * lanes;
+
+/** A place in each row, with the probabilities of a softmax of its logits. */
+export function categorical<X extends FloatName>(
+  spec: CategoricalSpec<X>,
+): CategoricalOperation<X> {
+  const location = captureLocation();
+  requireFields("random.categorical", spec, { logits: "array" }, location);
+  const of = "random.categorical";
+  const logits = givenArray("logits", of, spec.logits, [dim("m"), dim("n")], location);
+  requireFloat("logits", of, logits, location);
+  requireRows("logits", of, logits, location);
+  if (logits.shape.length === 0)
+    throw refused("TW9902", `${of} has no rows`, "logits with an axis", "none", location);
+  const kernels = new Map<number, KernelDefinition>();
+  return operation({
+    name: "random_categorical",
+    inputs: { key: array(u32, [2]), logits },
+    outputs: { out: array(i32, logits.shape.slice(0, -1)) },
+    plan: (dimensions) => {
+      const { shape } = laidOut(logits, dimensions);
+      const length = shape.at(-1) ?? 0;
+      const rows = shape.slice(0, -1).reduce((all, extent) => all * extent, 1);
+      if (length === 0)
+        throw refused(
+          "TW9902",
+          `${of} has nothing to choose from`,
+          "rows of 1 or more",
+          "0",
+          location,
+        );
+      const columns = Math.min(mostColumns, powerOfTwoFrom(length));
+      const configuration = { columns };
+      const source = "heuristic" as const;
+      if (rows === 0) return { configuration, source, launches: [] };
+      return {
+        configuration,
+        source,
+        launches: () => {
+          const known = kernels.get(columns) ?? categoricalKernel(logits, columns);
+          kernels.set(columns, known);
+          return [
+            {
+              kernel: known,
+              arguments: {
+                key: { argument: "key" },
+                logits: { argument: "logits", shape: [rows, length] },
+                out: { argument: "out", shape: [rows] },
+              },
+            },
+          ];
+        },
+      };
+    },
+  }) as unknown as CategoricalOperation<X>;
+}
+
+function categoricalKernel({ dtype }: ArraySpec, columns: number): KernelDefinition {
+  const [rows, length] = [dim("rows"), dim("length")];
+  return kernel(
+    {
+      name: "random_categorical",
+      grid: { row: rows },
+      inputs: { key: array(u32, [2]), logits: array(dtype, [rows, length]) },
+      outputs: { out: array(i32, [rows]) },
+    },
+    ({ row, key, logits, out }) => {
+      const own = randomKey([key.at(0).loadScalar(), key.at(1).loadScalar()]);
+      const carry = { best: constant(f32, -Infinity), place: constant(i32, 0) };
+      const found = loop({ to: cdiv(length, columns), carry }, (piece, { best, place }) => {
+        const start = piece.mul(columns);
+        const numbers = iota(i32, [columns], 0).add(start);
+        const counters = numbers
+          .cast(u32)
+          .add(row.cast(u32).mul(constant(i32, 0).add(length).cast(u32)));
+        const loaded = (logits as Ref).at(row, slice(start, columns)).load().cast(f32);
+        const noisy = numbers.lt(length).select(loaded.add(own.gumbel(counters)), -Infinity);
+        const value = noisy.max();
+        // NaN comes before all numbers, and the first of equals stays.
+        const isBetter = value.gt(best).or(value.isNan().and(best.isNan().not()));
+        return {
+          best: isBetter.select(value, best),
+          place: isBetter.select(noisy.argmax().add(start), place),
+        };
+      });
+      out.at(row).store(found.place);
+    },
+  ) as unknown as KernelDefinition;
+}
