@@ -26,7 +26,7 @@ import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { suitsDepth } from "./prologue.ts";
+import { copiedInputs, suitsDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
 
@@ -87,7 +87,7 @@ function prologueProblem(
   if (a !== undefined && b !== undefined) return "wgmma takes one operand from registers";
   const prologue = prologueOf(problem);
   if (prologue === undefined) return undefined;
-  const { operand, inputs, unit } = prologue;
+  const { operand, unit } = prologue;
   if (recipe.terms.length > 1) return `${operand} is computed, and cannot be split into parts`;
   if (!suitsDepth(prologue, depthOf(problem, recipe)))
     return `groups of ${operand} are smaller than what is multiplied at once`;
@@ -96,7 +96,7 @@ function prologueProblem(
   const isWhole = (elements: number, { bits }: DType): boolean => (elements * bits) % 128 === 0;
   if (!isWhole(along, problem[operand].dtype))
     return `rows of ${along} ${problem[operand].dtype.name} of ${operand} are no multiples of 16 bytes`;
-  const odd = inputs.find(({ dtype }) => !isWhole(extent, dtype));
+  const odd = copiedInputs(prologue).find(({ dtype }) => !isWhole(extent, dtype));
   return odd && `rows of ${extent} ${odd.dtype.name} of ${odd.name} are no multiples of 16 bytes`;
 }
 
@@ -116,7 +116,7 @@ function stageBytes(problem: MatmulProblem): StageBytes {
   const prologue = prologueOf(problem);
   if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
   const depth = depthOf(problem, recipe);
-  const inputs = prologue.inputs.reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
+  const inputs = copiedInputs(prologue).reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
   return {
     row: packedBytes(problem[prologue.operand].dtype, depth) + inputs,
     column: packedBytes(recipe[prologue.operand === "a" ? "b" : "a"], depth),

@@ -10,7 +10,7 @@ import { refused } from "./problem.ts";
 import type { MatmulProblem, Operand } from "./problem.ts";
 import { prologueInput } from "./prologue.ts";
 import type { Prologue, PrologueFunction } from "./prologue.ts";
-import { dequantized, packedUnit } from "./quantized.ts";
+import { dequantized, packedUnit, scaleShape } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 type Given = Pick<MatmulProblem, "prologues" | "prologueInputs">;
@@ -97,14 +97,14 @@ export function storedOperand({ dtype, shape: [k, n] }: QuantizedSpec): Operand 
   };
 }
 
-/** How weights are read, with their scales as a further input. */
+/** How weights are read, with their scales and zero points as further inputs. */
 export function weightPrologue(
-  { shape: [k, n], group, scale }: QuantizedSpec,
+  weights: QuantizedSpec,
   given: unknown,
   inputs: { readonly [name: string]: ArraySpec },
-  { spec }: Operand,
   location: Location,
 ): Given {
+  const { dtype, shape, group, span, scale, as, zero } = weights;
   if (given !== undefined)
     throw refused(
       "TW9905",
@@ -113,29 +113,32 @@ export function weightPrologue(
       "both",
       location,
     );
-  const name = "bScale";
-  if (name in inputs)
+  const further = [
+    { name: "bScale", dtype: scale, group, span },
+    ...(zero ? [{ name: "bZero", dtype, group, span }] : []),
+  ];
+  const taken = further.find(({ name }) => name in inputs);
+  if (taken !== undefined)
     throw refused(
       "TW9905",
-      `the scales of weights are an input of their own called ${name}`,
+      `scales and zero points of weights are inputs of their own, one of them called ${taken.name}`,
       "another name for yours",
-      name,
+      taken.name,
       location,
     );
-  const input = { name, dtype: scale, group };
-  const groups = group === undefined ? [] : [ceilDivSize(k, group)];
   return {
     prologues: {
       a: undefined,
       b: {
-        ...{ operand: "b", as: scale, inputs: [input], unit: packedUnit },
-        compute: ({ b, bScale }) => {
-          if (b === undefined || bScale === undefined)
-            throw new Error(`no ${spec.dtype.name} weights`);
-          return dequantized(b, bScale, scale);
+        ...{ operand: "b", as, inputs: further, unit: packedUnit },
+        compute: ({ b, bScale, bZero }) => {
+          if (b === undefined || bScale === undefined) throw new Error(`no ${dtype.name} weights`);
+          return dequantized(b, bScale, bZero, weights);
         },
       },
     },
-    prologueInputs: { [name]: array(scale, [...groups, n]) },
+    prologueInputs: Object.fromEntries(
+      further.map((input) => [input.name, array(input.dtype, scaleShape(input, ...shape))]),
+    ),
   };
 }

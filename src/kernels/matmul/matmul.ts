@@ -123,7 +123,17 @@ export type QuantizedMatmulSpec<
   S extends DTypeName,
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
-> = Omit<MatmulSpec<A, D, Out, Inputs>, "b" | "prologue"> & { readonly b: QuantizedSpec<D, S> };
+  Z extends boolean = boolean,
+> = Omit<MatmulSpec<A, D, Out, Inputs>, "b" | "prologue"> & { readonly b: QuantizedSpec<D, S, Z> };
+
+/** Scales, and zero points where there are some. */
+export type WeightScales<
+  D extends DTypeName,
+  S extends DTypeName,
+  Z extends boolean,
+> = Z extends true
+  ? { readonly bScale: ArraySpec<S>; readonly bZero: ArraySpec<D> }
+  : { readonly bScale: ArraySpec<S> };
 
 /** The product of two matrices, or of batches of them, for any sizes. */
 export function matmul<
@@ -132,9 +142,10 @@ export function matmul<
   S extends DTypeName,
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
+  Z extends boolean = false,
 >(
-  spec: QuantizedMatmulSpec<A, D, S, Out, Inputs>,
-): Matmul<A, D, Out, Inputs & { readonly bScale: ArraySpec<S> }>;
+  spec: QuantizedMatmulSpec<A, D, S, Out, Inputs, Z>,
+): Matmul<A, D, Out, Inputs & WeightScales<D, S, Z>>;
 export function matmul<
   A extends DTypeName,
   B extends DTypeName,
@@ -198,7 +209,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const { prologues, prologueInputs } =
     weights === undefined
       ? prologuesOf(spec.prologue, given, { a, b }, location)
-      : weightPrologue(weights, spec.prologue, given, b, location);
+      : weightPrologue(weights, spec.prologue, given, location);
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
   const accumulator = accumulatorOf(
     multiplied,

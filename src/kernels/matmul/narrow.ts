@@ -20,6 +20,7 @@ import {
   copyAsync,
   dim,
   dot,
+  full,
   kernel,
   launchNextKernel,
   loop,
@@ -40,7 +41,7 @@ import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { prologueSpecs, storedDepth } from "./prologue.ts";
-import { packedUnit, unpacked } from "./quantized.ts";
+import { packedUnit, scaleTile, unpacked } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
@@ -197,40 +198,45 @@ interface Share extends Place {
 /** What a warp's columns come to over the block's part of k, scales included. */
 function sumsOfShare(share: Share): Tile {
   const { configuration, weights, argument } = share;
-  const { stored, activations, full, empty } = argument;
-  const scale = (argument as unknown as { readonly bScale: Ref }).bScale;
+  const { stored, activations, full: landed, empty } = argument;
   const { rows, columns, stages } = configuration;
-  const across = slice(share.left, columns);
+  const { bScale } = argument as unknown as { readonly bScale: Ref };
+  const bZero = weights.zero ? (argument as unknown as { readonly bZero: Ref }).bZero : undefined;
+  const tileOf = (scales: Ref, along: Scalar<"i32">): Tile<"f32"> =>
+    scaleTile(weights, scales, along, share.left, columns).cast(dtypes.f32) as Tile<"f32">;
   const start: Tile<"f32"> = zeros(dtypes.f32, [rows, columns]);
   const zero = constant(dtypes.i32, 0);
   const { sums } = loop(
     { to: share.steps, carry: { sums: start, slot: zero } },
     (step, { sums: before, slot }) => {
       // Asked for before anything is waited for: it is there long before sums are.
-      const scales =
-        weights.group === undefined
-          ? undefined
-          : scale.at(share.from.add(step).mul(packedUnit).div(weights.group), across).load();
-      full.at(slot).wait();
+      const along = share.from.add(step).mul(packedUnit);
+      const scales = weights.group === undefined ? undefined : tileOf(bScale, along);
+      const zeroPoints = bZero === undefined ? undefined : tileOf(bZero, along);
+      landed.at(slot).wait();
       const numbers = stored.at(slot, slice(share.first, columns)).load().transpose() as Tile;
       const left: Tile = activations.at(slot).load();
       // The copy engine overwrites what lanes have read here.
       commitShared();
       empty.at(slot).arrive();
-      const right = unpacked(numbers).cast(weights.scale) as Tile;
-      const accumulator = scales === undefined ? before : start;
-      const product = dot(left, right, { dtype: dtypes.f32, accumulator }) as Tile<"f32">;
+      const product = productOf(left, unpacked(numbers).cast(weights.as) as Tile, zeroPoints);
       return {
-        sums: scales === undefined ? product : product.fma(rowOf(scales, columns), before),
+        sums: scales === undefined ? before.add(product) : product.fma(scales, before),
         slot: following(slot, stages),
       };
     },
   );
-  return weights.group === undefined
-    ? sums.mul(rowOf(scale.at(across).load() as Tile, columns))
-    : sums;
+  return weights.group === undefined ? sums.mul(tileOf(bScale, zero)) : sums;
 }
 
-function rowOf(scales: Tile, columns: number): Tile<"f32"> {
-  return scales.cast(dtypes.f32).reshape([1, columns]) as Tile<"f32">;
+/**
+ * The product of a step. What zero points take away is the same for all weights of a column: the sum of a row of a times
+ * the zero point, where the sum is a product with ones.
+ */
+function productOf(left: Tile, right: Tile, zeroPoints: Tile<"f32"> | undefined): Tile<"f32"> {
+  const options = { dtype: dtypes.f32 };
+  const product = dot(left, right, options) as Tile<"f32">;
+  if (zeroPoints === undefined) return product;
+  const sums = dot(left, full(right.dtype, right.shape, 1), options) as Tile<"f32">;
+  return sums.fma(zeroPoints.neg(), product);
 }

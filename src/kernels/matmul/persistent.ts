@@ -21,7 +21,6 @@ import {
   cdiv,
   clusterRank,
   clusterSync,
-  commitGroup,
   commitShared,
   constant,
   copyAsync,
@@ -63,15 +62,21 @@ import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
-import type { Piece } from "./epilogue.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import { computedOperand, inputWindow, overhangs, prologueSpecs } from "./prologue.ts";
+import {
+  computedOperand,
+  copiedInputs,
+  inputWindow,
+  overhangs,
+  prologueSpecs,
+} from "./prologue.ts";
 import type { Prologue, PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
+import { storePiece } from "./store-piece.ts";
 import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
 import type { Sides } from "./sides.ts";
 
@@ -135,7 +140,8 @@ interface Work {
 interface PrologueSource {
   readonly input: PrologueInput;
   readonly all: Ref;
-  readonly tiles: Ref;
+  /** Undefined where it is read from memory. */
+  readonly tiles: Ref | undefined;
 }
 
 /** Sizes of tiles and pieces. */
@@ -169,7 +175,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const output = problem.out.dtype;
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
-  const ofPrologue = prologue?.inputs ?? [];
+  const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
   return kernel(
     {
       name: "matmul",
@@ -268,7 +274,7 @@ function workOf(
     prologueInputs: (prologueOf(problem)?.inputs ?? []).map((input) => ({
       input,
       all: requireRef(named, input.name),
-      tiles: requireRef(named, tilesName(input.name)),
+      tiles: input.span === 1 ? requireRef(named, tilesName(input.name)) : undefined,
     })),
     handed: splits ? handedOf(argument) : undefined,
     segments: segmentsOf({
@@ -334,11 +340,12 @@ function copyTiles(work: Work): void {
             copyAsync(source, work.leftTiles.at(slot), landed);
             copyColumns(work, { part: other, batch, across, along, slot });
             for (const { input, all, tiles } of work.prologueInputs)
-              copyAsync(
-                inputWindow(input, all, from.add(step).mul(depth), top, rows),
-                tiles.at(slot),
-                landed,
-              );
+              if (tiles !== undefined)
+                copyAsync(
+                  inputWindow(input, all, from.add(step).mul(depth), top, rows),
+                  tiles.at(slot),
+                  landed,
+                );
             slot = following(slot, stages);
             count = count.add(1);
           }
@@ -408,9 +415,10 @@ interface Sums {
   readonly slot: Scalar<"i32">;
 }
 
-/** Which thread multiplies, and the number of the step in the whole of k. */
+/** Which thread multiplies rows of which tile, and the number of the step in the whole of k. */
 interface Turn {
   readonly index: number;
+  readonly tile: Scalar<"i32">;
   readonly step: Scalar<"i32">;
 }
 
@@ -419,7 +427,7 @@ function multiplySlot(
   work: Work,
   sum: Accumulator<"f32">,
   slot: Scalar<"i32">,
-  { index, step }: Turn,
+  { index, tile, step }: Turn,
 ): Accumulator<"f32"> {
   const { sides, leftTiles, rightTiles, full } = work;
   full.at(slot).wait();
@@ -430,15 +438,19 @@ function multiplySlot(
     sum,
     prologue === undefined
       ? rows
-      : computedRows(work, prologue, rows, { slot, mine, along: step.mul(work.shapes.depth) }),
+      : computedRows(work, prologue, rows, {
+          ...{ slot, mine, along: step.mul(work.shapes.depth) },
+          top: work.place(tile).top.add(index * threadRows),
+        }),
     columnsOfTile(sides.columns, rightTiles, slot),
   );
 }
 
-/** Which rows of which slot, and where along k they lie. */
+/** Which rows of which slot, and where they lie in the product. */
 interface ComputedPart {
   readonly slot: Scalar<"i32">;
   readonly mine: Slice;
+  readonly top: Scalar<"i32">;
   readonly along: Scalar<"i32">;
 }
 
@@ -447,14 +459,17 @@ function computedRows(
   { form, prologueInputs, shapes, depth }: Work,
   prologue: Prologue,
   rows: Ref,
-  { slot, mine, along }: ComputedPart,
+  { slot, mine, top, along }: ComputedPart,
 ): Tile<"bf16"> {
   const isTurned = prologue.operand === "b";
   const stored: Tile = rows.load();
   const inputTile = ({ name }: PrologueInput): Tile => {
     const source = prologueInputs.find(({ input }) => input.name === name);
     if (source === undefined) throw new Error(`the prologue has no input ${name}`);
-    return source.tiles.at(slot, mine).load();
+    const { input, all, tiles: copied } = source;
+    return copied === undefined
+      ? inputWindow(input, all, along, top, threadRows).load()
+      : copied.at(slot, mine).load();
   };
   const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));
   // The copy engine overwrites what lanes have read here.
@@ -478,7 +493,7 @@ function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
 /** One sum, in the registers of the tensor cores. */
 function plainSums(
   work: Work,
-  { from, steps }: Segment,
+  { tile, from, steps }: Segment,
   first: Scalar<"i32">,
   index: number,
 ): Sums {
@@ -486,7 +501,7 @@ function plainSums(
   const { sum, slot, last } = loop(
     { to: steps, carry: { sum: emptySums(work), slot: first, last: first } },
     (step, carried) => {
-      const turn = { index, step: from.add(step) };
+      const turn = { index, tile, step: from.add(step) };
       const running = multiplySlot(work, carried.sum, carried.slot, turn).waitPending(1);
       // The product of the step before is over, so its tiles may be replaced.
       when(step.gt(0), () => {
@@ -508,7 +523,7 @@ function corrections({ shapes }: Work, sum: Accumulator<"f32">): Accumulator<"f3
 /** A sum for each step, which is added to others in f32. */
 function promotedSums(
   work: Work,
-  { from, steps }: Segment,
+  { tile, from, steps }: Segment,
   first: Scalar<"i32">,
   index: number,
 ): Sums {
@@ -516,7 +531,7 @@ function promotedSums(
   const { stages } = form.configuration;
   const none: Tile<"f32"> = zeros(dtypes.f32, [threadRows, shapes.columns]);
   return loop({ to: steps, carry: { product: none, slot: first } }, (step, carried) => {
-    const turn = { index, step: from.add(step) };
+    const turn = { index, tile, step: from.add(step) };
     let { slot } = carried;
     let sum = emptySums(work);
     let before: Scalar<"i32"> | undefined;
@@ -565,35 +580,4 @@ function storeTile(work: Work, product: Tile, segment: Segment, index: number): 
     const done = finished(turned ? sums.transpose() : sums, at, problem, inputs, location);
     storePiece(target, { ...at, end: place.end }, done, result, index, column / piece);
   }
-}
-
-/** By the copy engine through one of two buffers, or by the lanes themselves. */
-function storePiece(
-  target: Ref,
-  { top, left, rows, columns, end }: Piece & Pick<TilePlace, "end">,
-  piece: Tile,
-  result: Ref | undefined,
-  index: number,
-  turn: number,
-): void {
-  const across = slice(left, columns);
-  const byLanes = (): void => {
-    target.at(slice(top, rows, end === undefined ? {} : { end }), across).store(piece);
-  };
-  if (result === undefined) {
-    byLanes();
-    return;
-  }
-  const copied = (): void => {
-    // The piece before the last has left its buffer.
-    waitGroup(1, { read: true });
-    const buffer = result.at(index, turn % 2);
-    buffer.store(piece);
-    commitShared();
-    copyAsync(buffer, target.at(slice(top, rows), across));
-    commitGroup();
-  };
-  // The copy engine knows the end of the array alone.
-  if (end === undefined) copied();
-  else when(top.add(rows).le(end), copied, byLanes);
 }

@@ -319,7 +319,7 @@ describe("prologues", () => {
       ["TW9902", () => quantized(i4, never([k]), { scale: bf16 })],
       ["TW9902", () => quantized(i4, [k, n], { scale: bf16, group: 64 })],
       ["TW9902", () => quantized(i4, [k, n], { scale: never(f32) })],
-      ["TW1033", () => quantized(i4, [k, n], never({ scale: bf16, zero: i4 }))],
+      ["TW1033", () => quantized(i4, [k, n], never({ scale: bf16, zeros: i4 }))],
       ["TW9902", () => quantizeWeights({ x: f32, b: never(bf16) })],
       ["TW9905", () => matmul({ a: bf16, b: i8, prologue: { b: never({ as: bf16 }) } })],
       ["TW9905", () => matmul({ a: bf16, b: i8, prologue: { b: never({ compute: () => 1 }) } })],

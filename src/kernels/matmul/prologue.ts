@@ -21,6 +21,7 @@ import { Tile } from "../../lang/tile.ts";
 import type { Location } from "../../support/location.ts";
 import type { ProductDimensions } from "./dimensions.ts";
 import { equalSizes, refused } from "./problem.ts";
+import { scaleShape } from "./quantized.ts";
 
 /** Elements along k that the smallest part of an operand has. */
 const leastGroup = 16;
@@ -33,6 +34,13 @@ export interface PrologueInput {
   readonly dtype: DType;
   /** Elements along k that share one of it; undefined where all do. */
   readonly group: number | undefined;
+  /** Rows or columns that share one of it; those of more than one are read from memory as they are needed. */
+  readonly span: number;
+}
+
+/** Inputs that travel with the tiles of the operand. */
+export function copiedInputs({ inputs }: Prologue): readonly PrologueInput[] {
+  return inputs.filter(({ span }) => span === 1);
 }
 
 export interface Prologue {
@@ -54,11 +62,12 @@ export function prologueInput(
   location: Location,
 ): PrologueInput {
   const [first = 0, second] = shape;
-  if (shape.length === 1 && equalSizes(first, extent)) return { name, dtype, group: undefined };
+  if (shape.length === 1 && equalSizes(first, extent))
+    return { name, dtype, group: undefined, span: 1 };
   const group = groupOf(first, k);
   const isPart = group !== undefined && group % leastGroup === 0;
   if (shape.length === 2 && isPart && equalSizes(second ?? 0, extent))
-    return { name, dtype, group };
+    return { name, dtype, group, span: 1 };
   const along = operand === "a" ? "m" : "n";
   throw refused(
     "TW9902",
@@ -84,10 +93,7 @@ export function prologueSpecs(
 ): { readonly [name: string]: ArraySpec } {
   const extent = operand === "a" ? m : n;
   return Object.fromEntries(
-    inputs.map(({ name, dtype, group }) => [
-      name,
-      array(dtype, [...(group === undefined ? [] : [ceilDivSize(k, group)]), extent]),
-    ]),
+    inputs.map((input) => [input.name, array(input.dtype, scaleShape(input, k, extent))]),
   );
 }
 
@@ -104,14 +110,14 @@ export function storedDepth<S extends Size>(prologue: Prologue | undefined, k: S
 
 /** The part of an input that belongs to `count` rows or columns, at a place along k. */
 export function inputWindow(
-  { group }: PrologueInput,
+  { group, span }: PrologueInput,
   input: Ref,
   along: Scalar<"i32">,
   start: Scalar<"i32">,
   count: number,
 ): Ref {
   const row = group === undefined ? input : input.at(along.div(group));
-  return row.at(slice(start, count));
+  return span === 1 ? row.at(slice(start, count)) : row.at(slice(start.div(span), 1));
 }
 
 /**
@@ -129,9 +135,9 @@ export function computedOperand(
   const [rows = 1, columns = 1] = stored.shape;
   const shape = operand === "a" ? [rows, 1] : [1, columns];
   const tiles: { [name: string]: Tile } = { [operand]: stored };
-  for (const { name } of inputs) {
+  for (const { name, span } of inputs) {
     const tile = given.get(name);
-    if (tile !== undefined) tiles[name] = tile.reshape(shape);
+    if (tile !== undefined) tiles[name] = tile.reshape(span === 1 ? shape : [1, 1]);
   }
   const made = requireTile(compute(tiles), stored, as.name, operand, location);
   if (left === undefined) return made;

@@ -1,52 +1,77 @@
 /**
  * Weights into few bits and back, in the order that products read (`quantized.ts`):
  *
- *   quantizeWeights     x [k, n]  ──▶  b, bScale       scale = max |x| of a group / greatest number of the format
- *   dequantizeWeights   b, bScale ──▶  x [k, n]        b · scale
+ *   quantizeWeights     x [k, n]  ──▶  b, bScale, bZero
+ *   dequantizeWeights   b, bScale, bZero ──▶  x [k, n]        (b − zero) · scale
  *
- * A block has 64 columns of one group. It goes through the group twice: for the scale, and for what is divided by it.
- * A group of zeros has scale 0 and stays zeros.
+ *   without zero points   scale = max |x| of a group / greatest number of the format
+ *   with them             scale = (max x − min x) / numbers of the format less one, where 0 counts as one of the x
+ *                         zero  = what x = 0 becomes, so that the least x becomes the least number
+ *
+ * A block has 64 columns of one group, or all columns of a block of scales. It goes through them twice: for the scale, and
+ * for what is divided by it. A group of zeros has scale 0 and stays zeros.
  */
 import type { DType, DTypeName, FloatName } from "../../formats/dtype.ts";
-import { dtypes } from "../../formats/dtype.ts";
+import { dtypes, isInteger } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
 import type { Operation, PlannedLaunch } from "../../device/operation.ts";
 import { evaluateSize } from "../../ir/size.ts";
+import type { Size } from "../../ir/size.ts";
 import { array, cdiv, constant, dim, full, kernel, loop, slice, zeros } from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type {
+  ArraySpec,
+  Empty,
+  KernelDefinition,
+  Ref,
+  Scalar,
+  Slice,
+  Tile,
+} from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
 import { requireFields, requireFloat } from "../support/given.ts";
 import { storedOperand } from "./given-prologues.ts";
 import { refused } from "./problem.ts";
-import { dequantized, greatestWeight, isQuantized, packed, packedUnit } from "./quantized.ts";
+import type { WeightScales } from "./matmul.ts";
+import {
+  dequantized,
+  greatestWeight,
+  isQuantized,
+  packed,
+  packedUnit,
+  scaleShape,
+  scaleTile,
+} from "./quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
 
 export interface QuantizeWeightsSpec<
   X extends FloatName,
   D extends WeightFormat,
   S extends DTypeName,
+  Z extends boolean = boolean,
 > {
   /** The format of the weights, which are [k, n] by rows. */
   readonly x: DType<X>;
   /** How they are stored. */
-  readonly b: QuantizedSpec<D, S>;
+  readonly b: QuantizedSpec<D, S, Z>;
 }
 
-type Stored<D extends DTypeName, S extends DTypeName> = {
+type Stored<D extends DTypeName, S extends DTypeName, Z extends boolean> = {
   readonly b: ArraySpec<D>;
-  readonly bScale: ArraySpec<S>;
-};
+} & WeightScales<D, S, Z>;
 type Weights<X extends DTypeName> = { readonly x: ArraySpec<X> };
 
 /** Columns of a block. */
 const columns = 64;
 
 /** Weights in few bits, and their scales: what `matmul` takes for b and bScale. */
-export function quantizeWeights<X extends FloatName, D extends WeightFormat, S extends DTypeName>(
-  spec: QuantizeWeightsSpec<X, D, S>,
-): Operation<Weights<X>, Stored<D, S>, Empty> {
+export function quantizeWeights<
+  X extends FloatName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Z extends boolean = false,
+>(spec: QuantizeWeightsSpec<X, D, S, Z>): Operation<Weights<X>, Stored<D, S, Z>, Empty> {
   const { x, stored, weights } = given("quantizeWeights", spec, captureLocation());
   return operation({
     name: "quantizeWeights",
@@ -57,16 +82,19 @@ export function quantizeWeights<X extends FloatName, D extends WeightFormat, S e
       source: "heuristic",
       launches: () => [launch(quantizeKernel(x.dtype, weights), weights, dimensions)],
     }),
-  }) as unknown as Operation<Weights<X>, Stored<D, S>, Empty>;
+  }) as unknown as Operation<Weights<X>, Stored<D, S, Z>, Empty>;
 }
 
 /**
  * The weights that stored ones stand for, rounded as products round them. Columns are stored in multiples of 128, so k is
  * given with the launch: `{ dimensions: { k } }`.
  */
-export function dequantizeWeights<X extends FloatName, D extends WeightFormat, S extends DTypeName>(
-  spec: QuantizeWeightsSpec<X, D, S>,
-): Operation<Stored<D, S>, Weights<X>, Empty> {
+export function dequantizeWeights<
+  X extends FloatName,
+  D extends WeightFormat,
+  S extends DTypeName,
+  Z extends boolean = false,
+>(spec: QuantizeWeightsSpec<X, D, S, Z>): Operation<Stored<D, S, Z>, Weights<X>, Empty> {
   const { x, stored, weights } = given("dequantizeWeights", spec, captureLocation());
   return operation({
     name: "dequantizeWeights",
@@ -77,7 +105,7 @@ export function dequantizeWeights<X extends FloatName, D extends WeightFormat, S
       source: "heuristic",
       launches: () => [launch(dequantizeKernel(x.dtype, weights), weights, dimensions)],
     }),
-  }) as unknown as Operation<Stored<D, S>, Weights<X>, Empty>;
+  }) as unknown as Operation<Stored<D, S, Z>, Weights<X>, Empty>;
 }
 
 function given(
@@ -106,27 +134,30 @@ function given(
 
 function storedArrays(
   weights: QuantizedSpec,
-  k: QuantizedSpec["shape"][0],
-  n: QuantizedSpec["shape"][1],
-): { readonly b: ArraySpec; readonly bScale: ArraySpec } {
-  const { group, scale } = weights;
-  const groups = group === undefined ? [] : [cdiv(k, group)];
+  k: Size,
+  n: Size,
+): { readonly [name: string]: ArraySpec } {
+  const shape = scaleShape(weights, k, n);
   return {
     b: storedOperand({ ...weights, shape: [k, n] }).spec,
-    bScale: array(scale, [...groups, n]),
+    bScale: array(weights.scale, shape),
+    ...(weights.zero && { bZero: array(weights.dtype, shape) }),
   };
 }
 
 function launch(
   definition: KernelDefinition,
-  { shape: [k, n] }: QuantizedSpec,
+  { shape: [k, n], zero }: QuantizedSpec,
   dimensions: { readonly [name: string]: number },
 ): PlannedLaunch {
   const values = new Map(Object.entries(dimensions));
   const named = (name: string): { readonly argument: string } => ({ argument: name });
   return {
     kernel: definition,
-    arguments: { x: named("x"), b: named("b"), bScale: named("bScale") },
+    arguments: {
+      ...{ x: named("x"), b: named("b"), bScale: named("bScale") },
+      ...(zero && { bZero: named("bZero") }),
+    },
     dimensions: { k: evaluateSize(k, values), n: evaluateSize(n, values) },
   };
 }
@@ -151,52 +182,101 @@ function partsOf(
   };
 }
 
+/** The arrays of stored weights, among the arguments of a kernel. */
+function storedRefs(
+  argument: object,
+  { zero }: QuantizedSpec,
+): { readonly b: Ref; readonly bScale: Ref; readonly bZero: Ref | undefined } {
+  const { b, bScale } = argument as { readonly b: Ref; readonly bScale: Ref };
+  return { b, bScale, bZero: zero ? (argument as { readonly bZero: Ref }).bZero : undefined };
+}
+
+/** Stored numbers of a format: the least and the greatest. */
+function rangeOf({ dtype, zero }: QuantizedSpec): {
+  readonly least: number;
+  readonly most: number;
+} {
+  const most = greatestWeight[dtype.name as WeightFormat];
+  return { least: zero ? -most - 1 : -most, most };
+}
+
+/** The least and the greatest of some weights and 0: of each column, or in an only element of all of them. */
+interface Extremes {
+  readonly low: Tile<"f32">;
+  readonly high: Tile<"f32">;
+}
+
+function extremesOf(part: Tile<"f32">, before: Extremes, isBlock: boolean): Extremes {
+  const [lows, highs] = [part.min(0), part.max(0)];
+  return {
+    low: before.low.minimum(isBlock ? lows.min(0, { keep: true }) : lows),
+    high: before.high.maximum(isBlock ? highs.max(0, { keep: true }) : highs),
+  };
+}
+
+/** Scales, and zero points as f32, of the extremes of weights. */
+function scalesOf(weights: QuantizedSpec, { low, high }: Extremes) {
+  const { least, most } = rangeOf(weights);
+  const reach = weights.zero ? high.sub(low).div(most - least) : high.maximum(low.neg()).div(most);
+  const scales = reach.cast(weights.scale) as Tile;
+  const divisor = scales.cast(dtypes.f32) as Tile<"f32">;
+  const { shape } = divisor;
+  const none = divisor.eq(full(dtypes.f32, shape, 0));
+  const safe = none.select(full(dtypes.f32, shape, 1), divisor) as Tile<"f32">;
+  const zero = low.div(safe).neg().add(least).round().minimum(most).maximum(least);
+  return { scales, safe, zero };
+}
+
 function quantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
   const [k, n] = [dim("k"), dim("n")];
-  const { group, scale } = weights;
-  const most = greatestWeight[weights.dtype.name as WeightFormat];
+  const { group, span } = weights;
+  const isBlock = span > 1;
+  const [width, shared] = isBlock ? [span, 1] : [columns, columns];
+  const chunks = width / columns;
+  const { least, most } = rangeOf(weights);
   return kernel(
     {
       name: "quantize_weights",
-      grid: { i: group === undefined ? 1 : cdiv(k, group), j: cdiv(n, columns) },
+      grid: { i: group === undefined ? 1 : cdiv(k, group), j: cdiv(n, width) },
       inputs: { x: array(dtype, [k, n]) },
       outputs: storedArrays(weights, k, n),
     },
-    ({ i, j, x, b, bScale }) => {
+    (argument) => {
+      const { i, j, x } = argument;
+      const { b, bScale, bZero } = storedRefs(argument, weights);
       const { count, along } = partsOf(weights, k, i);
-      const across = slice(j.mul(columns), columns);
-      const part = (index: Scalar<"i32">): Tile<"f32"> =>
-        x
-          .at(slice(along(index), packedUnit), across)
-          .load()
-          .cast(dtypes.f32) as Tile<"f32">;
-      const greatest = loop({ to: count, carry: zeros(dtypes.f32, [columns]) }, (index, before) =>
-        before.maximum(part(index).abs().max(0)),
+      const windowOf = (index: Scalar<"i32">): readonly [along: Slice, across: Slice] => {
+        const part = chunks === 1 ? index : index.div(chunks);
+        const chunk = chunks === 1 ? j : j.mul(chunks).add(index.sub(part.mul(chunks)));
+        return [slice(along(part), packedUnit), slice(chunk.mul(columns), columns)];
+      };
+      const read = ([down, across]: ReturnType<typeof windowOf>): Tile<"f32"> =>
+        x.at(down, across).load().cast(dtypes.f32) as Tile<"f32">;
+      const start = zeros(dtypes.f32, [shared]);
+      const range = loop(
+        { to: count.mul(chunks), carry: { low: start, high: start } },
+        (index, before) => extremesOf(read(windowOf(index)), before, isBlock),
       );
-      const scales = greatest.div(most).cast(scale) as Tile;
-      scaleOf(bScale as Ref, group, i)
-        .at(across)
-        .store(scales);
-      const divisor = scales.cast(dtypes.f32) as Tile<"f32">;
-      const none = divisor.eq(full(dtypes.f32, [columns], 0));
-      const safe = none.select(full(dtypes.f32, [columns], 1), divisor).reshape([1, columns]);
-      loop({ to: count }, (index) => {
-        const numbers = part(index).div(safe).minimum(most).maximum(-most);
-        const stored = weights.dtype.name.startsWith("i") ? numbers.round() : numbers;
-        const window = (b as Ref).at(across, slice(along(index), packedUnit));
-        window.store(packed(stored.cast(weights.dtype) as Tile).transpose() as Tile);
+      const { scales, safe, zero } = scalesOf(weights, range);
+      const place = (scale: Ref): Ref =>
+        (group === undefined ? scale : scale.at(i)).at(slice(j.mul(shared), shared));
+      place(bScale).store(scales);
+      if (bZero !== undefined) place(bZero).store(zero.cast(weights.dtype) as Tile);
+      const row = (tile: Tile<"f32">): Tile<"f32"> => tile.reshape([1, shared]);
+      loop({ to: count.mul(chunks) }, (index) => {
+        const [down, across] = windowOf(index);
+        const numbers = read([down, across]).div(row(safe));
+        const whole = isInteger(weights.dtype) ? numbers.round() : numbers;
+        const moved = weights.zero ? whole.add(row(zero)) : whole;
+        const stored = moved.minimum(most).maximum(least).cast(weights.dtype) as Tile;
+        b.at(across, down).store(packed(stored).transpose() as Tile);
       });
     },
   ) as unknown as KernelDefinition;
 }
 
-function scaleOf(scales: Ref, group: number | undefined, index: Scalar<"i32">): Ref {
-  return group === undefined ? scales : scales.at(index);
-}
-
 function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinition {
   const [k, n] = [dim("k"), dim("n")];
-  const { group, scale } = weights;
   return kernel(
     {
       name: "dequantize_weights",
@@ -204,13 +284,16 @@ function dequantizeKernel(dtype: DType, weights: QuantizedSpec): KernelDefinitio
       inputs: storedArrays(weights, k, n),
       outputs: { x: array(dtype, [k, n]) },
     },
-    ({ i, j, b, bScale, x }) => {
-      const across = slice(j.mul(columns), columns);
-      const along = slice(i.mul(packedUnit), packedUnit);
-      const stored = (b as Ref).at(across, along).load().transpose() as Tile;
-      const of = scaleOf(bScale as Ref, group, group === undefined ? i : i.div(group / packedUnit));
-      const scales = of.at(across).load().reshape([1, columns]) as Tile;
-      x.at(along, across).store(dequantized(stored, scales, scale).cast(dtype) as Tile);
+    (argument) => {
+      const { i, j, x } = argument;
+      const { b, bScale, bZero } = storedRefs(argument, weights);
+      const [down, left] = [i.mul(packedUnit), j.mul(columns)];
+      const [along, across] = [slice(down, packedUnit), slice(left, columns)];
+      const stored = b.at(across, along).load().transpose() as Tile;
+      const tileOf = (scales: Ref): Tile => scaleTile(weights, scales, down, left, columns);
+      const zero = bZero === undefined ? undefined : tileOf(bZero);
+      const numbers = dequantized(stored, tileOf(bScale), zero, weights);
+      x.at(along, across).store(numbers.cast(dtype) as Tile);
     },
   ) as unknown as KernelDefinition;
 }

@@ -1,8 +1,8 @@
 /**
- * Weights in few bits: b is stored with a scale for each column, or for each group along k of a column, and becomes bf16 or
- * f16 on its way to the tensor cores,
+ * Weights in few bits: b is stored with a scale for each column, each group along k of a column, or each block of groups
+ * and columns, and becomes bf16 or f16 on its way to the tensor cores. Integers may have zero points where scales are:
  *
- *   b[i, j] = stored[i, j] · scale[i / group, j]
+ *   b[i, j] = (stored[i, j] − zero[i / group, j / span]) · scale[i / group, j / span]
  *
  * Columns of b lie one after the other, rounded up to multiples of 128 elements, in an order in which a lane finds what it
  * needs side by side: a tensor core's lane has the elements 2q, 2q + 1, 2q + 8, 2q + 9 of each 16, for q from 0 to 3. Of
@@ -13,10 +13,11 @@
  * Two elements of 4 bits share a byte, the first one in its lower half.
  */
 import type { DType, DTypeName } from "../../formats/dtype.ts";
-import { dtypes } from "../../formats/dtype.ts";
+import { dtypes, isInteger } from "../../formats/dtype.ts";
+import { ceilDivSize } from "../../ir/size.ts";
 import type { Size } from "../../ir/size.ts";
-import { array } from "../../lang/index.ts";
-import type { Tile } from "../../lang/index.ts";
+import { array, slice } from "../../lang/index.ts";
+import type { Ref, Scalar, Tile } from "../../lang/index.ts";
 import { atLocation, captureLocation } from "../../support/location.ts";
 import { optionText, requireKnownOptions } from "../../support/options.ts";
 import { refused } from "./problem.ts";
@@ -27,66 +28,142 @@ export type WeightFormat = keyof typeof greatestWeight;
 /** Elements along k that are stored in an order of their own. */
 export const packedUnit = 128;
 
-export interface QuantizedOptions<S extends DTypeName = DTypeName> {
+/** Columns that a block of scales has a multiple of: no part of a product then lies in two blocks. */
+const blockColumns = 64;
+
+export interface QuantizedOptions<
+  D extends WeightFormat = WeightFormat,
+  S extends DTypeName = DTypeName,
+  Z extends D = D,
+> {
   /** Elements along k that share a scale, a multiple of 128; the whole column unless told. */
   readonly group?: number;
-  /** The format of the scales, in which weights are also multiplied: bf16 or f16. */
+  /** Instead of a group: elements along k and columns that share a scale, multiples of 128 and 64. */
+  readonly block?: readonly [k: number, n: number];
+  /** The format of the scales. */
   readonly scale: DType<S>;
+  /** In which weights are multiplied, bf16 or f16: that of the scales unless told, and to be told where that is f32. */
+  readonly as?: DType<"bf16" | "f16">;
+  /** The format of integers' zero points, that of the weights; there are none unless told. */
+  readonly zero?: DType<Z>;
 }
 
 /** Stands for b in a product. */
 export interface QuantizedSpec<
   D extends WeightFormat = WeightFormat,
   S extends DTypeName = DTypeName,
+  Z extends boolean = boolean,
 > {
   readonly kind: "quantized";
   readonly dtype: DType<D>;
   /** [k, n]. */
   readonly shape: readonly [k: Size, n: Size];
+  /** Elements along k that share a scale; all of a column where undefined. */
   readonly group: number | undefined;
+  /** Columns that share a scale. */
+  readonly span: number;
   readonly scale: DType<S>;
+  readonly as: DType;
+  readonly zero: Z;
 }
 
 /** Weights of [k, n] in a format of 4 or 8 bits. */
-export function quantized<D extends WeightFormat, S extends "bf16" | "f16">(
+export function quantized<
+  D extends WeightFormat,
+  S extends "bf16" | "f16" | "f32",
+  const O extends QuantizedOptions<D, S>,
+>(
   dtype: DType<D>,
   shape: readonly [k: Size, n: Size],
-  options: QuantizedOptions<S>,
-): QuantizedSpec<D, S> {
+  options: O & { readonly scale: DType<S> },
+): QuantizedSpec<D, S, O extends { readonly zero: DType } ? true : false> {
   const location = captureLocation();
-  requireKnownOptions("quantized", options, ["group", "scale"], "TW1033", location);
-  const { group, scale } = options;
-  const problem = quantizedProblem(dtype, shape, group, scale);
+  const names = ["group", "block", "scale", "as", "zero"];
+  requireKnownOptions("quantized", options, names, "TW1033", location);
+  const { group, block, scale, zero } = options;
+  const as = options.as ?? scale;
+  const problem = formatProblem(dtype, scale, as, zero) ?? extentProblem(shape, group, block);
   if (problem !== undefined) throw refused("TW9902", ...problem, location);
   // An array of this shape is refused where its sizes are none.
   atLocation(location, () => array(dtype, shape));
-  return { kind: "quantized", dtype, shape, group, scale };
+  return {
+    ...{ kind: "quantized", dtype, shape, scale, as },
+    ...{ group: block?.[0] ?? group, span: block?.[1] ?? 1 },
+    zero: (zero !== undefined) as O extends { readonly zero: DType } ? true : false,
+  };
 }
 
 /** What is wrong, what was expected, and what was found. */
-function quantizedProblem(
+type Wrong = readonly [message: string, expected: string, found: string];
+
+function nameOf(given: unknown): string {
+  return Object.values<unknown>(dtypes).includes(given) ? (given as DType).name : optionText(given);
+}
+
+function formatProblem(
   dtype: unknown,
-  shape: unknown,
-  group: unknown,
   scale: unknown,
-): readonly [message: string, expected: string, found: string] | undefined {
+  as: unknown,
+  zero: unknown,
+): Wrong | undefined {
   const formats = Object.keys(greatestWeight) as readonly WeightFormat[];
-  const nameOf = (given: unknown): string =>
-    Object.values<unknown>(dtypes).includes(given) ? (given as DType).name : optionText(given);
   if (!formats.some((name) => dtypes[name] === dtype))
     return ["weights have no such format", formats.join(", "), nameOf(dtype)];
+  const halves: readonly unknown[] = [dtypes.bf16, dtypes.f16];
+  if (!halves.includes(scale) && scale !== dtypes.f32)
+    return ["weights have no such scales", "bf16, f16 or f32", nameOf(scale)];
+  if (!halves.includes(as))
+    return ["weights are multiplied in no such format", "as: bf16, or as: f16", nameOf(as)];
+  if (zero === undefined) return undefined;
+  if (zero === dtype && isInteger(dtype as DType)) return undefined;
+  const expected = isInteger(dtype as DType) ? nameOf(dtype) : "none, since FP8 has none";
+  return ["weights have no such zero points", expected, nameOf(zero)];
+}
+
+function extentProblem(shape: unknown, group: unknown, block: unknown): Wrong | undefined {
   if (!Array.isArray(shape) || shape.length !== 2)
     return ["weights have another shape", "[k, n]", optionText(shape)];
-  const isWhole = Number.isSafeInteger(group) && (group as number) > 0;
-  if (group !== undefined && !(isWhole && (group as number) % packedUnit === 0))
+  const isWhole = (count: unknown, unit: number): boolean =>
+    Number.isSafeInteger(count) && (count as number) > 0 && (count as number) % unit === 0;
+  if (group !== undefined && (block !== undefined || !isWhole(group, packedUnit)))
     return [
       "weights have no such groups",
-      `a multiple of ${packedUnit}, or none for whole columns`,
-      optionText(group),
+      `a multiple of ${packedUnit}, or none for whole columns or blocks`,
+      block === undefined ? optionText(group) : "a group and a block",
     ];
-  if (scale !== dtypes.bf16 && scale !== dtypes.f16)
-    return ["weights have no such scales", "bf16 or f16", nameOf(scale)];
-  return undefined;
+  if (block === undefined) return undefined;
+  const isBlock = Array.isArray(block) && block.length === 2;
+  const [along, across] = isBlock ? (block as readonly unknown[]) : [];
+  if (isWhole(along, packedUnit) && isWhole(across, blockColumns)) return undefined;
+  return [
+    "weights have no such blocks",
+    `[k, n], multiples of ${packedUnit} and ${blockColumns}`,
+    optionText(block),
+  ];
+}
+
+/** The shape of scales and zero points of weights of [k, n]. */
+export function scaleShape(
+  { group, span }: Pick<QuantizedSpec, "group" | "span">,
+  k: Size,
+  n: Size,
+): readonly Size[] {
+  const across = span === 1 ? n : ceilDivSize(n, span);
+  return group === undefined ? [across] : [ceilDivSize(k, group), across];
+}
+
+/** The scales, or zero points, of `count` columns from `start` on, at a place along k: [1, count], or [1, 1] of a block. */
+export function scaleTile(
+  { group, span }: Pick<QuantizedSpec, "group" | "span">,
+  scales: Ref,
+  along: Scalar<"i32">,
+  start: Scalar<"i32">,
+  count: number,
+): Tile {
+  const row = group === undefined ? scales : scales.at(along.div(group));
+  const shared = span === 1 ? count : 1;
+  const window = row.at(slice(span === 1 ? start : start.div(span), shared));
+  return window.load().reshape([1, shared]) as Tile;
 }
 
 export function isQuantized(given: unknown): given is QuantizedSpec {
@@ -119,7 +196,16 @@ export function packed(weights: Tile): Tile {
     .transpose();
 }
 
-/** The weights that tiles of stored numbers and scales stand for. */
-export function dequantized(stored: Tile, scale: Tile, as: DType): Tile {
-  return unpacked(stored).cast(as).mul(scale) as Tile;
+/** The weights that tiles of stored numbers, scales and zero points stand for. */
+export function dequantized(
+  stored: Tile,
+  scale: Tile,
+  zero: Tile | undefined,
+  { as }: Pick<QuantizedSpec, "as">,
+): Tile {
+  const numbers = unpacked(stored).cast(as) as Tile;
+  // Differences of two integers of 8 bits are exact in bf16, too.
+  const moved = zero === undefined ? numbers : (numbers.sub(zero.cast(as)) as Tile);
+  if (scale.dtype === as) return moved.mul(scale) as Tile;
+  return moved.cast(dtypes.f32).mul(scale.cast(dtypes.f32)).cast(as) as Tile;
 }

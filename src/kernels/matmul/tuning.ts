@@ -13,6 +13,7 @@ import { candidateConfigurations, modelSeconds } from "./choices.ts";
 import { plainConfiguration } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
+import type { QuantizedSpec } from "./quantized.ts";
 
 /** Below this m is a power of two, above it a multiple of rows of a tile. */
 const [fewRows, tileRows] = [256, 128];
@@ -55,8 +56,8 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
 
 /** Formats, how operands lie, and what is done besides multiplying. */
 function variantOf(problem: MatmulProblem): string {
-  const { a, b, out, major, batched, precision, accumulation, inputs, epilogue, prologues } =
-    problem;
+  const { a, b, out, major, batched, precision, accumulation, inputs, epilogue } = problem;
+  const { prologues, weights } = problem;
   const further = Object.entries(inputs).map(
     ([name, { dtype, shape }]) => `${name} ${dtype.name}[${shape.map(sizeText).join(", ")}]`,
   );
@@ -66,9 +67,17 @@ function variantOf(problem: MatmulProblem): string {
     `out ${out.dtype.name}`,
     ...[precision, accumulation].filter((each) => each !== undefined),
     ...further,
+    ...(weights === undefined ? [] : [weightsText(weights)]),
     ...(epilogue === undefined ? [] : ["epilogue"]),
     ...Object.values(prologues).flatMap((each) =>
       each === undefined ? [] : [`prologue of ${each.operand} to ${each.as.name}`],
     ),
   ].join("; ");
+}
+
+/** What scales weights have. */
+function weightsText({ group, span, scale, zero }: QuantizedSpec): string {
+  const extent =
+    span === 1 ? `${group ?? "all"} of k` : `${group ?? "all"} of k and ${span} columns`;
+  return `a scale of ${scale.name}${zero ? " and a zero point" : ""} for ${extent}`;
 }

@@ -1,0 +1,174 @@
+/**
+ * Weights in few bits with scales of columns, groups and blocks, and with zero points, against float64: what was stored is
+ * taken apart here by the documented order and formula, and multiplied by hand.
+ */
+import { expect, test } from "vitest";
+import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import type { Device } from "../../device/device.ts";
+import { bf16, f16, f32, f8e4m3fn, f8e5m2, i4, i8 } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
+import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import { dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
+import type { MatmulConfiguration } from "./configuration.ts";
+import { matmul } from "./matmul.ts";
+import { dequantizeWeights, quantizeWeights } from "./quantize-weights.ts";
+import { quantized } from "./quantized.ts";
+import type { QuantizedSpec } from "./quantized.ts";
+
+const [n, k] = [dim("n"), dim("k")];
+
+const narrow: MatmulConfiguration = {
+  ...{ kernel: "narrow", rows: 16, columns: 16, stages: 2, split: 2 },
+};
+const turned: MatmulConfiguration = {
+  ...{ kernel: "persistent", multipliers: 1, columns: 8, stages: 2 },
+  ...{ schedule: "split", turned: true, cluster: 1 },
+};
+const plain: MatmulConfiguration = {
+  ...{ kernel: "plain", rows: 64, columns: 64, depth: 128, split: 1 },
+};
+
+const specs: { readonly [name: string]: QuantizedSpec } = {
+  "i4, groups, zero points": quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 }),
+  "i8, columns, zero points": quantized(i8, [k, n], { scale: f16, zero: i8 }),
+  "FP8, blocks": quantized(f8e4m3fn, [k, n], { block: [128, 128], scale: f32, as: bf16 }),
+  "i4, blocks, zero points": quantized(i4, [k, n], { block: [256, 64], scale: bf16, zero: i4 }),
+  "i8, groups, scales of f32": quantized(i8, [k, n], { group: 128, scale: f32, as: f16 }),
+};
+
+/** Where an element along k is stored, as the documentation says. */
+function storedAt(element: number): number {
+  const [block, within] = [Math.floor(element / 128), element % 128];
+  const [p, q] = [within % 2, Math.floor(within / 2) % 4];
+  const [h, s] = [Math.floor(within / 8) % 2, Math.floor(within / 16)];
+  return 128 * block + 32 * q + 4 * s + 2 * h + p;
+}
+
+/** Stores weights, and holds them, what they stand for, and their products against the numbers that they were made of. */
+async function agrees(
+  device: Device,
+  spec: QuantizedSpec,
+  configurations: readonly MatmulConfiguration[],
+): Promise<void> {
+  const [rows, columns, depth] = [3, 96, 264];
+  const random = new Random(7);
+  const draw = (count: number): Float64Array =>
+    Float64Array.from({ length: count }, () => random.uniform() * 2 - 0.7);
+  const x = fromNumbers(f32, [depth, columns], draw(depth * columns));
+  const given = { x: f32, b: spec } as const;
+  const packed = (await device.run(quantizeWeights(given), { x })) as never as {
+    readonly [name: string]: ReturnType<typeof fromNumbers>;
+  };
+  const numbers = (name: string): Float64Array => {
+    const found = packed[name];
+    return found === undefined ? new Float64Array() : toNumbers(found);
+  };
+  const [b, scale, zero] = [numbers("b"), numbers("bScale"), numbers("bZero")];
+  const { group = depth, span } = spec;
+  const across = Math.ceil(columns / span);
+  const pitch = Math.ceil(depth / 128) * 128;
+  const weightAt = (i: number, j: number): { readonly value: number; readonly unit: number } => {
+    const of = Math.floor(i / group) * across + Math.floor(j / span);
+    const unit = scale[of] ?? NaN;
+    const stored = b[j * pitch + storedAt(i)] ?? NaN;
+    return { value: (stored - (spec.zero ? (zero[of] ?? NaN) : 0)) * unit, unit };
+  };
+  // Every weight is within half a unit, and what FP8 and scales are rounded by.
+  const wanted = toNumbers(x);
+  const isWhole = spec.dtype.name.startsWith("i");
+  const far = Array.from(wanted, (weight, index) => {
+    const { value, unit } = weightAt(Math.floor(index / columns), index % columns);
+    const bound = isWhole ? 1.01 * unit : 2 ** -4 * Math.abs(weight) + unit * 2 ** -9;
+    return Math.abs(value - weight) <= bound ? [] : [{ index, value, weight }];
+  });
+  expect(far.flat()).toEqual([]);
+  const back = await device.run(dequantizeWeights(given), packed as never, {
+    dimensions: { k: depth },
+  });
+  const wrong = Array.from(toNumbers(back.x), (value, index) => {
+    const { value: exact } = weightAt(Math.floor(index / columns), index % columns);
+    return Math.abs(value - exact) <= Math.abs(exact) * 2 ** -8 ? [] : [{ index, value, exact }];
+  });
+  expect(wrong.flat()).toEqual([]);
+  const a = fromNumbers(spec.as as DType<"bf16">, [rows, depth], draw(rows * depth));
+  const left = toNumbers(a);
+  for (const configuration of configurations) {
+    const op = matmul({ a: spec.as as DType<"bf16">, b: spec, out: f32, configuration });
+    const { out } = await device.run(op, { a, ...packed } as never);
+    // The narrow kernel rounds no weight; sums of numbers with zero points are of greater ones.
+    const rounding = configuration.kernel === "narrow" ? 2 ** -16 : 2 ** -8;
+    toNumbers(out).forEach((found, index) => {
+      const [row, column] = [Math.floor(index / columns), index % columns];
+      let [sum, magnitude] = [0, 0];
+      for (let i = 0; i < depth; i += 1) {
+        const term = (left[row * depth + i] ?? NaN) * weightAt(i, column).value;
+        sum += term;
+        magnitude += Math.abs(term);
+      }
+      expect(Math.abs(found - sum)).toBeLessThanOrEqual(magnitude * rounding);
+    });
+  }
+}
+
+test.each(Object.entries(specs))("%s", async (_, spec) => {
+  const device = await open("simulator", { onNotes: () => undefined });
+  await agrees(device, spec, [narrow, turned, plain]);
+  device.dispose();
+});
+
+test("on the emulator", { timeout: 120_000 }, async () => {
+  const device = await open("emulator", { onNotes: () => undefined });
+  const spec = specs["i4, blocks, zero points"];
+  if (spec === undefined) throw new Error("no such case");
+  await agrees(device, spec, [{ ...narrow, split: 1 }]);
+  device.dispose();
+});
+
+test("zeros stay zeros, whatever the zero point is", async () => {
+  const device = await open("simulator");
+  const b = quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 });
+  const values = Float64Array.from({ length: 256 }, (_, index) => (index % 3 === 0 ? 0 : index));
+  const x = fromNumbers(f32, [128, 2], values);
+  const packed = await device.run(quantizeWeights({ x: f32, b }), { x });
+  const back = await device.run(dequantizeWeights({ x: f32, b }), packed, {
+    dimensions: { k: 128 },
+  });
+  toNumbers(back.x).forEach((value, index) => {
+    if (index % 3 === 0) expect(value + 0).toBe(0);
+  });
+  expect([...toNumbers(packed.bZero)]).toEqual([-8, -8]);
+  device.dispose();
+});
+
+test.skipIf(!hasPtxas).each([
+  ["zero points", quantized(i4, [k, n], { group: 128, scale: bf16, zero: i4 })],
+  ["blocks", quantized(f8e4m3fn, [k, n], { block: [128, 128], scale: f32, as: bf16 })],
+])("%s: no registers are spilled", (_, b) => {
+  const op = matmul({ a: bf16, b: b as QuantizedSpec<"i4", "bf16", true> });
+  for (const m of [16, 256])
+    for (const { kernel } of op.kernels({ m, n: 8192, k: 8192 })) {
+      const said = describeAssembly(printPtx(lower(kernel, targets.sm_90a).module), "sm_90a");
+      expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");
+      expect(said).not.toMatch(/C75\d\d|warning/);
+    }
+});
+
+test("mistakes are told", () => {
+  const never = (value: unknown): never => value as never;
+  const refused: readonly (readonly [string, () => unknown])[] = [
+    ["TW9902", () => quantized(i4, [k, n], { scale: f32 })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, as: never(f32) })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, zero: never(i8) })],
+    ["TW9902", () => quantized(f8e5m2, [k, n], { scale: bf16, zero: never(f8e5m2) })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, block: [128, 32] })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, block: never(128) })],
+    ["TW9902", () => quantized(i4, [k, n], { scale: bf16, group: 128, block: [128, 128] })],
+  ];
+  for (const [code, make] of refused) expect(codeOf(make)).toBe(code);
+});
