@@ -41,7 +41,15 @@ type AttentionInputs<S extends AttentionSpec> = {
   readonly k: ArraySpec<FormatOf<S["k"]>>;
   readonly v: ArraySpec<FormatOf<S["v"]>>;
 } & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
-  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty);
+  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
+  OffsetInputs<S>;
+
+/** The offsets of sequences, of what was told of some. */
+export type OffsetInputs<S extends Pick<AttentionSpec, "offsets">> = S extends {
+  readonly offsets: object;
+}
+  ? { readonly qOffsets: ArraySpec<"i32">; readonly kOffsets: ArraySpec<"i32"> }
+  : Empty;
 
 type AttentionOutputs<S extends AttentionSpec> = {
   readonly out: ArraySpec<S extends { readonly out: DType<infer D> } ? D : FormatOf<S["q"]>>;
@@ -59,11 +67,14 @@ export function attention<const S extends AttentionOptions>(spec: S): Attention<
   const location = captureLocation();
   requireFields("attention", spec, attentionFields, location);
   const problem = problemOf(spec, location);
-  const { q, k, v, out, bias, sinks, logSumExp } = problem;
+  const { q, k, v, out, bias, sinks, qOffsets, kOffsets, logSumExp } = problem;
   const { configuration } = spec;
   return operation({
     name: "attention",
-    inputs: { q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
+    inputs: {
+      ...{ q, k, v, ...(bias && { bias }), ...(sinks && { sinks }) },
+      ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
+    },
     outputs: { out, ...(logSumExp && { logSumExp }) },
     plan: (dimensions, target) => planOf(problem, configuration, dimensions, target, location),
   }) as unknown as Attention<S>;
@@ -85,10 +96,13 @@ function planOf(
       ? []
       : [`the plain kernel is used: ${slow}`];
   const source = given === undefined ? "heuristic" : "given";
-  const { b, s, t, h, kv, e } = sizes;
+  const { b, s, t, h, kv, e, ends } = sizes;
   if (b * s * h * e === 0) return { configuration, source, notes, launches: [] };
   const form: AttentionForm = { problem, sizes, location };
-  const parameters = ["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const;
+  const parameters = [
+    ...(["q", "k", "v", "out", "bias", "sinks", "logSumExp"] as const),
+    ...(["qOffsets", "kOffsets"] as const),
+  ];
   return {
     ...{ configuration, source, notes },
     launches: () => [
@@ -100,7 +114,7 @@ function planOf(
           ),
         ),
         dimensions: {
-          ...{ b, s, t, h, kv },
+          ...{ b, s, t, h, kv, ...(ends > 0 && { ends }) },
           ...(configuration.kernel === "specialised" && {
             workers: workersOf(configuration, form, target),
           }),
@@ -120,8 +134,9 @@ function workersOf(
   { problem, sizes }: AttentionForm,
   target: Target,
 ): number {
-  const { b, s, h } = sizes;
-  const tiles = b * h * Math.ceil(s / (consumers * consumerRows));
+  const { b, s, h, ends } = sizes;
+  const rows = consumers * consumerRows;
+  const tiles = h * (ends > 0 ? Math.floor(s / rows) + ends : b * Math.ceil(s / rows));
   const { left, right } = problem.window;
   const isWhole = left === undefined && right === undefined;
   const isLarge = Math.max(sizes.d, sizes.e) > 128;
@@ -142,7 +157,7 @@ const largestHead = 256;
 
 /** The sizes of a launch, which every problem of attention has. */
 export function sizesOf(
-  { sizes }: AttentionProblem,
+  { sizes, qOffsets }: AttentionProblem,
   dimensions: { readonly [name: string]: number },
   location: Location,
 ): AttentionSizes {
@@ -150,7 +165,7 @@ export function sizesOf(
   const named = Object.fromEntries(
     Object.entries(sizes).map(([name, size]) => [name, evaluateSize(size, values)]),
   ) as unknown as AttentionSizes;
-  const { h, kv, d, e } = named;
+  const { h, kv, d, e, ends } = named;
   const wrong = (message: string, expected: string, found: string) =>
     refused("TW9902", message, expected, found, location);
   if (kv === 0 ? h !== 0 : h % kv !== 0)
@@ -158,6 +173,12 @@ export function sizesOf(
       "the heads of attention do not share those of k and v evenly",
       `a multiple of the ${kv} heads of k and v`,
       `${h} heads of q`,
+    );
+  if (ends === 0 && qOffsets !== undefined)
+    throw wrong(
+      "the offsets of attention have an end for each sequence",
+      "[sequences + 1], which is [1] for none",
+      "no offsets",
     );
   for (const [name, size] of Object.entries({ d, e }))
     if (size > largestHead || (size === 0 && name === "d"))

@@ -1,12 +1,13 @@
 /** The kernels of the gradients of attention; `backward.ts` has their formulas. */
-import { array, cdiv, constant, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { array, cdiv, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
-import type { Dimension } from "../../ir/size.ts";
 import type { PlainGradients } from "./configuration.ts";
-import { attentionArrays, paddedHead } from "./dimensions.ts";
+import { attentionArrays, offsetArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { columnBlocks, columnsOfBlock, inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
+import type { Sequence } from "./packing.ts";
 import { columnTiles, finishScores, rowTiles, scaleOf } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 
@@ -47,7 +48,10 @@ function gradientArrays(form: AttentionForm, results: readonly ("q" | "k" | "v")
   const specs = { q, k, v };
   return {
     dimensions,
-    inputs: { ...specs, dOut: out, logSumExp: rows, delta: rows, ...(bias && { bias }) },
+    inputs: {
+      ...{ ...specs, dOut: out, logSumExp: rows, delta: rows, ...(bias && { bias }) },
+      ...offsetArrays(dimensions),
+    },
     outputs: Object.fromEntries(results.map((name) => [`d${name}`, specs[name]] as const)),
   };
 }
@@ -81,12 +85,16 @@ function gradientsOf(
   { logSumExp, delta }: GradientRefs,
   { queries, keys, values, upstream }: TileOperands,
   tile: ScoreTile,
+  { memory, rows }: Sequence,
 ): Gradients {
   const { problem, sizes } = rules;
   const format = problem.q.dtype as DType<Half>;
   const exact = exactly(format);
   const column = (ref: Ref<"f32">): Tile<"f32"> =>
-    ref.at(tile.batch, tile.head, slice(tile.top, tile.rows)).load().reshape([tile.rows, 1]);
+    ref
+      .at(memory, tile.head, inSpan(rows, tile.top, tile.rows))
+      .load()
+      .reshape([tile.rows, 1]);
   const raw = dot(queries, keys.transpose(), { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
   const { scores, scale } = finishScores(rules, raw, tile);
   const logarithms = column(logSumExp).mul(Math.LOG2E);
@@ -131,32 +139,33 @@ export function rowGradients(
   return kernel(
     {
       name: "attention_dq",
-      grid: { head: dimensions.h, batch: dimensions.b, block: cdiv(dimensions.s, rows) },
+      grid: { head: dimensions.h, batch: dimensions.b, block: rowBlocks(dimensions, rows) },
       inputs,
       outputs,
     },
     (argument) => {
       const { head, batch, block } = argument as unknown as Places;
       const refs = argument as unknown as GradientRefs & { readonly dq: Ref };
-      const rules = rulesOf(form, argument, dimensions.t);
-      const top = block.mul(rows);
-      const down = slice(top, rows);
+      const { sequence, top } = rowsOfBlock(argument, dimensions, { batch, block }, rows);
+      const { memory } = sequence;
+      const rules = rulesOf(form, argument, sequence.columns.count);
+      const down = inSpan(sequence.rows, top, rows);
       const kvHead = head.div(sizes.h / sizes.kv);
       const [along, across] = [slice(0, d), slice(0, e)];
-      const queries = refs.q.at(batch, down, head, along).load();
-      const upstream = refs.dOut.at(batch, down, head, across).load();
+      const queries = refs.q.at(memory, down, head, along).load();
+      const upstream = refs.dOut.at(memory, down, head, across).load();
       const { first, steps } = columnTiles(rules, top, rows, columns);
       const sums = loop({ to: steps, carry: zeros(dtypes.f32, [rows, d]) }, (step, accumulator) => {
         const left = first.add(step).mul(columns);
-        const here = slice(left, columns);
-        const keys = refs.k.at(batch, here, kvHead, along).load();
-        const values = refs.v.at(batch, here, kvHead, across).load();
-        const tile = { batch, head, top, left, rows, columns };
+        const here = inSpan(sequence.columns, left, columns);
+        const keys = refs.k.at(memory, here, kvHead, along).load();
+        const values = refs.v.at(memory, here, kvHead, across).load();
+        const tile = { batch: sequence.batch, head, top, left, rows, columns };
         const operands = { queries, keys, values, upstream };
-        const { products } = gradientsOf(rules, refs, operands, tile);
+        const { products } = gradientsOf(rules, refs, operands, tile, sequence);
         return dot(products, keys, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
       });
-      refs.dq.at(batch, down, head, along).store(sums.cast(problem.q.dtype) as Tile);
+      refs.dq.at(memory, down, head, along).store(sums.cast(problem.q.dtype) as Tile);
     },
   ) as unknown as KernelDefinition;
 }
@@ -170,10 +179,10 @@ interface Places {
 export function rulesOf(
   { problem, sizes, location }: AttentionForm,
   argument: unknown,
-  t: Dimension,
+  t: Index,
 ): ScoreRules {
   const bias = problem.bias === undefined ? undefined : (argument as { bias: Ref }).bias;
-  return { problem, sizes, location, bias, t: constant(dtypes.i32, 0).add(t) };
+  return { problem, sizes, location, bias, t };
 }
 
 /** dk and dv: a block takes columns of one head of k and v, over the rows of its heads of q that see them. */
@@ -189,21 +198,24 @@ export function columnGradients(
   return kernel(
     {
       name: "attention_dkv",
-      grid: { head: dimensions.kv, batch: dimensions.b, block: cdiv(dimensions.t, columns) },
+      grid: {
+        ...{ head: dimensions.kv, batch: dimensions.b },
+        block: columnBlocks(dimensions, columns),
+      },
       inputs,
       outputs,
     },
     (argument) => {
       const { head: kvHead, batch, block } = argument as unknown as Places;
       const refs = argument as unknown as GradientRefs & { readonly dk: Ref; readonly dv: Ref };
-      const rules = rulesOf(form, argument, dimensions.t);
-      const s = constant(dtypes.i32, 0).add(dimensions.s);
-      const left = block.mul(columns);
-      const here = slice(left, columns);
+      const { sequence, left } = columnsOfBlock(argument, dimensions, { batch, block }, columns);
+      const { memory } = sequence;
+      const rules = rulesOf(form, argument, sequence.columns.count);
+      const here = inSpan(sequence.columns, left, columns);
       const [along, across] = [slice(0, d), slice(0, e)];
-      const keys = refs.k.at(batch, here, kvHead, along).load();
-      const values = refs.v.at(batch, here, kvHead, across).load();
-      const { first, steps } = rowTiles(rules, s, left, rows, columns);
+      const keys = refs.k.at(memory, here, kvHead, along).load();
+      const values = refs.v.at(memory, here, kvHead, across).load();
+      const { first, steps } = rowTiles(rules, sequence.rows.count, left, rows, columns);
       const start = {
         dk: zeros(dtypes.f32, [columns, d]),
         dv: zeros(dtypes.f32, [columns, e]),
@@ -212,18 +224,18 @@ export function columnGradients(
         const own = turn.div(steps);
         const head = kvHead.mul(group).add(own);
         const top = first.add(turn.sub(own.mul(steps))).mul(rows);
-        const down = slice(top, rows);
-        const queries = refs.q.at(batch, down, head, along).load();
-        const upstream = refs.dOut.at(batch, down, head, across).load();
-        const tile = { batch, head, top, left, rows, columns };
+        const down = inSpan(sequence.rows, top, rows);
+        const queries = refs.q.at(memory, down, head, along).load();
+        const upstream = refs.dOut.at(memory, down, head, across).load();
+        const tile = { batch: sequence.batch, head, top, left, rows, columns };
         const operands = { queries, keys, values, upstream };
-        const { powers, products } = gradientsOf(rules, refs, operands, tile);
+        const { powers, products } = gradientsOf(rules, refs, operands, tile, sequence);
         const added = (left: Tile<Half>, right: Tile<Half>, accumulator: Tile<"f32">) =>
           dot(left.transpose(), right, { accumulator, dtype: dtypes.f32, ...exact }) as Tile<"f32">;
         return { dk: added(products, queries, dk), dv: added(powers, upstream, dv) };
       });
-      refs.dk.at(batch, here, kvHead, along).store(sums.dk.cast(problem.k.dtype) as Tile);
-      refs.dv.at(batch, here, kvHead, across).store(sums.dv.cast(problem.v.dtype) as Tile);
+      refs.dk.at(memory, here, kvHead, along).store(sums.dk.cast(problem.k.dtype) as Tile);
+      refs.dv.at(memory, here, kvHead, across).store(sums.dv.cast(problem.v.dtype) as Tile);
     },
   ) as unknown as KernelDefinition;
 }

@@ -50,7 +50,7 @@ import type {
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import { consumerRows } from "./configuration.ts";
-import { attentionArrays } from "./dimensions.ts";
+import { attentionArrays, offsetArrays } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import {
   gradientHead,
@@ -60,6 +60,17 @@ import {
   sumsArray,
 } from "./gradient-sums.ts";
 import { rulesOf, throughCap } from "./backward-kernels.ts";
+import {
+  columnBlocks,
+  firstBlock,
+  fromSpan,
+  inSpan,
+  offsetsOf,
+  rowBlocks,
+  sequenceOfBlock,
+  wholeBatch,
+} from "./packing.ts";
+import type { Sequence } from "./packing.ts";
 import { finishScores, rowTiles, scaleOf } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 
@@ -106,11 +117,13 @@ interface Work {
   readonly isOrdered: boolean;
   readonly rules: ScoreRules;
   readonly refs: Refs;
-  readonly batch: Index;
+  readonly sequence: Sequence;
   readonly kvHead: Index;
   readonly left: Index;
-  /** The last block of columns. */
+  /** The last block of columns of the sequence. */
   readonly last: Index;
+  /** Where the tiles of rows of the sequence begin among all. */
+  readonly tiles: Index;
   /** Tiles of rows that see the columns of the block: the first, and how many. */
   readonly first: Index;
   readonly steps: Index;
@@ -130,7 +143,7 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
       threads: ["copy", ...consumerNames],
       inputs: {
         ...{ q, k, v, dOut: out, rowValues: rowValuesArray(dimensions) },
-        ...(bias && { bias }),
+        ...{ ...(bias && { bias }), ...offsetArrays(dimensions) },
       },
       inouts: { sums: sumsArray(form, dimensions) },
       outputs: { dk: k, dv: v },
@@ -144,18 +157,13 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
       } = argument as unknown as {
         readonly [N in "block" | "head" | "batch"]: Index;
       };
-      const rules = rulesOf(form, argument, dimensions.t);
-      const zero = constant(dtypes.i32, 0);
-      const s = zero.add(dimensions.s);
       const goesDown = isOrdered && problem.window.right !== undefined;
-      const last = zero.add(cdiv(dimensions.t, columns)).sub(1);
-      const left = (goesDown ? last.sub(block) : block).mul(columns);
-      const range = rowTiles(rules, s, left, gradientRows, columns);
+      const place = placeOfBlock(argument, dimensions, { batch, block }, goesDown);
+      const { sequence, left } = place;
+      const rules = rulesOf(form, argument, sequence.columns.count);
+      const range = rowTiles(rules, sequence.rows.count, left, gradientRows, columns);
       const refs = argument as unknown as Refs;
-      const work: Work = {
-        ...{ form, isOrdered, rules, refs },
-        ...{ batch, kvHead, left, last, ...range },
-      };
+      const work: Work = { form, isOrdered, rules, refs, kvHead, ...place, ...range };
       const threads = argument as unknown as {
         readonly [name: string]: (body: () => void) => void;
       };
@@ -171,10 +179,42 @@ export function specialisedGradients(form: AttentionForm, isOrdered: boolean): K
   ) as unknown as KernelDefinition;
 }
 
+/** The columns of a block, and where the tiles of rows of its sequence lie. */
+function placeOfBlock(
+  argument: unknown,
+  dimensions: ReturnType<typeof attentionArrays>["dimensions"],
+  place: { readonly batch: Index; readonly block: Index },
+  goesDown: boolean,
+): Pick<Work, "sequence" | "left" | "last" | "tiles"> {
+  const columns = gradientConsumers * consumerRows;
+  const zero = constant(dtypes.i32, 0);
+  const offsets = offsetsOf(argument, dimensions);
+  if (offsets === undefined) {
+    const { sequence, block } = wholeBatch(dimensions, place);
+    const last = zero.add(cdiv(dimensions.t, columns)).sub(1);
+    return { sequence, last, tiles: zero, left: (goesDown ? last.sub(block) : block).mul(columns) };
+  }
+  const { sequence, block } = sequenceOfBlock(offsets, "k", place.block, columns);
+  const last = sequence.columns.count
+    .add(columns - 1)
+    .div(columns)
+    .sub(1);
+  // A block behind the last column has no rows, and stays there.
+  const isBehind = block.gt(last);
+  const count = isBehind.select(zero, sequence.rows.count);
+  const own = goesDown ? isBehind.select(block, last.sub(block)) : block;
+  return {
+    sequence: { ...sequence, rows: { ...sequence.rows, count } },
+    ...{ last, left: own.mul(columns) },
+    tiles: firstBlock(offsets.q, sequence.batch, gradientRows),
+  };
+}
+
 /** Which blocks run together: those of different heads, or where heads share k and v those of one. */
 function gridOf(form: AttentionForm) {
-  const { b, t, kv } = attentionArrays(form).dimensions;
-  const block = cdiv(t, gradientConsumers * consumerRows);
+  const { dimensions } = attentionArrays(form);
+  const { b, kv } = dimensions;
+  const block = columnBlocks(dimensions, gradientConsumers * consumerRows);
   return form.sizes.h === form.sizes.kv
     ? { head: kv, batch: b, block }
     : { block, head: kv, batch: b };
@@ -183,7 +223,8 @@ function gridOf(form: AttentionForm) {
 /** Tiles of operands, of which those of q and dOut come in turns, and the barriers that say when. */
 function scratchOf(form: AttentionForm, isOrdered: boolean) {
   const { sizes, problem } = form;
-  const { b, h, s } = attentionArrays(form).dimensions;
+  const { dimensions } = attentionArrays(form);
+  const { b, h } = dimensions;
   const format = problem.q.dtype;
   const [d, e] = [gradientHead(sizes.d), gradientHead(sizes.e)];
   const tile = (size: number) => smem(format, [gradientConsumers, consumerRows, size]);
@@ -208,7 +249,7 @@ function scratchOf(form: AttentionForm, isOrdered: boolean) {
     fullSums: barrier({ count: gradientConsumers }),
     emptySums: barrier({ count: gradientConsumers }),
     ...(isOrdered && {
-      added: semaphore([b, h, cdiv(s, gradientRows), 2]),
+      added: semaphore([b, h, rowBlocks(dimensions, gradientRows), 2]),
     }),
   };
 }
@@ -245,27 +286,30 @@ function copy(work: Work): void {
 
 /** k and v, and then q, dOut and what belongs to their rows step by step. */
 function copyOperands(work: Work): void {
-  const { form, refs, batch, kvHead, left } = work;
+  const { form, refs, sequence, kvHead, left } = work;
+  const { memory } = sequence;
   const { sizes } = form;
   const [along, across] = [slice(0, gradientHead(sizes.d)), slice(0, gradientHead(sizes.e))];
   for (let part = 0; part < gradientConsumers; part += 1) {
-    const here = slice(left.add(part * consumerRows), consumerRows);
+    const here = fromSpan(sequence.columns, left.add(part * consumerRows), consumerRows);
     const [fullK, fullV] = [refs.fullK.at(part), refs.fullV.at(part)];
-    copyAsync(refs.k.at(batch, here, kvHead, along), refs.tileK.at(part), { barrier: fullK });
-    copyAsync(refs.v.at(batch, here, kvHead, across), refs.tileV.at(part), { barrier: fullV });
+    copyAsync(refs.k.at(memory, here, kvHead, along), refs.tileK.at(part), { barrier: fullK });
+    copyAsync(refs.v.at(memory, here, kvHead, across), refs.tileV.at(part), { barrier: fullV });
   }
   loop(turnsOf(work), (turn) => {
     const slot = turn.and(stages - 1);
     const { head, tile } = placeOfTurn(work, turn);
-    const down = slice(tile.mul(gradientRows), gradientRows);
+    const down = fromSpan(sequence.rows, tile.mul(gradientRows), gradientRows);
     when(turn.ge(stages), () => {
       refs.empty.at(slot).wait();
     });
     const [fullQ, fullOut] = [refs.fullQ.at(slot), refs.fullOut.at(slot)];
-    copyAsync(refs.q.at(batch, down, head, along), refs.tileQ.at(slot), { barrier: fullQ });
-    const values = refs.rowValues.at(batch, head, tile);
+    copyAsync(refs.q.at(memory, down, head, along), refs.tileQ.at(slot), { barrier: fullQ });
+    const values = refs.rowValues.at(memory, head, work.tiles.add(tile));
     copyAsync(values, refs.tileRows.at(slot), { barrier: fullQ });
-    copyAsync(refs.dOut.at(batch, down, head, across), refs.tileOut.at(slot), { barrier: fullOut });
+    copyAsync(refs.dOut.at(memory, down, head, across), refs.tileOut.at(slot), {
+      barrier: fullOut,
+    });
   });
 }
 
@@ -286,19 +330,20 @@ function blocksBefore({ form, left: from, last }: Work, tile: Index): Index {
 
 /** Adds a consumer's half of dq to memory, step by step. */
 function addSums(work: Work, part: number): void {
-  const { form, isOrdered, refs, batch } = work;
+  const { form, isOrdered, refs, tiles } = work;
+  const { memory } = work.sequence;
   const turns = turnsOf(work);
   const lines = (gradientRows * gradientHead(form.sizes.d)) / gradientConsumers / 256;
   loop(turns, (turn) => {
     const { head, tile } = placeOfTurn(work, turn);
     refs.fullSums.at(part).wait();
     const window = refs.sums.at(
-      batch,
+      memory,
       head.maximum(0),
-      tile.maximum(0),
+      tiles.add(tile).maximum(0),
       slice(part * lines, lines),
     );
-    const added = isOrdered ? refs.added.at(batch, head, tile, part) : undefined;
+    const added = isOrdered ? refs.added.at(memory, head, tiles.add(tile), part) : undefined;
     added?.wait(blocksBefore(work, tile));
     copyAsync(refs.tileSums.at(part), window, { reduction: "add" });
     commitGroup();
@@ -337,7 +382,7 @@ function consume(work: Work, part: number): void {
 
 /** What one tile of rows adds. */
 function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums): Sums {
-  const { form, rules, refs, batch, left } = work;
+  const { form, rules, refs, sequence, left } = work;
   const { tileK, tileV, tileQ, tileOut, tileRows, tileScores, tileSums } = refs;
   const format = form.problem.q.dtype as DType<Half>;
   const d = gradientHead(form.sizes.d);
@@ -356,7 +401,8 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
     refs.empty.at(turn.sub(1).and(stages - 1)).arrive();
   });
   const place = {
-    ...{ batch, head, top: tile.mul(gradientRows), left: left.add(part * consumerRows) },
+    ...{ batch: sequence.batch, head, top: tile.mul(gradientRows) },
+    left: left.add(part * consumerRows),
     ...{ rows: gradientRows, columns: consumerRows, run: gradientConsumers * consumerRows },
   };
   const { scores, scale } = finishScores(rules, raw, place);
@@ -389,19 +435,20 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
 
 /** By the copy engine through the tile of v, which the consumer alone has used, or by the lanes themselves. */
 function storeGradient(work: Work, part: number, name: "k" | "v", sums: Tile<"f32">): void {
-  const { form, refs, batch, kvHead, left } = work;
+  const { form, refs, sequence, kvHead, left } = work;
   const { sizes, problem } = form;
   const size = { k: sizes.d, v: sizes.e }[name];
   const own = refs.tileV.at(part) as Ref;
-  const here = slice(left.add(part * consumerRows), consumerRows);
+  const here = inSpan(sequence.columns, left.add(part * consumerRows), consumerRows);
   const window = (name === "k" ? refs.dk : refs.dv).at(
-    batch,
+    sequence.memory,
     here,
     kvHead,
     slice(0, gradientHead(size)),
   );
   const result = sums.cast(problem[name].dtype) as Tile;
-  if (gradientHead(sizes.d) !== gradientHead(sizes.e)) {
+  // The copy engine knows no end of a sequence.
+  if (sizes.ends > 0 || gradientHead(sizes.d) !== gradientHead(sizes.e)) {
     (window as Ref).store(result);
     return;
   }

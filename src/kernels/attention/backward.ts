@@ -21,6 +21,7 @@ import type { Target } from "../../targets/target.ts";
 import { requireFields } from "../support/given.ts";
 import type { FormatOf } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
+import type { OffsetInputs } from "./attention.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
 import { specialisedGradients } from "./backward-specialised.ts";
 import {
@@ -37,7 +38,7 @@ import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 /** What the forward pass was told, but for what has no gradient here: scores of one's own, and sinks. */
 export interface AttentionBackwardSpec extends Pick<
   AttentionSpec,
-  "q" | "k" | "v" | "causal" | "window" | "bias" | "mask" | "softCap" | "scale"
+  "q" | "k" | "v" | "causal" | "window" | "bias" | "mask" | "softCap" | "scale" | "offsets"
 > {
   /** Whether results repeat bit for bit. */
   readonly deterministic?: boolean;
@@ -52,7 +53,8 @@ type Inputs<S extends AttentionBackwardSpec> = {
   readonly out: ArraySpec<FormatOf<S["q"]>>;
   readonly dOut: ArraySpec<FormatOf<S["q"]>>;
   readonly logSumExp: ArraySpec<"f32">;
-} & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty);
+} & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
+  OffsetInputs<S>;
 
 export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwardSpec> = Operation<
   Inputs<S>,
@@ -65,9 +67,10 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
   GradientConfiguration
 >;
 
-const { q, k, v, causal, window, bias, mask, softCap, scale, configuration } = attentionFields;
+const { q, k, v, causal, window, bias, mask, softCap, scale } = attentionFields;
+const { offsets, configuration } = attentionFields;
 const fields = {
-  ...{ q, k, v, causal, window, bias, mask, softCap, scale, configuration },
+  ...{ q, k, v, causal, window, bias, mask, softCap, scale, offsets, configuration },
   deterministic: "flag",
 } as const;
 
@@ -78,7 +81,7 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
   const location = captureLocation();
   requireFields("attentionBackward", spec, fields, location);
   const problem = problemOf({ ...spec, logSumExp: true }, location);
-  const { out, logSumExp } = problem;
+  const { out, logSumExp, qOffsets, kOffsets } = problem;
   const gradientOf = (name: "q" | "k" | "v") => array(problem[name].dtype, problem[name].shape);
   return operation({
     name: "attention_backward",
@@ -86,6 +89,7 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
       ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
       ...(logSumExp && { logSumExp }),
       ...(problem.bias && { bias: problem.bias }),
+      ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
     },
     outputs: { dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
     plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
@@ -123,14 +127,25 @@ function given(...names: readonly string[]): { readonly [name: string]: PlannedA
   return Object.fromEntries(names.map((name) => [name, { argument: name }]));
 }
 
+function launchSizes({ b, s, t, h, kv, ends }: AttentionForm["sizes"]) {
+  return { b, s, t, h, kv, ...(ends > 0 && { ends }) };
+}
+
+/** The inputs of the kernels of gradients that some have. */
+function optionalArrays(problem: AttentionProblem): readonly string[] {
+  return (["bias", "qOffsets", "kOffsets"] as const).filter((name) => problem[name] !== undefined);
+}
+
 /** One kernel for all three gradients, which adds up dq in memory; one before and one after it. */
 function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launches {
   const rows = gradientRows;
   const { problem, sizes } = form;
-  const { b, s, t, h, kv, d } = sizes;
-  const tiles = Math.ceil(s / rows);
-  const bias = problem.bias === undefined ? [] : ["bias"];
-  const operands = ["q", "k", "v", "dOut", "rowValues", "sums", ...bias];
+  const { b, s, h, d, ends } = sizes;
+  const tiles = ends > 0 ? Math.floor(s / rows) + ends : Math.ceil(s / rows);
+  const operands = ["q", "k", "v", "dOut", "rowValues", "sums", ...optionalArrays(problem)];
+  const rowOffsets = problem.qOffsets === undefined ? [] : ["qOffsets"];
+  const values = launchSizes(sizes);
+  const ofRows = { b, s, h, ...(ends > 0 && { ends }) };
   return {
     scratch: {
       rowValues: { dtype: dtypes.f32, shape: [b, h, tiles, 2, rows] },
@@ -139,18 +154,18 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
     launches: () => [
       {
         kernel: prepareGradients(form),
-        arguments: given("out", "dOut", "logSumExp", "rowValues", "sums"),
-        dimensions: { b, s, h },
+        arguments: given("out", "dOut", "logSumExp", "rowValues", "sums", ...rowOffsets),
+        dimensions: ofRows,
       },
       {
         kernel: specialisedGradients(form, deterministic),
         arguments: given(...operands, "dk", "dv"),
-        dimensions: { b, s, t, h, kv },
+        dimensions: values,
       },
       {
         kernel: finishGradients(form),
-        arguments: given("sums", "dq"),
-        dimensions: { b, s, h },
+        arguments: given("sums", "dq", ...rowOffsets),
+        dimensions: ofRows,
       },
     ],
   };
@@ -160,9 +175,8 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
 function plainLaunches(form: AttentionForm, configuration: PlainGradients): Launches {
   const { problem, sizes } = form;
   const { b, s, t, h, kv } = sizes;
-  const values = { b, s, t, h, kv };
-  const bias = problem.bias === undefined ? [] : ["bias"];
-  const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...bias];
+  const values = launchSizes(sizes);
+  const shared = ["q", "k", "v", "dOut", "logSumExp", "delta", ...optionalArrays(problem)];
   const ofRows = () => [
     {
       kernel: deltaKernel(form, configuration),

@@ -1,4 +1,5 @@
 /** The arrays of the kernels of attention, in dimensions of their own; head sizes are known when a kernel is made. */
+import { dtypes } from "../../formats/dtype.ts";
 import { array, dim } from "../../lang/index.ts";
 import type { ArraySpec, Ref } from "../../lang/index.ts";
 import type { Dimension } from "../../ir/size.ts";
@@ -22,11 +23,15 @@ export function paddedHead(size: number): number {
 export function attentionArrays({ problem, sizes }: AttentionForm): {
   readonly inputs: { readonly [name: string]: ArraySpec };
   readonly outputs: { readonly [name: string]: ArraySpec };
-  readonly dimensions: { readonly [N in "b" | "s" | "t" | "h" | "kv"]: Dimension };
+  readonly dimensions: { readonly [N in "b" | "s" | "t" | "h" | "kv"]: Dimension } & {
+    /** Of kernels with offsets. */
+    readonly ends: Dimension | undefined;
+  };
 } {
   const dimensions = {
     ...{ b: dim("b"), h: dim("h"), kv: dim("kv") },
     ...{ s: alignedDimension("s", sizes.s), t: alignedDimension("t", sizes.t) },
+    ends: sizes.ends > 0 ? dim("ends") : undefined,
   };
   const { b, s, t, h, kv } = dimensions;
   const { d, e } = sizes;
@@ -39,6 +44,7 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
       v: array(v.dtype, [b, t, kv, e]),
       ...(bias !== undefined && { bias: array(bias.dtype, biasSizes) }),
       ...(sinks !== undefined && { sinks: array(sinks.dtype, [h]) }),
+      ...offsetArrays(dimensions),
     },
     outputs: {
       out: array(out.dtype, [b, s, h, e]),
@@ -46,6 +52,21 @@ export function attentionArrays({ problem, sizes }: AttentionForm): {
     },
     dimensions,
   };
+}
+
+/** The offsets of q and k, of kernels that have some. */
+export function offsetArrays({ ends }: { readonly ends: Dimension | undefined }): {
+  readonly [name: string]: ArraySpec;
+} {
+  if (ends === undefined) return {};
+  return { ...rowOffsets({ ends }), kOffsets: array(dtypes.i32, [ends]) };
+}
+
+/** Those of q alone, for kernels that look at no columns. */
+export function rowOffsets({ ends }: { readonly ends: Dimension | undefined }): {
+  readonly [name: string]: ArraySpec;
+} {
+  return ends === undefined ? {} : { qOffsets: array(dtypes.i32, [ends]) };
 }
 
 /** The arrays that a kernel may have been made without. */

@@ -8,11 +8,12 @@
  *   a tile of dq      row 16w + 8h + g    column 16m + 8l + 2t + p        w warp, g and t lane, the others registers
  *   its sums          [m, h, w, g, t, l, p]
  */
-import { array, cdiv, full, kernel, slice } from "../../lang/index.ts";
+import { array, full, iota, kernel, slice } from "../../lang/index.ts";
 import type { ArraySpec, KernelDefinition, Ref, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
-import { attentionArrays, paddedHead } from "./dimensions.ts";
+import { attentionArrays, paddedHead, rowOffsets } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { inSpan, rowBlocks, rowSpanOfBlock } from "./packing.ts";
 import { scaleOf } from "./scores.ts";
 
 /** Rows of a tile of scores: those of one wgmma, where dq is made. */
@@ -26,14 +27,16 @@ export function gradientHead(size: number): number {
 type Dimensions = ReturnType<typeof attentionArrays>["dimensions"];
 
 /** The logarithm to base 2 of each row, and its delta: [b, h, tiles of rows, 2, rows]. */
-export function rowValuesArray({ b, h, s }: Dimensions): ArraySpec<"f32"> {
-  return array(dtypes.f32, [b, h, cdiv(s, gradientRows), 2, gradientRows]);
+export function rowValuesArray(dimensions: Dimensions): ArraySpec<"f32"> {
+  const { b, h } = dimensions;
+  return array(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), 2, gradientRows]);
 }
 
 /** Sums of dq in f32, padded: [b, h, tiles of rows, lines, 256]. */
-export function sumsArray({ sizes }: AttentionForm, { b, h, s }: Dimensions): ArraySpec<"f32"> {
+export function sumsArray({ sizes }: AttentionForm, dimensions: Dimensions): ArraySpec<"f32"> {
+  const { b, h } = dimensions;
   const lines = (gradientRows * gradientHead(sizes.d)) / 256;
-  return array(dtypes.f32, [b, h, cdiv(s, gradientRows), lines, 256]);
+  return array(dtypes.f32, [b, h, rowBlocks(dimensions, gradientRows), lines, 256]);
 }
 
 /** A tile of sums, [rows, half], in the order of memory: [count / 256, 256]. */
@@ -52,6 +55,7 @@ export function gatheredSums(tile: Tile<"f32">, rows: number, half: number): Til
     .transpose([2, 1, 3, 0, 5, 4, 6])
     .reshape([rows, half]);
 }
+
 /** Logarithms and deltas of the rows, and sums of dq that begin at 0. */
 export function prepareGradients(form: AttentionForm): KernelDefinition {
   const rows = gradientRows;
@@ -62,8 +66,8 @@ export function prepareGradients(form: AttentionForm): KernelDefinition {
   return kernel(
     {
       name: "attention_prepare",
-      grid: { tile: cdiv(dimensions.s, rows), head: dimensions.h, batch: dimensions.b },
-      inputs: { out, dOut: out, logSumExp },
+      grid: { tile: rowBlocks(dimensions, rows), head: dimensions.h, batch: dimensions.b },
+      inputs: { out, dOut: out, logSumExp, ...rowOffsets(dimensions) },
       outputs: {
         rowValues: rowValuesArray(dimensions),
         sums: sumsArray(form, dimensions),
@@ -71,16 +75,20 @@ export function prepareGradients(form: AttentionForm): KernelDefinition {
     },
     (argument) => {
       const { tile, head, batch, rowValues, sums } = argument;
-      const down = slice(tile.mul(rows), rows);
+      const place = { batch, block: tile };
+      const { memory, span, top } = rowSpanOfBlock(argument, dimensions, place, rows);
+      const down = inSpan(span, top, rows);
       const loaded = (ref: Ref): Tile<"f32"> =>
-        ref.at(batch, down, head, slice(0, e)).load().cast(dtypes.f32);
+        ref.at(memory, down, head, slice(0, e)).load().cast(dtypes.f32);
       const delta = loaded(argument.out as Ref)
         .mul(loaded(argument.dOut as Ref))
         .sum(1);
-      const logarithms = (argument.logSumExp as Ref<"f32">).at(batch, head, down).load();
-      // A row that saw nothing has no powers: beneath +∞ they are 0.
+      const logarithms = (argument.logSumExp as Ref<"f32">).at(memory, head, down).load();
+      // A row that saw nothing, or lies behind its sequence, has no powers: beneath +∞ they are 0.
+      const isBehind = iota(dtypes.i32, [rows], 0).add(top).ge(span.count);
       const base = logarithms
         .eq(-Infinity)
+        .or(isBehind)
         .select(full(dtypes.f32, [rows], Infinity), logarithms.mul(Math.LOG2E));
       rowValues.at(batch, head, tile, 0).store(base);
       rowValues.at(batch, head, tile, 1).store(delta);
@@ -101,18 +109,20 @@ export function finishGradients(form: AttentionForm): KernelDefinition {
   return kernel(
     {
       name: "attention_finish",
-      grid: { tile: cdiv(dimensions.s, rows), head: dimensions.h, batch: dimensions.b },
-      inputs: { sums: sumsArray(form, dimensions) },
+      grid: { tile: rowBlocks(dimensions, rows), head: dimensions.h, batch: dimensions.b },
+      inputs: { sums: sumsArray(form, dimensions), ...rowOffsets(dimensions) },
       outputs: { dq: q },
     },
     (argument) => {
       const { tile, head, batch, sums, dq } = argument;
-      const down = slice(tile.mul(rows), rows);
+      const place = { batch, block: tile };
+      const { memory, span, top } = rowSpanOfBlock(argument, dimensions, place, rows);
+      const down = inSpan(span, top, rows);
       for (const part of [0, 1]) {
         const found = sums.at(batch, head, tile, slice(part * lines, lines)).load();
         const values = gatheredSums(found, rows, half).mul(scaleOf(problem, sizes));
         (dq as Ref)
-          .at(batch, down, head, slice(part * half, half))
+          .at(memory, down, head, slice(part * half, half))
           .store(values.cast(problem.q.dtype) as Tile);
       }
     },

@@ -2,7 +2,7 @@
  * Attention on any GPU, of any format and head size: a block takes some rows of one head, and goes over the columns that
  * they see, reading k and v straight from memory, where windows beyond the edges read as zero.
  */
-import { cdiv, constant, dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
+import { dot, kernel, loop, slice, zeros } from "../../lang/index.ts";
 import type { KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
@@ -10,6 +10,7 @@ import type { PlainAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnTiles, finishScores } from "./scores.ts";
+import { inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
 
@@ -24,7 +25,10 @@ export function plainAttention(
   return kernel(
     {
       name: "attention_plain",
-      grid: { head: dimensions.h, batch: dimensions.b, block: cdiv(dimensions.s, rows) },
+      grid: {
+        ...{ head: dimensions.h, batch: dimensions.b },
+        block: rowBlocks(dimensions, rows),
+      },
       inputs,
       outputs,
     },
@@ -36,27 +40,27 @@ export function plainAttention(
         readonly [N in "q" | "k" | "v" | "out"]: Ref<"bf16">;
       };
       const { bias, sinks, logSumExp } = optionalRefs(form, argument);
-      const zero = constant(dtypes.i32, 0);
-      const rules: ScoreRules = { problem, sizes, t: zero.add(dimensions.t), bias, location };
-      const top = block.mul(rows);
+      const { sequence, top } = rowsOfBlock(argument, dimensions, { batch, block }, rows);
+      const { memory } = sequence;
+      const rules: ScoreRules = { problem, sizes, t: sequence.columns.count, bias, location };
       const kvHead = head.div(sizes.h / sizes.kv);
       const { first, steps } = columnTiles(rules, top, rows, columns);
-      const down = slice(top, rows);
+      const down = inSpan(sequence.rows, top, rows);
       const [along, across] = [slice(0, d), slice(0, e)];
       const exact = format.bits === 32 ? ({ precision: "ieee" } as const) : {};
-      const queries = q.at(batch, down, head, along).load();
+      const queries = q.at(memory, down, head, along).load();
       const start = {
         ...startingRows(rows, head, sinks),
         sums: zeros(dtypes.f32, [rows, e]),
       };
       const end = loop({ to: steps, carry: start }, (step, { sums, ...before }) => {
         const left = first.add(step).mul(columns);
-        const here = slice(left, columns);
-        const keys = k.at(batch, here, kvHead, along).transpose().load();
+        const here = inSpan(sequence.columns, left, columns);
+        const keys = k.at(memory, here, kvHead, along).transpose().load();
         const products = dot(queries, keys, { dtype: dtypes.f32, ...exact }) as Tile<"f32">;
-        const tile = { batch, head, top, left, rows, columns };
+        const tile = { batch: sequence.batch, head, top, left, rows, columns };
         const added = addColumns(finishScores(rules, products, tile), before, format);
-        const values = v.at(batch, here, kvHead, across).load();
+        const values = v.at(memory, here, kvHead, across).load();
         const accumulator = sums.mul(added.change);
         return {
           ...added.rows,
@@ -68,8 +72,10 @@ export function plainAttention(
         };
       });
       const done = finishedRows(end.sums, end);
-      (out as Ref).at(batch, down, head, across).store(done.values.cast(problem.out.dtype) as Tile);
-      logSumExp?.at(batch, head, down).store(done.logSumExp.reshape([rows]));
+      (out as Ref)
+        .at(memory, down, head, across)
+        .store(done.values.cast(problem.out.dtype) as Tile);
+      logSumExp?.at(memory, head, down).store(done.logSumExp.reshape([rows]));
     },
   ) as unknown as KernelDefinition;
 }

@@ -53,6 +53,8 @@ export interface AttentionSpec {
   readonly sinks?: GivenArray<"f32">;
   /** What q · k is multiplied by; 1 / √d unless told. */
   readonly scale?: number;
+  /** Where sequences begin that lie one behind the other along s and t, which then have one batch: [sequences + 1] of i32 each. */
+  readonly offsets?: { readonly q: GivenArray<"i32">; readonly k: GivenArray<"i32"> };
   /** Whether the logarithm of the sum of the exponentials of each row is a result, too: [b, h, s] of f32. */
   readonly logSumExp?: boolean;
 }
@@ -65,6 +67,8 @@ export interface AttentionProblem {
   readonly logSumExp: ArraySpec | undefined;
   readonly bias: ArraySpec | undefined;
   readonly sinks: ArraySpec | undefined;
+  readonly qOffsets: ArraySpec | undefined;
+  readonly kOffsets: ArraySpec | undefined;
   readonly sizes: {
     readonly b: Size;
     readonly s: Size;
@@ -73,6 +77,8 @@ export interface AttentionProblem {
     readonly kv: Size;
     readonly d: Size;
     readonly e: Size;
+    /** Offsets of sequences; 0 where batches have an axis of their own. */
+    readonly ends: Size;
   };
   /** How far a row sees; causal is none to the right. */
   readonly window: Window;
@@ -96,6 +102,7 @@ export const attentionFields = {
   softCap: "number",
   sinks: "array",
   scale: "number",
+  offsets: "named",
   logSumExp: "flag",
   configuration: "settings",
 } as const;
@@ -103,18 +110,21 @@ export const attentionFields = {
 const formats: readonly DType[] = [dtypes.bf16, dtypes.f16, dtypes.f32];
 
 export function problemOf(spec: AttentionSpec, location: Location): AttentionProblem {
-  const [b, s, t, h, kv, d, e] = ["b", "s", "t", "h", "kv", "d", "e"].map((name) => dim(name));
+  const [s, t, h, kv, d, e] = ["s", "t", "h", "kv", "d", "e"].map((name) => dim(name));
+  const b = spec.offsets === undefined ? dim("b") : 1;
   const usual = { q: [b, s, h, d], k: [b, t, kv, d], v: [b, t, kv, e] } as const;
   const q = operandOf("q", spec.q, usual.q, location);
   const k = operandOf("k", spec.k, usual.k, location);
   const v = operandOf("v", spec.v, usual.v, location);
   requireTogether(q, k, v, location);
+  const { qOffsets, kOffsets } = offsetsOf(spec, axis(q, 0), location);
   const sizes = {
     ...{ b: axis(q, 0), s: axis(q, 1), h: axis(q, 2), d: axis(q, 3) },
     ...{ t: axis(k, 1), kv: axis(k, 2), e: axis(v, 3) },
+    ends: qOffsets === undefined ? 0 : axis(qOffsets, 0),
   };
   return {
-    ...{ q, k, v, sizes },
+    ...{ q, k, v, sizes, qOffsets, kOffsets },
     out: array(outputFormat(spec.out ?? q.dtype, location), [sizes.b, sizes.s, sizes.h, sizes.e]),
     logSumExp: spec.logSumExp === true ? array(dtypes.f32, [sizes.b, sizes.h, sizes.s]) : undefined,
     bias: spec.bias === undefined ? undefined : biasOf(spec.bias, sizes, location),
@@ -182,6 +192,43 @@ function requireTogether(q: ArraySpec, k: ArraySpec, v: ArraySpec, location: Loc
       [q, k, v].map(({ shape }) => shapeText(shape)).join(", "),
       location,
     );
+}
+
+/** The arrays of offsets, of equal length; a bias has places for batches of equal lengths alone. */
+function offsetsOf(
+  { offsets, bias }: AttentionSpec,
+  b: Size,
+  location: Location,
+): { readonly [N in "qOffsets" | "kOffsets"]: ArraySpec | undefined } {
+  if (offsets === undefined) return { qOffsets: undefined, kOffsets: undefined };
+  const wrong = (message: string, expected: string, found: string) =>
+    refused("TW9902", message, expected, found, location);
+  requireKnownOptions("offsets of attention", offsets, ["q", "k"], "TW1033", location);
+  if (bias !== undefined)
+    throw wrong(
+      "attention has no bias for sequences of different lengths",
+      "a score function of head, row and column",
+      "bias and offsets",
+    );
+  if (b !== 1)
+    throw wrong(
+      "sequences with offsets lie along one axis",
+      "q of [1, s, h, d], k of [1, t, kv, d], v of [1, t, kv, e]",
+      `${shapeText([b])} batches`,
+    );
+  const ends = dim("ends");
+  const [q, k] = (["q", "k"] as const).map((name) =>
+    givenArray(`offsets.${name}`, "attention", offsets[name], [ends], location),
+  );
+  const fits = [q, k].every(
+    (each) => each?.dtype === dtypes.i32 && each.shape.length === 1 && each.strides === undefined,
+  );
+  if (q && k && fits && sameSize(axis(q, 0), axis(k, 0))) return { qOffsets: q, kOffsets: k };
+  throw wrong(
+    "the offsets of attention are two lists of equal length",
+    "[sequences + 1] of i32 for q and for k",
+    [q, k].map((each) => `${shapeText(each?.shape ?? [])} of ${each?.dtype.name}`).join(" and "),
+  );
 }
 
 function outputFormat(dtype: DType, location: Location): DType {

@@ -29,6 +29,8 @@ export interface AttentionSizes {
   readonly kv: number;
   readonly d: number;
   readonly e: number;
+  /** Offsets of sequences; 0 where batches have an axis of their own. */
+  readonly ends: number;
 }
 
 /** A tile of scores: where it begins, and its sizes. */
@@ -165,26 +167,36 @@ function windowed(
 ): Tile<"f32"> {
   const { top, left: from, rows, columns, run = columns } = tile;
   const { left, right } = problem.window;
-  const edges: { readonly crossed: Scalar<"bool">; readonly seen: () => Tile<"bool"> }[] = [];
-  const { row, column } = placeOf(tile);
-  if (sizes.t % run !== 0)
-    edges.push({ crossed: from.add(columns).gt(t), seen: () => column.lt(t) });
-  if (right !== undefined)
+  // Rows and columns are numbered where they are compared, so that no registers hold them over the products.
+  const edges: {
+    readonly crossed: Scalar<"bool">;
+    readonly seen: (place: ScorePlace) => Tile<"bool">;
+  }[] = [];
+  const hasEnd = sizes.ends > 0 || sizes.t % run !== 0;
+  if (right !== undefined) {
+    // One comparison for both ends.
+    const last = <T extends { minimum(other: Index): T }>(own: T): T =>
+      hasEnd ? own.minimum(t.sub(1 + right)) : own;
     edges.push({
-      crossed: from.add(columns - 1 - right).gt(top),
-      seen: () => column.sub(right).le(row),
+      crossed: from.add(columns - 1 - right).gt(last(top)),
+      seen: ({ row, column }) => column.sub(right).le(last(row)),
     });
+  } else if (hasEnd)
+    edges.push({ crossed: from.add(columns).gt(t), seen: ({ column }) => column.lt(t) });
   if (left !== undefined)
     edges.push({
       crossed: from.add(left).lt(top.add(rows - 1)),
-      seen: () => column.add(left).ge(row),
+      seen: ({ row, column }) => column.add(left).ge(row),
     });
   const [first, ...others] = edges;
   if (first === undefined) return scores;
   const crossed = others.reduce((sum, edge) => sum.or(edge.crossed), first.crossed);
   return when(
     crossed,
-    () => edges.reduce((kept, edge) => choose(edge.seen(), kept, tile), scores),
+    () => {
+      const place = placeOf(tile);
+      return edges.reduce((kept, edge) => choose(edge.seen(place), kept, tile), scores);
+    },
     () => scores,
   );
 }

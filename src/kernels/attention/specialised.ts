@@ -40,6 +40,8 @@ import { consumerRows } from "./configuration.ts";
 import type { SpecialisedAttention } from "./configuration.ts";
 import { attentionArrays, optionalRefs, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
+import { fromSpan, inSpan, offsetsOf, sequenceOfBlock, wholeBatch } from "./packing.ts";
+import type { Sequence } from "./packing.ts";
 import { columnTiles, finishScores } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 import { addColumns, finishedRows, startingRows } from "./softmax.ts";
@@ -70,7 +72,7 @@ interface Work {
 
 /** A tile of rows, and the tiles of columns that they see. */
 interface Place {
-  readonly batch: Index;
+  readonly sequence: Sequence;
   readonly head: Index;
   readonly top: Index;
   readonly first: Index;
@@ -107,6 +109,7 @@ export function attentionBytes(
 
 /** Whether results leave through memory of their own, so that the next rows of q come while they do. */
 function hasOutTile({ sizes }: AttentionForm, configuration: SpecialisedAttention): boolean {
+  if (sizes.ends > 0) return false;
   const { d, e } = sizes;
   const own = 2 * configuration.consumers * consumerRows * paddedHead(e);
   return attentionBytes(configuration, d, e) + own <= sharedBytes;
@@ -158,23 +161,8 @@ export function specialisedAttention(
         t: zero.add(dimensions.t),
         bias,
       };
-      const [b, h, blocks] = [
-        zero.add(dimensions.b),
-        zero.add(dimensions.h),
-        zero.add(cdiv(dimensions.s, rows)),
-      ];
-      const placeOf = (tile: Index): Place => {
-        const above = tile.div(h);
-        const block = above.div(b);
-        // With an end to the right, later rows have more to do, and go first.
-        const top = (problem.window.right === undefined ? block : blocks.sub(1).sub(block)).mul(
-          rows,
-        );
-        return {
-          ...{ head: tile.sub(above.mul(h)), batch: above.sub(block.mul(b)), top },
-          ...columnTiles(rules, top, rows, columns),
-        };
-      };
+      const { blocks, placeOf } = rowOrder(form, argument, rules, rows, columns);
+      const [b, h] = [zero.add(dimensions.b), zero.add(dimensions.h)];
       const tiles = { first: worker, total: blocks.mul(b).mul(h), stride: gridSize("worker") };
       const refs = argument as unknown as Refs;
       const work: Work = { form, configuration, rules, tiles, placeOf, refs, ...optional };
@@ -191,6 +179,54 @@ export function specialisedAttention(
       });
     },
   ) as unknown as KernelDefinition;
+}
+
+/** How many blocks of rows a head of a batch has, and which tile of rows has which number. */
+function rowOrder(
+  form: AttentionForm,
+  argument: unknown,
+  rules: ScoreRules,
+  rows: number,
+  columns: number,
+): { readonly blocks: Index } & Pick<Work, "placeOf"> {
+  const { problem } = form;
+  const { dimensions } = attentionArrays(form);
+  const zero = constant(dtypes.i32, 0);
+  const h = zero.add(dimensions.h);
+  const headOf = (tile: Index): { readonly above: Index; readonly head: Index } => {
+    const above = tile.div(h);
+    return { above, head: tile.sub(above.mul(h)) };
+  };
+  const offsets = offsetsOf(argument, dimensions);
+  if (offsets !== undefined)
+    return {
+      blocks: offsets.q.size.div(rows).add(offsets.q.ends),
+      placeOf: (tile) => {
+        const { above, head } = headOf(tile);
+        const { sequence, block } = sequenceOfBlock(offsets, "q", above, rows);
+        const top = block.mul(rows);
+        // A block behind the last row goes over one tile, of which nothing is seen.
+        const t = top.lt(sequence.rows.count).select(sequence.columns.count, zero);
+        return { sequence, head, top, ...columnTiles({ problem, t }, top, rows, columns) };
+      },
+    };
+  const blocks = zero.add(cdiv(dimensions.s, rows));
+  const b = zero.add(dimensions.b);
+  return {
+    blocks,
+    placeOf: (tile) => {
+      const { above, head } = headOf(tile);
+      const block = above.div(b);
+      // With an end to the right, later rows have more to do, and go first.
+      const place = {
+        batch: above.sub(block.mul(b)),
+        block: problem.window.right === undefined ? block : blocks.sub(1).sub(block),
+      };
+      const top = place.block.mul(rows);
+      const { sequence } = wholeBatch(dimensions, place);
+      return { sequence, head, top, ...columnTiles(rules, top, rows, columns) };
+    },
+  };
 }
 
 /** One warp brings the rows of q, and k and v step by step, tile after tile. */
@@ -216,29 +252,30 @@ function copyTile(
   const { consumers, columns, stages } = configuration;
   const { sizes } = form;
   const { q, k, v, tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV } = refs;
-  const { batch, head, top, first, steps } = placeOf(tile);
+  const { sequence, head, top, first, steps } = placeOf(tile);
+  const { memory } = sequence;
   const kvHead = head.div(sizes.h / sizes.kv);
   const [along, across] = [slice(0, paddedHead(sizes.d)), slice(0, paddedHead(sizes.e))];
   for (let part = 0; part < consumers; part += 1) {
     when(tile.gt(tiles.first), () => {
       emptyQ.at(part).wait();
     });
-    const rows = slice(top.add(part * consumerRows), consumerRows);
-    copyAsync(q.at(batch, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
+    const rows = fromSpan(sequence.rows, top.add(part * consumerRows), consumerRows);
+    copyAsync(q.at(memory, rows, head, along), tileQ.at(part), { barrier: fullQ.at(part) });
   }
   loop(steps, (step) => {
     const turn = done.add(step);
     const slot = turn.and(stages - 1);
-    const here = slice(first.add(step).mul(columns), columns);
+    const here = fromSpan(sequence.columns, first.add(step).mul(columns), columns);
     const isUsed = turn.ge(stages);
     when(isUsed, () => {
       emptyK.at(slot).wait();
     });
-    copyAsync(k.at(batch, here, kvHead, along), tileK.at(slot), { barrier: fullK.at(slot) });
+    copyAsync(k.at(memory, here, kvHead, along), tileK.at(slot), { barrier: fullK.at(slot) });
     when(isUsed, () => {
       emptyV.at(slot).wait();
     });
-    copyAsync(v.at(batch, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
+    copyAsync(v.at(memory, here, kvHead, across), tileV.at(slot), { barrier: fullV.at(slot) });
   });
   return done.add(steps);
 }
@@ -259,7 +296,7 @@ function consume(work: Work, part: number): void {
 /** Gives how many steps there have been, in all tiles. */
 function consumeTile(work: Work, part: number, place: Place, done: Index): Index {
   const { form, configuration, rules, refs } = work;
-  const { batch, head, first, steps } = place;
+  const { sequence, head, first, steps } = place;
   const { consumers, columns, stages } = configuration;
   const { tileQ, tileK, tileV, fullQ, fullK, fullV, emptyQ, emptyK, emptyV, turn } = refs;
   const format = form.problem.q.dtype as DType<Half>;
@@ -280,8 +317,8 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
     ring.at(slotOf(step)).arrive();
   };
   const exponents = (step: Index, scores: Tile<"f32">) =>
-    finishScores(rules, scores, {
-      ...{ batch, head, top, rows: consumerRows, columns },
+    finishScores({ ...rules, t: sequence.columns.count }, scores, {
+      ...{ batch: sequence.batch, head, top, rows: consumerRows, columns },
       left: first.add(step).mul(columns),
     });
 
@@ -318,7 +355,7 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
   storeRows(work, part, { ...place, top }, finished.values);
   if (!hasOwn) emptyQ.at(part).arrive();
   work.logSumExp
-    ?.at(batch, head, slice(top, consumerRows))
+    ?.at(sequence.memory, head, inSpan(sequence.rows, top, consumerRows))
     .store(finished.logSumExp.reshape([consumerRows]));
   return done.add(steps);
 }
@@ -327,15 +364,17 @@ function consumeTile(work: Work, part: number, place: Place, done: Index): Index
 function storeRows(
   { form, configuration, refs }: Work,
   part: number,
-  { batch, head, top }: Place,
+  { sequence, head, top }: Place,
   values: Tile<"f32">,
 ): void {
   const { problem, sizes } = form;
   const [d, e] = [paddedHead(sizes.d), paddedHead(sizes.e)];
-  const window = refs.out.at(batch, slice(top, consumerRows), head, slice(0, e));
+  const rows = inSpan(sequence.rows, top, consumerRows);
+  const window = refs.out.at(sequence.memory, rows, head, slice(0, e));
   const result = values.cast(problem.out.dtype) as Tile;
   const hasOwn = hasOutTile(form, configuration);
-  if ((d !== e && !hasOwn) || problem.out.dtype !== problem.q.dtype) {
+  // The copy engine knows no end of a sequence.
+  if (sizes.ends > 0 || (d !== e && !hasOwn) || problem.out.dtype !== problem.q.dtype) {
     window.store(result);
     return;
   }
