@@ -9,7 +9,7 @@ import {
   withinMagnitudes,
 } from "../../../test/support/attention-reference.ts";
 import type { AttentionCase } from "../../../test/support/attention-reference.ts";
-import { heldFactors } from "../../../test/support/held-factors.ts";
+import { heldFactors } from "../../ptx/notes/held-factors.ts";
 import { bf16, f32, i32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
