@@ -109,6 +109,8 @@ const opNames: OpNames = {
   lane_barrier: "a barrier of lanes",
   barriers_ready: "the start of barriers",
   products_wait: "a wait for products",
+  cluster_barrier: "a barrier of the cluster",
+  copies_read: "a wait for copies",
 };
 
 /** The op's name in the user's program. */

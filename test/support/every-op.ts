@@ -152,6 +152,8 @@ kernel @placed grid [i = 4] threads [main] target sm_90a shared 2048 layouts [A 
   %2 = alloc_scratch {bytes = 2048, agents = 1, at = 0} : ref<smem, u8, [1, 2048]>
   barriers_ready
   products_wait {pending = 1}
+  cluster_barrier {reason = "blocks start together"}
+  copies_read
   lane_barrier {reason = "other lanes may still read x"}
   %3 = constant {value = 1, dtype = f32, shape = [32, 32]} : tile<f32, [32, 32], splat>
   %4 = load %0 : tile<f32, [32, 32], A>

@@ -439,6 +439,8 @@ const rules: OpRules<[Checker], void> = {
   lane_barrier: nothing,
   barriers_ready: nothing,
   products_wait: nothing,
+  cluster_barrier: nothing,
+  copies_read: nothing,
   slice(op, checker) {
     const { starts, sizes } = op.attributes;
     const from = shapeOf(op.operands.source);

@@ -50,7 +50,13 @@ const elsewhere: { readonly [reason: string]: readonly OpKind[] } = {
   "gone, unless a profile is asked for": ["profile_mark"],
   "threads and registers": ["on_threads", "set_registers"],
   "the compiler puts them where they are needed": [
-    ...(["lane_barrier", "barriers_ready", "products_wait"] as const),
+    ...([
+      "lane_barrier",
+      "barriers_ready",
+      "products_wait",
+      "cluster_barrier",
+      "copies_read",
+    ] as const),
   ],
 };
 

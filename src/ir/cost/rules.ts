@@ -195,4 +195,6 @@ export const costRules: OpRules<[CostContext], Cost> = {
   lane_barrier: free,
   barriers_ready: free,
   products_wait: free,
+  cluster_barrier: free,
+  copies_read: free,
 };

@@ -251,6 +251,8 @@ const rules: OpRules<[Request], Fact> = {
   lane_barrier: anything,
   barriers_ready: anything,
   products_wait: anything,
+  cluster_barrier: anything,
+  copies_read: anything,
   slice: elementsOf,
   concatenate: ({ operands }, request) => oneOf(operands.parts, request),
   reduce: picked,

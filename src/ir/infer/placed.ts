@@ -14,4 +14,6 @@ export const placedRules: InferRules<keyof typeof placedOps> = {
   lane_barrier: () => [],
   barriers_ready: () => [],
   products_wait: () => [],
+  cluster_barrier: () => [],
+  copies_read: () => [],
 };

@@ -141,6 +141,8 @@ const cases: readonly (readonly [OpKind, readonly string[], readonly string[]])[
   ["lane_barrier", infer("lane_barrier", {}, { reason: "others may read" }), []],
   ["barriers_ready", infer("barriers_ready", {}, {}), []],
   ["products_wait", infer("products_wait", {}, { pending: 1 }), []],
+  ["cluster_barrier", infer("cluster_barrier", {}, { reason: "why" }), []],
+  ["copies_read", infer("copies_read", {}, {}), []],
   [
     "transpose",
     infer("transpose", { source: tile(f32, 2, 3, 4) }, { permutation: [2, 0, 1] }),

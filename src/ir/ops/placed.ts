@@ -44,4 +44,23 @@ export const placedOps = defineOps({
     regions: {},
     traits: acts,
   },
+  cluster_barrier: {
+    summary: "All lanes of the cluster's blocks meet, because of `reason`.",
+    operands: {},
+    attributes: { reason: "text" },
+    regions: {},
+    traits: {
+      ...acts,
+      meets: [{ who: "thread", part: "whole", at: "before" }],
+      stands: "all threads",
+    },
+  },
+  copies_read: {
+    summary:
+      "Waits until the copies out of shared memory that this lane has issued have read it: it ends with the block.",
+    operands: {},
+    attributes: {},
+    regions: {},
+    traits: acts,
+  },
 });

@@ -20,6 +20,8 @@ const placedRules: Rules<typeof placedOps> = {
   lane_barrier: alreadyPlaced,
   barriers_ready: alreadyPlaced,
   products_wait: alreadyPlaced,
+  cluster_barrier: alreadyPlaced,
+  copies_read: alreadyPlaced,
 };
 
 function alreadyPlaced({ kind }: AnyOp): never {

@@ -16,6 +16,7 @@
  * | products.ts | `products_wait`                                                       |
  * | reach.ts    | `scope` of arrivals and waits on barriers                             |
  * | arrivals.ts | `scale` of barriers: one arrival of each warp, or one of all          |
+ * | ends.ts     | `cluster_barrier` and `copies_read` where a kernel begins and ends    |
  *
  * `verifyOrder` asks the same questions of a kernel that has been ordered, and accepts no need that is left. Products are
  * held to the rule `flight` of the verifier.
@@ -29,6 +30,7 @@ import { AccessFinder } from "./accesses.ts";
 import { scalesOf } from "./arrivals.ts";
 import type { Scales } from "./arrivals.ts";
 import { electCopies } from "./elect.ts";
+import { verifyEnds, withEnds } from "./ends.ts";
 import { findNeeds } from "./meetings.ts";
 import type { Need } from "./meetings.ts";
 import { productsInFlight } from "./products.ts";
@@ -55,7 +57,7 @@ function needsOf(kernel: Kernel): Needs {
 /** The placed kernel with its lanes in order. */
 export function order(placed: Kernel): Kernel {
   const kernel = electCopies(placed);
-  return changeBody(kernel, orderedRegion(kernel.body, needsOf(kernel)));
+  return withEnds(changeBody(kernel, orderedRegion(kernel.body, needsOf(kernel))));
 }
 
 function orderedRegion(region: Region, needs: Needs): Region {
@@ -118,6 +120,7 @@ export function verifyOrder(kernel: Kernel): void {
     throw new Error(`before ${op.kind} something is missing: ${fence ?? barrier ?? ""}`);
   }
   verifyRegion(kernel.body, { reaching, scales });
+  verifyEnds(kernel);
 }
 
 function verifyRegion({ ops }: Region, needs: Pick<Needs, "reaching" | "scales">): void {

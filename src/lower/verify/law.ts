@@ -347,4 +347,6 @@ const laws: OpRules<[Functions, number], void> = {
   lane_barrier: free,
   barriers_ready: free,
   products_wait: free,
+  cluster_barrier: free,
+  copies_read: free,
 };

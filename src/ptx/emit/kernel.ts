@@ -2,9 +2,7 @@
  * From a placed kernel to PTX and its launch plan: one entry, whose body is the kernel's ops in order.
  *
  *   prologue        parameters, thread and lane numbers            as they are asked for
- *   barriers        initialised and made known, cluster start
- *   ops             as they are there, those that order lanes included
- *   epilogue        copies out of shared memory have read it; a cluster ends together
+ *   ops             as they are there, those that order lanes, begin and end included
  */
 import type { Kernel, KernelParameter, Region } from "../../ir/node.ts";
 import { applyRule } from "../../ir/ops.ts";
@@ -16,7 +14,6 @@ import { lanesPerWarp } from "../../targets/target.ts";
 import type { BufferPlan, Executable } from "../executable.ts";
 import type { FunctionDirective, PtxFunction, Variable } from "../module.ts";
 import { coalesce } from "../coalescing/index.ts";
-import { integer } from "../operands.ts";
 import { ptxVersion } from "../version.ts";
 import { EmitContext } from "./context.ts";
 import { clusterSize } from "./grid.ts";
@@ -24,16 +21,12 @@ import { globalParameter } from "./memory/global.ts";
 import { AskedBounds, requireInside } from "./memory/inside.ts";
 import { emitRules } from "./rules.ts";
 import { scalarParameter } from "./scalar-parameters.ts";
-import { clusterBarrier, inCluster } from "./synchronization.ts";
 
 /** Emits a placed kernel. */
 export function emitKernel(kernel: Kernel): Executable {
   const context = new EmitContext(kernel, emitRegion);
   for (const parameter of kernel.parameters) defineParameter(context, parameter);
-  if (inCluster(context) && !startsWithBarriers(kernel.body))
-    clusterBarrier(context, "the blocks of a cluster start together");
   context.region(kernel.body);
-  finish(context);
   context.code.emit("ret");
   const entry = entryName(kernel.name);
   const cluster = clusterSize(kernel.grid);
@@ -137,10 +130,6 @@ function defineParameter(context: EmitContext, parameter: KernelParameter): void
   );
 }
 
-function startsWithBarriers({ ops }: Region): boolean {
-  return ops.some(({ kind }) => kind === "alloc_barrier");
-}
-
 function emitRegion(region: Region, context: EmitContext): void {
   const outer = context.asked;
   context.asked = new AskedBounds(outer);
@@ -150,21 +139,4 @@ function emitRegion(region: Region, context: EmitContext): void {
     applyRule(emitRules, op, context);
   }
   context.asked = outer;
-}
-
-/** Shared memory must outlive everybody who reads it. */
-function finish(context: EmitContext): void {
-  const { code, kernel } = context;
-  let copiesOut = false;
-  walkOps(kernel.body, (op) => {
-    copiesOut ||=
-      op.kind === "copy_async" &&
-      op.operands.barrier === undefined &&
-      op.attributes.by === "tensor";
-  });
-  if (copiesOut) {
-    code.emit("cp.async.bulk.commit_group");
-    code.emit("cp.async.bulk.wait_group.read", [integer(0)], "copies have read shared memory");
-  }
-  if (inCluster(context)) clusterBarrier(context, "no block ends while others reach into it");
 }

@@ -1,10 +1,11 @@
 /** Ops of placed kernels: conversions, memory that ops need for themselves, and the order of lanes. */
 import type { placedOps } from "../../ir/ops/placed.ts";
 import { layoutOf } from "../../layout/model/placed-types.ts";
+import { integer } from "../operands.ts";
 import { waitForProducts } from "./asynchronous/products.ts";
 import { threadBarrier } from "./barriers.ts";
 import type { EmitRules } from "./context.ts";
-import { publishBarriers } from "./synchronization.ts";
+import { clusterBarrier, publishBarriers } from "./synchronization.ts";
 import { convertTile } from "./tiles/convert.ts";
 
 export const placedRules: EmitRules<typeof placedOps> = {
@@ -25,5 +26,12 @@ export const placedRules: EmitRules<typeof placedOps> = {
   },
   products_wait(op, context) {
     waitForProducts(context, op.attributes.pending);
+  },
+  cluster_barrier(op, context) {
+    clusterBarrier(context, op.attributes.reason);
+  },
+  copies_read(_, { code }) {
+    code.emit("cp.async.bulk.commit_group");
+    code.emit("cp.async.bulk.wait_group.read", [integer(0)], "copies have read shared memory");
   },
 };

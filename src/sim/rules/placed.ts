@@ -29,4 +29,6 @@ export const placedRules: Pick<SimulationRules, keyof typeof placedOps> = {
   lane_barrier: meaningless,
   barriers_ready: meaningless,
   products_wait: meaningless,
+  cluster_barrier: meaningless,
+  copies_read: meaningless,
 };

@@ -1,0 +1,67 @@
+/**
+ * Where a kernel begins and ends. Blocks of a cluster reach into each other's shared memory, and the copy engine reads it
+ * while the lanes go on: nobody may reach into a block that has not started, and no block may end before its memory was read.
+ *
+ *   cluster_barrier {reason = "the blocks of a cluster start together"}       unless barriers make them meet: barriers_ready
+ *   …
+ *   copies_read                                                               after copies that no barrier tells of
+ *   cluster_barrier {reason = "no block ends while others reach into it"}
+ *   yield
+ */
+import type { AnyOp, Kernel } from "../../ir/node.ts";
+import { changeBody, changeOps } from "../../ir/rewrite/substitute.ts";
+import { walkOps } from "../../ir/traverse.ts";
+import { makeOp } from "../make-op.ts";
+
+/** What must stand first and last in the body of a kernel. */
+interface Ends {
+  readonly first: readonly AnyOp[];
+  readonly last: readonly AnyOp[];
+}
+
+function endsOf(kernel: Kernel): Ends {
+  const { body, grid, location } = kernel;
+  const meeting = (reason: string): AnyOp =>
+    makeOp("cluster_barrier", { attributes: { reason }, location });
+  const inCluster = grid.some(({ cluster }) => cluster > 1);
+  const meetsAtBarriers = body.ops.some(({ kind }) => kind === "alloc_barrier");
+  return {
+    first: inCluster && !meetsAtBarriers ? [meeting("the blocks of a cluster start together")] : [],
+    last: [
+      ...(copiesUntold(kernel) ? [makeOp("copies_read", { location })] : []),
+      ...(inCluster ? [meeting("no block ends while others reach into it")] : []),
+    ],
+  };
+}
+
+/** Whether the copy engine reads shared memory and no barrier tells when it has. */
+function copiesUntold({ body }: Kernel): boolean {
+  let found = false;
+  walkOps(body, (op) => {
+    const { barrier } = op.kind === "copy_async" ? op.operands : {};
+    found ||= op.kind === "copy_async" && barrier === undefined && op.attributes.by === "tensor";
+  });
+  return found;
+}
+
+/** The kernel with what belongs at its beginning and end. */
+export function withEnds(kernel: Kernel): Kernel {
+  const { first, last } = endsOf(kernel);
+  if (first.length + last.length === 0) return kernel;
+  const { ops } = kernel.body;
+  const inside = [...first, ...ops.slice(0, -1), ...last, ...ops.slice(-1)];
+  return changeBody(kernel, changeOps(kernel.body, inside));
+}
+
+/** Throws where a block might be reached into before it starts, or end before its memory was read. */
+export function verifyEnds(kernel: Kernel): void {
+  const { first, last } = endsOf(kernel);
+  const { ops } = kernel.body;
+  const [end] = ops.slice(-1);
+  if (end?.kind !== "yield") throw new Error("a kernel ends with its yield");
+  const stands = (needed: readonly AnyOp[], found: readonly AnyOp[]): boolean =>
+    needed.every(({ kind }, index) => found[index]?.kind === kind);
+  if (!stands(first, ops)) throw new Error("the blocks of a cluster must start together");
+  if (!stands(last, ops.slice(ops.length - 1 - last.length, -1)))
+    throw new Error("a block must not end while its shared memory is read");
+}
