@@ -2,9 +2,12 @@
  * The way from a traced kernel to one that runs, a line a stage. Every back end and command takes it as far
  * as it needs:
  *
- *   traced ──simplify──▶ simpler ─────────────────────────────────▶ simulator
- *                           └──without meanings──pipeline──place──▶ placed
- *   placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *   traced ──simplify──▶ simpler ──────────────────────────────────────────▶ simulator
+ *                           └──without meanings──pipeline──select──▶ selected
+ *   selected ──place──▶ placed ──bound──▶ bounded ──order──▶ ordered ──emit──▶ PTX and a launch plan: emulator, GPU, files
+ *
+ * What is selected and what is placed are found together: an instruction whose operands cannot be stored for it is refused, and
+ * another is selected (`layout/plan/place.ts`).
  *
  * Stages share nothing but what they hand on. `observe` sees the kernel after each step, which is what
  * `--dump` writes.
@@ -46,6 +49,7 @@ export function place(traced: Kernel, target: Target, options: LoweringOptions =
   const simplified = withoutMeanings(simplify(traced, options));
   requireBlockLimits(simplified, target);
   const placement = placePipelined(simplified, target, options);
+  options.observe?.("select", placement.kernel);
   const placed = placedKernel(placement);
   options.observe?.("place", placed);
   const bounded = bound(placed);

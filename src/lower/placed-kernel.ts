@@ -1,6 +1,6 @@
 /**
  * The placed kernel: what the placement has found, said in the IR. Types of tiles end with their layouts,
- * operands that an op needs elsewhere are converted before it, and instructions, buffers and scratch are
+ * operands that an op needs elsewhere are converted before it, and ways to copy, buffers and scratch are
  * attributes and ops.
  *
  *   traced                              placed
@@ -8,8 +8,6 @@
  *   %5 = sort %3 : …                    %4 = alloc_scratch {bytes = 512, agents = 1, at = 0} : …
  *                                       %5 = convert_layout %3 scratch(%4) : tile<f32, [64], B>
  *                                       %6 = sort %5 : tile<f32, [64], B>
- *
- * Loads of operands that wgmma reads by itself are gone; its `dot` has the windows instead.
  */
 import type { AnyOp, Kernel, Region, Value } from "../ir/node.ts";
 import { nextValueId } from "../ir/rewrite/analysis.ts";
@@ -18,7 +16,6 @@ import { isSpread, refType, withLayout } from "../ir/types.ts";
 import type { Type } from "../ir/types.ts";
 import { u8 } from "../formats/dtype.ts";
 import type { RegisterLayout } from "../layout/algebra/register-layout.ts";
-import type { Product } from "../layout/model/products.ts";
 import type { PlacedArea } from "../layout/plan/budget.ts";
 import type { Placement } from "../layout/plan/place.ts";
 import { scratchBytes } from "../layout/relayout/steps.ts";
@@ -33,8 +30,6 @@ export function placedKernel(placement: Placement): Kernel {
 class Builder {
   readonly #placement: Placement;
   readonly #values = new Map<Value, Value>();
-  /** Loads that are not made, by what they would have loaded. */
-  readonly #windows = new Map<Value, Value>();
   /** Scratch of each op that has some. */
   readonly #scratch = new Map<AnyOp, { readonly value: Value; readonly itself: boolean }>();
   readonly #offsets: ReadonlyMap<AnyOp, number>;
@@ -69,7 +64,6 @@ class Builder {
 
   /** The op and what comes before it. */
   #op(op: AnyOp): readonly AnyOp[] {
-    if (op.kind === "load" && this.#isElided(op)) return [];
     const scratch = this.#areas(
       (area) => (area.own ? area.users.some((use) => use.op === op) : area.region === op),
       op,
@@ -79,13 +73,6 @@ class Builder {
     const results = Object.freeze(op.results.map((result) => this.#define(result)));
     const placed = { ...inside, attributes: this.#attributes(op), results };
     return [...scratch, ...conversions, Object.freeze(placed) as unknown as AnyOp];
-  }
-
-  #isElided(op: AnyOp & { readonly kind: "load" }): boolean {
-    const [result] = op.results;
-    if (result?.type.kind !== "tile" || this.#placement.layouts.has(result)) return false;
-    this.#windows.set(result, this.#use(op.operands.ref));
-    return true;
   }
 
   /** The op with its operands where it needs them, and the conversions that bring them there. */
@@ -146,12 +133,11 @@ class Builder {
 
   /** What the placement has decided of the op. */
   #attributes(op: AnyOp): AnyOp["attributes"] {
-    const { products, copies, shared } = this.#placement;
+    const { copies, shared } = this.#placement;
     const [result] = op.results;
     const layout = result && shared.get(result)?.text;
     const at = this.#offsets.get(op);
     const decided = {
-      ...(op.kind === "dot" && productAttributes(products.get(op))),
       ...(op.kind === "copy_async" && { by: copies.get(op)?.method }),
       ...(layout !== undefined && { layout }),
       ...(at !== undefined && { at }),
@@ -160,7 +146,7 @@ class Builder {
   }
 
   #use(value: Value): Value {
-    return this.#windows.get(value) ?? this.#values.get(value) ?? value;
+    return this.#values.get(value) ?? value;
   }
 
   /** The value with its layout, in place of the traced one. */
@@ -175,14 +161,6 @@ class Builder {
   #value<T extends Type>(type: T): Value<T> {
     return Object.freeze({ id: this.#nextId++, type });
   }
-}
-
-function productAttributes(product: Product | undefined): object {
-  if (product === undefined) throw new Error("a product without an instruction");
-  const { instruction } = product;
-  if (product.instruction !== "mma.sync") return { instruction };
-  const { rows, columns } = product.warps;
-  return { instruction, warps: Object.freeze([rows, columns]) };
 }
 
 function layoutText(type: Type): string | undefined {

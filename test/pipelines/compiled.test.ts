@@ -101,7 +101,7 @@ test("the stage is seen", () => {
   lower(definition.kernel, targets.sm_90a, {
     observe: (step) => steps.push(step),
   });
-  expect(steps.slice(-4)).toEqual(["pipeline", "place", "bound", "order"]);
+  expect(steps.slice(-5)).toEqual(["pipeline", "select", "place", "bound", "order"]);
 });
 
 describe("room", () => {

@@ -145,12 +145,6 @@ class Checker {
     for (const read of this.read(op, value)) this.sameLanes(op, read, wanted, shapeOf(value));
   }
 
-  loadLegal(op: AnyOp, value: Value, side: "left" | "right"): void {
-    const load = this.windows.definitions.get(value);
-    if (load?.kind !== "load") fail(op, "wgmma reads what is not loaded");
-    this.operandLegal(op, load.operands.ref, side);
-  }
-
   operandLegal(op: AnyOp, ref: Value, side: "left" | "right"): void {
     const window = this.windows.of(ref);
     if (window.space === "gmem") fail(op, "wgmma does not read global memory");
@@ -264,8 +258,8 @@ function dot(op: Op<"dot">, checker: Checker): void {
   if (accumulator !== undefined) pointwise(op, [accumulator], checker);
   if (chosen.instruction === "wgmma") {
     checker.sameLanes(op, layout, named.wgmmaAccumulator(checker.warps), shape);
-    checker.loadLegal(op, right, "right");
-    if (chosen.left === "shared") checker.loadLegal(op, left, "left");
+    checker.operandLegal(op, right, "right");
+    if (chosen.left === "shared") checker.operandLegal(op, left, "left");
     else checker.lies(op, left, named.wgmmaLeft(bits, checker.warps));
   } else if (chosen.instruction === "mma.sync") {
     checker.sameLanes(op, layout, named.mmaFragment("accumulator", bits, chosen.warps), shape);

@@ -81,7 +81,6 @@ function placementOf({ sources, needs, results, ...test }: RuleTest): Placement 
     kernel,
     target,
     shared,
-    layouts,
     conversions,
     needs: needed,
   });

@@ -1,5 +1,5 @@
 /**
- * Which instruction computes a `dot`: the first of these that can.
+ * Which instructions can compute a `dot`; the first of these that can is selected.
  *
  *   | instruction | operands                                              | tiles                         |
  *   |-------------|-------------------------------------------------------|-------------------------------|
@@ -7,16 +7,10 @@
  *   |             | this alone; left: the same, or registers              | k % (256 / bits)              |
  *   | mma.sync    | registers, 8 and 16 bits or tf32                      | m % 16, n % 8, k % (256/bits) |
  *   | fma         | registers, anything                                   | any                           |
- *
- * A load that wgmma stands for is not made: the instruction reads the window when the dot runs. So no
- * other op may write, wait or meet between the load and the dot.
  */
 import type { DTypeName } from "../../formats/dtype.ts";
 import { wgmmaAccumulators } from "../../ir/infer/matrix.ts";
-import type { Kernel, Op, Region, Value } from "../../ir/node.ts";
-import { countUses } from "../../ir/rewrite/analysis.ts";
-import { traitsOf } from "../../ir/traits.ts";
-import { regionList } from "../../ir/traverse.ts";
+import type { Op, Value } from "../../ir/node.ts";
 import type { TileType } from "../../ir/types.ts";
 import { warpsPerGroup } from "../../targets/target.ts";
 import type { Target } from "../../targets/target.ts";
@@ -25,16 +19,13 @@ import { wgmmaProblem } from "../algebra/shared-legality.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { bytesAlong, tiledAxes } from "../algebra/shared-view.ts";
 import type { SharedView } from "../algebra/shared-view.ts";
-import type { SharedWindow, Windows } from "./windows.ts";
+import type { SharedWindow } from "./windows.ts";
 
 export type Product = { readonly reason: string } & (
   | { readonly instruction: "wgmma"; readonly left: "shared" | "registers" }
   | { readonly instruction: "mma.sync"; readonly warps: WarpGrid }
   | { readonly instruction: "fma" }
 );
-
-/** How a shared allocation may be stored. */
-export type SharedChoices = (root: Value) => readonly SharedLayout[];
 
 /** The side of a product, as the view's axes of rows or columns, and the sum. */
 export const operandAxes = Object.freeze({
@@ -96,114 +87,6 @@ export function groupOffsets(view: SharedView, warps: number): readonly number[]
     if (start(slab) !== start(slab - group) + moved) return undefined;
   }
   return parts;
-}
-
-export class Products {
-  readonly #windows: Windows;
-  readonly #target: Target;
-  readonly #choices: SharedChoices;
-  readonly #uses: ReadonlyMap<Value, number>;
-  readonly #products = new Map<Op<"dot">, Product>();
-  readonly #elided = new Set<Value>();
-
-  /** `refused` holds dots that must do without wgmma, with the reason. */
-  constructor(
-    kernel: Kernel,
-    details: {
-      readonly windows: Windows;
-      readonly target: Target;
-      readonly choices: SharedChoices;
-      readonly refused: ReadonlyMap<Op<"dot">, string>;
-    },
-  ) {
-    this.#windows = details.windows;
-    this.#target = details.target;
-    this.#choices = details.choices;
-    this.#uses = countUses(kernel.body);
-    this.#visit(kernel.body, kernel.warps, details.refused);
-  }
-
-  of(op: Op<"dot">): Product {
-    const product = this.#products.get(op);
-    if (product === undefined) throw new Error("a dot outside the kernel");
-    return product;
-  }
-
-  /** Whether the value is a load that wgmma makes by itself. */
-  isElided(value: Value): boolean {
-    return this.#elided.has(value);
-  }
-
-  #visit(region: Region, warps: number, refused: ReadonlyMap<Op<"dot">, string>): void {
-    const fresh = new Map<Value, Op<"load">>();
-    for (const op of region.ops) {
-      if (op.kind === "dot") this.#choose(op, fresh, warps, refused.get(op));
-      if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
-      const { may } = traitsOf(op);
-      if (may !== "anything" && may !== "drop") fresh.clear();
-      for (const inner of regionList(op))
-        this.#visit(inner, op.kind === "warps" ? 1 : warps, refused);
-    }
-  }
-
-  #choose(
-    op: Op<"dot">,
-    fresh: ReadonlyMap<Value, Op<"load">>,
-    warps: number,
-    refusal: string | undefined,
-  ): void {
-    const { left, right } = op.operands;
-    const why = refusal ?? wgmmaShapeProblem(op, this.#target, warps);
-    const rightProblem = this.#loadProblem(right, "right", fresh, warps);
-    if (why === undefined && rightProblem === undefined) {
-      const shared = this.#loadProblem(left, "left", fresh, warps) === undefined;
-      this.#elided.add(right);
-      if (shared) this.#elided.add(left);
-      this.#products.set(op, {
-        instruction: "wgmma",
-        left: shared ? "shared" : "registers",
-        reason: shared
-          ? "both operands are windows of shared memory"
-          : "the right operand is a window of shared memory",
-      });
-      return;
-    }
-    const notWgmma = why ?? `its right operand ${rightProblem}`;
-    const notMma = mmaProblem(op);
-    const reason = `no wgmma: ${notWgmma}`;
-    this.#products.set(
-      op,
-      notMma === undefined
-        ? { instruction: "mma.sync", warps: warpGrid(op, warps), reason }
-        : { instruction: "fma", reason: `${reason}; no mma.sync: ${notMma}` },
-    );
-  }
-
-  /** Why a value is not a window of shared memory that wgmma could read itself. */
-  #loadProblem(
-    value: Value,
-    side: "left" | "right",
-    fresh: ReadonlyMap<Value, Op<"load">>,
-    warps: number,
-  ): string | undefined {
-    const definition = this.#windows.definitions.get(value);
-    if (definition?.kind !== "load") return "is computed in registers";
-    const window = this.#windows.of(definition.operands.ref);
-    if (window.space !== "smem") return "is not loaded from shared memory";
-    if (!fresh.has(value)) return "may have been overwritten since it was loaded";
-    if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
-    const found = this.#choices(window.root).map((layout) =>
-      operandProblem(window, layout, side, warps),
-    );
-    return found.includes(undefined)
-      ? undefined
-      : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
-  }
-}
-
-/** Whether a load takes its window as it is. */
-function isWhole({ operands: { indices, where, fill } }: Op<"load">): boolean {
-  return indices.length === 0 && where === undefined && fill === undefined;
 }
 
 /** Why wgmma cannot make a product of these shapes and formats. */
@@ -276,7 +159,7 @@ export function mmaProblem(op: Op<"dot">): string | undefined {
 }
 
 /** Up to four warps one below the other as far as there are rows, the others side by side. */
-function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
+export function warpGrid(op: Op<"dot">, warps: number): WarpGrid {
   const m = tileOf(op.operands.left).shape[0] ?? 0;
   const n = tileOf(op.operands.right).shape[1] ?? 0;
   // Four rows of warps read the right operand often enough; more of them only where columns do not use all.

@@ -74,15 +74,13 @@ export interface BudgetRequest {
   readonly kernel: Kernel;
   readonly target: Target;
   readonly shared: ReadonlyMap<Value, SharedLayout>;
-  /** Tiles that products read from shared memory themselves are absent. */
-  readonly layouts: ReadonlyMap<Value, RegisterLayout>;
   readonly conversions: readonly { readonly op: AnyOp; readonly plan: RelayoutPlan }[];
   /** Where ops need their operands, in the order of the op's rule. */
   readonly needs: ReadonlyMap<AnyOp, readonly { readonly layout: RegisterLayout }[]>;
 }
 
 export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
-  const lives = new Lives(request.kernel, windowsReadLater(request));
+  const lives = new Lives(request.kernel);
   const areas = collectScratch(request);
   const scratch = areas.map((area) => scratchBuffer(area, lives));
   const buffers = [...allocatedBuffers(request, lives), ...scratch];
@@ -98,17 +96,6 @@ export function assignSharedMemory(request: BudgetRequest): SharedMemoryPlan {
     users.map((user) => [user.op, { offset, bytes: user.bytes, stride }] as const),
   );
   return { buffers: inOrder, scratch: new Map(places), areas: placedAreas, bytes };
-}
-
-/** The windows of loads that are not made, because products read them. */
-function windowsReadLater({ kernel, layouts }: BudgetRequest): ReadonlyMap<Value, Value> {
-  const windows = new Map<Value, Value>();
-  walkOps(kernel.body, (op) => {
-    const [result] = op.results;
-    if (op.kind === "load" && result?.type.kind === "tile" && !layouts.has(result))
-      windows.set(result, op.operands.ref);
-  });
-  return windows;
 }
 
 function scratchBuffer({ users, bytes, agents, region, own }: ScratchArea, lives: Lives): Unplaced {

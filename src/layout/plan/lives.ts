@@ -59,12 +59,9 @@ export class Lives {
   /** The allocation that a window lies in. */
   readonly #roots = new Map<Value, Value>();
   readonly #sequential: boolean;
-  readonly #readLater: ReadonlyMap<Value, Value>;
   #next = 0;
 
-  /** `readLater`: loads that are not made, by the window that their users read themselves. */
-  constructor(kernel: Kernel, readLater: ReadonlyMap<Value, Value> = new Map()) {
-    this.#readLater = readLater;
+  constructor(kernel: Kernel) {
     this.#sequential = kernel.threads.length === 1;
     this.#walk(kernel.body, { scope: undefined, branch: undefined, loop: undefined });
   }
@@ -149,8 +146,7 @@ export class Lives {
       return;
     }
     for (const operand of operandValues(op)) {
-      const value = this.#readLater.get(operand) ?? operand;
-      const root = this.#roots.get(value);
+      const root = this.#roots.get(operand);
       const buffer = root && this.#buffers.get(root);
       if (root === undefined || buffer === undefined) continue;
       if (makesWindows(op)) for (const window of op.results) this.#roots.set(window, root);

@@ -2,20 +2,18 @@
  * Placing a kernel: a layout for every tile and every allocation of shared memory, the instructions of
  * its products and copies, the conversions that are left, and the bytes of shared memory.
  *
- *   statements of the rules -> candidates -> system -> least cost -> placement
- *                                                  \-> conflict -> report with two lines and a remedy
+ *   select -> statements of the rules -> candidates -> system -> least cost -> placement
+ *      ^                                                     \-> conflict -> report with two lines and a remedy
+ *      \------------- an instruction is refused ----------------/
  */
 import type { AnyOp, Kernel, Op, Value } from "../../ir/node.ts";
 import { walkOps } from "../../ir/traverse.ts";
 import type { Target } from "../../targets/target.ts";
 import type { RegisterLayout } from "../algebra/register-layout.ts";
-import { parseSharedLayout } from "../algebra/shared-layout.ts";
 import type { SharedLayout } from "../algebra/shared-layout.ts";
-import { sharedLayouts } from "../model/candidates.ts";
 import { copyMethod, copyWindows } from "../model/copies.ts";
 import type { CopyMethod } from "../model/copies.ts";
 import { Functions } from "../model/functions.ts";
-import { Products } from "../model/products.ts";
 import type { Product } from "../model/products.ts";
 import { Windows } from "../model/windows.ts";
 import { relayoutCost } from "../relayout/cost.ts";
@@ -33,6 +31,8 @@ import { gatherCandidates } from "./collect.ts";
 import { explainConflict } from "./explain.ts";
 import type { Statements } from "./explain.ts";
 import { requireRegisters } from "./residence.ts";
+import { selectInstructions } from "./select.ts";
+import type { Refusals, Selected } from "./select.ts";
 import { buildSystem } from "./system.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import { isReadable, optionText } from "../../support/options.ts";
@@ -58,9 +58,10 @@ export interface NeededOperand {
 }
 
 export interface Placement {
+  /** With an instruction for each product; loads that wgmma makes by itself are gone. */
   readonly kernel: Kernel;
   readonly target: Target;
-  /** Where each tile and accumulator lies; loads that wgmma makes by itself are absent. */
+  /** Where each tile and accumulator lies. */
   readonly layouts: ReadonlyMap<Value, RegisterLayout>;
   /** Where ops need their operands, for those that have a say; operands in the order of the op's rule. */
   readonly needs: ReadonlyMap<AnyOp, readonly NeededOperand[]>;
@@ -73,8 +74,6 @@ export interface Placement {
   /** The sum that was minimised. */
   readonly cost: number;
 }
-
-type Refusals = ReadonlyMap<Op<"dot">, string>;
 
 /** Refuses what is no kernel, such as what `kernel(…)` gives, which holds one. */
 function requirePlaceable(kernel: unknown, target: unknown): void {
@@ -108,11 +107,13 @@ export interface PlaceOptions {
 /** Places a kernel; reports why where that is impossible. */
 export function placeKernel(kernel: Kernel, target: Target, options: PlaceOptions = {}): Placement {
   requirePlaceable(kernel, target);
+  const windows = new Windows(kernel);
   let refused: Refusals = new Map();
   for (;;) {
-    const statements = state(kernel, target, refused, options);
+    const selected = selectInstructions(kernel, { windows, target, refused });
+    const statements = state(selected, { windows, target, options });
     const solution = solve(statements.stated.system);
-    if (solution.status === "solved") return finish(kernel, target, statements, solution);
+    if (solution.status === "solved") return finish(selected, target, statements, solution);
     if (solution.status === "undecided")
       throw new Error(`the layouts of ${kernel.name} are too entangled to be solved`);
     const culprit = refusableDot(statements, solution.conflict.constraints, refused);
@@ -122,22 +123,15 @@ export function placeKernel(kernel: Kernel, target: Target, options: PlaceOption
 }
 
 function state(
-  kernel: Kernel,
-  target: Target,
-  refused: Refusals,
-  options: PlaceOptions,
+  { kernel }: Selected,
+  surroundings: {
+    readonly windows: Windows;
+    readonly target: Target;
+    readonly options: PlaceOptions;
+  },
 ): Statements {
-  const windows = new Windows(kernel);
-  const choices = (root: Value): readonly SharedLayout[] => {
-    const op = windows.definitions.get(root);
-    if (op?.kind !== "alloc" && op?.kind !== "union_member") return [];
-    const { layout, shape, dtype } = op.attributes;
-    if (layout !== undefined) return [parseSharedLayout(layout)];
-    return sharedLayouts(shape.map(Number), dtype.bits);
-  };
-  const products = new Products(kernel, { windows, target, choices, refused });
-  const functions = new Functions();
-  const context = stateKernel({ kernel, target, windows, functions, products });
+  const { windows, target, options } = surroundings;
+  const context = stateKernel({ kernel, target, windows, functions: new Functions() });
   const candidates = gatherCandidates(context);
   return { context, candidates, stated: buildSystem(context, candidates, options) };
 }
@@ -150,21 +144,22 @@ function refusableDot(
   { stated }: Statements,
   conflict: readonly Constraint[],
   refused: Refusals,
-): readonly [Op<"dot">, string] | undefined {
+): readonly [Value, string] | undefined {
   if (conflict.some(({ origin }) => origin.pinned)) return undefined;
   for (const constraint of conflict) {
     const { op } = stated.statements.get(constraint)?.reason ?? {};
-    if (op?.kind === "dot" && constraint.kind === "require" && !refused.has(op)) {
+    const [result] = op?.kind === "dot" ? op.results : [];
+    if (result !== undefined && constraint.kind === "require" && !refused.has(result)) {
       const others = conflict.filter((other) => other !== constraint);
       const against = others.map(({ origin }) => origin.message).join(", and ");
-      return [op, `its operands cannot be stored for it where ${against}`];
+      return [result, `its operands cannot be stored for it where ${against}`];
     }
   }
   return undefined;
 }
 
 function finish(
-  kernel: Kernel,
+  { kernel, products }: Selected,
   target: Target,
   { context, stated }: Statements,
   solution: Solution & { readonly status: "solved" },
@@ -190,10 +185,11 @@ function finish(
     needs.set(op, [...(needs.get(op) ?? []), needed]);
     if (conversion.plan.kind !== "none") conversions.push(conversion);
   }
-  const instructions = chooseInstructions(kernel, target, context, shared);
-  const memory = assignSharedMemory({ kernel, target, shared, layouts, conversions, needs });
+  const copies = chooseCopies(kernel, target, context, shared);
+  const memory = assignSharedMemory({ kernel, target, shared, conversions, needs });
   const { cost } = solution;
-  return { kernel, target, layouts, needs, shared, ...instructions, conversions, memory, cost };
+  const found = { layouts, needs, shared, products, copies, conversions, memory };
+  return { kernel, target, ...found, cost };
 }
 
 function convert(
@@ -218,21 +214,19 @@ function neededLayout(
   return needed;
 }
 
-function chooseInstructions(
+function chooseCopies(
   kernel: Kernel,
   target: Target,
-  { surroundings: { products, windows } }: LayoutContext,
+  { surroundings: { windows } }: LayoutContext,
   shared: ReadonlyMap<Value, SharedLayout>,
-): Pick<Placement, "products" | "copies"> {
-  const chosenProducts = new Map<Op<"dot">, Product>();
+): ReadonlyMap<Op<"copy_async">, CopyMethod> {
   const copies = new Map<Op<"copy_async">, CopyMethod>();
   walkOps(kernel.body, (op) => {
-    if (op.kind === "dot") chosenProducts.set(op, products.of(op));
     if (op.kind !== "copy_async") return;
     const sides = copyWindows(op, windows);
     const layout = shared.get(sides.shared.root);
     if (layout === undefined) throw new Error(`%${sides.shared.root.id} has no layout`);
     copies.set(op, copyMethod(op, sides, layout, target));
   });
-  return { products: chosenProducts, copies };
+  return copies;
 }

@@ -14,7 +14,6 @@ import type { SharedLayout } from "../algebra/shared-layout.ts";
 import { Conversions } from "../model/conversions.ts";
 import { costs, pressureCost } from "../model/cost.ts";
 import type { Functions, TileFunction } from "../model/functions.ts";
-import type { Products } from "../model/products.ts";
 import type { SharedWindow, Windows } from "../model/windows.ts";
 import { wordsPerLane } from "../algebra/vectors.ts";
 import type { Candidate } from "../solver/system.ts";
@@ -36,7 +35,6 @@ export interface Surroundings {
   readonly target: Target;
   readonly windows: Windows;
   readonly functions: Functions;
-  readonly products: Products;
 }
 
 export class LayoutContext {
@@ -86,7 +84,7 @@ export class LayoutContext {
     this.#warps = before.warps;
   }
 
-  /** The slot of a value in registers; undefined for scalars, memory, and loads that are not made. */
+  /** The slot of a value in registers; undefined for scalars and memory. */
   find(value: Value): RegisterSlot | undefined {
     return this.#values.get(value);
   }
@@ -101,7 +99,6 @@ export class LayoutContext {
   /** A slot for a result or parameter; undefined where it is a scalar or no value at all. */
   define(op: AnyOp, value: Value | undefined, options: SlotOptions = {}): RegisterSlot | undefined {
     if (value === undefined || !isSpreadValue(value)) return undefined;
-    if (this.surroundings.products.isElided(value)) return undefined;
     const slot = this.registers(op, value.type, opName(op), options);
     this.#values.set(value, slot);
     this.price([slot], `pressure ${typeKey(slot)}`, op, `registers of ${opName(op)}`, () => {

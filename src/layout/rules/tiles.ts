@@ -169,7 +169,7 @@ function alongAxis(
 
 function dot(op: Op<"dot">, context: LayoutContext): void {
   const { left, right, accumulator } = op.operands;
-  const product = context.surroundings.products.of(op);
+  const { instruction, warps: [rows = 1, columns = 1] = [] } = op.attributes;
   const slot = context.define(op, op.results[0]);
   if (slot === undefined) return;
   const fix = (layout: RegisterLayout, what: string): void => {
@@ -178,17 +178,17 @@ function dot(op: Op<"dot">, context: LayoutContext): void {
   const need = (value: Value, layout: RegisterLayout, what: string): void => {
     fixOperand(op, value, layout, what, context);
   };
-  if (product.instruction === "wgmma") {
+  if (instruction === "wgmma") {
     fix(wgmmaAccumulator(context.warps), "wgmma accumulates");
-    readShared(op, right, "right", context);
-    if (product.left === "shared") readShared(op, left, "left", context);
+    requireOperand(op, right, "right", context);
+    if (left.type.kind === "ref") requireOperand(op, left, "left", context);
     else {
       const layout = wgmmaLeft(tileOf(left).dtype.bits, context.warps);
       need(left, layout, "wgmma reads its left operand");
     }
-  } else if (product.instruction === "mma.sync") {
+  } else if (instruction === "mma.sync") {
     const fragment = (operand: "left" | "right" | "accumulator"): RegisterLayout =>
-      mmaFragment(operand, mmaBits(op), product.warps);
+      mmaFragment(operand, mmaBits(op), { rows, columns });
     fix(fragment("accumulator"), "mma.sync accumulates");
     need(left, fragment("left"), "mma.sync reads its left operand");
     need(right, fragment("right"), "mma.sync reads its right operand");
@@ -231,18 +231,6 @@ export function fixOperand(
 ): void {
   const normal = context.surroundings.functions.normal(layout, tileOf(value).shape);
   context.read(op, value, { kind: "fixed", layout: normal }, what);
-}
-
-/** wgmma reads the window that the value is loaded from. */
-function readShared(
-  op: Op<"dot">,
-  value: Value,
-  side: "left" | "right",
-  context: LayoutContext,
-): void {
-  const load = context.surroundings.windows.definitions.get(value);
-  if (load?.kind !== "load") throw new Error("wgmma reads what is not loaded");
-  requireOperand(op, load.operands.ref, side, context);
 }
 
 /** The window must be stored in a form that wgmma reads. */

@@ -44,24 +44,31 @@ function copiesUntold({ body }: Kernel): boolean {
   return found;
 }
 
+/** Those of the needed ops that do not stand where they should; an op stands there with all that belong to it, or none does. */
+function missing(needed: readonly AnyOp[], found: readonly AnyOp[]): readonly AnyOp[] {
+  return needed.every(({ kind }, index) => found[index]?.kind === kind) ? [] : needed;
+}
+
+function missingEnds(kernel: Kernel): Ends {
+  const { first, last } = endsOf(kernel);
+  const { ops } = kernel.body;
+  return {
+    first: missing(first, ops),
+    last: missing(last, ops.slice(ops.length - 1 - last.length, -1)),
+  };
+}
+
 /** The kernel with what belongs at its beginning and end. */
 export function withEnds(kernel: Kernel): Kernel {
-  const { first, last } = endsOf(kernel);
-  if (first.length + last.length === 0) return kernel;
+  const { first, last } = missingEnds(kernel);
   const { ops } = kernel.body;
-  const inside = [...first, ...ops.slice(0, -1), ...last, ...ops.slice(-1)];
-  return changeBody(kernel, changeOps(kernel.body, inside));
+  const ordered = [...first, ...ops.slice(0, -1), ...last, ...ops.slice(-1)];
+  return changeBody(kernel, changeOps(kernel.body, ordered));
 }
 
 /** Throws where a block might be reached into before it starts, or end before its memory was read. */
 export function verifyEnds(kernel: Kernel): void {
-  const { first, last } = endsOf(kernel);
-  const { ops } = kernel.body;
-  const [end] = ops.slice(-1);
-  if (end?.kind !== "yield") throw new Error("a kernel ends with its yield");
-  const stands = (needed: readonly AnyOp[], found: readonly AnyOp[]): boolean =>
-    needed.every(({ kind }, index) => found[index]?.kind === kind);
-  if (!stands(first, ops)) throw new Error("the blocks of a cluster must start together");
-  if (!stands(last, ops.slice(ops.length - 1 - last.length, -1)))
-    throw new Error("a block must not end while its shared memory is read");
+  const { first, last } = missingEnds(kernel);
+  if (first.length > 0) throw new Error("the blocks of a cluster must start together");
+  if (last.length > 0) throw new Error("a block must not end while its shared memory is read");
 }

@@ -25,7 +25,14 @@ const ordered = Object.entries(kernels).map(
 
 function isAdded(op: AnyOp): boolean {
   if (op.kind === "proxy_fence") return op.attributes.reason !== undefined;
-  return ["lane_barrier", "barriers_ready", "products_wait"].includes(op.kind);
+  const kinds = [
+    "lane_barrier",
+    "barriers_ready",
+    "products_wait",
+    "cluster_barrier",
+    "copies_read",
+  ];
+  return kinds.includes(op.kind);
 }
 
 function added({ body }: Kernel): readonly AnyOp[] {

@@ -1,0 +1,161 @@
+/**
+ * The stage that chooses the instruction of every `dot`, before anything has a place. A load that wgmma stands for goes: the
+ * instruction reads the window when the dot runs.
+ *
+ *   %3 = load %1                      %5 = dot %1, %2 {instruction = wgmma}
+ *   %4 = load %2
+ *   %5 = dot %3, %4
+ *
+ * So no other op may write, wait or meet between the load and the dot. Whether the window can be stored as wgmma reads it comes
+ * out when layouts are solved for: where it cannot, the placement refuses the instruction, with the reason, and selects again.
+ */
+import type { AnyOp, Kernel, Op, Region, Value } from "../../ir/node.ts";
+import { countUses } from "../../ir/rewrite/analysis.ts";
+import { changeBody, changeOps, changeRegions } from "../../ir/rewrite/substitute.ts";
+import { traitsOf } from "../../ir/traits.ts";
+import { regionList, withOperands } from "../../ir/traverse.ts";
+import type { Target } from "../../targets/target.ts";
+import { parseSharedLayout } from "../algebra/shared-layout.ts";
+import type { SharedLayout } from "../algebra/shared-layout.ts";
+import { sharedLayouts } from "../model/candidates.ts";
+import { mmaProblem, operandProblem, warpGrid, wgmmaShapeProblem } from "../model/products.ts";
+import type { Product } from "../model/products.ts";
+import type { Windows } from "../model/windows.ts";
+
+/** Products that must do without wgmma, by their results, with the reason. */
+export type Refusals = ReadonlyMap<Value, string>;
+
+/** A kernel whose products have instructions, and why they have them. */
+export interface Selected {
+  readonly kernel: Kernel;
+  readonly products: ReadonlyMap<Op<"dot">, Product>;
+}
+
+interface Surroundings {
+  /** Of the kernel as it was traced. */
+  readonly windows: Windows;
+  readonly target: Target;
+  readonly refused: Refusals;
+}
+
+export function selectInstructions(kernel: Kernel, surroundings: Surroundings): Selected {
+  const selection = new Selection(kernel, surroundings);
+  const body = selection.region(kernel.body, kernel.warps);
+  return { kernel: changeBody(kernel, body), products: selection.products };
+}
+
+class Selection {
+  readonly products = new Map<Op<"dot">, Product>();
+  readonly #windows: Windows;
+  readonly #target: Target;
+  readonly #refused: Refusals;
+  readonly #uses: ReadonlyMap<Value, number>;
+  /** Loads that are not made, with the window that they would have loaded. */
+  readonly #read = new Map<Value, Value>();
+
+  constructor(kernel: Kernel, { windows, target, refused }: Surroundings) {
+    this.#windows = windows;
+    this.#target = target;
+    this.#refused = refused;
+    this.#uses = countUses(kernel.body);
+  }
+
+  region(region: Region, warps: number): Region {
+    const fresh = new Map<Value, Op<"load">>();
+    const ops = region.ops.map((op) => {
+      if (op.kind === "dot") return this.#chosen(op, fresh, warps);
+      if (op.kind === "load" && isWhole(op)) for (const result of op.results) fresh.set(result, op);
+      const { may } = traitsOf(op);
+      if (may !== "anything" && may !== "drop") fresh.clear();
+      if (regionList(op).length === 0) return op;
+      return changeRegions(op, (inner) => this.region(inner, op.kind === "warps" ? 1 : warps));
+    });
+    const made = ops.filter(
+      ({ results: [result] }) => result === undefined || !this.#read.has(result),
+    );
+    return changeOps(region, made);
+  }
+
+  /** The product with its instruction, reading windows in place of the loads that it stands for. */
+  #chosen(op: Op<"dot">, fresh: ReadonlyMap<Value, Op<"load">>, warps: number): AnyOp {
+    const product = this.#choose(op, fresh, warps);
+    if (product.instruction === "wgmma") {
+      const { left, right } = op.operands;
+      for (const value of product.left === "shared" ? [left, right] : [right]) {
+        const load = fresh.get(value);
+        if (load !== undefined) this.#read.set(value, load.operands.ref);
+      }
+    }
+    const reading = withOperands(op, (value) => this.#read.get(value) ?? value);
+    const attributes = Object.freeze({ ...op.attributes, ...attributesOf(product) });
+    const chosen = Object.freeze({ ...reading, attributes }) as Op<"dot">;
+    this.products.set(chosen, product);
+    return chosen;
+  }
+
+  #choose(op: Op<"dot">, fresh: ReadonlyMap<Value, Op<"load">>, warps: number): Product {
+    const { left, right } = op.operands;
+    const [result] = op.results;
+    const refusal = result && this.#refused.get(result);
+    const why = refusal ?? wgmmaShapeProblem(op, this.#target, warps);
+    const rightProblem = this.#loadProblem(right, "right", fresh, warps);
+    if (why === undefined && rightProblem === undefined) {
+      const shared = this.#loadProblem(left, "left", fresh, warps) === undefined;
+      return {
+        instruction: "wgmma",
+        left: shared ? "shared" : "registers",
+        reason: shared
+          ? "both operands are windows of shared memory"
+          : "the right operand is a window of shared memory",
+      };
+    }
+    const notWgmma = why ?? `its right operand ${rightProblem}`;
+    const notMma = mmaProblem(op);
+    const reason = `no wgmma: ${notWgmma}`;
+    return notMma === undefined
+      ? { instruction: "mma.sync", warps: warpGrid(op, warps), reason }
+      : { instruction: "fma", reason: `${reason}; no mma.sync: ${notMma}` };
+  }
+
+  /** Why a value is not a window of shared memory that wgmma could read itself. */
+  #loadProblem(
+    value: Value,
+    side: "left" | "right",
+    fresh: ReadonlyMap<Value, Op<"load">>,
+    warps: number,
+  ): string | undefined {
+    const definition = this.#windows.definitions.get(value);
+    if (definition?.kind !== "load") return "is computed in registers";
+    const window = this.#windows.of(definition.operands.ref);
+    if (window.space !== "smem") return "is not loaded from shared memory";
+    if (!fresh.has(value)) return "may have been overwritten since it was loaded";
+    if ((this.#uses.get(value) ?? 0) > 1) return "is used elsewhere too";
+    const found = this.#choices(window.root).map((layout) =>
+      operandProblem(window, layout, side, warps),
+    );
+    return found.includes(undefined)
+      ? undefined
+      : `lies in shared memory where ${found[0] ?? "nothing fits"}`;
+  }
+
+  /** How an allocation may be stored. */
+  #choices(root: Value): readonly SharedLayout[] {
+    const op = this.#windows.definitions.get(root);
+    if (op?.kind !== "alloc" && op?.kind !== "union_member") return [];
+    const { layout, shape, dtype } = op.attributes;
+    if (layout !== undefined) return [parseSharedLayout(layout)];
+    return sharedLayouts(shape.map(Number), dtype.bits);
+  }
+}
+
+/** Whether a load takes its window as it is. */
+function isWhole({ operands: { indices, where, fill } }: Op<"load">): boolean {
+  return indices.length === 0 && where === undefined && fill === undefined;
+}
+
+function attributesOf(product: Product): Partial<Op<"dot">["attributes"]> {
+  const { instruction } = product;
+  if (product.instruction !== "mma.sync") return { instruction };
+  const { rows, columns } = product.warps;
+  return { instruction, warps: Object.freeze([rows, columns]) };
+}
