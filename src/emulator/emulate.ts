@@ -1,6 +1,6 @@
 /** Runs an entry of a module on emulated memory: on the calling thread, or with a pool on several. */
 import type { PtxModule } from "../ptx/module.ts";
-import { breakIsDue, giveWay } from "../support/breaks.ts";
+import { Breaks } from "../support/breaks.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
 import { prepare } from "./prepare.ts";
@@ -32,6 +32,7 @@ class Run {
   readonly #isOver: () => boolean;
   /** The round at which the launch ends, once it is over. */
   #lastRound = Infinity;
+  readonly #breaks = new Breaks();
 
   constructor(state: Launch, grid: Grid, watch: LimitWatch, { isOver }: EmulatorOptions) {
     this.#state = state;
@@ -69,8 +70,8 @@ class Run {
   /** Runs what comes next, with breaks for the host; false where nothing was left. */
   async runNext(): Promise<boolean> {
     if (this.#hasEnded() || !this.#grid.begin()) return false;
-    while (this.#advance()) if (breakIsDue()) await giveWay();
-    if (breakIsDue()) await giveWay();
+    while (this.#advance()) if (this.#breaks.isDue) await this.#breaks.take();
+    if (this.#breaks.isDue) await this.#breaks.take();
     return true;
   }
 }

@@ -10,7 +10,7 @@ import { writeLane } from "../formats/values.ts";
 import type { Kernel, KernelParameter } from "../ir/node.ts";
 import { evaluateSize } from "../ir/size.ts";
 import type { DimensionValues } from "../ir/size.ts";
-import { breakIsDue, giveWay } from "../support/breaks.ts";
+import { Breaks } from "../support/breaks.ts";
 import type { TilewrightError } from "../support/diagnostics.ts";
 import { LimitWatch } from "../support/run-limits.ts";
 import type { RunLimits } from "../support/run-limits.ts";
@@ -104,14 +104,14 @@ function ignore(): void {
 
 /** A run that was stopped rejects, and with it goes what was found before. */
 async function runInSlices(machine: Machine, watch: LimitWatch): Promise<void> {
+  const breaks = new Breaks();
   const isPaused = (): boolean =>
-    breakIsDue() || watch.reached(machine.statistics.steps) !== undefined;
+    breaks.isDue || watch.reached(machine.statistics.steps) !== undefined;
   while (!machine.run(isPaused)) {
     const reached = watch.reached(machine.statistics.steps);
     if (reached !== undefined) throw stoppedRun(machine, reached);
-    await giveWay();
+    await breaks.take();
   }
-  if (breakIsDue()) await giveWay();
 }
 
 function bindParameters(

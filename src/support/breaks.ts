@@ -2,16 +2,10 @@
  * Breaks for the host in work that takes long, so that a page stays alive and timers are on time:
  *
  *   work 15 ms │ host │ work 15 ms │ host │ …
- *
- * There is one host, and one clock for all work that goes on beside it: a program of a thousand short launches, none of which
- * lasts 15 ms, gives way as often as one long launch does.
  */
 
 /** Milliseconds between two breaks. */
 export const breakInterval = 15;
-
-/** When the host should have its next turn. */
-let due = performance.now() + breakInterval;
 
 /** Lets the host go first: at once where it can do that, after a timer's delay elsewhere. */
 const resumeLater: (resume: () => void) => void =
@@ -19,12 +13,21 @@ const resumeLater: (resume: () => void) => void =
     ? (resume) => void setImmediate(resume)
     : (resume) => void setTimeout(resume, 0);
 
-export function breakIsDue(): boolean {
-  return performance.now() >= due;
+export function giveWay(): Promise<void> {
+  return new Promise<void>(resumeLater);
 }
 
-/** Gives way to the host. */
-export async function giveWay(): Promise<void> {
-  await new Promise<void>(resumeLater);
-  due = performance.now() + breakInterval;
+/** Keeps track of when a break is due. */
+export class Breaks {
+  #due = performance.now() + breakInterval;
+
+  get isDue(): boolean {
+    return performance.now() >= this.#due;
+  }
+
+  /** Gives way to the host. */
+  async take(): Promise<void> {
+    await giveWay();
+    this.#due = performance.now() + breakInterval;
+  }
 }

@@ -8,6 +8,7 @@
  * Whoever runs a kernel asks a `LimitWatch` between two pieces of work, which are short. What stands where
  * by then is the report's business.
  */
+import { Breaks } from "./breaks.ts";
 import { TilewrightError } from "./diagnostics.ts";
 import type { DiagnosticDetails } from "./diagnostics.ts";
 import type { Location } from "./location.ts";
@@ -133,6 +134,7 @@ export class LimitedProgram {
   readonly #watch: LimitWatch | undefined;
   readonly #stop = new AbortController();
   readonly #endListening: () => void;
+  readonly #breaks = new Breaks();
   #steps = 0;
 
   constructor(limits: RunLimits) {
@@ -156,6 +158,11 @@ export class LimitedProgram {
     if (reached === undefined) return;
     this.#stop.abort(reached.message);
     throw new TilewrightError({ code: "TW3022", ...reached, location });
+  }
+
+  /** Gives way to the host where that is due: launches may all be too short to do so themselves. */
+  async pause(): Promise<void> {
+    if (this.#breaks.isDue) await this.#breaks.take();
   }
 
   /** Lets go of signal and timer. */

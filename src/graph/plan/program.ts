@@ -175,7 +175,10 @@ export class Program {
         return;
       case "while":
         if (piece.trips !== undefined) {
-          for (let trip = 0; trip < piece.trips; trip++) await this.#runAll(piece.body, limited);
+          for (let trip = 0; trip < piece.trips; trip++) {
+            await this.#runAll(piece.body, limited);
+            await limited.pause();
+          }
           return;
         }
         for (;;) {
@@ -183,6 +186,7 @@ export class Program {
           await this.#runAll(piece.condition, limited);
           if ((await this.#number(piece.predicate, limited)) === 0) return;
           await this.#runAll(piece.body, limited);
+          await limited.pause();
         }
       case "branch": {
         const value = await this.#number(piece.index, limited);
