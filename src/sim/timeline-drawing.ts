@@ -7,7 +7,9 @@
  *   first            ········p0 ·····
  *   first, beside 1            p0───
  */
-import { escapeText, legendPanel, stackPanels, textPanel } from "../layout/drawing/svg.ts";
+import { barsPanel } from "../layout/drawing/bars.ts";
+import type { TimeBar } from "../layout/drawing/bars.ts";
+import { legendPanel, stackPanels, textPanel } from "../layout/drawing/svg.ts";
 import type { Panel } from "../layout/drawing/svg.ts";
 import type { Activity, Bar, TimelineChart } from "./timeline-chart.ts";
 
@@ -67,38 +69,30 @@ function rowLabels({ rows }: TimelineChart): readonly string[] {
   return rows.map(({ block, track }) => (several ? `${block}, ${track}` : track));
 }
 
-const [chartWidth, rowHeight, letterWidth] = [1100, 22, 7.3];
-
 /** The same as shapes; a bar says its op, iteration and line where the pointer rests. */
 export function timelinePanel(title: string, chart: TimelineChart): Panel {
   const { rows, end, complete } = chart;
   const labels = rowLabels(chart);
-  const left = Math.round(Math.max(0, ...labels.map(({ length }) => length)) * letterWidth + 8);
-  const scale = chartWidth / Math.max(1, end);
-  const shapes = rows.flatMap(({ bars }, row) => [
-    `<text x="${left - 6}" y="${row * rowHeight + 15}" text-anchor="end" font-size="11">${escapeText(labels[row] ?? "")}</text>`,
-    ...bars.map((bar) => barShape(bar, left, row * rowHeight, scale)),
-  ]);
   const legend = activities.map((label) => ({ fill: looks[label].fill, label }));
+  const bars = rows.map((row, index) => ({
+    name: labels[index] ?? "",
+    bars: row.bars.map(timeBar),
+  }));
   return stackPanels([
     textPanel([title]),
-    { width: left + chartWidth, height: rows.length * rowHeight, shapes },
+    barsPanel(bars, end),
     legendPanel(legend, complete ? "" : "others are left out"),
   ]);
 }
 
-function barShape(bar: Bar, left: number, top: number, scale: number): string {
-  const { activity, from, to, iterations, hint } = bar;
-  const [x, width] = [left + from * scale, (to - from) * scale];
-  const inset = activity === "waits" ? 6 : 2;
-  const number = isNumbered(activity) ? String(iterations.at(-1) ?? "") : "";
-  const label =
-    number !== "" && number.length * letterWidth < width
-      ? `<text x="${(x + width / 2).toFixed(1)}" y="${top + 15}" text-anchor="middle" font-size="10">${number}</text>`
-      : "";
-  return [
-    `<g><title>${escapeText(`${hint}, cycles ${from} to ${to}`)}</title>`,
-    `<rect x="${x.toFixed(1)}" y="${top + inset}" width="${Math.max(0.5, width - 0.5).toFixed(1)}" height="${rowHeight - 2 * inset}" fill="${looks[activity].fill}"/>`,
-    `${label}</g>`,
-  ].join("");
+function timeBar({ activity, from, to, iterations, hint }: Bar): TimeBar {
+  return {
+    from,
+    to,
+    depth: 0,
+    fill: looks[activity].fill,
+    thin: activity === "waits",
+    label: isNumbered(activity) ? String(iterations.at(-1) ?? "") : "",
+    hint: `${hint}, cycles ${from} to ${to}`,
+  };
 }

@@ -5,13 +5,9 @@
  *   block (i = 0)   load     ████ copy  ██ copy        ██ copy
  *                   compute      ░░ wait  ████ product   ████ product
  */
-import {
-  escapeText,
-  legendPanel,
-  stackPanels,
-  svgDocument,
-  textPanel,
-} from "../../layout/drawing/svg.ts";
+import { barsPanel } from "../../layout/drawing/bars.ts";
+import type { BarRow, TimeBar } from "../../layout/drawing/bars.ts";
+import { legendPanel, stackPanels, svgDocument, textPanel } from "../../layout/drawing/svg.ts";
 import type { Panel } from "../../layout/drawing/svg.ts";
 import { formatPosition } from "../../support/location.ts";
 import { requireProfiles } from "../kinds.ts";
@@ -29,7 +25,6 @@ const colours = [
   "#9c755f",
 ] as const;
 
-const [rowHeight, rowGap, letterWidth, timeWidth] = [16, 6, 7.3, 1000];
 /** Rows of a drawing that people still look at; traces have them all. */
 const mostTracks = 64;
 
@@ -69,51 +64,20 @@ function profilePanel(profile: KernelProfile): Panel {
     ...(shown.length < tracks.length ? [`the first ${shown.length} of ${tracks.length} rows`] : []),
     ...(lost > 0 ? [`${lost} edges of scopes found no room`] : []),
   ];
+  const rowOf = (track: Track): BarRow => ({
+    name: track.name,
+    bars: track.spans.map((span) => barOf(span, unit, colourOf(span.name))),
+  });
   const legend = names.map((name) => ({ fill: colourOf(name), label: name }));
-  return stackPanels([
-    textPanel(facts),
-    timeline(shown, end, unit, colourOf),
-    legendPanel(legend, ""),
-  ]);
+  return stackPanels([textPanel(facts), barsPanel(shown.map(rowOf), end), legendPanel(legend, "")]);
 }
 
-function timeline(
-  tracks: readonly Track[],
-  end: number,
+function barOf(
+  { name, from, to, depth, position }: ProfileSpan,
   unit: string,
-  colourOf: (name: string) => string,
-): Panel {
-  const left = letterWidth * Math.max(0, ...tracks.map(({ name }) => name.length)) + 8;
-  const shapes: string[] = [];
-  let height = 0;
-  for (const { name, spans } of tracks) {
-    const depth = spans.reduce((deepest, span) => Math.max(deepest, span.depth), 0) + 1;
-    shapes.push(`<text x="0" y="${height + 12}">${escapeText(name)}</text>`);
-    for (const span of spans) {
-      const x = left + (span.from / end) * timeWidth;
-      const y = height + span.depth * rowHeight;
-      shapes.push(spanShape(span, { x, y, end, unit, fill: colourOf(span.name) }));
-    }
-    height += depth * rowHeight + rowGap;
-  }
-  return { width: left + timeWidth, height, shapes };
-}
-
-function spanShape(
-  { name, from, to, position }: ProfileSpan,
-  at: {
-    readonly x: number;
-    readonly y: number;
-    readonly end: number;
-    readonly unit: string;
-    readonly fill: string;
-  },
-): string {
-  const width = Math.max(0.5, ((to - from) / at.end) * timeWidth);
+  fill: string,
+): TimeBar {
   const line = position === undefined ? "" : `, ${formatPosition(position)}`;
-  const hint = `${name}: ${to - from} ${at.unit}, from ${from} to ${to}${line}`;
-  return [
-    `<rect x="${at.x.toFixed(2)}" y="${at.y}" width="${width.toFixed(2)}" height="${rowHeight - 1}" fill="${at.fill}">`,
-    `<title>${escapeText(hint)}</title></rect>`,
-  ].join("");
+  const hint = `${name}: ${to - from} ${unit}, from ${from} to ${to}${line}`;
+  return { from, to, depth, fill, thin: false, label: name, hint };
 }
