@@ -87,15 +87,16 @@ interface GivenSize {
   readonly value: number;
   readonly source: string;
   /**
-   * Whether it only counts where nothing else says more: the stride of an axis that has no second element, and the
-   * shape of what a parameter with strides of its own is given.
+   * Whether it only counts where nothing else says more: the stride of an axis that has no second element, and shape
+   * and strides of what is no view and a parameter with strides of its own is given.
    */
   readonly isLoose: boolean;
 }
 
 /**
  * What an array says of its parameter's sizes. A parameter with strides takes any array that is large enough, which
- * says something of them only where it has as many axes; but a view has strides of its own, and is taken as it lies.
+ * says something of them only where it has as many axes; where nothing else gives strides values, it is taken as it lies.
+ * A view has strides of its own, and is always taken as it lies.
  */
 function sizesOf(
   kernel: KernelInterface,
@@ -119,9 +120,22 @@ function sizesOf(
       isLoose: isLoose(axis),
     }));
   const extents = given(type.shape, array.shape, "axis", () => isHeld);
-  if (strides === undefined || array.viewStrides === undefined) return extents;
-  const isLoose = (axis: number): boolean => (array.shape[axis] ?? 0) <= 1;
-  return [...extents, ...given(strides, array.viewStrides, "the stride of axis", isLoose)];
+  const lies = array.viewStrides ?? rowMajorStrides(array.shape);
+  if (strides === undefined || (isHeld && !liesSo(array.shape, lies, strides))) return extents;
+  const isLoose = (axis: number): boolean => isHeld || (array.shape[axis] ?? 0) <= 1;
+  return [...extents, ...given(strides, lies, "the stride of axis", isLoose)];
+}
+
+/** Whether an array may lie by the strides that a parameter is declared with, as far as they are numbers. */
+function liesSo(
+  shape: readonly number[],
+  lies: readonly number[],
+  declared: readonly Size[],
+): boolean {
+  return declared.every(
+    (stride, axis) =>
+      typeof stride !== "number" || stride === lies[axis] || (shape[axis] ?? 0) <= 1,
+  );
 }
 
 function bind(

@@ -121,6 +121,36 @@ describe("run", () => {
     }
   });
 
+  test("a stride that nothing else gives is that of the array which is given", async () => {
+    const [n, pitch] = [dim("n"), dim("pitch")];
+    const rows = (strides: readonly [typeof n | number, typeof n | number]) =>
+      kernel(
+        {
+          name: "rows",
+          grid: { i: n },
+          inputs: { x: array(f32, [n, 3], { strides }) },
+          outputs: { out: array(f32, [n]) },
+        },
+        ({ i, x, out }) => out.at(i).store(x.at(i, 2).loadScalar()),
+      );
+    const x = fromNumbers(f32, [2, 3], [1, 2, 3, 4, 5, 6]);
+    const device = await open("simulator");
+    try {
+      const { out } = await device.run(rows([pitch, 1]), { x });
+      expect([...toNumbers(out)]).toEqual([3, 6]);
+      // Declared to lie by columns, which the array does not: its own strides say nothing then.
+      await expect(device.run(rows([1, pitch]), { x })).rejects.toThrow("TW4008");
+      const { out: given } = await device.run(
+        rows([1, pitch]),
+        { x },
+        { dimensions: { pitch: 2 } },
+      );
+      expect([...toNumbers(given)]).toEqual([5, 6]);
+    } finally {
+      device.dispose();
+    }
+  });
+
   test("an array with strides must hold the last element they reach", async () => {
     const columns = kernel(
       {

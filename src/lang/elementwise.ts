@@ -283,8 +283,8 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
   }
 
   /** Error function. */
-  erf(): DataOf<K, D> {
-    return this.#unary("erf");
+  erf(options?: Accuracy): DataOf<K, D> {
+    return this.#unary("erf", options);
   }
 
   /** 1 / (1 + exp(-x)). */

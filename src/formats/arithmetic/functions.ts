@@ -291,6 +291,7 @@ export const approximateFunctions = [
   "sin",
   "cos",
   "tanh",
+  "erf",
   "logistic",
   "div",
 ] as const satisfies readonly (UnaryFunction | BinaryFunction)[];

@@ -173,7 +173,7 @@ const valueMistakes: readonly Mistake[] = [
     make: () => infer("unary", { source: scalar(f64) }, { fn: "exp", approximate: true }),
     message: "exp has no approximate form for f64",
     expected:
-      "one of sqrt, rsqrt, exp, exp2, log, log2, sin, cos, tanh, logistic, div; in f32, tf32, f16 or bf16",
+      "one of sqrt, rsqrt, exp, exp2, log, log2, sin, cos, tanh, erf, logistic, div; in f32, tf32, f16 or bf16",
   },
   {
     name: "an approximate product",

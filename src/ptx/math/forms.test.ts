@@ -58,6 +58,7 @@ test("approximations are the instructions of GPUs", () => {
     sin: sin.approx.ftz.f32 %r2, %r0;
     cos: cos.approx.ftz.f32 %r2, %r0;
     tanh: tanh.approx.f32 %r2, %r0;
+    erf: abs.f32 %r2, %r0; fma.rn.f32 %r3, %r2, 0f3EA7BA05, 0f3F800000; rcp.approx.ftz.f32 %r4, %r3; mul.rn.f32 %r5, %r0, %r0; mul.rn.f32 %r6, %r5, 0fBFB8AA3B; ex2.approx.ftz.f32 %r7, %r6; fma.rn.f32 %r8, 0f3F87DC22, %r4, 0fBFBA00E3; fma.rn.f32 %r9, %r8, %r4, 0f3FB5F0E3; fma.rn.f32 %r10, %r9, %r4, 0fBE91A98E; fma.rn.f32 %r11, %r10, %r4, 0f3E827906; mul.rn.f32 %r12, %r11, %r4; mul.rn.f32 %r13, %r12, %r7; sub.rn.f32 %r14, 0f3F800000, %r13; copysign.f32 %r15, %r0, %r14;
     logistic: mul.rn.f32 %r2, %r0, 0fBFB8AA3B; ex2.approx.ftz.f32 %r3, %r2; add.rn.f32 %r4, %r3, 0f3F800000; rcp.approx.ftz.f32 %r5, %r4;
     div: div.full.ftz.f32 %r2, %r0, %r1;"
   `);

@@ -175,3 +175,17 @@ describe("functions of two f32", () => {
     }
   });
 });
+
+test("the error function of few instructions keeps its bound", () => {
+  const seed = 4712;
+  const { error: bound } = mathBounds.approximate.erf;
+  for (const nudge of [0, 1, -1]) {
+    const emit = mathFunctions.approximate.unary.erf;
+    const evaluate = compileSequence(32, emit, { operands: 1, nudge });
+    for (const x of sample(new Random(seed))) {
+      const [got, exact] = [evaluate(x), errorFunction(x)];
+      const near = Number.isNaN(exact) ? Number.isNaN(got) : Math.abs(got - exact) <= bound;
+      if (!near) expect.fail(`erf(${x}) is ${got}, not ${exact}; seed ${seed}`);
+    }
+  }
+});
