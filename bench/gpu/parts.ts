@@ -7,6 +7,7 @@ import { attentionBackwardCase } from "./cases/attention-backward.ts";
 import { attentionCase } from "./cases/attention.ts";
 import type { AttentionTask } from "./cases/attention.ts";
 import { languageCases } from "./cases/language.ts";
+import { libraryParts } from "./cases/library.ts";
 import { matmulCase } from "./cases/matmul.ts";
 import type { ProductTask } from "./cases/matmul.ts";
 import { memoryCases } from "./cases/memory.ts";
@@ -98,9 +99,13 @@ function attentionGradients(): readonly BenchCase[] {
   ];
 }
 
-export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map([
+export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
+  string,
+  readonly BenchCase[]
+>([
   ["memory", memoryCases],
   ["language", languageCases],
+  ...libraryParts,
   ["attention", attentions()],
   ["attention-gradients", attentionGradients()],
   ...productParts(),

@@ -75,3 +75,24 @@ export function randomIndices(
   device.launch(indexKernel(count, below), { seed, out });
   return out;
 }
+
+const wordKernel = (count: number) =>
+  kernel(
+    {
+      name: "random_words",
+      grid: { i: cdiv(count, span) },
+      inputs: { seed: scalar(u32) },
+      outputs: { out: array(u32, [count]) },
+    },
+    ({ i, seed, out }) => {
+      const start = i.mul(span);
+      out.at(slice(start, span)).store(mix(iota(u32, [span], 0).add(start.cast(u32)), seed));
+    },
+  );
+
+/** Words of 32 random bits, on the device. */
+export function randomWords(device: Device, count: number, seed: number): DeviceArray<"u32"> {
+  const out = device.allocate(u32, [count]);
+  device.launch(wordKernel(count), { seed, out });
+  return out;
+}

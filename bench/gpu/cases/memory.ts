@@ -5,10 +5,10 @@ import type { BenchCase, PreparedCase } from "../case.ts";
 import { axpy, copy, rmsNorm, rowSoftmax } from "../kernels.ts";
 import { randomArray } from "../random.ts";
 
-type Arrays = { readonly [name: string]: DeviceArray<DTypeName> };
+export type Arrays = { readonly [name: string]: DeviceArray<DTypeName> };
 
 /** Sets of arrays, our work on each, and what its first result must be. */
-function prepared<A extends Arrays>(
+export function prepared<A extends Arrays>(
   device: Device,
   sets: readonly A[],
   bind: (arrays: A) => BoundLaunch,

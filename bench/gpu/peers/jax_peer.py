@@ -128,7 +128,65 @@ def pallas(task, pairs, sets, launches, lanes, refused):
         lanes.append(Lane("Pallas:Mosaic GPU", f, pairs, sets, launches, note))
 
 
+def drawn(shape, dtype=jnp.float32):
+    return lambda key: jax.random.normal(key, shape, dtype)
+
+
+def matrix(task):
+    return drawn((task["rows"], task["columns"]), {**dtypes, "f32": jnp.float32}[task["dtype"]])
+
+
+def numbers_of(task):
+    return lambda key: jax.random.randint(key, (task["tokens"],), 0, task["vocabulary"])
+
+
+def normalized(x, center):
+    x = x.astype(jnp.float32)
+    x = x - jnp.mean(x, -1, keepdims=True) if center else x
+    return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-5)
+
+
+def library(task):
+    """What makes the arrays of a set, each from a key, and the work on them; by XLA, and sorts by CUB."""
+    op = task["op"]
+    if op == "softmax":
+        return [matrix(task)], lambda x: jax.nn.softmax(x, -1)
+    if op in ("rms_norm", "layer_norm"):
+        weight = drawn((task["columns"],), dtypes[task["dtype"]])
+        return [matrix(task), weight], lambda x, w: (normalized(x, op == "layer_norm") * w).astype(x.dtype)
+    if op == "sum":
+        return [matrix(task)], lambda x: jnp.sum(x, task["axis"], dtype=jnp.float32)
+    if op == "scan":
+        return [drawn((task["count"],))], jnp.cumsum
+    if op == "sort":
+        return [lambda key: jax.random.bits(key, (task["count"],), jnp.uint32)], jnp.sort
+    if op == "topk":
+        return [matrix(task)], lambda x: jax.lax.top_k(x, task["k"])
+    if op == "permute":
+        return [matrix(task)], lambda x: jnp.transpose(x)
+    if op == "embedding":
+        table = drawn((task["vocabulary"], task["width"]), dtypes[task["dtype"]])
+        return [table, numbers_of(task)], lambda x, ids: jnp.take(x, ids, axis=0, mode="clip")
+    if op == "scatter_add":
+        table, updates = drawn((task["vocabulary"], task["width"])), drawn((task["tokens"], task["width"]))
+        return [table, numbers_of(task), updates], lambda out, ids, x: out.at[ids].add(x)
+    if op == "random_normal":
+        return [lambda key: key], lambda key: jax.random.normal(key, (task["count"],))
+    return None
+
+
+def prepare_library(task, sets, launches, lanes):
+    makers, work = library(task)
+    keys = [jax.random.split(jax.random.key(index), len(makers)) for index in range(sets)]
+    arrays = [tuple(make(key) for make, key in zip(makers, each)) for each in keys]
+    f = jax.jit(lambda *given: [work(*each) for each in given])
+    lanes.append(Lane("JAX", f, arrays, sets, launches))
+
+
 def prepare(task, sets, launches, lanes, refused):
+    if library(task) is not None:
+        prepare_library(task, sets, launches, lanes)
+        return
     if task["op"] != "matmul" or task["dtype"] not in dtypes:
         refused.append(f"JAX has no {task['op']} of {task.get('dtype', 'f32')} here")
         return

@@ -44,6 +44,75 @@ def rms_norm(task, sets):
     yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
 
 
+def layer_norm(task, sets):
+    arrays = rows(task, sets)
+    weight = normal(task["columns"], dtype=arrays[0].dtype)
+    norm = torch.nn.functional.layer_norm
+    compiled = torch.compile(lambda x: norm(x, (task["columns"],), weight))
+    yield "PyTorch", [lambda x=x: norm(x, (task["columns"],), weight) for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def sum_along(task, sets):
+    arrays = rows(task, sets)
+    compiled = torch.compile(lambda x: torch.sum(x, task["axis"], dtype=torch.float32))
+    yield "PyTorch", [lambda x=x: torch.sum(x, task["axis"], dtype=torch.float32) for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def scan(task, sets):
+    arrays = [normal(task["count"]) for _ in range(sets)]
+    yield "PyTorch", [lambda x=x: torch.cumsum(x, 0) for x in arrays]
+
+
+def sort(task, sets):
+    """CUB's radix sort of pairs: PyTorch always finds the places, too, and has no keys without a sign."""
+    limits = torch.iinfo(torch.int32)
+    shape = (task["count"],)
+    arrays = [torch.randint(limits.min, limits.max, shape, dtype=torch.int32, device="cuda") for _ in range(sets)]
+    yield "CUB, with places (PyTorch)", [lambda x=x: torch.sort(x) for x in arrays]
+
+
+def topk(task, sets):
+    arrays = rows(task, sets)
+    yield "PyTorch", [lambda x=x: torch.topk(x, task["k"]) for x in arrays]
+
+
+def permute(task, sets):
+    arrays = rows(task, sets)
+    compiled = torch.compile(lambda x: x.t().contiguous())
+    yield "PyTorch", [lambda x=x: x.t().contiguous() for x in arrays]
+    yield "torch.compile", [lambda x=x: compiled(x) for x in arrays]
+
+
+def numbers_of(task):
+    return torch.randint(task["vocabulary"], (task["tokens"],), device="cuda")
+
+
+def embedding(task, sets):
+    dtype = dtypes[task["dtype"]]
+    arrays = [(normal(task["vocabulary"], task["width"], dtype=dtype), numbers_of(task)) for _ in range(sets)]
+    compiled = torch.compile(lambda x, ids: torch.index_select(x, 0, ids))
+    yield "PyTorch", [lambda x=x, ids=ids: torch.index_select(x, 0, ids) for x, ids in arrays]
+    yield "torch.compile", [lambda x=x, ids=ids: compiled(x, ids) for x, ids in arrays]
+
+
+def scatter_add(task, sets):
+    dtype = dtypes[task["dtype"]]
+
+    def made():
+        out = normal(task["vocabulary"], task["width"], dtype=dtype)
+        return out, numbers_of(task), normal(task["tokens"], task["width"], dtype=dtype)
+
+    arrays = [made() for _ in range(sets)]
+    yield "PyTorch", [lambda out=out, ids=ids, x=x: out.index_add_(0, ids, x) for out, ids, x in arrays]
+
+
+def random_normal(task, sets):
+    arrays = [torch.empty(task["count"], device="cuda") for _ in range(sets)]
+    yield "PyTorch", [lambda out=out: out.normal_() for out in arrays]
+
+
 def attention(task, sets):
     """By each of PyTorch's libraries; windows by none, which are compared with our own whole attention."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -114,6 +183,15 @@ ops = {
     "axpy": axpy,
     "softmax": softmax,
     "rms_norm": rms_norm,
+    "layer_norm": layer_norm,
+    "sum": sum_along,
+    "scan": scan,
+    "sort": sort,
+    "topk": topk,
+    "permute": permute,
+    "embedding": embedding,
+    "scatter_add": scatter_add,
+    "random_normal": random_normal,
 }
 
 

@@ -83,10 +83,10 @@ const attended: Fields = {
 };
 
 /** The same, where its object may be left out. */
-function withDefault(call: BadCall): BadCall {
+function withDefault(call: BadCall, ...takes: BadCall["parameters"][number]["takes"]): BadCall {
   const parameters = call.parameters.map((each) => ({
     ...each,
-    takes: [...each.takes, "undefined" as const],
+    takes: [...each.takes, "undefined" as const, ...takes],
   }));
   return { ...call, parameters };
 }
@@ -255,7 +255,7 @@ export const kernelCalls: readonly BadCall[] = [
     axis,
     descending: flag,
     indices: flag,
-    payloads: optional(() => ({ weights: array(f32, [8, 64]) })),
+    payloads: optional(() => ({ weights: array(f32, [8, 64]) }), "object", "bare"),
     configuration: optional(() => ({ warps: 4, items: 4 })),
   }),
   ...ofFields("argsort", { x: matrix, axis, descending: flag }),
@@ -270,7 +270,7 @@ export const kernelCalls: readonly BadCall[] = [
   }),
   ...ofFields("random.normal", { out: format }),
   ...ofFields("random.permutation", { out: optional(() => i32) }).map((each) =>
-    each.name === "random.permutation" ? withDefault(each) : each,
+    each.name === "random.permutation" ? withDefault(each, "object", "bare") : each,
   ),
   ...ofFields("random.categorical", { logits: format }),
   ...ofFields("random.bernoulli", {

@@ -1,0 +1,345 @@
+/**
+ * Operations of `tilewright/kernels` that memory bounds, at sizes of language models and of sorts: rows, sums along either axis,
+ * running sums, orders, rows by number, random numbers. A rate counts what has to be read and written once.
+ */
+import { array, bf16, f32, i32, toNumbers, u32 } from "tilewright";
+import type { Device, DeviceArray, DTypeName, Operation } from "tilewright";
+import {
+  gather,
+  layerNorm,
+  permute,
+  random,
+  reduce,
+  rmsNorm,
+  scan,
+  scatter,
+  softmax,
+  sort,
+  topK,
+} from "tilewright/kernels";
+import type { BenchCase, Task } from "../case.ts";
+import { randomArray, randomIndices, randomWords } from "../random.ts";
+import { prepared } from "./memory.ts";
+import type { Arrays } from "./memory.ts";
+
+interface LibraryWork {
+  readonly name: string;
+  readonly task: Task;
+  /** Bytes that have to be read and written once. */
+  readonly bytes: number;
+  readonly operation: Operation;
+  /** Inputs and results, by the operation's names. */
+  readonly arrays: (device: Device, seed: number) => Arrays;
+  /** Throws where numbers are wrong; results were made from these inputs. */
+  readonly check: (numbers: (name: string) => Promise<Float64Array>) => Promise<void>;
+}
+
+function libraryCase({ name, task, bytes, operation, arrays, check }: LibraryWork): BenchCase {
+  return {
+    ...{ name, task, work: bytes, setBytes: bytes },
+    unit: "TB/s",
+    prepare: (device, sets) =>
+      prepared(
+        device,
+        Array.from({ length: sets }, (_, seed) => arrays(device, seed)),
+        (given) => device.bind(operation, given as never),
+        (given) => check(async (of) => toNumbers(await device.download(named(given, of)))),
+      ),
+  };
+}
+
+function named(arrays: Arrays, name: string): DeviceArray<DTypeName> {
+  const found = arrays[name];
+  if (found === undefined) throw new Error(`the case has no array ${name}`);
+  return found;
+}
+
+function requireNear(
+  name: string,
+  found: number | undefined,
+  expected: number,
+  bound: number,
+): void {
+  if (!(Math.abs((found ?? NaN) - expected) <= bound))
+    throw new Error(`${name} is ${found}, not ${expected}`);
+}
+
+/** Softmax and norms of rows. */
+export function rowsCase(
+  op: "softmax" | "rms_norm" | "layer_norm",
+  rows: number,
+  columns: number,
+): BenchCase {
+  const x = array(bf16, [rows, columns]);
+  const scale = bf16;
+  const operations = {
+    softmax: () => softmax({ x }),
+    rms_norm: () => rmsNorm({ x, scale }),
+    layer_norm: () => layerNorm({ x, scale }),
+  };
+  return libraryCase({
+    name: `library ${op} bf16 ${rows}x${columns}`,
+    task: { op, rows, columns, dtype: "bf16" },
+    bytes: rows * columns * 4,
+    operation: operations[op]() as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, bf16, [rows, columns], seed),
+      ...(op !== "softmax" && { scale: randomArray(device, bf16, [columns], 5) }),
+      out: device.allocate(bf16, [rows, columns]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("out")];
+      const weights = op === "softmax" ? undefined : await numbers("scale");
+      for (const row of [0, rows - 1]) {
+        const own = given.slice(row * columns, (row + 1) * columns);
+        const expected = rowReference(op, own);
+        for (let column = 0; column < columns; column += 1) {
+          const wanted = expected(column) * (weights?.[column] ?? 1);
+          const at = row * columns + column;
+          requireNear(`${op}[${at}]`, found[at], wanted, Math.abs(wanted) * 2 ** -7 + 1e-4);
+        }
+      }
+    },
+  });
+}
+
+function rowReference(op: string, row: Float64Array): (column: number) => number {
+  const at = (column: number): number => row[column] ?? NaN;
+  if (op === "softmax") {
+    const largest = row.reduce((a, b) => Math.max(a, b));
+    const sum = row.reduce((total, value) => total + Math.exp(value - largest), 0);
+    return (column) => Math.exp(at(column) - largest) / sum;
+  }
+  const mean = op === "layer_norm" ? row.reduce((a, b) => a + b, 0) / row.length : 0;
+  const square = row.reduce((total, value) => total + (value - mean) ** 2, 0) / row.length;
+
+  return (column) => (at(column) - mean) / Math.sqrt(square + (op === "layer_norm" ? 1e-5 : 1e-6));
+}
+
+/** Sums along an axis. */
+export function sumCase(rows: number, columns: number, axis: 0 | 1): BenchCase {
+  const kept = axis === 0 ? columns : rows;
+  return libraryCase({
+    name: `library sum along ${axis === 0 ? "columns" : "rows"} bf16 ${rows}x${columns}`,
+    task: { op: "sum", rows, columns, axis, dtype: "bf16" },
+    bytes: rows * columns * 2,
+    operation: reduce({
+      x: array(bf16, [rows, columns]),
+      axes: [axis],
+      out: f32,
+    }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, bf16, [rows, columns], seed),
+      out: device.allocate(f32, [kept]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("out")];
+      const [along, across] = axis === 0 ? [columns, 1] : [1, columns];
+      for (const place of [0, kept - 1]) {
+        let sum = 0;
+        for (let index = 0; index < (axis === 0 ? rows : columns); index += 1)
+          sum += given[place * across + index * along] ?? NaN;
+        requireNear(`sum[${place}]`, found[place], sum, 1e-2);
+      }
+    },
+  });
+}
+
+/** Running sums of one long row. */
+export function scanCase(count: number): BenchCase {
+  return libraryCase({
+    name: `library scan f32 ${count}`,
+    task: { op: "scan", count },
+    bytes: count * 8,
+    operation: scan({ x: array(f32, [count]) }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, f32, [count], seed),
+      out: device.allocate(f32, [count]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("out")];
+      let sum = 0;
+      for (const [place, value] of given.slice(0, 1 << 16).entries()) {
+        sum += value;
+        requireNear(`scan[${place}]`, found[place], sum, 1e-2);
+      }
+    },
+  });
+}
+
+/** Keys of one row in order; JAX sorts by CUB, PyTorch by CUB with places. */
+export function sortCase(count: number): BenchCase {
+  return libraryCase({
+    name: `library sort u32 ${count}`,
+    task: { op: "sort", count },
+    bytes: count * 8,
+    operation: sort({ x: array(u32, [count]) }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomWords(device, count, seed),
+      out: device.allocate(u32, [count]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("out")];
+      const expected = Uint32Array.from(given).sort();
+      for (const [place, value] of expected.entries())
+        if (found[place] !== value)
+          throw new Error(`sort[${place}] is ${found[place]}, not ${value}`);
+    },
+  });
+}
+
+/** The best of long rows. */
+export function topCase(rows: number, columns: number, k: number): BenchCase {
+  return libraryCase({
+    name: `library top ${k} of rows f32 ${rows}x${columns}`,
+    task: { op: "topk", rows, columns, k, dtype: "f32" },
+    bytes: rows * columns * 4,
+    operation: topK({ x: array(f32, [rows, columns]), k }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, f32, [rows, columns], seed),
+      values: device.allocate(f32, [rows, k]),
+      indices: device.allocate(i32, [rows, k]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("values")];
+      const best = given.slice(0, columns).sort().reverse().slice(0, k);
+      for (const [place, value] of best.entries())
+        requireNear(`top[${place}]`, found[place], value, 0);
+    },
+  });
+}
+
+/** Axes exchanged. */
+export function permuteCase(rows: number, columns: number): BenchCase {
+  return libraryCase({
+    name: `library permute bf16 ${rows}x${columns}`,
+    task: { op: "permute", rows, columns, dtype: "bf16" },
+    bytes: rows * columns * 4,
+    operation: permute({ x: array(bf16, [rows, columns]), axes: [1, 0] }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, bf16, [rows, columns], seed),
+      out: device.allocate(bf16, [columns, rows]),
+    }),
+    check: async (numbers) => {
+      const [given, found] = [await numbers("x"), await numbers("out")];
+      for (let at = 0; at < rows * columns; at += 997)
+        requireNear(
+          `permute[${at}]`,
+          found[at],
+          given[(at % rows) * columns + Math.floor(at / rows)] ?? NaN,
+          0,
+        );
+    },
+  });
+}
+
+interface Table {
+  readonly vocabulary: number;
+  readonly tokens: number;
+  readonly width: number;
+}
+
+/** Rows of a table by number. */
+export function embeddingCase({ vocabulary, tokens, width }: Table): BenchCase {
+  const [x, indices] = [array(bf16, [vocabulary, width]), array(i32, [tokens])];
+  return libraryCase({
+    name: `library embedding bf16 ${tokens} of ${vocabulary}x${width}`,
+    task: { op: "embedding", vocabulary, tokens, width, dtype: "bf16" },
+    bytes: tokens * width * 4,
+    operation: gather({ x, indices }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      x: randomArray(device, bf16, [vocabulary, width], seed),
+      indices: randomIndices(device, tokens, vocabulary, seed),
+      out: device.allocate(bf16, [tokens, width]),
+    }),
+    check: async (numbers) => {
+      const [table, found, ids] = [
+        await numbers("x"),
+        await numbers("out"),
+        await numbers("indices"),
+      ];
+      for (let token = 0; token < tokens; token += 101)
+        requireNear(
+          `row ${token}`,
+          found[token * width],
+          table[(ids[token] ?? 0) * width] ?? NaN,
+          0,
+        );
+    },
+  });
+}
+
+/** The gradient of an embedding: f32 rows added by number, atomically or in order. */
+export function scatterCase(
+  { vocabulary, tokens, width }: Table,
+  deterministic: boolean,
+): BenchCase {
+  const [out, indices] = [array(f32, [vocabulary, width]), array(i32, [tokens])];
+  const order = deterministic ? "in order" : "in any order";
+  return libraryCase({
+    name: `library scatter-add ${order} f32 ${tokens} into ${vocabulary}x${width}`,
+    task: { op: "scatter_add", vocabulary, tokens, width, dtype: "f32" },
+    bytes: tokens * width * 12,
+    operation: scatter({ out, indices, combine: "add", deterministic }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      indices: randomIndices(device, tokens, vocabulary, seed),
+      updates: randomArray(device, f32, [tokens, width], seed),
+      out: randomArray(device, f32, [vocabulary, width], seed + 7),
+    }),
+    // The array is updated by every launch, so that only tests on small arrays know what it should be.
+    check: async (numbers) => {
+      const found = await numbers("out");
+      if (found.some((value) => !Number.isFinite(value)))
+        throw new Error("scatter made no numbers");
+    },
+  });
+}
+
+/** Numbers of the normal distribution. */
+export function normalCase(count: number): BenchCase {
+  return libraryCase({
+    name: `library random normal f32 ${count}`,
+    task: { op: "random_normal", count },
+    bytes: count * 4,
+    operation: random.normal({ out: array(f32, [count]) }) as unknown as Operation,
+    arrays: (device, seed) => ({
+      key: randomWords(device, 2, seed),
+      out: device.allocate(f32, [count]),
+    }),
+    check: async (numbers) => {
+      const found = (await numbers("out")).slice(0, 1 << 16);
+      const mean = found.reduce((sum, value) => sum + value, 0) / found.length;
+      const square = found.reduce((sum, value) => sum + value * value, 0) / found.length;
+      requireNear("the mean of normal numbers", mean, 0, 8 / Math.sqrt(found.length));
+      requireNear("the mean square", square, 1, 12 / Math.sqrt(found.length));
+    },
+  });
+}
+
+const table = { vocabulary: 50_304, tokens: 65_536, width: 2048 } as const;
+
+/** By part; each ends within ten minutes. */
+export const libraryParts: readonly (readonly [string, readonly BenchCase[]])[] = [
+  [
+    "library-rows",
+    [
+      rowsCase("softmax", 16_384, 8192),
+      rowsCase("layer_norm", 16_384, 8192),
+      rowsCase("rms_norm", 16_384, 8192),
+      rowsCase("softmax", 1024, 131_072),
+      rowsCase("softmax", 65_536, 1000),
+    ],
+  ],
+  ["library-sums", [sumCase(16_384, 8192, 1), sumCase(16_384, 8192, 0), scanCase(2 ** 28)]],
+  ["library-order", [sortCase(2 ** 26), topCase(64, 131_072, 8), topCase(64, 131_072, 64)]],
+  [
+    "library-moves",
+    [
+      permuteCase(16_384, 8192),
+      embeddingCase(table),
+      scatterCase(table, false),
+      scatterCase(table, true),
+    ],
+  ],
+  ["library-random", [normalCase(2 ** 28)]],
+];

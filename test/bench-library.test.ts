@@ -1,0 +1,41 @@
+/** Cases of the library's benchmark, made small: they run, and their checks find right numbers right and wrong ones wrong. */
+import { expect, test } from "vitest";
+import { open } from "tilewright";
+import type { BenchCase } from "../bench/gpu/case.ts";
+import {
+  embeddingCase,
+  normalCase,
+  permuteCase,
+  rowsCase,
+  scanCase,
+  scatterCase,
+  sortCase,
+  sumCase,
+  topCase,
+} from "../bench/gpu/cases/library.ts";
+
+const table = { vocabulary: 9, tokens: 12, width: 8 };
+const cases: readonly BenchCase[] = [
+  rowsCase("softmax", 4, 64),
+  rowsCase("layer_norm", 4, 64),
+  rowsCase("rms_norm", 4, 64),
+  sumCase(8, 64, 0),
+  sumCase(8, 64, 1),
+  scanCase(500),
+  sortCase(700),
+  topCase(2, 90, 4),
+  permuteCase(8, 16),
+  embeddingCase(table),
+  scatterCase(table, false),
+  scatterCase(table, true),
+  normalCase(2000),
+];
+
+test.each(cases.map((each) => [each.name, each] as const))("%s", async (_, each) => {
+  const device = await open("simulator");
+  const made = each.prepare(device, 2);
+  await made.check();
+  expect(made.ours(1)).toBeDefined();
+  made.dispose();
+  device.dispose();
+});
