@@ -12,6 +12,7 @@ import type {
   Compiled,
   GpuDescription,
   ForeignMemory,
+  KernelToCompile,
   Launch,
   Repeatable,
 } from "../device/backend.ts";
@@ -31,6 +32,7 @@ import type { Target } from "../targets/target.ts";
 import { CudaBound, CudaRecording, clearScratch, cudaStream } from "./bound.ts";
 import type { BoundHost, Scratch } from "./bound.ts";
 import type { KernelLoader, LoadedKernel } from "./compiler.ts";
+import { compileAside } from "./compile-aside.ts";
 import { Completion } from "./completion.ts";
 import type { CudaContext } from "./context.ts";
 import { CudaCode } from "./foreign-code.ts";
@@ -67,6 +69,9 @@ interface CudaProgram {
   /** Whether nothing else will. */
   isForgotten: boolean;
 }
+
+/** Fewer kernels than these are compiled sooner than helpers are started. */
+const worthHelpers = 12;
 
 type CudaLaunch = Launch<CudaAllocation, CudaProgram>;
 
@@ -151,6 +156,11 @@ export class CudaBackend implements Backend<CudaAllocation, CudaProgram> {
 
   compile(kernel: Kernel, text: string): Compiled<CudaProgram> {
     return this.#loaded(this.#loader.compile(this.#context, kernel, text));
+  }
+
+  async compileAside(kernels: readonly KernelToCompile[]): Promise<void> {
+    const missing = kernels.filter(({ text }) => !this.#loader.isKept(this.#context, text));
+    if (missing.length >= worthHelpers) await compileAside(missing.map(({ located }) => located));
   }
 
   load(kernel: CompiledKernel): Compiled<CudaProgram> {

@@ -37,6 +37,8 @@ type LoadedCode = Omit<LoadedKernel, "notes">;
 
 /** Makes kernels ready on a context. */
 export interface KernelLoader {
+  /** Whether an earlier process, or a helper, has compiled the kernel that `text` tells from every other one. */
+  isKept(context: CudaContext, text: string): boolean;
   /** `text` tells the kernel from every other one. */
   compile(context: CudaContext, kernel: Kernel, text: string): LoadedKernel;
   /** A kernel that was compiled ahead of time; the log of its PTX is kept in the cache. */
@@ -48,6 +50,7 @@ export type KernelCompiler = (kernel: Kernel, target: Target) => NotedExecutable
 
 export function kernelLoader(compile: KernelCompiler, cache: KernelCache): KernelLoader {
   return {
+    isKept: (context, text) => cache.readKernel(text, buildOf(context)) !== undefined,
     compile: (context, kernel, text) => {
       const { location } = kernel;
       const build = buildOf(context);

@@ -85,6 +85,12 @@ export interface GpuDescription {
 /** Cycles of a processor, instructions of all warps, or steps of the simulator. */
 export type TimeUnit = "cycles" | "instructions" | "steps";
 
+/** A kernel to be compiled elsewhere: what tells it from every other, and its text with all source lines. */
+export interface KernelToCompile {
+  readonly text: string;
+  readonly located: string;
+}
+
 export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly name: string;
   readonly target: Target;
@@ -98,6 +104,11 @@ export interface Backend<A extends Allocation = Allocation, P = unknown> {
   readonly timeUnit: TimeUnit;
   /** Makes a kernel ready; `text` tells it from every other kernel. Called once for each text. */
   compile(kernel: Kernel, text: string): Compiled<P>;
+  /**
+   * Has kernels that nobody has compiled before compiled beside this process, many at a time, so that `compile` finds
+   * them; where that gains nothing there is no such thing.
+   */
+  compileAside?(kernels: readonly KernelToCompile[]): Promise<void>;
   /** Lets go of a program that will not be launched again, once the work issued so far is done with it. */
   forget(program: P): void;
   /** Makes a kernel ready that was compiled ahead of time. Called once for each. */

@@ -64,6 +64,22 @@ export class CompilationCache {
     return (this.#compiled.get(text) ?? this.#compileText(kernel, text)).program;
   }
 
+  /** Has kernels compiled beside this process, where the back end can; each is found when it is used. */
+  async compileAside(kernels: readonly Kernel[]): Promise<void> {
+    if (this.#backend.compileAside === undefined) return;
+    const missing = new Map<string, Kernel>();
+    for (const kernel of kernels) {
+      const text = this.#textOf(kernel);
+      if (this.#compiled.get(text) === undefined) missing.set(text, kernel);
+    }
+    await this.#backend.compileAside(
+      Array.from(missing, ([text, kernel]) => ({
+        text,
+        located: printKernel(kernel, { locations: true }),
+      })),
+    );
+  }
+
   #textOf(kernel: Kernel): string {
     const known = this.#texts.get(kernel);
     if (known !== undefined) return known;

@@ -13,6 +13,7 @@ import { elementCount } from "../formats/shape.ts";
 import { requireDType } from "../formats/kinds.ts";
 import type { TensorMapSettings } from "../emulator/api/tensor-map-value.ts";
 import type { GivenArray, HostArray } from "../formats/hostarray.ts";
+import type { Kernel } from "../ir/node.ts";
 import { takeAllSteps } from "../support/all-steps.ts";
 import { warn } from "../support/console.ts";
 import { TilewrightError } from "../support/diagnostics.ts";
@@ -377,6 +378,12 @@ export class Device {
     const limits = call === "launch" ? { ...options, clock: new LimitClock() } : options;
     const work = this.#preparation.prepare(definition, args, limits, call === "bind");
     return { ...work, name: definition.kernel.name };
+  }
+
+  /** @internal Has kernels compiled many at a time before they are bound, where this device can. */
+  async compileAside(kernels: readonly Kernel[]): Promise<void> {
+    this.#requireOpen();
+    await this.#compilations.compileAside(kernels);
   }
 
   /** A launch with everything prepared, for issuing it many times. Dispose of it when done. */

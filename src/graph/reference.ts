@@ -52,7 +52,7 @@ const formTitles: { readonly [F in AnyLowering["form"]]: string } = {
   control: "plan within the plan",
   check: "compared by the host",
   none: "nothing to do",
-  choose: "by what is called",
+  choose: "by its attributes and types",
   refuse: "no",
 };
 

@@ -24,12 +24,14 @@ export interface LibraryCall {
     readonly value: GraphValue;
     readonly shape: readonly number[];
   }[];
+  /** The sizes that its kernels are made for, where they are known before it is bound. */
+  readonly sizes?: { readonly [name: string]: number };
   /** The arguments that the op's results are, in their order. */
   readonly outputs: readonly { readonly name: string; readonly shape: readonly number[] }[];
 }
 
 /** Below so many products a launch of the library's takes no less time than one of ours. */
-const leastProducts = 1 << 24;
+export const leastProducts = 1 << 24;
 
 interface Matrix {
   /** Whether the free axes come before the contracted ones. */
@@ -87,7 +89,8 @@ function operationOf(left: Matrix, right: Matrix, element: TensorType, out: Tens
   return made;
 }
 
-const halves: readonly string[] = ["bf16", "f16"];
+/** The formats of tensor cores that sum in f32 and round once, as graphs mean it. */
+export const halves: readonly string[] = ["bf16", "f16"];
 
 export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCall | undefined {
   const { lhs, rhs } = op.operands;
@@ -113,6 +116,12 @@ export function libraryProduct(op: GraphOp<"stablehlo.dot_general">): LibraryCal
       { name: "b", value: rhs, shape: shaped(b.contracted, b.free) },
     ],
     outputs: [{ name: "out", shape: shaped(a.free, b.free) }],
+    sizes: {
+      ...(a.batch > 1 && { batch: a.batch }),
+      m: a.free,
+      n: b.free,
+      k: a.contracted,
+    },
   };
 }
 

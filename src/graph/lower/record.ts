@@ -9,6 +9,7 @@ import { expandScatter, isSortedRows, isWorthSorting } from "./expand/scatter.ts
 import { expandScan } from "../transform/expand/scan.ts";
 import { libraryProduct } from "./library.ts";
 import type { LibraryCall } from "./library.ts";
+import { libraryConvolution, needsOtherWeights, withOtherWeights } from "./library-convolution.ts";
 import { fold, refuse } from "./lowering.ts";
 import type { Lowering, Lowerings } from "./lowering.ts";
 import { callLowering } from "./rules/calls.ts";
@@ -79,7 +80,13 @@ export const lowerings: Lowerings<GraphOpKind> = {
   ),
   "stablehlo.einsum": { form: "expand", to: expandEinsum },
   "stablehlo.unary_einsum": { form: "expand", to: expandEinsum },
-  "stablehlo.convolution": fold(convolutionAt),
+  "stablehlo.convolution": {
+    form: "choose",
+    by: (op) =>
+      needsOtherWeights(op)
+        ? { form: "expand", to: withOtherWeights }
+        : { form: "fold", rule: convolutionAt, library: libraryConvolution },
+  },
   "stablehlo.dynamic_conv": refuse("its padding is known only when it runs"),
   "stablehlo.fft": { form: "pairs" },
   "stablehlo.cholesky": { form: "expand", to: expandCholesky },

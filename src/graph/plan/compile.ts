@@ -314,7 +314,7 @@ class Compiler {
 
   #call(
     op: AnyGraphOp,
-    { operation, inputs, outputs: results }: LibraryCall,
+    { operation, inputs, outputs: results, sizes }: LibraryCall,
     wanted: ReadonlyMap<GraphValue, Buffer>,
     steps: Step[],
   ): void {
@@ -325,6 +325,7 @@ class Compiler {
     steps.push({
       kind: "operation",
       operation,
+      sizes,
       inputs: inputs.map(({ name, value, shape }) => ({
         name,
         shape,

@@ -46,6 +46,8 @@ export interface LaunchStep {
 export interface OperationStep {
   readonly kind: "operation";
   readonly operation: Operation;
+  /** The sizes that it is carried out for, where they are known. */
+  readonly sizes: { readonly [name: string]: number } | undefined;
   readonly inputs: readonly NamedBuffer[];
   readonly outputs: readonly NamedBuffer[];
   readonly name: string;

@@ -11,6 +11,7 @@ import { fromLanes, toLanes } from "../../formats/hostarray.ts";
 import type { BoundLaunch } from "../../device/bound-launch.ts";
 import type { DeviceArray } from "../../device/device-array.ts";
 import type { Device } from "../../device/device.ts";
+import type { Kernel } from "../../ir/node.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { LimitedProgram, RunLimits } from "../../support/run-limits.ts";
 import { runCheck } from "../evaluate/evaluate.ts";
@@ -21,6 +22,7 @@ import { heldElements } from "../lower/storage.ts";
 import { sizeOf, typeText } from "../ops/types.ts";
 import type { TensorType } from "../ops/types.ts";
 import { unlimited, waitOf, withinLimits } from "./limits.ts";
+import { allSteps } from "./plan.ts";
 import type { Buffer, CheckStep, LaunchStep, OperationStep, Plan, Step } from "./plan.ts";
 
 /** What running a step list takes: recorded launches, and what the host decides between them. */
@@ -83,6 +85,7 @@ export class Program {
   }
 
   static async load(device: Device, plan: Plan): Promise<Program> {
+    await device.compileAside(kernelsOf(plan, device));
     const arena = plan.arenaBytes === 0 ? undefined : device.allocate(u8, [plan.arenaBytes]);
     const constants = await Promise.all(
       plan.constants.map(async (each) =>
@@ -224,6 +227,15 @@ export class Program {
     for (const each of arrays) each.dispose();
     this.#arena?.dispose();
   }
+}
+
+/** The kernels that binding a plan compiles. */
+function kernelsOf(plan: Plan, device: Device): readonly Kernel[] {
+  return Array.from(allSteps(plan.steps)).flatMap((step) => {
+    if (step.kind === "launch") return [step.kernel.kernel];
+    if (step.kind !== "operation" || step.sizes === undefined) return [];
+    return step.operation.kernels(step.sizes, device).map(({ kernel }) => kernel);
+  });
 }
 
 /** Binds the launches of a plan to arrays. */

@@ -1,10 +1,14 @@
 /** Programs that run again and again: what is bound is kept. */
 import { expect, test, vi } from "vitest";
 import { toNumbers } from "../../formats/hostarray.ts";
+import type { KernelToCompile } from "../../device/backend.ts";
+import { Device } from "../../device/device.ts";
 import { open } from "../../runtime/open.ts";
+import { SimulatorBackend } from "../../runtime/simulator-backend.ts";
 import { tensor } from "../evaluate/index.ts";
 import { parseGraph } from "../text/index.ts";
 import { compilePlan } from "./compile.ts";
+import { Program } from "./program.ts";
 import { Replay } from "./replay.ts";
 import { planText } from "./text.ts";
 
@@ -75,4 +79,30 @@ test("a small argument that lies elsewhere each time is copied to where it was b
     expect([...toNumbers(await device.download(weights))]).toEqual([4, 3, 2, 1]);
   weights?.dispose();
   replay.dispose();
+});
+
+test("kernels that a device has not compiled are compiled together before they are bound", async () => {
+  const asked: (readonly string[])[] = [];
+  const backend = Object.assign(new SimulatorBackend(), {
+    compileAside: (kernels: readonly KernelToCompile[]) => {
+      asked.push(kernels.map(({ located }) => /kernel @?(\w+)/.exec(located)?.[1] ?? located));
+      return Promise.resolve();
+    },
+  });
+  const device = new Device(backend);
+  const plan = compilePlan(moduleOf(), "main");
+  const names = plan.steps.flatMap((step) =>
+    step.kind === "launch" ? [step.kernel.kernel.name] : [],
+  );
+  const first = await Program.load(device, plan);
+  expect(asked).toEqual([names]);
+  await first.run([
+    tensor("f32", [4], Float32Array.of(1, 2, 3, 4)),
+    tensor("f32", [4], Float32Array.of(0, 0, 0, 0)),
+  ]);
+  const second = await Program.load(device, plan);
+  expect(asked[1]).toEqual([]);
+  second.dispose();
+  first.dispose();
+  device.dispose();
 });

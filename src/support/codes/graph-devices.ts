@@ -5,7 +5,7 @@ export const graphDeviceCodes = registerCodes({
   TW9601: {
     title: "op that no device runs",
     cause:
-      "The op has no lowering to kernels: it works between devices, on complex or quantised numbers, on shapes that are known only when it runs, or calls something outside the program.",
+      "The op has no lowering to kernels: it works between devices, on quantised numbers, on shapes that are known only when it runs, or calls something outside the program.",
     example: "%0 = stablehlo.partition_id : tensor<ui32>",
     remedy: "run the program with --device evaluator, or rewrite it without the op",
   },

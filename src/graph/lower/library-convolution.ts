@@ -1,0 +1,182 @@
+/**
+ * Convolutions that the library's `convolution` makes: those of f16 and bf16 whose windows go over an input without holes. Input and
+ * result have their channels last or first; weights in another order than the library's are transposed before.
+ *
+ *   [b, 0, 1, f] x [0, 1, i, o] -> [b, 0, 1, f]      weights to [o, 0, 1, i], channels last
+ *   [b, f, 0, 1] x [o, i, 0, 1] -> [b, f, 0, 1]      as it is, channels first
+ *
+ * Both sum in f32 and round once. f32 stays with the rule at points, which sums in f64.
+ */
+import { convolution } from "../../kernels/convolution/convolution.ts";
+import type { Operation } from "../../device/operation.ts";
+import { array } from "../../lang/index.ts";
+import type { GraphBuilder } from "../infer/builder.ts";
+import type { GraphOp, GraphValue } from "../ops/node.ts";
+import type { ConvolutionNumbers } from "../ops/structures.ts";
+import { sizeOf } from "../ops/types.ts";
+import type { TensorType } from "../ops/types.ts";
+import { transpose, typeOfValue } from "../transform/arithmetic.ts";
+import type { LibraryCall } from "./library.ts";
+import { halves, leastProducts } from "./library.ts";
+import { storageOf } from "./storage.ts";
+
+type Convolution = GraphOp<"stablehlo.convolution">;
+type Channels = "last" | "first";
+
+interface Types {
+  readonly lhs: TensorType;
+  readonly rhs: TensorType;
+  readonly out: TensorType;
+}
+
+function typesOf(op: Convolution): Types | undefined {
+  const [result] = op.results;
+  if (result === undefined) return undefined;
+  const { lhs, rhs } = op.operands;
+  return { lhs: typeOfValue(lhs), rhs: typeOfValue(rhs), out: typeOfValue(result) };
+}
+
+/** The axes of an array in the order of the library's, for channels that stand so. */
+function axesInOrder(
+  outer: number,
+  channels: number,
+  spatial: readonly number[],
+  order: Channels,
+): readonly number[] {
+  return order === "last" ? [outer, ...spatial, channels] : [outer, channels, ...spatial];
+}
+
+function isInOrder(axes: readonly number[]): boolean {
+  return axes.every((axis, i) => axis === i);
+}
+
+/** Where channels stand in both the input and the result. */
+function channelsOf(numbers: ConvolutionNumbers): Channels | undefined {
+  return (["last", "first"] as const).find(
+    (order) =>
+      isInOrder(
+        axesInOrder(
+          numbers.input_batch_dimension,
+          numbers.input_feature_dimension,
+          numbers.input_spatial_dimensions,
+          order,
+        ),
+      ) &&
+      isInOrder(
+        axesInOrder(
+          numbers.output_batch_dimension,
+          numbers.output_feature_dimension,
+          numbers.output_spatial_dimensions,
+          order,
+        ),
+      ),
+  );
+}
+
+/** The axes of the weights in the order that the library has them in. */
+function weightAxes(numbers: ConvolutionNumbers, order: Channels): readonly number[] {
+  return axesInOrder(
+    numbers.kernel_output_feature_dimension,
+    numbers.kernel_input_feature_dimension,
+    numbers.kernel_spatial_dimensions,
+    order,
+  );
+}
+
+/** Where channels stand, if the library makes this convolution once its weights lie right. */
+function ourChannels(op: Convolution): Channels | undefined {
+  const types = typesOf(op);
+  if (types === undefined) return undefined;
+  const { lhs, rhs, out } = types;
+  const isOurs =
+    halves.includes(lhs.element) &&
+    lhs.element === rhs.element &&
+    (out.element === lhs.element || out.element === "f32");
+  const { attributes } = op;
+  const spatial = lhs.shape.length - 2;
+  const isPlain =
+    attributes.batch_group_count === 1 &&
+    (attributes.lhs_dilation ?? []).every((step) => step === 1) &&
+    !(attributes.window_reversal ?? []).includes(true) &&
+    (attributes.padding ?? []).flat().every((width) => width >= 0);
+  if (!isOurs || !isPlain || spatial < 1 || spatial > 3) return undefined;
+  const outputs = rhs.shape[attributes.dimension_numbers.kernel_output_feature_dimension] ?? 1;
+  const products = sizeOf(out.shape) * (sizeOf(rhs.shape) / Math.max(1, outputs));
+  return products < leastProducts ? undefined : channelsOf(attributes.dimension_numbers);
+}
+
+/** Whether the weights have to be transposed for the library. */
+export function needsOtherWeights(op: Convolution): boolean {
+  const order = ourChannels(op);
+  return order !== undefined && !isInOrder(weightAxes(op.attributes.dimension_numbers, order));
+}
+
+/** The same convolution over weights in the library's order. */
+export function withOtherWeights(op: Convolution, builder: GraphBuilder): readonly GraphValue[] {
+  const numbers = op.attributes.dimension_numbers;
+  const order = channelsOf(numbers) ?? "last";
+  const rhs = transpose(builder, op.operands.rhs, weightAxes(numbers, order));
+  const rank = numbers.kernel_spatial_dimensions.length;
+  const spatial = Array.from({ length: rank }, (_, axis) => axis + (order === "last" ? 1 : 2));
+  return builder.add(
+    "stablehlo.convolution",
+    { lhs: op.operands.lhs, rhs },
+    {
+      ...op.attributes,
+      dimension_numbers: {
+        ...numbers,
+        kernel_output_feature_dimension: 0,
+        kernel_input_feature_dimension: order === "last" ? rank + 1 : 1,
+        kernel_spatial_dimensions: spatial,
+      },
+    },
+    { types: op.results.map(({ type }) => type) },
+  );
+}
+
+const operations = new Map<string, Operation>();
+
+/** One operation for all convolutions of the same shapes and windows: their kernels are shared. */
+function operationOf(op: Convolution, channels: Channels, { lhs, rhs, out }: Types): Operation {
+  const { attributes } = op;
+  const spatial = lhs.shape.length - 2;
+  const ones = Array.from({ length: spatial }, () => 1);
+  const windows = {
+    stride: attributes.window_strides ?? ones,
+    dilation: attributes.rhs_dilation ?? ones,
+    padding: (attributes.padding ?? ones.map(() => [0, 0])) as readonly (readonly [
+      number,
+      number,
+    ])[],
+    groups: attributes.feature_group_count,
+  };
+  const key = JSON.stringify([channels, lhs.element, lhs.shape, rhs.shape, out.element, windows]);
+  const known = operations.get(key);
+  if (known !== undefined) return known;
+  const [dtype, result] = [storageOf(lhs.element), storageOf(out.element)];
+  if (dtype === undefined || result === undefined) throw new Error("devices have these formats");
+  const made = convolution({
+    x: array(dtype, lhs.shape),
+    w: array(dtype, rhs.shape),
+    channels,
+    ...windows,
+    out: result,
+  }) as unknown as Operation;
+  operations.set(key, made);
+  return made;
+}
+
+export function libraryConvolution(op: Convolution): LibraryCall | undefined {
+  const channels = ourChannels(op);
+  const types = typesOf(op);
+  if (channels === undefined || types === undefined || needsOtherWeights(op)) return undefined;
+  return {
+    operation: operationOf(op, channels, types),
+    inputs: [
+      { name: "x", value: op.operands.lhs, shape: types.lhs.shape },
+      { name: "w", value: op.operands.rhs, shape: types.rhs.shape },
+    ],
+    outputs: [{ name: "out", shape: types.out.shape }],
+    sizes: {},
+  };
+}
