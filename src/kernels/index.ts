@@ -107,7 +107,11 @@ export type {
   MatmulPrologue,
   MatmulSpec,
   QuantizedMatmulSpec,
+  SparseMatmulSpec,
 } from "./matmul/matmul.ts";
+export { compress24, expand24 } from "./matmul/compress-weights.ts";
+export { sparse24 } from "./matmul/sparse-weights.ts";
+export type { Sparse24Spec, SparseFormat } from "./matmul/sparse-weights.ts";
 export { quantized } from "./matmul/quantized.ts";
 export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/quantized.ts";
 export { dequantizeWeights, quantizeWeights } from "./matmul/quantize-weights.ts";

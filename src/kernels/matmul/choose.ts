@@ -29,6 +29,7 @@ import type { MatmulProblem } from "./problem.ts";
 import { copiedInputs, suitsDepth } from "./prologue.ts";
 import { recipeOf } from "./recipe.ts";
 import type { Recipe } from "./recipe.ts";
+import { block, metadataBytes } from "./sparse-weights.ts";
 
 /** The part of a processor's rate that tiles reach: wide ones read shared memory less for what they multiply. */
 const tileEfficiency: {
@@ -38,6 +39,11 @@ const tileEfficiency: {
   2: { 8: 0.12, 16: 0.25, 32: 0.4, 64: 0.6, 128: 0.72, 192: 0.79, 256: 0.82 },
   4: { 8: 0.14, 16: 0.28, 32: 0.45, 64: 0.65, 128: 0.72, 192: 0.79, 256: 0.82 },
 };
+/**
+ * How much faster tensor cores are with half of the elements: an instruction of 256 columns then reads 18 KB of shared memory in
+ * 128 cycles, which gives 16.
+ */
+const sparseGain = 1.75;
 /** Elements of a prologue a second that a processor computes and hands to its tensor cores from registers. */
 const computedElements = 24e9;
 /** Bytes a second that the shared cache gives one processor. */
@@ -114,6 +120,10 @@ interface StageBytes {
 function stageBytes(problem: MatmulProblem): StageBytes {
   const recipe = recipeOf(problem);
   const prologue = prologueOf(problem);
+  if (recipe !== undefined && problem.sparse) {
+    const blocks = depthOf(problem, recipe) / block;
+    return { row: rowBytes / 2 + blocks * metadataBytes, column: rowBytes };
+  }
   if (recipe === undefined || prologue === undefined) return { row: rowBytes, column: rowBytes };
   const depth = depthOf(problem, recipe);
   const inputs = copiedInputs(prologue).reduce((sum, { dtype }) => sum + dtype.bits / 8, 0);
@@ -135,7 +145,7 @@ export function sharedBytes(
 ): number {
   const rows = multipliers * threadRows;
   const { row, column } = stageBytes(problem);
-  const results = turned ? 0 : multipliers * 2 * threadRows * rowBytes;
+  const results = turned && !problem.sparse ? 0 : multipliers * 2 * threadRows * rowBytes;
   return stages * (rows * row + columns * column) + results + 1024;
 }
 
@@ -149,7 +159,7 @@ export function chooseTiled(
   if (recipe === undefined || persistentProblem(problem, sizes, target) !== undefined) return plain;
   let [best, least]: [TiledConfiguration, number] = [
     plain,
-    plainSeconds(recipe, plain, sizes, target),
+    problem.sparse ? Infinity : plainSeconds(recipe, plain, sizes, target),
   ];
   for (const each of persistentCandidates(problem, target)) {
     const margin =
@@ -160,6 +170,17 @@ export function chooseTiled(
   return best;
 }
 
+/** What others are held against: the plain kernel, where it can be used. */
+export function trustedConfiguration(
+  problem: MatmulProblem,
+  sizes: ProductSizes,
+  target: Target,
+): TiledConfiguration {
+  return problem.sparse
+    ? chooseTiled(problem, sizes, target)
+    : plainConfiguration(problem, sizes, target);
+}
+
 /** What is worth measuring, the model's choice among them. */
 export function tiledCandidates(
   problem: MatmulProblem,
@@ -168,7 +189,7 @@ export function tiledCandidates(
 ): readonly TiledConfiguration[] {
   const plain = plainConfiguration(problem, sizes, target);
   if (recipeOf(problem) !== undefined && persistentProblem(problem, sizes, target) === undefined)
-    return [...persistentCandidates(problem, target), plain];
+    return [...persistentCandidates(problem, target), ...(problem.sparse ? [] : [plain])];
   const splits = [...new Set([plain.split, 1, 2, 4, 8])];
   return splits.map((split) => ({ ...plain, split }));
 }
@@ -220,8 +241,17 @@ const tileForms: readonly TileForm[] = [
   ...([64, 32, 16, 8] as const).map((columns) => ({ columns, turned: true, cluster: 1 }) as const),
 ];
 
+/** Sparse weights lie along rows; those who share columns of a fetch half as much. */
+const sparseForms: readonly TileForm[] = [
+  ...([256, 192, 128, 64, 32, 16, 8] as const).map(
+    (columns) => ({ columns, turned: true, cluster: 1 }) as const,
+  ),
+  ...([256, 192, 128] as const).map((columns) => ({ columns, turned: true, cluster: 2 }) as const),
+];
+
 /** What is computed lies along rows of tiles, whichever operand it is. */
 function tileFormsOf(problem: MatmulProblem): readonly TileForm[] {
+  if (problem.sparse) return sparseForms;
   const prologue = prologueOf(problem);
   if (prologue === undefined) return tileForms;
   const turned = prologue.operand === "b";
@@ -260,7 +290,8 @@ function estimatedSeconds(
   const workers = workerCount(configuration, sizes, depth, target);
   const rounds = Math.ceil(tiles / workers);
   const steps = Math.ceil(k / depth);
-  const rate = rates.products[productRate(recipe)] / target.processors;
+  const gain = problem.sparse ? sparseGain : 1;
+  const rate = (gain * rates.products[productRate(recipe)]) / target.processors;
   const multiplying = (2 * rows * columns * depth) / (rate * tileEfficiency[multipliers][columns]);
   // Rows and columns beyond the edges are filled in, which takes the copy engine as long.
   const bytes = stageBytes(problem);
@@ -274,7 +305,8 @@ function estimatedSeconds(
   const formatOf = (name: "a" | "b"): DType =>
     problem.prologues[name] === undefined ? recipe[name] : problem[name].dtype;
   const read =
-    packedBytes(formatOf("a"), batch * m * k) + packedBytes(formatOf("b"), batch * k * n);
+    packedBytes(formatOf("a"), batch * m * k) +
+    (problem.sparse ? 0.625 : 1) * packedBytes(formatOf("b"), batch * k * n);
   const moved = recipe.parts * read + packedBytes(problem.out.dtype, batch * m * n);
   const memory = moved / (rates.gmemBytes * memoryEfficiency);
   const { a, b } = preparationsOf(problem, recipe, sizes);

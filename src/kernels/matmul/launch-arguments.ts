@@ -2,6 +2,7 @@
 import type { PlannedArgument, PlannedLaunch } from "../../device/operation.ts";
 import type { ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
+import { storedHalf } from "./sparse-weights.ts";
 
 type Arguments = PlannedLaunch["arguments"];
 
@@ -18,7 +19,8 @@ export function operandArgument(
 }
 
 /** Elements along k as the operand is stored. */
-function storedElements({ prologues }: MatmulProblem, name: "a" | "b", k: number): number {
+function storedElements({ prologues, sparse }: MatmulProblem, name: "a" | "b", k: number): number {
+  if (sparse && name === "b") return Number(storedHalf(k));
   const unit = prologues[name]?.unit ?? 1;
   return Math.ceil(k / unit) * unit;
 }

@@ -33,6 +33,14 @@ import type { Accumulation, MatmulPrecision, MatmulProblem } from "./problem.ts"
 import { prologuesOf, storedOperand, weightPrologue } from "./given-prologues.ts";
 import { isQuantized } from "./quantized.ts";
 import type { QuantizedSpec, WeightFormat } from "./quantized.ts";
+import {
+  isSparse24,
+  metadataName,
+  metadataSpec,
+  requireAlone,
+  sparseOperand,
+} from "./sparse-weights.ts";
+import type { Sparse24Spec, SparseFormat } from "./sparse-weights.ts";
 import { matmulChoices } from "./tuning.ts";
 
 /** A format, for an array of ordinary dimensions by rows; or an array with sizes and strides of its own. */
@@ -135,7 +143,23 @@ export type WeightScales<
   ? { readonly bScale: ArraySpec<S>; readonly bZero: ArraySpec<D> }
   : { readonly bScale: ArraySpec<S> };
 
+/** A specification whose b are sparse weights. */
+export type SparseMatmulSpec<
+  A extends DTypeName,
+  D extends SparseFormat,
+  Out extends DTypeName,
+  Inputs extends EpilogueInputs,
+> = Omit<MatmulSpec<A, D, Out, Inputs>, "b" | "prologue"> & { readonly b: Sparse24Spec<D> };
+
 /** The product of two matrices, or of batches of them, for any sizes. */
+export function matmul<
+  A extends DTypeName,
+  D extends SparseFormat,
+  Out extends DTypeName = A,
+  const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
+>(
+  spec: SparseMatmulSpec<A, D, Out, Inputs>,
+): Matmul<A, D, Out, Inputs & { readonly bMetadata: ArraySpec<"u16"> }>;
 export function matmul<
   A extends DTypeName,
   D extends WeightFormat,
@@ -185,10 +209,13 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
   const [m, n, k] = [dim("m"), dim("n"), dim("k")];
   const a = operandOf("a", arrayOf("a", spec.a, [m, k], location), location);
   const weights = isQuantized(spec.b) ? spec.b : undefined;
+  const sparse = isSparse24(spec.b) ? spec.b : undefined;
   const b =
-    weights === undefined
-      ? operandOf("b", arrayOf("b", spec.b, [k, n], location), location)
-      : storedOperand(weights);
+    sparse !== undefined
+      ? sparseOperand(sparse)
+      : weights === undefined
+        ? operandOf("b", arrayOf("b", spec.b, [k, n], location), location)
+        : storedOperand(weights);
   if (!equalSizes(a.columns, b.rows))
     throw refused(
       "TW9902",
@@ -206,10 +233,13 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
       location,
     );
   const given = spec.inputs ?? {};
-  const { prologues, prologueInputs } =
+  if (sparse !== undefined) requireAlone(spec.prologue, given, location);
+  const { prologues, prologueInputs: ofPrologues } =
     weights === undefined
       ? prologuesOf(spec.prologue, given, { a, b }, location)
       : weightPrologue(weights, spec.prologue, given, location);
+  const prologueInputs =
+    sparse === undefined ? ofPrologues : { [metadataName]: metadataSpec(...sparse.shape) };
   const multiplied = multipliedFormat({ a: a.spec, b: b.spec, prologues }, "a");
   const accumulator = accumulatorOf(
     multiplied,
@@ -236,7 +266,7 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
-    ...{ prologues, prologueInputs, weights },
+    ...{ prologues, prologueInputs, weights, sparse: sparse !== undefined },
   };
 }
 

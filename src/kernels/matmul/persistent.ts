@@ -59,26 +59,37 @@ import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
 import { rowBytes, threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
+import { computedRows } from "./computed-rows.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import type { ProductDimensions } from "./dimensions.ts";
-import { finished, inputSpecs } from "./epilogue.ts";
+import { inputSpecs } from "./epilogue.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
 import type { Prepared } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
-import {
-  computedOperand,
-  copiedInputs,
-  inputWindow,
-  overhangs,
-  prologueSpecs,
-} from "./prologue.ts";
-import type { Prologue, PrologueInput } from "./prologue.ts";
+import { copiedInputs, inputWindow, prologueSpecs } from "./prologue.ts";
+import type { PrologueInput } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
-import { storePiece } from "./store-piece.ts";
-import { columnsOfTile, rowsOfTile, sidesOf, sideSpec, sideWindow, tileShape } from "./sides.ts";
+import {
+  columnsOfTile,
+  heldDepth,
+  rowsOfTile,
+  sidesOf,
+  sideSpec,
+  sideWindow,
+  tileShape,
+} from "./sides.ts";
 import type { Sides } from "./sides.ts";
+import {
+  block,
+  metadataName,
+  metadataSpec,
+  metadataTile,
+  metadataWindow,
+  unpackedMetadata,
+} from "./sparse-weights.ts";
+import { storeTile } from "./store-tile.ts";
 
 export interface PersistentForm {
   readonly problem: MatmulProblem;
@@ -108,7 +119,7 @@ function pieceColumns({ bits }: DType, columns: number): number {
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
 
 /** What the threads of the kernel work on. */
-interface Work {
+export interface Work {
   readonly form: PersistentForm;
   readonly shapes: Shapes;
   readonly sides: Sides;
@@ -125,6 +136,8 @@ interface Work {
   readonly inputs: { readonly [name: string]: Ref };
   /** What the prologue takes besides its operand, in memory and in slots of the ring. */
   readonly prologueInputs: readonly PrologueSource[];
+  /** Of sparse weights, likewise. */
+  readonly metadata: { readonly all: Ref; readonly tiles: Ref } | undefined;
   /** Sums of parts of tiles that blocks hand to each other; undefined where there are none. */
   readonly handed: Handing | undefined;
   readonly worker: Scalar<"i32">;
@@ -158,7 +171,7 @@ function shapesOf({ problem, recipe, configuration }: PersistentForm): Shapes {
     rows: multipliers * threadRows,
     columns,
     depth: depthOf(problem, recipe),
-    piece: turned ? columns : pieceColumns(problem.out.dtype, columns),
+    piece: turned && !problem.sparse ? columns : pieceColumns(problem.out.dtype, columns),
   };
 }
 
@@ -176,6 +189,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
   const inputs = { ...inputSpecs(problem, dimensions, location), ...form.dealt?.inputs };
   const prologue = prologueOf(problem);
   const ofPrologue = prologue === undefined ? [] : copiedInputs(prologue);
+  const further = ofPrologue.length + (problem.sparse ? 1 : 0);
   return kernel(
     {
       name: "matmul",
@@ -187,6 +201,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
         [sides.columns.name]: sideSpec(sides.columns, batch, k),
         ...inputs,
         ...(prologue && prologueSpecs(prologue, dimensions)),
+        ...(problem.sparse && { [metadataName]: metadataSpec(k, n) }),
       },
       outputs: {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
@@ -197,11 +212,19 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
           stages,
           ...tileShape(sides.columns, columns, depth),
         ]),
-        ...(copiesOut && { result: smem(output, [multipliers, 2, threadRows, piece]) }),
+        ...(copiesOut && {
+          result: smem(output, [
+            ...[multipliers, 2],
+            ...(turned ? [piece, threadRows] : [threadRows, piece]),
+          ]),
+        }),
+        ...(problem.sparse && {
+          [tilesName(metadataName)]: smem(dtypes.u16, [stages, ...metadataTile(rows, depth)]),
+        }),
         ...Object.fromEntries(
           ofPrologue.map(({ name, dtype }) => [tilesName(name), smem(dtype, [stages, rows])]),
         ),
-        full: barrier({ count: stages, arrivals: 1 + cluster + ofPrologue.length }),
+        full: barrier({ count: stages, arrivals: 1 + cluster + further }),
         empty: barrier({ count: stages, arrivals: multipliers * cluster }),
         ...(splits && {
           handed: gmem(problem.accumulator, [workers, cluster * multipliers, threadRows, columns]),
@@ -276,6 +299,12 @@ function workOf(
       all: requireRef(named, input.name),
       tiles: input.span === 1 ? requireRef(named, tilesName(input.name)) : undefined,
     })),
+    metadata: problem.sparse
+      ? {
+          all: requireRef(named, metadataName),
+          tiles: requireRef(named, tilesName(metadataName)),
+        }
+      : undefined,
     handed: splits ? handedOf(argument) : undefined,
     segments: segmentsOf({
       ...{ worker, tiles },
@@ -328,7 +357,9 @@ function copyTiles(work: Work): void {
         const { batch, top, left } = place(tile);
         const [down, across] = [slice(top, rows), slice(left, columns)];
         return loop({ to: steps, carry: before }, (step, carried) => {
-          const along = slice(from.add(step).mul(depth), depth);
+          const position = from.add(step);
+          const along = slice(position.mul(depth), depth);
+          const held = heldDepth(sides.rows, depth);
           let { slot, count } = carried;
           for (const [ofA, ofB] of form.recipe.terms) {
             when(count.ge(stages), () => {
@@ -336,13 +367,19 @@ function copyTiles(work: Work): void {
             });
             const landed = { barrier: full.at(slot) };
             const [part, other] = sides.rows.name === "a" ? [ofA, ofB] : [ofB, ofA];
-            const source = sideWindow(sides.rows, ofRows, part, batch, down, along);
+            const ofStep = slice(position.mul(held), held);
+            const source = sideWindow(sides.rows, ofRows, part, batch, down, ofStep);
             copyAsync(source, work.leftTiles.at(slot), landed);
+            if (work.metadata !== undefined) {
+              const { all, tiles } = work.metadata;
+              const first = position.mul(depth / block);
+              copyAsync(metadataWindow(all, top, rows, first, depth), tiles.at(slot), landed);
+            }
             copyColumns(work, { part: other, batch, across, along, slot });
             for (const { input, all, tiles } of work.prologueInputs)
               if (tiles !== undefined)
                 copyAsync(
-                  inputWindow(input, all, from.add(step).mul(depth), top, rows),
+                  inputWindow(input, all, position.mul(depth), top, rows),
                   tiles.at(slot),
                   landed,
                 );
@@ -388,8 +425,10 @@ function copyColumns(work: Work, { part, batch, across, along, slot }: ColumnsOf
 }
 
 /** Tells every block that fills it that a slot has been read. */
-function release({ empty, form }: Work, slot: Scalar<"i32">): void {
+function release({ empty, form, metadata }: Work, slot: Scalar<"i32">): void {
   const { cluster } = form.configuration;
+  // The copy engine overwrites metadata that lanes have read.
+  if (metadata !== undefined) commitShared();
   if (cluster === 1) empty.at(slot).arrive();
   else for (let peer = 0; peer < cluster; peer += 1) empty.at(slot).arrive({ peer });
 }
@@ -443,46 +482,13 @@ function multiplySlot(
           top: work.place(tile).top.add(index * threadRows),
         }),
     columnsOfTile(sides.columns, rightTiles, slot),
+    { ...(work.metadata && { sparse: rowsMetadata(work, work.metadata.tiles.at(slot, index)) }) },
   );
 }
 
-/** Which rows of which slot, and where they lie in the product. */
-interface ComputedPart {
-  readonly slot: Scalar<"i32">;
-  readonly mine: Slice;
-  readonly top: Scalar<"i32">;
-  readonly along: Scalar<"i32">;
-}
-
-/** The rows as the prologue makes them, in registers. */
-function computedRows(
-  { form, prologueInputs, shapes, depth }: Work,
-  prologue: Prologue,
-  rows: Ref,
-  { slot, mine, top, along }: ComputedPart,
-): Tile<"bf16"> {
-  const isTurned = prologue.operand === "b";
-  const stored: Tile = rows.load();
-  const inputTile = ({ name }: PrologueInput): Tile => {
-    const source = prologueInputs.find(({ input }) => input.name === name);
-    if (source === undefined) throw new Error(`the prologue has no input ${name}`);
-    const { input, all, tiles: copied } = source;
-    return copied === undefined
-      ? inputWindow(input, all, along, top, threadRows).load()
-      : copied.at(slot, mine).load();
-  };
-  const tiles = new Map(prologue.inputs.map((input) => [input.name, inputTile(input)]));
-  // The copy engine overwrites what lanes have read here.
-  commitShared();
-  const made = computedOperand(
-    prologue,
-    isTurned ? (stored.transpose() as Tile) : stored,
-    tiles,
-    overhangs(prologue, form.sizes.k, shapes.depth) ? depth.sub(along) : undefined,
-    form.location,
-  );
-  // What it is of says the recipe; the language wants it in the type.
-  return (isTurned ? made.transpose() : made) as Tile<"bf16">;
+/** The metadata of a thread's rows, which go with what is multiplied. */
+function rowsMetadata({ form }: Work, stored: Ref): Tile<"u16"> {
+  return unpackedMetadata(stored.load() as Tile<"u16">, form.recipe.b.bits);
 }
 
 function emptySums({ form, shapes }: Work): Accumulator<"f32"> {
@@ -560,24 +566,4 @@ function finishSegment(work: Work, product: Tile, segment: Segment, index: numbe
   handSums(handed, segment, { worker, part }, product, (whole) => {
     storeTile(work, whole, segment, index);
   });
-}
-
-/** Stores a thread's rows of a tile, piece by piece. */
-function storeTile(work: Work, product: Tile, segment: Segment, index: number): void {
-  const { form, shapes, out, result, inputs } = work;
-  const { problem, location } = form;
-  const { turned } = form.configuration;
-  const { columns, piece } = shapes;
-  const place = work.place(segment.tile);
-  const target = problem.sizes.batch === undefined ? out : out.at(place.batch);
-  const top = place.top.add(index * threadRows);
-  for (let column = 0; column < columns; column += piece) {
-    const left = place.left.add(column);
-    const sums = product.slice([0, column], [threadRows, piece]);
-    const at = turned
-      ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
-      : { batch: place.batch, top, left, rows: threadRows, columns: piece };
-    const done = finished(turned ? sums.transpose() : sums, at, problem, inputs, location);
-    storePiece(target, { ...at, end: place.end }, done, result, index, column / piece);
-  }
 }

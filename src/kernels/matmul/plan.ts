@@ -34,6 +34,7 @@ import type { Preparation } from "./prepare.ts";
 import { prologueOf, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
+import { missingProduct } from "./sparse-weights.ts";
 import { sumPartsKernel } from "./sum-parts.ts";
 import { productSizes } from "./tuning.ts";
 
@@ -46,6 +47,12 @@ export function planOf(
 ): Planned<MatmulConfiguration> {
   const sizes = productSizes(problem, dimensions);
   const slow = persistentProblem(problem, sizes, target);
+  if (problem.sparse && slow !== undefined) {
+    if (sizes.k > 0) throw missingProduct(target, location);
+    // Nothing is read of the weights.
+    const dense = { ...problem, sparse: false, prologueInputs: {} };
+    return planOf(dense, undefined, dimensions, target, location);
+  }
   if (given?.kernel === "narrow") requireNarrow(given, problem, sizes, target, location);
   else if (given !== undefined) requirePossible(given, problem, slow, target, location);
   const configuration = given ?? chooseConfiguration(problem, sizes, target);
@@ -95,6 +102,14 @@ export function requirePossible(
     );
   if (configuration.kernel === "plain") {
     const { split } = configuration;
+    if (problem.sparse)
+      throw refused(
+        "TW9904",
+        "the plain kernel does not multiply sparse weights",
+        '{ kernel: "persistent", … }',
+        text,
+        location,
+      );
     if (Number.isSafeInteger(split) && split >= 1 && split <= 64) return;
     throw refused(
       "TW9904",
@@ -131,8 +146,16 @@ function requirePersistent(
     ["tiles", "split"].includes(schedule) &&
     typeof turned === "boolean" &&
     [1, 2].includes(cluster) &&
-    !(turned && cluster > 1);
+    (problem.sparse || !(turned && cluster > 1));
   const computed = prologueOf(problem)?.operand;
+  if (isKnown && problem.sparse && !turned)
+    throw refused(
+      "TW9904",
+      "sparse weights lie along rows of tiles",
+      "turned true",
+      text,
+      location,
+    );
   if (!isKnown)
     throw refused(
       "TW9904",
@@ -195,7 +218,8 @@ export function persistentLaunches(
   if (recipe === undefined || m * n * batch === 0) return { launches: [] };
   const prepared = preparationsOf(problem, recipe, sizes);
   const preparations = [prepared.a, prepared.b].filter((each) => each !== undefined);
-  const copiesOut = !configuration.turned && (n * problem.out.dtype.bits) % 128 === 0;
+  const copiesOut =
+    (!configuration.turned || problem.sparse) && (n * problem.out.dtype.bits) % 128 === 0;
   const operand = (name: "a" | "b"): PlannedArgument => {
     const done = prepared[name];
     return done === undefined

@@ -50,6 +50,8 @@ function preparationOf(
 ): Preparation | undefined {
   // Lanes read it as it is; what the copy engine cannot copy is left to the plain kernel.
   if (problem.prologues[name] !== undefined) return undefined;
+  // Sparse weights are stored as they are read.
+  if (problem.sparse && name === "b") return undefined;
   const extent = name === "a" ? m : n;
   const isAlongK = problem.major[name] === "k";
   const dtype = recipe[name];

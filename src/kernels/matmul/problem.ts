@@ -48,7 +48,9 @@ export interface MatmulProblem {
   readonly prologues: { readonly a: Prologue | undefined; readonly b: Prologue | undefined };
   /** How b is stored, where in few bits. */
   readonly weights: QuantizedSpec | undefined;
-  /** The further inputs of all of them. */
+  /** Whether b holds two of every four elements along k (`sparse-weights.ts`). */
+  readonly sparse: boolean;
+  /** What is read of operands besides them: the further inputs of prologues, or metadata. */
   readonly prologueInputs: { readonly [name: string]: ArraySpec };
 }
 

@@ -14,6 +14,7 @@ import { open } from "../../runtime/open.ts";
 import { targets } from "../../targets/target.ts";
 import { matmul } from "./matmul.ts";
 import { quantized } from "./quantized.ts";
+import { sparse24 } from "./sparse-weights.ts";
 
 const options = Number(process.env["MATMUL_OPTIONS"] ?? 3);
 const sizes = Number(process.env["MATMUL_SIZES"] ?? 1);
@@ -53,6 +54,11 @@ test.skipIf(!hasPtxas).each([
         [rows, 8192, 28672],
       ] as const,
   ),
+  [
+    "sparse weights, pairs of blocks",
+    { a: bf16, b: sparse24(bf16, [dim("k"), dim("n")]) },
+    [8192, 8192, 8192],
+  ],
   ["FP8, promoted", { a: f8e4m3fn, b: f8e4m3fn, accumulation: "promoted" }, [8192, 8192, 8192]],
   ["f32 as bf16x6", { a: f32, b: f32, precision: "bf16x6" }, [4096, 4096, 4096]],
 ] as const)("%s: no registers are spilled, no products serialised", (_, spec, [m, n, k]) => {

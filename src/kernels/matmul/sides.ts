@@ -16,6 +16,7 @@ import type { MatmulProblem } from "./problem.ts";
 import { storedDepth } from "./prologue.ts";
 import type { Prologue } from "./prologue.ts";
 import type { Recipe } from "./recipe.ts";
+import { storedHalf } from "./sparse-weights.ts";
 
 export interface Side {
   readonly name: "a" | "b";
@@ -31,6 +32,8 @@ export interface Side {
   readonly pitch: Dimension | undefined;
   /** What is computed of it before it is multiplied. */
   readonly prologue: Prologue | undefined;
+  /** Whether it holds half of its elements along k. */
+  readonly sparse: boolean;
 }
 
 export interface Sides {
@@ -50,7 +53,7 @@ export function sidesOf(
   const sideOf = (name: "a" | "b", extent: Dimension): Side => {
     const prologue = problem.prologues[name];
     return {
-      ...{ name, extent, prologue },
+      ...{ name, extent, prologue, sparse: problem.sparse && name === "b" },
       dtype: prologue === undefined ? recipe[name] : problem[name].dtype,
       alongK: (recipe.alongK && prologue === undefined) || problem.major[name] === "k",
       batched: problem.batched[name],
@@ -64,8 +67,8 @@ export function sidesOf(
 
 /** The operand as the kernel is given it: as it lies in memory. */
 export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec {
-  const { dtype, alongK, batched, extent, parts, pitch, prologue } = side;
-  const depth = storedDepth(prologue, k);
+  const { dtype, alongK, batched, extent, parts, pitch, prologue, sparse } = side;
+  const depth = sparse ? storedHalf(k) : storedDepth(prologue, k);
   const [rows, columns] = alongK ? [extent, depth] : [depth, extent];
   const shape = [...(parts > 1 ? [parts] : []), ...(batched ? [batch] : []), rows, columns];
   if (pitch === undefined) return array(dtype, shape);
@@ -78,9 +81,15 @@ export function sideSpec(side: Side, batch: Dimension, k: Dimension): ArraySpec 
   return array(dtype, shape, { strides });
 }
 
+/** Elements that a tile holds along k. */
+export function heldDepth({ sparse }: Side, depth: number): number {
+  return sparse ? depth / 2 : depth;
+}
+
 /** The shape of a tile in shared memory, likewise. */
-export function tileShape({ alongK }: Side, along: number, depth: number): readonly number[] {
-  return alongK ? [along, depth] : [depth, along];
+export function tileShape(side: Side, along: number, depth: number): readonly number[] {
+  const elements = heldDepth(side, depth);
+  return side.alongK ? [along, elements] : [elements, along];
 }
 
 /** The window of a part of an operand that a tile is copied from. */

@@ -10,7 +10,7 @@ import type { Choice, Sizes } from "../../device/tuning/line.ts";
 import { evaluateSize, sizeText } from "../../ir/size.ts";
 import { powerOfTwo } from "../../tune/buckets.ts";
 import { candidateConfigurations, modelSeconds } from "./choices.ts";
-import { plainConfiguration } from "./choose.ts";
+import { trustedConfiguration } from "./choose.ts";
 import type { MatmulConfiguration, ProductSizes } from "./configuration.ts";
 import type { MatmulProblem } from "./problem.ts";
 import type { QuantizedSpec } from "./quantized.ts";
@@ -43,7 +43,7 @@ export function matmulChoices(problem: MatmulProblem): OperationChoices {
     candidates: (sizes, target) =>
       candidateConfigurations(problem, productSizes(problem, sizes), target) as readonly Choice[],
     trusted: (sizes, target) =>
-      plainConfiguration(problem, productSizes(problem, sizes), target) as Choice,
+      trustedConfiguration(problem, productSizes(problem, sizes), target) as Choice,
     estimate: (choice, sizes, target) =>
       modelSeconds(
         problem,
@@ -68,6 +68,7 @@ function variantOf(problem: MatmulProblem): string {
     ...[precision, accumulation].filter((each) => each !== undefined),
     ...further,
     ...(weights === undefined ? [] : [weightsText(weights)]),
+    ...(problem.sparse ? ["sparse"] : []),
     ...(epilogue === undefined ? [] : ["epilogue"]),
     ...Object.values(prologues).flatMap((each) =>
       each === undefined ? [] : [`prologue of ${each.operand} to ${each.as.name}`],

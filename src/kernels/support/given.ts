@@ -30,7 +30,11 @@ const fieldKinds = {
   array: ["an array or its format", (value) => isFormat(value) || isArray(value)],
   operand: [
     "an array, its format, or weights",
-    (value) => isFormat(value) || isArray(value) || isOfKind(value, "quantized"),
+    (value) =>
+      isFormat(value) ||
+      isArray(value) ||
+      isOfKind(value, "quantized") ||
+      isOfKind(value, "sparse24"),
   ],
   format: ["a dtype, such as f32", (value) => isFormat(value)],
   flag: ["true or false", (value) => typeof value === "boolean"],

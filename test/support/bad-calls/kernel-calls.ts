@@ -326,6 +326,18 @@ export const kernelCalls: readonly BadCall[] = [
     ],
     call: kernels.quantized as unknown as Untyped,
   },
+  {
+    name: "sparse24",
+    of: kernels.sparse24,
+    parameters: [parameter(() => bf16), parameter(() => [256, 64])],
+    call: kernels.sparse24 as unknown as Untyped,
+  },
+  ...Object.entries({ compress24: kernels.compress24, expand24: kernels.expand24 }).map(
+    ([name, of]) => ({
+      ...{ name, of, call: of as unknown as Untyped },
+      parameters: [parameter(() => kernels.sparse24(bf16, [256, 64]))],
+    }),
+  ),
   ...ofFields("quantizeWeights", storedWeights),
   ...ofFields("dequantizeWeights", storedWeights),
   ...ofFields("matmul", {
