@@ -9,7 +9,9 @@ import { bf16, f32 } from "../../src/formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../src/formats/hostarray.ts";
 import { attention, attentionBackward } from "../../src/kernels/index.ts";
 import type { AttentionSpec } from "../../src/kernels/attention/problem.ts";
+import type { HostArray } from "../../src/formats/hostarray.ts";
 import { array, dim } from "../../src/lang/index.ts";
+import type { Tile } from "../../src/lang/index.ts";
 import {
   closeTo,
   expected,
@@ -45,6 +47,12 @@ function sizesOf({ sizes: [b, s, t, h, kv, d, e] }: AttentionCase) {
   return { b, s, t, h, kv, d, e };
 }
 
+/** A score function with a slope that is not 1. */
+const curved = {
+  score: ({ score }: { readonly score: Tile<"f32"> }) => score.add(score.mul(score).mul(0.125)),
+  slope: ({ score }: { readonly score: Tile<"f32"> }) => score.mul(0.25).add(1),
+} as const;
+
 export async function checkForward(device: Device, one: AttentionCase): Promise<void> {
   const { dtype = bf16, configuration } = one;
   const given = inputsOf(one);
@@ -53,6 +61,7 @@ export async function checkForward(device: Device, one: AttentionCase): Promise<
     logSumExp: true,
     ...(configuration !== undefined && { configuration }),
     ...(given.sinks && { sinks: f32 }),
+    ...(one.curved === true && { score: curved.score }),
     ...(one.slopes === true && {
       score: ({ score, row, column, head }) =>
         score.sub(row.sub(column).abs().cast(f32).mul(head.add(1).cast(f32).mul(0.125))),
@@ -83,7 +92,9 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
     ...specOf(one),
     ...(configuration !== undefined && { configuration }),
     ...(one.deterministic === true && { deterministic: true }),
-  });
+    ...(one.curved === true && curved),
+    ...(given.sinks && { sinks: f32 }),
+  } satisfies Parameters<typeof attentionBackward>[0]);
   const sizes = sizesOf(one);
   if (one.kernel !== undefined) expect(op.plan(sizes).configuration.kernel).toBe(one.kernel);
   const results = await device.run(
@@ -94,10 +105,15 @@ export async function checkGradients(device: Device, one: AttentionCase): Promis
       dOut: fromNumbers(dtype, [b, s, h, e], dOut),
       logSumExp: fromNumbers(f32, [b, h, s], [...forward.logSumExp]),
       ...(given.bias && { bias: given.bias.array }),
+      ...(given.sinks && { sinks: given.sinks.array }),
     } as never,
     { dimensions: sizes },
   );
   const wanted = expectedGradients(one, given, dOut);
+  if (given.sinks) {
+    const { dSinks } = results as unknown as { readonly dSinks: HostArray<"f32"> };
+    withinMagnitudes(toNumbers(dSinks), wanted.sinks, bounds[dtype.name], smallest.f32);
+  }
   for (const name of ["q", "k", "v"] as const)
     withinMagnitudes(
       toNumbers(results[`d${name}`]),

@@ -25,6 +25,8 @@ export interface AttentionCase {
   readonly masked?: boolean;
   /** Scores fall with the distance, more in later heads. */
   readonly slopes?: boolean;
+  /** Scores x become x + x² / 8. */
+  readonly curved?: boolean;
   readonly configuration?: AttentionConfiguration;
   /** Which kernel is expected to be chosen. */
   readonly kernel?: AttentionConfiguration["kernel"];
@@ -107,6 +109,10 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
       score = one.softCap * bent;
     }
     if (bias) score += at(bias, batch, head, row, column);
+    if (one.curved === true) {
+      slopes[column] = (slopes[column] ?? NaN) * (1 + score / 4);
+      score += score ** 2 / 8;
+    }
     if (one.slopes === true) score -= Math.abs(row - column) * 0.125 * (head + 1);
     return score;
   });
@@ -115,7 +121,8 @@ function rowOf(one: AttentionCase, given: Given, [batch, row, head]: readonly nu
   const powers = scores.map((score) => Math.exp(score - high));
   const sum = powers.reduce((total, power) => total + power, 0);
   const weights = powers.slice(0, t).map((power) => (sum === 0 ? 0 : power / sum));
-  return { shared, scale, slopes, weights, logarithm: high + Math.log(sum) };
+  const sink = sum === 0 ? 0 : (powers[t] ?? 0) / sum;
+  return { shared, scale, slopes, weights, sink, logarithm: high + Math.log(sum) };
 }
 
 /** Numbers, and for each the sum of the magnitudes that were added up: what relative errors of the terms may make of it. */
@@ -163,10 +170,11 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
     new Summed(b * t * kv * d),
     new Summed(b * t * kv * e),
   ];
+  const dSinks = new Summed(h);
   for (let batch = 0; batch < b; batch += 1)
     for (let row = 0; row < s; row += 1)
       for (let head = 0; head < h; head += 1) {
-        const { shared, scale, slopes, weights } = rowOf(one, given, [batch, row, head]);
+        const { shared, scale, slopes, weights, sink } = rowOf(one, given, [batch, row, head]);
         const changes = weights.map((_, column) => {
           let [sum, magnitude] = [0, 0];
           for (let i = 0; i < e; i += 1) {
@@ -184,13 +192,14 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
           (sum, each, column) => sum + each.magnitude * (weights[column] ?? 0),
           0,
         );
+        dSinks.add(head, -sink * delta, sink * reach);
         weights.forEach((weight, column) => {
           if (weight === 0) return;
           const slope = scale * weight * (slopes[column] ?? NaN);
           const change = slope * ((changes[column]?.sum ?? NaN) - delta);
           // One less a square that is nearly one is known to the last bits of f32 alone.
           const unsure = one.softCap === undefined ? 0 : 2 ** -13;
-          const steepest = scale * weight * ((slopes[column] ?? NaN) + unsure);
+          const steepest = scale * weight * (Math.abs(slopes[column] ?? NaN) + unsure);
           const magnitude = steepest * ((changes[column]?.magnitude ?? NaN) + reach);
           const [own, other] = [
             ((batch * s + row) * h + head) * d,
@@ -208,7 +217,7 @@ export function expectedGradients(one: AttentionCase, given: Given, dOut: readon
             );
         });
       }
-  return { q: dq, k: dk, v: dv };
+  return { q: dq, k: dk, v: dv, sinks: dSinks };
 }
 
 /** Errors are at most `bound` of the magnitudes that were summed up, or the distance of numbers of the smallest size. */

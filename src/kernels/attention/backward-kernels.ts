@@ -8,7 +8,7 @@ import { attentionArrays, offsetArrays, paddedHead } from "./dimensions.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { columnBlocks, columnsOfBlock, inSpan, rowBlocks, rowsOfBlock } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
-import { columnTiles, finishScores, rowTiles, scaleOf } from "./scores.ts";
+import { columnTiles, finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules, ScoreTile } from "./scores.ts";
 
 type Index = Scalar<"i32">;
@@ -107,20 +107,8 @@ function gradientsOf(
   const ofScores = powers.mul(change.sub(column(delta)));
   return {
     powers: powers.cast(format),
-    products: throughCap(rules, raw, ofScores).mul(scaleOf(problem, sizes)).cast(format),
+    products: throughScores(rules, raw, ofScores, tile).mul(scaleOf(problem, sizes)).cast(format),
   };
-}
-
-/** The gradient of scaled products, from that of capped ones: times the slope of the cap, 1 − tanh². */
-export function throughCap(
-  { problem, sizes }: ScoreRules,
-  products: Tile<"f32">,
-  gradient: Tile<"f32">,
-): Tile<"f32"> {
-  const { softCap } = problem;
-  if (softCap === undefined) return gradient;
-  const bent = products.mul(scaleOf(problem, sizes) / softCap).tanh();
-  return gradient.mul(bent.mul(bent).neg().add(1));
 }
 
 function exactly(format: DType): { readonly precision?: "ieee" } {

@@ -59,7 +59,7 @@ import {
   scatteredSums,
   sumsArray,
 } from "./gradient-sums.ts";
-import { rulesOf, throughCap } from "./backward-kernels.ts";
+import { rulesOf } from "./backward-kernels.ts";
 import {
   columnBlocks,
   firstBlock,
@@ -71,7 +71,7 @@ import {
   wholeBatch,
 } from "./packing.ts";
 import type { Sequence } from "./packing.ts";
-import { finishScores, rowTiles, scaleOf } from "./scores.ts";
+import { finishScores, rowTiles, scaleOf, throughScores } from "./scores.ts";
 import type { ScoreRules } from "./scores.ts";
 
 type Index = Scalar<"i32">;
@@ -409,7 +409,7 @@ function addTurn(work: Work, part: number, turn: Index, turns: Index, sums: Sums
   const valueOf = (which: 0 | 1) => tileRows.at(slot, which).load().reshape([gradientRows, 1]);
   const powers = scores.fma(scale, valueOf(0).neg()).exp2({ approximate: true });
   const change = changes.wait().transpose().sub(valueOf(1));
-  const gradient = throughCap(rules, raw, powers.mul(change)).cast(format).transpose();
+  const gradient = throughScores(rules, raw, powers.mul(change), place).cast(format).transpose();
   const dv = wgmma(sums.dv, powers.cast(format).transpose(), tileOut.at(slot));
   tileScores.at(slot, part).store(gradient);
   commitShared();

@@ -17,6 +17,7 @@ import { codeOf } from "../../../test/support/library-checks.ts";
 import type { Device } from "../../device/device.ts";
 import { bf16, f16, f32 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { Tile } from "../../lang/index.ts";
 import { open } from "../../runtime/open.ts";
 import { attentionBackward } from "./backward.ts";
 
@@ -41,10 +42,23 @@ const cases: readonly AttentionCase[] = [
     bias: [false, true, false, true],
   },
   { name: "bf16, causal", sizes: [1, 9, 9, 2, 1, 8, 8], causal: true, gradients: plain },
+  {
+    name: "a score function, sinks",
+    sizes: [2, 5, 6, 2, 1, 3, 4],
+    dtype: f32,
+    curved: true,
+    sinks: true,
+  },
 ];
 
 /** Tiles of 64 rows and blocks of 128 columns, whole and cut. */
 const wide: readonly AttentionCase[] = [
+  {
+    name: "a score function, a cap, sinks",
+    sizes: [1, 70, 40, 2, 1, 16, 16],
+    kernel: "specialised",
+    ...{ curved: true, sinks: true, softCap: 1.5 },
+  },
   { name: "one tile", sizes: [1, 64, 128, 1, 1, 32, 32], kernel: "specialised" },
   { name: "tails of rows and columns", sizes: [1, 70, 150, 1, 1, 16, 16], kernel: "specialised" },
   { name: "half a block of columns", sizes: [1, 40, 192, 1, 1, 16, 16], kernel: "specialised" },
@@ -98,16 +112,22 @@ const wide: readonly AttentionCase[] = [
   },
 ];
 
-/** Σ out · dOut as a function of one element of q, k or v. */
-function differences(one: AttentionCase, dOut: readonly number[], name: "q" | "k" | "v"): number[] {
+/** Σ out · dOut as a function of one element of an input. */
+function differences(
+  one: AttentionCase,
+  dOut: readonly number[],
+  name: "q" | "k" | "v" | "sinks",
+): number[] {
   const given = inputsOf(one);
+  const own = given[name];
+  if (own === undefined) return [];
   const step = 1e-5;
   const loss = (values: readonly number[]): number => {
-    const { out } = expected(one, { ...given, [name]: { ...given[name], values } });
+    const { out } = expected(one, { ...given, [name]: { ...own, values } });
     return out.values.reduce((sum, value, index) => sum + value * (dOut[index] ?? NaN), 0);
   };
-  return given[name].values.map((value, index) => {
-    const moved = (by: number) => given[name].values.with(index, value + by);
+  return own.values.map((value, index) => {
+    const moved = (by: number) => own.values.with(index, value + by);
     return (loss(moved(step)) - loss(moved(-step))) / (2 * step);
   });
 }
@@ -118,6 +138,7 @@ test.each(cases)("the reference against central differences: $name", (one) => {
   const gradients = expectedGradients(one, inputsOf(one), dOut);
   for (const name of ["q", "k", "v"] as const)
     closeTo(gradients[name].values, differences(one, dOut, name), 1e-7);
+  if (one.sinks === true) closeTo(gradients.sinks.values, differences(one, dOut, "sinks"), 1e-7);
 });
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
@@ -129,7 +150,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
   // The emulator takes seconds for each of them, and these have all of the kernels' instructions.
-  const chosen = ["bf16, causal", "tails of rows and columns"];
+  const chosen = ["bf16, causal", "tails of rows and columns", "a score function, a cap, sinks"];
   const tried = [...cases, ...wide].filter(
     ({ name }) => kind === "simulator" || chosen.includes(name),
   );
@@ -165,7 +186,9 @@ test("in order, twenty schedules give the same bits, and nothing is found", asyn
   expect(results.size).toBe(1);
 });
 
-test("scores of one's own have no gradient here, and are refused", () => {
+test("a score function without its slope is refused, and the other way round", () => {
   const given = { q: bf16, k: bf16, v: bf16 };
-  expect(codeOf(() => attentionBackward({ ...given, score: () => 0 } as never))).toBe("TW1033");
+  const same = ({ score }: { readonly score: Tile<"f32"> }) => score;
+  expect(codeOf(() => attentionBackward({ ...given, score: same }))).toBe("TW9905");
+  expect(codeOf(() => attentionBackward({ ...given, slope: same }))).toBe("TW9905");
 });

@@ -18,8 +18,8 @@ import type { ArraySpec, Empty } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
-import { requireFields } from "../support/given.ts";
-import type { FormatOf } from "../support/given.ts";
+import { refused, requireFields } from "../support/given.ts";
+import type { FormatOf, GivenArray } from "../support/given.ts";
 import { sizesOf } from "./attention.ts";
 import type { OffsetInputs } from "./attention.ts";
 import { columnGradients, deltaKernel, rowGradients } from "./backward-kernels.ts";
@@ -33,13 +33,27 @@ import type { GradientConfiguration, PlainGradients } from "./configuration.ts";
 import type { AttentionForm } from "./dimensions.ts";
 import { finishGradients, gradientHead, gradientRows, prepareGradients } from "./gradient-sums.ts";
 import { attentionFields, problemOf } from "./problem.ts";
+import { sinkGradientsOfRows, sinkGradientsOfTiles } from "./sink-gradients.ts";
 import type { AttentionProblem, AttentionSpec } from "./problem.ts";
 
-/** What the forward pass was told, but for what has no gradient here: scores of one's own, and sinks. */
+/** What the forward pass was told. */
 export interface AttentionBackwardSpec extends Pick<
   AttentionSpec,
-  "q" | "k" | "v" | "causal" | "window" | "bias" | "mask" | "softCap" | "scale" | "offsets"
+  | "score"
+  | "sinks"
+  | "q"
+  | "k"
+  | "v"
+  | "causal"
+  | "window"
+  | "bias"
+  | "mask"
+  | "softCap"
+  | "scale"
+  | "offsets"
 > {
+  /** By how much the result of `score` changes with the score that it is given. */
+  readonly slope?: AttentionSpec["score"];
   /** Whether results repeat bit for bit. */
   readonly deterministic?: boolean;
   /** Instead of what would be chosen. */
@@ -54,6 +68,7 @@ type Inputs<S extends AttentionBackwardSpec> = {
   readonly dOut: ArraySpec<FormatOf<S["q"]>>;
   readonly logSumExp: ArraySpec<"f32">;
 } & (S extends { readonly bias: ArraySpec } ? { readonly bias: S["bias"] } : Empty) &
+  (S extends { readonly sinks: GivenArray } ? { readonly sinks: ArraySpec<"f32"> } : Empty) &
   OffsetInputs<S>;
 
 export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwardSpec> = Operation<
@@ -62,15 +77,16 @@ export type AttentionBackward<S extends AttentionBackwardSpec = AttentionBackwar
     readonly dq: ArraySpec<FormatOf<S["q"]>>;
     readonly dk: ArraySpec<FormatOf<S["k"]>>;
     readonly dv: ArraySpec<FormatOf<S["v"]>>;
-  },
+  } & (S extends { readonly sinks: GivenArray } ? { readonly dSinks: ArraySpec<"f32"> } : Empty),
   Empty,
   GradientConfiguration
 >;
 
 const { q, k, v, causal, window, bias, mask, softCap, scale } = attentionFields;
-const { offsets, configuration } = attentionFields;
+const { score, sinks, offsets, configuration } = attentionFields;
 const fields = {
-  ...{ q, k, v, causal, window, bias, mask, softCap, scale, offsets, configuration },
+  ...{ q, k, v, causal, window, bias, mask, softCap, scale, score, sinks, offsets, configuration },
+  slope: "function",
   deterministic: "flag",
 } as const;
 
@@ -80,7 +96,9 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
 ): AttentionBackward<S> {
   const location = captureLocation();
   requireFields("attentionBackward", spec, fields, location);
-  const problem = problemOf({ ...spec, logSumExp: true }, location);
+  requireSlope(spec, location);
+  const { slope } = spec;
+  const problem = { ...problemOf({ ...spec, logSumExp: true }, location), slope };
   const { out, logSumExp, qOffsets, kOffsets } = problem;
   const gradientOf = (name: "q" | "k" | "v") => array(problem[name].dtype, problem[name].shape);
   return operation({
@@ -89,11 +107,27 @@ export function attentionBackward<const S extends AttentionBackwardSpec>(
       ...{ q: problem.q, k: problem.k, v: problem.v, out, dOut: array(out.dtype, out.shape) },
       ...(logSumExp && { logSumExp }),
       ...(problem.bias && { bias: problem.bias }),
+      ...(problem.sinks && { sinks: problem.sinks }),
       ...(qOffsets && kOffsets && { qOffsets, kOffsets }),
     },
-    outputs: { dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
+    outputs: {
+      ...{ dq: gradientOf("q"), dk: gradientOf("k"), dv: gradientOf("v") },
+      ...(problem.sinks && { dSinks: problem.sinks }),
+    },
     plan: (dimensions, target) => planOf(problem, spec, dimensions, target, location),
   }) as unknown as AttentionBackward<S>;
+}
+
+/** A score function and its slope come together. */
+function requireSlope({ score: own, slope }: AttentionBackwardSpec, location: Location): void {
+  if ((own === undefined) === (slope === undefined)) return;
+  throw refused(
+    "TW9905",
+    "the gradients of attention need a score function and its slope",
+    "score and slope, or neither",
+    own === undefined ? "slope alone" : "score alone",
+    location,
+  );
 }
 
 function planOf(
@@ -167,6 +201,15 @@ function specialisedLaunches(form: AttentionForm, deterministic: boolean): Launc
         arguments: given("sums", "dq", ...rowOffsets),
         dimensions: ofRows,
       },
+      ...(problem.sinks === undefined
+        ? []
+        : [
+            {
+              kernel: sinkGradientsOfTiles(form),
+              arguments: given("sinks", "rowValues", "dSinks"),
+              dimensions: ofRows,
+            },
+          ]),
     ],
   };
 }
@@ -196,11 +239,19 @@ function plainLaunches(form: AttentionForm, configuration: PlainGradients): Laun
       dimensions: values,
     },
   ];
+  const ofSinks = () => [
+    {
+      kernel: sinkGradientsOfRows(form),
+      arguments: given("sinks", "logSumExp", "delta", "dSinks"),
+      dimensions: { b, s, h },
+    },
+  ];
   return {
     scratch: { delta: { dtype: dtypes.f32, shape: [b, h, s] } },
     launches: () => [
       ...(b * s * h === 0 ? [] : ofRows()),
       ...(b * t * kv === 0 ? [] : ofColumns()),
+      ...(problem.sinks === undefined || h === 0 ? [] : ofSinks()),
     ],
   };
 }

@@ -84,6 +84,8 @@ export interface AttentionProblem {
   readonly window: Window;
   readonly mask: AttentionSpec["mask"];
   readonly score: AttentionSpec["score"];
+  /** By how much a score changes with the one that the score function was given, for gradients. */
+  readonly slope?: AttentionSpec["score"];
   readonly softCap: number | undefined;
   readonly scale: number | undefined;
 }

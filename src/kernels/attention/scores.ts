@@ -120,12 +120,19 @@ export function finishScores(rules: ScoreRules, products: Tile<"f32">, tile: Sco
   return { scores: masked, scale: Math.LOG2E * (isPlain ? scale : 1) };
 }
 
-function changedScores(
-  { problem, bias, location }: ScoreRules,
+function changedScores(rules: ScoreRules, scores: Tile<"f32">, tile: ScoreTile): Tile<"f32"> {
+  const biased = biasedScores(rules, scores, tile);
+  return rules.problem.score === undefined
+    ? biased
+    : askedScores("score", rules.problem.score, biased, tile, rules.location);
+}
+
+/** Scaled products with cap and bias: what a score function is given. */
+function biasedScores(
+  { problem: { softCap }, bias }: ScoreRules,
   scores: Tile<"f32">,
   tile: ScoreTile,
 ): Tile<"f32"> {
-  const { softCap, score } = problem;
   const capped =
     softCap === undefined
       ? scores
@@ -133,10 +140,38 @@ function changedScores(
           .mul(1 / softCap)
           .tanh()
           .mul(softCap);
-  const biased = bias === undefined ? capped : capped.add(biasTile(bias, tile));
-  if (score === undefined) return biased;
-  const given: unknown = score({ ...placeOf(tile), score: biased });
-  return requireTile("score", given, "f32", tile, location) as Tile<"f32">;
+  return bias === undefined ? capped : capped.add(biasTile(bias, tile));
+}
+
+function askedScores(
+  name: "score" | "slope",
+  asked: NonNullable<AttentionProblem["score"]>,
+  score: Tile<"f32">,
+  tile: ScoreTile,
+  location: Location,
+): Tile<"f32"> {
+  const given: unknown = asked({ ...placeOf(tile), score });
+  return requireTile(name, given, "f32", tile, location) as Tile<"f32">;
+}
+
+/** The gradient of scaled products, from that of scores: times the slope of the score function, and of the cap, 1 − tanh². */
+export function throughScores(
+  rules: ScoreRules,
+  products: Tile<"f32">,
+  gradient: Tile<"f32">,
+  tile: ScoreTile,
+): Tile<"f32"> {
+  const { problem, sizes, location } = rules;
+  const { softCap, slope } = problem;
+  const scale = scaleOf(problem, sizes);
+  const ofScore = (): Tile<"f32"> => {
+    if (slope === undefined) return gradient;
+    const biased = biasedScores(rules, products.mul(scale), tile);
+    return gradient.mul(askedScores("slope", slope, biased, tile, location));
+  };
+  if (softCap === undefined) return ofScore();
+  const bent = products.mul(scale / softCap).tanh();
+  return ofScore().mul(bent.mul(bent).neg().add(1));
 }
 
 function biasTile(bias: Ref, { batch, head, top, left, rows, columns }: ScoreTile): Tile<"f32"> {
