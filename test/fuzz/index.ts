@@ -12,7 +12,7 @@
  *   --tally FILE     adds to the counts in a file, and goes on from the seed where those end
  *   --keep           adds seeds that exercise something new to the corpus
  *
- * The last line is what was counted, as JSON.
+ * The seeds of `corpus.json` come first, then those from `seed` up to `next`. The last line is what was counted, as JSON.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -44,6 +44,9 @@ const { values: settings } = parseArgs({
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const corpusFile = here("corpus.json");
+
+/** Seeds that together exercise what there is; they come first. */
+const kept = readJson<readonly number[]>(corpusFile) ?? [];
 
 /** Seeds that a process tries at a time. */
 const batchSize = 25;
@@ -132,8 +135,7 @@ async function lead(): Promise<Progress> {
   };
   const end = performance.now() + Number(settings.minutes) * 60_000;
   let left = Number(settings.kernels);
-  const corpus = readJson<readonly number[]>(corpusFile) ?? [];
-  const waiting: Batch[] = corpus.map((first) => ({ first, count: 1 }));
+  const waiting: Batch[] = kept.map((first) => ({ first, count: 1 }));
   const next = (): Batch | undefined => {
     if (performance.now() >= end || left <= 0) return undefined;
     const kept = waiting.shift();
@@ -162,10 +164,11 @@ if (settings.serve) {
   const { seed, next, tally } = await lead();
   const { corpus, failures, ...counts } = tally;
   if (settings.keep) {
-    const known = readJson<readonly number[]>(corpusFile) ?? [];
-    const kept = [...new Set([...known, ...corpus.map((each) => each.seed)])].slice(-400);
-    writeFileSync(corpusFile, `${JSON.stringify(kept)}\n`);
+    const more = [...new Set([...kept, ...corpus.map((each) => each.seed)])].slice(-400);
+    writeFileSync(corpusFile, `${JSON.stringify(more)}\n`);
   }
-  console.log(JSON.stringify({ seed, next, ...counts, failures: failures.length }));
+  console.log(
+    JSON.stringify({ corpus: kept.length, seed, next, ...counts, failures: failures.length }),
+  );
   if (failures.length > 0) process.exitCode = 1;
 }

@@ -1,7 +1,8 @@
 /**
  * Random programs of the kernel language, by shape of program. Ops and formats at random are `randomKernel`'s; here
  * is what it does not reach: windows that reach over edges or begin where i32 ends, carries of several layouts, sorts
- * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks.
+ * with payloads, rings of buffers between threads, clusters, split barriers, semaphores between blocks. Programs on
+ * tiles alone are in `tile-programs.ts`.
  *
  *   programOf("carries", random)    a kernel that is right by construction, for any schedule and target it fits
  */
@@ -39,51 +40,12 @@ import {
   zeros,
 } from "../../src/index.ts";
 import type { Scalar, Tile } from "../../src/index.ts";
-import type { Kernel } from "../../src/ir/node.ts";
 import type { Random } from "../../src/support/random.ts";
-
-/** A kernel with values for its named dimensions, and for those of its scalars that are not any number. */
-export interface Program {
-  readonly kernel: Kernel;
-  readonly dimensions: { readonly [name: string]: number };
-  readonly scalars?: { readonly [name: string]: number };
-}
+import { mostlySmall, polish, someBlocks, tame } from "./parts.ts";
+import type { Program } from "./parts.ts";
+import { tilePrograms } from "./tile-programs.ts";
 
 const loadFormats: readonly DType[] = [f32, f32, i32, f16, bf16, i8, u8, i16, i4];
-
-/** Elementwise steps that keep integers in f32 exact, so that every order of a sum gives the same bits. */
-function polish(tile: Tile<"f32">, random: Random): Tile<"f32"> {
-  let result = tile;
-  for (let step = random.below(4); step > 0; step--) {
-    const steps: readonly (() => Tile<"f32">)[] = [
-      () => result.add(random.below(5)),
-      () => result.mul(random.pick([1, -1, 2])).add(0),
-      () => result.maximum(-random.below(9)),
-      () => result.neg().add(0),
-      () => result.abs(),
-      () => result.gt(0).select(result, result.add(1)),
-      () => result.floor(),
-    ];
-    result = random.pick(steps)();
-  }
-  return result;
-}
-
-/** Small whole numbers and no -0, whatever the array holds. */
-function tame(tile: Tile, random: Random): Tile<"f32"> {
-  return polish(tile.cast(f32).maximum(-8).minimum(8).floor().add(0), random);
-}
-
-/** Elements for one block, two or, more rarely, three, of which the last one may have few. */
-function someBlocks(extent: number, random: Random): number {
-  return 1 + random.below(random.pick([1, 2, 2, 3]) * extent);
-}
-
-/** Sizes, each of which is drawn twice as often as the next: most kernels are small, so that there can be many. */
-function mostlySmall(sizes: readonly number[], random: Random): number {
-  const at = sizes.findIndex((_, index) => index === sizes.length - 1 || random.below(2) === 0);
-  return sizes[at] ?? 1;
-}
 
 /** Tiles of arrays whose sizes are no multiples of them, read before the start and past the end. */
 function edges(random: Random): Program {
@@ -422,7 +384,10 @@ function exchange(random: Random): Program {
   return { kernel: traced, dimensions: {} };
 }
 
-const makers = { edges, starts, carries, sorts, pipeline, clusters, chains, exchange };
+const makers = {
+  ...{ edges, starts, carries, sorts, pipeline, clusters, chains, exchange },
+  ...tilePrograms,
+};
 
 export type ProgramKind = keyof typeof makers;
 export const programKinds = Object.keys(makers) as readonly ProgramKind[];

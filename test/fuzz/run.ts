@@ -11,6 +11,7 @@ import { elementCount } from "../../src/formats/shape.ts";
 import type { Kernel } from "../../src/ir/node.ts";
 import { evaluateSize } from "../../src/ir/size.ts";
 import type { DimensionValues } from "../../src/ir/size.ts";
+import { walkOps } from "../../src/ir/traverse.ts";
 import { place } from "../../src/lower/pipeline.ts";
 import { simplify } from "../../src/lower/simplify.ts";
 import { CompiledKernel } from "../../src/ptx/compiled-kernel.ts";
@@ -128,6 +129,15 @@ function compiledOf(kernel: Kernel, executable: Executable): CompiledKernel {
   return new CompiledKernel(kernel, signature, executable, printPtx(executable.module));
 }
 
+/** Whether a kernel has PTX of the user's own, which has a meaning to simulate until it is placed. */
+function hasOwnPtx({ body }: Kernel): boolean {
+  let found = false;
+  walkOps(body, ({ kind }) => {
+    if (kind === "inline_ptx") found = true;
+  });
+  return found;
+}
+
 /** The ways to run a subject besides simulating it as it was traced, in turn. */
 async function* otherWays(
   subject: Subject,
@@ -145,8 +155,10 @@ async function* otherWays(
     return;
   }
   const { placed, executable } = made;
-  const simulator = new SimulatorBackend({ target, seed, checks: false });
-  yield ["the simulator, placed,", await outcome(() => results(simulator, placed, subject))];
+  if (!hasOwnPtx(placed)) {
+    const simulator = new SimulatorBackend({ target, seed, checks: false });
+    yield ["the simulator, placed,", await outcome(() => results(simulator, placed, subject))];
+  }
   const compiled = compiledOf(subject.kernel, executable);
   const emulator = new EmulatorBackend({ target, seed, threads: 1 });
   const emulated = await outcome(() => results(emulator, emulator.load(compiled).program, subject));

@@ -7,8 +7,9 @@ import type { Kernel } from "../../src/ir/node.ts";
 import type { ScheduleName } from "../../src/sim/index.ts";
 import { Random } from "../../src/support/random.ts";
 import { randomKernel } from "../support/random-kernel.ts";
+import type { Program } from "./parts.ts";
 import { programKinds, programOf } from "./programs.ts";
-import type { Program, ProgramKind } from "./programs.ts";
+import type { ProgramKind } from "./programs.ts";
 
 export const fuzzTargets = ["sm_80", "sm_90a", "sm_100a"] as const;
 export type FuzzTarget = (typeof fuzzTargets)[number];
