@@ -41,6 +41,7 @@ import { slotsOf } from "../src/ptx/emit/values.ts";
 import type { Register } from "../src/ptx/module.ts";
 import type { Probe } from "./ptx-probe.ts";
 import { probeWidth } from "./ptx-probe.ts";
+import { inexactFunctions } from "./support/inexact-functions.ts";
 
 /** What a probe computes, for a reference to compute the same. */
 export type Elementwise =
@@ -203,10 +204,6 @@ export function elementwiseProbe(computes: Elementwise, level: Probe["level"]): 
 
 /** Floats by way of their transcendental functions are not exact; all others are. */
 export function isExact(computes: Elementwise): boolean {
-  const inexact: ReadonlySet<string> = new Set([
-    ...["rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan"],
-    ...["tanh", "erf", "logistic", "atan2"],
-  ]);
   if (computes.kind === "binary" && computes.fn === "pow") return !isFloat(computes.dtype);
-  return !("fn" in computes) || !inexact.has(computes.fn);
+  return !("fn" in computes) || !inexactFunctions.has(computes.fn);
 }

@@ -27,6 +27,7 @@ const functions = [
   "sin",
   "cos",
   "tan",
+  "atan",
   "tanh",
   "erf",
   "logistic",

@@ -277,6 +277,11 @@ export abstract class Elementwise<K extends DataKind, D extends DTypeName> exten
     return this.#unary("tan");
   }
 
+  /** The angle whose tangent it is, in radians from -π/2 to π/2; `atan2` knows all quadrants. */
+  atan(): DataOf<K, D> {
+    return this.#unary("atan");
+  }
+
   /** Hyperbolic tangent. */
   tanh(options?: Accuracy): DataOf<K, D> {
     return this.#unary("tanh", options);

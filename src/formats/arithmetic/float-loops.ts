@@ -81,6 +81,9 @@ export const floatUnaryLoops: { readonly [F in FloatUnaryFunction]: FloatLoop } 
   tan(count) {
     for (let i = 0; i < count; i++) lanes[i] = Math.tan(lanes[i] as number);
   },
+  atan(count) {
+    for (let i = 0; i < count; i++) lanes[i] = Math.atan(lanes[i] as number);
+  },
   tanh(count) {
     for (let i = 0; i < count; i++) lanes[i] = Math.tanh(lanes[i] as number);
   },

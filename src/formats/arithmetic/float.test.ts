@@ -67,6 +67,7 @@ const hostFunctions: { readonly [F in UnaryFunction]?: (value: number) => number
   sin: Math.sin,
   cos: Math.cos,
   tan: Math.tan,
+  atan: Math.atan,
   tanh: Math.tanh,
   logistic: (value) => 1 / (1 + Math.exp(-value)),
 };

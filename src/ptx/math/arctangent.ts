@@ -27,17 +27,32 @@ export function atan2(code: Code, width: Width, y: Register, x: Register): Regis
   const steep = f.compare("gt", vertical, horizontal);
   const lesser = f.select(steep, horizontal, vertical);
   const greater = f.select(steep, vertical, horizontal);
-  const ratio = ratioOf(f, lesser, greater);
-  const square = f.mul(ratio, ratio);
-  const curve = f.mul(f.polynomial(square, atanCurve[width]), square);
-  const flat = f.fma(curve, ratio, ratio);
-  const mirrored = f.add(f.sub(high / 2, flat), low / 2);
-  const angle = f.select(steep, mirrored, flat);
+  const angle = angleIn(f, width, ratioOf(f, lesser, greater), steep);
   const opposite = f.add(f.sub(high, angle), low);
   // The sign bit, since -0 lies to the left.
   const left = f.testIntegers("setp.lt.s32", f.highWord(x), 0);
   const signed = f.copySign(f.select(left, opposite, angle), y);
   return f.select(f.compare("nan", x, y), NaN, signed);
+}
+
+/** The angle of the point (1, x): a is |x| or 1/|x|, whichever is at most 1. */
+export function atan(code: Code, width: Width, x: Register): Register {
+  const f = new Arithmetic(code, width);
+  const size = f.abs(x);
+  const steep = f.compare("gt", size, 1);
+  const ratio = f.select(steep, f.div(1, size), size);
+  const signed = f.copySign(angleIn(f, width, ratio, steep), x);
+  return f.select(f.compare("nan", x, x), NaN, signed);
+}
+
+/** The angle with this tangent up to the diagonal, or mirrored at it. */
+function angleIn(f: Arithmetic, width: Width, ratio: Register, steep: Register): Register {
+  const [high, low] = pi[width];
+  const square = f.mul(ratio, ratio);
+  const curve = f.mul(f.polynomial(square, atanCurve[width]), square);
+  const flat = f.fma(curve, ratio, ratio);
+  const mirrored = f.add(f.sub(high / 2, flat), low / 2);
+  return f.select(steep, mirrored, flat);
 }
 
 /** 0/0 is 0 here, and ∞/∞ is 1. */

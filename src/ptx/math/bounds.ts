@@ -32,6 +32,7 @@ const f32 = {
   sin: { ulp: 2, note: "of any size" },
   cos: { ulp: 2, note: "of any size" },
   tan: { ulp: 3.1, note: "of any size" },
+  atan: plain(2),
   tanh: plain(1),
   erf: plain(2),
   logistic: plain(2),

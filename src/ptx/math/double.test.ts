@@ -76,6 +76,16 @@ const cases: { readonly [F in UnaryMath]: Case } = {
   sin: { exact: reference.sine, special: Math.sin, ranges: [[-10, 10]], tiny: true, huge: true },
   cos: { exact: reference.cosine, special: Math.cos, ranges: [[-10, 10]], tiny: true, huge: true },
   tan: { exact: reference.tangent, special: Math.tan, ranges: [[-10, 10]], tiny: true, huge: true },
+  atan: {
+    exact: (x) => reference.angle(x, reference.precise(1)),
+    special: Math.atan,
+    ranges: [
+      [-10, 10],
+      [-1, 1],
+    ],
+    tiny: true,
+    huge: true,
+  },
   tanh: {
     exact: reference.hyperbolicTangent,
     special: Math.tanh,

@@ -12,7 +12,7 @@
 import type { Code } from "../code.ts";
 import type { Register } from "../module.ts";
 import { approximateBinary, approximateUnary } from "./approximate.ts";
-import { atan2 } from "./arctangent.ts";
+import { atan, atan2 } from "./arctangent.ts";
 import type { Width } from "./arithmetic.ts";
 import { erf } from "./error-function.ts";
 import { exp, exp2, expm1, logistic, tanh } from "./exponential.ts";
@@ -36,6 +36,7 @@ const unary = {
   sin,
   cos,
   tan,
+  atan,
   tanh,
   erf,
   logistic,

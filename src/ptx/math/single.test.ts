@@ -101,6 +101,7 @@ const references: { readonly [F in UnaryMath]: (x: number) => number } = {
   sin: Math.sin,
   cos: Math.cos,
   tan: Math.tan,
+  atan: Math.atan,
   tanh: Math.tanh,
   erf: errorFunction,
   logistic,
@@ -127,7 +128,7 @@ describe("functions of f32", () => {
   });
 
   test("near zero they keep the sign of zero", () => {
-    for (const fn of ["expm1", "log1p", "sin", "tan", "tanh", "erf"] as const) {
+    for (const fn of ["expm1", "log1p", "sin", "tan", "atan", "tanh", "erf"] as const) {
       const evaluate = compileSequence(32, mathFunctions.f32.unary[fn], { operands: 1 });
       expect([evaluate(0), evaluate(-0)], fn).toEqual([0, -0]);
     }

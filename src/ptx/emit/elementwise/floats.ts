@@ -93,6 +93,7 @@ const unaryEmitters: { readonly [F in FloatUnaryFunction]: Unary } = {
   sin: fromMath("sin"),
   cos: fromMath("cos"),
   tan: fromMath("tan"),
+  atan: fromMath("atan"),
   tanh: fromMath("tanh"),
   erf: fromMath("erf"),
   logistic: fromMath("logistic"),
