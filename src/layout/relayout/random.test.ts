@@ -32,7 +32,7 @@ test.each([0, 1, 2, 3])(
 );
 
 test.each([1, 2, 8, 16, 32])("random layouts of %i warps", (warps) => {
-  for (let seed = 0; seed < 200 / warps; seed += 1) {
+  for (let seed = 0; seed < 400 / warps; seed += 1) {
     const random = new Random(seed);
     const rank = 1 + random.below(2);
     let shape = randomShape(random, rank);
