@@ -76,6 +76,13 @@ export type { RaggedOuter, RaggedOuterSpec } from "./ragged/ragged-outer.ts";
 export { argReduce } from "./reduce/arg-reduce.ts";
 export type { ArgReduceOperation, ArgReduceSpec } from "./reduce/arg-reduce.ts";
 export type { Combination } from "./reduce/combinations.ts";
+export { bincount, histogram } from "./reduce/histogram.ts";
+export type {
+  BincountSpec,
+  HistogramConfiguration,
+  HistogramOperation,
+  HistogramSpec,
+} from "./reduce/histogram.ts";
 export { reduce } from "./reduce/reduce.ts";
 export type { ReduceInputs, ReduceOperation, ReduceSpec } from "./reduce/reduce.ts";
 export type { ReduceConfiguration } from "./reduce/reduce-kernel.ts";

@@ -103,6 +103,9 @@ export function rowsCase(
   });
 }
 
+/** What norms add to the variance unless told. */
+const defaultEpsilon = 1e-5;
+
 function rowReference(op: string, row: Float64Array): (column: number) => number {
   const at = (column: number): number => row[column] ?? NaN;
   if (op === "softmax") {
@@ -113,7 +116,7 @@ function rowReference(op: string, row: Float64Array): (column: number) => number
   const mean = op === "layer_norm" ? row.reduce((a, b) => a + b, 0) / row.length : 0;
   const square = row.reduce((total, value) => total + (value - mean) ** 2, 0) / row.length;
 
-  return (column) => (at(column) - mean) / Math.sqrt(square + (op === "layer_norm" ? 1e-5 : 1e-6));
+  return (column) => (at(column) - mean) / Math.sqrt(square + defaultEpsilon);
 }
 
 /** Sums along an axis. */

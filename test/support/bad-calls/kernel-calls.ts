@@ -245,6 +245,13 @@ export const kernelCalls: readonly BadCall[] = [
     out: parameter(() => f8e4m3fn),
     group: optional(() => 32),
   }),
+  ...ofFields("histogram", {
+    x: format,
+    bins: parameter(() => 8),
+    low: parameter(() => -1, "negative", "zero", "fraction"),
+    high: parameter(() => 2, "zero", "fraction", "huge"),
+  }),
+  ...ofFields("bincount", { x: parameter(() => i32), length: parameter(() => 8) }),
   ...ofFields("searchSorted", {
     sorted: format,
     queries: optional(() => f32),
