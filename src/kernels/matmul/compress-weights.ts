@@ -68,7 +68,7 @@ export function compress24<D extends SparseFormat>(
 }
 
 /**
- * The weights that stored ones stand for. Columns are stored in multiples of 64, so k and n are given with the launch:
+ * The weights that stored ones stand for. Columns are stored in multiples of 64, so k is given with the launch:
  * `{ dimensions: { k } }`.
  */
 export function expand24<D extends SparseFormat>(
