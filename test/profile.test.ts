@@ -71,6 +71,15 @@ const productOf = (scope: Scope) =>
     },
   );
 
+/** A loop that does nothing, unless its scopes do. */
+const idleOf = (scope: Scope) =>
+  kernel({ name: "idle", outputs: { out: array(f32, [128]) } }, ({ out }) => {
+    loop(4, () => {
+      scope("nothing", () => zeros(f32, [128]));
+    });
+    out.store(1);
+  });
+
 function ptxOf({ kernel: traced }: KernelDefinition): string {
   const text = printPtx(lower(traced, targets.sm_90a).module);
   return text.replace(/^ *\.loc .*\n/gm, "");
@@ -103,6 +112,7 @@ const x = fromNumbers(
 test.each([
   ["softmax", softmaxOf],
   ["product", productOf],
+  ["a loop that does nothing", idleOf],
 ] as const)("scopes of %s that nobody asks for leave no trace in its PTX", (_, make) => {
   expect(ptxOf(make(profile))).toBe(ptxOf(make(unscoped)));
 });
@@ -139,6 +149,7 @@ describe.each(places)("on the %s", (name) => {
       if (!load || !max || !whole || !store) throw new Error("four spans");
       const edges = [load.from, load.to, whole.from, max.from, max.to, whole.to, store.from];
       expect(edges).toEqual([...edges].sort((left, right) => left - right));
+      expect(load.to).toBeGreaterThan(load.from);
       // Reductions go through all warps, so that the time within the scope is more than that of a mark.
       expect(max.to - max.from).toBeGreaterThan(1);
       expect(max.position?.line).toBeGreaterThan(load.position?.line ?? Infinity);

@@ -92,7 +92,7 @@ export class Profiler {
 }
 
 /** Edges that each of so many rings has room for: a power of two. */
-function edgesFor(rings: number): number {
+export function edgesFor(rings: number): number {
   let edges = mostEdges;
   while (edges > fewestEdges && rings * edges * 4 * slotWords > mostBytes) edges /= 2;
   return edges;

@@ -4,6 +4,7 @@ import { headSlots, slotWords } from "../../ir/profile-ring.ts";
 import { f32 } from "../../formats/dtype.ts";
 import { array, kernel, profile } from "../../lang/index.ts";
 import { profiledKernel } from "../../passes/profile-marks.ts";
+import { edgesFor } from "./profiler.ts";
 import { readRings } from "./read-rings.ts";
 
 const definition = kernel(
@@ -94,4 +95,8 @@ test("rings of blocks that never ran are empty", () => {
   const timers = [0n, 0n] as const;
   const silent = { processor: 0, clocks: timers, timers, edges: [] };
   expect(read(silent, silent)).toEqual({ spans: [], lost: 0 });
+});
+
+test("rings of large grids are small, and those of the largest are not smaller than they must be", () => {
+  expect([1, 1024, 1025, 2 ** 14, 2 ** 30].map(edgesFor)).toEqual([4096, 4096, 2048, 256, 16]);
 });
