@@ -9,6 +9,8 @@ import { runtimeCases } from "./nvcc-runtime.ts";
 import { tritonCases } from "./triton.ts";
 import { descriptorCases } from "./triton-descriptors.ts";
 
+const seeds = [0, 1, 2];
+
 const all = [
   ...collectiveCases,
   ...arithmeticCases,
@@ -18,17 +20,13 @@ const all = [
   ...descriptorCases,
 ];
 
-/** Each under the first schedule and one of two others. */
-describe.each(all.map((foreign, place) => ({ ...foreign, seeds: [0, 1 + (place % 2)] })))(
-  "$file",
-  ({ seeds, ...foreign }) => {
-    const path = `test/fixtures/ptx/${foreign.file}`;
-    const text = readText(path);
+describe.each(all)("$file", (foreign) => {
+  const path = `test/fixtures/ptx/${foreign.file}`;
+  const text = readText(path);
 
-    test.each(seeds)("seed %d", (seed) => {
-      const { findings, results } = runOnEmulator(text, path, foreign, seed);
-      expect(findings.map(({ message }) => message)).toEqual([]);
-      foreign.check(results);
-    });
-  },
-);
+  test.each(seeds)("seed %d", (seed) => {
+    const { findings, results } = runOnEmulator(text, path, foreign, seed);
+    expect(findings.map(({ message }) => message)).toEqual([]);
+    foreign.check(results);
+  });
+});

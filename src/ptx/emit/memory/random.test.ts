@@ -115,7 +115,7 @@ function layouts(random: Random): (value: Value) => RegisterLayout | undefined {
 }
 
 describe("random windows", () => {
-  test.each(Array.from({ length: 12 }, (_, seed) => seed))(
+  test.each(Array.from({ length: 18 }, (_, seed) => seed))(
     "on global memory, seed %i",
     async (seed) => {
       const random = new Random(seed);
@@ -146,7 +146,7 @@ describe("random windows", () => {
     },
   );
 
-  test.each(Array.from({ length: 12 }, (_, seed) => seed))(
+  test.each(Array.from({ length: 18 }, (_, seed) => seed))(
     "on shared memory, seed %i",
     async (seed) => {
       const random = new Random(1000 + seed);
