@@ -13,6 +13,8 @@ import {
   sumCase,
   topCase,
 } from "../bench/gpu/cases/library.ts";
+import { pagedCase } from "../bench/gpu/cases/paged.ts";
+import { raggedCase } from "../bench/gpu/cases/ragged.ts";
 
 const table = { vocabulary: 9, tokens: 12, width: 8 };
 const cases: readonly BenchCase[] = [
@@ -29,11 +31,13 @@ const cases: readonly BenchCase[] = [
   scatterCase(table, false),
   scatterCase(table, true),
   normalCase(2000),
+  raggedCase({ m: 64, n: 32, k: 32, groups: 4, halving: true }),
+  pagedCase({ sequences: 2, length: 40, ragged: true, heads: 4, shared: 2, head: 16, size: 16 }),
 ];
 
 test.each(cases.map((each) => [each.name, each] as const))("%s", async (_, each) => {
   const device = await open("simulator");
-  const made = each.prepare(device, 2);
+  const made = await each.prepare(device, 2);
   await made.check();
   made.dispose();
   expect(device.leaks).toEqual([]);

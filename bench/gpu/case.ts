@@ -31,7 +31,7 @@ export interface BenchCase {
   readonly work: number;
   /** Bytes of the arrays of one set, by which sets are counted that no cache holds. */
   readonly setBytes: number;
-  readonly prepare: (device: Device, sets: number) => PreparedCase;
+  readonly prepare: (device: Device, sets: number) => PreparedCase | Promise<PreparedCase>;
 }
 
 /** What the cache of any GPU that is measured holds, with a margin. */

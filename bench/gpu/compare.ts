@@ -55,7 +55,7 @@ export async function compare(
   { rounds, launches, onProgress }: CompareSettings,
 ): Promise<Comparison> {
   const sets = setsOf(one, launches);
-  const prepared = one.prepare(device, sets);
+  const prepared = await one.prepare(device, sets);
   try {
     await prepared.check();
     const { lanes, refused } = await preparedPeers(peers, one, sets, launches);

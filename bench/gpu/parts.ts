@@ -11,6 +11,10 @@ import { libraryParts } from "./cases/library.ts";
 import { matmulCase } from "./cases/matmul.ts";
 import type { ProductTask } from "./cases/matmul.ts";
 import { memoryCases } from "./cases/memory.ts";
+import { pagedCase } from "./cases/paged.ts";
+import type { PagedTask } from "./cases/paged.ts";
+import { raggedCase } from "./cases/ragged.ts";
+import type { RaggedTask } from "./cases/ragged.ts";
 
 /** m, n, k: squares, wide and deep ones, those of language models, uneven ones, and few rows. */
 export const productShapes: readonly (readonly [m: number, n: number, k: number])[] = [
@@ -99,6 +103,27 @@ function attentionGradients(): readonly BenchCase[] {
   ];
 }
 
+/** A token of each of 64 sequences, in pages of two sizes, of equal and of different lengths; and of one long sequence. */
+function pagedAttentions(): readonly BenchCase[] {
+  const heads = { heads: 32, shared: 8, head: 128 };
+  const many: PagedTask = { ...heads, sequences: 64, length: 4096, ragged: false, size: 16 };
+  const tasks: readonly PagedTask[] = [
+    many,
+    { ...many, size: 64 },
+    { ...many, ragged: true },
+    { ...many, sequences: 1, length: 65536 },
+  ];
+  return tasks.map(pagedCase);
+}
+
+/** Few groups of many rows and many of few, equal and halving. */
+function raggedProducts(): readonly BenchCase[] {
+  const few: RaggedTask = { m: 16384, n: 4096, k: 4096, groups: 8, halving: false };
+  const many: RaggedTask = { m: 32768, n: 2048, k: 2048, groups: 64, halving: false };
+  const tasks = [few, many, { ...many, m: 4096 }];
+  return tasks.flatMap((task) => [task, { ...task, halving: true }]).map(raggedCase);
+}
+
 export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
   string,
   readonly BenchCase[]
@@ -108,5 +133,7 @@ export const parts: ReadonlyMap<string, readonly BenchCase[]> = new Map<
   ...libraryParts,
   ["attention", attentions()],
   ["attention-gradients", attentionGradients()],
+  ["paged", pagedAttentions()],
+  ["ragged", raggedProducts()],
   ...productParts(),
 ]);

@@ -183,7 +183,59 @@ def prepare_library(task, sets, launches, lanes):
     lanes.append(Lane("JAX", f, arrays, sets, launches))
 
 
+def normals(index, *shapes):
+    keys = jax.random.split(jax.random.key(index), len(shapes))
+    return [jax.random.normal(key, shape, jnp.bfloat16) for key, shape in zip(keys, shapes)]
+
+
+def group_sizes(task):
+    """As the benchmark's own: equal, or each half of what is left."""
+    m, groups = task["m"], task["groups"]
+    if not task["halving"]:
+        return [m // groups] * groups
+    sizes = []
+    for _ in range(groups - 1):
+        sizes.append((m - sum(sizes)) // 2)
+    return sizes + [m - sum(sizes)]
+
+
+def ragged_dot(task, sets, launches, lanes):
+    m, n, k, groups = task["m"], task["n"], task["k"], task["groups"]
+    sizes = jnp.array(group_sizes(task), jnp.int32)
+    pairs = [tuple(normals(index, (m, k), (groups, k, n))) for index in range(sets)]
+    call = lambda a, b: jax.lax.ragged_dot(a, b, sizes, preferred_element_type=a.dtype)
+    lanes.append(Lane("ragged_dot (JAX)", over_sets(call), pairs, sets, launches))
+
+
+def paged_attention(task, sets, launches, lanes):
+    """The kernel that comes with Pallas, whose pages have an axis of heads before all others."""
+    from jax.experimental.pallas.ops.gpu.paged_attention import paged_attention as kernel
+
+    sequences, length, size = task["sequences"], task["length"], task["size"]
+    most = -(-length // size)
+    pages = sequences * most
+    lengths = [-(-length * (i + 1) // sequences) if task["ragged"] else length for i in range(sequences)]
+    table = jax.random.permutation(jax.random.key(0), pages).reshape(sequences, most).astype(jnp.int32)
+    counts = jnp.array(lengths, jnp.int32)
+    cache = (task["shared"], pages, size, task["head"])
+    pairs = []
+    for index in range(sets):
+        q, k, v = normals(index, (sequences, task["heads"], task["head"]), cache, cache)
+        pairs.append((q, (k, v)))
+    call = lambda q, kept: kernel(q, kept[0], kept[1], table, counts)
+    lanes.append(Lane("Pallas", over_sets(call), pairs, sets, launches))
+
+
+others = {"ragged_dot": ragged_dot, "paged_attention": paged_attention}
+
+
 def prepare(task, sets, launches, lanes, refused):
+    if task["op"] in others:
+        try:
+            others[task["op"]](task, sets, launches, lanes)
+        except Exception as error:
+            refused.append(f"JAX: {why(error)}")
+        return
     if library(task) is not None:
         prepare_library(task, sets, launches, lanes)
         return

@@ -175,7 +175,27 @@ def attention_backward(task, sets):
         yield "FlashAttention (PyTorch)", [call(by_flash, a) for a in arrays]
 
 
+def group_sizes(task):
+    """As the benchmark's own: equal, or each half of what is left."""
+    m, groups = task["m"], task["groups"]
+    if not task["halving"]:
+        return [m // groups] * groups
+    sizes = []
+    for _ in range(groups - 1):
+        sizes.append((m - sum(sizes)) // 2)
+    return sizes + [m - sum(sizes)]
+
+
+def ragged_dot(task, sets):
+    ends = torch.tensor(group_sizes(task), device="cuda").cumsum(0).to(torch.int32)
+    m, n, k, groups = task["m"], task["n"], task["k"], task["groups"]
+    bf16 = torch.bfloat16
+    arrays = [(normal(m, k, dtype=bf16), normal(groups, k, n, dtype=bf16)) for _ in range(sets)]
+    yield "PyTorch, grouped", [lambda a=a, b=b: torch._grouped_mm(a, b, offs=ends) for a, b in arrays]
+
+
 ops = {
+    "ragged_dot": ragged_dot,
     "attention": attention,
     "attention_backward": attention_backward,
     "matmul": matmul,

@@ -1,0 +1,106 @@
+/**
+ * Products of groups of rows: `raggedDot` beside PyTorch's grouped product and JAX's `ragged_dot`. Groups are equal, or halve: the
+ * first has half of all rows, the next half of the rest, and so on, so that most have few.
+ */
+import { bf16, fromNumbers, i32, toNumbers } from "tilewright";
+import type { Device, DeviceArray } from "tilewright";
+import { raggedDot } from "tilewright/kernels";
+import type { BenchCase, PreparedCase } from "../case.ts";
+import { randomArray } from "../random.ts";
+
+export interface RaggedTask {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly groups: number;
+  readonly halving: boolean;
+}
+
+/** Rows of each group. */
+export function groupSizesOf({ m, groups, halving }: RaggedTask): readonly number[] {
+  if (!halving) return Array.from({ length: groups }, () => m / groups);
+  let rest = m;
+  return Array.from({ length: groups }, (_, group) => {
+    const own = group === groups - 1 ? rest : Math.floor(rest / 2);
+    rest -= own;
+    return own;
+  });
+}
+
+export function raggedCase(task: RaggedTask): BenchCase {
+  const { m, n, k, groups, halving } = task;
+  return {
+    name: `ragged dot bf16 ${m}x${n}x${k}, ${groups} ${halving ? "halving" : "equal"} groups`,
+    task: { op: "ragged_dot", ...task, halving: halving ? 1 : 0 },
+    unit: "TFLOP/s",
+    work: 2 * m * n * k,
+    setBytes: 2 * (m * k + groups * k * n + m * n),
+    prepare: (device, sets) => prepared(device, task, sets),
+  };
+}
+
+interface RaggedSet {
+  readonly a: DeviceArray<"bf16">;
+  readonly b: DeviceArray<"bf16">;
+  readonly out: DeviceArray<"bf16">;
+}
+
+async function prepared(device: Device, task: RaggedTask, sets: number): Promise<PreparedCase> {
+  const { m, n, k, groups } = task;
+  const op = raggedDot({ a: bf16, b: bf16 });
+  const sizes = fromNumbers(i32, [groups], [...groupSizesOf(task)]);
+  const groupSizes = await device.upload(sizes);
+  const made = Array.from({ length: sets }, (_, seed): RaggedSet => ({
+    a: randomArray(device, bf16, [m, k], seed),
+    b: randomArray(device, bf16, [groups, k, n], seed + 40),
+    out: device.allocate(bf16, [m, n]),
+  }));
+  const [first] = made;
+  if (first === undefined) throw new RangeError("a case has one set at least");
+  const bound = (set: number) => device.bind(op, { ...(made[set % sets] ?? first), groupSizes });
+  return {
+    ours: bound,
+    check: async () => {
+      const once = bound(0);
+      once.launch();
+      await device.synchronize();
+      once.dispose();
+      await checkRows(device, first, task);
+    },
+    dispose: () => {
+      groupSizes.dispose();
+      for (const { a, b, out } of made) for (const each of [a, b, out]) each.dispose();
+    },
+  };
+}
+
+/** The first and the last row of some groups, against float64. */
+async function checkRows(device: Device, { a, b, out }: RaggedSet, task: RaggedTask) {
+  const { n, k, groups } = task;
+  const sizes = groupSizesOf(task);
+  const starts = sizes.map((_, group) =>
+    sizes.slice(0, group).reduce((sum, size) => sum + size, 0),
+  );
+  for (const group of new Set([0, groups >> 1, groups - 1])) {
+    const [start = 0, size = 0] = [starts[group], sizes[group]];
+    if (size === 0) continue;
+    const rows = b.reshape([groups * k, n]).slice(group * k, (group + 1) * k);
+    const matrix = toNumbers(await device.download(rows));
+    for (const row of new Set([start, start + size - 1])) {
+      const left = toNumbers(await device.download(a.slice(row, row + 1)));
+      const found = toNumbers(await device.download(out.slice(row, row + 1)));
+      for (const column of [0, n >> 1, n - 1]) {
+        let [sum, magnitude] = [0, 0];
+        for (let i = 0; i < k; i += 1) {
+          const term = (left[i] ?? NaN) * (matrix[i * n + column] ?? NaN);
+          sum += term;
+          magnitude += Math.abs(term);
+        }
+        // Sums are made in f32 and rounded to bf16.
+        const got = found[column] ?? NaN;
+        if (!(Math.abs(got - sum) <= 2 ** -8 * Math.abs(sum) + k * 2 ** -24 * magnitude))
+          throw new Error(`out[${row}, ${column}] is ${got}, not ${sum}`);
+      }
+    }
+  }
+}
