@@ -124,6 +124,7 @@ export type { QuantizedOptions, QuantizedSpec, WeightFormat } from "./matmul/qua
 export { dequantizeWeights, quantizeWeights } from "./matmul/quantize-weights.ts";
 export type { QuantizeWeightsSpec } from "./matmul/quantize-weights.ts";
 export type { MatmulConfiguration, TiledConfiguration } from "./matmul/configuration.ts";
+export type { Combine, EpilogueOutput, EpilogueOutputs } from "./matmul/outputs.ts";
 export type { Accumulation, MatmulPrecision } from "./matmul/problem.ts";
 export { searchSorted } from "./sort/search-sorted.ts";
 export type { SearchSortedOperation, SearchSortedSpec } from "./sort/search-sorted.ts";

@@ -21,7 +21,7 @@ import type {
   PlainConfiguration,
   ProductSizes,
 } from "./configuration.ts";
-import { depthOf } from "./persistent.ts";
+import { depthOf } from "./tile-shapes.ts";
 import { preparationsOf } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
 import { multipliedFormat, prologueOf } from "./problem.ts";

@@ -7,18 +7,21 @@
  *                                         scale [m]   f32[64, 1]
  *                                         residual    bf16[64, 128]
  */
-import type { DTypeName } from "../../formats/dtype.ts";
 import type { Size } from "../../ir/size.ts";
 import { array, slice } from "../../lang/index.ts";
 import { Tile } from "../../lang/tile.ts";
 import type { ArraySpec, Ref, Scalar } from "../../lang/index.ts";
 import type { Location } from "../../support/location.ts";
+import { isRecord } from "../../support/options.ts";
 import type { ProductDimensions } from "./dimensions.ts";
+import { requirePiece, storeOutputs } from "./outputs.ts";
 import { equalSizes, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 
-/** The sums and the further inputs by name. */
-export type Epilogue = (tiles: { readonly [name: string]: Tile }) => Tile;
+/** Gives the result of the sums and the further inputs by name, or with further outputs a record of all of them. */
+export type Epilogue = (tiles: {
+  readonly [name: string]: Tile;
+}) => Tile | { readonly [name: string]: Tile };
 
 /** A place in the product. */
 export interface Piece {
@@ -79,15 +82,19 @@ export function inputSpecs(
   );
 }
 
-/** The piece of the result: the sums as the epilogue changes them, in the format of the result. */
+/**
+ * The piece of the result: the sums as the epilogue changes them, in the format of the result. Further outputs of the
+ * epilogue are stored on the way.
+ */
 export function finished(
   sums: Tile,
   piece: Piece,
   problem: MatmulProblem,
   inputs: { readonly [name: string]: Ref },
   location: Location,
+  dimensions?: ProductDimensions,
 ): Tile {
-  const { epilogue, out } = problem;
+  const { epilogue, out, outputs } = problem;
   if (epilogue === undefined) return sums.cast(out.dtype);
   const tiles: { [name: string]: Tile } = { sums };
   for (const [name, spec] of Object.entries(problem.inputs)) {
@@ -95,7 +102,32 @@ export function finished(
     if (ref !== undefined)
       tiles[name] = inputPiece(ref, inputShape(name, spec, problem.sizes, location), piece);
   }
-  return requireResult(epilogue(tiles), sums, out.dtype.name, location);
+  const given = epilogue(tiles);
+  if (outputs.length === 0 || dimensions === undefined)
+    return requirePiece("out", given, sums, out.dtype, location);
+  const named = requireNamed(given, outputs, location);
+  const places = { refs: inputs, dimensions };
+  storeOutputs(named, sums, piece, problem, places, location);
+  return requirePiece("out", named["out"], sums, out.dtype, location);
+}
+
+/** A record of the result and of all further outputs. */
+function requireNamed(
+  given: unknown,
+  outputs: MatmulProblem["outputs"],
+  location: Location,
+): { readonly [name: string]: unknown } {
+  const names = ["out", ...outputs.map(({ name }) => name)];
+  const found = isRecord(given) && !(given instanceof Tile) ? Object.keys(given) : undefined;
+  if (found?.length === names.length && names.every((name) => found.includes(name)))
+    return given as { readonly [name: string]: unknown };
+  throw refused(
+    "TW9905",
+    "the epilogue of matmul does not give its outputs",
+    `a record of ${names.join(", ")}`,
+    found === undefined ? typeof given : `a record of ${found.join(", ")}`,
+    location,
+  );
 }
 
 function inputPiece(ref: Ref, shape: Shape, { batch, top, left, rows, columns }: Piece): Tile {
@@ -105,22 +137,4 @@ function inputPiece(ref: Ref, shape: Shape, { batch, top, left, rows, columns }:
   if (shape === "columns") return ref.at(along).load().reshape([1, columns]);
   if (shape === "both") return ref.at(down, along).load();
   return ref.at(batch ?? 0, down, along).load();
-}
-
-function requireResult(
-  given: unknown,
-  { shape }: Tile,
-  dtype: DTypeName,
-  location: Location,
-): Tile {
-  const expected = `a tile of ${dtype}[${shape.join(", ")}]`;
-  if (given instanceof Tile) {
-    const fits =
-      given.shape.length === shape.length &&
-      given.shape.every((extent, axis) => extent === shape[axis]);
-    if (fits && given.dtype.name === dtype) return given as Tile;
-    const found = `${given.dtype.name}[${given.shape.join(", ")}]`;
-    throw refused("TW9905", "the epilogue of matmul gives another tile", expected, found, location);
-  }
-  throw refused("TW9905", "the epilogue of matmul gives no tile", expected, typeof given, location);
 }

@@ -19,6 +19,8 @@ import { splitPrecisions } from "../../lang/split.ts";
 import type { MatmulConfiguration } from "./configuration.ts";
 import { inputShape } from "./epilogue.ts";
 import type { Epilogue } from "./epilogue.ts";
+import { furtherOutputs } from "./outputs.ts";
+import type { EpilogueOutputs, FurtherOutput } from "./outputs.ts";
 import { planOf } from "./plan.ts";
 import {
   accumulatorOf,
@@ -54,6 +56,27 @@ type InputTiles<I extends EpilogueInputs> = {
   readonly [N in keyof I]: I[N] extends ArraySpec<infer D> ? Tile<D> : never;
 };
 
+/** No further outputs. */
+export type NoOutputs = Readonly<Record<never, never>>;
+
+/** A tile of the result, or of it and of all further outputs. */
+type EpilogueResult<Out extends DTypeName, Outputs extends EpilogueOutputs> = [
+  keyof Outputs,
+] extends [never]
+  ? Tile<Out>
+  : { readonly out: Tile<Out> } & { readonly [N in keyof Outputs]: Tile };
+
+/** The arrays of further outputs; none where their names are not known. */
+type OutputArrays<Outputs extends EpilogueOutputs> = string extends keyof Outputs
+  ? NoOutputs
+  : {
+      readonly [N in keyof Outputs]: Outputs[N] extends ArraySpec
+        ? Outputs[N]
+        : Outputs[N] extends { readonly array: infer A extends ArraySpec }
+          ? A
+          : never;
+    };
+
 /** What is computed of an operand before it is multiplied. */
 export interface MatmulPrologue<
   Name extends "a" | "b",
@@ -76,6 +99,7 @@ export interface MatmulSpec<
   B extends DTypeName,
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
+  Outputs extends EpilogueOutputs = NoOutputs,
 > {
   /** [m, k], or [batch, m, k]. */
   readonly a: MatmulOperand<A>;
@@ -85,8 +109,12 @@ export interface MatmulSpec<
   readonly out?: DType<Out>;
   /** Further arrays that the epilogue sees: [m], [n] or [m, n]. */
   readonly inputs?: Inputs;
-  /** What is done with the sums of a piece of the result before it is stored. */
-  readonly epilogue?: (tiles: { readonly sums: Tile<"f32"> } & InputTiles<Inputs>) => Tile<Out>;
+  /** Further arrays that the epilogue gives: of [m, n], or rows or columns combined into [m] or [n]. */
+  readonly outputs?: Outputs;
+  /** What is done with the sums of a piece of the result before it is stored; with outputs it gives a record. */
+  readonly epilogue?: (
+    tiles: { readonly sums: Tile<"f32"> } & InputTiles<Inputs>,
+  ) => EpilogueResult<Out, NoInfer<Outputs>>;
   /** What is computed of an operand before it is multiplied. */
   readonly prologue?: {
     readonly a?: MatmulPrologue<"a", A, Inputs>;
@@ -105,6 +133,7 @@ const fields: Fields = {
   b: "operand",
   out: "format",
   inputs: "named",
+  outputs: "settings",
   epilogue: "function",
   prologue: "settings",
   precision: "choice",
@@ -117,9 +146,10 @@ export type Matmul<
   B extends DTypeName,
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
+  Outputs extends EpilogueOutputs = NoOutputs,
 > = Operation<
   { readonly a: ArraySpec<A>; readonly b: ArraySpec<B> } & Inputs,
-  { readonly out: ArraySpec<Out> },
+  { readonly out: ArraySpec<Out> } & OutputArrays<Outputs>,
   Readonly<Record<never, never>>,
   MatmulConfiguration
 >;
@@ -132,7 +162,10 @@ export type QuantizedMatmulSpec<
   Out extends DTypeName,
   Inputs extends EpilogueInputs,
   Z extends boolean = boolean,
-> = Omit<MatmulSpec<A, D, Out, Inputs>, "b" | "prologue"> & { readonly b: QuantizedSpec<D, S, Z> };
+  Outputs extends EpilogueOutputs = NoOutputs,
+> = Omit<MatmulSpec<A, D, Out, Inputs, Outputs>, "b" | "prologue"> & {
+  readonly b: QuantizedSpec<D, S, Z>;
+};
 
 /** Scales, and zero points where there are some. */
 export type WeightScales<
@@ -167,15 +200,17 @@ export function matmul<
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
   Z extends boolean = false,
+  const Outputs extends EpilogueOutputs = NoOutputs,
 >(
-  spec: QuantizedMatmulSpec<A, D, S, Out, Inputs, Z>,
-): Matmul<A, D, Out, Inputs & WeightScales<D, S, Z>>;
+  spec: QuantizedMatmulSpec<A, D, S, Out, Inputs, Z, Outputs>,
+): Matmul<A, D, Out, Inputs & WeightScales<D, S, Z>, Outputs>;
 export function matmul<
   A extends DTypeName,
   B extends DTypeName,
   Out extends DTypeName = A,
   const Inputs extends EpilogueInputs = Readonly<Record<never, never>>,
->(spec: MatmulSpec<A, B, Out, Inputs>): Matmul<A, B, Out, Inputs>;
+  const Outputs extends EpilogueOutputs = NoOutputs,
+>(spec: MatmulSpec<A, B, Out, Inputs, Outputs>): Matmul<A, B, Out, Inputs, Outputs>;
 export function matmul(spec: GivenSpec): unknown {
   const location = captureLocation();
   requireFields("matmul", spec, fields, location);
@@ -184,7 +219,10 @@ export function matmul(spec: GivenSpec): unknown {
   return operation({
     name: "matmul",
     inputs: { a: problem.a, b: problem.b, ...problem.inputs, ...problem.prologueInputs },
-    outputs: { out: problem.out },
+    outputs: {
+      out: problem.out,
+      ...Object.fromEntries(problem.outputs.map(({ name, spec: output }) => [name, output])),
+    },
     ...(configuration === undefined && { choices: matmulChoices(problem) }),
     plan: (dimensions, target, choice) => {
       const chosen = configuration ?? (choice as MatmulConfiguration | undefined);
@@ -196,8 +234,9 @@ export function matmul(spec: GivenSpec): unknown {
 /** What either form of specification gives. */
 export type GivenSpec = Omit<
   MatmulSpec<DTypeName, DTypeName, DTypeName, EpilogueInputs>,
-  "a" | "b" | "epilogue" | "prologue"
+  "a" | "b" | "epilogue" | "prologue" | "outputs"
 > & {
+  readonly outputs?: unknown;
   readonly a: unknown;
   readonly b: unknown;
   readonly epilogue?: unknown;
@@ -254,6 +293,8 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     Object.entries(given).filter(([name]) => !(name in prologueInputs)),
   );
   for (const [name, input] of Object.entries(inputs)) inputShape(name, input, sizes, location);
+  const outputs = furtherOutputs(spec.outputs, sizes, location);
+  requireEpilogue(spec, outputs, location);
   return {
     a: a.spec,
     b: b.spec,
@@ -266,8 +307,25 @@ export function problemOf(spec: GivenSpec, location: Location): MatmulProblem {
     accumulation: spec.accumulation,
     inputs,
     epilogue: spec.epilogue as Epilogue | undefined,
-    ...{ prologues, prologueInputs, weights, sparse: sparse !== undefined },
+    ...{ outputs, prologues, prologueInputs, weights, sparse: sparse !== undefined },
   };
+}
+
+/** Refuses outputs that nobody gives, or that are called as inputs are. */
+function requireEpilogue(
+  { epilogue, inputs = {} }: Pick<GivenSpec, "epilogue" | "inputs">,
+  outputs: readonly FurtherOutput[],
+  location: Location,
+): void {
+  const taken = outputs.find(({ name }) => name in inputs || ["a", "b", "sums"].includes(name));
+  if (taken === undefined && (outputs.length === 0 || epilogue !== undefined)) return;
+  throw refused(
+    "TW9905",
+    taken === undefined ? "no epilogue gives the outputs of matmul" : "two arrays have one name",
+    taken === undefined ? "epilogue: ({ sums }) => ({ out: …, … })" : "another name for the output",
+    taken?.name ?? "none",
+    location,
+  );
 }
 
 function arrayOf(

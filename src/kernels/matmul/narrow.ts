@@ -39,6 +39,7 @@ import type { Location } from "../../support/location.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
+import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { prologueSpecs, storedDepth } from "./prologue.ts";
 import { packedUnit, scaleTile, unpacked } from "./quantized.ts";
@@ -82,6 +83,7 @@ export function narrowKernel(
       },
       outputs: {
         out: array(split === 1 ? problem.out.dtype : problem.accumulator, [...layers, m, n]),
+        ...(split === 1 && outputSpecs(problem, dimensions, { rows, columns })),
       },
       scratch: {
         stored: smem(weights.dtype, [stages, width, packedUnit]),
@@ -107,7 +109,9 @@ export function narrowKernel(
             const sums = sumsOfShare({ ...place, left, first, configuration, weights, argument });
             const piece = { batch: undefined, top: place.top, left, rows, columns };
             const done =
-              split === 1 ? finished(sums, piece, problem, argument as never, location) : sums;
+              split === 1
+                ? finished(sums, piece, problem, argument as never, location, dimensions)
+                : sums;
             const target: Ref = split === 1 ? argument.out : argument.out.at(argument.layer);
             target.at(slice(place.top, rows), slice(left, columns)).store(done);
           });

@@ -57,7 +57,7 @@ import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
 import type { Dimension } from "../../ir/size.ts";
 import type { Location } from "../../support/location.ts";
-import { rowBytes, threadRows } from "./configuration.ts";
+import { threadRows } from "./configuration.ts";
 import type { PersistentConfiguration, ProductSizes } from "./configuration.ts";
 import { computedRows } from "./computed-rows.ts";
 import { alignedDimensions } from "./dimensions.ts";
@@ -65,6 +65,7 @@ import type { ProductDimensions } from "./dimensions.ts";
 import { inputSpecs } from "./epilogue.ts";
 import { tileOrder, wholeTiles } from "./order.ts";
 import type { DealtRows, TileGrid, TilePlace } from "./order.ts";
+import { outputSpecs } from "./outputs.ts";
 import type { Prepared } from "./prepare.ts";
 import { prologueOf } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
@@ -80,6 +81,7 @@ import {
   sideWindow,
   tileShape,
 } from "./sides.ts";
+import { depthOf, pieceColumns, pieceOf } from "./tile-shapes.ts";
 import type { Sides } from "./sides.ts";
 import {
   block,
@@ -104,18 +106,6 @@ export interface PersistentForm {
   readonly dealt?: DealtRows;
 }
 
-/** Elements of k in a step: rows of 128 bytes, and as many elements of operands that are stored in fewer bits. */
-export function depthOf(problem: MatmulProblem, { a }: Recipe): number {
-  const prologue = prologueOf(problem);
-  const isSmall = prologue !== undefined && problem[prologue.operand].dtype.bits < 16;
-  return isSmall ? rowBytes : (rowBytes * 8) / a.bits;
-}
-
-/** Columns of a piece of the result: a row of 128 bytes. */
-function pieceColumns({ bits }: DType, columns: number): number {
-  return Math.min(columns, (rowBytes * 8) / bits);
-}
-
 const multiplierNames = ["first", "second", "third", "fourth"] as const;
 
 /** What the threads of the kernel work on. */
@@ -133,7 +123,9 @@ export interface Work {
   readonly result: Ref | undefined;
   readonly full: Barrier;
   readonly empty: Barrier;
+  /** Further inputs and outputs of the epilogue. */
   readonly inputs: { readonly [name: string]: Ref };
+  readonly dimensions: ProductDimensions;
   /** What the prologue takes besides its operand, in memory and in slots of the ring. */
   readonly prologueInputs: readonly PrologueSource[];
   /** Of sparse weights, likewise. */
@@ -205,6 +197,7 @@ export function persistentKernel(form: PersistentForm): KernelDefinition {
       },
       outputs: {
         out: array(output, [...(problem.sizes.batch === undefined ? [] : [batch]), m, n]),
+        ...outputSpecs(problem, dimensions, pieceOf(problem, configuration)),
       },
       scratch: {
         leftTiles: smem(sides.rows.dtype, [stages, ...tileShape(sides.rows, rows, depth)]),
@@ -286,9 +279,22 @@ function workOf(
   const worker = workerOf(index, zero.add(workers));
   const splits = schedule === "split";
   const segmentsOf = splits ? splitTiles : wholeTiles;
-  const inputs = Object.keys(problem.inputs);
+  const inputs = [...Object.keys(problem.inputs), ...problem.outputs.map(({ name }) => name)];
   return {
-    ...{ form, shapes, sides, out, leftTiles, rightTiles, full, empty, worker, rank, place },
+    ...{
+      form,
+      shapes,
+      sides,
+      dimensions,
+      out,
+      leftTiles,
+      rightTiles,
+      full,
+      empty,
+      worker,
+      rank,
+      place,
+    },
     depth: zero.add(dimensions.k),
     left: requireRef(named, sides.rows.name),
     right: requireRef(named, sides.columns.name),

@@ -9,6 +9,7 @@ import type { Location } from "../../support/location.ts";
 import type { PlainConfiguration, ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
+import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { computedOperand, inputWindow, overhangs, prologueSpecs, storedDepth } from "./prologue.ts";
 import type { Prologue } from "./prologue.ts";
@@ -43,7 +44,10 @@ export function plainKernel(
         ...(split === 1 ? inputSpecs(problem, dimensions, location) : {}),
         ...prologues.reduce((all, each) => ({ ...all, ...prologueSpecs(each, dimensions) }), {}),
       },
-      outputs: { out: array(output, [...layersOut, m, n]) },
+      outputs: {
+        out: array(output, [...layersOut, m, n]),
+        ...(split === 1 && outputSpecs(problem, dimensions, { rows, columns })),
+      },
     },
     (argument) => {
       const { layer, i, j, a, b, out } = argument;
@@ -67,30 +71,49 @@ export function plainKernel(
           major.a === "k" ? ofA.at(down, along).load() : ofA.at(along, down).transpose().load();
         const storedB: Tile =
           major.b === "n" ? ofB.at(along, across).load() : ofB.at(across, along).transpose().load();
-        const multiplied = (
-          prologue: Prologue | undefined,
-          stored: Tile,
-          place: Scalar<"i32">,
-          count: number,
-        ): Tile => {
-          if (prologue === undefined) return stored;
-          const inputs = inputTiles(prologue, argument, start, place, count);
-          const rest = overhangs(prologue, sizes.k, depth) ? zero.add(k).sub(start) : undefined;
-          return computedOperand(prologue, stored, inputs, rest, location);
-        };
-        const left_ = multiplied(ofRows, storedA, top, rows);
-        const right = multiplied(ofColumns, storedB, left, columns);
+        const at = { argument, along: start, depth, sizes, rest: zero.add(k).sub(start), location };
+        const left_ = multipliedPart(ofRows, storedA, { ...at, start: top, count: rows });
+        const right = multipliedPart(ofColumns, storedB, { ...at, start: left, count: columns });
         // Promoted sums are added in f32, step by step.
         return problem.accumulation === "promoted"
           ? accumulator.add(dot(left_, right, { dtype }))
           : dot(left_, right, { accumulator, dtype, ...precision });
       });
       const piece = { batch: inBatch, top, left, rows, columns };
-      const done = split === 1 ? finished(sums, piece, problem, argument as never, location) : sums;
+      const done =
+        split === 1
+          ? finished(sums, piece, problem, argument as never, location, dimensions)
+          : sums;
       const target: Ref = layersOut.length === 0 ? out : out.at(layer);
       target.at(down, across).store(done);
     },
   ) as unknown as KernelDefinition;
+}
+
+/** Where a part of an operand lies, and where its prologue finds the further inputs. */
+interface PartPlace {
+  readonly argument: object;
+  /** Its rows or columns. */
+  readonly start: Scalar<"i32">;
+  readonly count: number;
+  /** Its place along k, how much of k it has, and how much is left. */
+  readonly along: Scalar<"i32">;
+  readonly depth: number;
+  readonly rest: Scalar<"i32">;
+  readonly sizes: ProductSizes;
+  readonly location: Location;
+}
+
+/** A part of an operand as it is multiplied: as it is stored, or as the prologue makes it. */
+function multipliedPart(
+  prologue: Prologue | undefined,
+  stored: Tile,
+  { argument, start, count, along, depth, rest, sizes, location }: PartPlace,
+): Tile {
+  if (prologue === undefined) return stored;
+  const inputs = inputTiles(prologue, argument, along, start, count);
+  const left = overhangs(prologue, sizes.k, depth) ? rest : undefined;
+  return computedOperand(prologue, stored, inputs, left, location);
 }
 
 /** What belongs to some rows or columns of each input of a prologue. */

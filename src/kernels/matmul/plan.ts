@@ -12,6 +12,7 @@ import { isRecord, optionText } from "../../support/options.ts";
 import type { Target } from "../../targets/target.ts";
 import { chooseConfiguration } from "./choices.ts";
 import { persistentProblem, sharedBytes, widestOf, widestTile, workerCount } from "./choose.ts";
+import { outputArguments, withCombined } from "./combined-outputs.ts";
 import type {
   MatmulConfiguration,
   PersistentConfiguration,
@@ -26,7 +27,9 @@ import {
 } from "./launch-arguments.ts";
 import { requireNarrow } from "./narrow-choice.ts";
 import { narrowKernel } from "./narrow.ts";
-import { depthOf, persistentKernel } from "./persistent.ts";
+import type { PieceShape } from "./outputs.ts";
+import { persistentKernel } from "./persistent.ts";
+import { depthOf, pieceOf } from "./tile-shapes.ts";
 import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
@@ -35,7 +38,7 @@ import { prologueOf, refused } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import { missingProduct } from "./sparse-weights.ts";
-import { sumPartsKernel } from "./sum-parts.ts";
+import { summedPiece, sumPartsKernel } from "./sum-parts.ts";
 import { productSizes } from "./tuning.ts";
 
 export function planOf(
@@ -59,10 +62,22 @@ export function planOf(
   return {
     configuration,
     source: given === undefined ? "heuristic" : "given",
-    ...launchesOf(problem, configuration, sizes, target, location),
+    ...withCombined(
+      launchesOf(problem, configuration, sizes, target, location),
+      problem,
+      finishedPiece(problem, configuration),
+      sizes,
+    ),
     ...(configuration.kernel === "plain" &&
       slow !== undefined && { notes: [`the plain kernel is used: ${slow}`] }),
   };
+}
+
+/** The pieces in which the last of the product's launches finishes the result. */
+function finishedPiece(problem: MatmulProblem, configuration: MatmulConfiguration): PieceShape {
+  if (configuration.kernel === "persistent") return pieceOf(problem, configuration);
+  const { rows, columns, split } = configuration;
+  return split === 1 ? { rows, columns } : summedPiece;
 }
 
 function launchesOf(
@@ -257,6 +272,7 @@ export function persistentLaunches(
         {
           ...{ a: operand("a"), b: operand("b"), out },
           ...inputArguments(problem),
+          ...outputArguments(problem),
           ...prologueArguments(problem),
           ...Object.fromEntries(tables),
         },
@@ -301,7 +317,7 @@ function splitLaunches(
     b: operandArgument(problem, "b", sizes),
     ...prologueArguments(problem),
   };
-  const inputs = inputArguments(problem);
+  const inputs = { ...inputArguments(problem), ...outputArguments(problem) };
   const values = { ...sizes, layers: split * batch };
   if (split === 1)
     return { launches: () => [launched(product(), { ...operands, ...inputs, out }, values)] };

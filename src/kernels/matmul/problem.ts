@@ -15,6 +15,7 @@ import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
 import type { Epilogue } from "./epilogue.ts";
+import type { FurtherOutput } from "./outputs.ts";
 import type { Prologue } from "./prologue.ts";
 import type { QuantizedSpec } from "./quantized.ts";
 
@@ -44,6 +45,8 @@ export interface MatmulProblem {
   readonly accumulation: Accumulation | undefined;
   readonly inputs: { readonly [name: string]: ArraySpec };
   readonly epilogue: Epilogue | undefined;
+  /** What the epilogue gives besides the result. */
+  readonly outputs: readonly FurtherOutput[];
   /** What happens to operands before they are multiplied. */
   readonly prologues: { readonly a: Prologue | undefined; readonly b: Prologue | undefined };
   /** How b is stored, where in few bits. */

@@ -23,7 +23,8 @@ export function storeTile(work: Work, product: Tile, segment: Segment, index: nu
     const at = turned
       ? { batch: place.batch, top: left, left: top, rows: piece, columns: threadRows }
       : { batch: place.batch, top, left, rows: threadRows, columns: piece };
-    const done = finished(turned ? sums.transpose() : sums, at, problem, inputs, location);
+    const sumsOfPiece = turned ? sums.transpose() : sums;
+    const done = finished(sumsOfPiece, at, problem, inputs, location, work.dimensions);
     storePiece(target, { ...at, end: place.end }, done, result, index, column / piece);
   }
 }

@@ -13,9 +13,12 @@ import type { Location } from "../../support/location.ts";
 import type { ProductSizes } from "./configuration.ts";
 import { alignedDimensions } from "./dimensions.ts";
 import { finished, inputSpecs } from "./epilogue.ts";
+import { outputSpecs } from "./outputs.ts";
 import type { MatmulProblem } from "./problem.ts";
 
-const [rows, columns] = [8, 256];
+/** Rows and columns of a block. */
+export const summedPiece = { rows: 8, columns: 256 } as const;
+const { rows, columns } = summedPiece;
 
 export function sumPartsKernel(
   problem: MatmulProblem,
@@ -34,7 +37,10 @@ export function sumPartsKernel(
         parts: array(problem.accumulator, [dim("layers"), m, n]),
         ...inputSpecs(problem, dimensions, location),
       },
-      outputs: { out: array(problem.out.dtype, [...(layered ? [batch] : []), m, n]) },
+      outputs: {
+        out: array(problem.out.dtype, [...(layered ? [batch] : []), m, n]),
+        ...outputSpecs(problem, dimensions, summedPiece),
+      },
     },
     (argument) => {
       const { layer, i, j, parts, out } = argument;
@@ -51,6 +57,7 @@ export function sumPartsKernel(
         problem,
         argument as never,
         location,
+        dimensions,
       );
       const target = layered ? out.at(layer) : out;
       target.at(down, across).store(done);
