@@ -29,6 +29,25 @@ export interface CopyMethod {
   /** Instructions that one lane issues (tensor), or bytes that a lane moves at once. */
   readonly pieces: number;
   readonly reason: string;
+  /** How whoever wrote the copy can have the copy engine make it, where that is up to the window. */
+  readonly remedy?: string | undefined;
+}
+
+/** What keeps the copy engine from a window that is written differently easily, and how. */
+const mendable = {
+  "it may begin before the array":
+    "let it begin at 0 or behind it: slice(start.maximum(0), size), or a start that is never negative",
+  "the window is not known to begin at a multiple of 16 bytes":
+    "let it begin at a multiple of 16 bytes, for instance a block's number times a block's size",
+  "a stride of the array is not known to be a multiple of 16 bytes":
+    'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
+  "rows of the array are not known to be multiples of 16 bytes":
+    'say what rows are a multiple of: dim("n", { multipleOf: 8 })',
+} as const;
+type Mendable = keyof typeof mendable;
+
+function remedyOf(problem: string): string | undefined {
+  return Object.hasOwn(mendable, problem) ? mendable[problem as Mendable] : undefined;
 }
 
 /** Both windows of a copy. */
@@ -68,11 +87,12 @@ export function copyMethod(
   if (typeof boxes === "number")
     return { method: "tensor", pieces: boxes, reason: "the windows are boxes of a tensor map" };
   const reason = `no tensor copy: ${boxes}`;
+  const remedy = remedyOf(boxes);
   const width = asynchronousWidth(windows, layout);
   const filled = op.attributes.fill === "zero";
   if (windows.intoShared && width >= 4 && filled && target.features.includes("cp.async"))
-    return { method: "cp.async", pieces: width, reason };
-  return { method: "plain", pieces: width, reason };
+    return { method: "cp.async", pieces: width, reason, remedy };
+  return { method: "plain", pieces: width, reason, remedy };
 }
 
 /** What a copy is made with. */
@@ -149,10 +169,10 @@ function mapProblem({ dtype, start, box }: GlobalWindow): string | undefined {
   }
   // Rows are multiples of 16 bytes, so that the start is one where its column is.
   if ((start * bytes) % 16 !== 0)
-    return "the window is not known to begin at a multiple of 16 bytes";
+    return "the window is not known to begin at a multiple of 16 bytes" satisfies Mendable;
   for (const { stride } of array)
     if (stride !== 1 && (knownDivisor(stride) * bytes) % 16 !== 0)
-      return `a stride of the array is not known to be a multiple of 16 bytes`;
+      return "a stride of the array is not known to be a multiple of 16 bytes" satisfies Mendable;
   const ofView = axes.some(({ root, bounds }) => {
     const { extent } = array[root] ?? { extent: 0 };
     return bounds.some(({ start: at, size }) => at !== origin[root] || !sameSize(size, extent));
@@ -178,11 +198,12 @@ function partsOfBytes({ array, origin }: GlobalBox, perByte: number): string | u
  */
 export function storeProblem({ dtype, box }: GlobalWindow): string | undefined {
   if (box === undefined) return undefined;
-  if (box.origin.some(({ fact }) => fact.least < 0n)) return "it may begin before the array";
+  if (box.origin.some(({ fact }) => fact.least < 0n))
+    return "it may begin before the array" satisfies Mendable;
   const row = box.array.find(({ stride }) => stride === 1)?.extent ?? 1;
   return (knownDivisor(row) * dtype.bits) % 128 === 0
     ? undefined
-    : "rows of the array are not known to be multiples of 16 bytes";
+    : ("rows of the array are not known to be multiples of 16 bytes" satisfies Mendable);
 }
 
 /** Each tile of the shared window is a dense box whose rows run as the array's. */

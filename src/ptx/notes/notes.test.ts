@@ -5,6 +5,8 @@ import {
   accumulator,
   array,
   barrier,
+  commitGroup,
+  commitShared,
   copyAsync,
   dim,
   dot,
@@ -12,9 +14,10 @@ import {
   loop,
   slice,
   smem,
+  waitGroup,
   wgmma,
 } from "../../lang/index.ts";
-import type { KernelDefinition } from "../../lang/index.ts";
+import type { KernelDefinition, Scalar } from "../../lang/index.ts";
 import { placeKernel } from "../../layout/plan/place.ts";
 import { runPasses } from "../../passes/pipeline.ts";
 import { targets } from "../../targets/target.ts";
@@ -166,6 +169,36 @@ describe("accesses to global memory", () => {
     );
     expect(onlyNote(copied).message).toBe("this copy is made by lanes, 2 bytes at a time");
     expect(notesOf(copied, "sm_80")).toEqual([]);
+  });
+
+  test("by copies of lanes that a copy engine would make but for where they begin", () => {
+    const copied = (start: (i: Scalar<"i32">) => Scalar<"i32">): KernelDefinition =>
+      kernel(
+        {
+          name: "copied",
+          grid: { i: 4 },
+          inputs: { x: array(bf16, [256, 64]) },
+          outputs: { out: array(bf16, [256, 64]) },
+          scratch: { tile: smem(bf16, [64, 64]) },
+        },
+        ({ i, x, out, tile }) => {
+          tile.store(x.at(slice(i.mul(64), 64)).load());
+          commitShared();
+          copyAsync(tile, out.at(slice(start(i), 64)));
+          commitGroup();
+          waitGroup();
+        },
+      );
+    const before = copied((i) => i.sub(1).mul(64));
+    expect(onlyNote(before)).toMatchObject({
+      code: "TW7512",
+      because: "no tensor copy: it may begin before the array",
+      remedy: expect.stringContaining(".maximum(0)") as string,
+      position: { file: expect.stringContaining("notes.test.ts") as string },
+    });
+    expect(notesOf(before, "sm_80")).toEqual([]);
+    expect(notesOf(copied((i) => i.sub(1).maximum(0).mul(64)))).toEqual([]);
+    expect(notesOf(copied((i) => i.mul(64)))).toEqual([]);
   });
 });
 

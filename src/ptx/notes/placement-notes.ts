@@ -8,6 +8,7 @@
  *   | TW7502   | fewer than 16 bytes a lane, where a lane has 16 or more   | it fills its sectors and alignment is known   |
  *   | TW7503   | 32 or more registers a lane hold copies                   |                                               |
  *   | TW7504   | twice the wavefronts that would do, or more               |                                               |
+ *   | TW7512   | a copy by lanes that the copy engine would make           | its window can be written no other way        |
  */
 import type { AnyOp, Op, Value } from "../../ir/node.ts";
 import { opName } from "../../ir/op-names.ts";
@@ -141,11 +142,19 @@ function strideRemedy(stride: Size, wanted: number): string {
 /** Copies by lanes where the target has a copy engine. */
 function copyNotes({ copies, target }: Placement): readonly PerformanceNote[] {
   if (!target.features.includes("tma")) return [];
-  return [...copies].flatMap(([op, { method, pieces, reason }]) => {
-    if (method === "tensor" || pieces >= widestBytes) return [];
+  return [...copies].flatMap(([op, { method, pieces, reason, remedy }]) => {
+    if (method === "tensor") return [];
+    if (pieces >= widestBytes)
+      return remedy === undefined
+        ? []
+        : note(op, "TW7512", "this copy is made by lanes, which wait for it", {
+            because: reason,
+            remedy,
+          });
     return note(op, "TW7502", `this copy is made by lanes, ${pieces} bytes at a time`, {
       because: reason,
       remedy:
+        remedy ??
         "let rows be multiples of 16 bytes (multipleOf of their dimension) and the window begin at one",
     });
   });
