@@ -24,6 +24,7 @@ import {
   kernel,
   launchNextKernel,
   loop,
+  setRegisters,
   slice,
   smem,
   threadIndex,
@@ -47,6 +48,8 @@ import type { QuantizedSpec } from "./quantized.ts";
 
 /** Threads that multiply, and warps of each. */
 const [multipliers, warpsOfThread] = [4, 4];
+/** Of a lane: the block starts with 96 in each of its 640, and 64 rows need a few more to multiply. */
+const registers = { copy: 40, multiply: 104 };
 /** Rows of a box of the copy engine. */
 const mostCopied = 256;
 
@@ -99,9 +102,11 @@ export function narrowKernel(
       when(
         threadIndex().eq(0),
         () => {
+          setRegisters(registers.copy);
           copySteps(argument, place, configuration);
         },
         () => {
+          setRegisters(registers.multiply);
           warps((warp) => {
             const number = threadIndex().sub(1).mul(warpsOfThread).add(warp);
             const first = number.mul(columns);
