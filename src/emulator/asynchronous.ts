@@ -87,14 +87,19 @@ export class Issue {
     return this.#known !== undefined;
   }
 
-  /** Checks an access that the operation will make. */
-  record(place: Place, bytes: number, mode: "read" | "write" | "atomic"): void {
+  /** Checks an access that the operation will make, for a lane of its own where several lanes issued it. */
+  record(
+    place: Place,
+    bytes: number,
+    mode: "read" | "write" | "atomic",
+    lane = this.issuer.lane,
+  ): void {
     if (mode !== "read") this.issuer.machine.wrote(place, bytes);
     const epoch = mode === "read" ? this.#read : this.#write;
     if (this.#known === undefined || epoch === undefined || bytes === 0) return;
     if (place.space !== "shared" && place.space !== "global") return;
     const known = this.#known;
-    const { machine, warp, lane, instruction } = this.issuer;
+    const { machine, warp, instruction } = this.issuer;
     const proxy = this.#proxy;
     machine.record({ place, bytes, mode, proxy, epoch, known, warp, lane, instruction });
   }

@@ -91,6 +91,10 @@ describe("it is none", () => {
       `${own} ld.shared.b32 %r2, [%r0]; st.shared.b32 [%r0], %r2; red.shared.add.u32 [%r0], 1; ld.shared.b32 %r2, [%r0];`,
     ],
     [
+      "where each lane copies to what it wrote itself",
+      `${own} cp.async.ca.shared.global [%r0], [%d0], 4; cp.async.wait_all; ld.shared.b32 %r2, [%r0];`,
+    ],
+    [
       "between reads",
       `${own} bar.warp.sync -1; ${next} ld.shared.b32 %r2, [%r0]; ld.shared.b32 %r2, [%smem];`,
     ],

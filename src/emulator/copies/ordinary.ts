@@ -69,11 +69,11 @@ function laneCopy(form: CopyForm, call: CollectiveCall, lane: number, issue: Iss
   const request = { warp, instruction, lane, bytes, alignment: bytes };
   const address = form.to.address(warp, lane);
   const target = machine.resolve({ ...request, kind: "shared", address });
-  issue.record(target, bytes, "write");
+  issue.record(target, bytes, "write", lane);
   if (taken === 0) return { target, source: undefined, bytes, taken };
   const start = form.from.address(warp, lane);
   const source = machine.resolve({ ...request, kind: "global", address: start, bytes: taken });
-  issue.record(source, taken, "read");
+  issue.record(source, taken, "read", lane);
   return { target, source, bytes, taken };
 }
 
