@@ -73,7 +73,7 @@ describe("what is right", () => {
     ],
     [
       "an address that memory holds",
-      "st.global.b64 [%d2+8], %d1; ld.global.b64 %d4, [%d2+8]; ld.global.b32 %r0, [%d4];",
+      "st.global.b64 [%d2+8], %d1; bar.warp.sync -1; ld.global.b64 %d4, [%d2+8]; ld.global.b32 %r0, [%d4];",
     ],
     [
       "the way from one array to the other",
