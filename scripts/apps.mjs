@@ -47,13 +47,19 @@ function installBrowser() {
   console.log("Chromium could not be installed.");
 }
 
+/** Whether there is a browser, with the libraries that it needs. */
+function starts(path) {
+  if (path === undefined) return false;
+  return spawnSync(path, ["--version"], { stdio: "ignore", timeout: 30_000 }).status === 0;
+}
+
 /** Runs tests of what was built, a group after another; where there is no browser to run them in, says so. */
 async function tryOut(groups) {
   const { browserPath } = await import("../apps/build/browser-path.mjs");
   if (browserPath() === undefined && process.argv.includes("--install")) installBrowser();
-  if (browserPath() === undefined) {
+  if (!starts(browserPath())) {
     console.log(
-      "NOT TRIED: no Chromium is installed (apt-get install chromium), and CHROMIUM names none. Everything was built.",
+      "NOT TRIED: no Chromium that starts is installed (apt-get install chromium), and CHROMIUM names none. Everything was built.",
     );
     return;
   }
