@@ -11,7 +11,7 @@ import type { Target } from "../../targets/target.ts";
 import { packedBytes } from "../../formats/dtype.ts";
 import type { NarrowConfiguration, ProductSizes } from "./configuration.ts";
 import { narrowColumns } from "./narrow.ts";
-import { refused } from "./problem.ts";
+import { refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { packedUnit } from "./quantized.ts";
 import type { QuantizedSpec } from "./quantized.ts";
@@ -142,7 +142,7 @@ export function requireNarrow(
       text,
       location,
     );
-  const { rows, columns, stages, split } = configuration;
+  const { rows, columns, split } = configuration;
   const known = formsOf(weights);
   const isKnown = known.some((form) => form.rows === rows && form.columns === columns);
   if (!isKnown || !Number.isSafeInteger(split) || split < 1 || split > 64)
@@ -153,13 +153,5 @@ export function requireNarrow(
       text,
       location,
     );
-  const bytes = sharedBytes(weights, configuration);
-  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
-    throw refused(
-      "TW9904",
-      `the configuration of matmul takes ${bytes} bytes of shared memory`,
-      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
-      text,
-      location,
-    );
+  requireRoom(configuration, sharedBytes(weights, configuration), target, location);
 }

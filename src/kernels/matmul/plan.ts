@@ -34,7 +34,7 @@ import type { DealtRows } from "./order.ts";
 import { plainKernel } from "./plain.ts";
 import { preparationsOf, prepareKernel } from "./prepare.ts";
 import type { Preparation } from "./prepare.ts";
-import { prologueOf, refused } from "./problem.ts";
+import { prologueOf, refused, requireRoom } from "./problem.ts";
 import type { MatmulProblem } from "./problem.ts";
 import { recipeOf } from "./recipe.ts";
 import { missingProduct } from "./sparse-weights.ts";
@@ -153,7 +153,7 @@ function requirePersistent(
   text: string,
   location: Location,
 ): void {
-  const { stages, columns, multipliers, schedule, turned, cluster } = configuration;
+  const { columns, multipliers, schedule, turned, cluster } = configuration;
   // Configurations also come from files of earlier versions.
   const isKnown =
     [1, 2, 4].includes(multipliers) &&
@@ -196,15 +196,7 @@ function requirePersistent(
       text,
       location,
     );
-  const bytes = sharedBytes(problem, configuration);
-  if (!Number.isSafeInteger(stages) || stages < 2 || bytes > target.sharedMemoryPerBlock)
-    throw refused(
-      "TW9904",
-      `the configuration of matmul takes ${bytes} bytes of shared memory`,
-      `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
-      text,
-      location,
-    );
+  requireRoom(configuration, sharedBytes(problem, configuration), target, location);
 }
 
 type Launches = Pick<Planned, "launches" | "scratch" | "notes">;

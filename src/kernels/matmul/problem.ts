@@ -14,6 +14,7 @@ import { array } from "../../lang/index.ts";
 import type { ArraySpec, SplitPrecision } from "../../lang/index.ts";
 import { TilewrightError } from "../../support/diagnostics.ts";
 import type { Location } from "../../support/location.ts";
+import type { Target } from "../../targets/target.ts";
 import type { Epilogue } from "./epilogue.ts";
 import type { FurtherOutput } from "./outputs.ts";
 import type { Prologue } from "./prologue.ts";
@@ -148,4 +149,22 @@ export function refused(
   location: Location,
 ): TilewrightError {
   return new TilewrightError({ code, message, expected, found, location });
+}
+
+/** Refuses rings of stages that no block has room for. */
+export function requireRoom(
+  configuration: { readonly stages: number },
+  bytes: number,
+  target: Target,
+  location: Location,
+): void {
+  const { stages } = configuration;
+  if (Number.isSafeInteger(stages) && stages >= 2 && bytes <= target.sharedMemoryPerBlock) return;
+  throw refused(
+    "TW9904",
+    `the configuration of matmul takes ${bytes} bytes of shared memory`,
+    `2 stages or more, and at most ${target.sharedMemoryPerBlock} bytes on ${target.name}`,
+    JSON.stringify(configuration),
+    location,
+  );
 }
