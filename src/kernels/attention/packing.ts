@@ -160,6 +160,20 @@ interface GridPlace {
   readonly block: Index;
 }
 
+/** What a block of the grid works on, with offsets or without. */
+function sequenceAt(
+  argument: unknown,
+  dimensions: Dimensions,
+  place: GridPlace,
+  along: "q" | "k",
+  each: number,
+): { readonly sequence: Sequence; readonly block: Index } {
+  const offsets = offsetsOf(argument, dimensions);
+  return offsets === undefined
+    ? wholeBatch(dimensions, place)
+    : sequenceOfBlock(offsets, along, place.block, each);
+}
+
 /** What a block of rows of the grid works on, and its first row. */
 export function rowsOfBlock(
   argument: unknown,
@@ -167,11 +181,7 @@ export function rowsOfBlock(
   place: GridPlace,
   rows: number,
 ): { readonly sequence: Sequence; readonly top: Index } {
-  const offsets = offsetsOf(argument, dimensions);
-  const { sequence, block } =
-    offsets === undefined
-      ? wholeBatch(dimensions, place)
-      : sequenceOfBlock(offsets, "q", place.block, rows);
+  const { sequence, block } = sequenceAt(argument, dimensions, place, "q", rows);
   return { sequence, top: block.mul(rows) };
 }
 
@@ -196,11 +206,7 @@ export function columnsOfBlock(
   place: GridPlace,
   columns: number,
 ): { readonly sequence: Sequence; readonly left: Index } {
-  const offsets = offsetsOf(argument, dimensions);
-  const { sequence, block } =
-    offsets === undefined
-      ? wholeBatch(dimensions, place)
-      : sequenceOfBlock(offsets, "k", place.block, columns);
+  const { sequence, block } = sequenceAt(argument, dimensions, place, "k", columns);
   return { sequence, left: block.mul(columns) };
 }
 
