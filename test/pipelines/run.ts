@@ -4,6 +4,7 @@ import { open, toNumbers } from "tilewright";
 import type { HostArray, KernelDefinition, RunArguments } from "tilewright";
 import { turns } from "../../src/testing/check-kernel.ts";
 import { runKernel } from "../simulation.ts";
+import { takesAll } from "../support/sample.ts";
 import type { Expected } from "./plain.ts";
 
 export function requireResults(
@@ -18,11 +19,14 @@ export function requireResults(
   }
 }
 
+/** Twenty where all cases are asked for. */
+const usualSchedules = takesAll ? 20 : 8;
+
 /** Runs under the fixed schedule and `schedules` seeded ones: nothing may be found, and all results must be right. */
 export async function requireClean(
   definition: Pick<KernelDefinition, "kernel">,
   expected: Expected,
-  schedules = 8,
+  schedules = usualSchedules,
   dimensions: { readonly [name: string]: number } = {},
 ): Promise<void> {
   for (const turn of turns({ schedules })) {

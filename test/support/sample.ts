@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 
-const takesAll = process.env["TILEWRIGHT_CASES"] === "all";
+export const takesAll = process.env["TILEWRIGHT_CASES"] === "all";
 
 /** Whether a run takes the case at a place among cases of which it takes about one in so many. */
 export function isTaken(place: number, oneIn: number): boolean {
