@@ -8,6 +8,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // A browser on a crowded machine can miss a limit of time; what is wrong fails again.
+    retry: 1,
     maxWorkers: 2,
   },
 });
