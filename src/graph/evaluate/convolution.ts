@@ -11,7 +11,7 @@ import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { rowProducts } from "./products.ts";
 import { writer } from "./scalars.ts";
-import { allocateElementLanes, slotsOf } from "../ops/index.ts";
+import { allocateElementLanes, sizeOf, slotsOf } from "../ops/index.ts";
 import { forEachIndex, placeOf, stridesOf } from "./strides.ts";
 
 export interface SpatialWindow {
@@ -52,6 +52,7 @@ export function convolve(
   const kernelOutput = kernelStrides[numbers.kernel_output_feature_dimension] as number;
   const write = writer(type.element, result.lanes);
   const spatial = numbers.output_spatial_dimensions.map((axis) => type.shape[axis] as number);
+  const products = sizeOf(kernel.shape) / Math.max(1, features);
   const groups = featureGroups * batchGroups;
   forEachIndex(spatial, (position) => {
     const taps = tapsAt(input, kernel, position, settings);
@@ -70,7 +71,7 @@ export function convolve(
           place +
           b * (resultStrides[numbers.output_batch_dimension] as number) +
           f * (resultStrides[numbers.output_feature_dimension] as number);
-        write(target, rows.sum(from, f * kernelOutput, type));
+        write(target, rows.sum(from, f * kernelOutput, type, products));
       }
   });
   return result;
@@ -130,10 +131,10 @@ class TapRows {
     this.#kernelPlaces = taps.flatMap(([, place]) => each.map((c) => place + c * kernelInput));
   }
 
-  sum(inputStart: number, kernelStart: number, { element }: TensorType) {
+  sum(inputStart: number, kernelStart: number, { element }: TensorType, products: number) {
     const left = row(this.#left, this.#input, this.#inputPlaces, inputStart);
     const right = row(this.#right, this.#kernel, this.#kernelPlaces, kernelStart);
-    return rowProducts(left, right, element)(0, 0, this.#inputPlaces.length);
+    return rowProducts(left, right, element, products)(0, 0, this.#inputPlaces.length);
   }
 }
 

@@ -7,8 +7,8 @@
  * | result                    | products and sums                                          |
  * |---------------------------|------------------------------------------------------------|
  * | f64, complex numbers      | in f64                                                     |
- * | narrower floats           | in f64, rounded once at the end; rows of up to eight products |
- * |                           | in f32, each step rounded, as CPUs do and tests expect     |
+ * | narrower floats           | in f64, rounded once at the end; short sums (ops/products.ts) |
+ * |                           | in f32, each step rounded                                  |
  * | integers up to 32 bits    | modulo 2^32                                                |
  * | i64, ui64                 | in big integers                                            |
  */
@@ -16,6 +16,7 @@ import { roundFloat } from "../../formats/floats.ts";
 import { dtypes } from "../../formats/dtype.ts";
 import type { DotAlgorithm, DotNumbers, ElementType, TensorType } from "../ops/index.ts";
 import { isFloatElement, sizeOf } from "../ops/index.ts";
+import { shortSum } from "../ops/products.ts";
 import { emptyTensor, tensor } from "./datum.ts";
 import type { Tensor } from "./datum.ts";
 import { conversion } from "./elementwise/convert.ts";
@@ -26,8 +27,16 @@ import { transpose } from "./shapes.ts";
 /** Sums of products of two rows, for all pairs of rows. */
 type RowProducts = (left: number, right: number, length: number) => Scalar;
 
-/** The sum of products of a result element; `left` and `right` are where its rows begin. */
-export function rowProducts(left: Tensor, right: Tensor, result: ElementType): RowProducts {
+/**
+ * The sum of products of a result element; `left` and `right` are where its rows begin. `products` says how many a
+ * sum has, which may be more than the rows have where some are known to be zero.
+ */
+export function rowProducts(
+  left: Tensor,
+  right: Tensor,
+  result: ElementType,
+  products: number,
+): RowProducts {
   const domain = domainOf(result);
   if (domain === "complex") return complexProducts(left, right);
   if (domain === "wide") return wideProducts(left, right, result);
@@ -47,16 +56,13 @@ export function rowProducts(left: Tensor, right: Tensor, result: ElementType): R
         sum = (sum + Math.imul(lefts[first + k] as number, rights[second + k] as number)) | 0;
       return sum;
     };
-  return realProducts(lefts, rights, result !== "f64");
+  return realProducts(lefts, rights, result !== "f64" && products <= shortSum);
 }
 
-/** Rows up to this length are summed step by step in f32. */
-const shortRow = 8;
-
-function realProducts(lefts: Float64Array, rights: Float64Array, isNarrow: boolean): RowProducts {
+function realProducts(lefts: Float64Array, rights: Float64Array, isShort: boolean): RowProducts {
   return (first, second, length) => {
     let sum = 0;
-    if (isNarrow && length <= shortRow) {
+    if (isShort) {
       for (let k = 0; k < length; k++) {
         const product = Math.fround((lefts[first + k] as number) * (rights[second + k] as number));
         sum = Math.fround(sum + product);
@@ -122,8 +128,8 @@ export function dotGeneral(
   );
   const result = emptyTensor(type);
   const write = writer(result.element, result.lanes);
-  const sum = rowProducts(left.rows, right.rows, result.element);
   const { batch, length } = left;
+  const sum = rowProducts(left.rows, right.rows, result.element, length);
   for (let b = 0; b < batch; b++)
     for (let m = 0; m < left.free; m++)
       for (let n = 0; n < right.free; n++) {

@@ -120,26 +120,37 @@ const ownExponentBits: { readonly [element: string]: number } = {
   f16: 5,
 };
 
-/** Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. */
+/**
+ * Rounds to fewer bits: too large becomes infinite, what would be subnormal becomes zero. As in XLA it is the code of the number that is
+ * rounded: subnormal numbers of the element keep their unit, and of two equally near codes the even one is taken, which
+ * without mantissa bits is the one with the even exponent.
+ */
 export function reducePrecision(
   element: ElementType,
   exponentBits: number,
   mantissaBits: number,
 ): (value: number) => number {
   const greatest = 2 ** (exponentBits - 1) - 1;
-  const isNarrower = exponentBits < (ownExponentBits[element] ?? 0);
+  const own = ownExponentBits[element] ?? 0;
+  const leastOwn = 2 - 2 ** (own - 1);
+  const isNarrower = exponentBits < own;
   return (value) => {
     if (!Number.isFinite(value) || value === 0) return value;
-    const unit = exponentOf(value) - mantissaBits;
-    // Two factors, since the unit itself may be below what an f64 can hold.
-    const scaled = unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
-    const whole = roundHalfEven(scaled);
-    const rounded = unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
+    const exponent = Math.max(exponentOf(value), leastOwn);
+    const rounded = roundToUnit(value, exponent - mantissaBits, mantissaBits === 0 ? exponent : 0);
     if (!isNarrower) return rounded;
-    const exponent = exponentOf(rounded);
-    if (exponent > greatest) return Math.sign(value) * Infinity;
-    return exponent < 1 - greatest ? value * 0 : rounded;
+    if (rounded !== 0 && exponentOf(rounded) > greatest) return Math.sign(value) * Infinity;
+    return Math.abs(rounded) < 2 ** (1 - greatest) ? value * 0 : rounded;
   };
+}
+
+/** The multiple of 2^unit next to a number; `parity` is added to the multiple where ties go to the even one. */
+function roundToUnit(value: number, unit: number, parity: number): number {
+  // Two factors, since the unit itself may be below what an f64 can hold.
+  const scaled = unit < -1000 ? value * 2 ** 600 * 2 ** (-unit - 600) : value * 2 ** -unit;
+  const shift = Math.abs(parity % 2);
+  const whole = Math.sign(scaled) * (roundHalfEven(Math.abs(scaled) + shift) - shift);
+  return unit < -1000 ? whole * 2 ** (unit + 600) * 2 ** -600 : whole * 2 ** unit;
 }
 
 /** One step of a float element from x towards y. */

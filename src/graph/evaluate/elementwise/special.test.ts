@@ -118,7 +118,14 @@ describe("bits of floats", () => {
     expect(toHalf(65520)).toBe(Infinity);
     expect(toHalf(2 ** -15)).toBe(0);
     expect(Object.is(toHalf(-(2 ** -15)), -0)).toBe(true);
-    expect(reducePrecision("f32", 8, 10)(2 ** -140)).toBe(2 ** -140);
+  });
+
+  test("reduce_precision rounds codes: subnormal numbers keep their unit, an even exponent wins without mantissa bits", () => {
+    const toTf32 = reducePrecision("f32", 8, 10);
+    expect(toTf32(3 * 2 ** -137)).toBe(2 ** -135);
+    expect(toTf32(2 ** -140)).toBe(0);
+    const toPower = reducePrecision("f32", 8, 0);
+    expect([3, 6, -12, 1.5, 2.5].map(toPower)).toEqual([2, 8, -8, 2, 2]);
   });
 
   test("the total order", () => {

@@ -1,13 +1,15 @@
 /**
- * Products of complex numbers as products of real ones, over parts that lie one after another along what is summed, so that each
- * sum is rounded once:
+ * Products of complex numbers as products of real ones in f64, over parts that lie one after another along what is summed, so that
+ * each sum is rounded once:
  *
  *   re = [a, -b] · [c; d]       im = [a, b] · [d; c]        of (a + ib) · (c + id)
  */
 import type { GraphBuilder } from "../../infer/builder.ts";
 import { graphOp, graphValue } from "../../ops/node.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
-import { addValues, negate, subtract, typeOfValue } from "../../transform/arithmetic.ts";
+import { tensorType } from "../../ops/types.ts";
+import type { TensorType } from "../../ops/types.ts";
+import { addValues, convert, negate, subtract, typeOfValue } from "../../transform/arithmetic.ts";
 import { partType } from "./parts.ts";
 import type { Parts } from "./parts.ts";
 import type { Splitter, Split } from "./split.ts";
@@ -17,11 +19,16 @@ type Product =
   | GraphOp<"stablehlo.dot">
   | GraphOp<"stablehlo.convolution">;
 
-/** The same product of other operands. */
-function again(op: Product, builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
+/** The type of a product's parts. */
+function resultType(op: Product): TensorType {
   const [declared] = op.results;
   if (declared === undefined) throw new Error("a product has a result");
-  const result = graphValue(partType(typeOfValue(declared)));
+  return partType(typeOfValue(declared));
+}
+
+/** The same product of other operands, in f64. */
+function again(op: Product, builder: GraphBuilder, lhs: GraphValue, rhs: GraphValue): GraphValue {
+  const result = graphValue(tensorType("f64", resultType(op).shape));
   const parts = { ...op, operands: { lhs, rhs }, results: [result] };
   // The product is of the op's own kind, which TypeScript cannot see.
   builder.append(graphOp(op.kind, parts as never) as AnyGraphOp);
@@ -44,32 +51,35 @@ function summedAxes(op: Product): readonly [number, number] | undefined {
 
 export function product(op: Product, split: Splitter): readonly Split[] {
   const { builder } = split;
+  const { element } = resultType(op);
+  const { re, im } = wideParts(op, split);
+  return [{ re: convert(builder, re, element), im: convert(builder, im, element) }];
+}
+
+function wideParts(op: Product, split: Splitter): Parts {
+  const { builder } = split;
   const { lhs, rhs } = op.operands;
   const times = (left: GraphValue, right: GraphValue): GraphValue =>
     again(op, builder, left, right);
   if (!split.isComplex(lhs) || !split.isComplex(rhs)) {
     const half = (which: keyof Parts): GraphValue =>
       times(split.part(lhs, which), split.part(rhs, which));
-    return [{ re: half("re"), im: half("im") }];
+    return { re: half("re"), im: half("im") };
   }
   const [left, right] = [split.parts(lhs), split.parts(rhs)];
   const axes = summedAxes(op);
   if (axes === undefined)
-    return [
-      {
-        re: subtract(builder, times(left.re, right.re), times(left.im, right.im)),
-        im: addValues(builder, times(left.re, right.im), times(left.im, right.re)),
-      },
-    ];
+    return {
+      re: subtract(builder, times(left.re, right.re), times(left.im, right.im)),
+      im: addValues(builder, times(left.re, right.im), times(left.im, right.re)),
+    };
   const after = (first: GraphValue, second: GraphValue, dimension: number): GraphValue =>
     builder.one("stablehlo.concatenate", { inputs: [first, second] }, { dimension });
-  return [
-    {
-      re: times(
-        after(left.re, negate(builder, left.im), axes[0]),
-        after(right.re, right.im, axes[1]),
-      ),
-      im: times(after(left.re, left.im, axes[0]), after(right.im, right.re, axes[1])),
-    },
-  ];
+  return {
+    re: times(
+      after(left.re, negate(builder, left.im), axes[0]),
+      after(right.re, right.im, axes[1]),
+    ),
+    im: times(after(left.re, left.im, axes[0]), after(right.im, right.re, axes[1])),
+  };
 }

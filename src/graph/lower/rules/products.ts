@@ -1,15 +1,16 @@
 /**
  * Sums of products, one result a lane: dot_general, ragged_dot and convolutions of every kind. Narrow floats are
- * multiplied and summed in f64 and rounded once; integers wrap.
+ * multiplied and summed in f64 and rounded once, short sums step by step in f32, as in the evaluator; integers wrap.
  */
 import type { DType } from "../../../formats/dtype.ts";
-import { bool, f64 } from "../../../formats/dtype.ts";
+import { bool, f32, f64 } from "../../../formats/dtype.ts";
 import { full, zeros } from "../../../lang/index.ts";
 import type { Tile } from "../../../lang/index.ts";
 import { elements } from "../../ops/elements.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { AnyGraphOp, GraphOp, GraphValue } from "../../ops/node.ts";
 import type { DotAlgorithm, DotNumbers } from "../../ops/structures.ts";
+import { shortSum } from "../../ops/products.ts";
 import { sizeOf } from "../../ops/types.ts";
 import type { PointContext } from "../context.ts";
 import { addIndex, divideIndex, scaleIndex, subtractIndex } from "../points/indices.ts";
@@ -17,7 +18,7 @@ import type { Index } from "../points/indices.ts";
 import { Points, axesOfPosition } from "../points/points.ts";
 import { dtypeOf, tensorTypeOf } from "../storage.ts";
 import { select } from "../tiles/bits.ts";
-import { converted, lifted } from "../tiles/convert.ts";
+import { converted, lifted, settled } from "../tiles/convert.ts";
 import { reducePrecision } from "../tiles/elementwise.ts";
 import { foldTurns } from "./fold.ts";
 import { axesBeside } from "./gather.ts";
@@ -30,8 +31,13 @@ interface Products {
   finish(sum: Tile): Tile;
 }
 
-/** How products of operands are summed for a result. */
-export function productsOf(lhs: ElementType, rhs: ElementType, result: GraphValue): Products {
+/** How so many products of operands are summed for a result. */
+export function productsOf(
+  lhs: ElementType,
+  rhs: ElementType,
+  result: GraphValue,
+  length: number,
+): Products {
   const { element } = tensorTypeOf(result);
   if (elements[element].kind === "bool")
     return {
@@ -45,6 +51,7 @@ export function productsOf(lhs: ElementType, rhs: ElementType, result: GraphValu
       finish: (sum) => sum,
     };
   const isFloat = elements[element].kind === "float";
+  if (isFloat && element !== "f64" && length <= shortSum) return shortProducts(lhs, rhs, element);
   const dtype: DType = isFloat ? f64 : dtypeOf(result);
   const wide = (tile: Tile, from: ElementType): Tile => {
     const number = lifted(tile, from);
@@ -58,7 +65,26 @@ export function productsOf(lhs: ElementType, rhs: ElementType, result: GraphValu
       if (where === true) return next;
       return where === false ? sum : select(where, next, sum);
     },
-    finish: (sum) => (isFloat ? converted(sum, "f64", element) : converted(sum, element, element)),
+    finish: (sum) => (isFloat ? converted(sum, "f64", element) : settled(sum, element)),
+  };
+}
+
+/** Sums in f32 whose products and steps are rounded. */
+function shortProducts(lhs: ElementType, rhs: ElementType, result: ElementType): Products {
+  const isExact = [lhs, rhs].every(
+    (element) => elements[element].kind === "float" && element !== "f64",
+  );
+  const factor = (tile: Tile, from: ElementType): Tile =>
+    lifted(tile, from).cast(isExact ? f32 : f64);
+  return {
+    start: zeros(f32, [1]) as Tile,
+    add: (sum, left, right, where) => {
+      const product = factor(left, lhs).mul(factor(right, rhs)).cast(f32);
+      const next = sum.add(product);
+      if (where === true) return next;
+      return where === false ? sum : select(where, next, sum);
+    },
+    finish: (sum) => converted(sum, "f32", result),
   };
 }
 
@@ -120,7 +146,7 @@ export function dotAt(
   const leftAxes = dotAxes(numbers, "lhs", left.shape.length);
   const rightAxes = dotAxes(numbers, "rhs", right.shape.length);
   const depth = leftAxes.contracted.map((axis) => left.shape[axis] ?? 1);
-  const products = productsOf(left.element, right.element, resultOf(op));
+  const products = productsOf(left.element, right.element, resultOf(op), sizeOf(depth));
   const firstRight = leftAxes.batch.length + leftAxes.free.length;
   const [sum] = foldTurns(
     sizeOf(depth),
@@ -188,8 +214,8 @@ export function convolutionAt(
   const batches = points.shape[numbers.output_batch_dimension] ?? 1;
   const inputBatch = batchGroups > 1 ? addIndex(scaleIndex(group, batches), batch) : batch;
   const firstChannel = featureGroups > 1 ? scaleIndex(group, channels) : 0;
-  const products = productsOf(input.element, kernel.element, resultOf(op));
   const turns = [...sizes, channels];
+  const products = productsOf(input.element, kernel.element, resultOf(op), sizeOf(turns));
   const [sum] = foldTurns(
     sizeOf(turns),
     [products.start],

@@ -71,7 +71,7 @@ export function raggedDotAt(
     return groupOf(place, bounds.slice(1)).eq(tileOfIndex(group)) as Tile<"bool">;
   };
   const depth = leftAxes.contracted.map((axis) => left.shape[axis] ?? 1);
-  const products = productsOf(left.element, right.element, resultOf(op));
+  const products = productsOf(left.element, right.element, resultOf(op), sizeOf(depth));
   const firstRight = leftAxes.batch.length + leftAxes.free.length;
   const [sum] = foldTurns(
     sizeOf(depth),

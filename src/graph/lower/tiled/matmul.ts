@@ -1,7 +1,8 @@
 /**
  * dot_general over tiles: each block makes a tile of one batch's result with `dot`, which is tensor cores where the
  * formats have them. f32 is multiplied and summed as f64 and rounded once: tensor cores do that as fast as f32 is
- * multiplied without them, and long sums are as good as short ones.
+ * multiplied without them, and long sums are as good as short ones. Those of a few products are no work for tiles, and
+ * are made step by step (`rules/products.ts`).
  *
  *   lhs [b, t, h, d]   batch b, h   free t   contracted d        window (b, slice t, h, slice d)
  *
@@ -15,6 +16,7 @@ import type { Ref, Scalar, Tile, WindowIndex } from "../../../lang/index.ts";
 import type { ElementType } from "../../ops/elements.ts";
 import type { GraphOp, GraphValue } from "../../ops/node.ts";
 import type { DotNumbers } from "../../ops/structures.ts";
+import { shortSum } from "../../ops/products.ts";
 import { sizeOf } from "../../ops/types.ts";
 import { axesOfPosition } from "../points/points.ts";
 import type { Index } from "../points/indices.ts";
@@ -196,6 +198,7 @@ function matmulKernel(
     extentOf(left.shape, leftAxes.contracted),
   ];
   if (k === 0 || sizeOf(out.shape) === 0) return undefined;
+  if (left.element === "f32" && out.element !== "f64" && k <= shortSum) return undefined;
   const isExact = left.element === "f32" || left.element === "f64";
   const most = isExact ? 64 : 128;
   const tile = {

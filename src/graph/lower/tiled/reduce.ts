@@ -20,6 +20,7 @@ import { sizeOf } from "../../ops/types.ts";
 import { Points } from "../points/points.ts";
 import { dtypeOf, isStorageOnly, tensorTypeOf } from "../storage.ts";
 import { constantTile, select } from "../tiles/bits.ts";
+import { wrapped } from "../tiles/convert.ts";
 import { tileExtent } from "./tiled.ts";
 import type { TiledKernel } from "./tiled.ts";
 
@@ -195,7 +196,7 @@ function reduceKernel(reduction: Reduction): TiledKernel {
       });
       const begin = inWorking(context.scalar(init, Points.run([1], 0, 1)));
       const combined = combiner.combine(begin, combiner.along(total, along));
-      const value = combined.dtype === dtype ? combined : combined.cast(dtype);
+      const value = wrapped(combined.dtype === dtype ? combined : combined.cast(dtype), element);
       const [target] = outputs;
       const window = isRows
         ? target?.at(slice(first, width))

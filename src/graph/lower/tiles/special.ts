@@ -128,7 +128,7 @@ function isWhole(x: Tile): Tile<"bool"> {
 
 function logGamma(x: Tile): Tile {
   const size = x.abs();
-  const positive = logGammaPositive(size.maximum(1e-300));
+  const positive = logGammaPositive(size.maximum(Number.MIN_VALUE));
   const reflected = wide(Math.PI)
     .div(x.mul(sinPi(x)).abs())
     .log()

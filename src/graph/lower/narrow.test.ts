@@ -1,0 +1,93 @@
+/** Integers of fewer bits than their format: sums of them wrap to their own width wherever devices make them. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Device } from "../../device/device.ts";
+import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { tensor } from "../evaluate/index.ts";
+import type { Tensor } from "../evaluate/index.ts";
+import { compilePlan } from "../plan/compile.ts";
+import { Program } from "../plan/program.ts";
+import { parseGraph } from "../text/index.ts";
+
+let device: Device;
+beforeAll(async () => {
+  device = await open("simulator");
+});
+afterAll(() => {
+  device.dispose();
+});
+
+async function results(text: string, inputs: readonly Tensor[]): Promise<readonly number[]> {
+  const [module] = parseGraph(text);
+  if (module === undefined) throw new Error("no program");
+  const program = await Program.load(device, compilePlan(module, "main"));
+  const [found] = await program.run(inputs);
+  program.dispose();
+  return Array.from(found?.lanes ?? [], Number);
+}
+
+const elements = [
+  ["i4", 4, true],
+  ["ui4", 4, false],
+  ["i2", 2, true],
+  ["ui2", 2, false],
+] as const;
+
+/** A whole number modulo 2^bits, in the range of its type. */
+function within(value: number, bits: number, isSigned: boolean): number {
+  const wide = BigInt(value);
+  return Number(isSigned ? BigInt.asIntN(bits, wide) : BigInt.asUintN(bits, wide));
+}
+
+for (const [element, bits, isSigned] of elements)
+  test(`sums and products of ${element}`, async () => {
+    const random = new Random(bits);
+    const numbers = (count: number): readonly number[] =>
+      Array.from({ length: count }, () => within(random.below(16), bits, isSigned));
+    const lanes = isSigned ? Int8Array : Uint8Array;
+    const [left, right] = [numbers(3 * 40), numbers(40 * 2)];
+    const reduced = await results(
+      `func.func @main(%x: tensor<3x40x${element}>) -> tensor<3x${element}> {
+        %zero = stablehlo.constant dense<0> : tensor<${element}>
+        %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<3x40x${element}>, tensor<${element}>) -> tensor<3x${element}>
+        return %0 : tensor<3x${element}> }`,
+      [tensor(element, [3, 40], lanes.from(left))],
+    );
+    expect(reduced).toEqual(
+      [0, 1, 2].map((row) => {
+        const sum = left.slice(40 * row, 40 * row + 40).reduce((total, each) => total + each, 0);
+        return within(sum, bits, isSigned);
+      }),
+    );
+    const products = await results(
+      `func.func @main(%x: tensor<3x40x${element}>, %y: tensor<40x2x${element}>) -> tensor<3x2x${element}> {
+        %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<3x40x${element}>, tensor<40x2x${element}>) -> tensor<3x2x${element}>
+        return %0 : tensor<3x2x${element}> }`,
+      [tensor(element, [3, 40], lanes.from(left)), tensor(element, [40, 2], lanes.from(right))],
+    );
+    const product = (row: number, column: number): number => {
+      let sum = 0;
+      for (let k = 0; k < 40; k++)
+        sum += (left[40 * row + k] as number) * (right[2 * k + column] as number);
+      return within(sum, bits, isSigned);
+    };
+    expect(products).toEqual([0, 1, 2].flatMap((row) => [product(row, 0), product(row, 1)]));
+  });
+
+test("short sums of products are made step by step in f32, longer ones are rounded once", async () => {
+  // The second product is lost in a step of f32, and is there where the sum is made in f64.
+  const product = (length: number): string => `
+    func.func @main(%x: tensor<1x${length}xf32>, %y: tensor<${length}x1xf32>) -> tensor<1x1xf32> {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<1x${length}xf32>, tensor<${length}x1xf32>) -> tensor<1x1xf32>
+      return %0 : tensor<1x1xf32> }`;
+  const inputs = (length: number): readonly Tensor[] => {
+    const left = new Float32Array(length);
+    left.set([2 ** 30, 1, -(2 ** 30)]);
+    return [
+      tensor("f32", [1, length], left),
+      tensor("f32", [length, 1], new Float32Array(length).fill(1)),
+    ];
+  };
+  expect(await results(product(8), inputs(8))).toEqual([0]);
+  expect(await results(product(9), inputs(9))).toEqual([1]);
+});
