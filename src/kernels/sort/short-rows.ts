@@ -18,6 +18,8 @@ export interface ShortRows {
   /** Rows of a block, and columns of a row, a power of two. */
   readonly rows: number;
   readonly columns: number;
+  /** How many of each row are stored; all of them unless told. */
+  readonly kept?: number;
   readonly writesKeys: boolean;
   readonly writesPlaces: boolean;
 }
@@ -34,7 +36,7 @@ export function chooseShortRows(
   return { rows: each, columns };
 }
 
-/** Arrays: x, out where keys are written, places where they are; all [rows, length]. */
+/** Arrays: x [rows, length], out where keys are written, places where they are; both [rows, kept or length]. */
 export function sortRowsKernel(form: ShortRows, length: number): KernelDefinition {
   const { dtype, descending, columns } = form;
   const [count, width] = [dim("rows"), alignedDimension("length", length)];
@@ -45,8 +47,8 @@ export function sortRowsKernel(form: ShortRows, length: number): KernelDefinitio
       grid: { block: cdiv(count, form.rows) },
       inputs: { x: array(dtype, [count, width]) },
       outputs: {
-        ...(form.writesKeys && { out: array(dtype, [count, width]) }),
-        ...(form.writesPlaces && { to: array(dtypes.i32, [count, width]) }),
+        ...(form.writesKeys && { out: array(dtype, [count, form.kept ?? width]) }),
+        ...(form.writesPlaces && { to: array(dtypes.i32, [count, form.kept ?? width]) }),
       },
     },
     (given) => {
@@ -61,9 +63,13 @@ export function sortRowsKernel(form: ShortRows, length: number): KernelDefinitio
       const [sorted, moved] = form.writesPlaces
         ? keys.sortWith(1, [places])
         : [keys.sort(1), undefined];
+      const kept = [form.rows, form.kept ?? columns];
+      const stored = [slice(first, form.rows), slice(0, form.kept ?? columns)] as const;
       if (form.writesKeys)
-        argument["out"]?.at(...window).store(numbersOf(sorted, dtype, descending));
-      if (moved !== undefined) argument["to"]?.at(...window).store(moved);
+        argument["out"]
+          ?.at(...stored)
+          .store(numbersOf(sorted.slice([0, 0], kept), dtype, descending));
+      if (moved !== undefined) argument["to"]?.at(...stored).store(moved.slice([0, 0], kept));
     },
   ) as unknown as KernelDefinition;
 }

@@ -1,8 +1,9 @@
 /** Elements in order, and what goes along, against JavaScript's own sort. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeOf } from "../../../test/support/library-checks.ts";
+import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
 import type { Device } from "../../device/device.ts";
-import type { DType, DTypeName } from "../../formats/dtype.ts";
+import type { DType } from "../../formats/dtype.ts";
 import {
   bf16,
   bool,
@@ -32,39 +33,6 @@ const [m, n] = [dim("m"), dim("n")];
 /** Tiles that are small enough for short arrays to have several. */
 const small = { warps: 2, items: 2 };
 
-/** Places of a row in order: NaN behind all numbers, −0 before 0, equal ones as they were. */
-function order(row: readonly number[], descending: boolean): readonly number[] {
-  const rank = (value: number, other: number): number => {
-    if (Number.isNaN(value) || Number.isNaN(other))
-      return Number(Number.isNaN(value)) - Number(Number.isNaN(other));
-    if (value === 0 && other === 0)
-      return Number(Object.is(other, -0)) - Number(Object.is(value, -0));
-    return value < other ? -1 : Number(value > other);
-  };
-  return row
-    .map((_, index) => index)
-    .sort((left, right) => rank(row[left] ?? 0, row[right] ?? 0) * (descending ? -1 : 1));
-}
-
-function drawn<D extends DTypeName>(
-  dtype: DType<D>,
-  shape: readonly number[],
-  random: Random,
-): HostArray<D> {
-  const count = shape.reduce((all, extent) => all * extent, 1);
-  const odd = [0, -0, Infinity, -Infinity, NaN];
-  const values = Array.from({ length: count }, () => {
-    if (dtype.kind === "float")
-      return random.uniform() < 0.1
-        ? (odd[random.below(odd.length)] ?? 0)
-        : (random.uniform() - 0.5) * 2 ** random.below(12);
-    const spread = 2 ** Math.min(dtype.bits, 1 + random.below(40));
-    const low = dtype.kind === "signed" ? -spread / 2 : 0;
-    return Math.floor(low + random.uniform() * spread);
-  });
-  return fromNumbers(dtype, shape, values);
-}
-
 function expectOrder(
   x: HostArray,
   descending: boolean,
@@ -73,7 +41,7 @@ function expectOrder(
   const [rows, columns] = [x.shape.length > 1 ? (x.shape[0] ?? 0) : 1, x.shape.at(-1) ?? 0];
   const values = [...toNumbers(x)];
   const places = Array.from({ length: rows }, (_, row) =>
-    order(values.slice(row * columns, (row + 1) * columns), descending),
+    inOrder(values.slice(row * columns, (row + 1) * columns), descending),
   );
   if (results.indices) expect([...toNumbers(results.indices)]).toEqual(places.flat());
   if (results.out)
@@ -100,7 +68,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       index === 0 ? 128 : index === 1 ? 1 : 1 + random.below(180),
     ]);
     for (const shape of [...shapes, [0, 5], [2, 0]]) {
-      const given = drawn(i16, shape, random);
+      const given = oddNumbers(i16, shape, random);
       const { out, indices } = await device.run(op, { x: given });
       expectOrder(given, false, { out, indices });
     }
@@ -109,7 +77,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("floats by digits and in registers", async () => {
     const random = new Random(5);
     for (const descending of kind === "emulator" ? [true] : [false, true]) {
-      const x = drawn(f32, [150], random);
+      const x = oddNumbers(f32, [150], random);
       const byDigits = sort({ x: f32, descending, indices: true, configuration: small });
       expectOrder(x, descending, await device.run(byDigits, { x }));
       const inRegisters = sort({ x: f32, descending, indices: true });
@@ -120,7 +88,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   test("keys of every format are in the order of numbers, and give them back", async () => {
     const random = new Random(6);
     for (const dtype of [i8, u8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64]) {
-      const x = drawn(dtype, [64], random);
+      const x = oddNumbers(dtype, [64], random);
       for (const descending of [false, true]) {
         const { keys = x, back = x } = await run(device, keysKernel(dtype, descending), { x });
         const own = [...(keys.data as Uint32Array | BigUint64Array)];
@@ -129,7 +97,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
           const [a = 0, b = 0] = [own[left], own[right]];
           return a < b ? -1 : Number(a > b) || left - right;
         });
-        expect(byKey).toEqual(order([...toNumbers(x)], descending));
+        expect(byKey).toEqual(inOrder([...toNumbers(x)], descending));
         expect(back.data).toEqual(x.data);
       }
     }
@@ -137,7 +105,7 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
 
   test("keys alone, places alone, and what goes along", async () => {
     const random = new Random(9);
-    const x = drawn(u8, [3, 200], random);
+    const x = oddNumbers(u8, [3, 200], random);
     const spec = array(u8, [m, n]);
     expectOrder(
       x,
@@ -145,12 +113,12 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
       await device.run(sort({ x: spec, descending: true, configuration: small }), { x }),
     );
     expectOrder(x, false, await device.run(argsort({ x: spec, configuration: small }), { x }));
-    const weights = drawn(f32, [3, 200], random);
+    const weights = oddNumbers(f32, [3, 200], random);
     const paired = sort({ x: spec, payloads: { weights: array(f32, [m, n]) } });
     const { sortedWeights } = await device.run(paired, { x, weights });
     const [keys, own] = [[...toNumbers(x)], [...toNumbers(weights)]];
     const expected = [0, 200, 400].flatMap((first) =>
-      order(keys.slice(first, first + 200), false).map((place) => own[first + place]),
+      inOrder(keys.slice(first, first + 200), false).map((place) => own[first + place]),
     );
     expect([...toNumbers(sortedWeights)]).toEqual(expected);
   });

@@ -17,7 +17,6 @@ import { captureLocation } from "../../support/location.ts";
 import type { Location } from "../../support/location.ts";
 import type { Target } from "../../targets/target.ts";
 import { fill } from "../elementwise/cast.ts";
-import { permute } from "../movement/parts.ts";
 import { composed } from "../support/compose.ts";
 import type { Step } from "../support/compose.ts";
 import {
@@ -30,7 +29,8 @@ import {
   requiredArray,
 } from "../support/given.ts";
 import type { Fields, GivenArray } from "../support/given.ts";
-import { alignment, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
+import { alignment, powerOfTwoFrom } from "../support/sizes.ts";
+import { AxisRows } from "./axis-rows.ts";
 import { requireKeys } from "./order-key.ts";
 import {
   countDigitsKernel,
@@ -42,7 +42,7 @@ import {
 } from "./radix-kernels.ts";
 import type { RadixConfiguration, RadixForm } from "./radix-kernels.ts";
 import { chooseShortRows, mostInBlock, sortRowsKernel } from "./short-rows.ts";
-import { takeAlongKernel } from "./take-along.ts";
+import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
 interface OrderSpec<X extends DTypeName> {
   /** A format is an array of n elements. */
@@ -186,7 +186,8 @@ function requirePossible(of: string, configuration: RadixConfiguration, location
   );
 }
 
-function requirePayload(
+/** Refuses what cannot follow the elements of x: another shape, other strides, parts of bytes. */
+export function requirePayload(
   name: string,
   of: string,
   payloads: ArraySpecs,
@@ -230,15 +231,8 @@ interface RowNames {
 
 function planOrder(order: Order, dimensions: { readonly [name: string]: number }, target: Target) {
   const { x, axis, writesKeys, writesPlaces, returnsPlaces } = order;
-  const { shape } = laidOut(x, dimensions);
-  const product = (extents: readonly number[]): number =>
-    extents.reduce((all, extent) => all * extent, 1);
-  const [outer, length, inner] = [
-    product(shape.slice(0, axis)),
-    shape[axis] ?? 1,
-    product(shape.slice(axis + 1)),
-  ];
-  const rows = outer * inner;
+  const along = new AxisRows(x, axis, dimensions);
+  const { outer, length, inner, rows, isDirect } = along;
   if (length > mostKeys)
     throw refused(
       "TW9902",
@@ -251,7 +245,6 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   const source = order.configuration === undefined ? ("heuristic" as const) : ("given" as const);
   if (rows * length === 0) return { configuration, source, launches: [] };
 
-  const isDirect = x.strides === undefined && inner === 1;
   const places = returnsPlaces ? "indices" : "places";
   const names: RowNames = isDirect
     ? { x: "x", out: "out", places }
@@ -262,21 +255,9 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
   };
   if (writesPlaces && !returnsPlaces) scratched("places", dtypes.i32);
   const steps: Step[] = [];
-  const forth = [...shape.keys()].filter((each) => each !== axis).concat(axis);
-  const back = shape.map((_, each) =>
-    each < axis ? each : each === axis ? shape.length - 1 : each - 1,
-  );
-  const moving = (from: string, to: string, spec: ArraySpec, axes: readonly number[]): void => {
-    steps.push({
-      operation: permute({ x: spec, axes }) as unknown as Operation,
-      dimensions: {},
-      arrays: { x: from, out: to },
-    });
-  };
   if (!isDirect) {
     scratched("rows_x", x.dtype);
-    const { strides } = laidOut(x, dimensions);
-    moving("x", "rows_x", array(x.dtype, shape, { strides }), forth);
+    steps.push(along.forth("x", "rows_x"));
   }
   const radix = "warps" in configuration;
   const sorted = radix
@@ -284,16 +265,23 @@ function planOrder(order: Order, dimensions: { readonly [name: string]: number }
     : shortSteps(order, configuration, names, rows, length);
   steps.push(...sorted.steps);
   Object.assign(scratch, sorted.scratch);
-  const turned = forth.map((each) => shape[each] ?? 1);
   const returned = (from: string, to: string, dtype: DType): void => {
     if (isDirect) return;
     scratched(from, dtype);
-    moving(from, to, array(dtype, turned), back);
+    steps.push(along.back(from, to, dtype, length));
   };
   if (writesKeys) returned(names.out, "out", x.dtype);
   if (writesPlaces) returned(names.places, places, dtypes.i32);
-  for (const [name, payload] of Object.entries(order.payloads))
-    steps.push(() => [payloadLaunch(order, name, payload, places, [outer, length, inner])]);
+  for (const [name, { dtype }] of Object.entries(order.payloads))
+    steps.push(() => [
+      takeAlongLaunch({
+        kernel: known(order, `take ${dtype.name}`, () => takeAlongKernel(dtype)),
+        x: name,
+        places,
+        out: sortedName(name),
+        shapes: { outer, length, kept: length, inner },
+      }),
+    ]);
   const { launches, scratch: more } = composed(steps, target);
   return { configuration, source, launches, scratch: { ...scratch, ...more } };
 }
@@ -410,21 +398,4 @@ function radixSteps(
     arrays: { out: "state" },
   };
   return { steps: [cleared, count, () => made.map(pass)], scratch };
-}
-
-function payloadLaunch(
-  order: Order,
-  name: string,
-  { dtype }: ArraySpec,
-  places: string,
-  shape: readonly number[],
-): PlannedLaunch {
-  return {
-    kernel: known(order, `take ${dtype.name}`, () => takeAlongKernel(dtype)),
-    arguments: {
-      x: { argument: name, shape },
-      places: { argument: places, shape },
-      out: { argument: sortedName(name), shape },
-    },
-  };
 }

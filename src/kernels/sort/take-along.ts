@@ -1,32 +1,62 @@
 /** Elements of arrays by their positions along one axis: what belongs to keys follows them where they went. */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType } from "../../formats/dtype.ts";
+import type { PlannedLaunch } from "../../device/operation.ts";
 import { array, cdiv, dim, iota, kernel, slice } from "../../lang/index.ts";
 import type { KernelDefinition } from "../../lang/index.ts";
 import { lanes } from "../support/sizes.ts";
 
 const span = 8 * lanes;
 
-/** Arrays, each [outer, length, inner]: element (o, i, j) of `out` is (o, places[o, i, j], j) of `x`. */
+/** `x` is [outer, length, inner]; element (o, i, j) of `out`, which is [outer, kept, inner], is (o, places[o, i, j], j) of it. */
 export function takeAlongKernel(dtype: DType): KernelDefinition {
-  const [outer, length, inner] = [dim("outer"), dim("length"), dim("inner")];
-  const shape = [outer, length, inner];
+  const [outer, length, kept, inner] = [dim("outer"), dim("length"), dim("kept"), dim("inner")];
+  const taken = [outer, kept, inner];
   return kernel(
     {
       name: "take_along",
-      grid: { layer: outer, part: cdiv(length.mul(inner), span) },
-      inputs: { x: array(dtype, shape), places: array(dtypes.i32, shape) },
-      outputs: { out: array(dtype, shape) },
+      grid: { layer: outer, part: cdiv(kept.mul(inner), span) },
+      inputs: { x: array(dtype, [outer, length, inner]), places: array(dtypes.i32, taken) },
+      outputs: { out: array(dtype, taken) },
     },
     ({ layer, part, x, places, out }) => {
-      const flat = [outer, length.mul(inner)];
+      const flat = [outer, kept.mul(inner)];
       const here = slice(part.mul(span), span);
       const numbers = iota(dtypes.i32, [span], 0).add(part.mul(span));
       const columns = numbers.rem(inner);
       const own = places.reshape(flat).at(layer, here).load();
-      const where = numbers.lt(length.mul(inner));
-      const taken = x.at(layer, own, columns).load({ where });
-      out.reshape(flat).at(layer, here).store(taken);
+      const where = numbers.lt(kept.mul(inner));
+      out
+        .reshape(flat)
+        .at(layer, here)
+        .store(x.at(layer, own, columns).load({ where }));
     },
   ) as unknown as KernelDefinition;
+}
+
+/** A launch of the kernel, by the names of its arrays. */
+export interface TakenAlong {
+  readonly kernel: KernelDefinition;
+  readonly x: string;
+  readonly places: string;
+  readonly out: string;
+  readonly shapes: {
+    readonly outer: number;
+    readonly length: number;
+    readonly kept: number;
+    readonly inner: number;
+  };
+}
+
+export function takeAlongLaunch({ kernel, x, places, out, shapes }: TakenAlong): PlannedLaunch {
+  const { outer, length, kept, inner } = shapes;
+  const taken = [outer, kept, inner];
+  return {
+    kernel,
+    arguments: {
+      x: { argument: x, shape: [outer, length, inner] },
+      places: { argument: places, shape: taken },
+      out: { argument: out, shape: taken },
+    },
+  };
 }

@@ -1,22 +1,73 @@
 /** Best elements, and places in what is in order, against JavaScript's own. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { codeOf, wholeNumbers } from "../../../test/support/library-checks.ts";
+import { codeOf } from "../../../test/support/library-checks.ts";
+import { describeAssembly, hasPtxas } from "../../../test/ptxas.ts";
+import { inOrder, oddNumbers } from "../../../test/support/orders.ts";
 import type { Device } from "../../device/device.ts";
-import { bool, f32, i32, u8 } from "../../formats/dtype.ts";
+import { bf16, bool, f32, f64, i16, i32, i4, u8 } from "../../formats/dtype.ts";
 import { fromNumbers, toNumbers } from "../../formats/hostarray.ts";
+import type { HostArray } from "../../formats/hostarray.ts";
 import { array, dim } from "../../lang/index.ts";
+import { lower } from "../../lower/pipeline.ts";
+import { printPtx } from "../../ptx/printer.ts";
 import { open } from "../../runtime/open.ts";
+import { Random } from "../../support/random.ts";
+import { targets } from "../../targets/target.ts";
 import { searchSorted } from "./search-sorted.ts";
 import { topK } from "./top-k.ts";
 
 const [m, n] = [dim("m"), dim("n")];
 
-/** Positions of a row in order, equal elements as they were. */
-function order(row: readonly number[], descending: boolean): readonly number[] {
-  return row
-    .map((_, index) => index)
-    .sort((left, right) => ((row[left] ?? 0) - (row[right] ?? 0)) * (descending ? -1 : 1));
+/** The k best of each row, against all of the row in order. */
+function expectBest(
+  x: HostArray,
+  k: number,
+  least: boolean,
+  { values, indices }: { readonly values: HostArray; readonly indices: HostArray },
+  label: string,
+): void {
+  const [rows, columns] = [x.shape.length > 1 ? (x.shape[0] ?? 0) : 1, x.shape.at(-1) ?? 0];
+  const numbers = [...toNumbers(x)];
+  const places = Array.from({ length: rows }, (_, row) =>
+    inOrder(numbers.slice(row * columns, (row + 1) * columns), !least).slice(0, k),
+  );
+  expect([...toNumbers(indices)], label).toEqual(places.flat());
+  expect([...toNumbers(values)], label).toEqual(
+    places.flatMap((own, row) => own.map((place) => numbers[row * columns + place])),
+  );
 }
+
+test("rows of any length, on the emulator", async () => {
+  const device = await open("emulator");
+  const random = new Random(23);
+  const kinds = [
+    [f32, 8, false],
+    [bf16, 3, true],
+    [i16, 20, false],
+    [f64, 1, true],
+  ] as const;
+  for (const [dtype, k, least] of kinds) {
+    const op = topK({ x: dtype as typeof f32, k, least });
+    for (let turn = 0; turn < 5; turn += 1) {
+      const columns = turn < 2 ? k + random.below(60) : 1025 + random.below(1500);
+      const x = oddNumbers(dtype, [1 + random.below(2), columns], random);
+      const label = `seed 23, turn ${turn}: ${k} of ${dtype.name} ${x.shape.join("×")}`;
+      expectBest(x, k, least, await device.run(op, { x } as never), label);
+    }
+  }
+  device.dispose();
+});
+
+test("rows of several pieces, under twenty schedules", async () => {
+  const random = new Random(29);
+  const op = topK({ x: array(f32, [n]), k: 5 });
+  for (let seed = 0; seed < 20; seed += 1) {
+    const device = await open("simulator", { schedule: "random", seed });
+    const x = oddNumbers(f32, [4097 + random.below(400)], random);
+    expectBest(x, 5, false, await device.run(op, { x }), `seed ${seed}`);
+    device.dispose();
+  }
+});
 
 describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   let device: Device;
@@ -27,31 +78,50 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
     device.dispose();
   });
 
-  test("the best of rows of any length", async () => {
-    const cases =
-      kind === "simulator"
-        ? ([
-            [3, 40, 8, false],
-            [2, 2500, 5, true],
-            [1, 9, 9, false],
-          ] as const)
-        : ([[2, 1100, 3, false]] as const);
-    for (const [rows, columns, k, least] of cases) {
-      const x = wholeNumbers(f32, [rows, columns], k);
-      const op = topK({ x: f32, k, least });
-      const { values, indices } = await device.run(op, { x: x.array });
-      const expected = Array.from({ length: rows }, (_, row) => {
-        const own = x.values.slice(row * columns, (row + 1) * columns);
-        return order(own, !least).slice(0, k);
-      });
-      expect([...toNumbers(indices)]).toEqual(expected.flat());
-      expect([...toNumbers(values)]).toEqual(
-        expected.flatMap((places, row) => places.map((place) => x.values[row * columns + place])),
-      );
-    }
-    const low = fromNumbers(f32, [1, 5], [-Infinity, -Infinity, 1, -Infinity, -Infinity]);
-    const { indices } = await device.run(topK({ x: f32, k: 4 }), { x: low });
-    expect([...toNumbers(indices)]).toEqual([2, 0, 1, 3]);
+  test("rows whose best are all in one lane, all equal, or in order", async () => {
+    const k = 9;
+    const rows = {
+      // Neighbours of a lane: the first four of every 128 in the first stretch of 1,500.
+      lane: Array.from({ length: 1500 }, (_, at) => (at % 128 < 4 ? 1000 + at : at)),
+      equal: Array.from({ length: 1500 }, () => 7),
+      rising: Array.from({ length: 1500 }, (_, at) => at),
+      falling: Array.from({ length: 1500 }, (_, at) => -at),
+      // What is beyond the end is no better than the worst of numbers.
+      worst: Array.from({ length: 1500 }, (_, at) => (at === 1400 ? 0 : -Infinity)),
+    };
+    const x = fromNumbers(f32, [5, 1500], Object.values(rows).flat());
+    const op = topK({ x: f32, k });
+    expectBest(x, k, false, await device.run(op, { x }), "odd rows");
+  });
+
+  test("whole arrays, other axes and strides, and what belongs to the best", async () => {
+    const random = new Random(3);
+    const whole = oddNumbers(i32, [3000], random);
+    const flat = topK({ x: array(i32, [n]), k: 4 });
+    expectBest(whole, 4, false, await device.run(flat, { x: whole }), "a whole array");
+
+    const x = fromNumbers(i32, [2, 3, 2], [5, 1, 9, 2, 2, 7, 3, 3, 0, 8, 4, 6]);
+    const weights = fromNumbers(
+      f32,
+      [2, 3, 2],
+      Array.from({ length: 12 }, (_, at) => at / 4),
+    );
+    const middle = topK({
+      x: array(i32, [2, n, 2]),
+      k: 2,
+      axis: 1,
+      payloads: { weights: array(f32, [2, n, 2]) },
+    });
+    const found = await device.run(middle, { x, weights });
+    expect([...toNumbers(found.values)]).toEqual([9, 7, 5, 2, 4, 8, 3, 6]);
+    expect([...toNumbers(found.indices)]).toEqual([1, 2, 0, 1, 2, 1, 0, 2]);
+    expect([...toNumbers(found.topWeights)]).toEqual([0.5, 1.25, 0, 0.75, 2.5, 2.25, 1.5, 2.75]);
+    // Columns of memory are rows of the array.
+    const turned = topK({ x: array(i32, [2, n], { strides: [1, 2] }), k: 1, least: true });
+    const { values } = await device.run(turned, {
+      x: fromNumbers(i32, [2, 3], [4, 9, 2, 8, 6, 7]),
+    });
+    expect([...toNumbers(values)]).toEqual([2, 7]);
   });
 
   test("places in what is in order", async () => {
@@ -76,14 +146,40 @@ describe.each(["simulator", "emulator"] as const)("on the %s", (kind) => {
   });
 });
 
+test("more than pieces give are sorted", async () => {
+  const device = await open("simulator");
+  const x = oddNumbers(u8, [1, 1100], new Random(31));
+  const op = topK({ x: u8, k: 600, least: true });
+  expect(op.plan({ m: 1, n: 1100 }).configuration).toEqual({ kernel: "sort" });
+  expectBest(x, 600, true, await device.run(op, { x }), "600 of 1,100");
+  device.dispose();
+});
+
+test("few long rows are cut into many pieces", () => {
+  const plan = topK({ x: f32, k: 64 }).plan({ m: 64, n: 131_072 });
+  expect(plan.configuration).toEqual({ kernel: "select", stages: [32, 1] });
+  expect(plan.blocks()).toEqual([64 * 32, 64]);
+  const whole = topK({ x: array(f32, [n]), k: 512 }).plan({ n: 2 ** 26 });
+  expect(whole.configuration).toEqual({ kernel: "select", stages: [16_384, 2048, 256, 32, 4, 1] });
+});
+
+test.skipIf(!hasPtxas)("no registers are spilled", () => {
+  const [kernel] = topK({ x: f32, k: 64 }).kernels({ m: 4, n: 20_000 });
+  if (kernel === undefined) throw new Error("there is no kernel");
+  const said = describeAssembly(printPtx(lower(kernel.kernel, targets.sm_90a).module), "sm_90a");
+  expect(said).toContain("0 bytes spill stores, 0 bytes spill loads");
+});
+
 test("mistakes are told", () => {
   const refused: readonly (readonly [string, () => unknown])[] = [
     ["TW9901", () => topK({ x: bool, k: 2 })],
-    ["TW9902", () => topK({ x: array(f32, [m, n], { strides: [1, m] }), k: 2 })],
+    ["TW9901", () => topK({ x: i4, k: 2 })],
+    ["TW9902", () => topK({ x: f32, k: 2, axis: 2 })],
+    ["TW9902", () => topK({ x: f32, k: 2, payloads: { y: array(f32, [n]) } })],
     ["TW9902", () => topK({ x: u8, k: 9 }).plan({ m: 2, n: 8 })],
     ["TW9902", () => searchSorted({ sorted: array(f32, [m, n]) })],
     ["TW9904", () => topK({ x: f32, k: 0 })],
-    ["TW9904", () => topK({ x: f32, k: 513 })],
+    ["TW9904", () => topK({ x: f32, k: 1.5 })],
     ["TW9904", () => searchSorted({ sorted: f32, side: "middle" as never })],
     ["TW1033", () => topK({ x: f32, count: 3 } as never)],
     ["TW1033", () => searchSorted({ x: f32 } as never)],

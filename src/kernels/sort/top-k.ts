@@ -1,229 +1,309 @@
 /**
- * `topK`: the greatest or least elements of rows of any length, and where they lie. Rows are cut into pieces, each piece
- * gives its best, and the best of these are found the same way until one piece is left:
+ * `topK`: the greatest or least elements along an axis, best first, where they lie, and what belongs to them.
  *
- *   rows of 131,072, k = 8      128 pieces of 1,024 ──▶ 1,024 candidates ──▶ 8
+ *   rows up to 1,024        one launch: several rows a block, sorted in its registers
+ *   longer rows, k ≤ 512    pieces of rows give their best, and pieces of these theirs, until one is left:
+ *                           rows of 131,072, k = 64      32 pieces of 4,096 ──▶ 2,048 candidates ──▶ 64
+ *   k above 512             sorted, of which the first k are kept
  *
- * Of equal elements the first counts: pieces keep their order, and so do the elements of a piece.
+ * Few long rows fill the GPU, since each of their pieces has a block of its own; every element is read once. Of equal elements the
+ * first counts: pieces keep their order, and so do the elements of a piece.
  */
 import { dtypes } from "../../formats/dtype.ts";
 import type { DType, DTypeName } from "../../formats/dtype.ts";
 import { operation } from "../../device/operation.ts";
-import type {
-  Operation,
-  PlannedArgument,
-  PlannedLaunch,
-  ScratchArray,
-} from "../../device/operation.ts";
-import {
-  array,
-  cdiv,
-  dim,
-  kernel,
-  slice,
-  takeAlong,
-  topK as topKOfTile,
-} from "../../lang/index.ts";
-import type { ArraySpec, Empty, KernelDefinition, Ref, Scalar, Tile } from "../../lang/index.ts";
+import type { Operation, PlannedLaunch, ScratchArray } from "../../device/operation.ts";
+import { array, dim } from "../../lang/index.ts";
+import type { ArraySpec, ArraySpecs, Empty, KernelDefinition } from "../../lang/index.ts";
 import { captureLocation } from "../../support/location.ts";
+import type { Location } from "../../support/location.ts";
 import { optionText } from "../../support/options.ts";
-import { extreme } from "../reduce/combinations.ts";
-import {
-  givenArray,
-  refused,
-  requireComparable,
-  requireFields,
-  requireRows,
-} from "../support/given.ts";
+import type { Target } from "../../targets/target.ts";
+import { slice } from "../movement/parts.ts";
+import { composed } from "../support/compose.ts";
+import type { Step } from "../support/compose.ts";
+import { givenArray, givenAxis, refused, requireFields } from "../support/given.ts";
 import type { GivenArray } from "../support/given.ts";
-import { alignedDimension, alignment, laidOut, powerOfTwoFrom } from "../support/sizes.ts";
+import { alignment } from "../support/sizes.ts";
+import { AxisRows } from "./axis-rows.ts";
+import { requireKeys } from "./order-key.ts";
+import { choosePiece, mostSelected, selectKernel } from "./select-kernel.ts";
+import { chooseShortRows, sortRowsKernel } from "./short-rows.ts";
+import { requirePayload, sort } from "./sort.ts";
+import { takeAlongKernel, takeAlongLaunch } from "./take-along.ts";
 
-/** Elements of a piece; more than twice as many as are wanted, so that every stage leaves fewer. */
-const pieceElements = 1024;
-export const mostWanted = 512;
-
-export interface TopKSpec<X extends DTypeName> {
-  /** A format is an array of [m, n]; rows lie along the last axis. */
+export interface TopKSpec<X extends DTypeName, P extends ArraySpecs> {
+  /** A format is an array of [m, n]; with one axis, the whole array is a row. */
   readonly x: GivenArray<X>;
-  /** How many, from 1 to 512. */
+  /** How many, from 1 on. */
   readonly k: number;
+  /** The last unless told. */
+  readonly axis?: number;
   /** Whether the least are wanted. */
   readonly least?: boolean;
+  /** Arrays of x's shape, by rows, of which the same elements are taken: `weights` gives `topWeights`. */
+  readonly payloads?: P;
 }
 
-/** How many pieces there are at each stage. */
-export interface TopKConfiguration {
-  readonly piece: number;
-  readonly stages: readonly number[];
+/** Pieces of each stage; rows in the registers of a block; or whole rows sorted. */
+export type TopKConfiguration =
+  | { readonly kernel: "select"; readonly stages: readonly number[] }
+  | { readonly kernel: "short"; readonly rows: number; readonly columns: number }
+  | { readonly kernel: "sort" };
+
+/** The payload `weights` leaves as `topWeights`. */
+type TopNames<P extends ArraySpecs> = {
+  readonly [N in keyof P & string as `top${Capitalize<N>}`]: P[N];
+};
+
+function topName(name: string): string {
+  return `top${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
 }
 
-export type TopKOperation<X extends DTypeName> = Operation<
-  { readonly x: ArraySpec<X> },
-  { readonly values: ArraySpec<X>; readonly indices: ArraySpec<"i32"> },
+export type TopKOperation<X extends DTypeName, P extends ArraySpecs = Empty> = Operation<
+  { readonly x: ArraySpec<X> } & P,
+  { readonly values: ArraySpec<X>; readonly indices: ArraySpec<"i32"> } & TopNames<P>,
   Empty,
   TopKConfiguration
 >;
 
-/** The best elements of rows, best first, and their positions. */
-export function topK<X extends DTypeName>(spec: TopKSpec<X>): TopKOperation<X> {
+const fields = {
+  x: "array",
+  k: "number",
+  axis: "number",
+  least: "flag",
+  payloads: "named",
+} as const;
+
+/** The best elements along an axis, best first, and their positions; NaN is greater than all numbers. */
+export function topK<X extends DTypeName, P extends ArraySpecs = Empty>(
+  spec: TopKSpec<X, P>,
+): TopKOperation<X, P> {
   const location = captureLocation();
-  requireFields("topK", spec, { x: "array", k: "number", least: "flag" }, location);
+  requireFields("topK", spec, fields, location);
   const { k, least = false } = spec;
+  const payloads: ArraySpecs = spec.payloads ?? {};
   const x = givenArray("x", "topK", spec.x, [dim("m"), dim("n")], location);
-  requireComparable("x", "topK", x, location);
-  requireRows("x", "topK", x, location);
-  if (!Number.isSafeInteger(k) || k < 1 || k > mostWanted)
+  const axis = givenAxis("topK", spec.axis ?? -1, x.shape.length, location);
+  requireKeys("x", "topK", x, location);
+  for (const name of Object.keys(payloads)) requirePayload(name, "topK", payloads, x, location);
+  if (!Number.isSafeInteger(k) || k < 1)
     throw refused(
       "TW9904",
       "topK cannot give so many",
-      `a whole number from 1 to ${mostWanted}`,
+      "a whole number from 1",
       optionText(k),
       location,
     );
-  const results = (dtype: DType) => array(dtype, x.shape.with(-1, k));
-  const kernels = new Map<string, KernelDefinition>();
+  const results = (dtype: DType) => array(dtype, x.shape.with(axis, k));
+  const wanted: Wanted = { x, axis, k, least, payloads, location, kernels: new Map() };
+  const taken = Object.entries(payloads).map(([name, { dtype }]) => [
+    topName(name),
+    results(dtype),
+  ]);
   return operation({
     name: "top_k",
-    inputs: { x },
-    outputs: { values: results(x.dtype), indices: results(dtypes.i32) },
-    plan: (dimensions) => {
-      const { shape } = laidOut(x, dimensions);
-      const length = shape.at(-1) ?? 0;
-      const rows = shape.slice(0, -1).reduce((all, extent) => all * extent, 1);
-      if (length < k)
-        throw refused(
-          "TW9902",
-          "rows of topK are shorter than what is wanted",
-          `rows of ${k} or more`,
-          String(length),
-          location,
-        );
-      const piece = Math.min(
-        Math.max(pieceElements, 2 * powerOfTwoFrom(k)),
-        powerOfTwoFrom(length),
-      );
-      const stages = stagesOf(length, piece, k);
-      const configuration = { piece, stages };
-      if (rows === 0) return { configuration, source: "heuristic", launches: [] };
-      return {
-        configuration,
-        source: "heuristic",
-        scratch: scratchOf(x.dtype, rows, stages, k),
-        launches: () =>
-          launchesOf({ dtype: x.dtype, k, least, piece, rows, length }, stages, kernels),
-      };
+    inputs: { x, ...payloads },
+    outputs: {
+      values: results(x.dtype),
+      indices: results(dtypes.i32),
+      ...(Object.fromEntries(taken) as ArraySpecs),
     },
-  }) as unknown as TopKOperation<X>;
+    plan: (dimensions, target) => planTopK(wanted, dimensions, target),
+  }) as unknown as TopKOperation<X, P>;
 }
 
-/** Pieces of every stage; the last has one. */
-function stagesOf(length: number, piece: number, k: number): readonly number[] {
+interface Wanted {
+  readonly x: ArraySpec;
+  readonly axis: number;
+  readonly k: number;
+  readonly least: boolean;
+  readonly payloads: ArraySpecs;
+  readonly location: Location;
+  readonly kernels: Map<string, KernelDefinition>;
+}
+
+function known({ kernels }: Wanted, key: unknown, make: () => KernelDefinition): KernelDefinition {
+  const text = JSON.stringify(key);
+  const found = kernels.get(text) ?? make();
+  kernels.set(text, found);
+  return found;
+}
+
+function planTopK(wanted: Wanted, dimensions: { readonly [name: string]: number }, target: Target) {
+  const { x, axis, k, payloads, location } = wanted;
+  const along = new AxisRows(x, axis, dimensions);
+  const { outer, length, inner, rows, isDirect } = along;
+  if (length < k)
+    throw refused(
+      "TW9902",
+      "rows of topK are shorter than what is wanted",
+      `rows of ${k} or more`,
+      String(length),
+      location,
+    );
+  const configuration = chooseTopK(x.dtype, k, rows, length, target);
+  const source = "heuristic" as const;
+  if (rows === 0) return { configuration, source, launches: [] };
+  const names = isDirect
+    ? { x: "x", values: "values", indices: "indices" }
+    : { x: "rows_x", values: "rows_values", indices: "rows_indices" };
+  const found = selecting[configuration.kernel](
+    wanted,
+    configuration as never,
+    { rows, length, names },
+    target,
+  );
+  const scratch: { [name: string]: ScratchArray } = { ...found.scratch };
+  const steps: Step[] = [...found.steps];
+  if (!isDirect) {
+    scratch[names.x] = { dtype: x.dtype, shape: [rows, length] };
+    scratch[names.values] = { dtype: x.dtype, shape: [rows, k] };
+    scratch[names.indices] = { dtype: dtypes.i32, shape: [rows, k] };
+    steps.unshift(along.forth("x", names.x));
+    steps.push(along.back(names.values, "values", x.dtype, k));
+    steps.push(along.back(names.indices, "indices", dtypes.i32, k));
+  }
+  for (const [name, { dtype }] of Object.entries(payloads))
+    steps.push(() => [
+      takeAlongLaunch({
+        kernel: known(wanted, ["take", dtype.name], () => takeAlongKernel(dtype)),
+        x: name,
+        places: "indices",
+        out: topName(name),
+        shapes: { outer, length, kept: k, inner },
+      }),
+    ]);
+  const { launches, scratch: more } = composed(steps, target);
+  return { configuration, source, launches, scratch: { ...scratch, ...more } };
+}
+
+/** Rows up to this are sorted, several by a block. */
+const mostInRegisters = 1024;
+
+function chooseTopK(
+  dtype: DType,
+  k: number,
+  rows: number,
+  length: number,
+  { processors }: Target,
+): TopKConfiguration {
+  if (length <= mostInRegisters)
+    return { kernel: "short", ...chooseShortRows(rows, length, processors) };
+  if (k > mostSelected) return { kernel: "sort" };
   const stages: number[] = [];
   let left = length;
   do {
-    const pieces = Math.ceil(left / piece);
+    const pieces = Math.ceil(left / choosePiece(dtype, k, left).piece);
     stages.push(pieces);
     left = pieces * k;
   } while (stages.at(-1) !== 1);
-  return stages;
+  return { kernel: "select", stages };
 }
 
-function scratchOf(
-  dtype: DType,
-  rows: number,
-  stages: readonly number[],
-  k: number,
-): { readonly [name: string]: ScratchArray } {
-  const entries = stages
-    .slice(0, -1)
-    .flatMap((pieces, stage) => [
-      [`values${stage}`, { dtype, shape: [rows, pieces, k] }] as const,
-      [`indices${stage}`, { dtype: dtypes.i32, shape: [rows, pieces, k] }] as const,
-    ]);
-  return Object.fromEntries(entries);
-}
-
-interface TopKForm {
-  readonly dtype: DType;
-  readonly k: number;
-  readonly least: boolean;
-  readonly piece: number;
+/** Rows, and the names of the arrays that hold them. */
+interface Rows {
   readonly rows: number;
   readonly length: number;
+  readonly names: { readonly x: string; readonly values: string; readonly indices: string };
 }
 
-function launchesOf(
-  form: TopKForm,
-  stages: readonly number[],
-  kernels: Map<string, KernelDefinition>,
-): readonly PlannedLaunch[] {
-  const { k, rows, length } = form;
-  let width = length;
-  return stages.map((pieces, stage) => {
-    const isFirst = stage === 0;
-    const isLast = stage === stages.length - 1;
-    const own = width;
-    width = pieces * k;
-    const text = JSON.stringify([form.piece, isFirst, alignment(own)]);
-    const known = kernels.get(text) ?? stageKernel(form, own, isFirst);
-    kernels.set(text, known);
-    const from = (name: string): PlannedArgument => ({
-      argument: isFirst ? "x" : `${name}${stage - 1}`,
-      shape: [rows, own],
-    });
-    const to = (name: string): PlannedArgument => ({
-      argument: isLast ? name : `${name}${stage}`,
-      shape: [rows, pieces, k],
+interface Steps {
+  readonly steps: readonly Step[];
+  readonly scratch: { readonly [name: string]: ScratchArray };
+}
+
+type Selecting = {
+  readonly [K in TopKConfiguration["kernel"]]: (
+    wanted: Wanted,
+    configuration: Extract<TopKConfiguration, { readonly kernel: K }>,
+    rows: Rows,
+    target: Target,
+  ) => Steps;
+};
+
+const selecting: Selecting = {
+  short: (wanted, { rows: each, columns }, { rows, length, names }) => {
+    const { x, k, least } = wanted;
+    const form = { dtype: x.dtype, descending: !least, rows: each, columns, kept: k };
+    const launch = (): readonly PlannedLaunch[] => [
+      {
+        kernel: known(wanted, ["short", each, columns, alignment(length)], () =>
+          sortRowsKernel({ ...form, writesKeys: true, writesPlaces: true }, length),
+        ),
+        arguments: {
+          x: { argument: names.x, shape: [rows, length] },
+          out: { argument: names.values, shape: [rows, k] },
+          to: { argument: names.indices, shape: [rows, k] },
+        },
+      },
+    ];
+    return { steps: [launch], scratch: {} };
+  },
+  select: (wanted, { stages }, given) => ({
+    steps: [() => stages.map((_, stage) => stageLaunch(wanted, stages, stage, given))],
+    scratch: Object.fromEntries(
+      stages.slice(0, -1).flatMap((pieces, stage) => {
+        const shape = [given.rows, pieces, wanted.k];
+        return [
+          [`values${stage}`, { dtype: wanted.x.dtype, shape }],
+          [`indices${stage}`, { dtype: dtypes.i32, shape }],
+        ] as const;
+      }),
+    ),
+  }),
+  sort: ({ x, k, least }, _, { rows, length, names }) => {
+    const whole = [rows, length];
+    const ordered = sort({ x: array(x.dtype, whole), descending: !least, indices: true });
+    const kept = (dtype: DType, from: string, to: string): Step => ({
+      operation: slice({
+        x: array(dtype, whole),
+        starts: [0, 0],
+        sizes: [rows, k],
+      }) as unknown as Operation,
+      dimensions: {},
+      arrays: { x: from, out: to },
     });
     return {
-      kernel: known,
-      arguments: {
-        x: from("values"),
-        ...(!isFirst && { places: from("indices") }),
-        values: to("values"),
-        indices: to("indices"),
+      steps: [
+        {
+          operation: ordered as unknown as Operation,
+          dimensions: {},
+          arrays: { x: names.x, out: "sorted", indices: "sorted_indices" },
+        },
+        kept(x.dtype, "sorted", names.values),
+        kept(dtypes.i32, "sorted_indices", names.indices),
+      ],
+      scratch: {
+        sorted: { dtype: x.dtype, shape: whole },
+        sorted_indices: { dtype: dtypes.i32, shape: whole },
       },
     };
-  });
-}
+  },
+};
 
-function stageKernel(
-  { dtype, k, least, piece }: TopKForm,
-  length: number,
-  isFirst: boolean,
-): KernelDefinition {
-  const rows = dim("rows");
-  const width = alignedDimension("width", length);
-  return kernel(
-    {
-      name: isFirst ? "top_k" : "top_k_merge",
-      grid: { row: rows, part: cdiv(width, piece) },
-      inputs: {
-        x: array(dtype, [rows, width]),
-        ...(!isFirst && { places: array(dtypes.i32, [rows, width]) }),
-      },
-      outputs: {
-        values: array(dtype, [rows, cdiv(width, piece), k]),
-        indices: array(dtypes.i32, [rows, cdiv(width, piece), k]),
-      },
+/** What a stage reads is what the one before has written. */
+function stageLaunch(
+  wanted: Wanted,
+  stages: readonly number[],
+  stage: number,
+  { rows, length, names }: Rows,
+): PlannedLaunch {
+  const { x, k, least } = wanted;
+  const isFirst = stage === 0;
+  const isLast = stage === stages.length - 1;
+  const width = isFirst ? length : (stages[stage - 1] ?? 1) * k;
+  const form = { dtype: x.dtype, k, least, ...choosePiece(x.dtype, k, width) };
+  const written = [rows, stages[stage] ?? 1, k];
+  return {
+    kernel: known(wanted, ["select", form.piece, isFirst, alignment(width)], () =>
+      selectKernel(form, width, !isFirst),
+    ),
+    arguments: {
+      x: { argument: isFirst ? names.x : `values${stage - 1}`, shape: [rows, width] },
+      ...(!isFirst && { places: { argument: `indices${stage - 1}`, shape: [rows, width] } }),
+      values: { argument: isLast ? names.values : `values${stage}`, shape: written },
+      indices: { argument: isLast ? names.indices : `indices${stage}`, shape: written },
     },
-    (given) => {
-      const argument = given as unknown as { readonly [name: string]: unknown };
-      const [row, part] = [argument["row"] as Scalar<"i32">, argument["part"] as Scalar<"i32">];
-      const here = slice(part.mul(piece), piece);
-      // What is beyond the end comes after every element that is as bad.
-      const fill = extreme(dtype, least ? 1 : -1);
-      const tile = (argument["x"] as Ref).at(slice(row, 1), here).load({ fill } as never);
-      const [best, positions] = topKOfTile(tile, k, 1, { least });
-      const indices: Tile<"i32"> = isFirst
-        ? positions.add(part.mul(piece))
-        : takeAlong(
-            (argument["places"] as Ref<"i32">).at(slice(row, 1), here).load(),
-            positions,
-            1,
-          );
-      (argument["values"] as Ref).at(slice(row, 1), part).store(best);
-      (argument["indices"] as Ref).at(slice(row, 1), part).store(indices);
-    },
-  ) as unknown as KernelDefinition;
+  };
 }

@@ -266,7 +266,13 @@ export const kernelCalls: readonly BadCall[] = [
     configuration: optional(() => ({ warps: 4, items: 4 })),
   }),
   ...ofFields("argsort", { x: matrix, axis, descending: flag }),
-  ...ofFields("topK", { x: matrix, k: parameter(() => 5), least: flag }),
+  ...ofFields("topK", {
+    x: matrix,
+    k: parameter(() => 5),
+    axis,
+    least: flag,
+    payloads: optional(() => ({ weights: array(f32, [8, 64]) }), "object", "bare"),
+  }),
   ...ofFields("random.bits", { out: parameter(() => u32) }).map((each) =>
     each.name === "random.bits" ? withDefault(each) : each,
   ),
